@@ -135,14 +135,14 @@ size_t fft_steps(const struct fft *fft)
     return fft->steps;
 }
 
-size_t fft_edge_steps(const struct fft *fft)
+size_t fft_sample_steps(const struct fft *fft)
 {
-    return fft->edge_steps;
+    return fft->sample_steps;
 }
 
-size_t fft_nodes(const struct fft *fft)
+size_t fft_subtransforms(const struct fft *fft)
 {
-    return fft->nodes;
+    return fft->subtransforms;
 }
 
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
@@ -186,7 +186,7 @@ void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double eve
 void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
                      bool back)
 {
-    fft->provider->add_turned(fft, y, x, first, count, back);
+    fft->provider->add_rotated(fft, y, x, first, count, back);
 }
 
 void fft_conjugate(bool f64, void *x, size_t count)

@@ -34,7 +34,7 @@ void fft_destroy(struct fft *fft);
 const char *fft_provider(const struct fft *fft);
 
 size_t fft_size(const struct fft *fft);           // n
-size_t fft_lines(const struct fft *fft);         // blocks in one spectrum
+size_t fft_lines(const struct fft *fft);          // blocks in one spectrum
 size_t fft_spectrum_bytes(const struct fft *fft); // fft_lines * SPECTRUM_LINE_BYTES
 double fft_gain(const struct fft *fft);           // of a forward and an inverse transform together
 size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
@@ -59,15 +59,14 @@ struct fft_steps {
     size_t first, end;
 };
 
-size_t fft_steps(
-    const struct fft *fft); // of about the same work each; 1 if the provider cannot stop midway
-size_t fft_edge_steps(
-    const struct fft *fft); // the first ones forward and the last ones back: they touch the samples
+// Steps, of about the same work each (1 if the provider cannot stop midway), and those that touch
+// the samples: the first ones forward, the last ones inverse.
+size_t fft_steps(const struct fft *fft);
+size_t fft_sample_steps(const struct fft *fft);
 
-// The other steps belong to so many equal parts of the spectrum, one after the other, which have
-// nothing to do with each other. Steps of different parts may run at once, and so may those of the
-// edge. 1: there are no parts.
-size_t fft_nodes(const struct fft *fft);
+// The other steps belong to this many independent parts of the spectrum of equal length, one after
+// the other. Steps of different parts may run at once, and so may those that touch the samples.
+size_t fft_subtransforms(const struct fft *fft);
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                        struct fft_steps steps);
 

@@ -99,8 +99,8 @@ static enum partita_status fftw_create(const struct fft_request *request,
                 .n = n,
                 .gain = (double)n,
                 .steps = 1,
-                .edge_steps = 1,
-                .nodes = 1,
+                .sample_steps = 1,
+                .subtransforms = 1,
                 .blocks = (bins + lanes - 1) / lanes,
                 .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
         .kernels = kernels_select(request->level, request->f64),
@@ -164,8 +164,8 @@ static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *s
 }
 
 // Bin k's factor is (-1)^k; the first bin of a block is even.
-static void fftw_add_turned(const struct fft *fft, void *y, const void *x, size_t first,
-                            size_t count, bool back)
+static void fftw_add_rotated(const struct fft *fft, void *y, const void *x, size_t first,
+                             size_t count, bool back)
 {
     (void)first;
     (void)back;
@@ -179,7 +179,7 @@ const struct fft_provider fft_fftw = {
     .destroy = fftw_destroy,
     .forward = fftw_forward,
     .inverse = fftw_inverse,
-    .add_turned = fftw_add_turned,
+    .add_rotated = fftw_add_rotated,
 };
 
 char *fft_wisdom_export(bool f64)

@@ -257,8 +257,8 @@ static enum partita_status native_create(const struct fft_request *request,
     choose_group(&native);
     count_steps(&native);
     native.fft.steps = native.steps[0];
-    native.fft.edge_steps = native.steps[0] > 1 ? native.pieces[0] : 1;
-    native.fft.nodes = native.steps[0] > 1 ? (size_t)native.radix[0] : 1;
+    native.fft.sample_steps = native.steps[0] > 1 ? native.pieces[0] : 1;
+    native.fft.subtransforms = native.steps[0] > 1 ? (size_t)native.radix[0] : 1;
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
     cut_tables(&native, &arena);
@@ -293,7 +293,7 @@ static void leaves(const struct native *native, const struct fft_target *target,
         const char *common =
             grouped ? (char *)native->common + first / group * vector_bytes(native) : NULL;
         if (!target) {
-            native->kernels->leaves_back(data, n, factors, twists, common);
+            native->kernels->leaves_inverse(data, n, factors, twists, common);
             continue;
         }
         const size_t block = first * leaf_bytes / (SPECTRUM_LINE_BYTES);
@@ -395,8 +395,8 @@ static void inverse_node(const struct native *native, int pass, size_t node, siz
         while (last-- > pass) {
             nodes /= (size_t)native->radix[last], node /= (size_t)native->radix[last];
             length *= (size_t)native->radix[last];
-            kernels->pass_back(data, whole(native, last, length), nodes, native->radix[last],
-                               factors_at(native, last, node));
+            kernels->pass_inverse(data, whole(native, last, length), nodes, native->radix[last],
+                                  factors_at(native, last, node));
         }
         return;
     }
@@ -404,8 +404,8 @@ static void inverse_node(const struct native *native, int pass, size_t node, siz
     for (size_t q = 0; q < radix; q++)
         inverse_node(native, pass + 1, node * radix + q, part,
                      data + q * part * complex_bytes(native));
-    kernels->pass_back(data, whole(native, pass, length), 1, (int)radix,
-                       factors_at(native, pass, node));
+    kernels->pass_inverse(data, whole(native, pass, length), 1, (int)radix,
+                          factors_at(native, pass, node));
 }
 
 static void inverse_steps(const struct native *native, int pass, size_t node, size_t length,
@@ -423,7 +423,7 @@ static void inverse_steps(const struct native *native, int pass, size_t node, si
                       data + q * part * complex_bytes(native), clip(steps, q * below, below));
     const struct fft_node own = columns(native, pass, length, clip(steps, radix * below, pieces));
     if (own.first < own.end)
-        native->kernels->pass_back(data, own, 1, (int)radix, factors_at(native, pass, node));
+        native->kernels->pass_inverse(data, own, 1, (int)radix, factors_at(native, pass, node));
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
@@ -455,7 +455,7 @@ static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
 }
 
 // Real samples: u^(n/2) is -i in every bin, for that is the modulus.
-static void add_turned_f32(float *y, const float *x, size_t count, float sign)
+static void add_rotated_f32(float *y, const float *x, size_t count, float sign)
 {
     enum { LANES = SPECTRUM_LANES_BYTES / sizeof(float) };
     for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
@@ -465,7 +465,7 @@ static void add_turned_f32(float *y, const float *x, size_t count, float sign)
         }
 }
 
-static void add_turned_f64(double *y, const double *x, size_t count, double sign)
+static void add_rotated_f64(double *y, const double *x, size_t count, double sign)
 {
     enum { LANES = SPECTRUM_LANES_BYTES / sizeof(double) };
     for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
@@ -487,17 +487,16 @@ static bool is_odd_node(const struct native *native, size_t block)
     return (node / next + node % next) % 2;
 }
 
-static void native_add_turned(const struct fft *fft, void *y_, const void *x_, size_t first,
-                              size_t count, bool back)
+static void native_add_rotated(const struct fft *fft, void *y_, const void *x_, size_t first,
+                               size_t count, bool back)
 {
     const struct native *native = (const struct native *)fft;
     char *y = y_;
     const char *x = x_;
-    if (!native->complex && native->f64) add_turned_f64(y_, x_, count, back ? -1 : 1);
-    else if (!native->complex) add_turned_f32(y_, x_, count, back ? -1 : 1);
+    if (!native->complex && native->f64) add_rotated_f64(y_, x_, count, back ? -1 : 1);
+    else if (!native->complex) add_rotated_f32(y_, x_, count, back ? -1 : 1);
     else
-        for (size_t b = 0; b < count;
-             b++, y += SPECTRUM_LINE_BYTES, x += SPECTRUM_LINE_BYTES) {
+        for (size_t b = 0; b < count; b++, y += SPECTRUM_LINE_BYTES, x += SPECTRUM_LINE_BYTES) {
             const double sign = is_odd_node(native, first + b) ? -1 : 1;
             fft_add_signed(native->f64, y, x, 1, sign, sign);
         }
@@ -512,5 +511,5 @@ const struct fft_provider fft_native = {
     .inverse = native_inverse,
     .forward_half = native_forward_half,
     .inverse_half = native_inverse_half,
-    .add_turned = native_add_turned,
+    .add_rotated = native_add_rotated,
 };

@@ -26,18 +26,17 @@ struct fft_provider {
     // All steps, of real samples; see fft_forward_half. NULL: cannot.
     void (*forward_half)(const struct fft *fft, void *spectrum, const void *x);
     void (*inverse_half)(const struct fft *fft, void *x, void *spectrum);
-    void (*add_turned)(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
-                       bool back);
+    void (*add_rotated)(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
+                        bool back);
 };
 
 struct fft {
     const struct fft_provider *provider;
     struct partita_allocator allocator;
     size_t n, blocks, scratch_bytes;
-    size_t steps;      // into which a transform may be cut, all of about the same work
-    size_t edge_steps; // of these, those that read samples, the first ones, or write them, the last
-                       // ones
-    size_t nodes;      // see fft_nodes; with more than one, scratch is not used
+    size_t steps;         // of about the same work each, into which a transform may be split
+    size_t sample_steps;  // those that touch samples: the first ones forward, the last ones inverse
+    size_t subtransforms; // see fft_subtransforms; with more than one, scratch is not used
     double gain;
     size_t sample_bytes;
     bool halves; // the provider has forward_half and inverse_half for these samples

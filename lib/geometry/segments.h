@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How a bounded problem of one axis is cut into blocks, whatever the device: which taps its outputs
 // see, which blocks of a line hold anything, which outputs a block makes.
-#ifndef PARTITA_CUT_H
-#define PARTITA_CUT_H
+#ifndef PARTITA_SEGMENTS_H
+#define PARTITA_SEGMENTS_H
 
 #include "core/problem.h"
 

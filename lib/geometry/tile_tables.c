@@ -33,7 +33,7 @@ size_t tile_tables_next_size(size_t n)
 
 // The fewest radices whose product is n = 2^a 3^b: as many sixes as save a pass, the other twos in
 // eights. Larger radices come last, where passes need no twiddle factors. Returns their number.
-static int tile_tables_factor(size_t n, unsigned char radix[TILE_MOST_PASSES])
+static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
 {
     int a = 0, b = 0, sixes = 0, passes = 0;
     for (; n % 2 == 0; n /= 2) a++;
@@ -57,7 +57,7 @@ static int tile_tables_factor(size_t n, unsigned char radix[TILE_MOST_PASSES])
 
 static double axis_flops(size_t n)
 {
-    unsigned char radix[TILE_MOST_PASSES];
+    unsigned char radix[TILE_MAX_PASSES];
     const int passes = tile_tables_factor(n, radix);
     double flops = 0;
     size_t length = n;
@@ -72,7 +72,7 @@ static double axis_flops(size_t n)
 
 static double axis_cost(size_t n, const double cost[TILE_MAX_RADIX + 1])
 {
-    unsigned char radix[TILE_MOST_PASSES];
+    unsigned char radix[TILE_MAX_PASSES];
     const int passes = tile_tables_factor(n, radix);
     double sum = 0;
     for (int p = 0; p < passes; p++) sum += (double)(n / radix[p]) * cost[radix[p]];

@@ -24,12 +24,12 @@ struct sums {
 
 INLINE vec real_lanes(const REAL *x)
 {
-    return held(*(const vec *)x);
+    return keep_in_register(*(const vec *)x);
 }
 
 INLINE vec imaginary_lanes(const REAL *x)
 {
-    return held(*(const vec *)(x + SPECTRUM_LANES));
+    return keep_in_register(*(const vec *)(x + SPECTRUM_LANES));
 }
 
 // `count` vectors of h by those of each of n spectra, a block of x apart.
@@ -45,10 +45,10 @@ INLINE void add_products(struct sums *s, const REAL *x, size_t x_stride, const R
             const size_t i = k * count + v;
             const REAL *own = x + k * BLOCK + position(v, x_stride);
             const vec xr = real_lanes(own), xi = imaginary_lanes(own);
-            s->rr[i] = multiply_add(xr, hr, s->rr[i]);
-            s->ii[i] = multiply_add(xi, hi, s->ii[i]);
-            s->ri[i] = multiply_add(xr, hi, s->ri[i]);
-            s->ir[i] = multiply_add(xi, hr, s->ir[i]);
+            s->rr[i] = vec_multiply_add(xr, hr, s->rr[i]);
+            s->ii[i] = vec_multiply_add(xi, hi, s->ii[i]);
+            s->ri[i] = vec_multiply_add(xr, hi, s->ri[i]);
+            s->ir[i] = vec_multiply_add(xi, hr, s->ir[i]);
         }
     }
 }
@@ -172,7 +172,8 @@ INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct
 }
 
 void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
-                        const struct cmac_path *lines, size_t n_lines, size_t first, size_t end)
+                             const struct cmac_path *lines, size_t n_lines, size_t first,
+                             size_t end)
 {
     if (terms->ahead) sum_all(y, terms, lines, n_lines, first, end, true);
     else sum_all(y, terms, lines, n_lines, first, end, false);

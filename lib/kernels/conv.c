@@ -20,7 +20,7 @@ enum {
 #endif
     SUMS = ROWS * WIDTH,
     // What is added to at the end is often in memory until then. It arrives during so many terms.
-    FEW_TERMS = 32,
+    PREFETCH_TERMS = 32,
     WEIGHT_ROWS = 4,
     WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + 4 + 1
 };
@@ -41,7 +41,7 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
     vec sum[SUMS];
     UNROLL
     for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
-    if (call->terms > FEW_TERMS) {
+    if (call->terms > PREFETCH_TERMS) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
             __builtin_prefetch(y + s / width * call->y_stride + s % width * LANES);
@@ -52,7 +52,7 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
         vec v[SUMS];
         UNROLL
         for (size_t p = 0; p < width; p++) {
-            v[p] = held(load(in + p * LANES));
+            v[p] = keep_in_register(vec_load(in + p * LANES));
             // Into the second cache: it will be a while. A number, for the line need not be one of
             // the array's.
             if (call->ahead)
@@ -60,16 +60,17 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
         }
         UNROLL
         for (size_t r = 0; r < rows; r++) {
-            const vec factor = width > 1 ? held(broadcast(w[r])) : broadcast(w[r]);
+            const vec factor =
+                width > 1 ? keep_in_register(vec_broadcast(w[r])) : vec_broadcast(w[r]);
             UNROLL
             for (size_t p = 0; p < width; p++)
-                sum[r * width + p] = multiply_add(factor, v[p], sum[r * width + p]);
+                sum[r * width + p] = vec_multiply_add(factor, v[p], sum[r * width + p]);
         }
     }
     UNROLL
     for (size_t s = 0; s < rows * width; s++) {
         REAL *out = y + s / width * call->y_stride + s % width * LANES;
-        store(out, load(out) + sum[s]);
+        vec_store(out, vec_load(out) + sum[s]);
     }
 }
 
@@ -140,13 +141,14 @@ INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows
     for (size_t i = 0; i < call->n; i += LANES) {
         vec v[WEIGHT_ROWS];
         UNROLL
-        for (size_t r = 0; r < rows; r++) v[r] = held(load(y + r * call->y_stride + i));
+        for (size_t r = 0; r < rows; r++)
+            v[r] = keep_in_register(vec_load(y + r * call->y_stride + i));
         UNROLL
         for (size_t c = 0; c < columns; c++) {
-            const vec factor = held(load(x[c] + i));
+            const vec factor = keep_in_register(vec_load(x[c] + i));
             UNROLL
             for (size_t r = 0; r < rows; r++)
-                sum[r * columns + c] = multiply_add(factor, v[r], sum[r * columns + c]);
+                sum[r * columns + c] = vec_multiply_add(factor, v[r], sum[r * columns + c]);
         }
     }
     UNROLL
@@ -156,7 +158,7 @@ INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows
         UNROLL
         for (size_t j = 0; j < LANES; j++)
             v[j] = first + j < rows * columns ? sum[first + j] : (vec){0};
-        store(total, sums_of(v));
+        vec_store(total, sums_of(v));
         UNROLL
         for (size_t s = first; s < first + LANES; s++)
             if (s < rows * columns)

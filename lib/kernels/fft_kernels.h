@@ -44,15 +44,15 @@ typedef void fft_write_half_fn(void *x, const void *data, struct fft_node node, 
 // the data are, or none of it.
 typedef void fft_leaves_fn(void *to, size_t stride, const void *data, size_t leaves,
                            const void *factors, const void *twists, const void *common);
-typedef void fft_leaves_back_fn(void *data, size_t leaves, const void *factors, const void *twists,
-                                const void *common);
+typedef void fft_leaves_inverse_fn(void *data, size_t leaves, const void *factors,
+                                   const void *twists, const void *common);
 
 struct fft_kernels {
     size_t lanes; // complex numbers in a vector
     fft_read_fn *read_real, *read_half, *read_complex;
-    fft_pass_fn *pass, *pass_back;
+    fft_pass_fn *pass, *pass_inverse;
     fft_leaves_fn *leaves;
-    fft_leaves_back_fn *leaves_back;
+    fft_leaves_inverse_fn *leaves_inverse;
     fft_write_fn *write_real, *write_complex;
     fft_write_half_fn *write_half;
 };

@@ -16,7 +16,8 @@ INLINE size_t position(size_t j)
 INLINE struct cvec get(const REAL *data, size_t j)
 {
     const REAL *at = data + position(j);
-    return (struct cvec){held(*(const vec *)at), held(*(const vec *)(at + SPECTRUM_LANES))};
+    return (struct cvec){keep_in_register(*(const vec *)at),
+                         keep_in_register(*(const vec *)(at + SPECTRUM_LANES))};
 }
 
 INLINE void put(REAL *data, size_t j, struct cvec a)
@@ -27,12 +28,12 @@ INLINE void put(REAL *data, size_t j, struct cvec a)
 }
 
 // Multiplies v[1..] by a node's factors: of numbers without imaginary parts, on the way there.
-INLINE void apply_to_reals(struct cvec *v, int radix, const REAL *factors)
+INLINE void fft_apply_factors_real(struct cvec *v, int radix, const REAL *factors)
 {
     UNROLL
     for (int p = 1; p < radix; p++)
-        v[p] = (struct cvec){v[p].re * broadcast(factors[2 * p - 2]),
-                             v[p].re * broadcast(factors[2 * p - 1])};
+        v[p] = (struct cvec){v[p].re * vec_broadcast(factors[2 * p - 2]),
+                             v[p].re * vec_broadcast(factors[2 * p - 1])};
 }
 
 enum source { BLOCKED, COMPLEX, REAL_PAIRS, REAL_HALF };
@@ -41,9 +42,9 @@ enum source { BLOCKED, COMPLEX, REAL_PAIRS, REAL_HALF };
 INLINE struct cvec get_from(const REAL *x, size_t j, size_t length, enum source source)
 {
     if (source == BLOCKED) return get(x, j);
-    if (source == REAL_PAIRS) return (struct cvec){load(x + j), -load(x + length + j)};
-    if (source == REAL_HALF) return (struct cvec){load(x + j), (vec){0}};
-    const vec a = load(x + 2 * j), b = load(x + 2 * j + LANES);
+    if (source == REAL_PAIRS) return (struct cvec){vec_load(x + j), -vec_load(x + length + j)};
+    if (source == REAL_HALF) return (struct cvec){vec_load(x + j), (vec){0}};
+    const vec a = vec_load(x + 2 * j), b = vec_load(x + 2 * j + LANES);
     return (struct cvec){__builtin_shufflevector(a, b, EVEN), __builtin_shufflevector(a, b, ODD)};
 }
 
@@ -52,13 +53,13 @@ INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source 
     if (source == BLOCKED) {
         put(x, j, a);
     } else if (source == REAL_PAIRS) {
-        if (!upper) store(x + j, a.re);
-        store(x + length + j, -a.im);
+        if (!upper) vec_store(x + j, a.re);
+        vec_store(x + length + j, -a.im);
     } else if (source == REAL_HALF) {
-        store(x + j, a.re);
+        vec_store(x + j, a.re);
     } else {
-        store(x + 2 * j, __builtin_shufflevector(a.re, a.im, LOWER));
-        store(x + 2 * j + LANES, __builtin_shufflevector(a.re, a.im, UPPER));
+        vec_store(x + 2 * j, __builtin_shufflevector(a.re, a.im, LOWER));
+        vec_store(x + 2 * j + LANES, __builtin_shufflevector(a.re, a.im, UPPER));
     }
 }
 
@@ -72,8 +73,8 @@ INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const
         UNROLL
         for (int p = 0; p < radix; p++)
             v[p] = get_from(x, (size_t)p * part + j, node.length, source);
-        if (source == REAL_HALF) apply_to_reals(v, radix, factors);
-        else apply_factors(v, radix, factors, false);
+        if (source == REAL_HALF) fft_apply_factors_real(v, radix, factors);
+        else butterfly_apply_factors(v, radix, factors, false);
         dft(v, radix, false);
         UNROLL
         for (int q = 0; q < radix; q++) put(y, (size_t)q * part + j, v[q]);
@@ -89,7 +90,7 @@ INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const
         UNROLL
         for (int q = 0; q < radix; q++) v[q] = get(x, (size_t)q * part + j);
         dft(v, radix, true);
-        apply_factors(v, radix, factors, true);
+        butterfly_apply_factors(v, radix, factors, true);
         UNROLL
         for (int p = source == COMPLEX && upper ? radix / 2 : 0; p < radix; p++)
             put_to(y, (size_t)p * part + j, node.length, v[p], source, upper);
@@ -178,8 +179,8 @@ static void fft_pass(void *data, struct fft_node node, size_t nodes, int radix, 
         run_pass(at, at, node, radix, w, BLOCKED, SPLIT);
 }
 
-static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int radix,
-                          const void *factors)
+static void fft_pass_inverse(void *data, struct fft_node node, size_t nodes, int radix,
+                             const void *factors)
 {
     REAL *at = data;
     const REAL *w = factors;
@@ -190,8 +191,9 @@ static void fft_pass_back(void *data, struct fft_node node, size_t nodes, int ra
 // Of every leaf: the twist of its vector q. `common` holds for all of them, or is NULL.
 INLINE struct cvec twist_of(const REAL *twists, size_t q, const struct cvec *common)
 {
-    const struct cvec own = {load(twists + 2 * q * LANES), load(twists + (2 * q + 1) * LANES)};
-    return common ? times(own, common->re, common->im) : own;
+    const struct cvec own = {vec_load(twists + 2 * q * LANES),
+                             vec_load(twists + (2 * q + 1) * LANES)};
+    return common ? cvec_mul(own, common->re, common->im) : own;
 }
 
 // Blocks of the results, `stride` reals apart.
@@ -222,12 +224,12 @@ INLINE void split_leaves(REAL *to, size_t stride, const REAL *data, size_t leave
         struct cvec v[4];
         UNROLL
         for (size_t p = 0; p < 4; p++) v[p] = get(data, p * LANES);
-        apply_factors(v, 4, factors, false);
-        dft4(v, false);
+        butterfly_apply_factors(v, 4, factors, false);
+        butterfly4(v, false);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
             const struct cvec w = twist_of(twists, q, common);
-            v[q] = times(v[q], w.re, w.im);
+            v[q] = cvec_mul(v[q], w.re, w.im);
         }
         lanes_forward(&v[0], &v[1]);
         lanes_forward(&v[2], &v[3]);
@@ -243,15 +245,15 @@ INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const R
         struct cvec v[4];
         UNROLL
         for (size_t q = 0; q < 4; q++) v[q] = get(data, q * LANES);
-        lanes_back(&v[0], &v[1]);
-        lanes_back(&v[2], &v[3]);
+        lanes_inverse(&v[0], &v[1]);
+        lanes_inverse(&v[2], &v[3]);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
             const struct cvec w = twist_of(twists, q, common);
-            v[q] = times(v[q], w.re, -w.im);
+            v[q] = cvec_mul(v[q], w.re, -w.im);
         }
-        dft4(v, true);
-        apply_factors(v, 4, factors, true);
+        butterfly4(v, true);
+        butterfly_apply_factors(v, 4, factors, true);
         UNROLL
         for (size_t p = 0; p < 4; p++) put(data, p * LANES, v[p]);
     }
@@ -261,18 +263,18 @@ static void fft_leaves(void *to, size_t stride, const void *data, size_t leaves,
                        const void *factors, const void *twists, const void *common)
 {
     if (common) {
-        const struct cvec shared = {load(common), load((const REAL *)common + LANES)};
+        const struct cvec shared = {vec_load(common), vec_load((const REAL *)common + LANES)};
         split_leaves(to, stride / sizeof(REAL), data, leaves, factors, twists, &shared);
     } else {
         split_leaves(to, stride / sizeof(REAL), data, leaves, factors, twists, NULL);
     }
 }
 
-static void fft_leaves_back(void *data, size_t leaves, const void *factors, const void *twists,
-                            const void *common)
+static void fft_leaves_inverse(void *data, size_t leaves, const void *factors, const void *twists,
+                               const void *common)
 {
     if (common) {
-        const struct cvec shared = {load(common), load((const REAL *)common + LANES)};
+        const struct cvec shared = {vec_load(common), vec_load((const REAL *)common + LANES)};
         merge_leaves(data, leaves, factors, twists, &shared);
     } else {
         merge_leaves(data, leaves, factors, twists, NULL);
@@ -285,9 +287,9 @@ const struct fft_kernels KERNEL(fft) = {
     .read_half = fft_read_half,
     .read_complex = fft_read_complex,
     .pass = fft_pass,
-    .pass_back = fft_pass_back,
+    .pass_inverse = fft_pass_inverse,
     .leaves = fft_leaves,
-    .leaves_back = fft_leaves_back,
+    .leaves_inverse = fft_leaves_inverse,
     .write_real = fft_write_real,
     .write_half = fft_write_half,
     .write_complex = fft_write_complex,

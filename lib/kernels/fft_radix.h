@@ -12,111 +12,113 @@ struct cvec {
     vec re, im;
 };
 
-INLINE struct cvec times(struct cvec a, vec wr, vec wi)
+INLINE struct cvec cvec_mul(struct cvec a, vec wr, vec wi)
 {
     return (struct cvec){a.re * wr - a.im * wi, a.re * wi + a.im * wr};
 }
 
-INLINE struct cvec plus(struct cvec a, struct cvec b)
+INLINE struct cvec cvec_add(struct cvec a, struct cvec b)
 {
     return (struct cvec){a.re + b.re, a.im + b.im};
 }
 
-INLINE struct cvec minus(struct cvec a, struct cvec b)
+INLINE struct cvec cvec_sub(struct cvec a, struct cvec b)
 {
     return (struct cvec){a.re - b.re, a.im - b.im};
 }
 
 // Times -i, or +i on the way back.
-INLINE struct cvec turn(struct cvec a, bool back)
+INLINE struct cvec cvec_rotate(struct cvec a, bool back)
 {
     return back ? (struct cvec){-a.im, a.re} : (struct cvec){a.im, -a.re};
 }
 
-INLINE void dft2(struct cvec *v)
+INLINE void butterfly2(struct cvec *v)
 {
     const struct cvec a = v[0];
-    v[0] = plus(a, v[1]);
-    v[1] = minus(a, v[1]);
+    v[0] = cvec_add(a, v[1]);
+    v[1] = cvec_sub(a, v[1]);
 }
 
-INLINE void dft3(struct cvec *v, bool back)
+INLINE void butterfly3(struct cvec *v, bool back)
 {
     const REAL half = (REAL)0.5, sine = (REAL)0.86602540378443864676;
-    const struct cvec sum = plus(v[1], v[2]), difference = turn(minus(v[1], v[2]), back);
+    const struct cvec sum = cvec_add(v[1], v[2]),
+                      difference = cvec_rotate(cvec_sub(v[1], v[2]), back);
     const struct cvec middle = {v[0].re - half * sum.re, v[0].im - half * sum.im};
     const struct cvec side = {sine * difference.re, sine * difference.im};
-    v[0] = plus(v[0], sum);
-    v[1] = plus(middle, side);
-    v[2] = minus(middle, side);
+    v[0] = cvec_add(v[0], sum);
+    v[1] = cvec_add(middle, side);
+    v[2] = cvec_sub(middle, side);
 }
 
-INLINE void dft4(struct cvec *v, bool back)
+INLINE void butterfly4(struct cvec *v, bool back)
 {
-    const struct cvec a = plus(v[0], v[2]), b = minus(v[0], v[2]);
-    const struct cvec c = plus(v[1], v[3]), d = turn(minus(v[1], v[3]), back);
-    v[0] = plus(a, c);
-    v[1] = plus(b, d);
-    v[2] = minus(a, c);
-    v[3] = minus(b, d);
+    const struct cvec a = cvec_add(v[0], v[2]), b = cvec_sub(v[0], v[2]);
+    const struct cvec c = cvec_add(v[1], v[3]), d = cvec_rotate(cvec_sub(v[1], v[3]), back);
+    v[0] = cvec_add(a, c);
+    v[1] = cvec_add(b, d);
+    v[2] = cvec_sub(a, c);
+    v[3] = cvec_sub(b, d);
 }
 
-INLINE void dft5(struct cvec *v, bool back)
+INLINE void butterfly5(struct cvec *v, bool back)
 {
     const REAL c1 = (REAL)0.30901699437494742410, c2 = (REAL)-0.80901699437494742410;
     const REAL s1 = (REAL)0.95105651629515357212, s2 = (REAL)0.58778525229247312917;
-    const struct cvec a = plus(v[1], v[4]), b = plus(v[2], v[3]);
-    const struct cvec c = turn(minus(v[1], v[4]), back), d = turn(minus(v[2], v[3]), back);
+    const struct cvec a = cvec_add(v[1], v[4]), b = cvec_add(v[2], v[3]);
+    const struct cvec c = cvec_rotate(cvec_sub(v[1], v[4]), back),
+                      d = cvec_rotate(cvec_sub(v[2], v[3]), back);
     const struct cvec m1 = {v[0].re + c1 * a.re + c2 * b.re, v[0].im + c1 * a.im + c2 * b.im};
     const struct cvec m2 = {v[0].re + c2 * a.re + c1 * b.re, v[0].im + c2 * a.im + c1 * b.im};
     const struct cvec n1 = {s1 * c.re + s2 * d.re, s1 * c.im + s2 * d.im};
     const struct cvec n2 = {s2 * c.re - s1 * d.re, s2 * c.im - s1 * d.im};
-    v[0] = plus(v[0], plus(a, b));
-    v[1] = plus(m1, n1);
-    v[2] = plus(m2, n2);
-    v[3] = minus(m2, n2);
-    v[4] = minus(m1, n1);
+    v[0] = cvec_add(v[0], cvec_add(a, b));
+    v[1] = cvec_add(m1, n1);
+    v[2] = cvec_add(m2, n2);
+    v[3] = cvec_sub(m2, n2);
+    v[4] = cvec_sub(m1, n1);
 }
 
 // Times e^(-i pi / 4) or its inverse, and the same a quarter turn further.
-INLINE struct cvec eighth(struct cvec a, bool back)
+INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool back)
 {
     const REAL r = R2;
-    const struct cvec t = turn(a, back);
+    const struct cvec t = cvec_rotate(a, back);
     return (struct cvec){r * (a.re + t.re), r * (a.im + t.im)};
 }
 
-INLINE void dft8(struct cvec *v, bool back)
+INLINE void butterfly8(struct cvec *v, bool back)
 {
     struct cvec even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
-    dft4(even, back);
-    dft4(odd, back);
-    odd[1] = eighth(odd[1], back);
-    odd[2] = turn(odd[2], back);
-    odd[3] = eighth(turn(odd[3], back), back);
+    butterfly4(even, back);
+    butterfly4(odd, back);
+    odd[1] = cvec_rotate_eighth(odd[1], back);
+    odd[2] = cvec_rotate(odd[2], back);
+    odd[3] = cvec_rotate_eighth(cvec_rotate(odd[3], back), back);
     UNROLL
     for (int q = 0; q < 4; q++) {
-        v[q] = plus(even[q], odd[q]);
-        v[q + 4] = minus(even[q], odd[q]);
+        v[q] = cvec_add(even[q], odd[q]);
+        v[q + 4] = cvec_sub(even[q], odd[q]);
     }
 }
 
 INLINE void dft(struct cvec *v, int radix, bool back)
 {
-    if (radix == 2) dft2(v);
-    if (radix == 3) dft3(v, back);
-    if (radix == 4) dft4(v, back);
-    if (radix == 5) dft5(v, back);
-    if (radix == 8) dft8(v, back);
+    if (radix == 2) butterfly2(v);
+    if (radix == 3) butterfly3(v, back);
+    if (radix == 4) butterfly4(v, back);
+    if (radix == 5) butterfly5(v, back);
+    if (radix == 8) butterfly8(v, back);
 }
 
 // Multiplies v[1..] by a node's factors, conjugated on the way back.
-INLINE void apply_factors(struct cvec *v, int radix, const REAL *factors, bool back)
+INLINE void butterfly_apply_factors(struct cvec *v, int radix, const REAL *factors, bool back)
 {
     UNROLL
     for (int p = 1; p < radix; p++) {
-        const vec wr = broadcast(factors[2 * p - 2]), wi = broadcast(factors[2 * p - 1]);
-        v[p] = times(v[p], wr, back ? -wi : wi);
+        const vec wr = vec_broadcast(factors[2 * p - 2]), wi = vec_broadcast(factors[2 * p - 1]);
+        v[p] = cvec_mul(v[p], wr, back ? -wi : wi);
     }
 }
 

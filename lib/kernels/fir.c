@@ -34,18 +34,19 @@ INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size
         vec tap[MAX_DEPTH];
         UNROLL
         for (size_t k = 0; k < depth * parts; k++)
-            tap[k] = broadcast(h[(k / parts * row + s) * parts + k % parts]);
+            tap[k] = vec_broadcast(h[(k / parts * row + s) * parts + k % parts]);
         UNROLL
         for (size_t q = 0; q < width + depth - 1; q++) {
             const REAL *in = x - (s * kind->step + (depth - 1) * LANES) + q * LANES;
             const size_t readable = q == depth - 1 && width == 1 ? newest + s * kind->step : LANES;
-            const vec v = held(readable < LANES ? load_first(in, readable) : load(in));
+            const vec v =
+                keep_in_register(readable < LANES ? vec_load_first(in, readable) : vec_load(in));
             UNROLL
             for (size_t k = 0; k < depth * parts; k++) {
                 const size_t p = q + k / parts + 1 -
                                  depth; // wraps, and so exceeds width, before the first output
                 const size_t part = p * parts + k % parts;
-                if (p < width) sum[part] = multiply_add(tap[k], v, sum[part]);
+                if (p < width) sum[part] = vec_multiply_add(tap[k], v, sum[part]);
             }
         }
     }
@@ -81,7 +82,7 @@ INLINE void add_taps(vec *sum, const REAL *x, size_t newest, const REAL *h, size
 INLINE vec combine(vec a, vec b)
 {
     static const REAL sign[] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
-    return a + load(sign) * __builtin_shufflevector(b, b, SWAPPED);
+    return a + vec_load(sign) * __builtin_shufflevector(b, b, SWAPPED);
 }
 
 INLINE void filter(vec *ret, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width,
@@ -102,7 +103,7 @@ INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, si
     vec sum[WIDTH];
     filter(sum, x, LANES, h, taps, width, kind);
     UNROLL
-    for (size_t p = 0; p < width; p++) store(y + p * LANES, load(y + p * LANES) + sum[p]);
+    for (size_t p = 0; p < width; p++) vec_store(y + p * LANES, vec_load(y + p * LANES) + sum[p]);
 }
 
 // The last n < LANES reals.
@@ -112,7 +113,7 @@ INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size
     REAL out[LANES];
     vec sum;
     filter(&sum, x, n, h, taps, 1, kind);
-    store(out, sum);
+    vec_store(out, sum);
     for (size_t i = 0; i < n; i++) y[i] += out[i];
 }
 

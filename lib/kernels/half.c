@@ -13,8 +13,8 @@ typedef union {
 
 enum {
     SIGN = 1u << 15,
-    F16_LEAST = 1u << 10,    // the least normal number of binary16 ..
-    F16_INFINITE = 31u << 10 // .. and what is no number
+    F16_MIN_NORMAL = 1u << 10, // the least normal number of binary16 ..
+    F16_INFINITE = 31u << 10   // .. and what is no number
 };
 
 // Of an f32.
@@ -27,7 +27,7 @@ static inline float f32_of_f16(uint16_t half)
     const uint32_t magnitude = half & (SIGN - 1u);
     const word denormal = {.value = (float)(int32_t)magnitude * 0x1p-24f};
     const uint32_t normal = (magnitude << 13) + REBIAS + (magnitude >= F16_INFINITE ? REBIAS : 0);
-    const word ret = {.bits = (magnitude < F16_LEAST ? denormal.bits : normal) |
+    const word ret = {.bits = (magnitude < F16_MIN_NORMAL ? denormal.bits : normal) |
                               (uint32_t)(half & SIGN) << 16};
     return ret.value;
 }
@@ -42,7 +42,8 @@ static inline uint16_t f16_of_f32(float value)
     const word kept = {.bits = magnitude}, shifted = {.value = kept.value + 0.5f},
                half = {.value = 0.5f};
     const uint32_t denormal = shifted.bits - half.bits;
-    const uint32_t nan = F16_INFINITE | F16_LEAST >> 1 | (magnitude >> 13 & (F16_LEAST - 1u));
+    const uint32_t nan =
+        F16_INFINITE | F16_MIN_NORMAL >> 1 | (magnitude >> 13 & (F16_MIN_NORMAL - 1u));
     uint32_t ret = magnitude < (113u << 23) ? denormal : normal;
     ret = ret > F16_INFINITE || magnitude >= INFINITE ? F16_INFINITE : ret;
     ret = magnitude > INFINITE ? nan : ret;

@@ -5,75 +5,75 @@
 #ifndef PARTITA_KERNEL_INTRINSICS_H
 #define PARTITA_KERNEL_INTRINSICS_H
 
-// multiply_add: a * b + c, in plain C in two roundings. load_first: n < LANES reals, which are all
-// that is read, then zeros. store_first: the first n < LANES lanes of v, which are all that is
-// written.
+// vec_multiply_add: a * b + c, in plain C in two roundings. vec_load_first: n < LANES reals, which
+// are all that is read, then zeros. vec_store_first: the first n < LANES lanes of v, which are all
+// that is written.
 #if VECTOR_BYTES == 64 && REAL_BYTES == 4
-INLINE vec multiply_add(vec a, vec b, vec c)
+INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
     return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 
-INLINE vec load_first(const REAL *x, size_t n)
+INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), x);
 }
 
-INLINE void store_first(REAL *y, vec v, size_t n)
+INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
     _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), (__m512)v);
 }
 #elif VECTOR_BYTES == 64
-INLINE vec multiply_add(vec a, vec b, vec c)
+INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
     return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
 }
 
-INLINE vec load_first(const REAL *x, size_t n)
+INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), x);
 }
 
-INLINE void store_first(REAL *y, vec v, size_t n)
+INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
     _mm512_mask_storeu_pd(y, (__mmask8)((1u << n) - 1), (__m512d)v);
 }
 #elif VECTOR_BYTES == 32 && REAL_BYTES == 4
-INLINE vec multiply_add(vec a, vec b, vec c)
+INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
     return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 
-INLINE vec load_first(const REAL *x, size_t n)
+INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return (vec)_mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
 }
 
-INLINE void store_first(REAL *y, vec v, size_t n)
+INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     _mm256_maskstore_ps(y, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane), (__m256)v);
 }
 #elif VECTOR_BYTES == 32
-INLINE vec multiply_add(vec a, vec b, vec c)
+INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
     return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
 }
 
-INLINE vec load_first(const REAL *x, size_t n)
+INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
     return (vec)_mm256_maskload_pd(x, _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), lane));
 }
 
-INLINE void store_first(REAL *y, vec v, size_t n)
+INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
     const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
     _mm256_maskstore_pd(y, _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), lane), (__m256d)v);
 }
 #elif defined __aarch64__
-INLINE vec multiply_add(vec a, vec b, vec c)
+INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
 #if REAL_BYTES == 4
     return (vec)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
@@ -84,7 +84,7 @@ INLINE vec multiply_add(vec a, vec b, vec c)
 #endif
 
 #if VECTOR_BYTES == 16
-INLINE vec load_first(const REAL *x, size_t n)
+INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     vec v = {0};
     UNROLL
@@ -93,7 +93,7 @@ INLINE vec load_first(const REAL *x, size_t n)
     return v;
 }
 
-INLINE void store_first(REAL *y, vec v, size_t n)
+INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
     UNROLL
     for (size_t k = 0; k < LANES - 1; k++)

@@ -141,11 +141,11 @@ typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n,
 // Planes side by side: a position holds one sample of each of so many planes (16 of f32, 8 of f64
 // at every level), a block of CONV_BLOCK_BYTES, and each plane has its own taps. Blocks are 64-byte
 // aligned.
-enum { LANES_TAPS = 8 }; // the longest run
+enum { MAX_SPAN_TAPS = 8 }; // the longest run
 
 // Taps that are neighbours: tap t of the run meets position offset + t.
-struct lanes_run {
-    size_t offset, taps; // 1 .. LANES_TAPS
+struct tap_span {
+    size_t offset, taps; // 1 .. MAX_SPAN_TAPS
 };
 
 // y[i][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL.
@@ -160,18 +160,18 @@ typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n
 // y[i] += sum over runs and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w
 // holds a block for each tap, run after run. The sum is rounded once into y, in order of w.
 // Tolerance of the sum: 4 u sqrt(taps) rel. L2.
-typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct lanes_run *run,
+typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct tap_span *run,
                            size_t n_runs, size_t n);
 
 // w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all runs, w
 // as above. Tolerance of the sum: 4 u sqrt(n) rel. L2.
-typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct lanes_run *run,
+typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct tap_span *run,
                              size_t n_runs, size_t n);
 
 // Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im`
 // blocks behind it the imaginary ones. A row of 2n real blocks is such a line with stride 1 and im
 // = n: element k is sample k + i sample n+k.
-struct lanes_line {
+struct lanes_row {
     void *re;
     size_t im, stride;
 };
@@ -189,13 +189,13 @@ struct lanes_dft {
 
 // to = the transform of from, lane by lane, in the order in which the passes leave it; to == from
 // allowed. With passes 0 (n = 1) nothing is done. Back: times n; from is destroyed.
-typedef void lanes_dft_fn(const struct lanes_line *to, const struct lanes_line *from,
+typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *from,
                           const struct lanes_dft *dft);
 
 // y[k] = x[k] * h[k], complex, for k < n; conjugate: times the conjugate of h[k]; add: added to
 // y[k]. y == x allowed.
-typedef void lanes_product_fn(const struct lanes_line *y, const struct lanes_line *x,
-                              const struct lanes_line *h, size_t n, bool conjugate, bool add);
+typedef void lanes_product_fn(const struct lanes_row *y, const struct lanes_row *x,
+                              const struct lanes_row *h, size_t n, bool conjugate, bool add);
 
 // The sum of n samples, in double and in eight parts.
 typedef double sum_fn(const void *x, size_t n);
@@ -207,7 +207,7 @@ typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
 
 // Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of
 // x, tiles side by side; n is a multiple of a block (CONV_BLOCK_BYTES).
-struct winograd_lines {
+struct winograd_rows {
     size_t n, lines;       // tiles of a line; lines
     size_t x_line, y_line; // from one line to the next
     size_t y_stride;       // from one element of a result to the next
@@ -220,7 +220,7 @@ struct winograd_lines {
 // The order of a sum is the kernel's own. Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y
 // overlaps nothing.
 typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
-                         const struct winograd_lines *lines);
+                         const struct winograd_rows *lines);
 
 // y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count
 // samples, step apart. May read and write as if n were a multiple of a block.
@@ -256,13 +256,13 @@ struct kernels {
     lanes_write_fn *lanes_write;
     lanes_conv_fn *lanes_conv;
     lanes_weight_fn *lanes_weight;
-    lanes_dft_fn *lanes_dft, *lanes_dft_back;
+    lanes_dft_fn *lanes_dft, *lanes_dft_inverse;
     lanes_product_fn *lanes_product;
     sum_fn *sum;
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
     winograd_fn *winograd_input, *winograd_output, *winograd_taps;
-    deinterleave_fn *deal;
-    interleave_fn *collect;
+    deinterleave_fn *deinterleave;
+    interleave_fn *interleave;
     const struct fft_kernels *fft;
     struct tile_kernels tile;
 };

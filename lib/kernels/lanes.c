@@ -9,15 +9,15 @@
 #if VECTOR_BYTES == 32
 enum { WIDTH = 8, GROUP = 4 }; // 8 sums + 4 taps + 1 of 16 registers
 #else
-enum { WIDTH = 16, GROUP = LANES_TAPS }; // 16 + 8 + 1 of 32
+enum { WIDTH = 16, GROUP = MAX_SPAN_TAPS }; // 16 + 8 + 1 of 32
 #endif
 
 // Samples 0, step, ... of at most LANES; n of them are there.
 INLINE vec load_apart(const REAL *x, size_t step, size_t n)
 {
-    if (step == 1) return n >= LANES ? load(x) : load_first(x, n);
+    if (step == 1) return n >= LANES ? vec_load(x) : vec_load_first(x, n);
     if (step == 2 && n > LANES) {
-        const vec a = load(x), b = load(x + LANES);
+        const vec a = vec_load(x), b = vec_load(x + LANES);
         return __builtin_shufflevector(a, b, EVEN);
     }
     vec v = {0};
@@ -39,10 +39,10 @@ void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
                 if (x[first + k])
                     v[k] = load_apart((const REAL *)x[first + k] + i * step, step, n - i);
             }
-            zip(v, LANES);
+            vec_transpose(v, LANES);
             UNROLL
             for (size_t k = 0; k < LANES; k++)
-                if (i + k < n) store(y + (i + k) * CONV_LANES + first, v[k]);
+                if (i + k < n) vec_store(y + (i + k) * CONV_LANES + first, v[k]);
         }
 }
 
@@ -56,8 +56,8 @@ INLINE vec positive(vec v)
 
 INLINE void store_apart(REAL *y, size_t step, vec v, size_t n)
 {
-    if (step == 1 && n >= LANES) store(y, v);
-    else if (step == 1) store_first(y, v, n);
+    if (step == 1 && n >= LANES) vec_store(y, v);
+    else if (step == 1) vec_store_first(y, v, n);
     else {
         UNROLL
         for (size_t k = 0; k < LANES; k++)
@@ -70,16 +70,16 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
 {
     const REAL *x = x_;
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const vec start = bias ? load((const REAL *)bias + first) : (vec){0};
+        const vec start = bias ? vec_load((const REAL *)bias + first) : (vec){0};
         for (size_t i = 0; i < n; i += LANES) {
             vec v[LANES];
             UNROLL
             for (size_t k = 0; k < LANES; k++) {
                 v[k] = start;
-                if (i + k < n) v[k] += load(x + (i + k) * CONV_LANES + first);
+                if (i + k < n) v[k] += vec_load(x + (i + k) * CONV_LANES + first);
                 if (relu) v[k] = positive(v[k]);
             }
-            zip(v, LANES);
+            vec_transpose(v, LANES);
             UNROLL
             for (size_t k = 0; k < LANES; k++)
                 if (y[first + k]) store_apart((REAL *)y[first + k] + i * step, step, v[k], n - i);
@@ -90,28 +90,28 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
 // Taps of a run, all of which lie in registers, meet width outputs.
 INLINE void meet(vec *sum, const REAL *x, const REAL *w, size_t width, size_t taps)
 {
-    vec tap[LANES_TAPS];
+    vec tap[MAX_SPAN_TAPS];
     UNROLL
-    for (size_t t = 0; t < taps; t++) tap[t] = held(load(w + t * CONV_LANES));
+    for (size_t t = 0; t < taps; t++) tap[t] = keep_in_register(vec_load(w + t * CONV_LANES));
     UNROLL
     for (size_t q = 0; q < width + taps - 1; q++) {
-        const vec v = held(load(x + q * CONV_LANES));
+        const vec v = keep_in_register(vec_load(x + q * CONV_LANES));
         UNROLL
         for (size_t t = 0; t < taps; t++)
-            if (q >= t && q - t < width) sum[q - t] = multiply_add(tap[t], v, sum[q - t]);
+            if (q >= t && q - t < width) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
     }
 }
 
 struct lanes_conv {
     REAL *y;
     const REAL *x, *w;
-    const struct lanes_run *run, *end;
+    const struct tap_span *run, *end;
 };
 
 // All runs of one length that follow each other; returns what comes after them.
-INLINE const struct lanes_run *same_runs(const struct lanes_conv *call, const struct lanes_run *run,
-                                         vec *sum, size_t i, const REAL **w, size_t width,
-                                         size_t taps)
+INLINE const struct tap_span *same_runs(const struct lanes_conv *call, const struct tap_span *run,
+                                        vec *sum, size_t i, const REAL **w, size_t width,
+                                        size_t taps)
 {
     NO_UNROLL
     do {
@@ -133,7 +133,7 @@ INLINE void stretch(const struct lanes_conv *call, size_t i, size_t width)
     const REAL *w = call->w;
     UNROLL
     for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
-    const struct lanes_run *run = call->run;
+    const struct tap_span *run = call->run;
     NO_UNROLL
     while (run < call->end) switch (run->taps) {
         case 1:
@@ -164,7 +164,7 @@ INLINE void stretch(const struct lanes_conv *call, size_t i, size_t width)
     UNROLL
     for (size_t p = 0; p < width; p++) {
         REAL *y = call->y + (i + p) * CONV_LANES;
-        store(y, load(y) + sum[p]);
+        vec_store(y, vec_load(y) + sum[p]);
     }
 }
 
@@ -176,7 +176,7 @@ INLINE size_t stretches(const struct lanes_conv *call, size_t i, size_t n, size_
     return i;
 }
 
-void KERNEL(lanes_conv)(void *y, const void *x, const void *w, const struct lanes_run *run,
+void KERNEL(lanes_conv)(void *y, const void *x, const void *w, const struct tap_span *run,
                         size_t n_runs, size_t n)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
@@ -203,22 +203,22 @@ INLINE size_t turns_for(size_t taps)
     return taps == 1 ? 8 : taps <= 3 ? 4 : taps <= 5 ? 2 : 1;
 }
 
-enum { MOST_DOTS = 16 };
+enum { MAX_DOTS = 16 };
 
 // Products of `step` positions.
 INLINE void some(vec *sum, const REAL *y, const REAL *x, size_t step, size_t taps, size_t turns)
 {
-    vec v[LANES_TAPS]; // samples of x that the next y meets
+    vec v[MAX_SPAN_TAPS]; // samples of x that the next y meets
     UNROLL
-    for (size_t t = 0; t + 1 < taps; t++) v[t] = held(load(x + t * CONV_LANES));
+    for (size_t t = 0; t + 1 < taps; t++) v[t] = keep_in_register(vec_load(x + t * CONV_LANES));
     UNROLL
     for (size_t k = 0; k < step; k++) {
-        const vec factor = held(load(y + k * CONV_LANES));
-        v[(k + taps - 1) % taps] = held(load(x + (k + taps - 1) * CONV_LANES));
+        const vec factor = keep_in_register(vec_load(y + k * CONV_LANES));
+        v[(k + taps - 1) % taps] = keep_in_register(vec_load(x + (k + taps - 1) * CONV_LANES));
         UNROLL
         for (size_t t = 0; t < taps; t++) {
             vec *to = &sum[k % turns * taps + t];
-            *to = multiply_add(factor, v[(k + t) % taps], *to);
+            *to = vec_multiply_add(factor, v[(k + t) % taps], *to);
         }
     }
 }
@@ -227,7 +227,7 @@ INLINE void some(vec *sum, const REAL *y, const REAL *x, size_t step, size_t tap
 INLINE void dots(REAL *w, const REAL *y, const REAL *x, size_t n, size_t taps)
 {
     const size_t turns = turns_for(taps);
-    vec sum[MOST_DOTS];
+    vec sum[MAX_DOTS];
     UNROLL
     for (size_t s = 0; s < turns * taps; s++) sum[s] = (vec){0};
     const REAL *end = y + n * CONV_LANES;
@@ -245,10 +245,11 @@ INLINE void dots(REAL *w, const REAL *y, const REAL *x, size_t n, size_t taps)
         for (size_t s = 0; s < half * taps; s++) sum[s] += sum[half * taps + s];
     }
     UNROLL
-    for (size_t t = 0; t < taps; t++) store(w + t * CONV_LANES, load(w + t * CONV_LANES) + sum[t]);
+    for (size_t t = 0; t < taps; t++)
+        vec_store(w + t * CONV_LANES, vec_load(w + t * CONV_LANES) + sum[t]);
 }
 
-void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run,
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *run,
                           size_t n_runs, size_t n)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {

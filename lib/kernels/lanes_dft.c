@@ -5,7 +5,7 @@
 #include "fft_radix.h"
 
 // All nodes of `length` elements: reads from, writes to.
-INLINE void pass_of(struct lanes_line to, struct lanes_line from, size_t n, size_t length,
+INLINE void pass_of(struct lanes_row to, struct lanes_row from, size_t n, size_t length,
                     const REAL *factors, int radix, bool back)
 {
     const size_t columns = length / (size_t)radix;
@@ -21,22 +21,22 @@ INLINE void pass_of(struct lanes_line to, struct lanes_line from, size_t n, size
             UNROLL
             for (int k = 0; k < radix; k++) {
                 const REAL *at = in + (j + (size_t)k * columns) * from_step;
-                v[k] = (struct cvec){load(at), load(at + from_im)};
+                v[k] = (struct cvec){vec_load(at), vec_load(at + from_im)};
             }
-            if (!back) apply_factors(v, radix, factors, false);
+            if (!back) butterfly_apply_factors(v, radix, factors, false);
             dft(v, radix, back);
-            if (back) apply_factors(v, radix, factors, true);
+            if (back) butterfly_apply_factors(v, radix, factors, true);
             UNROLL
             for (int k = 0; k < radix; k++) {
                 REAL *at = out + (j + (size_t)k * columns) * to_step;
-                store(at, v[k].re);
-                store(at + to_im, v[k].im);
+                vec_store(at, v[k].re);
+                vec_store(at + to_im, v[k].im);
             }
         }
     }
 }
 
-INLINE void pass(const struct lanes_line *to, const struct lanes_line *from,
+INLINE void pass(const struct lanes_row *to, const struct lanes_row *from,
                  const struct lanes_dft *dft_of, int i, size_t length, bool back)
 {
     const REAL *factors = dft_of->factors[i];
@@ -59,27 +59,27 @@ INLINE void pass(const struct lanes_line *to, const struct lanes_line *from,
     }
 }
 
-INLINE struct lanes_line from_lane(const struct lanes_line *line, size_t first)
+INLINE struct lanes_row from_lane(const struct lanes_row *line, size_t first)
 {
-    return (struct lanes_line){(REAL *)line->re + first, line->im, line->stride};
+    return (struct lanes_row){(REAL *)line->re + first, line->im, line->stride};
 }
 
-void KERNEL(lanes_dft)(const struct lanes_line *to, const struct lanes_line *from,
+void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,
                        const struct lanes_dft *dft_of)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_line source = from_lane(from, first), own = from_lane(to, first);
+        const struct lanes_row source = from_lane(from, first), own = from_lane(to, first);
         size_t length = dft_of->n;
         for (int i = 0; i < dft_of->passes; length /= dft_of->radix[i++])
             pass(&own, i ? &own : &source, dft_of, i, length, false);
     }
 }
 
-void KERNEL(lanes_dft_back)(const struct lanes_line *to, const struct lanes_line *from,
-                            const struct lanes_dft *dft_of)
+void KERNEL(lanes_dft_inverse)(const struct lanes_row *to, const struct lanes_row *from,
+                               const struct lanes_dft *dft_of)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_line own = from_lane(from, first), last = from_lane(to, first);
+        const struct lanes_row own = from_lane(from, first), last = from_lane(to, first);
         size_t length = 1;
         for (int i = dft_of->passes - 1; i >= 0; i--) {
             length *= dft_of->radix[i];
@@ -88,8 +88,8 @@ void KERNEL(lanes_dft_back)(const struct lanes_line *to, const struct lanes_line
     }
 }
 
-void KERNEL(lanes_product)(const struct lanes_line *y, const struct lanes_line *x,
-                           const struct lanes_line *h, size_t n, bool conjugate, bool add)
+void KERNEL(lanes_product)(const struct lanes_row *y, const struct lanes_row *x,
+                           const struct lanes_row *h, size_t n, bool conjugate, bool add)
 {
     const size_t step_y = y->stride * CONV_LANES, step_x = x->stride * CONV_LANES,
                  step_h = h->stride * CONV_LANES;
@@ -98,11 +98,11 @@ void KERNEL(lanes_product)(const struct lanes_line *y, const struct lanes_line *
             REAL *to = (REAL *)y->re + first + k * step_y, *to_im = to + y->im * CONV_LANES;
             const REAL *a = (const REAL *)x->re + first + k * step_x,
                        *b = (const REAL *)h->re + first + k * step_h;
-            const vec hi = load(b + h->im * CONV_LANES);
-            const struct cvec in = {load(a), load(a + x->im * CONV_LANES)};
-            struct cvec product = times(in, load(b), conjugate ? -hi : hi);
-            if (add) product = plus((struct cvec){load(to), load(to_im)}, product);
-            store(to, product.re);
-            store(to_im, product.im);
+            const vec hi = vec_load(b + h->im * CONV_LANES);
+            const struct cvec in = {vec_load(a), vec_load(a + x->im * CONV_LANES)};
+            struct cvec product = cvec_mul(in, vec_load(b), conjugate ? -hi : hi);
+            if (add) product = cvec_add((struct cvec){vec_load(to), vec_load(to_im)}, product);
+            vec_store(to, product.re);
+            vec_store(to_im, product.im);
         }
 }

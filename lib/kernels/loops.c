@@ -8,7 +8,7 @@ void KERNEL(add)(void *y_, const void *x_, size_t n)
     REAL *y = y_;
     const REAL *x = x_;
     size_t i = 0;
-    for (; n - i >= LANES; i += LANES) store(y + i, load(y + i) + load(x + i));
+    for (; n - i >= LANES; i += LANES) vec_store(y + i, vec_load(y + i) + vec_load(x + i));
     for (; i < n; i++) y[i] += x[i];
 }
 
@@ -16,9 +16,9 @@ void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
-    const vec factor = broadcast((REAL)s);
+    const vec factor = vec_broadcast((REAL)s);
     size_t i = 0;
-    for (; n - i >= LANES; i += LANES) store(y + i, factor * load(x + i));
+    for (; n - i >= LANES; i += LANES) vec_store(y + i, factor * vec_load(x + i));
     for (; i < n; i++) y[i] = (REAL)s * x[i];
 }
 
@@ -31,7 +31,7 @@ void KERNEL(split)(void *y_, const void *x_, size_t n)
          i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES) {
         UNROLL
         for (size_t k = 0; k < SPECTRUM_LANES; k += LANES) {
-            const vec a = load(x + 2 * k), b = load(x + 2 * k + LANES);
+            const vec a = vec_load(x + 2 * k), b = vec_load(x + 2 * k + LANES);
             *(vec *)(y + k) = __builtin_shufflevector(a, b, EVEN);
             *(vec *)(y + SPECTRUM_LANES + k) = __builtin_shufflevector(a, b, ODD);
         }
@@ -53,8 +53,8 @@ void KERNEL(join)(void *y_, const void *x_, size_t n)
         UNROLL
         for (size_t k = 0; k < SPECTRUM_LANES; k += LANES) {
             const vec re = *(const vec *)(x + k), im = *(const vec *)(x + SPECTRUM_LANES + k);
-            store(y + 2 * k, __builtin_shufflevector(re, im, LOWER));
-            store(y + 2 * k + LANES, __builtin_shufflevector(re, im, UPPER));
+            vec_store(y + 2 * k, __builtin_shufflevector(re, im, LOWER));
+            vec_store(y + 2 * k + LANES, __builtin_shufflevector(re, im, UPPER));
         }
     }
     for (size_t k = 0; i + k < n; k++) {

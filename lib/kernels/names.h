@@ -32,7 +32,7 @@ lanes_read_fn KERNEL(lanes_read);
 lanes_write_fn KERNEL(lanes_write);
 lanes_conv_fn KERNEL(lanes_conv);
 lanes_weight_fn KERNEL(lanes_weight);
-lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_back);
+lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_inverse);
 lanes_product_fn KERNEL(lanes_product);
 sum_fn KERNEL(sum);
 convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16),
@@ -40,8 +40,8 @@ convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16),
 winograd_fn KERNEL(winograd_input);
 winograd_fn KERNEL(winograd_output);
 winograd_fn KERNEL(winograd_taps);
-deinterleave_fn KERNEL(deal);
-interleave_fn KERNEL(collect);
+deinterleave_fn KERNEL(deinterleave);
+interleave_fn KERNEL(interleave);
 tile_dft_fn KERNEL(tile_forward);
 tile_dft_fn KERNEL(tile_inverse);
 tile_gather_fn KERNEL(tile_gather);

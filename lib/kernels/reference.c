@@ -80,15 +80,16 @@ static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_
     for (const struct cmac_path *line = lines; line < lines + n_lines; line++)
         for (size_t p = line->first; p < line->first + line->count; p++) {
             const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
-            add_products(sum, (const REAL *)line->x + (tile * line->x_pitch + slot + k) * TILE_REALS,
-                         (const REAL *)line->h +
-                             (tile * line->h_pitch + p - line->first) * TILE_REALS);
+            add_products(
+                sum, (const REAL *)line->x + (tile * line->x_pitch + slot + k) * TILE_REALS,
+                (const REAL *)line->h + (tile * line->h_pitch + p - line->first) * TILE_REALS);
         }
     memcpy(y, sum, sizeof sum);
 }
 
 void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
-                        const struct cmac_path *lines, size_t n_lines, size_t first, size_t end)
+                             const struct cmac_path *lines, size_t n_lines, size_t first,
+                             size_t end)
 {
     for (size_t tile = first; tile < end; tile++)
         for (size_t k = 0; k < terms->sums; k++)
@@ -178,7 +179,7 @@ void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_st
 
 // y[to][n] = matrix[to][from] x, for each line.
 static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to,
-                          size_t from, const struct winograd_lines *lines)
+                          size_t from, const struct winograd_rows *lines)
 {
     for (size_t l = 0; l < lines->lines; l++, x += lines->x_line, y += lines->y_line)
         for (size_t i = 0; i < to; i++)
@@ -190,7 +191,7 @@ static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT]
 }
 
 void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_lines *lines)
+                            const struct winograd_rows *lines)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     (void)count;
@@ -203,7 +204,7 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
 }
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
-                             const struct winograd_lines *lines)
+                             const struct winograd_rows *lines)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     for (size_t i = 0; i < count; i++)
@@ -213,7 +214,7 @@ void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
-                           const struct winograd_lines *lines)
+                           const struct winograd_rows *lines)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     for (size_t i = 0; i < extent; i++)
@@ -222,7 +223,8 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
     lines_product(y, x, matrix, extent, count, lines);
 }
 
-void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,
+                          size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
@@ -230,8 +232,8 @@ void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t c
         for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
 }
 
-void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
-                     size_t n)
+void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
+                        size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
@@ -259,7 +261,7 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
         }
 }
 
-void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct lanes_run *run,
+void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct tap_span *run,
                         size_t n_runs, size_t n)
 {
     REAL *y = y_;
@@ -275,7 +277,7 @@ void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct l
     }
 }
 
-void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct lanes_run *run,
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *run,
                           size_t n_runs, size_t n)
 {
     REAL *w = w_;

@@ -8,17 +8,17 @@
 enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
 
 // By primes: 3 x 2 without twiddles.
-INLINE void dft6(struct cvec *a)
+INLINE void butterfly6(struct cvec *a)
 {
     struct cvec even[3] = {a[0], a[2], a[4]}, odd[3] = {a[3], a[5], a[1]};
-    dft3(even, false);
-    dft3(odd, false);
-    a[0] = plus(even[0], odd[0]);
-    a[3] = minus(even[0], odd[0]);
-    a[4] = plus(even[1], odd[1]);
-    a[1] = minus(even[1], odd[1]);
-    a[2] = plus(even[2], odd[2]);
-    a[5] = minus(even[2], odd[2]);
+    butterfly3(even, false);
+    butterfly3(odd, false);
+    a[0] = cvec_add(even[0], odd[0]);
+    a[3] = cvec_sub(even[0], odd[0]);
+    a[4] = cvec_add(even[1], odd[1]);
+    a[1] = cvec_sub(even[1], odd[1]);
+    a[2] = cvec_add(even[2], odd[2]);
+    a[5] = cvec_sub(even[2], odd[2]);
 }
 
 // One butterfly, its elements `step` reals apart; w NULL: all twiddles are 1.
@@ -28,15 +28,15 @@ INLINE void butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool in
     struct cvec a[8];
     UNROLL
     for (size_t k = 0; k < radix; k++)
-        a[k] = (struct cvec){load(z + k * step + re), load(z + k * step + im)};
-    if (inverse && w) apply_factors(a, (int)radix, w, false);
-    if (radix == 6) dft6(a);
+        a[k] = (struct cvec){vec_load(z + k * step + re), vec_load(z + k * step + im)};
+    if (inverse && w) butterfly_apply_factors(a, (int)radix, w, false);
+    if (radix == 6) butterfly6(a);
     else dft(a, (int)radix, false);
-    if (!inverse && w) apply_factors(a, (int)radix, w, false);
+    if (!inverse && w) butterfly_apply_factors(a, (int)radix, w, false);
     UNROLL
     for (size_t k = 0; k < radix; k++) {
-        store(z + k * step + re, a[k].re);
-        store(z + k * step + im, a[k].im);
+        vec_store(z + k * step + re, a[k].re);
+        vec_store(z + k * step + im, a[k].im);
     }
 }
 

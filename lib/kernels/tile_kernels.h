@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TILE_LINE_BYTES = 64, TILE_MOST_LANES = 16, TILE_MOST_PASSES = 20 };
+enum { TILE_LINE_BYTES = 64, TILE_MAX_LANES = 16, TILE_MAX_PASSES = 20 };
 
 // A transform along one axis as passes of decimation in frequency: radices 2, 3, 4, 6 and 8, whose
 // product is n. twiddle[p] are those of a pass over blocks of `length`: exp(-2 pi i j k / length)
@@ -19,8 +19,8 @@ enum { TILE_LINE_BYTES = 64, TILE_MOST_LANES = 16, TILE_MOST_PASSES = 20 };
 struct tile_dft {
     size_t n;
     int passes;
-    unsigned char radix[TILE_MOST_PASSES];
-    const void *twiddle[TILE_MOST_PASSES];
+    unsigned char radix[TILE_MAX_PASSES];
+    const void *twiddle[TILE_MAX_PASSES];
 };
 
 // In place, `count` transforms of elements `stride` apart, `distance` apart themselves, both in
@@ -40,8 +40,8 @@ typedef void tile_clip_fn(void *z, size_t stride, const void *begin, const void 
 
 // Where the samples of a row go, lane by lane: row[lane][i] for begin <= i < end.
 struct tile_rows {
-    void *row[TILE_MOST_LANES];
-    size_t begin[TILE_MOST_LANES], end[TILE_MOST_LANES];
+    void *row[TILE_MAX_LANES];
+    size_t begin[TILE_MAX_LANES], end[TILE_MAX_LANES];
 };
 
 // row[lane][i] = the finished z[i*stride][lane]; struct conv_finish says how, but that its bias is

@@ -13,18 +13,18 @@ void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t
             vec v[LANES];
             if (n - i >= LANES) {
                 UNROLL
-                for (size_t l = 0; l < LANES; l++) v[l] = load((const REAL *)row[lane + l] + i);
-                zip(v, LANES);
+                for (size_t l = 0; l < LANES; l++) v[l] = vec_load((const REAL *)row[lane + l] + i);
+                vec_transpose(v, LANES);
                 UNROLL
-                for (size_t k = 0; k < LANES; k++) store(z + k * stride * TILE_LANES, v[k]);
+                for (size_t k = 0; k < LANES; k++) vec_store(z + k * stride * TILE_LANES, v[k]);
             } else {
                 UNROLL
                 for (size_t l = 0; l < LANES; l++)
-                    v[l] = load_first((const REAL *)row[lane + l] + i, n - i);
-                zip(v, LANES);
+                    v[l] = vec_load_first((const REAL *)row[lane + l] + i, n - i);
+                vec_transpose(v, LANES);
                 UNROLL
                 for (size_t k = 0; k < LANES; k++)
-                    if (k < n - i) store(z + k * stride * TILE_LANES, v[k]);
+                    if (k < n - i) vec_store(z + k * stride * TILE_LANES, v[k]);
             }
         }
 }
@@ -35,11 +35,13 @@ void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *b
                        size_t end)
 {
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-        const vec from = load((const REAL *)begin + lane), to = load((const REAL *)behind + lane);
+        const vec from = vec_load((const REAL *)begin + lane),
+                  to = vec_load((const REAL *)behind + lane);
         for (size_t i = first; i < end; i++) {
             REAL *z = (REAL *)z_ + i * stride * TILE_LANES + lane;
-            const vec at = broadcast((REAL)i);
-            store(z, (vec)((bits_vec)load(z) & (bits_vec)(from <= at) & (bits_vec)(at < to)));
+            const vec at = vec_broadcast((REAL)i);
+            vec_store(z,
+                      (vec)((bits_vec)vec_load(z) & (bits_vec)(from <= at) & (bits_vec)(at < to)));
         }
     }
 }
@@ -58,20 +60,21 @@ INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end,
                       const struct conv_finish *finish, vec bias)
 {
     if (begin <= i && end >= i + LANES) {
-        store(y + i, finished(v, finish->add ? load(y + i) : v, finish, bias));
+        vec_store(y + i, finished(v, finish->add ? vec_load(y + i) : v, finish, bias));
         return;
     }
     const size_t to = end < i + LANES ? end : i + LANES;
     if (begin <= i && i < to) {
-        store_first(y + i, finished(v, finish->add ? load_first(y + i, to - i) : v, finish, bias),
-                    to - i);
+        vec_store_first(y + i,
+                        finished(v, finish->add ? vec_load_first(y + i, to - i) : v, finish, bias),
+                        to - i);
         return;
     }
     REAL part[LANES];
-    store(part, v);
+    vec_store(part, v);
     for (size_t k = begin > i ? begin : i; k < to; k++) {
-        const vec one =
-            finished(broadcast(part[k - i]), broadcast(finish->add ? y[k] : 0), finish, bias);
+        const vec one = finished(vec_broadcast(part[k - i]), vec_broadcast(finish->add ? y[k] : 0),
+                                 finish, bias);
         y[k] = one[0];
     }
 }
@@ -87,13 +90,13 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
             UNROLL
             for (size_t k = 0; k < LANES; k++) {
                 v[k] = (vec){0};
-                if (i + k < n) v[k] = load(z + k * stride * TILE_LANES);
+                if (i + k < n) v[k] = vec_load(z + k * stride * TILE_LANES);
             }
-            zip(v, LANES);
+            vec_transpose(v, LANES);
             UNROLL
             for (size_t l = 0; l < LANES; l++)
                 store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l],
-                          finish, broadcast(bias ? bias[lane + l] : 0));
+                          finish, vec_broadcast(bias ? bias[lane + l] : 0));
         }
 }
 
@@ -105,14 +108,15 @@ void KERNEL(tile_split)(const struct tile_spectrum *a, const struct tile_spectru
                    *v = (const REAL *)z + (size_t)pair[2 * bin + 1] * ELEMENT;
         REAL *to = (REAL *)a->re + bin * a->stride;
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-            store(to + lane, load(u + lane) + load(v + lane));
-            store(to + a->im + lane, load(u + TILE_LANES + lane) - load(v + TILE_LANES + lane));
+            vec_store(to + lane, vec_load(u + lane) + vec_load(v + lane));
+            vec_store(to + a->im + lane,
+                      vec_load(u + TILE_LANES + lane) - vec_load(v + TILE_LANES + lane));
         }
         if (!b->re) continue;
         to = (REAL *)b->re + bin * b->stride;
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-            store(to + lane, load(u + TILE_LANES + lane) + load(v + TILE_LANES + lane));
-            store(to + b->im + lane, load(v + lane) - load(u + lane));
+            vec_store(to + lane, vec_load(u + TILE_LANES + lane) + vec_load(v + TILE_LANES + lane));
+            vec_store(to + b->im + lane, vec_load(v + lane) - vec_load(u + lane));
         }
     }
 }
@@ -120,20 +124,22 @@ void KERNEL(tile_split)(const struct tile_spectrum *a, const struct tile_spectru
 void KERNEL(tile_join)(void *z, const uint32_t *pair, size_t n_bins, const struct tile_spectrum *a,
                        const struct tile_spectrum *b, double scale)
 {
-    const vec factor = broadcast((REAL)scale);
+    const vec factor = vec_broadcast((REAL)scale);
     for (size_t bin = 0; bin < n_bins; bin++) {
         REAL *u = (REAL *)z + (size_t)pair[2 * bin] * ELEMENT,
              *v = (REAL *)z + (size_t)pair[2 * bin + 1] * ELEMENT;
         const REAL *p = (const REAL *)a->re + bin * a->stride,
                    *q = (const REAL *)b->re + bin * b->stride;
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-            const vec p_re = load(p + lane) * factor, p_im = load(p + a->im + lane) * factor;
+            const vec p_re = vec_load(p + lane) * factor,
+                      p_im = vec_load(p + a->im + lane) * factor;
             vec q_re = {0}, q_im = {0};
-            if (b->re) q_re = load(q + lane) * factor, q_im = load(q + b->im + lane) * factor;
-            store(u + lane, p_re - q_im);
-            store(u + TILE_LANES + lane, p_im + q_re);
-            store(v + lane, p_re + q_im);
-            store(v + TILE_LANES + lane, q_re - p_im);
+            if (b->re)
+                q_re = vec_load(q + lane) * factor, q_im = vec_load(q + b->im + lane) * factor;
+            vec_store(u + lane, p_re - q_im);
+            vec_store(u + TILE_LANES + lane, p_im + q_re);
+            vec_store(v + lane, p_re + q_im);
+            vec_store(v + TILE_LANES + lane, q_re - p_im);
         }
     }
 }

@@ -31,14 +31,14 @@ typedef REAL unaligned_vec
 
 enum { LANES = VECTOR_BYTES / sizeof(REAL) };
 
-INLINE vec load(const REAL *x)
+INLINE vec vec_load(const REAL *x)
 {
     return *(const unaligned_vec *)x;
 }
 
 // Keeps v in a register: gcc would read its memory again for each use, which costs more than the
 // multiplication.
-INLINE vec held(vec v)
+INLINE vec keep_in_register(vec v)
 {
 #if defined __x86_64__ && !defined __clang__
     __asm__("" : "+v"(v));
@@ -48,12 +48,12 @@ INLINE vec held(vec v)
     return v;
 }
 
-INLINE void store(REAL *y, vec v)
+INLINE void vec_store(REAL *y, vec v)
 {
     *(unaligned_vec *)y = v;
 }
 
-INLINE vec broadcast(REAL s)
+INLINE vec vec_broadcast(REAL s)
 {
     return s - (vec){0}; // unlike s + 0 this is s for every s, so it costs nothing
 }
@@ -92,15 +92,15 @@ INLINE vec broadcast(REAL s)
 #endif
 // clang-format on
 
-enum { MOST_ZIPPED = 16 };
+enum { MAX_TRANSPOSED = 16 };
 
 // Element i of vector k of n, a power of two, moves to place i*n + k of all of them: two halves of
 // a deck, zipped once for each factor of two. Of n = LANES vectors that is the transposition.
-INLINE void zip(vec *v, size_t n)
+INLINE void vec_transpose(vec *v, size_t n)
 {
     UNROLL
     for (size_t stage = 1; stage < n; stage *= 2) {
-        vec next[MOST_ZIPPED];
+        vec next[MAX_TRANSPOSED];
         UNROLL
         for (size_t k = 0; k < n / 2; k++) {
             next[2 * k] = __builtin_shufflevector(v[k], v[k + n / 2], LOWER);

@@ -6,7 +6,7 @@
 #include "base/winograd_matrix.h"
 #include "vector.h"
 
-enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MOST_COLLECTED = 16 };
+enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MAX_INTERLEAVED = 16 };
 
 // Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its
 // degree in x^2.
@@ -30,9 +30,9 @@ INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS +
 // sum + c*x, or c*x where there is no sum yet.
 INLINE vec add_scaled(vec sum, bool first, double c, vec x)
 {
-    if (first) return broadcast((REAL)c) * x;
+    if (first) return vec_broadcast((REAL)c) * x;
     if (c == 1) return sum + x;
-    return multiply_add(broadcast((REAL)c), x, sum);
+    return vec_multiply_add(vec_broadcast((REAL)c), x, sum);
 }
 
 // Sum of c[k] * x[from + 2k], k <= degree, highest first: its coefficient is 1.
@@ -52,11 +52,11 @@ INLINE void input_tile(vec *y, const vec *x, size_t extent)
     y[extent - 1] = every_other(x, 1, c, degree);
     UNROLL
     for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
-        const vec p = broadcast((REAL)winograd_pair(extent, pair));
+        const vec p = vec_broadcast((REAL)winograd_pair(extent, pair));
         degree = product_of_pairs(extent, pair, c);
         const vec even = every_other(x, 2, c, degree), odd = every_other(x, 1, c, degree);
-        y[1 + 2 * pair] = multiply_add(p, odd, even);
-        y[2 + 2 * pair] = multiply_add(-p, odd, even);
+        y[1 + 2 * pair] = vec_multiply_add(p, odd, even);
+        y[2 + 2 * pair] = vec_multiply_add(-p, odd, even);
     }
 }
 
@@ -84,7 +84,7 @@ INLINE void taps_tile(vec *y, const vec *x, size_t extent, size_t count)
 {
     double c[PAIRS + 1];
     product_of_pairs(extent, extent, c);
-    y[0] = broadcast((REAL)(1 / c[0])) * x[0];
+    y[0] = vec_broadcast((REAL)(1 / c[0])) * x[0];
     y[extent - 1] = x[count - 1];
     UNROLL
     for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
@@ -113,9 +113,9 @@ INLINE void tile(enum kind kind, vec *y, const vec *x, size_t extent, size_t cou
 
 // One matrix over all lines and positions.
 INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, size_t count,
-                       const struct winograd_lines *given)
+                       const struct winograd_rows *given)
 {
-    const struct winograd_lines lines = *given; // y may not change it
+    const struct winograd_rows lines = *given; // y may not change it
     const size_t from = kind == TAPS ? count : extent, to = kind == OUTPUT ? count : extent;
     for (size_t l = 0; l < lines.lines; l++, x += lines.x_line, y += lines.y_line) {
         const REAL *element[WINOGRAD_EXTENT];
@@ -125,16 +125,16 @@ INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, si
         for (size_t i = 0; i < lines.n; i += LANES) {
             vec in[WINOGRAD_EXTENT], out[WINOGRAD_EXTENT];
             UNROLL
-            for (size_t k = 0; k < from; k++) in[k] = load(element[k] + i);
+            for (size_t k = 0; k < from; k++) in[k] = vec_load(element[k] + i);
             tile(kind, out, in, extent, count);
             UNROLL
-            for (size_t k = 0; k < to; k++) store(y + k * lines.y_stride + i, out[k]);
+            for (size_t k = 0; k < to; k++) vec_store(y + k * lines.y_stride + i, out[k]);
         }
     }
 }
 
 void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_lines *lines)
+                            const struct winograd_rows *lines)
 {
     (void)count;
     if (extent == 4) over_tiles(INPUT, y, x, 4, 0, lines);
@@ -159,7 +159,7 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
 #define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
-                             const struct winograd_lines *lines)
+                             const struct winograd_rows *lines)
 {
     switch (CASE_OF(extent, count)) {
 #define OUTPUT_CASE(extent, count)                                                                 \
@@ -171,7 +171,7 @@ void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
-                           const struct winograd_lines *lines)
+                           const struct winograd_rows *lines)
 {
     switch (CASE_OF(extent, count)) {
 #define TAPS_CASE(extent, count)                                                                   \
@@ -188,7 +188,7 @@ INLINE void residues(vec *y, const REAL *x, size_t step)
     vec v[4];
     UNROLL
     for (size_t k = 0; k < step; k += 2) {
-        const vec a = load(x + k * LANES), b = load(x + (k + 1) * LANES);
+        const vec a = vec_load(x + k * LANES), b = vec_load(x + (k + 1) * LANES);
         v[k] = __builtin_shufflevector(a, b, EVEN);
         v[k + 1] = __builtin_shufflevector(a, b, ODD);
     }
@@ -202,75 +202,77 @@ INLINE void residues(vec *y, const REAL *x, size_t step)
     }
 }
 
-INLINE void deal_vectors(REAL *y, size_t stride, const REAL *x, size_t step, size_t count, size_t n)
+INLINE void deinterleave_vectors(REAL *y, size_t stride, const REAL *x, size_t step, size_t count,
+                                 size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
         vec v[4];
         residues(v, x + i * step, step);
         UNROLL
-        for (size_t k = 0; k < count; k++) store(y + k * stride + i, v[k]);
+        for (size_t k = 0; k < count; k++) vec_store(y + k * stride + i, v[k]);
     }
 }
 
-void KERNEL(deal)(void *y_, size_t stride, const void *x_, size_t step, size_t count, size_t n)
+void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,
+                          size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
-    if (step == 2 && count == 2) deal_vectors(y, stride, x, 2, 2, n);
-    else if (step == 4 && count == 2) deal_vectors(y, stride, x, 4, 2, n);
-    else if (step == 4 && count == 4) deal_vectors(y, stride, x, 4, 4, n);
+    if (step == 2 && count == 2) deinterleave_vectors(y, stride, x, 2, 2, n);
+    else if (step == 4 && count == 2) deinterleave_vectors(y, stride, x, 4, 2, n);
+    else if (step == 4 && count == 4) deinterleave_vectors(y, stride, x, 4, 4, n);
     else
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
 }
 
-INLINE void collect_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
-                            size_t n)
+INLINE void interleave_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
+                               size_t n)
 {
     for (size_t i = 0; i < n; i += LANES) {
-        vec v[MOST_COLLECTED];
+        vec v[MAX_INTERLEAVED];
         UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = load(x + (ptrdiff_t)k * stride + i);
-        zip(v, count);
+        for (size_t k = 0; k < count; k++) v[k] = vec_load(x + (ptrdiff_t)k * stride + i);
+        vec_transpose(v, count);
         UNROLL
         for (size_t k = 0; k < count * LANES; k += LANES)
-            store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
+            vec_store(y + (i + k / count) * pitch + k % count, v[k / LANES]);
     }
 }
 
 // Tiles of 5 to 16 samples end to end: as many lines turned over as there are lanes or more, the
 // others zeros, and of each tile no more than its samples stored.
-INLINE void collect_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
+INLINE void interleave_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
 {
-    enum { VECTORS = MOST_COLLECTED / LANES }; // of a tile
+    enum { VECTORS = MAX_INTERLEAVED / LANES }; // of a tile
     for (size_t i = 0; i < n; i += LANES) {
-        vec v[MOST_COLLECTED];
+        vec v[MAX_INTERLEAVED];
         UNROLL
-        for (size_t k = 0; k < MOST_COLLECTED; k++)
-            v[k] = k < count ? load(x + (ptrdiff_t)k * stride + i) : (vec){0};
-        zip(v, MOST_COLLECTED);
+        for (size_t k = 0; k < MAX_INTERLEAVED; k++)
+            v[k] = k < count ? vec_load(x + (ptrdiff_t)k * stride + i) : (vec){0};
+        vec_transpose(v, MAX_INTERLEAVED);
         UNROLL
-        for (size_t k = 0; k < MOST_COLLECTED; k++) {
+        for (size_t k = 0; k < MAX_INTERLEAVED; k++) {
             const size_t at = k % VECTORS * LANES;
             REAL *to = y + (i + k / VECTORS) * count + at;
-            if (count >= at + LANES) store(to, v[k]);
-            else if (count > at) store_first(to, v[k], count - at);
+            if (count >= at + LANES) vec_store(to, v[k]);
+            else if (count > at) vec_store_first(to, v[k], count - at);
         }
     }
 }
 
-void KERNEL(collect)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
-                     size_t n)
+void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
+                        size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
-    if (count == 2 && pitch == 2) collect_vectors(y, 2, x, stride, 2, n);
-    else if (count == 4 && pitch == 4) collect_vectors(y, 4, x, stride, 4, n);
+    if (count == 2 && pitch == 2) interleave_vectors(y, 2, x, stride, 2, n);
+    else if (count == 4 && pitch == 4) interleave_vectors(y, 4, x, stride, 4, n);
     else if (count == CONV_CHANNELS && pitch == CONV_CHANNELS)
-        collect_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
-    else if (count == CONV_LANES) collect_vectors(y, pitch, x, stride, CONV_LANES, n);
-    else if (count == pitch && count > 4 && count <= MOST_COLLECTED)
-        collect_tiles(y, x, stride, count, n);
+        interleave_vectors(y, CONV_CHANNELS, x, stride, CONV_CHANNELS, n);
+    else if (count == CONV_LANES) interleave_vectors(y, pitch, x, stride, CONV_LANES, n);
+    else if (count == pitch && count > 4 && count <= MAX_INTERLEAVED)
+        interleave_tiles(y, x, stride, count, n);
     else
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < count; k++)

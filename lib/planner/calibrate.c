@@ -108,7 +108,7 @@ static void run_fft(const struct bench *bench)
 static void run_edge(const struct bench *bench)
 {
     fft_forward_steps(bench->fft, bench->b, bench->a, bench->scratch,
-                      (struct fft_steps){0, fft_edge_steps(bench->fft)});
+                      (struct fft_steps){0, fft_sample_steps(bench->fft)});
 }
 
 static const struct partita_allocator plain;

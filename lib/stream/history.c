@@ -14,8 +14,8 @@ void history_layout(struct history *history, const struct shape *shape, struct a
                  channel = size_mul(2 * history->frames, shape->sample_bytes);
     history->nonzero_until = arena_take(arena, inputs * sizeof *history->nonzero_until);
     history->nonfinite_until = arena_take(arena, inputs * sizeof *history->nonfinite_until);
-    history->marks = arena_take(arena, size_mul(inputs, history->frames));
-    history->spoiled_until = arena_take(arena, inputs * sizeof *history->spoiled_until);
+    history->nonfinite = arena_take(arena, size_mul(inputs, history->frames));
+    history->affected_until = arena_take(arena, inputs * sizeof *history->affected_until);
     history->samples = arena_take(arena, size_mul(inputs, channel));
 }
 
@@ -42,7 +42,7 @@ static void replace_nonfinite(struct history *history, const struct shape *shape
             (!shape->complex_signal || is_finite(sample + shape->scalar_bytes, shape->f64)))
             continue;
         memset(sample, 0, shape->sample_bytes);
-        history->marks[channel * history->frames + at + i] = 1;
+        history->nonfinite[channel * history->frames + at + i] = 1;
         history->nonfinite_until[channel] = now + i + 1;
     }
 }
@@ -60,7 +60,8 @@ void history_take(struct history *history, const struct partita_plan *plan, uint
             samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
         else memset(x, 0, n * bytes);
         const uint64_t peak = plan->kernels->peak(x, n * (shape->complex_signal ? 2 : 1));
-        if (history->nonfinite_until[c]) memset(history->marks + c * history->frames + at, 0, n);
+        if (history->nonfinite_until[c])
+            memset(history->nonfinite + c * history->frames + at, 0, n);
         if (peak >= infinity) replace_nonfinite(history, shape, now, c, n);
         if (peak) history->nonzero_until[c] = now + n;
         memcpy(history_at(history, shape, c, at + history->frames), x, n * bytes);
@@ -71,7 +72,7 @@ void history_filter(const struct history *history, const struct partita_plan *pl
                     const struct history_taps *taps, char *y, size_t n)
 {
     const struct shape *shape = &plan->shape;
-    const size_t frames = history->frames, at = (now + frames - history->late % frames) % frames;
+    const size_t frames = history->frames, at = (now + frames - history->delay % frames) % frames;
     // Of the two copies the one with the taps' history before it.
     const size_t index = at + 1 < taps->n ? at + frames : at;
     assert(index + 1 >= taps->n && index + n <= 2 * frames);
@@ -83,9 +84,9 @@ void history_filter(const struct history *history, const struct partita_plan *pl
 
 bool history_nonfinite(const struct history *history, uint64_t now, size_t channel)
 {
-    return now < history->spoiled_until[channel] ||
+    return now < history->affected_until[channel] ||
            (history->nonfinite_until[channel] &&
-            now < history->nonfinite_until[channel] + history->late);
+            now < history->nonfinite_until[channel] + history->delay);
 }
 
 bool history_any_nonfinite(const struct history *history, const struct shape *shape, uint64_t now)
@@ -96,22 +97,22 @@ bool history_any_nonfinite(const struct history *history, const struct shape *sh
 }
 
 // The end of an input's effect of non-finite samples, given the one before output frame `frame`.
-static uint64_t spoiled_after(const struct history *history, const struct shape *shape,
-                              size_t channel, uint64_t frame, uint64_t until)
+static uint64_t history_affected_after(const struct history *history, const struct shape *shape,
+                                       size_t channel, uint64_t frame, uint64_t until)
 {
-    if (frame < history->late) return until;
-    const uint64_t input = frame - history->late;
+    if (frame < history->delay) return until;
+    const uint64_t input = frame - history->delay;
     if (input >= history->nonfinite_until[channel]) return until;
-    if (!history->marks[channel * history->frames + input % history->frames]) return until;
+    if (!history->nonfinite[channel * history->frames + input % history->frames]) return until;
     return frame + shape->axis[0].span;
 }
 
 void history_mark_nonfinite(const struct history *history, const struct shape *shape, uint64_t now,
                             size_t channel, char *y, size_t n)
 {
-    uint64_t until = history->spoiled_until[channel];
+    uint64_t until = history->affected_until[channel];
     for (size_t i = 0; i < n; i++) {
-        until = spoiled_after(history, shape, channel, now + i, until);
+        until = history_affected_after(history, shape, channel, now + i, until);
         if (now + i < until) memset(y + i * shape->sample_bytes, 0xff, shape->sample_bytes); // NaN
     }
 }
@@ -120,7 +121,8 @@ void history_advance(struct history *history, const struct shape *shape, uint64_
 {
     for (size_t c = 0; c < shape->in_channels; c++) {
         if (!history_nonfinite(history, now, c)) continue;
-        uint64_t *until = &history->spoiled_until[c];
-        for (size_t i = 0; i < n; i++) *until = spoiled_after(history, shape, c, now + i, *until);
+        uint64_t *until = &history->affected_until[c];
+        for (size_t i = 0; i < n; i++)
+            *until = history_affected_after(history, shape, c, now + i, *until);
     }
 }

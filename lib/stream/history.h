@@ -9,11 +9,11 @@
 
 struct history {
     size_t frames;             // kept a channel
-    size_t late;               // by how many frames outputs are behind the inputs
+    size_t delay;              // by how many frames outputs are behind the inputs
     uint64_t *nonzero_until;   // [in] frames up to the last one that was not zero
     uint64_t *nonfinite_until; // [in] frames up to the last one that was not finite
-    unsigned char *marks;      // [in][frames] which frames were not finite
-    uint64_t *spoiled_until;   // [in] output frames up to which a non-finite input has an effect
+    unsigned char *nonfinite;  // [in][frames] which frames were not finite
+    uint64_t *affected_until;  // [in] output frames up to which a non-finite input has an effect
     char *samples;             // [in][2 * frames]
 };
 

@@ -48,8 +48,8 @@ size_t paths_list(const struct partita_plan *plan, const struct partita_cell *ce
             if (cells[i].out == out && !taps_are_zero(plan, cells[i].taps, cells[i].length))
                 ret_sources[n++] =
                     (struct path_source){.out = out, .in = cells[i].in, .fresh = &cells[i]};
-        if (!base->first_cell) continue;
-        for (size_t i = base->first_cell[out]; i < base->first_cell[out + 1]; i++) {
+        if (!base->first_path) continue;
+        for (size_t i = base->first_path[out]; i < base->first_path[out + 1]; i++) {
             const size_t in = base->in(base->filter, i);
             if (!named(cells, n_cells, out, in))
                 ret_sources[n++] = (struct path_source){.out = out, .in = in, .kept = i};

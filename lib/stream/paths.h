@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Which cells a filter of partitions is made of: those given and those taken over from another
 // filter, by output channel, cells of the same contents found out.
-#ifndef PARTITA_CELLS_H
-#define PARTITA_CELLS_H
+#ifndef PARTITA_PATHS_H
+#define PARTITA_PATHS_H
 
 #include "core/plan.h"
 
 // The cells that a filter has, sorted by output.
 struct path_view {
     const void *filter;       // for the functions
-    const size_t *first_cell; // [out_channels + 1]; NULL: there is no filter
+    const size_t *first_path; // [out_channels + 1]; NULL: there is no filter
     size_t (*in)(const void *filter, size_t cell);
     const void *(*contents)(const void *filter, size_t cell); // equal for cells that share theirs
 };

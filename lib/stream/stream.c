@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "stream.h"
 
+#include <assert.h>
+
 #include "base/clock.h"
 
 enum partita_status stream_open(const struct partita_plan *plan,
@@ -27,11 +29,17 @@ void stream_close(struct partita_stream *stream)
     mem_release(&allocator, stream);
 }
 
+size_t stream_frames_until_due(const struct partita_stream *stream)
+{
+    const size_t stride = stream->plan->shape.axis[0].stride;
+    assert(stream->phase < stride);
+    return (stride - stream->phase) % stride;
+}
+
 size_t stream_frames_due(const struct partita_stream *stream, size_t n)
 {
-    // Outputs fall due at positions that the stride divides; the next one is `wait` frames away.
     const size_t stride = stream->plan->shape.axis[0].stride;
-    const size_t wait = (stride - stream->phase) % stride;
+    const size_t wait = stream_frames_until_due(stream);
     return n > wait ? (n - wait - 1) / stride + 1 : 0;
 }
 

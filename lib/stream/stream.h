@@ -68,7 +68,9 @@ void stream_close(struct partita_stream *stream);
 // Processes all frames.
 void stream_feed(struct partita_stream *stream, struct frames frames);
 
-// Output frames that the next n input frames make due.
+// Outputs fall due at input frames that the stride divides: input frames before the next one, and
+// output frames that the next n input frames make due.
+size_t stream_frames_until_due(const struct partita_stream *stream);
 size_t stream_frames_due(const struct partita_stream *stream, size_t n);
 
 // Forgets all input. A swap under way is complete at once.

@@ -2,8 +2,8 @@
 // Filters on their way to a running stream: one thread posts, the stream's thread takes the latest,
 // neither ever waits. Three slots: the poster fills one, one lies in the middle, the taker reads
 // one; posting and taking exchange a slot with the middle one.
-#ifndef PARTITA_MAILBOX_H
-#define PARTITA_MAILBOX_H
+#ifndef PARTITA_SWAP_QUEUE_H
+#define PARTITA_SWAP_QUEUE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

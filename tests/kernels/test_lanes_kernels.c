@@ -101,7 +101,7 @@ static void test_write(void **state)
 
 // Operands of the sums: tap spans anywhere in x, which ends at a page.
 struct operands {
-    struct lanes_run run[MAX_SPANS];
+    struct tap_span run[MAX_SPANS];
     size_t n_spans, n, taps;
     struct fence fence;
     void *x, *y, *w, *kept;
@@ -113,8 +113,8 @@ static struct operands draw(struct random *random, bool f64, size_t n, size_t n_
     const size_t reach = 20;
     for (size_t r = 0; r < n_spans; r++) {
         o.run[r].taps = r % 2 ? o.run[r - 1].taps
-                              : 1 + random_below(random, LANES_TAPS); // some spans are the same
-        o.run[r].offset = r ? random_below(random, reach - LANES_TAPS + 1) : reach - o.run[r].taps;
+                              : 1 + random_below(random, MAX_SPAN_TAPS); // some spans are the same
+        o.run[r].offset = r ? random_below(random, reach - MAX_SPAN_TAPS + 1) : reach - o.run[r].taps;
         o.taps += o.run[r].taps;
     }
     const size_t size = n ? n - 1 + reach : 0;
@@ -265,7 +265,7 @@ static const unsigned char radices[][6] = {
     {8, 8},    {3, 4}, {5, 4, 4}, {3, 3, 8},    {5, 3, 8}, {2, 2, 2, 2},
     {4, 2, 5}, {8, 2}, {5, 5, 2}, {3, 2, 5, 2}, {8, 4, 3}};
 
-static double element(bool f64, const struct lanes_line *line, size_t k, size_t lane, size_t part)
+static double element(bool f64, const struct lanes_row *line, size_t k, size_t lane, size_t part)
 {
     return scalar_get(f64, line->re, (k * line->stride + part * line->im) * lanes_of(f64) + lane);
 }
@@ -284,7 +284,7 @@ static void test_dft(void **state)
         const size_t n = t.dft.n;
         void *x = blocks(&random, f64, 2 * n), *y = blocks(&random, f64, 2 * apart * n),
              *z = blocks(&random, f64, 2 * n);
-        const struct lanes_line samples = {x, n, 1}, column = {y, 1, 2 * apart}, again = {z, n, 1};
+        const struct lanes_row samples = {x, n, 1}, column = {y, 1, 2 * apart}, again = {z, n, 1};
         double kept = scalar_get(f64, y, 2 * lanes), error = 0, norm = 0;
         s->kernels->lanes_dft(&column, &samples, &t.dft);
         for (size_t l = 0; l < lanes; l++)
@@ -305,7 +305,7 @@ static void test_dft(void **state)
         if (!(error <= gate * gate * norm))
             fail_msg("%zu elements: error %g above %g", n, sqrt(error / norm), gate);
         assert_same(f64, y, 2 * lanes, kept); // between the elements
-        s->kernels->lanes_dft_back(&again, &column, &t.dft);
+        s->kernels->lanes_dft_inverse(&again, &column, &t.dft);
         error = norm = 0;
         for (size_t k = 0; k < 2 * n * lanes; k++) {
             error += pow(scalar_get(f64, z, k) / (double)n - scalar_get(f64, x, k), 2);
@@ -330,7 +330,7 @@ static void test_product(void **state)
             const bool conjugate = kind & 1, add = kind & 2;
             void *x = blocks(&random, f64, 6 * n), *h = blocks(&random, f64, 2 * n),
                  *y = blocks(&random, f64, 4 * n);
-            const struct lanes_line a = {x, 1, 6}, b = {h, n, 1}, c = {y, 1, 4};
+            const struct lanes_row a = {x, 1, 6}, b = {h, n, 1}, c = {y, 1, 4};
             double *kept = malloc((4 * n * lanes + 1) * sizeof *kept);
             for (size_t i = 0; i < 4 * n * lanes; i++) kept[i] = scalar_get(f64, y, i);
             s->kernels->lanes_product(&c, &a, &b, n, conjugate, add);

@@ -74,7 +74,7 @@ static void forward(struct bench *b)
     for (size_t d = 0; d < n[0]; d++)
         for (size_t h = 0; h < n[1]; h++) {
             for (int i = 0; i < 2; i++) {
-                const void *rows[TILE_MOST_LANES];
+                const void *rows[TILE_MAX_LANES];
                 for (size_t l = 0; l < b->lanes; l++) rows[l] = row_of(b, i, l, d, h);
                 b->kernels->tile.gather(line_of(b, d, h, i), 2, rows, n[2]);
             }
@@ -273,8 +273,8 @@ static void biased_rows(void **state)
     struct random random = random_start(s->name);
     enum { N = 37 };
     const size_t lanes = TILE_LINE_BYTES / scalar_size(f64);
-    static _Alignas(64) double line[2 * N * TILE_MOST_LANES], bias[TILE_MOST_LANES],
-        to[TILE_MOST_LANES][N];
+    static _Alignas(64) double line[2 * N * TILE_MAX_LANES], bias[TILE_MAX_LANES],
+        to[TILE_MAX_LANES][N];
     for (int relu = 0; relu < 2; relu++) {
         struct tile_rows rows = {{0}, {0}, {0}};
         fill_random(&random, f64, line, 2 * N * lanes);

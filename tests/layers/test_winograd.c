@@ -61,7 +61,7 @@ static void *transformed(const struct tiles *t, bool f64, winograd_fn *kernel, s
                          size_t count, size_t elements)
 {
     void *y = guarded_alloc(LINES * elements * t->n * scalar_size(f64), scalar_size(f64));
-    const struct winograd_lines lines = {t->n, LINES, t->line, elements * t->n, t->n, t->offset};
+    const struct winograd_rows lines = {t->n, LINES, t->line, elements * t->n, t->n, t->offset};
     kernel(y, t->x, edge, count, &lines);
     return y;
 }
@@ -134,7 +134,7 @@ static void deal_and_collect(void **state)
                 void *x = fence_put(&fence, NULL, whole * step * bytes, EDGE_END);
                 void *y = guarded_alloc(count * stride * bytes, bytes);
                 fill_random(&random, f64, x, whole * step);
-                s->kernels->deal(y, stride, x, step, count, n);
+                s->kernels->deinterleave(y, stride, x, step, count, n);
                 for (size_t k = 0; k < count; k++)
                     for (size_t i = 0; i < n; i++)
                         assert_same(f64, y, k * stride + i, scalar_get(f64, x, i * step + k));
@@ -150,12 +150,12 @@ static void deal_and_collect(void **state)
             void *x = fence_put(&fence, NULL, ((count - 1) * stride + whole) * bytes, EDGE_END);
             void *y = guarded_alloc(whole * pitch * bytes, bytes);
             fill_random(&random, f64, x, (count - 1) * stride + whole);
-            s->kernels->collect(y, pitch, x, (ptrdiff_t)stride, count, n);
+            s->kernels->interleave(y, pitch, x, (ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++)
                     assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
             // Lines in the other order.
-            s->kernels->collect(y, pitch, (char *)x + (count - 1) * stride * bytes,
+            s->kernels->interleave(y, pitch, (char *)x + (count - 1) * stride * bytes,
                                 -(ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++)

@@ -95,7 +95,7 @@ double depthwise_filled(const struct shape *shape);
 struct depthwise_taps {
     size_t n, n_runs;
     size_t *order; // term of the pass at each place
-    struct lanes_run *run;
+    struct tap_span *run;
 };
 
 void depthwise_taps_cut(const struct conv_pass *pass, struct depthwise_taps *taps,

@@ -110,7 +110,7 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     ret->seconds = depthwise_seconds(
         request, (products * 1.05 + calls * BEGIN) * multiple * planes,
         (forward ? reads + writes * multiple : reads * multiple + writes) * planes);
-    const double terms = fmin((double)taps, MOST_RUNS * LANES_TAPS) * (forward ? 1 : multiple);
+    const double terms = fmin((double)taps, MOST_RUNS * MAX_SPAN_TAPS) * (forward ? 1 : multiple);
     ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms + (double)taps / terms);
     ret->bytes = size_add(ret->worker, size_mul(size_mul(depthwise_blocks(shape), CONV_BLOCK_BYTES),
                                                 size_mul(taps, depthwise_multiple(shape))));

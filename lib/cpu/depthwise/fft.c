@@ -142,24 +142,24 @@ void depthwise_fft_explain(const struct partita_plan *plan, struct text *text)
 
 // A row of t real blocks as t/2 elements, a row and a column of a spectrum, and a column laid out
 // by itself.
-static struct lanes_line samples_line(const struct grid *grid, char *row)
+static struct lanes_row samples_line(const struct grid *grid, char *row)
 {
-    return (struct lanes_line){row, grid->axis[1].edge / 2, 1};
+    return (struct lanes_row){row, grid->axis[1].edge / 2, 1};
 }
 
-static struct lanes_line row_line(const struct grid *grid, char *spectrum, size_t i)
+static struct lanes_row row_line(const struct grid *grid, char *spectrum, size_t i)
 {
-    return (struct lanes_line){spectrum + i * grid->row * element_bytes(), 1, 2};
+    return (struct lanes_row){spectrum + i * grid->row * element_bytes(), 1, 2};
 }
 
-static struct lanes_line column_line(const struct grid *grid, char *spectrum, size_t i)
+static struct lanes_row column_line(const struct grid *grid, char *spectrum, size_t i)
 {
-    return (struct lanes_line){spectrum + i * element_bytes(), 1, 2 * grid->row};
+    return (struct lanes_row){spectrum + i * element_bytes(), 1, 2 * grid->row};
 }
 
-static struct lanes_line apart_line(const struct grid *grid, const char *spectrum, size_t i)
+static struct lanes_row apart_line(const struct grid *grid, const char *spectrum, size_t i)
 {
-    return (struct lanes_line){(char *)spectrum + i * grid->axis[0].edge * element_bytes(), 1, 2};
+    return (struct lanes_row){(char *)spectrum + i * grid->axis[0].edge * element_bytes(), 1, 2};
 }
 
 static void clear_rows(const struct grid *grid, char *spectrum, size_t first, size_t end)
@@ -181,7 +181,7 @@ static void read_rows(const struct partita_plan *plan, const struct rectangle *o
     const struct fft_way *way = plan->state;
     const struct grid *grid = &way->grid;
     const struct grid_window *h = &of->axis[0], *w = &of->axis[1];
-    const struct lanes_line samples = samples_line(grid, row);
+    const struct lanes_row samples = samples_line(grid, row);
     clear_rows(grid, spectrum, 0, h->begin);
     clear_rows(grid, spectrum, h->end, grid->axis[0].edge);
     memset(row + w->n * CONV_BLOCK_BYTES, 0, (grid->axis[1].edge - w->n) * CONV_BLOCK_BYTES);
@@ -192,7 +192,7 @@ static void read_rows(const struct partita_plan *plan, const struct rectangle *o
                                            .step = 1,
                                            .n = w->n,
                                            .first = w->first};
-        const struct lanes_line to = row_line(grid, spectrum, i);
+        const struct lanes_row to = row_line(grid, spectrum, i);
         depthwise_fetch_ahead(plan, lanes, x, (size_t)(h->first + (ptrdiff_t)i) + AHEAD,
                               of->size[0], of->size[1]);
         depthwise_read(plan, lanes, row, x, &from);
@@ -246,8 +246,8 @@ static void transform_taps(const struct partita_filter *filter, size_t b, size_t
     for (size_t h = 0; h < grid->axis[0].kernel; h++) {
         bool negative; // along this axis the wrap has no sign
         const size_t at = grid_tap(&grid->axis[0], h, &negative);
-        const struct lanes_line samples = samples_line(grid, row), line = row_line(grid, work, at);
-        struct lanes_line fresh = {row, grid->axis[1].edge / 2, 1};
+        const struct lanes_row samples = samples_line(grid, row), line = row_line(grid, work, at);
+        struct lanes_row fresh = {row, grid->axis[1].edge / 2, 1};
         memset(row, 0, row_bytes(grid));
         put_taps(plan, &block, j, taps, h, row);
         plan->kernels->lanes_dft(&fresh, &samples, &grid->axis[1].dft);
@@ -259,7 +259,7 @@ static void transform_taps(const struct partita_filter *filter, size_t b, size_t
                                    CONV_BLOCK_BYTES / plan->shape.scalar_bytes);
     }
     for (size_t i = 0; i < grid->axis[1].edge / 2; i++) {
-        const struct lanes_line column = column_line(grid, work, i),
+        const struct lanes_row column = column_line(grid, work, i),
                                 apart = apart_line(grid, to, i);
         plan->kernels->lanes_dft(&column, &column, &grid->axis[0].dft);
         for (size_t k = 0; k < grid->axis[0].edge; k++)
@@ -303,17 +303,17 @@ static void write_rows(const struct call *call, const struct rectangle *window,
     const struct grid_window *h = &window->axis[0], *w = &window->axis[1];
     const size_t width = grid->axis[1].out, plane = grid->axis[0].out * width;
     const bool forward = plan->direction == PARTITA_FORWARD, biased = forward && call->filter->bias;
-    const struct lanes_line samples = samples_line(grid, row);
+    const struct lanes_row samples = samples_line(grid, row);
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     if (biased) depthwise_bias(call->filter, block, j, bias);
     for (size_t i = 0; i < h->length; i++) {
-        const struct lanes_line from = row_line(grid, spectrum, i);
+        const struct lanes_row from = row_line(grid, spectrum, i);
         const struct depthwise_row to = {.plane_size = plane,
                                          .row = j * plane + (h->at + i) * width,
                                          .step = 1,
                                          .n = w->length,
                                          .first = (ptrdiff_t)w->at};
-        plan->kernels->lanes_dft_back(&samples, &from, &grid->axis[1].dft);
+        plan->kernels->lanes_dft_inverse(&samples, &from, &grid->axis[1].dft);
         depthwise_write(plan, lanes, call->to, row, &to, biased ? bias : NULL,
                         forward && plan->shape.relu);
     }
@@ -330,11 +330,11 @@ static void multiply_columns(const struct call *call, size_t b, size_t j, char *
     const char *h = (const char *)call->filter->state +
                     (b * depthwise_multiple(&plan->shape) + j) * grid->bytes;
     for (size_t i = 0; i < grid->axis[1].edge / 2; i++) {
-        const struct lanes_line in = column_line(grid, x, i), out = column_line(grid, y, i),
+        const struct lanes_row in = column_line(grid, x, i), out = column_line(grid, y, i),
                                 factor = apart_line(grid, h, i);
         if (way->planes_out == 1) plan->kernels->lanes_dft(&in, &in, &grid->axis[0].dft);
         plan->kernels->lanes_product(&out, &in, &factor, grid->axis[0].edge, false, add);
-        if (back) plan->kernels->lanes_dft_back(&out, &out, &grid->axis[0].dft);
+        if (back) plan->kernels->lanes_dft_inverse(&out, &out, &grid->axis[0].dft);
     }
 }
 
@@ -342,7 +342,7 @@ static void transform_columns(const struct partita_plan *plan, char *spectrum)
 {
     const struct fft_way *way = plan->state;
     for (size_t i = 0; i < way->grid.axis[1].edge / 2; i++) {
-        const struct lanes_line column = column_line(&way->grid, spectrum, i);
+        const struct lanes_row column = column_line(&way->grid, spectrum, i);
         plan->kernels->lanes_dft(&column, &column, &way->grid.axis[0].dft);
     }
 }
@@ -412,7 +412,7 @@ static void add_tile(const struct call *call, const struct depthwise_block *bloc
     read_rows(plan, &outputs, &lanes, gy, row,
               call->gy + j * shape_outputs(shape) * shape->scalar_bytes);
     for (size_t i = 0; i < grid->axis[1].edge / 2; i++) {
-        const struct lanes_line a = column_line(grid, x, i), b = column_line(grid, gy, i),
+        const struct lanes_row a = column_line(grid, x, i), b = column_line(grid, gy, i),
                                 c = apart_line(grid, sum, i);
         plan->kernels->lanes_dft(&a, &a, &grid->axis[0].dft);
         plan->kernels->lanes_dft(&b, &b, &grid->axis[0].dft);
@@ -428,18 +428,18 @@ static void take_taps(const struct partita_plan *plan, char *sum, char *spectrum
 {
     const struct fft_way *way = plan->state;
     const struct grid_axis *h = &way->grid.axis[0], *w = &way->grid.axis[1];
-    const struct lanes_line samples = samples_line(&way->grid, row);
+    const struct lanes_row samples = samples_line(&way->grid, row);
     const double scale = 2 / ((double)h->edge * (double)w->edge);
     const size_t lanes = depthwise_width(&plan->shape);
     for (size_t i = 0; i < w->edge / 2; i++) {
-        const struct lanes_line from = apart_line(&way->grid, sum, i),
+        const struct lanes_row from = apart_line(&way->grid, sum, i),
                                 column = column_line(&way->grid, spectrum, i);
-        plan->kernels->lanes_dft_back(&column, &from, &h->dft);
+        plan->kernels->lanes_dft_inverse(&column, &from, &h->dft);
         if (h->dft.passes == 0) memcpy(column.re, from.re, element_bytes());
     }
     for (size_t r = 0; r < h->kernel; r++) {
-        const struct lanes_line from = row_line(&way->grid, spectrum, r * h->dilation % h->edge);
-        plan->kernels->lanes_dft_back(&samples, &from, &w->dft);
+        const struct lanes_row from = row_line(&way->grid, spectrum, r * h->dilation % h->edge);
+        plan->kernels->lanes_dft_inverse(&samples, &from, &w->dft);
         for (size_t s = 0; s < w->kernel; s++, to += CONV_BLOCK_BYTES)
             plan->kernels->scale(to, row + s * w->dilation % w->edge * CONV_BLOCK_BYTES, scale,
                                  lanes);

@@ -176,16 +176,16 @@ static int by_offset(const void *a, const void *b)
 }
 
 // Even runs of what is contiguous.
-static size_t cut_runs(const struct placed *placed, size_t n, struct lanes_run *run)
+static size_t cut_runs(const struct placed *placed, size_t n, struct tap_span *run)
 {
     size_t runs = 0;
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && placed[end].offset == placed[end - 1].offset + 1;) end++;
-        const size_t pieces = ceil_div(end - i, LANES_TAPS);
+        const size_t pieces = ceil_div(end - i, MAX_SPAN_TAPS);
         for (size_t p = 0; p < pieces; p++, runs++) {
             const size_t first = (end - i) * p / pieces;
             run[runs] =
-                (struct lanes_run){placed[i].offset + first, (end - i) * (p + 1) / pieces - first};
+                (struct tap_span){placed[i].offset + first, (end - i) * (p + 1) / pieces - first};
         }
     }
     return runs;

@@ -17,7 +17,7 @@ enum {
 
 bool spectral_is_long(const struct shape *shape, const struct fft *fft)
 {
-    return spectral_in_place(shape) && fft_nodes(fft) > 1 &&
+    return spectral_in_place(shape) && fft_subtransforms(fft) > 1 &&
            fft_spectrum_bytes(fft) >= TOGETHER_BYTES;
 }
 
@@ -32,13 +32,13 @@ struct passage {
 
 static size_t node_steps(const struct fft *fft)
 {
-    return (fft_steps(fft) - fft_edge_steps(fft)) / fft_nodes(fft);
+    return (fft_steps(fft) - fft_sample_steps(fft)) / fft_subtransforms(fft);
 }
 
 // The steps of a pass at the edge that a task takes.
 static struct fft_steps piece(const struct passage *passage, size_t task, size_t first)
 {
-    const size_t steps = fft_edge_steps(passage->fft);
+    const size_t steps = fft_sample_steps(passage->fft);
     return (struct fft_steps){first + steps * task / passage->pieces,
                               first + steps * (task + 1) / passage->pieces};
 }
@@ -56,11 +56,11 @@ static void run_node(void *context, size_t node, int worker)
     (void)worker;
     const struct passage *passage = context;
     const struct fft *fft = passage->fft;
-    const size_t each = node_steps(fft), first = fft_edge_steps(fft) + node * each;
+    const size_t each = node_steps(fft), first = fft_sample_steps(fft) + node * each;
     fft_forward_steps(fft, passage->spectrum, passage->from, passage->scratch,
                       (struct fft_steps){first, first + each});
     if (!passage->taps) return;
-    const size_t blocks = fft_lines(fft) / fft_nodes(fft),
+    const size_t blocks = fft_lines(fft) / fft_subtransforms(fft),
                  at = node * blocks * SPECTRUM_LINE_BYTES;
     char *spectrum = passage->spectrum + at;
     passage->kernels->cmac(spectrum, spectrum, blocks, (const char *)passage->taps + at, blocks, 1,
@@ -74,16 +74,16 @@ static void write_piece(void *context, size_t task, int worker)
     (void)worker;
     const struct passage *passage = context;
     fft_inverse_steps(passage->fft, passage->to, passage->spectrum, passage->scratch,
-                      piece(passage, task, fft_steps(passage->fft) - fft_edge_steps(passage->fft)),
+                      piece(passage, task, fft_steps(passage->fft) - fft_sample_steps(passage->fft)),
                       false);
 }
 
 static void run(struct passage *passage, int threads)
 {
-    const size_t steps = fft_edge_steps(passage->fft);
+    const size_t steps = fft_sample_steps(passage->fft);
     passage->pieces = size_min(steps, MOST_PIECES);
     thread_loop(threads, passage->pieces, read_piece, passage);
-    thread_loop(threads, fft_nodes(passage->fft), run_node, passage);
+    thread_loop(threads, fft_subtransforms(passage->fft), run_node, passage);
     if (passage->taps) thread_loop(threads, passage->pieces, write_piece, passage);
 }
 

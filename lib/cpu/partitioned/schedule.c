@@ -62,7 +62,7 @@ static void split_segment(const struct request *request, const struct partition_
     work->stage[STAGE_PRODUCTS].length = ceil_div(work->product.tasks, chains);
     work->stage[STAGE_INVERSE].chains = shape->out_channels;
     work->stage[STAGE_INVERSE].length = work->transform.tasks;
-    work->edge_tasks = ceil_div(fft_edge_steps(work->fft), work->transform.each);
+    work->edge_tasks = ceil_div(fft_sample_steps(work->fft), work->transform.each);
     work->read_seconds = fetch / (double)work->edge_tasks;
     // Half of the samples are written, and none are read.
     work->write_seconds = fetch / 3 / (double)work->edge_tasks;

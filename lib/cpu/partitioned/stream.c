@@ -54,7 +54,7 @@ static struct partitioned_stream *layout_stream(const struct partita_plan *plan,
         layout_pointers(plan, i, &fresh.segment[i], arena);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.history = (struct history){.frames = partitioned_of(plan)->ring, .late = layout->latency};
+    fresh.history = (struct history){.frames = partitioned_of(plan)->ring, .delay = layout->latency};
     history_layout(&fresh.history, shape, arena);
     for (size_t i = 0; i < layout->n_segments; i++)
         layout_region(plan, i, &fresh.segment[i], arena);
@@ -151,7 +151,7 @@ static size_t emit_outputs(const struct partita_stream *stream, const struct fra
                                     .set = state->position->set,
                                     .samples = state->samples,
                                     .compute = compute_outputs,
-                                    .cells = partitioned_paths};
+                                    .paths = partitioned_paths};
     return outputs_emit(stream, &outputs, frames, n);
 }
 

@@ -97,7 +97,7 @@ static void pack_positions(const struct tiles_call *call, char *packed, const ch
     const size_t bytes = tiles->grid.scalar_bytes, lanes = tiles->lanes, row = tiles->block * bytes;
     const size_t line = (tiles->out + lanes - 1) / lanes * lanes * bytes; // one of the three
     for (size_t k = 0; k < tiles->out; k += lanes) {
-        const void *im[TILE_MOST_LANES], *re[TILE_MOST_LANES];
+        const void *im[TILE_MAX_LANES], *re[TILE_MAX_LANES];
         for (size_t l = 0; l < lanes; l++) {
             re[l] = k + l < tiles->out ? d + (k + l) * 2 * row : zeros;
             im[l] = k + l < tiles->out ? d + ((k + l) * 2 + 1) * row : zeros;

@@ -11,10 +11,10 @@
 
 // One line of tiles of one channel: where each lane's samples are.
 struct line {
-    char *plane[TILE_MOST_LANES];
+    char *plane[TILE_MAX_LANES];
     size_t size[3], step[3];
-    ptrdiff_t at[TILE_MOST_LANES][3]; // sample of element 0 along each axis; may lie outside
-    struct tile_range range[TILE_MOST_LANES][3]; // elements whose samples exist
+    ptrdiff_t at[TILE_MAX_LANES][3]; // sample of element 0 along each axis; may lie outside
+    struct tile_range range[TILE_MAX_LANES][3]; // elements whose samples exist
     struct tile_range any[3],
         all; // elements that any lane has; along the last axis, that every one has
 };
@@ -155,7 +155,7 @@ static void gather_row(const struct tiles *tiles, const struct kernels *kernels,
 {
     const size_t bytes = tiles->grid.scalar_bytes, lanes = tiles->lanes,
                  row = tiles->transform.n[2] * bytes;
-    const void *from[TILE_MOST_LANES];
+    const void *from[TILE_MAX_LANES];
     const ptrdiff_t plane = (ptrdiff_t)(line->size[0] * line->size[1] * line->size[2]);
     for (size_t l = 0; l < lanes; l++) {
         const struct tile_range *range = line->range[l];

@@ -18,7 +18,7 @@ struct cells {
     bool in_order;
     // Without phases every tap is there, so many taps from the first of its lane.
     bool even;
-    size_t begin[TILE_MOST_LANES];
+    size_t begin[TILE_MAX_LANES];
     size_t step[3]; // modulo the range of indices
 };
 
@@ -68,7 +68,7 @@ static void gather_taps(const struct cells *cells, const struct kernels *kernels
                         char *z, size_t d, size_t h, char *rows)
 {
     const size_t bytes = cells->tiles->grid.scalar_bytes, taps = cells->tiles->grid.axis[2].taps;
-    const void *from[TILE_MOST_LANES];
+    const void *from[TILE_MAX_LANES];
     for (size_t l = 0; l < cells->tiles->lanes; l++) {
         char *copy = scratch_rows(cells->tiles, rows, l);
         from[l] = copy;

@@ -183,7 +183,7 @@ static void multiply_turned(const struct task *task)
                 }
         }
         for (size_t t = 0; t < tiles; t += lanes)
-            kernels->collect(task->at.out + (f * winograd->out_plane + t) * bytes,
+            kernels->interleave(task->at.out + (f * winograd->out_plane + t) * bytes,
                              winograd->positions, task->at.out_panel + t * pitch * bytes,
                              (ptrdiff_t)pitch, lanes, task->end - task->first);
     }
@@ -218,7 +218,7 @@ static void store_rows(const struct task *task, const struct winograd_map *map, 
     const ptrdiff_t column =
         tile_sample(&along->out, map->image[2], phase[2], q + (ptrdiff_t)range.begin);
     for (size_t i = 0; i < down->tile; i++) {
-        call->plan->kernels->collect(task->at.joined, along->tile,
+        call->plan->kernels->interleave(task->at.joined, along->tile,
                                      tiles + i * along->tile * n * bytes, (ptrdiff_t)n, along->tile,
                                      task->place.block.rows * cols);
         for (size_t r = 0; r < task->place.block.rows; r++) {

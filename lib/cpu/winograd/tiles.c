@@ -67,7 +67,7 @@ void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, c
     const size_t *from = both->from, *to = both->to;
     size_t column[WINOGRAD_EXTENT];
     const bool second = both->extent[1] > 1;
-    struct winograd_lines lines = {.n = both->n,
+    struct winograd_rows lines = {.n = both->n,
                                    .lines = from[1],
                                    .x_line = both->x_column,
                                    .y_line = both->n,
@@ -79,7 +79,7 @@ void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, c
     const bool first = both->extent[0] > 1;
     for (size_t j = 0; j < from[1]; j++)
         column[j] = first ? j * both->n : both->x_row[0] + j * both->x_column;
-    lines = (struct winograd_lines){.n = both->n,
+    lines = (struct winograd_rows){.n = both->n,
                                     .lines = to[0],
                                     .x_line = from[1] * both->n,
                                     .y_line = to[1] * both->y_plane,
@@ -157,7 +157,7 @@ void winograd_deal(const struct winograd *winograd, const struct kernels *kernel
                              within, cols * step, bytes);
                 else memset(to, 0, cols * step * bytes);
             }
-            kernels->deal(dealt + (r * residue + group * column) * bytes, column, joined, step,
+            kernels->deinterleave(dealt + (r * residue + group * column) * bytes, column, joined, step,
                           wide - group < step ? wide - group : step,
                           (size_t)(to - joined) / step / bytes);
         }

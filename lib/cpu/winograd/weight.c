@@ -97,7 +97,7 @@ static void make_panels(const struct task *task, bool outputs, size_t c)
         winograd_transform_inputs(&inputs, task->out + c, size_min(count, task->n_out - c));
     else winograd_transform_inputs(&inputs, task->in + c, size_min(count, task->n_in - c));
     for (size_t f = 0; f < winograd->frequencies; f++)
-        call->plan->kernels->collect(outputs ? out_panel(task, c, f) : in_panel(task, c, f),
+        call->plan->kernels->interleave(outputs ? out_panel(task, c, f) : in_panel(task, c, f),
                                      outputs ? CONV_CHANNELS : winograd->strip,
                                      inputs.to + f * plane, (ptrdiff_t)winograd->positions, count,
                                      tiles);
@@ -145,7 +145,7 @@ static void store_taps(const struct task *task, size_t first, size_t k, const ch
         // Whole vectors of channels whose taps follow one another in gw, or would backwards.
         const size_t whole = grid->phases == 1 ? n_c / lanes * lanes : 0;
         const char *first_tap = taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes;
-        kernels->collect(to, all, first_tap, grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n, all, whole);
+        kernels->interleave(to, all, first_tap, grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n, all, whole);
         for (size_t at = 0; at < all && whole < n_c; at++) {
             const size_t tap =
                 tile_grid_tap(grid, phase, (const size_t[]){0, at / columns, at % columns});

@@ -100,7 +100,7 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
     for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, tick);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.history = (struct history){.frames = history_frames(cut), .late = cut->latency};
+    fresh.history = (struct history){.frames = history_frames(cut), .delay = cut->latency};
     history_layout(&fresh.history, &plan->shape, arena);
     fresh.device_bytes = device.used;
     fresh.mirror = arena_take(arena, device.used);
@@ -336,7 +336,7 @@ static size_t emit(const struct partita_stream *stream, const struct frames *fra
                                     .set = state->position->set,
                                     .samples = state->samples,
                                     .compute = compute,
-                                    .cells = cuda_partitioned_cells};
+                                    .paths = cuda_partitioned_cells};
     return outputs_emit(stream, &outputs, frames, n);
 }
 
