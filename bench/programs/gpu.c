@@ -33,8 +33,9 @@ static bool ours_cpu(struct contender *contender, const struct workload *w)
 // Each of these engines has rows or is reported as missing. Other engines of the device's module
 // follow.
 static const char *const expected[] = {
-    "cuda/direct",        "cuda/direct-plain", "cuda/direct-halo", "cuda/separable",    "cuda/winograd",        "cuda/tiles",
-    "cuda/overlap-save",  "cuda/overlap-add",  "cuda/blocks",          "cuda/partitioned",
+    "cuda/direct:plain", "cuda/direct:halo", "cuda/separable",     "cuda/winograd",
+    "cuda/tiles:gauss",  "cuda/tiles:fused", "cuda/tiles:complex", "cuda/overlap-save",
+    "cuda/overlap-add",  "cuda/blocks",      "cuda/partitioned",
 };
 
 static const struct contender peers[] = {
@@ -71,7 +72,8 @@ static size_t find_engines(struct engine_name ret[MAX_ENGINES])
     partita_plan_explain(plan, text, sizeof text);
     partita_plan_destroy(plan);
     for (const char *line = text; line != NULL && n < MAX_ENGINES; line = strchr(line + 1, '\n'))
-        if (sscanf(line, " %39s", ret[n].name) == 1 && strncmp(ret[n].name, "cuda/", 5) == 0)
+        // A plan names the variant that it would choose: NAME:VARIANT.
+        if (sscanf(line, " %39[^: ]", ret[n].name) == 1 && strncmp(ret[n].name, "cuda/", 5) == 0)
             ret[n++].state = "there";
     return n;
 }
@@ -87,10 +89,15 @@ static size_t list_engines(struct engine_name ret[N_EXPECTED + MAX_ENGINES])
         ret[n].state = n_found > 0 ? "not there" : "no device";
     }
     for (size_t i = 0; i < n_found; i++) {
-        size_t k = 0;
-        while (k < n && strcmp(ret[k].name, found[i].name) != 0) k++;
-        ret[k] = found[i];
-        if (k == n) n++;
+        const size_t length = strlen(found[i].name);
+        bool is_expected = false;
+        for (size_t k = 0; k < N_EXPECTED; k++) {
+            if (strncmp(ret[k].name, found[i].name, length) != 0) continue;
+            if (ret[k].name[length] != '\0' && ret[k].name[length] != ':') continue;
+            ret[k].state = found[i].state;
+            is_expected = true;
+        }
+        if (!is_expected) ret[n++] = found[i];
     }
     return n;
 }

@@ -33,12 +33,12 @@ struct subject {
 };
 
 static const struct subject subjects[] = {
-    {"cuda/direct-plain", "cuda/direct-plain", &strided, 0},
-    {"cuda/direct-halo", "cuda/direct-halo", &strided, 0},
+    {"cuda/direct:plain", "cuda/direct:plain", &strided, 0},
+    {"cuda/direct:halo", "cuda/direct:halo", &strided, 0},
     {"cuda/winograd", "cuda/winograd", &strided, 0},
-    {"cuda/tiles-complex", "cuda/tiles-complex", &strided, 0},
-    {"cuda/tiles-gauss", "cuda/tiles-gauss", &strided, 0},
-    {"cuda/tiles-fused", "cuda/tiles-fused", &planes, 0},
+    {"cuda/tiles:complex", "cuda/tiles:complex", &strided, 0},
+    {"cuda/tiles:gauss", "cuda/tiles:gauss", &strided, 0},
+    {"cuda/tiles:fused", "cuda/tiles:fused", &planes, 0},
     {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
     {"cuda/overlap-save-1-sum", "cuda/overlap-save-1-sum", &short_lines, 1024},
     {"cuda/overlap-save-2-sums", "cuda/overlap-save-2-sums", &short_lines, 1024},
@@ -253,7 +253,7 @@ static void stand_in_catches(void **state)
 // a number still.
 static void gradients_of_few(void **state)
 {
-    static const char *const engines[] = {"cuda/direct-plain", "cuda/direct-halo"};
+    static const char *const engines[] = {"cuda/direct:plain", "cuda/direct:halo"};
     (void)state;
     for (size_t e = 0; e < sizeof engines / sizeof *engines; e++)
         for (size_t taps = 1; taps <= 2; taps++) {
@@ -281,7 +281,7 @@ static void tiles_that_do_not_fit(void **state)
     struct layer layer;
     (void)state;
     layer_open(&layer, &problem,
-               &(struct partita_options){.engine = "cuda/direct-plain", .directions = LAYER_ALL},
+               &(struct partita_options){.engine = "cuda/direct:plain", .directions = LAYER_ALL},
                &random);
     void **a = layer.array;
     layer.plan->choice.variant = CUDA_DIRECT_HALO;

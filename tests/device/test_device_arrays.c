@@ -15,7 +15,7 @@ static const struct partita_problem strided = {SIZE(19, 23),   CORRELATE, BATCH(
 static const struct partita_problem smaller = {SIZE(5, 7), CORRELATE,    CHANNELS(6, 9),
                                                GROUPS(3),  KERNEL(3, 5), PAD(1, 2)};
 
-static const char *const engines[] = {"cuda/direct", "cuda/direct-plain", "cuda/direct-halo",
+static const char *const engines[] = {"cuda/direct", "cuda/direct:plain", "cuda/direct:halo",
                                       "cuda/winograd"};
 enum {
     N_DEVICE_ENGINES = sizeof engines / sizeof *engines,

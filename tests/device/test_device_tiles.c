@@ -24,7 +24,7 @@ struct way_case {
     enum partita_type type;
 };
 
-static const char *const kinds[] = {"cuda/tiles-complex", "cuda/tiles-gauss", "cuda/tiles-fused"};
+static const char *const kinds[] = {"cuda/tiles:complex", "cuda/tiles:gauss", "cuda/tiles:fused"};
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 // Makes a plan of one direction again with tiles of that size in that workspace; false if there are
@@ -133,7 +133,7 @@ static void saved_refusals(void **state)
     struct partita_saved *saved = NULL;
     struct log_lines lines;
     layer_open(&layer, &problems[5],
-               &(struct partita_options){.engine = "cuda/tiles-fused", .log = log_into(&lines)},
+               &(struct partita_options){.engine = "cuda/tiles:fused", .log = log_into(&lines)},
                &random);
     assert_int_equal(partita_saved_bytes(layer.plan), 0);
     assert_int_equal(partita_saved_create(layer.plan, &saved), PARTITA_ERR_UNSUPPORTED);
@@ -162,7 +162,7 @@ static void saved_without_memory(void **state)
     struct random random = random_start("saved-errors");
     struct layer layer;
     layer_open(&layer, &problems[0],
-               &(struct partita_options){.engine = "cuda/tiles-complex", .directions = LAYER_ALL},
+               &(struct partita_options){.engine = "cuda/tiles:complex", .directions = LAYER_ALL},
                &random);
     assert_ok(partita_backward_bias(layer.plan, layer.array[LAYER_GB], layer.array[LAYER_GY]));
     const size_t kept = hostdev_allocations();

@@ -9,9 +9,10 @@
 
 #include "hostdev/hostdev.h"
 #include "stream/stream.h"
+#include "support/device_engines.h"
 #include "support/test.h"
 
-enum { MOST_ENGINES = 32, MOST_SAMPLES = 4096, TAPS = 16 };
+enum { MOST_SAMPLES = 4096, TAPS = 16 };
 
 enum call_class { LAYER_CALLS, SIGNAL_CALLS, STREAM_CALLS, N_CLASSES };
 
@@ -279,32 +280,17 @@ static void no_memory(void **state)
     error_at_any_call(*state, cudaErrorMemoryAllocation);
 }
 
-// The names of all engines of the device, from a plan: what is added to the module's table is
-// tested without a word here.
-static size_t list_engines(const char *ret_names[MOST_ENGINES])
-{
-    const struct partita_problem problem = {LENGTH(50), KERNEL(3)};
-    struct partita_plan *plan;
-    size_t n = 0;
-    if (partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &plan) !=
-        PARTITA_OK)
-        return 0;
-    for (; plan->engines[n] && n < MOST_ENGINES; n++) ret_names[n] = plan->engines[n]->name;
-    partita_plan_destroy(plan);
-    return n;
-}
-
 int main(void)
 {
-    static const char *names[MOST_ENGINES];
-    static struct CMUnitTest tests[2 * MOST_ENGINES];
-    const size_t n = list_engines(names);
+    static struct engine_name names[MAX_DEVICE_ENGINES];
+    static struct CMUnitTest tests[2 * MAX_DEVICE_ENGINES];
+    const size_t n = list_device_engines(names);
     if (!n)
         printf("Bail out! no engines of a CUDA device: PARTITA_CUDA_MODULE is to name the "
                "stand-in's module\n");
     for (size_t i = 0; i < n; i++) {
-        tests[2 * i] = named_test(lost_device, names[i], "%s/lost-device", names[i]);
-        tests[2 * i + 1] = named_test(no_memory, names[i], "%s/no-memory", names[i]);
+        tests[2 * i] = named_test(lost_device, names[i].text, "%s/lost-device", names[i].text);
+        tests[2 * i + 1] = named_test(no_memory, names[i].text, "%s/no-memory", names[i].text);
     }
     return n ? run_test_list(tests, 2 * n) : 1;
 }

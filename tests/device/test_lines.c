@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "device/arrays.h"
+#include "support/device_engines.h"
 #include "support/layer_rig.h"
 
 // Lines that are cut: with zeros before and behind, without, with more of them than a piece is
@@ -27,7 +28,7 @@ static const struct partita_problem problems[] = {
     {LENGTH(256), BATCH(3), OUTPUTS(2), KERNEL(17), PAD_BEGIN(16)},
     {LENGTH(333), TYPES(F64, F64), KERNEL(24), PAD_BEGIN(11), PAD_END(12)},
 };
-enum { N_PROBLEMS = sizeof problems / sizeof *problems, MOST_ENGINES = 32 };
+enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // Bytes of x and y of one item.
 static size_t item_of(const struct partita_problem *problem)
@@ -212,7 +213,7 @@ static void any_cut_same_integers(void **state)
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
         struct random random = random_start("integers");
         struct layer whole, split;
-        struct partita_options options = options_of("cuda/direct-plain", 0);
+        struct partita_options options = options_of("cuda/direct:plain", 0);
         size_t last = 0, sizes = 0;
         layer_open(&whole, &exact[i], &options, &random);
         assert_null(whole.plan->piece);
@@ -259,7 +260,7 @@ static void sizes(void **state)
         for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
             const struct partita_problem problem = {.kernel = {cases[i].kernel},
                                                     .size = {(size_t)64 * MIB}};
-            struct partita_options options = options_of("cuda/direct-plain", cases[i].limit);
+            struct partita_options options = options_of("cuda/direct:plain", cases[i].limit);
             struct partita_plan *plan;
             options.directions = direction;
             assert_ok(partita_plan_create(&problem, &options, &plan));
@@ -276,7 +277,7 @@ static void too_large(void **state)
 {
     const size_t memory = (size_t)1 << 40; // the stand-in's
     struct log_lines lines = {0};
-    struct partita_options options = options_of("cuda/direct-plain", 0);
+    struct partita_options options = options_of("cuda/direct:plain", 0);
     struct partita_plan *plan;
     (void)state;
     options.directions = PARTITA_FORWARD;
@@ -451,13 +452,14 @@ static void failing_lines(void **state)
 }
 
 // The engines of the device that serve any of the lines.
-static size_t list_engines(const char *ret[MOST_ENGINES], const struct partita_plan *plan)
+static size_t list_engines(struct engine_name ret[MAX_DEVICE_ENGINES])
 {
+    const size_t n_names = list_device_engines(ret);
     size_t n = 0;
-    for (size_t e = 0; plan->engines[e] && n < MOST_ENGINES; e++)
+    for (size_t e = 0; e < n_names; e++)
         for (size_t i = 0; i < N_PROBLEMS; i++) {
-            if (!serves(plan->engines[e]->name, &problems[i], PARTITA_FORWARD)) continue;
-            ret[n++] = plan->engines[e]->name;
+            if (!serves(ret[e].text, &problems[i], PARTITA_FORWARD)) continue;
+            ret[n++] = ret[e];
             break;
         }
     return n;
@@ -466,34 +468,29 @@ static size_t list_engines(const char *ret[MOST_ENGINES], const struct partita_p
 int main(void)
 {
     enum { ALONE = 8, FAILING = 1 };
-    static struct CMUnitTest tests[ALONE + N_LAGS + 2 * MOST_ENGINES + FAILING];
-    const char *engines[MOST_ENGINES];
-    struct partita_plan *plan = NULL;
+    static struct CMUnitTest tests[ALONE + N_LAGS + 2 * MAX_DEVICE_ENGINES + FAILING];
+    static struct engine_name engines[MAX_DEVICE_ENGINES];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    if (partita_plan_create(&problems[0], &(struct partita_options){.device = "cuda:0"}, &plan) !=
-        PARTITA_OK)
-        return 1;
     tests[n++] = named_test(any_cut_same_integers, NULL, "any-cut-same-integers");
     tests[n++] = named_test(sizes, NULL, "sizes");
     tests[n++] = named_test(too_large, NULL, "too-large");
     tests[n++] = named_test(any_memory_same_bits, NULL, "any-memory-same-bits");
     tests[n++] =
-        named_test(larger_than_memory, "cuda/direct-plain", "cuda/direct-plain/larger-than-memory");
+        named_test(larger_than_memory, "cuda/direct:plain", "cuda/direct:plain/larger-than-memory");
     tests[n++] =
         named_test(larger_than_memory, "cuda/overlap-save", "cuda/overlap-save/larger-than-memory");
     tests[n++] = named_test(larger_than_memory, "cuda/blocks", "cuda/blocks/larger-than-memory");
     for (size_t i = 0; i < N_LAGS; i++)
         tests[n++] = named_test(few_outputs, &lags[i], "few-outputs-%zu", i);
     tests[n++] = named_test(taps_with_every_piece, NULL, "taps-with-every-piece");
-    const size_t n_engines = list_engines(engines, plan);
+    const size_t n_engines = list_engines(engines);
     for (size_t e = 0; e < n_engines; e++) {
-        tests[n++] = named_test(lines, engines[e], "%s/lines", engines[e]);
-        tests[n++] = named_test(forward_lines, engines[e], "%s/forward-lines", engines[e]);
+        tests[n++] = named_test(lines, engines[e].text, "%s/lines", engines[e].text);
+        tests[n++] =
+            named_test(forward_lines, engines[e].text, "%s/forward-lines", engines[e].text);
     }
     if (!layer_is_brief())
-        tests[n++] = named_test(failing_lines, "cuda/direct-plain", "failing-lines");
-    const int failures = run_test_list(tests, n);
-    partita_plan_destroy(plan);
-    return failures;
+        tests[n++] = named_test(failing_lines, "cuda/direct:plain", "failing-lines");
+    return run_test_list(tests, n);
 }

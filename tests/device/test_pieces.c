@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "device/arrays.h"
+#include "support/device_engines.h"
 #include "support/layer_rig.h"
 
 // Batches of layers and signals whose last piece has fewer items than the others.
@@ -26,7 +27,7 @@ static const struct partita_problem doubles = {SIZE(7, 9),     TYPES(F64, F64), 
                                                CHANNELS(2, 3), KERNEL(3, 2),    STRIDE(2, 1)};
 static const struct partita_problem complex_lines = {LENGTH(600), TYPES(CF32, CF32), BATCH(7),
                                                      OUTPUTS(2),  KERNEL(40),        PAD_BEGIN(39)};
-enum { N_BATCHES = sizeof batches / sizeof *batches, MOST_ENGINES = 32 };
+enum { N_BATCHES = sizeof batches / sizeof *batches };
 
 // An engine and the batch that it is tried on.
 struct subject {
@@ -245,14 +246,14 @@ static void larger_than_memory(void **state)
     const size_t item = 2 * sizeof(float) * 32 * 32, limit = 8 * item;
     hostdev_memory(limit + 1024); // beside the arrays there are the taps
     layer_open(&layer, &problem,
-               &(struct partita_options){.engine = "cuda/direct-plain",
+               &(struct partita_options){.engine = "cuda/direct:plain",
                                          .directions = LAYER_ALL,
                                          .workspace_limit = limit},
                &random);
     layer_run(&layer);
     layer_check(&layer);
     layer_close(&layer);
-    layer_open(&layer, &problem, &(struct partita_options){.engine = "cuda/direct-plain"}, &random);
+    layer_open(&layer, &problem, &(struct partita_options){.engine = "cuda/direct:plain"}, &random);
     assert_int_equal(
         partita_forward(layer.plan, layer.filter, layer.array[LAYER_Y], layer.array[LAYER_X], NULL),
         PARTITA_ERR_NOMEM);
@@ -281,37 +282,33 @@ static void failing_pieces(void **state)
 
 // The engines of the device, each with the first batch that it serves, in all directions or forward
 // alone.
-static size_t list_subjects(struct subject ret[MOST_ENGINES])
+static size_t list_subjects(struct subject ret[MAX_DEVICE_ENGINES])
 {
-    struct partita_plan *plan;
+    static struct engine_name names[MAX_DEVICE_ENGINES];
+    const size_t n_names = list_device_engines(names);
     size_t n = 0;
-    if (partita_plan_create(&batches[0], &(struct partita_options){.device = "cuda:0"}, &plan) !=
-        PARTITA_OK)
-        return 0;
-    for (size_t e = 0; plan->engines[e] && n < MOST_ENGINES; e++)
+    for (size_t e = 0; e < n_names; e++)
         for (size_t i = 0; i < 2 * (size_t)N_BATCHES; i++) {
             const struct partita_options options = {.device = "cuda:0",
-                                                    .engine = plan->engines[e]->name,
+                                                    .engine = names[e].text,
                                                     .directions = i < N_BATCHES ? LAYER_ALL
                                                                                 : PARTITA_FORWARD};
             struct partita_plan *one;
             if (partita_plan_create(&batches[i % N_BATCHES], &options, &one) != PARTITA_OK)
                 continue;
             partita_plan_destroy(one);
-            ret[n++] = (struct subject){plan->engines[e]->name, &batches[i % N_BATCHES],
-                                        options.directions};
+            ret[n++] = (struct subject){names[e].text, &batches[i % N_BATCHES], options.directions};
             break;
         }
-    partita_plan_destroy(plan);
     return n;
 }
 
 int main(void)
 {
     enum { ALONE = 5, N_FAILING = 2, OTHER_TYPES = 1 };
-    static const struct subject failing[N_FAILING] = {{"cuda/direct-plain", &few_sums, LAYER_ALL},
+    static const struct subject failing[N_FAILING] = {{"cuda/direct:plain", &few_sums, LAYER_ALL},
                                                       {"cuda/overlap-save", &few_lines, LAYER_ALL}};
-    static struct CMUnitTest tests[ALONE + 2 * (OTHER_TYPES + MOST_ENGINES) + N_FAILING] = {
+    static struct CMUnitTest tests[ALONE + 2 * (OTHER_TYPES + MAX_DEVICE_ENGINES) + N_FAILING] = {
         cmocka_unit_test(kept),
         cmocka_unit_test(larger_than_memory),
         cmocka_unit_test(several_callers),
@@ -319,7 +316,7 @@ int main(void)
     tests[3] =
         named_test(complex_samples, "cuda/overlap-save", "cuda/overlap-save/complex-samples");
     tests[4] = named_test(complex_samples, "cuda/blocks", "cuda/blocks/complex-samples");
-    static struct subject subjects[OTHER_TYPES + MOST_ENGINES] = {
+    static struct subject subjects[OTHER_TYPES + MAX_DEVICE_ENGINES] = {
         {"cuda/direct", &doubles, LAYER_ALL}};
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     const size_t n_subjects = OTHER_TYPES + list_subjects(subjects + OTHER_TYPES);

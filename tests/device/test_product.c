@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The batched products of lib/cuda/product.h, which the engines with tiles are built on: every
-// element type, both layouts, all edges of the thread blocks' tiles, sums in parts.
+// element type, both layouts, all edges of the thread blocks' tiles, sums in chunks.
 #include "support/test.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static const struct {
     {"f32", PARTITA_F32}, {"f64", PARTITA_F64}, {"cf32", PARTITA_CF32}, {"cf64", PARTITA_CF64}};
 
 static const struct {
-    int64_t batch, rows, columns, terms, parts;
+    int64_t batch, rows, columns, terms, chunks;
 } sizes[] = {
     {1, 1, 1, 1, 1},      {2, 3, 5, 7, 1},    {3, 33, 17, 8, 1},    {1, 64, 64, 9, 1},
     {1, 130, 129, 19, 1}, {2, 31, 66, 70, 3}, {1, 128, 64, 256, 1}, {1, 9, 40, 257, 1},
@@ -89,8 +89,8 @@ static int64_t at(const struct cuda_matrices *of, int64_t matrix, int64_t positi
            (of->terms_inner ? position * of->pitch + term : term * of->pitch + position);
 }
 
-// Squares of the errors and of the sums of one part.
-static void compare(const struct cuda_product *product, int64_t part, const void *a, const void *b,
+// Squares of the errors and of the sums of one chunk.
+static void compare(const struct cuda_product *product, int64_t chunk, const void *a, const void *b,
                     const void *c, double *error, double *norm)
 {
     const enum cuda_element element = product->element;
@@ -98,15 +98,15 @@ static void compare(const struct cuda_product *product, int64_t part, const void
         for (int64_t r = 0; r < product->rows; r++)
             for (int64_t k = 0; k < product->columns; k++) {
                 long double re = 0, im = 0;
-                for (int64_t t = cuda_product_part(product, part);
-                     t < cuda_product_part(product, part + 1); t++) {
+                for (int64_t t = cuda_product_chunk_begin(product, chunk);
+                     t < cuda_product_chunk_begin(product, chunk + 1); t++) {
                     const double complex x = get(element, a, at(&product->a, m, r, t));
                     const double complex y = get(element, b, at(&product->b, m, k, t));
                     re += (long double)creal(x) * creal(y) - (long double)cimag(x) * cimag(y);
                     im += (long double)creal(x) * cimag(y) + (long double)cimag(x) * creal(y);
                 }
                 const double complex sum = get(element, c,
-                                               part * product->part_plane + m * product->c.plane +
+                                               chunk * product->chunk_plane + m * product->c.plane +
                                                    r * product->c.pitch + k);
                 const double real = (double)(creal(sum) - re),
                              imaginary = (double)(cimag(sum) - im);
@@ -122,7 +122,7 @@ static struct cuda_product product_of(enum cuda_element element, bool inner, siz
                                    .rows = sizes[i].rows,
                                    .columns = sizes[i].columns,
                                    .terms = sizes[i].terms,
-                                   .parts = sizes[i].parts};
+                                   .chunks = sizes[i].chunks};
     struct cuda_matrices *operands[2] = {&product.a, &product.b};
     const int64_t positions[2] = {product.rows, product.columns};
     for (int o = 0; o < 2; o++) {
@@ -132,7 +132,7 @@ static struct cuda_product product_of(enum cuda_element element, bool inner, siz
     }
     product.c.pitch = cuda_product_pitch(element, product.columns);
     product.c.plane = product.c.pitch * product.rows;
-    product.part_plane = product.c.plane * product.batch;
+    product.chunk_plane = product.c.plane * product.batch;
     return product;
 }
 
@@ -146,19 +146,19 @@ static void sums(void **state)
     for (size_t i = 0; i < 2 * N_SIZES; i++) {
         const struct cuda_product product = product_of(element, i % 2, i / 2);
         const size_t bytes =
-            (size_t)(product.parts * product.part_plane * cuda_element_bytes(element));
+            (size_t)(product.chunks * product.chunk_plane * cuda_element_bytes(element));
         void *a = operand(&random, element, &product.a, product.batch, product.rows, product.terms);
         void *b =
             operand(&random, element, &product.b, product.batch, product.columns, product.terms);
         void *c = run(&product, 1, a, b, bytes), *other = run(&product, 1000, a, b, bytes);
         double error = 0, norm = 0;
-        for (int64_t part = 0; part < product.parts; part++)
-            compare(&product, part, a, b, c, &error, &norm);
+        for (int64_t chunk = 0; chunk < product.chunks; chunk++)
+            compare(&product, chunk, a, b, c, &error, &norm);
         const double gate = gate_direct(elements[element].type, (size_t)product.terms * 2);
         const size_t n = (size_t)(product.rows * product.columns * product.batch);
         if (!(sqrt(error / norm) <= gate_for_outputs(gate, n)))
             fail_msg("case %zu: error %.2e, gate %.2e", i, sqrt(error / norm), gate);
-        for (int64_t row = 0; row < product.parts * product.batch * product.rows; row++) {
+        for (int64_t row = 0; row < product.chunks * product.batch * product.rows; row++) {
             const size_t first = (size_t)(row * product.c.pitch * cuda_element_bytes(element));
             assert_memory_equal((char *)c + first, (char *)other + first,
                                 (size_t)(product.columns * cuda_element_bytes(element)));
@@ -171,17 +171,17 @@ static void sums(void **state)
 }
 
 // Parts are whole steps, cover all terms, and may be empty at the end.
-static void parts(void **state)
+static void chunks(void **state)
 {
     (void)state;
     for (int64_t terms = 1; terms < 100; terms++)
         for (int64_t n = 1; n < 20; n++) {
-            const struct cuda_product product = {.terms = terms, .parts = n};
-            assert_true(cuda_product_part(&product, 0) == 0);
-            assert_true(cuda_product_part(&product, n) == terms);
-            for (int64_t part = 0; part < n; part++)
-                assert_true(cuda_product_part(&product, part) <=
-                            cuda_product_part(&product, part + 1));
+            const struct cuda_product product = {.terms = terms, .chunks = n};
+            assert_true(cuda_product_chunk_begin(&product, 0) == 0);
+            assert_true(cuda_product_chunk_begin(&product, n) == terms);
+            for (int64_t chunk = 0; chunk < n; chunk++)
+                assert_true(cuda_product_chunk_begin(&product, chunk) <=
+                            cuda_product_chunk_begin(&product, chunk + 1));
         }
 }
 
@@ -191,6 +191,6 @@ int main(void)
     struct CMUnitTest tests[CUDA_ELEMENTS + 1];
     for (int i = 0; i < CUDA_ELEMENTS; i++)
         tests[i] = named_test(sums, &each[i], "products/%s", elements[i].name);
-    tests[CUDA_ELEMENTS] = named_test(parts, NULL, "products/parts");
+    tests[CUDA_ELEMENTS] = named_test(chunks, NULL, "products/chunks");
     return run_all(tests);
 }

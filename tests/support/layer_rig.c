@@ -283,7 +283,7 @@ struct partita_problem layer_random(struct random *random)
 struct partita_problem layer_suit_engine(const char *engine, const struct partita_problem *problem)
 {
     struct partita_problem p = *problem;
-    if (!engine_has_algorithm(engine, "depthwise") && !engine_has_algorithm(engine, "tiles-fused"))
+    if (!engine_has_algorithm(engine, "depthwise") && !engine_has_algorithm(engine, "tiles:fused"))
         return p;
     size_t in = or_one(p.in_channels), out = or_one(p.out_channels);
     p.groups = p.in_channels = in;
@@ -301,8 +301,8 @@ struct partita_problem problem_of_type(const struct partita_problem *problem,
 
 const char *const layer_engines[N_LAYER_ENGINES] = {
     "cpu/direct",         "cpu/gemm",          "cpu/winograd",     "cpu/tiles",     "cpu/depthwise",
-    "cuda/direct",        "cuda/direct-plain", "cuda/direct-halo", "cuda/winograd", "cuda/tiles",
-    "cuda/tiles-complex", "cuda/tiles-gauss",  "cuda/tiles-fused",
+    "cuda/direct",        "cuda/direct:plain", "cuda/direct:halo", "cuda/winograd", "cuda/tiles",
+    "cuda/tiles:complex", "cuda/tiles:gauss",  "cuda/tiles:fused",
 };
 
 void layer_check_inputs(const struct layer *layer)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/sizes.h"
+#include "core/plan.h"
 #include "cuda/device/passes.h"
 #include "cuda/device/rates.h"
 #include "direct.h"
@@ -190,8 +191,8 @@ static bool supports(const struct request *request, size_t passes, char *reason,
     return false;
 }
 
-void cuda_direct_estimate(const struct request *request, enum cuda_direct_variant variant,
-                          struct estimate *ret)
+static void estimate_variant(const struct request *request, enum cuda_direct_variant variant,
+                             struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct cuda_rates rates = cuda_rates_of(request);
@@ -236,4 +237,16 @@ void cuda_direct_estimate(const struct request *request, enum cuda_direct_varian
     ret->bytes = size_add(ret->shared, size_mul(shape->out_channels * shape->group_in,
                                                 shape_taps(shape) * shape->tap_bytes));
     ret->applicable = true;
+}
+
+void cuda_direct_estimate(const struct request *request, struct estimate *ret)
+{
+    for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
+        struct estimate estimate = {0};
+        if (!request_allows(request, v)) continue;
+        estimate_variant(request, (enum cuda_direct_variant)v, &estimate);
+        const bool better =
+            estimate.applicable && (!ret->applicable || estimate.seconds < ret->seconds);
+        if (better || (!ret->applicable && !ret->reason[0])) *ret = estimate;
+    }
 }

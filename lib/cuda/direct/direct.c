@@ -1,50 +1,26 @@
 // SPDX-License-Identifier: MIT
-// cuda/direct: the sum itself, for layers. Its variants (kernels.h) are engines too, so that each
-// can be asked for, tested and timed by name; cuda/direct is the one among them that should be
-// fastest.
+// cuda/direct: the sum itself, for layers.
 #include "direct.h"
 
 #include "cuda/device/call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
 
-static void estimate_auto(const struct request *request, struct estimate *ret)
-{
-    struct estimate best = {0};
-    for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
-        struct estimate estimate = {0};
-        if (request->compatible_with && request->compatible_with->variant != v) continue;
-        cuda_direct_estimate(request, (enum cuda_direct_variant)v, &estimate);
-        if (v == CUDA_DIRECT_PLAIN ||
-            (estimate.applicable && (!best.applicable || estimate.seconds < best.seconds)))
-            best = estimate;
-    }
-    *ret = best;
-}
-
-static void estimate_plain(const struct request *request, struct estimate *ret)
-{
-    cuda_direct_estimate(request, CUDA_DIRECT_PLAIN, ret);
-}
-
-static void estimate_halo(const struct request *request, struct estimate *ret)
-{
-    cuda_direct_estimate(request, CUDA_DIRECT_HALO, ret);
-}
-
 // Everything is in plan->choice and the shape.
-static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status cuda_direct_plan_create(struct partita_plan *plan,
+                                                   const struct request *request)
 {
     (void)request;
     return cuda_enter(plan);
 }
 
-static void plan_destroy(struct partita_plan *plan)
+static void cuda_direct_plan_destroy(struct partita_plan *plan)
 {
     (void)plan;
 }
 
-static enum partita_status direct_filter_create(struct partita_filter *filter, const void *taps)
+static enum partita_status cuda_direct_filter_create(struct partita_filter *filter,
+                                                     const void *taps)
 {
     return cuda_filter_copy(filter, taps, cuda_taps_bytes(&filter->plan->shape));
 }
@@ -99,8 +75,9 @@ static enum partita_status run_backward_weight(const struct cuda_call *call)
               cuda_direct_queue_weight(&pass, shape->f64, &arrays, chunks, cudaStreamPerThread));
 }
 
-static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
-                               const struct operands *operands, void *workspace)
+static enum partita_status cuda_direct_run(const struct partita_plan *plan,
+                                           const struct partita_filter *filter,
+                                           const struct operands *operands, void *workspace)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
@@ -114,14 +91,16 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
     return cuda_call_end(&call, status);
 }
 
-#define DIRECT(variant_name, variant_estimate)                                                     \
-    {                                                                                              \
-        .name = variant_name, .max_rank = PARTITA_MAX_RANK, .estimate = variant_estimate,          \
-        .plan_create = plan_create, .plan_destroy = plan_destroy,                                  \
-        .filter_create = direct_filter_create, .filter_bias = cuda_filter_bias,                    \
-        .filter_destroy = cuda_filter_destroy, .directions = CUDA_ALL_DIRECTIONS, .run = run       \
-    }
-
-const struct engine cuda_direct = DIRECT("cuda/direct", estimate_auto);
-const struct engine cuda_direct_plain = DIRECT("cuda/direct-plain", estimate_plain);
-const struct engine cuda_direct_halo = DIRECT("cuda/direct-halo", estimate_halo);
+const struct engine cuda_direct = {
+    .name = "cuda/direct",
+    .variants = (const char *const[]){"plain", "halo", NULL},
+    .directions = CUDA_ALL_DIRECTIONS,
+    .max_rank = PARTITA_MAX_RANK,
+    .estimate = cuda_direct_estimate,
+    .plan_create = cuda_direct_plan_create,
+    .plan_destroy = cuda_direct_plan_destroy,
+    .filter_create = cuda_direct_filter_create,
+    .filter_bias = cuda_filter_bias,
+    .filter_destroy = cuda_filter_destroy,
+    .run = cuda_direct_run,
+};

@@ -95,7 +95,7 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
     }
 };
 
-// A thread's part of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS
+// What a thread sums of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS
 // apart.
 template <typename E> struct sums {
     static constexpr int N = vector_of<E>::N, ROWS = thread_tile<E>::ROWS,
@@ -155,15 +155,15 @@ template <typename E> struct sums {
     }
 };
 
-inline __device__ int at_most(int64_t n, int most)
+inline __device__ int min_int(int64_t n, int most)
 {
     return n < most ? (int)n : most;
 }
 
-__host__ __device__ int64_t part_begin(const cuda_product &product, int64_t part)
+__host__ __device__ int64_t chunk_begin(const cuda_product &product, int64_t chunk)
 {
-    const int64_t each = ceiling(ceiling(product.terms, product.parts), STEP) * STEP,
-                  begin = part * each;
+    const int64_t each = ceiling(ceiling(product.terms, product.chunks), STEP) * STEP,
+                  begin = chunk * each;
     return begin < product.terms ? begin : product.terms;
 }
 
@@ -174,34 +174,34 @@ template <typename E> constexpr int resident(int warps)
     return sizeof(E) == 16 ? 1 : warps >= 4 ? 16 / warps : 12 / warps;
 }
 
-// Blocks are [matrix][part][block of columns][block of rows]: neighbours read the same columns of
+// Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of
 // B.
-template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool A_INNER, bool B_INNER>
+template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
 __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
                                   resident<E>(WARP_ROWS *WARP_COLUMNS))
     product_kernel(const __grid_constant__ cuda_product product, E *c, const E *a, const E *b)
 {
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
-    typedef panel<E, tile::ROWS, tile::THREADS, A_INNER> a_panel;
-    typedef panel<E, tile::COLUMNS, tile::THREADS, B_INNER> b_panel;
+    typedef panel<E, tile::ROWS, tile::THREADS, INNER> a_panel;
+    typedef panel<E, tile::COLUMNS, tile::THREADS, INNER> b_panel;
     constexpr int A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH,
                   N = vector_of<E>::N;
     int64_t block = blockIdx.x;
     const int64_t row = take(&block, ceiling(product.rows, tile::ROWS)) * tile::ROWS;
     const int64_t column = take(&block, ceiling(product.columns, tile::COLUMNS)) * tile::COLUMNS;
-    const int64_t part = take(&block, product.parts), matrix = block,
-                  first = part_begin(product, part);
+    const int64_t chunk = take(&block, product.chunks), matrix = block,
+                  first = chunk_begin(product, chunk);
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     const int my_row = warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + lane_row(lane) * N;
     const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane_column(lane) * N;
     E *const shared = (E *)shared_memory;
-    c += matrix * product.c.plane + part * product.part_plane + (row + my_row) * product.c.pitch +
+    c += matrix * product.c.plane + chunk * product.chunk_plane + (row + my_row) * product.c.pitch +
          column + my_column;
-    const int rows_left = at_most(product.rows - row, tile::ROWS),
-              columns_left = at_most(product.columns - column, tile::COLUMNS);
+    const int rows_left = min_int(product.rows - row, tile::ROWS),
+              columns_left = min_int(product.columns - column, tile::COLUMNS);
     a_panel from_a(product.a, a + matrix * product.a.plane, row, first);
     b_panel from_b(product.b, b + matrix * product.b.plane, column, first);
-    int left = (int)(part_begin(product, part + 1) - first), half = 0;
+    int left = (int)(chunk_begin(product, chunk + 1) - first), half = 0;
     from_a.fetch(product.a.pitch, left, rows_left);
     from_b.fetch(product.b.pitch, left, columns_left);
     for (bool begun = false; left > 0 || !begun; begun = true) {
@@ -225,116 +225,119 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
 }
 
 // Shapes of thread blocks, in warps.
-struct block_shape {
+constexpr struct {
     int warp_rows, warp_columns;
-};
-constexpr block_shape shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
+} shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-// Tiles of C, and what they cost. A processor multiplies at its full rate from FULL threads on:
+// What tiles of C of a shape cost. A processor multiplies at its full rate from FULL threads on:
 // fewer take as long. The rest is counted from the machine code (sm_90; decision 21): loads of a
 // thread's operands and the loop, what a block does with each element of its panels, and what it
 // does before its first term and after its last, in terms.
-double slots_of(const cuda_product &product, int shape, int processors, int64_t *ret_tiles)
+double slots_of(const cuda_product &product, int shape, int processors)
 {
     enum { FULL = 256 };
     const bool complex = product.element >= CUDA_CF32;
     const double loads = complex ? 0.09 : 0.1, panel = complex ? 1 : 3, ends = complex ? 5 : 10;
     const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
-    const int thread_rows = product.element == CUDA_CF64 ? 4 : 8,
-              thread_columns = product.element == CUDA_F32 ? 8 : 4;
+    const int thread_rows = product.element == CUDA_CF64 ? 4 : 8;
+    const int thread_columns = product.element == CUDA_F32 ? 8 : 4;
     const int64_t rows = shapes[shape].warp_rows * LANE_ROWS * thread_rows;
     const int64_t columns = shapes[shape].warp_columns * LANE_COLUMNS * thread_columns;
     const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
-    const int64_t blocks = tiles * product.batch * product.parts, least = FULL / (WARP * warps);
-    const int64_t rounds =
-        ceiling(blocks, processors) > least ? ceiling(blocks, processors) : least;
-    const double terms =
-        (double)(ceiling(ceiling(product.terms, product.parts), STEP) * STEP) + ends;
-    *ret_tiles = tiles;
-    return (double)rounds * terms * (complex ? 4 : 1) *
+    const int64_t least = FULL / (WARP * warps);
+    const int64_t each = ceiling(tiles * product.batch * product.chunks, processors);
+    const int64_t steps = ceiling(ceiling(product.terms, product.chunks), STEP);
+    return (double)(each > least ? each : least) * ((double)(steps * STEP) + ends) *
+           (complex ? 4 : 1) *
            ((1 + loads) * (double)(rows * columns) + panel * (double)(rows + columns));
 }
 
-int best_shape(const cuda_product &product, int processors, double *ret_slots, int64_t *ret_tiles)
+int best_shape(const cuda_product &product, int processors, double *ret_slots)
 {
     int best = 0;
     for (int shape = 0; shape < SHAPES; shape++) {
-        int64_t tiles;
-        const double slots = slots_of(product, shape, processors, &tiles);
+        const double slots = slots_of(product, shape, processors);
         if (shape && slots >= *ret_slots) continue;
         best = shape;
         *ret_slots = slots;
-        *ret_tiles = tiles;
     }
     return best;
 }
 
-template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
-cudaError_t launch(const cuda_product *product, int64_t tiles, void *c, const void *a,
-                   const void *b, cudaStream_t stream)
+template <typename E, int WARP_ROWS, int WARP_COLUMNS>
+cudaError_t launch_product(const cuda_product *product, void *c, const void *a, const void *b,
+                           cudaStream_t stream)
 {
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
     const size_t bytes = 2 * STEP * (tile::ROWS + tile::COLUMNS + 2 * vector_of<E>::N) * sizeof(E);
-    return queue(product_kernel<E, WARP_ROWS, WARP_COLUMNS, INNER, INNER>,
-                 tiles * product->parts * product->batch, dim3(tile::THREADS), bytes, stream,
-                 *product, (E *)c, (const E *)a, (const E *)b);
+    const int64_t tiles =
+        ceiling(product->rows, tile::ROWS) * ceiling(product->columns, tile::COLUMNS);
+    void (*kernel)(cuda_product, E *, const E *, const E *) =
+        product_kernel<E, WARP_ROWS, WARP_COLUMNS, false>;
+    if (product->a.terms_inner) kernel = product_kernel<E, WARP_ROWS, WARP_COLUMNS, true>;
+    return queue(kernel, tiles * product->chunks * product->batch, dim3(tile::THREADS), bytes,
+                 stream, *product, (E *)c, (const E *)a, (const E *)b);
 }
 
-template <typename E, bool INNER>
-cudaError_t launch_shape(const cuda_product *product, int processors, void *c, const void *a,
-                         const void *b, cudaStream_t stream)
+// Calls a function object with a zero of an element's type.
+template <typename Use> cudaError_t with_element(cuda_element element, Use use)
 {
-    double slots;
-    int64_t tiles;
-    switch (best_shape(*product, processors, &slots, &tiles)) {
-    case 0:
-        return launch<E, 4, 2, INNER>(product, tiles, c, a, b, stream);
-    case 1:
-        return launch<E, 2, 2, INNER>(product, tiles, c, a, b, stream);
-    case 2:
-        return launch<E, 2, 1, INNER>(product, tiles, c, a, b, stream);
+    switch (element) {
+    case CUDA_F32:
+        return use(0.0f);
+    case CUDA_F64:
+        return use(0.0);
+    case CUDA_CF32:
+        return use(complex_of<float>());
+    case CUDA_CF64:
+        return use(complex_of<double>());
     default:
-        return launch<E, 1, 1, INNER>(product, tiles, c, a, b, stream);
+        return cudaErrorInvalidValue;
     }
-}
-
-template <typename E>
-cudaError_t launch_element(const cuda_product *product, int processors, void *c, const void *a,
-                           const void *b, cudaStream_t stream)
-{
-    if (product->a.terms_inner != product->b.terms_inner) return cudaErrorInvalidValue;
-    return product->a.terms_inner ? launch_shape<E, true>(product, processors, c, a, b, stream)
-                                  : launch_shape<E, false>(product, processors, c, a, b, stream);
 }
 } // namespace
 
-int64_t cuda_product_part(const cuda_product *product, int64_t part)
+int64_t cuda_product_chunk_begin(const cuda_product *product, int64_t chunk)
 {
-    return part_begin(*product, part);
+    return chunk_begin(*product, chunk);
+}
+
+int64_t cuda_product_chunks(const cuda_product *product, int64_t terms, int64_t max)
+{
+    enum { TARGET_BLOCKS = 1024, BLOCK_EDGE = 64 };
+    const int64_t blocks =
+        product->batch * ceiling(product->rows, BLOCK_EDGE) * ceiling(product->columns, BLOCK_EDGE);
+    int64_t chunks = ceiling(TARGET_BLOCKS, blocks);
+    if (chunks > terms / CUDA_PRODUCT_SEGMENT) chunks = terms / CUDA_PRODUCT_SEGMENT;
+    if (chunks > max) chunks = max;
+    return chunks > 1 ? chunks : 1;
 }
 
 double cuda_product_slots(const cuda_product *product, int processors)
 {
     double slots;
-    int64_t tiles;
-    best_shape(*product, processors, &slots, &tiles);
+    best_shape(*product, processors, &slots);
     return slots;
 }
 
 cudaError_t cuda_launch_product(const cuda_product *product, int processors, void *c, const void *a,
                                 const void *b, cudaStream_t stream)
 {
-    switch (product->element) {
-    case CUDA_F32:
-        return launch_element<float>(product, processors, c, a, b, stream);
-    case CUDA_F64:
-        return launch_element<double>(product, processors, c, a, b, stream);
-    case CUDA_CF32:
-        return launch_element<complex_of<float>>(product, processors, c, a, b, stream);
-    case CUDA_CF64:
-        return launch_element<complex_of<double>>(product, processors, c, a, b, stream);
-    default:
-        return cudaErrorInvalidValue;
-    }
+    double slots;
+    const int shape = best_shape(*product, processors, &slots);
+    if (product->a.terms_inner != product->b.terms_inner) return cudaErrorInvalidValue;
+    return with_element(product->element, [=](auto zero) {
+        typedef decltype(zero) E;
+        switch (shape) {
+        case 0:
+            return launch_product<E, 4, 2>(product, c, a, b, stream);
+        case 1:
+            return launch_product<E, 2, 2>(product, c, a, b, stream);
+        case 2:
+            return launch_product<E, 2, 1>(product, c, a, b, stream);
+        default:
+            return launch_product<E, 1, 1>(product, c, a, b, stream);
+        }
+    });
 }

@@ -44,9 +44,9 @@ struct cuda_product {
     enum cuda_element element;
     int64_t batch, rows, columns, terms;
     struct cuda_matrices a, b, c;
-    // The sum over terms in that many parts, each with matrices C of its own, part_plane elements
+    // The sum over terms in that many chunks, each with matrices C of its own, chunk_plane elements
     // apart; 1: whole.
-    int64_t parts, part_plane;
+    int64_t chunks, chunk_plane;
     bool onto; // added to what is in C
 };
 
@@ -62,9 +62,13 @@ static inline int64_t cuda_product_pitch(enum cuda_element element, int64_t n)
     return (n + vector - 1) / vector * vector;
 }
 
-// The first term of a part; `terms` for part = parts. Whole steps of the kernel, so that some parts
-// may be empty.
-int64_t cuda_product_part(const struct cuda_product *product, int64_t part);
+// The first term of a chunk; all terms for chunk = chunks. Whole steps of the kernel, so that some
+// chunks may be empty.
+int64_t cuda_product_chunk_begin(const struct cuda_product *product, int64_t chunk);
+
+// In how many chunks to sum so many terms, at most `max`: where there are few rows and columns, so
+// many that there are several thread blocks for each processor of any device.
+int64_t cuda_product_chunks(const struct cuda_product *product, int64_t terms, int64_t max);
 
 // Times of a multiply-add (of two complex numbers: four) that the busiest of so many processors
 // spends on a product with the blocks that are best for it; the least part of a device's time, all

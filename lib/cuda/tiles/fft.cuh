@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Complex transforms of small tiles in shared memory, by all threads of a block: passes of radix 8,
-// 6, 4, 3 and 2 in place, decimation in frequency forward, in time inverse, so that nothing is put
+// 6, 4, 3 and 2 in offset, decimation in frequency forward, in time inverse, so that nothing is put
 // in order; tables are those of geometry/tile_tables.h. Neighbouring threads take neighbouring
 // lines, which lie an odd number of elements apart along rows and one apart along columns: no two
 // of them meet in a bank, and all read the same factors. Source: Gentleman & Sande, Fast Fourier
@@ -11,8 +11,8 @@
 #include "cuda/kernels/complex.cuh"
 #include "kernels.h"
 
-// -i a.
-template <typename T> inline __device__ complex_of<T> turn_back(complex_of<T> a)
+// -i a
+template <typename T> inline __device__ complex_of<T> rotate_back(complex_of<T> a)
 {
     return {a.im, -a.re};
 }
@@ -29,21 +29,21 @@ template <typename T> inline __device__ void dft(complex_of<T> (&a)[3])
     const T sine = (T)0.86602540378443864676;
     const complex_of<T> sum = a[1] + a[2], difference = a[1] - a[2];
     const complex_of<T> middle = {a[0].re - sum.re / 2, a[0].im - sum.im / 2};
-    const complex_of<T> turned =
-        turn_back(complex_of<T>{sine * difference.re, sine * difference.im});
+    const complex_of<T> rotated =
+        rotate_back(complex_of<T>{sine * difference.re, sine * difference.im});
     a[0] = a[0] + sum;
-    a[1] = middle + turned;
-    a[2] = middle - turned;
+    a[1] = middle + rotated;
+    a[2] = middle - rotated;
 }
 
 template <typename T> inline __device__ void dft(complex_of<T> (&a)[4])
 {
-    const complex_of<T> even = a[0] + a[2], even_turned = a[0] - a[2], odd = a[1] + a[3];
-    const complex_of<T> odd_turned = turn_back(a[1] - a[3]);
+    const complex_of<T> even = a[0] + a[2], even_rotated = a[0] - a[2], odd = a[1] + a[3];
+    const complex_of<T> odd_rotated = rotate_back(a[1] - a[3]);
     a[0] = even + odd;
-    a[1] = even_turned + odd_turned;
+    a[1] = even_rotated + odd_rotated;
     a[2] = even - odd;
-    a[3] = even_turned - odd_turned;
+    a[3] = even_rotated - odd_rotated;
 }
 
 // By primes: 3 x 2 without factors.
@@ -67,7 +67,7 @@ template <typename T> inline __device__ void dft(complex_of<T> (&a)[8])
     dft(even);
     dft(odd);
     odd[1] = {root * (odd[1].re + odd[1].im), root * (odd[1].im - odd[1].re)};
-    odd[2] = turn_back(odd[2]);
+    odd[2] = rotate_back(odd[2]);
     odd[3] = {root * (odd[3].im - odd[3].re), -root * (odd[3].im + odd[3].re)};
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -116,7 +116,7 @@ struct lines {
 // is the mirrored forward one with real and imaginary parts exchanged.
 template <int RADIX, bool INVERSE, typename T>
 inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T> *w, int first,
-                                 bool turned)
+                                 bool factors)
 {
     complex_of<T> a[RADIX];
 #pragma unroll
@@ -124,11 +124,11 @@ inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T>
         a[k] = z[k * step];
         if (INVERSE) a[k] = {a[k].im, a[k].re};
     }
-    if (INVERSE && turned)
+    if (INVERSE && factors)
 #pragma unroll
         for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
     dft(a);
-    if (!INVERSE && turned)
+    if (!INVERSE && factors)
 #pragma unroll
         for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
 #pragma unroll
@@ -139,7 +139,7 @@ inline __device__ void butterfly(complex_of<T> *z, int step, const complex_of<T>
 }
 
 // Pass p, over blocks of `length`. A butterfly's number has the digits line (inner, outer, tile),
-// place within its block and block; its element is the sum of their steps, here of what a number
+// offset within its block and block; its element is the sum of their steps, here of what a number
 // adds beyond what the next one's digits do.
 template <int RADIX, bool INVERSE, typename T>
 inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p,
@@ -150,13 +150,13 @@ inline __device__ void pass(complex_of<T> *z, const cuda_dft &plan, const lines 
               step = within.by * plan.step;
     const int of_outer = of.outer_step - of.inner.by * of.inner_step,
               of_tile = of.tile_step - of.outer.by * of.outer_step;
-    const int of_place = plan.step - of.tiles.by * of.tile_step,
+    const int of_offset = plan.step - of.tiles.by * of.tile_step,
               of_block = (length - within.by) * plan.step;
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
         const int outer = of.inner.quotient(i), tile = of.outer.quotient(outer),
-                  place = of.tiles.quotient(tile);
-        const int block = within.quotient(place), j = place - block * within.by;
-        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + place * of_place +
+                  offset = of.tiles.quotient(tile);
+        const int block = within.quotient(offset), j = offset - block * within.by;
+        const int at = i * of.inner_step + outer * of_outer + tile * of_tile + offset * of_offset +
                        block * of_block;
         butterfly<RADIX, INVERSE>(z + at, step, w, plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
     }

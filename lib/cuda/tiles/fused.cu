@@ -23,11 +23,11 @@ __device__ void multiply_tiles(const cuda_tiles &tiles, complex_of<T> *sum, cons
     }
 }
 
-// Blocks are [group][output channel][run of positions].
+// Blocks are [group][output channel][2*pairs positions].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    fused_kernel(const __grid_constant__ cuda_tiles tiles, T *to, const T *samples,
-                 const complex_of<T> *taps, const T *bias, bool relu)
+    tiles_fused_kernel(const __grid_constant__ cuda_tiles tiles, T *to, const T *samples,
+                       const complex_of<T> *taps, const T *bias)
 {
     const int run = 2 * tiles.pairs, size = tiles.pairs * tiles.elements;
     int64_t block = blockIdx.x;
@@ -35,28 +35,30 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                   channel = take(&block, tiles.out);
     const int64_t group = block;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = tiles.in > 1 ? z + size : z;
-    tile_place *place = places_of_block<T>(tiles, tiles.in > 1 ? 2 * tiles.pairs : tiles.pairs);
+    tile_samples *at = samples_of_block<T>(tiles, tiles.in > 1 ? 2 * tiles.pairs : tiles.pairs);
     const tile_source<T> from[2] = {{samples, false}, {samples, false}};
     const tile_box in = box_of(tiles, false), out = box_of(tiles, true);
     for (int64_t c = 0; c < tiles.in; c++) {
         __syncthreads();
-        place_tiles(tiles, place, false, group, c, first, run);
+        locate_tiles(tiles, at, {false, group, c}, first, run);
         __syncthreads();
-        fill_tiles(tiles, z, place, from, tiles.pairs);
+        fill_tiles(tiles, z, at, from, tiles.pairs);
         transform<false>(z, tiles, tiles.pairs, in.planes, in.rows);
         multiply_tiles(tiles, sum, z,
                        taps + ((group * tiles.in + c) * tiles.out + channel) * tiles.bins, c > 0);
     }
-    place_tiles(tiles, place, true, group, channel, first, run);
+    locate_tiles(tiles, at, {true, group, channel}, first, run);
     transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
     const T of_channel = bias ? bias[group * tiles.out + channel] : 0;
-    drain_tiles(tiles, sum, place, to, tiles.pairs, scale_of<T>(tiles, 1), of_channel, relu);
+    const tile_output<T> output = {to, scale_of<T>(tiles, 1), of_channel};
+    drain_tiles(tiles, sum, at, output, tiles.pairs);
 }
 
 // Adds the conjugate of gy's spectrum times that of x, of all pairs in order. Begins after a
 // barrier.
 template <typename T>
-__device__ void add_products(const cuda_tiles &tiles, complex_of<T> *sum, const complex_of<T> *z)
+__device__ void add_tile_products(const cuda_tiles &tiles, complex_of<T> *sum,
+                                  const complex_of<T> *z)
 {
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) {
         const bin_elements pair = elements_of(tiles, bin);
@@ -69,69 +71,59 @@ __device__ void add_products(const cuda_tiles &tiles, complex_of<T> *sum, const 
     }
 }
 
-// Sums over parts of the positions, [part][group][in][out][bin]. Blocks are the same without the
+// Sums over chunks of the positions, [chunk][group][in][out][bin]. Blocks are the same without the
 // bin.
 template <typename T>
 __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
-    fused_weight_kernel(const __grid_constant__ cuda_tiles tiles, complex_of<T> *sums, const T *x,
-                        const T *gy, int64_t parts)
+    tiles_fused_weight_kernel(const __grid_constant__ cuda_tiles tiles, complex_of<T> *sums,
+                              const T *x, const T *gy, int64_t chunks)
 {
     int64_t block = blockIdx.x;
     const int64_t k = take(&block, tiles.out), c = take(&block, tiles.in),
                   group = take(&block, tiles.groups);
-    const int64_t each = ceiling(ceiling(tiles.positions, tiles.pairs), parts) * tiles.pairs;
+    const int64_t each = ceiling(ceiling(tiles.positions, tiles.pairs), chunks) * tiles.pairs;
     const int64_t begin = block * each,
                   end = begin + each < tiles.positions ? begin + each : tiles.positions;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = z + tiles.pairs * tiles.elements;
-    tile_place *place = places_of_block<T>(tiles, tiles.pairs + 1);
+    tile_samples *at = samples_of_block<T>(tiles, tiles.pairs + 1);
     const tile_source<T> from[2] = {{x, false}, {gy, true}};
     const tile_box box = box_of(tiles, false);
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) sum[bin] = {0, 0};
     for (int64_t first = begin; first < end; first += tiles.pairs) {
         __syncthreads();
         for (int i = threadIdx.x; i < 2 * tiles.pairs; i += blockDim.x)
-            place[i] = first + i / 2 < end
-                           ? place_tile(tiles, i % 2, group, i % 2 ? k : c, first + i / 2)
-                           : tile_place{};
+            at[i] = first + i / 2 < end
+                        ? locate_tile(tiles, {i % 2 > 0, group, i % 2 ? k : c}, first + i / 2)
+                        : tile_samples{};
         __syncthreads();
-        fill_tiles(tiles, z, place, from, tiles.pairs);
+        fill_tiles(tiles, z, at, from, tiles.pairs);
         transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-        add_products(tiles, sum, z);
+        add_tile_products(tiles, sum, z);
     }
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x)
         sums[blockIdx.x * (int64_t)tiles.bins + bin] = sum[bin];
 }
-
-template <typename T>
-cudaError_t fused(const cuda_tiles *tiles, void *to, const void *samples, const void *taps,
-                  const void *bias, bool relu, cudaStream_t stream)
-{
-    const int64_t blocks = tiles->groups * tiles->out * ceiling(tiles->positions, 2 * tiles->pairs);
-    return queue_tiles(fused_kernel<T>, tiles, tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs,
-                       blocks, stream, (T *)to, (const T *)samples, (const complex_of<T> *)taps,
-                       (const T *)bias, relu);
-}
-
-template <typename T>
-cudaError_t fused_weight(const cuda_tiles *tiles, void *sums, const void *x, const void *gy,
-                         int64_t parts, cudaStream_t stream)
-{
-    return queue_tiles(fused_weight_kernel<T>, tiles, tiles->pairs + 1,
-                       parts * tiles->groups * tiles->in * tiles->out, stream,
-                       (complex_of<T> *)sums, (const T *)x, (const T *)gy, parts);
-}
 } // namespace
 
 cudaError_t cuda_tiles_fused(const cuda_tiles *tiles, void *to, const void *samples,
-                             const void *taps, const void *bias, bool relu, cudaStream_t stream)
+                             const void *taps, const void *bias, cudaStream_t stream)
 {
-    return tiles->f64 ? fused<double>(tiles, to, samples, taps, bias, relu, stream)
-                      : fused<float>(tiles, to, samples, taps, bias, relu, stream);
+    const int64_t blocks = tiles->groups * tiles->out * ceiling(tiles->positions, 2 * tiles->pairs);
+    const int pairs = tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs;
+    return with_scalar(tiles->f64, [=](auto zero) {
+        typedef decltype(zero) T;
+        return queue_tiles(tiles_fused_kernel<T>, tiles, pairs, blocks, stream, (T *)to,
+                           (const T *)samples, (const complex_of<T> *)taps, (const T *)bias);
+    });
 }
 
 cudaError_t cuda_tiles_fused_weight(const cuda_tiles *tiles, void *sums, const void *x,
-                                    const void *gy, int64_t parts, cudaStream_t stream)
+                                    const void *gy, int64_t chunks, cudaStream_t stream)
 {
-    return tiles->f64 ? fused_weight<double>(tiles, sums, x, gy, parts, stream)
-                      : fused_weight<float>(tiles, sums, x, gy, parts, stream);
+    const int64_t blocks = chunks * tiles->groups * tiles->in * tiles->out;
+    return with_scalar(tiles->f64, [=](auto zero) {
+        typedef decltype(zero) T;
+        return queue_tiles(tiles_fused_weight_kernel<T>, tiles, tiles->pairs + 1, blocks, stream,
+                           (complex_of<T> *)sums, (const T *)x, (const T *)gy, chunks);
+    });
 }

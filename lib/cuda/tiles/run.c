@@ -1,162 +1,164 @@
 // SPDX-License-Identifier: MIT
-// The calls of cuda/tiles: runs of groups and positions, each taken through spectra, products and
-// back.
+// The calls of cuda/tiles: batches of groups and positions, each taken through spectra, products
+// and back.
+#include <assert.h>
+
 #include "cuda/device/call.h"
+#include "cuda/device/filter.h"
+#include "cuda/kernels/sums.h"
 #include "tiles.h"
 
 // One call: where its spectra are.
-struct run {
+struct tiles_call {
     const struct cuda_call *call;
-    const struct cuda_tiles_cut *cut;
-    char *x, *d, *y, *sets;
-    char *saved; // x of all runs: made by forward, read by backward weight; NULL: not kept
+    const struct cuda_tiles_layout *layout;
+    const struct cuda_filter *filter; // NULL: backward weight
+    const void *bias;
+    char *x, *d, *y, *sums;
+    char *cached; // x of all batches: written by forward, read by backward weight; NULL: none
 };
 
-static struct run lay_out(const struct cuda_call *call, void *saved)
+static struct tiles_call lay_out(const struct cuda_call *call, const struct partita_filter *filter,
+                                 void *cached)
 {
-    const struct cuda_tiles_cut *cut = &((const struct tiles_plan *)call->plan->state)->cut;
-    struct run run = {.call = call, .cut = cut, .x = call->workspace, .saved = saved};
-    run.d = run.x + (cut->saved ? 0 : cut->x_bytes);
-    run.y = run.d + cut->d_bytes;
-    run.sets = run.y + cut->y_bytes;
-    return run;
+    const struct cuda_tiles_layout *layout =
+        &((const struct tiles_plan *)call->plan->state)->layout;
+    struct tiles_call of = {.call = call, .layout = layout, .x = call->workspace, .cached = cached};
+    of.d = of.x + (layout->cached ? 0 : layout->x_bytes);
+    of.y = of.d + layout->d_bytes;
+    of.sums = of.y + layout->y_bytes;
+    if (filter) {
+        of.filter = filter->state;
+        of.bias = cuda_filter_added(filter);
+    }
+    return of;
 }
 
-// The spectra of x, or gy of backward data, of one run.
-static char *spectra_of(const struct run *run, const struct cuda_tiles_part *part)
+// The spectra of x, or gy of backward data, of one batch.
+static char *spectra_of(const struct tiles_call *of, const struct cuda_tiles_batch *batch)
 {
-    const struct cuda_tiles_part *most = &run->cut->most;
-    if (!run->saved) return run->x;
-    const int64_t before =
-        part->first_group / most->groups * cuda_tiles_blocks(run->cut) + part->first / most->block;
-    return run->saved + (size_t)before * run->cut->x_bytes;
+    const struct cuda_tiles_layout *layout = of->layout;
+    const struct cuda_tiles_batch *most = &layout->batch;
+    if (!of->cached) return of->x;
+    const int64_t blocks = (layout->tiles.positions + most->block - 1) / most->block;
+    const int64_t before = batch->first_group / most->groups * blocks + batch->first / most->block;
+    assert(before < cuda_tiles_batches(layout));
+    return of->cached + (size_t)before * layout->x_bytes;
 }
 
-// Samples to spectra and back.
-static enum partita_status load(const struct run *run, const struct cuda_tiles_part *part,
-                                bool outputs, void *spectra, const void *samples)
+static enum partita_status load(const struct tiles_call *of, const struct cuda_tiles_batch *batch,
+                                bool outputs, void *spectra)
 {
-    return CU(run->call->plan, cuda_tiles_load(&run->cut->tiles, part, outputs, spectra, samples,
-                                               cudaStreamPerThread));
+    const void *samples = of->call->from[outputs]; // gy of backward weight is the second
+    return CU(of->call->plan, cuda_tiles_load(&of->layout->tiles, batch, outputs, spectra, samples,
+                                              cudaStreamPerThread));
 }
 
-static enum partita_status store(const struct run *run, const struct cuda_tiles_part *part,
-                                 const void *bias)
+static enum partita_status multiply(const struct tiles_call *of,
+                                    const struct cuda_tiles_batch *batch, void *to, const void *a,
+                                    const void *b)
 {
-    const struct cuda_call *call = run->call;
-    const bool relu = call->plan->direction == PARTITA_FORWARD && call->plan->shape.relu;
-    return CU(call->plan, cuda_tiles_store(&run->cut->tiles, part, call->to, run->y, bias, relu,
-                                           cudaStreamPerThread));
-}
-
-static enum partita_status store_taps(const struct run *run, const struct cuda_tiles_part *part)
-{
-    const struct cuda_call *call = run->call;
-    return CU(call->plan,
-              cuda_tiles_store_taps(&run->cut->tiles, part, call->to, run->y, cudaStreamPerThread));
-}
-
-static enum partita_status multiply(const struct run *run, const struct cuda_tiles_part *part,
-                                    void *to, const void *a, const void *b)
-{
-    const struct partita_plan *plan = run->call->plan;
-    const struct cuda_product product = cuda_tiles_product(run->cut, part);
+    const struct partita_plan *plan = of->call->plan;
+    const struct cuda_product product = cuda_tiles_product(of->layout, batch);
     return CU(plan, cuda_launch_product(&product, cuda_device_of(plan)->processors, to, a, b,
                                         cudaStreamPerThread));
 }
 
-// One run of groups and positions of forward or backward data.
-static enum partita_status run_part(const struct run *run, const struct cuda_tiles_part *part,
-                                    const struct tiles_filter *filter)
+static enum partita_status add_sums(const struct tiles_call *of, int64_t n, bool onto)
 {
-    const struct cuda_call *call = run->call;
+    const struct cuda_chunks chunks = {n, of->layout->choice.chunks, onto};
+    return CU(of->call->plan, cuda_add_chunks(&chunks, of->layout->tiles.f64, of->y, of->sums,
+                                              cudaStreamPerThread));
+}
+
+static enum partita_status store_taps(const struct tiles_call *of,
+                                      const struct cuda_tiles_batch *batch)
+{
+    const struct cuda_call *call = of->call;
+    return CU(call->plan, cuda_tiles_store_taps(&of->layout->tiles, batch, call->to, of->y,
+                                                cudaStreamPerThread));
+}
+
+// One batch of forward or backward data.
+static enum partita_status run_batch(const struct tiles_call *of,
+                                     const struct cuda_tiles_batch *batch)
+{
+    const struct cuda_call *call = of->call;
     const char *const taps =
-        (char *)filter->spectra + (size_t)part->first_group * run->cut->filter_group;
-    char *const x = spectra_of(run, part);
-    enum partita_status status = load(run, part, false, x, call->from[0]);
-    if (status == PARTITA_OK) status = multiply(run, part, run->y, taps, x);
+        (char *)of->filter->taps + (size_t)batch->first_group * of->layout->filter_group;
+    char *const x = spectra_of(of, batch);
+    enum partita_status status = load(of, batch, false, x);
+    if (status == PARTITA_OK) status = multiply(of, batch, of->y, taps, x);
     if (status == PARTITA_OK)
-        status = store(run, part, call->plan->direction == PARTITA_FORWARD ? filter->bias : NULL);
+        status = CU(call->plan, cuda_tiles_store(&of->layout->tiles, batch, call->to, of->y,
+                                                 of->bias, cudaStreamPerThread));
     return status;
 }
 
-// Sums of products over one run of positions, added to those of the runs before it.
-static enum partita_status run_weight_part(const struct run *run,
-                                           const struct cuda_tiles_part *part)
+// Sums of products over one batch of positions, added to those of the batches before it.
+static enum partita_status run_weight_batch(const struct tiles_call *of,
+                                            const struct cuda_tiles_batch *batch)
 {
-    const struct cuda_tiles_cut *cut = run->cut;
-    const struct cuda_tiles *tiles = &cut->tiles;
-    const struct cuda_call *call = run->call;
-    const struct partita_plan *plan = call->plan;
+    const struct cuda_tiles_layout *layout = of->layout;
+    const struct cuda_tiles *tiles = &layout->tiles;
     const int64_t n =
-        part->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
-    char *const x = spectra_of(run, part);
+        batch->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
+    char *const x = spectra_of(of, batch), *const to = layout->sum_bytes ? of->sums : of->y;
     enum partita_status status = PARTITA_OK;
-    if (!cut->saved) status = load(run, part, false, x, call->from[0]);
-    if (status == PARTITA_OK) status = load(run, part, true, run->d, call->from[1]);
-    if (status == PARTITA_OK)
-        status = multiply(run, part, cut->sets_bytes ? run->sets : run->y, x, run->d);
-    if (status == PARTITA_OK && cut->sets_bytes)
-        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts,
-                                            part->first > 0, cudaStreamPerThread));
+    if (!layout->cached) status = load(of, batch, false, x);
+    if (status == PARTITA_OK) status = load(of, batch, true, of->d);
+    if (status == PARTITA_OK) status = multiply(of, batch, to, x, of->d);
+    if (status == PARTITA_OK && layout->sum_bytes) status = add_sums(of, n, batch->first > 0);
     return status;
 }
 
-static enum partita_status run_group(const struct run *run, struct cuda_tiles_part part,
-                                     const struct tiles_filter *filter)
+static enum partita_status run_group(const struct tiles_call *of, struct cuda_tiles_batch batch)
 {
-    const struct cuda_tiles *tiles = &run->cut->tiles;
-    const struct cuda_call *call = run->call;
-    const bool weight = call->plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool weight = of->layout->direction == PARTITA_BACKWARD_WEIGHT;
     enum partita_status status = PARTITA_OK;
-    for (part.first = 0; part.first < tiles->positions && status == PARTITA_OK;
-         part.first += part.block)
-        status = weight ? run_weight_part(run, &part) : run_part(run, &part, filter);
-    if (status == PARTITA_OK && weight) status = store_taps(run, &part);
+    for (batch.first = 0; batch.first < of->layout->tiles.positions && status == PARTITA_OK;
+         batch.first += batch.block)
+        status = weight ? run_weight_batch(of, &batch) : run_batch(of, &batch);
+    if (status == PARTITA_OK && weight) status = store_taps(of, &batch);
     return status;
 }
 
 // The same without spectra of samples in memory.
-static enum partita_status run_fused(const struct run *run, const struct tiles_filter *filter)
+static enum partita_status run_fused(const struct tiles_call *of)
 {
-    const struct cuda_tiles_cut *cut = run->cut;
-    const struct cuda_tiles *tiles = &cut->tiles;
-    const struct cuda_call *call = run->call;
+    const struct cuda_tiles_layout *layout = of->layout;
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const struct cuda_call *call = of->call;
     const struct partita_plan *plan = call->plan;
-    const bool forward = plan->direction == PARTITA_FORWARD;
-    if (plan->direction != PARTITA_BACKWARD_WEIGHT)
-        return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], filter->spectra,
-                                         forward ? filter->bias : NULL, forward && plan->shape.relu,
+    if (layout->direction != PARTITA_BACKWARD_WEIGHT)
+        return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], of->filter->taps, of->bias,
                                          cudaStreamPerThread));
     const int64_t n = tiles->groups * tiles->in * tiles->out * tiles->bins * 2;
-    const struct cuda_tiles_part all = {.groups = tiles->groups};
+    const int64_t chunks = layout->choice.chunks;
+    const struct cuda_tiles_batch all = {.groups = tiles->groups};
     enum partita_status status =
-        CU(plan, cuda_tiles_fused_weight(tiles, cut->parts > 1 ? run->sets : run->y, call->from[0],
-                                         call->from[1], cut->parts, cudaStreamPerThread));
-    if (status == PARTITA_OK && cut->parts > 1)
-        status = CU(plan, cuda_tiles_gather(tiles->f64, run->y, run->sets, n, cut->parts, false,
-                                            cudaStreamPerThread));
-    if (status == PARTITA_OK)
-        status =
-            CU(plan, cuda_tiles_store_taps(tiles, &all, call->to, run->y, cudaStreamPerThread));
+        CU(plan, cuda_tiles_fused_weight(tiles, chunks > 1 ? of->sums : of->y, call->from[0],
+                                         call->from[1], chunks, cudaStreamPerThread));
+    if (status == PARTITA_OK && chunks > 1) status = add_sums(of, n, false);
+    if (status == PARTITA_OK) status = store_taps(of, &all);
     return status;
 }
 
-static enum partita_status run_call(const struct run *run, const struct tiles_filter *filter)
+static enum partita_status run_all(const struct tiles_call *of)
 {
-    const struct cuda_call *call = run->call;
+    const struct cuda_call *call = of->call;
     const struct partita_plan *plan = call->plan;
-    struct cuda_tiles_part part = run->cut->most;
-    const int64_t groups = run->cut->tiles.groups, most = part.groups;
-    const bool none = run->cut->tiles.positions == 0;
+    struct cuda_tiles_batch batch = of->layout->batch;
+    const int64_t groups = of->layout->tiles.groups, most = batch.groups;
+    const bool none = of->layout->tiles.positions == 0;
     enum partita_status status = PARTITA_OK;
-    if (plan->direction != PARTITA_FORWARD && (none || !run->cut->covers))
+    if (plan->direction != PARTITA_FORWARD && (none || !of->layout->covers))
         status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
-    if (run->cut->kind == CUDA_TILES_FUSED)
-        return none || status != PARTITA_OK ? status : run_fused(run, filter);
-    for (; part.first_group < groups && !none && status == PARTITA_OK; part.first_group += most) {
-        part.groups = groups - part.first_group < most ? groups - part.first_group : most;
-        status = run_group(run, part, filter);
+    if (none || status != PARTITA_OK) return status;
+    if (of->layout->tiles.fused) return run_fused(of);
+    for (; batch.first_group < groups && status == PARTITA_OK; batch.first_group += most) {
+        batch.groups = groups - batch.first_group < most ? groups - batch.first_group : most;
+        status = run_group(of, batch);
     }
     return status;
 }
@@ -169,6 +171,6 @@ enum partita_status cuda_tiles_run(const struct partita_plan *plan,
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    const struct run run = lay_out(&call, operands->cached_spectra);
-    return cuda_call_end(&call, run_call(&run, filter ? filter->state : NULL));
+    const struct tiles_call of = lay_out(&call, filter, operands->cached_spectra);
+    return cuda_call_end(&call, run_all(&of));
 }

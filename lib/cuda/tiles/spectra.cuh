@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 // Spectra of pairs of tiles between shared memory and the device's, where they begin with the bin
-// (tiles_kernels.h).
+// (kernels.h).
 #ifndef PARTITA_CUDA_TILE_SPECTRA_CUH
 #define PARTITA_CUDA_TILE_SPECTRA_CUH
 
-#include "places.cuh"
+#include "samples.cuh"
 
 // Where spectra lie, in elements: that of the first tile, from one tile to the next, from one bin
 // to the next, and of Gauss's products from one of the three forms to the next.
-struct spectra_place {
-    int64_t at, tile, bin, form;
+struct spectra_index {
+    int64_t first, tile, bin, form;
 };
 
 // Line `line` of a group, from `column` on, of spectra [group][form][bin][lines][pitch].
-inline __device__ spectra_place place_spectra(const cuda_tiles &tiles, int64_t group, int64_t lines,
+inline __device__ spectra_index index_spectra(const cuda_tiles &tiles, int64_t group, int64_t lines,
                                               int64_t pitch, int64_t line, int64_t column)
 {
     const int64_t bin = lines * pitch, all = bin * tiles.bins;
@@ -47,59 +47,6 @@ template <typename T> struct bin_of_pair {
     }
 };
 
-// Writes a bin of a pair, of which `n` tiles there are, the first at `at`; conjugated if they are
-// the right factor of a product. Lines have room for the second in any case, and are aligned to
-// pairs of numbers.
-template <typename T>
-inline __device__ void put_pair(const cuda_tiles &tiles, T *spectra, const spectra_place &at,
-                                int bin, bin_of_pair<T> of, int64_t n, bool right)
-{
-    const int64_t first = at.at + bin * at.bin;
-    complex_of<T> *const to = (complex_of<T> *)spectra + first;
-    if (n <= 0) return;
-    if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
-    if (tiles.gauss) {
-        const gauss_forms<T> a(of.a, right), b(of.b, right);
-#pragma unroll
-        for (int k = 0; k < 3; k++)
-            *(neighbours<T> *)(spectra + first + k * at.form) = {a.of[k], b.of[k]};
-    } else if (!tiles.fused) *(neighbours<complex_of<T>> *)to = {of.a, of.b};
-    else {
-        to[0] = of.a;
-        if (n > 1) to[at.tile] = of.b;
-    }
-}
-
-// The reverse. What lies in the place of a second that there is not is no number.
-template <typename T>
-inline __device__ void get_pair(const cuda_tiles &tiles, const T *spectra, const spectra_place &at,
-                                int bin, int64_t n, complex_of<T> *ret_a, complex_of<T> *ret_b)
-{
-    const int64_t first = at.at + bin * at.bin;
-    const complex_of<T> *const from = (const complex_of<T> *)spectra + first;
-    neighbours<complex_of<T>> pair = {};
-    if (n > 0 && tiles.gauss) {
-        neighbours<T> form[3];
-#pragma unroll
-        for (int k = 0; k < 3; k++)
-            form[k] = *(const neighbours<T> *)(spectra + first + k * at.form);
-        pair = {{form[0].a - form[2].a, form[0].a + form[1].a},
-                {form[0].b - form[2].b, form[0].b + form[1].b}};
-    } else if (n > 0 && !tiles.fused) pair = *(const neighbours<complex_of<T>> *)from;
-    else if (n > 0) {
-        pair.a = from[0];
-        if (n > 1) pair.b = from[at.tile];
-    }
-    *ret_a = pair.a;
-    *ret_b = n > 1 ? pair.b : complex_of<T>{0, 0};
-}
-
-// The place of pair p of a run of them.
-inline __device__ spectra_place place_pair(const spectra_place &at, int p)
-{
-    return {at.at + 2 * p * at.tile, at.tile, at.bin, at.form};
-}
-
 // The elements of a bin's frequency and of its negative.
 struct __align__(8) bin_elements
 {
@@ -111,10 +58,12 @@ inline __device__ bin_elements elements_of(const cuda_tiles &tiles, int bin)
     return ((const bin_elements *)tiles.tables.pair)[bin];
 }
 
-// Writes those of all pairs of a block, of which `n` tiles there are.
+// Writes the spectra of all pairs of a block, of which `n` tiles there are; conjugated if they are
+// the right factor of a product. Lines have room for the second of a pair in any case, and are
+// aligned to pairs of numbers.
 template <typename T>
 inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> *z, T *spectra,
-                                   const spectra_place &at, int64_t n, bool right)
+                                   const spectra_index &at, int64_t n, bool right)
 {
     const divider pairs(tiles.pairs);
 #pragma unroll 2 // more of memory's answers at once
@@ -122,15 +71,28 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
         int bin = i;
         const int p = pairs.take(&bin);
         const bin_elements pair = elements_of(tiles, bin);
-        const bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
-        put_pair(tiles, spectra, place_pair(at, p), bin, of, n - 2 * p, right);
+        bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
+        const int64_t first = at.first + 2 * p * at.tile + bin * at.bin, left = n - 2 * p;
+        complex_of<T> *const to = (complex_of<T> *)spectra + first;
+        if (left <= 0) continue;
+        if (right) of.a.im = -of.a.im, of.b.im = -of.b.im;
+        if (tiles.gauss) {
+            const gauss_forms<T> a(of.a, right), b(of.b, right);
+#pragma unroll
+            for (int k = 0; k < 3; k++)
+                *(neighbours<T> *)(spectra + first + k * at.form) = {a.of[k], b.of[k]};
+        } else if (!tiles.fused) *(neighbours<complex_of<T>> *)to = {of.a, of.b};
+        else {
+            to[0] = of.a;
+            if (left > 1) to[at.tile] = of.b;
+        }
     }
 }
 
-// The reverse: a + ib.
+// The reverse: a + ib. What lies in the place of a second tile that there is not is no number.
 template <typename T>
 inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra,
-                                  const spectra_place &at, int64_t n)
+                                  const spectra_index &at, int64_t n)
 {
     const divider pairs(tiles.pairs);
 #pragma unroll 2 // more of memory's answers at once
@@ -138,8 +100,22 @@ inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
         int bin = i;
         const int p = pairs.take(&bin);
         const bin_elements pair = elements_of(tiles, bin);
-        complex_of<T> a, b;
-        get_pair(tiles, spectra, place_pair(at, p), bin, n - 2 * p, &a, &b);
+        const int64_t first = at.first + 2 * p * at.tile + bin * at.bin, left = n - 2 * p;
+        const complex_of<T> *const from = (const complex_of<T> *)spectra + first;
+        neighbours<complex_of<T>> of = {};
+        if (left > 0 && tiles.gauss) {
+            neighbours<T> form[3];
+#pragma unroll
+            for (int k = 0; k < 3; k++)
+                form[k] = *(const neighbours<T> *)(spectra + first + k * at.form);
+            of = {{form[0].a - form[2].a, form[0].a + form[1].a},
+                  {form[0].b - form[2].b, form[0].b + form[1].b}};
+        } else if (left > 0 && !tiles.fused) of = *(const neighbours<complex_of<T>> *)from;
+        else if (left > 0) {
+            of.a = from[0];
+            if (left > 1) of.b = from[at.tile];
+        }
+        const complex_of<T> a = of.a, b = left > 1 ? of.b : complex_of<T>{0, 0};
         z[p * tiles.elements + pair.g] = {a.re + b.im, b.re - a.im};
         z[p * tiles.elements + pair.f] = {a.re - b.im, a.im + b.re};
     }
@@ -150,19 +126,11 @@ template <typename T> inline __device__ complex_of<T> *tiles_of_block()
     return (complex_of<T> *)shared_memory;
 }
 
-// The places of a block's tiles, behind `buffers` pairs of tiles.
+// Where the samples of a block's tiles are, behind `buffers` pairs of tiles.
 template <typename T>
-inline __device__ tile_place *places_of_block(const cuda_tiles &tiles, int buffers)
+inline __device__ tile_samples *samples_of_block(const cuda_tiles &tiles, int buffers)
 {
-    return (tile_place *)(tiles_of_block<T>() + buffers * tiles.elements);
-}
-
-// Places of `n` neighbouring positions of one channel. Ends before a barrier.
-inline __device__ void place_tiles(const cuda_tiles &tiles, tile_place *place, bool outputs,
-                                   int64_t group, int64_t channel, int64_t position, int n)
-{
-    for (int i = threadIdx.x; i < n; i += blockDim.x)
-        place[i] = place_tile(tiles, outputs, group, channel, position + i);
+    return (tile_samples *)(tiles_of_block<T>() + buffers * tiles.elements);
 }
 
 // Launches a kernel whose blocks hold so many pairs of tiles.

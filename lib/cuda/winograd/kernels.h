@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of cuda/winograd are asked to do, in words that C and CUDA share: transforms of
+// What the kernels of cuda/winograd are asked to do, in C and CUDA: transforms of
 // tiles into matrices [frequency][line][position] and back, products of which (product.h) are the
 // layer. All arrays are in the device's memory. Frequency (i, j) is i*extent of the last axis + j;
-// extents are those that cuda_winograd_extents allows.
+// extents are 1, 4, 6 or 8, one of them more than 1.
 #ifndef PARTITA_CUDA_WINOGRAD_KERNELS_H
 #define PARTITA_CUDA_WINOGRAD_KERNELS_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "cuda/kernels/tap_map.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,19 +37,12 @@ struct cuda_winograd_tiles {
     bool wide; // outputs: all tiles of a row can be stored in vectors
 };
 
-// The taps: `in` by `out` channels of a group; those of a phase are `phases` times fewer, of inputs
-// or (phases_out) of outputs. Tap k of phase j is tap j + period*k of the kernel, or of taps-1-k if
-// reversed; flip: counted from the end.
+// The taps: `in` by `out` channels of a group, phases included.
 struct cuda_winograd_taps {
-    struct {
-        int64_t kernel, period, phases;
-        int extent, taps;
-    } axis[CUDA_WINOGRAD_AXES];
+    struct cuda_tap_map map;
+    int extent[CUDA_WINOGRAD_AXES];
     int64_t groups, in, out, pitch; // of a line of transformed taps
-    bool phases_out, reversed, flip;
 };
-
-bool cuda_winograd_extents(int down, int along);
 
 // Queue: transformed tiles [frequency][line][pitch] of x (B' d B) ..
 cudaError_t cuda_winograd_input(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
@@ -61,10 +56,10 @@ cudaError_t cuda_winograd_output(const struct cuda_winograd_tiles *tiles, bool f
 // .. transformed taps [frequency][group][in][pitch of out] ..
 cudaError_t cuda_winograd_filter(const struct cuda_winograd_taps *taps, bool f64, void *to,
                                  const void *w, cudaStream_t stream);
-// .. and the gradient of taps from sums [part][frequency][group][out][pitch of in], parts added in
-// order.
+// .. and the gradient of taps from sums [chunk][frequency][group][out][pitch of in], chunks added
+// in order.
 cudaError_t cuda_winograd_weight(const struct cuda_winograd_taps *taps, bool f64, void *gw,
-                                 const void *sums, int64_t parts, cudaStream_t stream);
+                                 const void *sums, int64_t chunks, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -9,7 +9,7 @@
 
 namespace {
 // What a thread works on: a tile of a line, and where its first element lies.
-struct place {
+struct winograd_tile {
     int64_t line, column; // of the matrices; the tile's
     int64_t channel;      // of the array, counted over all groups
     int64_t plane;        // its first sample
@@ -30,7 +30,7 @@ inline __device__ uint32_t take_tile(uint32_t *number, int64_t n)
 }
 
 // False for threads beyond the last tile or line.
-inline __device__ bool locate(const cuda_winograd_tiles &tiles, place *ret)
+inline __device__ bool locate(const cuda_winograd_tiles &tiles, winograd_tile *ret)
 {
     const cuda_winograd_side *down = &tiles.axis[0], *along = &tiles.axis[1];
     int64_t block = blockIdx.x;
@@ -54,14 +54,14 @@ inline __device__ bool locate(const cuda_winograd_tiles &tiles, place *ret)
     return true;
 }
 
-template <typename T, int E0, int E1, winograd_kind KIND>
+template <typename T, int E0, int E1, winograd_transform KIND>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
-    tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
-                 const __grid_constant__ winograd_points<T> down,
-                 const __grid_constant__ winograd_points<T> along, T *to, const T *from)
+    winograd_tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
+                          const __grid_constant__ winograd_points<T> down,
+                          const __grid_constant__ winograd_points<T> along, T *to, const T *from)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
-    place at;
+    winograd_tile at;
     if (!locate(tiles, &at)) return;
     from += at.plane;
     bool within[E1];
@@ -89,18 +89,12 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
         for (int j = 0; j < E1; j++, to += frequency) *to = v[i][j];
 }
 
-// As many outputs of a row as go in one store.
-template <typename T> struct __align__(16) outputs
-{
-    T at[16 / sizeof(T)];
-};
-
 // A row of a tile, with bias and activation. A NaN stays one.
 template <typename T, int E1>
 __device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t column, T *y, T bias)
 {
     const cuda_winograd_side &columns = tiles.axis[1];
-    constexpr int N = 16 / (int)sizeof(T);
+    constexpr int N = vector_of<T>::N;
 #pragma unroll
     for (int j = 0; j < E1; j++) {
         y[j] += bias;
@@ -109,11 +103,11 @@ __device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t col
     if (E1 > N && tiles.wide) {
 #pragma unroll
         for (int j = 0; j + N <= E1; j += N) {
-            outputs<T> wide;
+            vector_of<T> wide;
             if (j >= columns.elements) break;
 #pragma unroll
             for (int k = 0; k < N; k++) wide.at[k] = y[j + k];
-            *(outputs<T> *)(line + column + j) = wide;
+            *(vector_of<T> *)(line + column + j) = wide;
         }
         return;
     }
@@ -126,13 +120,13 @@ __device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t col
 
 template <typename T, int E0, int E1>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
-    output_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
-                  const __grid_constant__ winograd_points<T> down,
-                  const __grid_constant__ winograd_points<T> along, T *to, const T *sums,
-                  const T *bias)
+    winograd_output_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
+                           const __grid_constant__ winograd_points<T> down,
+                           const __grid_constant__ winograd_points<T> along, T *to, const T *sums,
+                           const T *bias)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
-    place at;
+    winograd_tile at;
     if (!locate(tiles, &at)) return;
     const int64_t frequency = lines_of(tiles) * tiles.pitch;
     sums += at.line * tiles.pitch + at.column;
@@ -157,8 +151,7 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 // Threads along the tiles, and along lines where tiles are few.
 dim3 threads_of(uint32_t tiles)
 {
-    unsigned x = 1;
-    while (x < tiles && x < CUDA_WINOGRAD_THREADS) x *= 2;
+    const int x = power_of_two(tiles, CUDA_WINOGRAD_THREADS);
     return dim3(x, CUDA_WINOGRAD_THREADS / x);
 }
 
@@ -167,56 +160,44 @@ int64_t blocks_of(const cuda_winograd_tiles &tiles, dim3 threads)
     return ceiling(tiles.n, threads.x) * ceiling(lines_of(tiles), threads.y);
 }
 
-template <typename T, winograd_kind KIND>
-cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, void *to, const void *from,
+template <winograd_transform KIND>
+cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *from,
                          cudaStream_t stream)
 {
-    const int down = tiles->axis[0].extent, along = tiles->axis[1].extent;
+    const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
     const dim3 threads = threads_of(tiles->n);
-    return with_extents(down, along, [=](auto e0, auto e1) {
-        return queue(tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>,
+    return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
+        typedef decltype(zero) T;
+        return queue(winograd_tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>,
                      blocks_of(*tiles, threads), threads, 0, stream, *tiles,
-                     winograd_points_of<T>(down), winograd_points_of<T>(along), (T *)to,
-                     (const T *)from);
-    });
-}
-
-template <typename T>
-cudaError_t launch_output(const cuda_winograd_tiles *tiles, void *to, const void *sums,
-                          const void *bias, cudaStream_t stream)
-{
-    const int down = tiles->axis[0].extent, along = tiles->axis[1].extent;
-    const dim3 threads = threads_of(tiles->n);
-    return with_extents(down, along, [=](auto e0, auto e1) {
-        return queue(output_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks_of(*tiles, threads),
-                     threads, 0, stream, *tiles, winograd_points_of<T>(down),
-                     winograd_points_of<T>(along), (T *)to, (const T *)sums, (const T *)bias);
+                     winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
+                     (T *)to, (const T *)from);
     });
 }
 } // namespace
 
-bool cuda_winograd_extents(int down, int along)
-{
-    return with_extents(down, along, [](auto, auto) { return cudaSuccess; }) == cudaSuccess;
-}
-
 cudaError_t cuda_winograd_input(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *x,
                                 cudaStream_t stream)
 {
-    return f64 ? launch_tiles<double, WINOGRAD_INPUT>(tiles, to, x, stream)
-               : launch_tiles<float, WINOGRAD_INPUT>(tiles, to, x, stream);
+    return launch_tiles<WINOGRAD_INPUT>(tiles, f64, to, x, stream);
 }
 
 cudaError_t cuda_winograd_gradient(const cuda_winograd_tiles *tiles, bool f64, void *to,
                                    const void *gy, cudaStream_t stream)
 {
-    return f64 ? launch_tiles<double, WINOGRAD_TAPS>(tiles, to, gy, stream)
-               : launch_tiles<float, WINOGRAD_TAPS>(tiles, to, gy, stream);
+    return launch_tiles<WINOGRAD_TAPS>(tiles, f64, to, gy, stream);
 }
 
 cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, void *y,
                                  const void *sums, const void *bias, cudaStream_t stream)
 {
-    return f64 ? launch_output<double>(tiles, y, sums, bias, stream)
-               : launch_output<float>(tiles, y, sums, bias, stream);
+    const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
+    const dim3 threads = threads_of(tiles->n);
+    return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
+        typedef decltype(zero) T;
+        return queue(winograd_output_kernel<T, decltype(e0)::N, decltype(e1)::N>,
+                     blocks_of(*tiles, threads), threads, 0, stream, *tiles,
+                     winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
+                     (T *)y, (const T *)sums, (const T *)bias);
+    });
 }

@@ -106,10 +106,10 @@ inline __device__ void taps_tile(T *y, const T *x, int count, const winograd_poi
     }
 }
 
-enum winograd_kind { WINOGRAD_INPUT, WINOGRAD_OUTPUT, WINOGRAD_TAPS };
+enum winograd_transform { WINOGRAD_INPUT, WINOGRAD_OUTPUT, WINOGRAD_TAPS };
 
 // One of them; an extent of 1 leaves the element alone.
-template <winograd_kind KIND, int E, typename T>
+template <winograd_transform KIND, int E, typename T>
 inline __device__ void transform_tile(T *y, const T *x, int count, const winograd_points<T> &points)
 {
     if constexpr (E == 1) y[0] = x[0];
@@ -119,7 +119,7 @@ inline __device__ void transform_tile(T *y, const T *x, int count, const winogra
 }
 
 // Along the first axis of a tile of `E0` by `E1`, column by column, in place.
-template <winograd_kind KIND, int E0, int E1, typename T>
+template <winograd_transform KIND, int E0, int E1, typename T>
 inline __device__ void transform_columns(T (*v)[E1], int count, const winograd_points<T> &points)
 {
     if constexpr (E0 > 1) {
@@ -135,11 +135,11 @@ inline __device__ void transform_columns(T (*v)[E1], int count, const winograd_p
     }
 }
 
-// Calls a function object with an extent as a constant.
 template <int E> struct extent {
     static constexpr int N = E;
 };
 
+// Calls a function object with an extent as a constant.
 template <typename Use> cudaError_t with_extent(int n, Use use)
 {
     switch (n) {
@@ -156,13 +156,16 @@ template <typename Use> cudaError_t with_extent(int n, Use use)
     }
 }
 
-// The same with both, of which one at least is to be more than 1.
-template <typename Use> cudaError_t with_extents(int down, int along, Use use)
+// The same with a zero of the problem's type and both extents, of which one at least is to be more
+// than 1.
+template <typename Use> cudaError_t with_extents(bool f64, const int n[2], Use use)
 {
-    return with_extent(down, [=](auto e0) {
-        return with_extent(along, [=](auto e1) {
-            if constexpr (decltype(e0)::N * decltype(e1)::N > 1) return use(e0, e1);
-            else return cudaErrorInvalidValue;
+    return with_scalar(f64, [=](auto zero) {
+        return with_extent(n[0], [=](auto e0) {
+            return with_extent(n[1], [=](auto e1) {
+                if constexpr (decltype(e0)::N * decltype(e1)::N > 1) return use(zero, e0, e1);
+                else return cudaErrorInvalidValue;
+            });
         });
     });
 }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Where the samples of tiles are (../tile_grid.h), as seen by a thread block that holds pairs of
-// tiles in shared memory: the real parts of elements are one tile, the imaginary parts its
+// Where the samples of tiles are (geometry/tile_grid.h), as seen by a thread block that holds pairs
+// of tiles in shared memory: the real parts of elements are one tile, the imaginary parts its
 // neighbour.
-#ifndef PARTITA_CUDA_TILE_PLACES_CUH
-#define PARTITA_CUDA_TILE_PLACES_CUH
+#ifndef PARTITA_CUDA_TILE_SAMPLES_CUH
+#define PARTITA_CUDA_TILE_SAMPLES_CUH
 
 #include "cuda/kernels/launch.cuh"
 #include "fft.cuh"
 
 // One tile of one channel. Its elements that are samples make a box; there are none if there is no
 // such tile.
-struct tile_place {
+struct tile_samples {
     int64_t first;          // index of the sample of element (0, 0, 0), which may lie outside
     int begin[3], count[3]; // of the box: elements along each axis from `begin` on
 };
@@ -25,7 +25,7 @@ struct tile_box {
     int planes, rows, columns;
 };
 
-inline __device__ int lesser(int64_t a, int b)
+inline __device__ int min_int(int64_t a, int b)
 {
     return a < b ? (int)a : b;
 }
@@ -36,8 +36,8 @@ inline __device__ tile_box box_of(const cuda_tiles &tiles, bool outputs)
     const cuda_tiles_axis *axis = tiles.axis;
     const cuda_dft *dft = tiles.dft;
     if (outputs) return {(int)axis[0].tile, (int)axis[1].tile, (int)axis[2].tile};
-    return {lesser(axis[0].extent, dft[0].n), lesser(axis[1].extent, dft[1].n),
-            lesser(axis[2].extent, dft[2].n)};
+    return {min_int(axis[0].extent, dft[0].n), min_int(axis[1].extent, dft[1].n),
+            min_int(axis[2].extent, dft[2].n)};
 }
 
 // Of `most` elements from sample `at` on, those whose samples exist.
@@ -45,42 +45,56 @@ inline __device__ void bound(const cuda_tiles_side &side, int64_t at, int most, 
                              int *ret_count)
 {
     const int64_t before = at < 0 ? -at : 0, until = at < side.size ? side.size - at : 0;
-    const int begin = lesser(side.step == 1 ? before : ceiling(before, side.step), most);
+    const int begin = min_int(side.step == 1 ? before : ceiling(before, side.step), most);
     *ret_begin = begin;
-    *ret_count = lesser(side.step == 1 ? until : ceiling(until, side.step), most) - begin;
+    *ret_count = min_int(side.step == 1 ? until : ceiling(until, side.step), most) - begin;
 }
 
-// Channel `channel` of a group, phases included, at a position.
-inline __device__ tile_place place_tile(const cuda_tiles &tiles, bool outputs, int64_t group,
-                                        int64_t channel, int64_t position)
+// A channel of a group, phases included, of the array of outputs or inputs.
+struct tile_channel {
+    bool outputs;
+    int64_t group, channel;
+};
+
+// Its tile at a position.
+inline __device__ tile_samples locate_tile(const cuda_tiles &tiles, tile_channel of,
+                                           int64_t position)
 {
-    tile_place place = {};
-    if (position >= tiles.positions) return place;
-    const bool phased = outputs == tiles.phases_out;
-    const int64_t channels = (outputs ? tiles.out : tiles.in) / (phased ? tiles.phases : 1);
-    int64_t phase = phased ? take(&channel, tiles.phases) : 0, tile = take(&position, tiles.tiles);
-    int64_t image = take(&position, tiles.images), plane = 1;
-    const tile_box box = box_of(tiles, outputs);
+    tile_samples ret = {};
+    if (position >= tiles.positions) return ret;
+    const bool phased = of.outputs == tiles.phases_out;
+    const int64_t channels = (of.outputs ? tiles.out : tiles.in) / (phased ? tiles.phases : 1);
+    int64_t phase = phased ? take(&of.channel, tiles.phases) : 0;
+    int64_t tile = take(&position, tiles.tiles), image = take(&position, tiles.images), plane = 1;
+    const tile_box box = box_of(tiles, of.outputs);
     const int most[3] = {box.planes, box.rows, box.columns};
 #pragma unroll
     for (int a = 2; a >= 0; a--) {
         const cuda_tiles_axis &axis = tiles.axis[a];
-        const cuda_tiles_side &side = side_of(axis, outputs);
+        const cuda_tiles_side &side = side_of(axis, of.outputs);
         const int64_t q =
-            axis.first + axis.tile * take(&tile, axis.tiles) + (outputs ? 0 : axis.lead);
+            axis.first + axis.tile * take(&tile, axis.tiles) + (of.outputs ? 0 : axis.lead);
         const int64_t at = side.base + side.image * take(&image, axis.images) +
                            side.phase * take(&phase, axis.phases) + side.step * q;
-        bound(side, at, most[a], &place.begin[a], &place.count[a]);
-        place.first += at * plane;
+        bound(side, at, most[a], &ret.begin[a], &ret.count[a]);
+        ret.first += at * plane;
         plane *= side.size;
     }
-    place.first += ((position * tiles.groups + group) * channels + channel) * plane;
-    return place;
+    ret.first += ((position * tiles.groups + of.group) * channels + of.channel) * plane;
+    return ret;
+}
+
+// The tiles of a channel at n neighbouring positions. Ends before a barrier.
+inline __device__ void locate_tiles(const cuda_tiles &tiles, tile_samples *at, tile_channel of,
+                                    int64_t position, int n)
+{
+    for (int i = threadIdx.x; i < n; i += blockDim.x) at[i] = locate_tile(tiles, of, position + i);
 }
 
 inline __device__ tile_box box_of_taps(const cuda_tiles &tiles)
 {
-    return {(int)tiles.axis[0].taps, (int)tiles.axis[1].taps, (int)tiles.axis[2].taps};
+    const auto *axis = tiles.taps.axis;
+    return {(int)axis[0].taps, (int)axis[1].taps, (int)axis[2].taps};
 }
 
 // Whether i is one of `count` numbers from `begin` on.
@@ -135,9 +149,9 @@ template <typename T> struct sample_row {
     int64_t first, step;
     int begin, count;
 
-    __device__ sample_row(const cuda_tiles &tiles, bool outputs, const tile_place &place,
+    __device__ sample_row(const cuda_tiles &tiles, bool outputs, const tile_samples &at,
                           const tile_row &row, T *array)
-        : samples(array), begin(place.begin[2]), count(0)
+        : samples(array), begin(at.begin[2]), count(0)
     {
         const cuda_tiles_side &plane = side_of(tiles.axis[0], outputs),
                               &line = side_of(tiles.axis[1], outputs);
@@ -145,10 +159,9 @@ template <typename T> struct sample_row {
         const int64_t row_step = line.step * column.size,
                       plane_step = plane.step * line.size * column.size;
         step = column.step;
-        first = place.first + plane_step * row.d + row_step * row.h;
-        if (has(place.begin[0], place.count[0], row.d) &&
-            has(place.begin[1], place.count[1], row.h))
-            count = place.count[2];
+        first = at.first + plane_step * row.d + row_step * row.h;
+        if (has(at.begin[0], at.count[0], row.d) && has(at.begin[1], at.count[1], row.h))
+            count = at.count[2];
     }
 
     // Whether there is a sample of element i.
@@ -184,21 +197,19 @@ template <typename T> struct tile_source {
     bool outputs;
 };
 
-// Fills pairs of tiles with samples, zeros elsewhere: the real parts with those of the first array,
-// the imaginary ones with those of the second, at the places 2*pair and 2*pair + 1. Ends before a
+// Fills pairs of tiles with samples, zeros elsewhere: the real parts with those of the first array
+// at tiles 2*pair, the imaginary ones with those of the second at 2*pair + 1. Ends before a
 // barrier.
 template <typename T>
-inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z,
-                                  const tile_place *place, const tile_source<T> (&from)[2],
-                                  int n_pairs)
+inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, const tile_samples *at,
+                                  const tile_source<T> (&from)[2], int n_pairs)
 {
     const tile_rows rows(tiles, n_pairs, tiles.dft[0].n, tiles.dft[1].n);
     const int n = tiles.dft[2].n;
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
         const tile_row row = rows.at(r);
-        const sample_row<const T> a(tiles, from[0].outputs, place[2 * row.pair], row,
-                                    from[0].samples);
-        const sample_row<const T> b(tiles, from[1].outputs, place[2 * row.pair + 1], row,
+        const sample_row<const T> a(tiles, from[0].outputs, at[2 * row.pair], row, from[0].samples);
+        const sample_row<const T> b(tiles, from[1].outputs, at[2 * row.pair + 1], row,
                                     from[1].samples);
         complex_of<T> *const to = z + row.offset(tiles);
         for (int i = rows.column; i < n; i += CUDA_TILES_COLUMNS * rows.width) {
@@ -212,68 +223,52 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z,
     }
 }
 
-// Stores elements i, i + apart, .. of a row of a pair of tiles, `scale` times, with bias and
-// activation. A NaN stays one.
+// What becomes of the elements of a channel's tiles.
+template <typename T> struct tile_output {
+    T *samples;
+    T scale, bias;
+};
+
+// Stores elements i, i + apart, .. of a row of a pair of tiles. A NaN stays one.
 template <int N, typename T>
 inline __device__ void store_pairs(const sample_row<T> (&to)[2], int i, int apart,
-                                   const complex_of<T> (&sums)[N], T scale, T bias, bool relu)
+                                   const complex_of<T> (&sums)[N], const tile_output<T> &output,
+                                   bool relu)
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
         T outputs[N];
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            outputs[k] = (half ? sums[k].im : sums[k].re) * scale + bias;
+            outputs[k] = (half ? sums[k].im : sums[k].re) * output.scale + output.bias;
             if (relu && outputs[k] < 0) outputs[k] = 0;
         }
         to[half].write(i, apart, outputs);
     }
 }
 
-// Stores the outputs of pairs of tiles, `scale` times, with the channel's bias and activation.
+// Stores the outputs of pairs of tiles with scale, bias and activation.
 template <typename T>
 inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> *z,
-                                   const tile_place *place, T *samples, int n_pairs, T scale,
-                                   T bias, bool relu)
+                                   const tile_samples *at, const tile_output<T> &output,
+                                   int n_pairs)
 {
     const tile_box box = box_of(tiles, true);
     const tile_rows rows(tiles, n_pairs, box.planes, box.rows);
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
         const tile_row row = rows.at(r);
         const complex_of<T> *const from = z + row.offset(tiles);
-        const sample_row<T> to[2] = {{tiles, true, place[2 * row.pair], row, samples},
-                                     {tiles, true, place[2 * row.pair + 1], row, samples}};
+        const sample_row<T> to[2] = {{tiles, true, at[2 * row.pair], row, output.samples},
+                                     {tiles, true, at[2 * row.pair + 1], row, output.samples}};
         for (int i = rows.column; i < box.columns; i += CUDA_TILES_COLUMNS * rows.width) {
             complex_of<T> sums[CUDA_TILES_COLUMNS];
 #pragma unroll
             for (int k = 0; k < CUDA_TILES_COLUMNS; k++)
                 sums[k] = i + k * rows.width < box.columns ? from[i + k * rows.width]
                                                            : complex_of<T>{0, 0};
-            store_pairs(to, i, rows.width, sums, scale, bias, relu);
+            store_pairs(to, i, rows.width, sums, output, tiles.relu);
         }
     }
-}
-
-// Index into the caller's taps of tap (d, h, i) of a cell: input channel c and output channel k of
-// a group, phases included; below 0: there is none, it counts as 0.
-inline __device__ int64_t tap_of(const cuda_tiles &tiles, int64_t group, int64_t c, int64_t k,
-                                 int d, int h, int i)
-{
-    const int64_t element[3] = {d, h, i};
-    int64_t phase = take(tiles.phases_out ? &k : &c, tiles.phases), index = 0, taps = 1;
-    const int64_t in = tiles.in / (tiles.phases_out ? 1 : tiles.phases);
-    const int64_t out = tiles.out / (tiles.phases_out ? tiles.phases : 1);
-#pragma unroll
-    for (int a = 2; a >= 0; a--) {
-        const cuda_tiles_axis &axis = tiles.axis[a];
-        const int64_t nth = axis.reversed ? axis.taps - 1 - element[a] : element[a];
-        const int64_t tap = take(&phase, axis.phases) + axis.period * nth;
-        if (tap >= axis.kernel) return -1;
-        index += taps * (tiles.flip ? axis.kernel - 1 - tap : tap);
-        taps *= axis.kernel;
-    }
-    const int64_t cell = tiles.phases_out ? (group * in + c) * out + k : (group * out + k) * in + c;
-    return cell * taps + index;
 }
 
 // 1/(2^twice n) for n elements of all axes: `twice` of the transforms in a product were twice what

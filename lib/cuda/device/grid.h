@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+// Grids of tiles in the words of kernels.
+#ifndef PARTITA_CUDA_GRID_H
+#define PARTITA_CUDA_GRID_H
+
+#include "cuda/kernels/tap_map.h"
+#include "geometry/tile_grid.h"
+
+static inline struct cuda_tap_map cuda_tap_map_of(const struct tile_grid *grid)
+{
+    struct cuda_tap_map map = {.in = (int64_t)grid->in,
+                               .out = (int64_t)grid->out,
+                               .phases = (int64_t)grid->phases,
+                               .phases_out = grid->phases_out,
+                               .reversed = grid->axis[0].reversed,
+                               .flip = grid->flip};
+    for (int a = 0; a < 3; a++) {
+        map.axis[a].kernel = (int64_t)grid->axis[a].kernel;
+        map.axis[a].period = (int64_t)grid->axis[a].period;
+        map.axis[a].phases = (int64_t)grid->axis[a].phases;
+        map.axis[a].taps = (int64_t)grid->axis[a].taps;
+    }
+    return map;
+}
+
+#endif

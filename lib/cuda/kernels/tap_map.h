@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// Where the taps of a grid of tiles (geometry/tile_grid.h) are in the caller's array, in C and
+// CUDA.
+#ifndef PARTITA_CUDA_TAP_MAP_H
+#define PARTITA_CUDA_TAP_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// Along an axis tap k of phase j is tap j + period*k of the kernel, if there is one, or of taps-1-k
+// if reversed; flip: counted from the end.
+struct cuda_tap_map {
+    struct {
+        int64_t kernel, period, phases, taps;
+    } axis[3];
+    int64_t in, out; // channels of a group, without phases
+    int64_t phases;  // of all axes: input channels, or output channels if phases_out
+    bool phases_out, reversed, flip;
+};
+
+#endif
