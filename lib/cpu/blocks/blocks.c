@@ -1,49 +1,39 @@
 // SPDX-License-Identifier: MIT
-// cpu/blocks: both the signal and the taps in parts, for filters about as long as the signal, and
-// for a few outputs of long operands. How it is cut is blocks_layout.c's choice; what is done then
-// is in a file a way. Source: convolution in parts after Stockham (1966); the halves brought
-// together in the spectrum: theory.md, 7.
-#include <math.h>
-
+// cpu/blocks: both the signal and the taps in segments, for filters about as long as the signal,
+// and for a few outputs of long operands. layout.c chooses the sizes; each method has a file.
+// Source: convolution in segments after Stockham (1966); the halves added in the spectrum:
+// theory.md, 7.
 #include "blocks.h"
 
-#include "cpu/conv/finish.h"
+#include <string.h>
 
-// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more
-// walks.
-static double error_of(const struct request *request, const struct blocks_layout *layout)
-{
-    const struct shape *shape = request->shape;
-    const size_t lines =
-        request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
-    const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
-    const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0,
-                 sums = 0.3 * sqrt(row + terms / 64);
-    return shape_roundoff(shape) * hypot(transforms, sums);
-}
+#include "base/sizes.h"
+#include "cpu/conv/finish.h"
+#include "geometry/samples.h"
 
 static void blocks_estimate(const struct request *request, struct estimate *ret)
 {
-    struct blocks_layout layout;
-    struct request run = *request;
+    struct block_layout layout;
+    struct request forward = *request;
     struct shape shape;
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
-    run.shape = &shape;
-    if (!blocks_search(&run, -1, &layout, ret->reason, sizeof ret->reason)) return;
+    forward.shape = &shape;
+    if (!blocks_search(&forward, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
         .transform = layout.n,
-        .variant = (int)layout.way,
+        .variant = (int)layout.method,
         .hop = layout.hop,
         .seconds = layout.seconds,
         .flops = layout.flops,
         .shared = layout.shared,
         .worker = layout.worker,
         .bytes = size_add(layout.filter, size_add(layout.shared, layout.worker)),
-        .error = error_of(&run, &layout),
-        .from_taps = layout.way == BLOCKS_LAGS,
+        .error = block_error(&forward, &layout),
+        .from_taps = layout.method == BLOCK_LAGS,
     };
+    estimate_store(ret, &layout, sizeof layout);
 }
 
 static enum partita_status blocks_plan_create(struct partita_plan *plan,
@@ -51,28 +41,27 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
 {
     struct blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
     char reason[96];
+    (void)request;
     if (!blocks) return PARTITA_ERR_NOMEM;
     plan->state = blocks;
-    struct request run = *request;
-    run.shape = &blocks->shape;
-    if (!shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason) ||
-        !blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
-        return PARTITA_ERR_UNSUPPORTED;
-    const struct fft_request transform = {.n = blocks->layout.n,
+    struct block_layout *layout = &blocks->layout;
+    estimate_load(&plan->choice, layout, sizeof *layout);
+    shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason);
+    const struct fft_request transform = {.n = layout->n,
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
                                           .measure = plan->measure,
                                           .level = plan->isa};
-    if (blocks->layout.n) {
+    if (layout->n) {
         const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
         if (status != PARTITA_OK) return status;
     }
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) weight_sizes(plan, blocks);
-    else if (blocks->layout.way == BLOCKS_PAIRS) pairs_sizes(plan, blocks);
-    else if (blocks->layout.way == BLOCKS_LAGS) lags_sizes(plan, blocks);
-    else divisions_sizes(plan, blocks);
-    plan->choice.shared = blocks->layout.shared;
-    plan->choice.worker = blocks->layout.worker;
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) weight_sizes(plan, layout);
+    else if (layout->method == BLOCK_PAIRS) pairs_sizes(plan, layout);
+    else if (layout->method == BLOCK_LAGS) lags_sizes(plan, layout);
+    else imposed_sizes(plan, layout);
+    plan->choice.shared = layout->shared;
+    plan->choice.worker = layout->worker;
     return PARTITA_OK;
 }
 
@@ -83,51 +72,106 @@ static void blocks_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, blocks);
 }
 
-static enum blocks_way way_of(const struct partita_plan *plan)
+struct blocks_taps blocks_segment(const struct partita_plan *plan, const char *taps, size_t path,
+                                  size_t segment, size_t n)
 {
-    return ((const struct blocks *)plan->state)->layout.way;
+    const struct shape *shape = blocks_shape(plan);
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t first = segment * layout->segment;
+    const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
+    return (struct blocks_taps){
+        .taps = taps + from * shape->axis[0].kernel * shape->tap_bytes,
+        .first = layout->trimmed.first_tap + first,
+        .count = size_min(layout->trimmed.taps - first, layout->segment),
+        .n = n,
+    };
+}
+
+void blocks_load_taps(const struct shape *shape, const struct blocks_taps *taps, char *samples,
+                      char *narrow)
+{
+    const bool widen = shape->complex_signal && !shape->complex_taps;
+    const size_t kept = widen ? 0 : taps->count;
+    causal_part(shape, widen ? narrow : samples, taps->taps, taps->first, taps->count);
+    memset(samples + kept * shape->sample_bytes, 0, (taps->n - kept) * shape->sample_bytes);
+    if (widen) samples_copy(samples, 2, narrow, 1, taps->count, shape->tap_bytes);
 }
 
 enum partita_status blocks_filter(struct partita_filter *filter, const char *taps,
-                                  size_t state_bytes, size_t work_bytes, task_fn *part)
+                                  size_t state_bytes, size_t work_bytes, task_fn *task)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = blocks_shape(plan);
-    const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
-    struct blocks_filtering call = {filter, taps, NULL};
+    const size_t paths = shape->out_channels * shape->group_in;
+    struct blocks_filtering call = {filter, taps, NULL, work_bytes};
     filter->state = mem_reserve(&plan->allocator, state_bytes);
     call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes));
     const bool complete = filter->state && call.work;
-    if (complete)
-        thread_loop(plan->threads, shape->out_channels * shape->group_in * parts, part, &call);
+    if (complete) thread_loop(plan->threads, paths * blocks_layout(plan)->segments, task, &call);
     mem_release(&plan->allocator, call.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
 static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
 {
-    const enum blocks_way way = way_of(filter->plan);
-    if (way == BLOCKS_PAIRS) return pairs_filter(filter, taps);
-    return way == BLOCKS_LAGS ? lags_filter(filter, taps) : divisions_filter(filter, taps);
+    const enum block_method method = blocks_layout(filter->plan)->method;
+    if (method == BLOCK_PAIRS) return pairs_filter(filter, taps);
+    return method == BLOCK_LAGS ? lags_filter(filter, taps) : imposed_filter(filter, taps);
 }
 
 static enum partita_status blocks_run(const struct partita_plan *plan,
                                       const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
 {
-    const enum blocks_way way = way_of(plan);
-    void *to = operands->to;
-    const void *from = operands->from[0];
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
-        weight_run(plan, to, from, operands->from[1], workspace);
-        return PARTITA_OK;
-    }
-    const void *taps = operands->from_taps ? operands->from[1] : NULL;
-    if (way == BLOCKS_PAIRS) pairs_forward(filter, to, from, workspace);
-    else if (way == BLOCKS_DIVISIONS) divisions_forward(filter, to, from, workspace);
-    else lags_forward(plan, filter, taps, to, from, workspace);
-    if (filter && plan->direction == PARTITA_FORWARD) conv_finish_outputs(plan, filter, to);
+    const enum block_method method = blocks_layout(plan)->method;
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) weight_run(plan, operands, workspace);
+    else if (method == BLOCK_PAIRS) pairs_run(plan, filter, operands, workspace);
+    else if (method == BLOCK_IMPOSED) imposed_run(plan, filter, operands, workspace);
+    else lags_run(plan, filter, operands, workspace);
+    if (filter && plan->direction == PARTITA_FORWARD)
+        conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
+}
+
+static void explain_pairs(const struct partita_plan *plan, struct text *text)
+{
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t size = blocks_shape(plan)->axis[0].size;
+    const size_t inputs = segments_inside(layout->trimmed.first, layout->segment, size).count;
+    text_add(text,
+             "  segments of %zu samples by transforms of %zu: %zu of the taps, %zu of the signal "
+             "-> %zu of the result\n",
+             layout->segment, layout->n, layout->segments, inputs, layout->blocks);
+    if (layout->in_flight < layout->blocks)
+        text_add(text, "  %zu segments of the result at a time, %zu of the signal held\n",
+                 layout->in_flight, layout->in_flight + layout->segments);
+    text_add(text, "  products of all pairs summed in the spectrum, one inverse a segment of the "
+                   "result\n");
+}
+
+static void explain_lags(const struct block_layout *layout, struct text *text)
+{
+    text_add(text,
+             "  %zu window%s of %zu outputs, each the sum of %zu segments of %zu taps by "
+             "transforms of %zu samples\n",
+             layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->segments,
+             layout->segment, layout->n);
+    text_add(text, "  one spectrum sums all segments, one inverse a window\n");
+}
+
+static void blocks_explain(const struct partita_plan *plan, struct text *text)
+{
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t first = layout->trimmed.first_tap, taps = layout->trimmed.taps;
+    if (first || taps < blocks_shape(plan)->axis[0].span)
+        text_add(text, "  taps %zu to %zu are all that these outputs read\n", first,
+                 first + taps - (taps > 0));
+    if (layout->method == BLOCK_PAIRS) explain_pairs(plan, text);
+    else if (layout->method == BLOCK_LAGS) explain_lags(layout, text);
+    else {
+        const struct part_schedule schedule = imposed_schedule(plan);
+        part_schedule_explain(&schedule, text);
+    }
 }
 
 const struct engine engine_blocks = {

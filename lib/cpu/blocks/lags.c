@@ -1,219 +1,208 @@
 // SPDX-License-Identifier: MIT
-// Few outputs of long operands: the lags around zero of two recordings. A window of outputs sees
-// each part of the taps through a window of the signal; all their products lie on the same outputs,
-// so one spectrum sums them and one inverse transform ends it. Memory is that of some spectra,
-// however long the operands are.
+// Few outputs of long operands: the lags around zero of two recordings. A window of outputs reads
+// each segment of the taps through a window of the signal; all their products fall on the same
+// outputs, so one spectrum sums them and one inverse transform ends it. Memory is that of some
+// spectra, however long the operands are.
 //
-// Parts are summed in runs of up to 64, of which LAGS_RUNS go in parallel; their sums are brought
-// together in pairs, in one order for any number of threads.
+// Segments are summed in chunks of up to 64, of which LAGS_CHUNKS go in parallel; their sums are
+// added in pairs, in one order for any number of threads.
+#include <assert.h>
 #include <string.h>
 
 #include "base/sizes.h"
-#include "base/thread.h"
 #include "blocks.h"
 #include "cpu/conv/run_sums.h"
 #include "geometry/samples.h"
-#include "kernels/kernels.h"
 
-enum { MOST_RUN = 64 };
+enum { MAX_CHUNK = 64 };
 
 static size_t spectrum_bytes(const struct partita_plan *plan)
 {
-    return fft_spectrum_bytes(((const struct blocks *)plan->state)->fft);
+    return fft_spectrum_bytes(blocks_of(plan)->fft);
 }
 
 // What one thread needs.
-struct work {
+struct lags_buffers {
     char *samples, *narrow, *scratch;
     char *signal, *taps; // [LAGS_GROUP] spectra
     char *spare;         // one
 };
 
-static struct work cut_work(const struct partita_plan *plan, struct arena *arena)
+static struct lags_buffers layout_buffers(const struct partita_plan *plan, struct arena *arena)
 {
-    const struct blocks *blocks = plan->state;
-    struct work work;
-    work.samples = arena_take(arena, blocks->layout.n * blocks_shape(plan)->sample_bytes);
-    work.narrow = arena_take(arena, blocks->layout.n * blocks_shape(plan)->tap_bytes);
-    work.scratch = arena_take(arena, fft_scratch_bytes(blocks->fft));
-    work.signal = arena_take(arena, LAGS_GROUP * spectrum_bytes(plan));
-    work.taps = arena_take(arena, LAGS_GROUP * spectrum_bytes(plan));
-    work.spare = arena_take(arena, spectrum_bytes(plan));
-    return work;
+    const size_t n = blocks_layout(plan)->n, spectrum = spectrum_bytes(plan);
+    struct lags_buffers buffers;
+    buffers.samples = arena_take(arena, n * blocks_shape(plan)->sample_bytes);
+    buffers.narrow = arena_take(arena, n * blocks_shape(plan)->tap_bytes);
+    buffers.scratch = arena_take(arena, fft_scratch_bytes(blocks_of(plan)->fft));
+    buffers.signal = arena_take(arena, LAGS_GROUP * spectrum);
+    buffers.taps = arena_take(arena, LAGS_GROUP * spectrum);
+    buffers.spare = arena_take(arena, spectrum);
+    return buffers;
 }
 
-static size_t work_bytes(const struct partita_plan *plan)
+static size_t buffers_bytes(const struct partita_plan *plan)
 {
     struct arena arena = {0};
-    cut_work(plan, &arena);
+    layout_buffers(plan, &arena);
     return arena.used;
 }
 
-void lags_sizes(const struct partita_plan *plan, struct blocks *blocks)
+void lags_sizes(const struct partita_plan *plan, struct block_layout *layout)
 {
-    blocks->layout.worker = work_bytes(plan);
-    blocks->layout.shared = (LAGS_RUNS + LAGS_LEVELS) * spectrum_bytes(plan);
+    layout->worker = buffers_bytes(plan);
+    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum_bytes(plan);
 }
 
-static void transform_taps(const struct partita_plan *plan, const char *taps, size_t cell,
-                           size_t part, char *spectrum, struct work *work)
+static void transform_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
+                           char *spectrum, struct lags_buffers *buffers)
 {
-    const struct shape *shape = blocks_shape(plan);
-    const struct blocks *blocks = plan->state;
-    const struct blocks_layout *layout = &blocks->layout;
-    const size_t left = layout->taps - part * layout->part;
-    const size_t from = shape_path(shape, cell / shape->group_in, cell % shape->group_in);
-    blocks_load_taps(shape, work->samples, work->narrow,
-                     taps + from * shape->axis[0].kernel * shape->tap_bytes,
-                     layout->first_tap + part * layout->part,
-                     left < layout->part ? left : layout->part, layout->n);
-    fft_forward(blocks->fft, spectrum, work->samples, work->scratch);
+    blocks_load_taps(blocks_shape(plan), taps, buffers->samples, buffers->narrow);
+    fft_forward(blocks_of(plan)->fft, spectrum, buffers->samples, buffers->scratch);
 }
 
-// One task: one part of one cell.
-static void transform_cell_part(void *context, size_t task, int worker)
+// One task: one segment of one path.
+static void transform_path_segment(void *context, size_t task, int worker)
 {
     const struct blocks_filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
-    const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
-    struct arena arena = {.base = call->work + (size_t)worker * work_bytes(plan)};
-    struct work work = cut_work(plan, &arena);
-    transform_taps(plan, call->taps, task / parts, task % parts,
-                   (char *)call->filter->state + task * spectrum_bytes(plan), &work);
+    const struct block_layout *layout = blocks_layout(plan);
+    struct arena arena = {.base = call->work + (size_t)worker * call->work_bytes};
+    struct lags_buffers buffers = layout_buffers(plan, &arena);
+    const struct blocks_taps taps = blocks_segment(plan, call->taps, task / layout->segments,
+                                                   task % layout->segments, layout->n);
+    transform_taps(plan, &taps, (char *)call->filter->state + task * spectrum_bytes(plan),
+                   &buffers);
 }
 
 enum partita_status lags_filter(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const size_t parts = ((const struct blocks *)plan->state)->layout.parts;
-    const size_t n = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in * parts;
-    return blocks_filter(filter, taps, size_mul(n, spectrum_bytes(plan)), work_bytes(plan),
-                         transform_cell_part);
+    const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
+    const size_t bytes = size_mul(paths * blocks_layout(plan)->segments, spectrum_bytes(plan));
+    return blocks_filter(filter, taps, bytes, buffers_bytes(plan), transform_path_segment);
 }
 
-// One window of outputs of one channel: the sum over `count` parts of each input of the group,
-// those that see any of the signal.
+// One window of outputs of one channel: the sum over `count` segments of each input of the group,
+// those that read any of the signal.
 struct window {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     const char *taps; // without a filter
     const char *x;    // of the group's first channel
-    size_t first_cell, first_part, count;
-    ptrdiff_t base;               // where the samples that part 0 sees begin
-    size_t run, runs, first_run;  // elements of a run; all runs; the first of those at hand
-    char *sums, *levels, *worker; // [LAGS_RUNS], [LAGS_LEVELS] spectra; [threads] work
+    size_t first_path, first_segment, count;
+    ptrdiff_t base;       // where the samples that segment 0 reads begin
+    size_t chunk, chunks; // elements of a chunk; all chunks
+    size_t first_chunk;   // of those at hand
+    char *sums, *digits;  // [LAGS_CHUNKS], [LAGS_DIGITS] spectra
+    char *workspace;
 };
 
-static void transform_signal(const struct window *window, size_t channel, size_t part,
-                             char *spectrum, struct work *work)
+static void transform_signal(const struct window *window, size_t channel, size_t segment,
+                             char *spectrum, struct lags_buffers *buffers)
 {
-    const struct shape *shape = blocks_shape(window->plan);
-    const struct blocks *blocks = window->plan->state;
-    const struct blocks_layout *layout = &blocks->layout;
-    const size_t size = shape->axis[0].size, bytes = shape->sample_bytes;
-    const ptrdiff_t first = window->base - (ptrdiff_t)(part * layout->part);
+    const struct block_layout *layout = blocks_layout(window->plan);
+    const size_t size = blocks_shape(window->plan)->axis[0].size;
+    const size_t bytes = blocks_shape(window->plan)->sample_bytes;
+    const ptrdiff_t first = window->base - (ptrdiff_t)(segment * layout->segment);
     const char *x = window->x + channel * size * bytes;
     if (first >= 0 && (size_t)first + layout->n <= size) {
         x += (size_t)first * bytes;
     } else {
-        samples_window(work->samples, x, size, first, 1, layout->n, bytes);
-        x = work->samples;
+        samples_window(buffers->samples, x, size, first, 1, layout->n, bytes);
+        x = buffers->samples;
     }
-    fft_forward(blocks->fft, spectrum, x, work->scratch);
+    fft_forward(blocks_of(window->plan)->fft, spectrum, x, buffers->scratch);
 }
 
 // Both operands of the elements from `at` on, of one channel: their sum goes to y.
 static void sum_group(const struct window *window, size_t at, size_t count, char *y,
-                      struct work *work)
+                      struct lags_buffers *buffers)
 {
     const struct partita_plan *plan = window->plan;
-    const struct blocks *blocks = plan->state;
-    const size_t channel = at / window->count, part = window->first_part + at % window->count;
-    const size_t bytes = spectrum_bytes(plan), spectrum_blocks = fft_lines(blocks->fft),
-                 cell = window->first_cell + channel;
-    const char *taps = work->taps;
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t channel = at / window->count, path = window->first_path + channel;
+    const size_t segment = window->first_segment + at % window->count;
+    const size_t bytes = spectrum_bytes(plan), lines = fft_lines(blocks_of(plan)->fft);
+    const char *taps = buffers->taps;
+    assert(count <= LAGS_GROUP && segment + count <= layout->segments);
     if (window->filter)
-        taps = (const char *)window->filter->state + (cell * blocks->layout.parts + part) * bytes;
+        taps = (const char *)window->filter->state + (path * layout->segments + segment) * bytes;
     for (size_t i = 0; i < count; i++) {
-        transform_signal(window, channel, part + i, work->signal + i * bytes, work);
-        if (!window->filter)
-            transform_taps(plan, window->taps, cell, part + i, work->taps + i * bytes, work);
+        transform_signal(window, channel, segment + i, buffers->signal + i * bytes, buffers);
+        if (window->filter) continue;
+        const struct blocks_taps from =
+            blocks_segment(plan, window->taps, path, segment + i, layout->n);
+        transform_taps(plan, &from, buffers->taps + i * bytes, buffers);
     }
-    plan->kernels->cmac(y, work->signal, spectrum_blocks, taps, spectrum_blocks, count,
-                        spectrum_blocks);
+    plan->kernels->cmac(y, buffers->signal, lines, taps, lines, count, lines);
 }
 
-static size_t reals_of(const struct partita_plan *plan)
+static size_t spectrum_reals(const struct partita_plan *plan)
 {
     return spectrum_bytes(plan) / blocks_shape(plan)->scalar_bytes;
 }
 
-// One task: one run of elements; element e is part e % count of channel e / count.
-static void sum_run(void *context, size_t task, int worker)
+// One task: one chunk of elements; element e is segment e % count of channel e / count.
+static void sum_chunk(void *context, size_t task, int worker)
 {
     const struct window *window = context;
     const struct partita_plan *plan = window->plan;
-    struct arena arena = {.base = window->worker + (size_t)worker * work_bytes(plan)};
-    struct work work = cut_work(plan, &arena);
-    const size_t all = blocks_shape(plan)->group_in * window->count,
-                 first = (window->first_run + task) * window->run;
-    const size_t end = all - first < window->run ? all : first + window->run;
+    struct arena arena = blocks_worker(plan, window->workspace, worker);
+    struct lags_buffers buffers = layout_buffers(plan, &arena);
+    const size_t all = blocks_shape(plan)->group_in * window->count;
+    const size_t first = (window->first_chunk + task) * window->chunk;
+    const size_t end = size_min(all, first + window->chunk);
     char *sum = window->sums + task * spectrum_bytes(plan);
     for (size_t at = first, n; at < end; at += n) {
-        n = window->count - at % window->count; // to the end of the channel
-        if (n > LAGS_GROUP) n = LAGS_GROUP;
-        if (n > end - at) n = end - at;
-        sum_group(window, at, n, at == first ? sum : work.spare, &work);
-        if (at > first) plan->kernels->add(sum, work.spare, reals_of(plan));
+        const size_t rest_of_channel = window->count - at % window->count;
+        n = size_min(size_min(rest_of_channel, LAGS_GROUP), end - at);
+        sum_group(window, at, n, at == first ? sum : buffers.spare, &buffers);
+        if (at > first) plan->kernels->add(sum, buffers.spare, spectrum_reals(plan));
     }
 }
 
-// Adds sums of equally many runs like carries of a binary number: `digits` says which levels are
-// taken.
-static void carry(const struct window *window, size_t *digits)
+// Adds sums of equally many chunks like carries of a binary number: `taken` says which digits are
+// there.
+static void add_carry(const struct window *window, size_t *taken)
 {
-    const size_t bytes = spectrum_bytes(window->plan), reals = reals_of(window->plan);
-    size_t level = 0;
-    for (; *digits >> level & 1 && level + 1 < LAGS_LEVELS; level++)
-        window->plan->kernels->add(window->sums, window->levels + level * bytes, reals);
-    memcpy(window->levels + level * bytes, window->sums, bytes);
-    *digits = (*digits >> level | 1) << level;
+    const size_t bytes = spectrum_bytes(window->plan), reals = spectrum_reals(window->plan);
+    size_t digit = 0;
+    for (; *taken >> digit & 1 && digit + 1 < LAGS_DIGITS; digit++)
+        window->plan->kernels->add(window->sums, window->digits + digit * bytes, reals);
+    memcpy(window->digits + digit * bytes, window->sums, bytes);
+    *taken = (*taken >> digit | 1) << digit;
 }
 
-// The sum of all runs, where the first one's was.
+// The sum of all chunks, where the first one's was.
 static void sum_window(struct window *window)
 {
     const struct partita_plan *plan = window->plan;
-    const size_t bytes = spectrum_bytes(plan), reals = reals_of(plan);
-    size_t digits = 0;
-    for (window->first_run = 0; window->first_run < window->runs; window->first_run += LAGS_RUNS) {
-        const size_t left = window->runs - window->first_run,
-                     n = left < LAGS_RUNS ? left : LAGS_RUNS;
-        thread_loop(plan->threads, n, sum_run, window);
+    const size_t bytes = spectrum_bytes(plan), reals = spectrum_reals(plan);
+    size_t taken = 0;
+    for (window->first_chunk = 0; window->first_chunk < window->chunks;
+         window->first_chunk += LAGS_CHUNKS) {
+        const size_t n = size_min(window->chunks - window->first_chunk, LAGS_CHUNKS);
+        thread_loop(plan->threads, n, sum_chunk, window);
         run_sums_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
-        carry(window, &digits);
+        add_carry(window, &taken);
     }
     memset(window->sums, 0, bytes);
-    for (size_t level = 0; level < LAGS_LEVELS; level++)
-        if (digits >> level & 1)
-            plan->kernels->add(window->sums, window->levels + level * bytes, reals);
+    for (size_t digit = 0; digit < LAGS_DIGITS; digit++)
+        if (taken >> digit & 1)
+            plan->kernels->add(window->sums, window->digits + digit * bytes, reals);
 }
 
-// The parts that see any of the signal: those whose n samples from base - i*part on do.
-static void choose_parts(struct window *window)
+// The segments that read any of the signal: those whose n samples from base - i*segment on do.
+static void find_segments(struct window *window)
 {
-    const struct blocks_layout *layout = &((const struct blocks *)window->plan->state)->layout;
-    if (!layout->parts) {
-        window->count = 0;
-        return;
-    }
-    ptrdiff_t first = floor_div(window->base - (ptrdiff_t)blocks_shape(window->plan)->axis[0].size,
-                                layout->part) +
-                      1;
-    ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->part);
+    const struct block_layout *layout = blocks_layout(window->plan);
+    const ptrdiff_t size = (ptrdiff_t)blocks_shape(window->plan)->axis[0].size;
+    ptrdiff_t first = floor_div(window->base - size, layout->segment) + 1;
+    ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->segment);
     if (first < 0) first = 0;
-    if (last > (ptrdiff_t)layout->parts - 1) last = (ptrdiff_t)layout->parts - 1;
-    window->first_part = (size_t)first;
+    if (last > (ptrdiff_t)layout->segments - 1) last = (ptrdiff_t)layout->segments - 1;
+    window->first_segment = (size_t)first;
     window->count = last < first ? 0 : (size_t)(last - first) + 1;
 }
 
@@ -221,48 +210,45 @@ static void run_window(struct window *window, size_t block, char *y)
 {
     const struct partita_plan *plan = window->plan;
     const struct shape *shape = blocks_shape(plan);
-    const struct blocks *blocks = plan->state;
-    const struct blocks_layout *layout = &blocks->layout;
-    const size_t bytes = shape->sample_bytes, before = layout->part ? layout->part - 1 : 0;
-    const struct segment_outputs out =
-        segment_outputs(&shape->axis[0], block * layout->hop, (block + 1) * layout->hop);
+    const struct block_layout *layout = blocks_layout(plan);
+    const struct fft *fft = blocks_of(plan)->fft;
+    const size_t bytes = shape->sample_bytes, before = layout->segment - 1;
+    const size_t begin = block * layout->hop;
+    const struct segment_outputs out = segment_outputs(&shape->axis[0], begin, begin + layout->hop);
     if (!out.count) return;
-    window->base = layout->first + (ptrdiff_t)(block * layout->hop) - (ptrdiff_t)before;
-    choose_parts(window);
-    const size_t all = window->count * shape->group_in, each = (all + LAGS_RUNS - 1) / LAGS_RUNS;
-    window->run = each < 1 ? 1 : each < MOST_RUN ? each : MOST_RUN;
-    window->runs = (all + window->run - 1) / window->run;
+    window->base = layout->trimmed.first + (ptrdiff_t)begin - (ptrdiff_t)before;
+    find_segments(window);
+    const size_t all = window->count * shape->group_in, each = ceil_div(all, LAGS_CHUNKS);
+    window->chunk = size_max(size_min(each, MAX_CHUNK), 1);
+    window->chunks = ceil_div(all, window->chunk);
     sum_window(window);
-    struct arena arena = {.base = window->worker};
-    struct work work = cut_work(plan, &arena);
-    fft_inverse(blocks->fft, work.samples, window->sums, work.scratch);
-    char *first = work.samples + before * bytes;
-    plan->kernels->scale(first, first, 1 / fft_gain(blocks->fft),
+    struct arena arena = blocks_worker(plan, window->workspace, 0);
+    struct lags_buffers buffers = layout_buffers(plan, &arena);
+    fft_inverse(fft, buffers.samples, window->sums, buffers.scratch);
+    char *first = buffers.samples + before * bytes;
+    plan->kernels->scale(first, first, 1 / fft_gain(fft),
                          layout->hop * bytes / shape->scalar_bytes);
     samples_copy(y + out.first * bytes, 1, first + out.skip * bytes, shape->axis[0].stride,
                  out.count, bytes);
 }
 
-void lags_forward(const struct partita_plan *plan, const struct partita_filter *filter,
-                  const void *taps, void *y, const void *x, void *workspace)
+void lags_run(const struct partita_plan *plan, const struct partita_filter *filter,
+              const struct operands *operands, char *workspace)
 {
     const struct shape *shape = blocks_shape(plan);
-    const struct blocks_layout *layout = &((const struct blocks *)plan->state)->layout;
     const size_t bytes = shape->sample_bytes;
-    struct arena arena = {.base = workspace};
-    struct window window = {.plan = plan, .filter = filter, .taps = taps};
-    window.sums = arena_take(&arena, LAGS_RUNS * spectrum_bytes(plan));
-    window.levels = arena_take(&arena, LAGS_LEVELS * spectrum_bytes(plan));
-    window.worker = arena_take(&arena, (size_t)plan->threads * work_bytes(plan));
-    for (size_t item = 0; item < shape->batch; item++)
-        for (size_t k = 0; k < shape->out_channels; k++) {
-            const size_t channel =
-                item * shape->in_channels + k / shape->group_out * shape->group_in;
-            window.x = (const char *)x + channel * shape->axis[0].size * bytes;
-            window.first_cell = k * shape->group_in;
-            for (size_t block = 0; block < layout->blocks; block++)
-                run_window(&window, block,
-                           (char *)y +
-                               (item * shape->out_channels + k) * shape->axis[0].out * bytes);
-        }
+    struct window window = {.plan = plan,
+                            .filter = filter,
+                            .taps = operands->from_taps ? operands->from[1] : NULL,
+                            .sums = workspace,
+                            .digits = workspace + LAGS_CHUNKS * spectrum_bytes(plan),
+                            .workspace = workspace};
+    for (size_t at = 0; at < shape->batch * shape->out_channels; at++) {
+        const size_t channel = at / shape->group_out * shape->group_in;
+        char *y = (char *)operands->to + at * shape->axis[0].out * bytes;
+        window.x = (const char *)operands->from[0] + channel * shape->axis[0].size * bytes;
+        window.first_path = at % shape->out_channels * shape->group_in;
+        for (size_t block = 0; block < blocks_layout(plan)->blocks; block++)
+            run_window(&window, block, y);
+    }
 }

@@ -1,180 +1,181 @@
 // SPDX-License-Identifier: MIT
-// Spectra as objects on the CPU: what cpu/blocks keeps of its operands, for callers who use them
-// again (parts.h).
+// Spectra as objects on the CPU: the spectra of segments that cpu/blocks multiplies, for callers
+// who use them again.
+#include <assert.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "core/spectrum.h"
 #include "geometry/samples.h"
-#include "parts.h"
+#include "pair_sums.h"
 
-enum { LEAST_RUN = 8 }; // output blocks at once
+enum { MIN_IN_FLIGHT = 8 }; // output blocks at once
 
-struct kept {
+// spectrum->state.
+struct cpu_spectrum {
     struct fft *fft; // that of spectrum->shared_with, if there is one
-    struct parts_kit kit;
-    struct parts parts;
+    struct segment_transform transform;
+    struct segment_spectra spectra;
 };
 
-static struct kept *kept_of(const struct partita_spectrum *spectrum)
+static struct cpu_spectrum *state_of(const struct partita_spectrum *spectrum)
 {
     return spectrum->state;
 }
 
-// Threads share what is cut for each of them from one piece of memory.
-static size_t work_bytes(const struct parts_kit *kit)
+static struct segment_buffers worker_buffers(const struct segment_transform *transform, char *work,
+                                             int worker)
 {
-    struct arena arena = {0};
-    parts_work_cut(kit, &arena);
-    return arena.used;
+    struct arena arena = {.base = work + (size_t)worker * segment_buffers_bytes(transform)};
+    return segment_buffers_layout(transform, &arena);
 }
 
-struct transform {
+struct transforming {
     const struct partita_spectrum *spectrum;
     const char *x;
-    char *work;
+    char *work; // segment_buffers_bytes a thread
 };
 
-// One task: one block.
-static void transform_block(void *context, size_t task, int worker)
+// One task: one segment.
+static void transform_segment(void *context, size_t task, int worker)
 {
-    const struct transform *call = context;
-    const struct kept *kept = kept_of(call->spectrum);
-    const struct parts_kit *kit = &kept->kit;
-    struct arena arena = {.base = call->work + (size_t)worker * work_bytes(kit)};
-    struct parts_work work = parts_work_cut(kit, &arena);
-    samples_window(work.samples, call->x, call->spectrum->n, (ptrdiff_t)(task * kit->block), 1,
-                   kit->block, kit->sample_bytes);
-    parts_forward(kit, &kept->parts, task, &work);
+    const struct transforming *call = context;
+    const struct cpu_spectrum *state = state_of(call->spectrum);
+    const struct segment_transform *transform = &state->transform;
+    struct segment_buffers buffers = worker_buffers(transform, call->work, worker);
+    samples_window(buffers.samples, call->x, call->spectrum->n,
+                   (ptrdiff_t)(task * transform->length), 1, transform->length,
+                   transform->sample_bytes);
+    segment_forward(transform, &state->spectra, task, &buffers);
 }
 
-static enum partita_status transform_all(const struct partita_spectrum *spectrum, const void *x)
+static enum partita_status transform_all(struct partita_spectrum *spectrum, const void *x)
 {
-    struct kept *kept = kept_of(spectrum);
-    const struct parts_kit *kit = &kept->kit;
-    const size_t count = ceil_div(spectrum->n, kit->block);
-    struct transform call = {spectrum, x, NULL};
-    kept->parts =
-        (struct parts){mem_reserve(&spectrum->allocator, parts_bytes(kit->tiles, count)), count};
-    call.work =
-        mem_reserve(&spectrum->allocator, size_mul((size_t)spectrum->threads, work_bytes(kit)));
-    const bool complete = kept->parts.tiles && call.work;
+    const struct partita_allocator *allocator = &spectrum->allocator;
+    struct cpu_spectrum *state = state_of(spectrum);
+    const struct segment_transform *transform = &state->transform;
+    const size_t count = ceil_div(spectrum->n, transform->length);
+    const size_t threads = (size_t)spectrum->threads;
+    struct transforming call = {.spectrum = spectrum, .x = x};
+    spectrum->block = transform->length;
+    spectrum->bytes = segment_spectra_bytes(transform->lines, count);
+    state->spectra = (struct segment_spectra){mem_reserve(allocator, spectrum->bytes), count};
+    call.work = mem_reserve(allocator, size_mul(threads, segment_buffers_bytes(transform)));
+    const bool complete = state->spectra.lines && call.work;
     if (complete) {
-        thread_loop(spectrum->threads, count, transform_block, &call);
-        parts_margins(kit, &kept->parts, count, spectrum->threads);
+        thread_loop(spectrum->threads, count, transform_segment, &call);
+        segment_spectra_margins(transform, &state->spectra, count, spectrum->threads);
     }
-    mem_release(&spectrum->allocator, call.work);
+    mem_release(allocator, call.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
-static enum partita_status create(struct partita_spectrum *spectrum, const void *x, size_t block)
+static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum, const void *x,
+                                               size_t block)
 {
     const size_t half = fft_good_size(2 * spectrum_wished(spectrum->n, block)) / 2;
-    const struct fft_request transform = {.n = 2 * half,
-                                          .f64 = spectrum->scalar_bytes == 8,
-                                          .complex =
-                                              spectrum->sample_bytes > spectrum->scalar_bytes,
-                                          .level = cpu_detect()};
-    struct kept *kept = mem_allocate(&spectrum->allocator, sizeof *kept);
-    spectrum->state = kept;
-    if (!kept) return PARTITA_ERR_NOMEM;
+    const struct fft_request request = {.n = 2 * half,
+                                        .f64 = spectrum->scalar_bytes == 8,
+                                        .complex = spectrum->sample_bytes > spectrum->scalar_bytes,
+                                        .level = cpu_detect()};
+    struct cpu_spectrum *state = mem_allocate(&spectrum->allocator, sizeof *state);
+    spectrum->state = state;
+    if (!state) return PARTITA_ERR_NOMEM;
     if (!spectrum->threads) spectrum->threads = cpu_count();
     enum partita_status status = PARTITA_OK;
-    if (spectrum->shared_with) kept->fft = kept_of(spectrum->shared_with)->fft;
-    else status = fft_create(&transform, &spectrum->allocator, &kept->fft);
+    if (spectrum->shared_with) state->fft = state_of(spectrum->shared_with)->fft;
+    else status = fft_create(&request, &spectrum->allocator, &state->fft);
     if (status != PARTITA_OK) return status;
-    kept->kit = parts_kit(kept->fft, kernels_select(transform.level, transform.f64),
-                          spectrum->sample_bytes);
-    status = transform_all(spectrum, x);
-    spectrum->block = kept->kit.block;
-    spectrum->bytes = parts_bytes(kept->kit.tiles, kept->parts.count);
-    return status;
+    const struct kernels *kernels = kernels_select(request.level, request.f64);
+    state->transform = segment_transform(state->fft, kernels, spectrum->sample_bytes);
+    return transform_all(spectrum, x);
 }
 
-static void destroy(struct partita_spectrum *spectrum)
+static void cpu_spectrum_destroy(struct partita_spectrum *spectrum)
 {
-    struct kept *kept = kept_of(spectrum);
-    if (!kept) return;
-    if (!spectrum->shared_with) fft_destroy(kept->fft);
-    mem_release(&spectrum->allocator, kept->parts.tiles);
-    mem_release(&spectrum->allocator, kept);
+    struct cpu_spectrum *state = state_of(spectrum);
+    if (!state) return;
+    if (!spectrum->shared_with) fft_destroy(state->fft);
+    mem_release(&spectrum->allocator, state->spectra.lines);
+    mem_release(&spectrum->allocator, state);
 }
 
-static bool meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
+static bool cpu_spectrum_meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
-    return kept_of(x)->kit.kernels == kept_of(h)->kit.kernels &&
-           fft_provider(kept_of(x)->fft) == fft_provider(kept_of(h)->fft);
+    return state_of(x)->transform.kernels == state_of(h)->transform.kernels &&
+           fft_provider(state_of(x)->fft) == fft_provider(state_of(h)->fft);
 }
 
-struct product {
-    const struct parts_kit *kit;
+struct multiplying {
+    const struct segment_transform *transform;
     struct spectrum_wanted wanted;
-    struct pairs pairs;
+    struct pair_sums sums;
     char *work, *y;
 };
 
-// One task: one output block, the part of it that is wanted.
+// One task: one output block, as far as it is wanted.
 static void finish_block(void *context, size_t task, int worker)
 {
-    const struct product *call = context;
-    const struct parts_kit *kit = call->kit;
-    const ptrdiff_t begin = (call->pairs.first + (ptrdiff_t)task) * (ptrdiff_t)kit->block;
-    const ptrdiff_t end = begin + (ptrdiff_t)kit->block, first = call->wanted.first;
+    const struct multiplying *call = context;
+    const struct segment_transform *transform = call->transform;
+    const size_t bytes = transform->sample_bytes;
+    const ptrdiff_t length = (ptrdiff_t)transform->length, first = call->wanted.first;
+    const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * length, end = begin + length;
     const ptrdiff_t behind = first + (ptrdiff_t)call->wanted.size;
     const ptrdiff_t from = begin > first ? begin : first, to = end < behind ? end : behind;
-    struct arena arena = {.base = call->work + (size_t)worker * work_bytes(kit)};
-    struct parts_work work = parts_work_cut(kit, &arena);
-    parts_inverse(kit, parts_out(&call->pairs, task), &work);
-    memcpy(call->y + (size_t)(from - first) * kit->sample_bytes,
-           work.samples + (size_t)(from - begin) * kit->sample_bytes,
-           (size_t)(to - from) * kit->sample_bytes);
+    struct segment_buffers buffers = worker_buffers(transform, call->work, worker);
+    assert(from < to);
+    segment_inverse(transform, pair_sums_out(&call->sums, task), &buffers);
+    memcpy(call->y + (size_t)(from - first) * bytes,
+           buffers.samples + (size_t)(from - begin) * bytes, (size_t)(to - from) * bytes);
 }
 
-static void run_product(struct product *call, size_t run, int threads)
+static void layout_multiplying(struct multiplying *call, size_t in_flight, size_t threads,
+                               struct arena *arena)
 {
-    const struct spectrum_wanted *wanted = &call->wanted;
-    memset(call->y, 0, wanted->size * call->kit->sample_bytes);
-    for (ptrdiff_t block = wanted->block; block < wanted->end;
-         block += (ptrdiff_t)call->pairs.count) {
-        call->pairs.first = block;
-        call->pairs.count = size_min((size_t)(wanted->end - block), run);
-        parts_sum(&call->pairs, threads);
-        thread_loop(threads, call->pairs.count, finish_block, call);
-    }
+    const size_t spectrum = fft_spectrum_bytes(call->transform->fft);
+    call->sums.work_stride = pair_sums_bytes(call->sums.left.count);
+    call->sums.out = arena_take(arena, size_mul(spectrum, in_flight + 1));
+    call->sums.work = arena_take(arena, size_mul(threads, call->sums.work_stride));
+    call->work = arena_take(arena, size_mul(threads, segment_buffers_bytes(call->transform)));
 }
 
-static enum partita_status multiply(enum partita_op op, void *y, const struct partita_spectrum *x,
-                                    const struct partita_spectrum *h, const struct range *range)
+static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
+                                                 const struct partita_spectrum *x,
+                                                 const struct partita_spectrum *h,
+                                                 const struct range *range)
 {
-    const struct kept *kept = kept_of(x);
-    const struct parts_kit *kit = &kept->kit;
-    const size_t left = kept_of(h)->parts.count, twice = 2 * left,
-                 blocks = range->size / kit->block + 2;
-    const size_t run = size_min(blocks, twice > LEAST_RUN ? twice : LEAST_RUN),
-                 threads = (size_t)x->threads;
-    struct product call = {.kit = kit,
-                           .y = y,
-                           .wanted = spectrum_wanted(op, x, h, range),
-                           .pairs = {.kit = kit,
-                                     .left = kept_of(h)->parts,
-                                     .right = kept->parts,
-                                     .right_count = kept->parts.count,
-                                     .lags = op == PARTITA_CORRELATE,
-                                     .gather = true}};
+    const struct cpu_spectrum *state = state_of(x);
+    const struct segment_transform *transform = &state->transform;
+    const struct segment_spectra left = state_of(h)->spectra;
+    const size_t blocks = range->size / transform->length + 2;
+    const size_t in_flight = size_min(blocks, size_max(2 * left.count, MIN_IN_FLIGHT));
+    struct multiplying call = {.transform = transform,
+                               .y = y,
+                               .wanted = spectrum_wanted(op, x, h, range),
+                               .sums = {.transform = transform,
+                                        .left = left,
+                                        .right = state->spectra,
+                                        .right_count = state->spectra.count,
+                                        .lags = op == PARTITA_CORRELATE,
+                                        .gather = true}};
     struct arena arena = {0};
-    for (int pass = 0; pass < 2; pass++) {
-        call.pairs.out = arena_take(&arena, size_mul(fft_spectrum_bytes(kept->fft), run + 1));
-        call.pairs.work = arena_take(&arena, size_mul(threads, parts_sum_bytes(left)));
-        call.work = arena_take(&arena, size_mul(threads, work_bytes(kit)));
-        if (pass == 1) break;
-        arena.base = mem_reserve(&x->allocator, arena.used);
-        if (!arena.base) return PARTITA_ERR_NOMEM;
-        arena.used = 0;
+    layout_multiplying(&call, in_flight, (size_t)x->threads, &arena);
+    if (!arena_reserve(&arena, &x->allocator)) return PARTITA_ERR_NOMEM;
+    layout_multiplying(&call, in_flight, (size_t)x->threads, &arena);
+    memset(y, 0, range->size * transform->sample_bytes);
+    for (ptrdiff_t block = call.wanted.block; block < call.wanted.end;
+         block += (ptrdiff_t)call.sums.count) {
+        call.sums.first = block;
+        call.sums.count = size_min((size_t)(call.wanted.end - block), in_flight);
+        pair_sums_run(&call.sums, x->threads);
+        thread_loop(x->threads, call.sums.count, finish_block, &call);
     }
-    run_product(&call, run, x->threads);
     mem_release(&x->allocator, arena.base);
     return PARTITA_OK;
 }
 
-const struct spectrum_backend cpu_spectra = {
-    .create = create, .destroy = destroy, .meet = meet, .multiply = multiply};
+const struct spectrum_backend cpu_spectra = {.create = cpu_spectrum_create,
+                                             .destroy = cpu_spectrum_destroy,
+                                             .meet = cpu_spectrum_meet,
+                                             .multiply = cpu_spectrum_multiply};

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+#include "pair_sums.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/sizes.h"
+
+enum {
+    // Products summed in a row before they are rounded into a sum of sums: two short chains of
+    // rounding errors instead of a long one.
+    MAX_TERMS = 64,
+    TASK_LINES = 16,      // at most, of all operands of a task, which
+    TASK_BYTES = 1 << 18, // should fit a core's cache
+};
+
+struct segment_transform segment_transform(const struct fft *fft, const struct kernels *kernels,
+                                           size_t sample_bytes)
+{
+    return (struct segment_transform){.fft = fft,
+                                      .kernels = kernels,
+                                      .sample_bytes = sample_bytes,
+                                      .length = fft_size(fft) / 2,
+                                      .lines = fft_lines(fft)};
+}
+
+// Lines from one line of a spectrum to the next: odd, so that they do not meet in the same cache
+// sets.
+static size_t spectra_pitch(size_t count)
+{
+    return size_add(count, SEGMENT_MARGIN) | 1;
+}
+
+size_t segment_spectra_bytes(size_t lines, size_t count)
+{
+    return size_mul(SPECTRUM_LINE_BYTES,
+                    size_add(size_mul(lines, spectra_pitch(count)), 2 * SEGMENT_MARGIN));
+}
+
+// Indices before spectrum 0 are negative; they are the last ones of the line before.
+static char *line_at(const struct segment_spectra *spectra, size_t line, ptrdiff_t index)
+{
+    assert(index >= -SEGMENT_MARGIN && index <= (ptrdiff_t)spectra->count);
+    const size_t at = line * spectra_pitch(spectra->count) + (size_t)(SEGMENT_MARGIN + index);
+    return spectra->lines + at * SPECTRUM_LINE_BYTES;
+}
+
+struct segment_buffers segment_buffers_layout(const struct segment_transform *transform,
+                                              struct arena *arena)
+{
+    struct segment_buffers buffers;
+    buffers.samples = arena_take(arena, fft_size(transform->fft) * transform->sample_bytes);
+    buffers.spectrum = arena_take(arena, fft_spectrum_bytes(transform->fft));
+    buffers.scratch = arena_take(arena, fft_scratch_bytes(transform->fft));
+    return buffers;
+}
+
+size_t segment_buffers_bytes(const struct segment_transform *transform)
+{
+    struct arena arena = {0};
+    segment_buffers_layout(transform, &arena);
+    return arena.used;
+}
+
+void segment_forward(const struct segment_transform *transform,
+                     const struct segment_spectra *spectra, size_t index,
+                     struct segment_buffers *buffers)
+{
+    const struct fft_steps all = {0, fft_steps(transform->fft)};
+    const size_t bytes = transform->length * transform->sample_bytes;
+    assert(index < spectra->count);
+    memset(buffers->samples + bytes, 0, bytes);
+    fft_forward_apart(transform->fft, line_at(spectra, 0, (ptrdiff_t)index),
+                      spectra_pitch(spectra->count) * SPECTRUM_LINE_BYTES, buffers->spectrum,
+                      buffers->samples, buffers->scratch, all);
+}
+
+void segment_inverse(const struct segment_transform *transform, void *spectrum,
+                     struct segment_buffers *buffers)
+{
+    const size_t scalar = transform->kernels->f64 ? 8 : 4;
+    fft_inverse(transform->fft, buffers->samples, spectrum, buffers->scratch);
+    transform->kernels->scale(buffers->samples, buffers->samples, 1 / fft_gain(transform->fft),
+                              transform->length * transform->sample_bytes / scalar);
+}
+
+struct margins {
+    const struct segment_spectra *spectra;
+    size_t used;
+};
+
+static void clear_margins(void *context, size_t line, int worker)
+{
+    (void)worker;
+    const struct margins *margins = context;
+    const size_t bytes = SEGMENT_MARGIN * SPECTRUM_LINE_BYTES;
+    if (line == 0) memset(line_at(margins->spectra, 0, -SEGMENT_MARGIN), 0, bytes);
+    memset(line_at(margins->spectra, line, (ptrdiff_t)margins->used), 0, bytes);
+    memset(line_at(margins->spectra, line + 1, -SEGMENT_MARGIN), 0, bytes);
+}
+
+void segment_spectra_margins(const struct segment_transform *transform,
+                             const struct segment_spectra *spectra, size_t used, int threads)
+{
+    struct margins margins = {spectra, used};
+    thread_loop(threads, transform->lines, clear_margins, &margins);
+}
+
+struct shift {
+    const struct segment_spectra *spectra;
+    size_t from, count;
+};
+
+static void shift_line(void *context, size_t line, int worker)
+{
+    (void)worker;
+    const struct shift *shift = context;
+    memmove(line_at(shift->spectra, line, 0), line_at(shift->spectra, line, (ptrdiff_t)shift->from),
+            shift->count * SPECTRUM_LINE_BYTES);
+}
+
+void segment_spectra_shift(const struct segment_transform *transform,
+                           const struct segment_spectra *spectra, size_t from, size_t count,
+                           int threads)
+{
+    struct shift shift = {spectra, from, count};
+    assert(from + count <= spectra->count);
+    if (from && count) thread_loop(threads, transform->lines, shift_line, &shift);
+}
+
+size_t pair_sums_bytes(size_t left_count)
+{
+    return size_mul(size_add(left_count, CMAC_SUMS), TASK_LINES * SPECTRUM_LINE_BYTES);
+}
+
+// Lines of a task: what they hold of all operands stays near.
+static size_t lines_of_task(const struct pair_sums *sums)
+{
+    const size_t line =
+        (sums->left.count + sums->right_count + sums->count + 1) * SPECTRUM_LINE_BYTES;
+    const size_t lines = TASK_BYTES / line;
+    return lines ? size_min(lines, TASK_LINES) : 1;
+}
+
+static char *spectrum_at(const struct pair_sums *sums, size_t i)
+{
+    assert(i <= sums->count);
+    return sums->out + i * fft_spectrum_bytes(sums->transform->fft);
+}
+
+char *pair_sums_out(const struct pair_sums *sums, size_t i)
+{
+    return spectrum_at(sums, sums->lags ? i : i + 1);
+}
+
+// Some lines of all outputs: a task.
+struct task {
+    const struct pair_sums *sums;
+    size_t first, lines;
+    struct cmac_path left; // its lines of the left operand
+    char *spare;           // [CMAC_SUMS][lines]
+};
+
+// Left's lines in the order in which the sums go through them, down on the right: for lags
+// conjugated and last to first.
+static struct cmac_path left_lines(const struct pair_sums *sums, size_t first, size_t lines,
+                                   char *work)
+{
+    const struct segment_spectra *left = &sums->left;
+    if (!sums->lags)
+        return (struct cmac_path){.h = line_at(left, first, 0),
+                                  .h_pitch = spectra_pitch(left->count)};
+    for (size_t line = 0; line < lines; line++)
+        for (size_t i = 0; i < left->count; i++) {
+            const size_t reversed = line * left->count + left->count - 1 - i;
+            char *to = work + reversed * SPECTRUM_LINE_BYTES;
+            memcpy(to, line_at(left, first + line, (ptrdiff_t)i), SPECTRUM_LINE_BYTES);
+            fft_conjugate(sums->transform->kernels->f64, to, 1);
+        }
+    return (struct cmac_path){.h = work, .h_pitch = left->count};
+}
+
+// Left's spectra from .. end-1 in `n` sums; spectrum i of the first one meets right's spectrum
+// `top`
+// - i.
+static void add_terms(const struct task *task, ptrdiff_t top, size_t n, ptrdiff_t from,
+                      ptrdiff_t end, void *const *y)
+{
+    const struct segment_spectra *right = &task->sums->right;
+    const struct cmac_terms terms = {.slots = spectra_pitch(right->count),
+                                     .newest = (size_t)(SEGMENT_MARGIN + top - from),
+                                     .multiple = 1,
+                                     .sums = n,
+                                     .fresh = {true, true, true, true}};
+    struct cmac_path path = task->left;
+    path.x = line_at(right, task->first, -SEGMENT_MARGIN);
+    path.x_pitch = terms.slots;
+    path.h = (const char *)path.h + (size_t)from * SPECTRUM_LINE_BYTES;
+    path.count = (size_t)(end - from);
+    task->sums->transform->kernels->cmac_partitions(y, &terms, &path, 1, 0, task->lines);
+}
+
+// The task's lines of output blocks q .. q+n-1, the first being spectrum i of the outputs.
+static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t n)
+{
+    const struct pair_sums *sums = task->sums;
+    const struct kernels *kernels = sums->transform->kernels;
+    const ptrdiff_t n_left = (ptrdiff_t)sums->left.count, n_right = (ptrdiff_t)sums->right_count;
+    const ptrdiff_t top = q - sums->right_first + (sums->lags ? n_left - 1 : 0);
+    // What any of the sums meets; what only some of them do meets zeros in the others.
+    const ptrdiff_t from = top < n_right ? 0 : top - n_right + 1;
+    const ptrdiff_t end = top + (ptrdiff_t)n < n_left ? top + (ptrdiff_t)n : n_left;
+    const size_t bytes = task->lines * SPECTRUM_LINE_BYTES;
+    void *y[CMAC_SUMS], *spare[CMAC_SUMS];
+    for (size_t k = 0; k < n; k++) {
+        y[k] = spectrum_at(sums, i + k) + task->first * SPECTRUM_LINE_BYTES;
+        spare[k] = task->spare + k * bytes;
+        if (!sums->add && from >= end) memset(y[k], 0, bytes);
+    }
+    // Rows of terms begin where they do for every output: its bits must not depend on what is
+    // summed beside it.
+    bool fresh = !sums->add;
+    for (ptrdiff_t at = from, next; at < end; at = next, fresh = false) {
+        next = (at / MAX_TERMS + 1) * MAX_TERMS;
+        if (next > end) next = end;
+        add_terms(task, top, n, at, next, fresh ? y : spare);
+        for (size_t k = 0; !fresh && k < n; k++)
+            kernels->add(y[k], spare[k], bytes / (kernels->f64 ? 8 : 4));
+    }
+}
+
+// One task. A sum S_q reaches from the start of block q to the end of block q + 1; what it has in
+// there is moved to the start and joins S_(q+1). For lags S_t reaches back into block t - 1.
+static void sum_lines(void *context, size_t index, int worker)
+{
+    const struct pair_sums *sums = context;
+    const size_t each = lines_of_task(sums), first = index * each;
+    const size_t lines = size_min(sums->transform->lines - first, each);
+    const ptrdiff_t q = sums->lags ? sums->first : sums->first - 1;
+    char *work = sums->work + (size_t)worker * sums->work_stride;
+    const struct task task = {
+        .sums = sums,
+        .first = first,
+        .lines = lines,
+        .left = left_lines(sums, first, lines, work),
+        .spare = work + sums->left.count * TASK_LINES * SPECTRUM_LINE_BYTES,
+    };
+    for (size_t i = 0, n; i <= sums->count; i += n) {
+        const size_t rest = sums->count + 1 - i;
+        n = rest >= 4 ? 4 : size_min(rest, 2);
+        sum_blocks(&task, q + (ptrdiff_t)i, i, n);
+    }
+    for (size_t i = 0; sums->gather && i < sums->count; i++) {
+        const size_t to = sums->lags ? i : sums->count - i, from = sums->lags ? i + 1 : to - 1;
+        fft_add_rotated(sums->transform->fft, spectrum_at(sums, to) + first * SPECTRUM_LINE_BYTES,
+                        spectrum_at(sums, from) + first * SPECTRUM_LINE_BYTES, first, lines,
+                        !sums->lags);
+    }
+}
+
+void pair_sums_run(struct pair_sums *sums, int threads)
+{
+    thread_loop(threads, ceil_div(sums->transform->lines, lines_of_task(sums)), sum_lines, sums);
+}

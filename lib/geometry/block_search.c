@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: MIT
+// Which taps any output reads at all, then for every size of transform the predicted cost of pairs
+// of segments and of windows of lags, within the workspace allowed.
+#include "block_search.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "base/sizes.h"
+#include "core/plan.h"
+#include "part_schedule.h"
+
+enum { MAX_SEGMENTS = 4096 }; // more products in a row than their rounding errors allow
+
+size_t block_inputs(const struct shape *shape, const struct block_layout *layout, size_t blocks)
+{
+    if (layout->method == BLOCK_IMPOSED) {
+        const struct part_schedule schedule =
+            part_schedule_of(shape, layout->segment, layout->signal_segment);
+        return part_schedule_signals(&schedule).count;
+    }
+    const size_t size = shape->axis[0].size;
+    const size_t all = segments_inside(layout->trimmed.first, layout->segment, size).count;
+    return size_min(all, size_add(blocks, layout->segments));
+}
+
+// Transforms accumulate errors as everywhere; products are summed up to 64 at a time and then the
+// sums.
+double block_error(const struct request *request, const struct block_layout *layout)
+{
+    const struct shape *shape = request->shape;
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const double channels = (double)(weight ? shape->batch : shape->group_in);
+    const double terms = (double)layout->segments * channels, row = fmin(terms, 64);
+    const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0;
+    const double sums = 0.3 * sqrt(row + terms / 64);
+    return shape_roundoff(shape) * hypot(transforms, sums);
+}
+
+static double bin_count(const struct shape *shape, size_t n)
+{
+    return (double)(shape->complex_signal ? n : n / 2 + 1);
+}
+
+static double path_count(const struct shape *shape)
+{
+    return (double)(shape->out_channels * shape->group_in);
+}
+
+static double transform_flops(const struct shape *shape, size_t n)
+{
+    return (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n);
+}
+
+// What is worked on one after the other, by what is worked on at once.
+static double chunk_count(const struct request *request, const struct block_layout *layout)
+{
+    const struct shape *shape = request->shape;
+    const double batch = (double)shape->batch, units = (double)layout->units;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) return ceil(batch / units);
+    return ceil(batch * (double)shape->groups / units) *
+           ceil((double)layout->blocks / (double)layout->in_flight);
+}
+
+// Adds the seconds of so many transforms, products of a bin and moves of a transform's samples.
+static bool add_costs(const struct block_device *device, double transforms, double products,
+                      double moves, struct block_layout *layout)
+{
+    const struct signal_rates *rates = device->rates;
+    const struct shape *shape = device->request->shape;
+    const bool far = size_add(layout->filter, layout->shared) > rates->shared_bytes;
+    const double copy = far ? rates->copy_far : rates->copy;
+    const double move = moves * (double)layout->n * (shape->complex_signal ? 2 : 1) * copy;
+    const double multiply = products * rates->product[COST_FAR][2];
+    const double launches = device->launches * chunk_count(device->request, layout);
+    layout->seconds += rates->transforms(rates, layout->n, transforms) +
+                       (device->overlapped ? fmax(move, multiply) : move + multiply) +
+                       launches * rates->launch;
+    layout->flops = transforms * transform_flops(shape, layout->n) + 8 * products;
+    return transforms * (double)layout->n < device->max_samples;
+}
+
+// Pairs of segments of half a transform.
+static bool layout_pairs(const struct block_device *device, size_t n, struct block_layout *layout)
+{
+    const struct shape *shape = device->request->shape;
+    const bool weight = device->request->direction == PARTITA_BACKWARD_WEIGHT;
+    layout->method = BLOCK_PAIRS;
+    layout->n = n;
+    layout->segment = layout->hop = n / 2;
+    layout->segments = ceil_div(layout->trimmed.taps, layout->segment);
+    layout->blocks = ceil_div(layout->trimmed.outputs, layout->hop);
+    if (layout->segments > MAX_SEGMENTS || !device->fit(device, layout)) return false;
+    assert(layout->in_flight && layout->units);
+    const size_t inputs = block_inputs(shape, layout, layout->blocks);
+    const double segments = (double)layout->segments, blocks = (double)layout->blocks;
+    const double batch = (double)shape->batch, paths = path_count(shape);
+    const double results = weight ? paths : batch * (double)shape->out_channels;
+    const double pairs =
+        fmin((blocks + 1) * (double)size_min(layout->segments, inputs), segments * (double)inputs);
+    // Inputs that blocks in flight at different times share are transformed again, or kept.
+    const double again = segments * (ceil(blocks / (double)layout->in_flight) - 1);
+    const double once = (double)inputs;
+    const double read = device->keeps_inputs ? once : fmin(once + again, blocks * once);
+    // The taps of a filter are transformed already, unless it is used once; gy is transformed with
+    // every call.
+    const size_t others = weight || (device->counts_filter && shape_lone(shape))
+                              ? shape->out_channels * layout->segments
+                              : 0;
+    const double operands = (double)shape->in_channels * read + (double)others;
+    const double transforms = batch * operands + results * blocks;
+    // A transform's samples and its spectrum are moved; for their sums the spectra of the taps,
+    // what is gathered, and with several channels what each adds.
+    const double added = shape->group_in > 1 ? 3 * batch * paths * blocks : 0;
+    const double sums = results * blocks + batch * paths * segments + added;
+    return add_costs(device, transforms, batch * paths * pairs * bin_count(shape, n),
+                     2 * transforms + sums, layout);
+}
+
+// Windows of outputs; every segment is transformed for each.
+static bool layout_lags(const struct block_device *device, size_t n, struct block_layout *layout)
+{
+    const struct signal_rates *rates = device->rates;
+    const struct shape *shape = device->request->shape;
+    const bool weight = device->request->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t taps = layout->trimmed.taps, outputs = layout->trimmed.outputs;
+    layout->method = BLOCK_LAGS;
+    layout->n = n;
+    layout->hop = size_min(outputs, n / 2);
+    layout->segment = size_min(n - layout->hop + 1, taps ? taps : 1);
+    layout->segments = ceil_div(taps, layout->segment);
+    layout->blocks = ceil_div(outputs, layout->hop);
+    layout->in_flight = 1;
+    if (!device->fit(device, layout)) return false;
+    const double batch = (double)shape->batch, blocks = (double)layout->blocks;
+    const double terms = batch * path_count(shape) * (double)layout->segments * blocks;
+    const double windows =
+        (weight ? path_count(shape) : batch * (double)shape->out_channels) * blocks;
+    const double bins = bin_count(shape, n);
+    // Both operands are transformed where a call reads the taps themselves; a filter saves one of
+    // the two.
+    layout->seconds += rates->transforms(rates, n, 2 * terms) / layout->busy +
+                       terms * bins * rates->product[COST_NEAR][0] +
+                       rates->transforms(rates, n, windows) +
+                       device->launches * rates->launch * ceil(windows / (double)layout->windows);
+    layout->flops = 2 * terms * transform_flops(shape, n) + 8 * terms * bins;
+    return terms * (double)n < device->max_samples;
+}
+
+// Segments that the caller imposes begin where the taps and the signal do.
+static bool layout_imposed(const struct block_device *device, size_t n, struct block_layout *layout)
+{
+    const struct shape *shape = device->request->shape;
+    const struct axis *axis = &shape->axis[0];
+    const struct partita_parts *parts = &device->request->parts;
+    const struct part_schedule schedule = part_schedule_of(shape, parts->taps, parts->signal);
+    layout->method = BLOCK_IMPOSED;
+    layout->trimmed.taps = axis->span, layout->trimmed.first_tap = 0;
+    layout->trimmed.first = causal_first(axis);
+    layout->n = n;
+    layout->segment = parts->taps, layout->signal_segment = parts->signal;
+    layout->hop = schedule.apart - 1;
+    layout->segments = schedule.taps;
+    layout->blocks = ceil_div(layout->trimmed.outputs, schedule.apart) + 1;
+    if (!device->fit(device, layout)) return false;
+    const double batch = (double)shape->batch, paths = path_count(shape);
+    const double signals = (double)part_schedule_signals(&schedule).count;
+    const double all = (double)layout->segments * signals;
+    const double intervals = fmin((double)schedule.count * (double)layout->blocks, all);
+    const double pairs = batch * paths * all;
+    if (!n) {
+        const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
+        const double sums = pairs * products * (double)(layout->segment * layout->hop);
+        layout->seconds += sums * device->rates->multiply_add;
+        layout->flops = 2 * sums;
+        return true;
+    }
+    const double operands = (double)shape->in_channels * signals;
+    const double results = (double)shape->out_channels * intervals;
+    return add_costs(device, batch * (operands + results), pairs * bin_count(shape, n),
+                     2 * batch * results, layout);
+}
+
+typedef bool layout_fn(const struct block_device *device, size_t n, struct block_layout *layout);
+
+// Of sizes, tried from the smallest on, that cost about as little as the cheapest the first one
+// stays: the model is no finer than that.
+static void try_layout(const struct block_device *device, layout_fn *layout_by, size_t n,
+                       struct block_layout *best)
+{
+    struct block_layout layout = {.trimmed = segments_trim(device->request->shape),
+                                  .units = 1,
+                                  .windows = 1,
+                                  .chunks = 1,
+                                  .busy = 1};
+    if (!layout_by(device, n, &layout)) return;
+    if (!best->hop || layout.seconds < device->margin * best->seconds) *best = layout;
+}
+
+static bool allows(const struct request *request, enum block_method method)
+{
+    return !request->compatible_with || request->compatible_with->variant == (int)method;
+}
+
+static void search_sizes(const struct block_device *device, struct block_layout *best)
+{
+    const struct request *request = device->request;
+    const struct signal_rates *rates = device->rates;
+    const struct trimmed trimmed = segments_trim(request->shape);
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t taps = trimmed.taps ? trimmed.taps : 1, outputs = trimmed.outputs;
+    // Beyond these sizes one segment holds everything. Few taps of a gradient take long segments
+    // where windows of lags are not there to help.
+    const size_t longest = weight && taps > outputs ? taps : size_min(taps, outputs);
+    const size_t whole = rates->good_size(rates, 2 * longest);
+    const size_t pairs = size_min(whole ? whole : SIZE_MAX, device->max_transform);
+    const size_t window = size_min(taps + outputs, device->max_window);
+    const bool by_lags = allows(request, BLOCK_LAGS) && (!weight || device->gradients_by_lags);
+    const size_t lags = by_lags ? rates->good_size(rates, window) : 0;
+    const size_t given = request->transform, most = given ? given : size_max(pairs, lags);
+    for (size_t n = rates->good_size(rates, given); n && n <= most;
+         n = rates->good_size(rates, n + 1)) {
+        if (n <= pairs && allows(request, BLOCK_PAIRS)) try_layout(device, layout_pairs, n, best);
+        if (n <= lags) try_layout(device, layout_lags, n, best);
+    }
+}
+
+// Equal segments of half a transform are pairs. Returns why others cannot be laid out; NULL: they
+// can.
+static const char *search_imposed(const struct block_device *device, struct block_layout *best)
+{
+    const struct request *request = device->request;
+    const struct partita_parts *parts = &request->parts;
+    const struct signal_rates *rates = device->rates;
+    const bool equal = parts->taps == parts->signal && !parts->in_time &&
+                       rates->good_size(rates, 2 * parts->taps) == 2 * parts->taps;
+    const size_t both = device->imposed_halves ? 2 * size_max(parts->taps, parts->signal)
+                                               : parts->taps + parts->signal - 1;
+    const size_t n = equal ? 2 * parts->taps : parts->in_time ? 0 : rates->good_size(rates, both);
+    if (parts->in_time && !device->in_time) return "sums pairs of parts by transforms, not in time";
+    if (!equal && request->direction == PARTITA_BACKWARD_WEIGHT)
+        return "backward weight needs equal parts of half a transform";
+    if (!equal && request->shape->axis[0].stride > 1)
+        return "parts of given sizes need a stride of 1";
+    if ((!n && !parts->in_time) || n > device->max_transform)
+        return "no transform holds parts of these sizes";
+    try_layout(device, equal ? layout_pairs : layout_imposed, n, best);
+    return best->hop ? NULL : "parts of these sizes do not fit the workspace limit";
+}
+
+bool block_search(const struct block_device *device, struct block_layout *ret, char *reason,
+                  size_t size)
+{
+    const char *why = "no transform size fits taps, outputs and workspace limit";
+    *ret = (struct block_layout){0};
+    if (device->request->parts.taps) why = search_imposed(device, ret);
+    else search_sizes(device, ret);
+    if (!ret->hop) snprintf(reason, size, "%s", why);
+    return ret->hop > 0;
+}
