@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What cpu/partitioned says of itself: its table covers every tap once, its shares make a whole,
-// its figures are those of partita_plan_load, its timeline is as wide as it says and as high as the
+// The explanation of cpu/partitioned: its table covers every tap once, its shares add up to 100 %,
+// its figures are those of partita_plan_load, its timeline has the stated width and reaches the
 // worst call.
 
 #include "support/test.h"
@@ -98,7 +98,8 @@ static void load_is_that_of_the_plan(void **state)
     partita_plan_destroy(plan);
 }
 
-// Rows of one width, one for each segment, the head and the total, which reaches the highest mark.
+// The timeline has rows of one width: the head, each segment and the total, which reaches the
+// highest mark.
 static void timeline_reaches_the_worst_call(void **state)
 {
     const struct partita_problem *problem = *state;
@@ -107,8 +108,8 @@ static void timeline_reaches_the_worst_call(void **state)
     explain_into(&lines, plan);
     const size_t first = find(&lines, "head |"), total = find(&lines, "total |");
     size_t segments;
-    const char *said = strstr(lines.line[find(&lines, "segments:")], "segments:");
-    assert_int_equal(sscanf(said, "segments: %zu", &segments), 1);
+    const char *line = strstr(lines.line[find(&lines, "segments:")], "segments:");
+    assert_int_equal(sscanf(line, "segments: %zu", &segments), 1);
     assert_int_equal(total - first, segments + 1);
     assert_int_equal(total + 1, lines.n);
     const size_t width = strlen(lines.line[first]);
@@ -131,7 +132,7 @@ static void lines_are_short(void **state)
     partita_plan_destroy(plan);
 }
 
-// What spectra of a filter take beside its taps: 2.2 times as much at most.
+// The spectra of a filter have at most 2.2 times the size of its taps.
 static void spectra_are_small(void **state)
 {
     (void)state;
@@ -140,14 +141,14 @@ static void spectra_are_small(void **state)
     struct lines lines;
     explain_into(&lines, plan);
     size_t samples = 0, at = find(&lines, "quanta of") + 3;
-    for (size_t parts, size;
-         sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &parts, &size) == 2; at++)
-        samples += parts * size; // of a real signal, as many as reals in its spectrum
+    for (size_t partitions, size;
+         sscanf(lines.line[at], "%*u %*u .. %*u %zu x %*u %*u %zu", &partitions, &size) == 2; at++)
+        samples += partitions * size; // a real signal has as many as its spectrum has reals
     assert_true(samples >= 2 * 470000 && (double)samples <= 2.2 * 480000);
     partita_plan_destroy(plan);
 }
 
-// One column would say nothing: calls that all do the same have no timeline.
+// If all calls do the same work there is no timeline.
 static void no_timeline_without_a_period(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The planner: what explain says, forced engines, each wish of the options honoured or refused with
-// a reason, time to plan, PARTITA_CPU. Choices themselves are free.
+// The planner: explanations, forced engines, options that are kept or refused with a reason,
+// planning time, PARTITA_CPU. The choices themselves are not tested.
 
 #include "support/rig.h"
 
@@ -33,15 +33,14 @@ static void explain_names_all_engines(void **state)
     assert_null(strstr(chosen + 1, "<- chosen"));
     while (*chosen != '\n') chosen--;
     chosen[1 + strcspn(chosen + 1, "\n")] = 0;
-    assert_non_null(strstr(
-        chosen, partita_plan_engine(plan))); // the mark is on the line of the engine that runs
+    assert_non_null(strstr(chosen, partita_plan_engine(plan))); // the chosen engine is marked
     assert_non_null(strstr(chosen, "error"));
     assert_non_null(strstr(chosen, "B"));
     partita_plan_destroy(plan);
 }
 
-// As snprintf: the whole length whatever the room, terminated within it.
-static void explain_counts_and_cuts(void **state)
+// Like snprintf: returns the whole length for any capacity and terminates within it.
+static void explain_truncates(void **state)
 {
     (void)state;
     struct partita_plan *plan;
@@ -70,7 +69,7 @@ static void forced_engine_is_chosen(void **state)
         struct partita_plan *plan;
         assert_ok(partita_plan_create(
             problem, &(struct partita_options){.engine = name, .device = "cpu"}, &plan));
-        memset(name, 'x', sizeof name - 1); // strings in options are not needed any more
+        memset(name, 'x', sizeof name - 1); // the strings of options may go
         assert_string_equal(partita_plan_engine(plan), engine_names[e]);
         partita_plan_destroy(plan);
     }
@@ -92,7 +91,7 @@ static void unknown_engine_is_named(void **state)
     }
 }
 
-// Nothing here serves complex images: each engine says so in a line of its own.
+// No engine serves complex images, and each says why in a line of its own.
 static void unsupported_names_every_reason(void **state)
 {
     (void)state;
@@ -110,7 +109,7 @@ static void unsupported_names_every_reason(void **state)
     assert_non_null(strstr(lines.text, "cpu/overlap-add"));
 }
 
-// Whatever the limit: below it or refused; and what fits computes the same problem.
+// With any limit the plan is within it and right, or it is refused.
 static void workspace_limit_is_kept(void **state)
 {
     const char *engine = *state;
@@ -132,13 +131,13 @@ static void workspace_limit_is_kept(void **state)
             n_planned++;
         } else {
             assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
-            assert_int_equal(n_planned, 0); // more room never hurts
+            assert_int_equal(n_planned, 0); // a larger limit never refuses
         }
     }
     assert_true(n_planned > 5);
 }
 
-// Layers likewise: a limit is kept, and more room never hurts.
+// The same for layers, with finer limits.
 static void workspace_limit_of_layers_is_kept(void **state)
 {
     const char *engine = *state;
@@ -155,7 +154,7 @@ static void workspace_limit_of_layers_is_kept(void **state)
         struct partita_problem problem = problems[i / 6];
         problem.signal = problem.taps = types[i % 3];
         if (problem.signal == PARTITA_F16 && i / 3 % 2) continue; // has no gradients
-        size_t least = 0;
+        size_t min_limit = 0;
         for (size_t limit = 64; limit < (size_t)1 << 21; limit += limit / 16) {
             struct partita_options options = {.engine = engine,
                                               .threads = 1,
@@ -163,20 +162,21 @@ static void workspace_limit_of_layers_is_kept(void **state)
                                               .workspace_limit = limit};
             struct partita_plan *plan;
             if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) {
-                if (least)
-                    fail_msg("problem %zu: %zu bytes will do, %zu will not", i, least, limit);
+                if (min_limit)
+                    fail_msg("problem %zu: accepted with %zu bytes, refused with %zu", i, min_limit,
+                             limit);
                 continue;
             }
-            if (!least) least = limit;
+            if (!min_limit) min_limit = limit;
             assert_in_range(partita_plan_workspace(plan, directions[i / 3 % 2]), 1, limit);
             partita_plan_destroy(plan);
         }
-        assert_in_range(least, 64, strcmp(engine, "cpu/direct") ? 1 << 15 : 1 << 12);
+        assert_in_range(min_limit, 64, strcmp(engine, "cpu/direct") ? 1 << 15 : 1 << 12);
     }
 }
 
-// Where all threads work on one transform, one workspace serves them all: a limit with room for no
-// second one takes none of them away.
+// If all threads work on one transform they share one workspace: a limit without space for a second
+// one does not reduce the number of threads.
 static void one_workspace_serves_all_threads(void **state)
 {
     (void)state;
@@ -185,8 +185,7 @@ static void one_workspace_serves_all_threads(void **state)
     struct partita_plan *plan;
     assert_ok(partita_plan_create(&problem, &options, &plan));
     const bool together = plan->choice.worker == 0;
-    options.workspace_limit =
-        plan->choice.bytes; // of one thread, and the taps, which are less than another's
+    options.workspace_limit = plan->choice.bytes; // one thread's, and the smaller taps
     partita_plan_destroy(plan);
     assert_ok(partita_plan_create(&problem, &options, &plan));
     if (together) assert_int_equal(plan->threads, 3);
@@ -209,7 +208,7 @@ static void error_budget_is_kept(void **state)
         } else {
             assert_int_equal(status, PARTITA_ERR_UNSUPPORTED);
             assert_non_null(strstr(lines.text, "error"));
-            assert_true(budget < 1e-6); // every engine does better than this in f32
+            assert_true(budget < 1e-6); // every engine has a smaller error in f32
         }
     }
     assert_int_equal(
@@ -221,8 +220,7 @@ static void error_budget_is_kept(void **state)
     partita_plan_destroy(plan);
 }
 
-// The predicted error is of the size of the real one: within a factor of three above, of twenty
-// below.
+// The predicted error is at most three times below and twenty times above the measured one.
 static void error_is_predicted(void **state)
 {
     const char *engine = *state;
@@ -245,17 +243,8 @@ static void error_is_predicted(void **state)
     }
 }
 
-// Processor time of this process: planning never waits, and other work on the machine is not its
-// fault.
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 #ifdef HAVE_NATIVE_FFT
-// Seconds to make a plan in a process that has made none: FFTW remembers plans within one.
+// Seconds to make the first plan of a process, because FFTW remembers plans.
 static double fresh_plan_seconds(const struct partita_problem *problem)
 {
     int ends[2];
@@ -263,10 +252,11 @@ static double fresh_plan_seconds(const struct partita_problem *problem)
     pid_t child = fork();
     if (child == 0) {
         struct partita_plan *plan;
-        double start = seconds();
-        double taken =
-            partita_plan_create(problem, NULL, &plan) == PARTITA_OK ? seconds() - start : 1e9;
-        _exit(write(ends[1], &taken, sizeof taken) != sizeof taken);
+        double start = process_seconds();
+        double elapsed = partita_plan_create(problem, NULL, &plan) == PARTITA_OK
+                             ? process_seconds() - start
+                             : 1e9;
+        _exit(write(ends[1], &elapsed, sizeof elapsed) != sizeof elapsed);
     }
     double taken = 1e9;
     assert_int_equal(read(ends[0], &taken, sizeof taken), sizeof taken);
@@ -276,7 +266,7 @@ static double fresh_plan_seconds(const struct partita_problem *problem)
     return taken;
 }
 
-static int ascending(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -284,15 +274,14 @@ static int ascending(const void *a, const void *b)
 
 static double median_plan_seconds(const struct partita_problem *problem)
 {
-    enum { RUNS = 9 };
-    double taken[RUNS];
-    for (int run = 0; run < RUNS; run++) taken[run] = fresh_plan_seconds(problem);
-    qsort(taken, RUNS, sizeof *taken, ascending);
-    return taken[RUNS / 2];
+    enum { PLANS = 9 };
+    double taken[PLANS];
+    for (int i = 0; i < PLANS; i++) taken[i] = fresh_plan_seconds(problem);
+    qsort(taken, PLANS, sizeof *taken, compare_doubles);
+    return taken[PLANS / 2];
 }
 
-// The median of fresh processes; the best of five medians, because neighbours on the machine share
-// its caches.
+// The best of five medians over new processes, because other programs share the machine's caches.
 static double plan_seconds(const struct partita_problem *problem)
 {
     double best = 1e9;
@@ -301,7 +290,7 @@ static double plan_seconds(const struct partita_problem *problem)
     return best;
 }
 
-// Below 5 ms for filters up to 64 k taps.
+// Planning takes less than 5 ms for filters of up to 65536 taps.
 static void plans_within_5_ms(void **state)
 {
     (void)state;
@@ -321,8 +310,8 @@ static void plans_within_5_ms(void **state)
     }
 }
 
-// Layers too, with both gradients: for backward data these strides leave each tap a sub-problem of
-// its own; without a stride large kernels are for large tiles.
+// The same for layers with both gradients. The strides make each tap of backward data a pass of its
+// own; large kernels without a stride have large tiles.
 static void layers_plan_within_5_ms(void **state)
 {
     (void)state;
@@ -341,7 +330,7 @@ static void layers_plan_within_5_ms(void **state)
 }
 #endif
 
-// PARTITA_CPU lowers the level, never raises it; words that are no level change nothing.
+// PARTITA_CPU lowers the instruction set and never raises it; other words change nothing.
 static void cpu_level_from_environment(void **state)
 {
     (void)state;
@@ -373,7 +362,7 @@ static void cpu_level_from_environment(void **state)
     free(kept);
 }
 
-// Measuring chooses something that works, and a store remembers it for estimates.
+// The measured choice works, and a store provides it to later plans by estimate.
 static void measured_choice_is_remembered(void **state)
 {
     const struct partita_problem *problem = *state;
@@ -387,9 +376,9 @@ static void measured_choice_is_remembered(void **state)
     assert_non_null(strstr(explain(plan), "measurement"));
     partita_plan_destroy(plan);
     options.effort = PARTITA_ESTIMATE;
-    double start = seconds();
+    double start = process_seconds();
     assert_ok(partita_plan_create(problem, &options, &plan));
-    if (TEST_SLOWER == 1) assert_true(seconds() - start < 0.055);
+    if (TEST_SLOWER == 1) assert_true(process_seconds() - start < 0.055);
     assert_string_equal(partita_plan_engine(plan), engine);
     assert_int_equal(plan->choice.transform, transform);
     assert_non_null(strstr(explain(plan), "measurement"));
@@ -406,8 +395,8 @@ static void measured_choice_is_remembered(void **state)
     partita_wisdom_destroy(wisdom);
 }
 
-// What was remembered for wide wishes is not used against narrow ones.
-static void remembered_choice_obeys_wishes(void **state)
+// A stored choice is not used if it violates the options.
+static void remembered_choice_obeys_options(void **state)
 {
     (void)state;
     struct partita_wisdom *wisdom;
@@ -438,8 +427,8 @@ int main(void)
 {
     struct CMUnitTest tests[40];
     size_t n = 0;
-#ifdef HAVE_NATIVE_FFT // FFTW alone takes longer to plan long transforms
-    // A promise about time is kept by the library as it is built for use.
+#ifdef HAVE_NATIVE_FFT // FFTW takes longer to plan long transforms
+    // Times are guaranteed for the library as it is built for use.
     if (TEST_SLOWER == 1) {
         tests[n++] = named_test(plans_within_5_ms, NULL, "plans-within-5-ms");
         tests[n++] = named_test(layers_plan_within_5_ms, NULL, "layers-plan-within-5-ms");
@@ -448,7 +437,7 @@ int main(void)
     tests[n++] =
         named_test(explain_names_all_engines, &longish, "explain-names-all-engines-signal");
     tests[n++] = named_test(explain_names_all_engines, &live, "explain-names-all-engines-stream");
-    tests[n++] = named_test(explain_counts_and_cuts, NULL, "explain-counts-and-cuts");
+    tests[n++] = named_test(explain_truncates, NULL, "explain-counts-and-cuts");
     tests[n++] = named_test(forced_engine_is_chosen, &longish, "forced-engine-is-chosen-signal");
     tests[n++] = named_test(forced_engine_is_chosen, &live, "forced-engine-is-chosen-stream");
     tests[n++] = named_test(unknown_engine_is_named, NULL, "unknown-engine-is-named");
@@ -471,6 +460,7 @@ int main(void)
         named_test(measured_choice_is_remembered, &longish, "measured-choice-is-remembered-signal");
     tests[n++] =
         named_test(measured_choice_is_remembered, &live, "measured-choice-is-remembered-stream");
-    tests[n++] = named_test(remembered_choice_obeys_wishes, NULL, "remembered-choice-obeys-wishes");
+    tests[n++] =
+        named_test(remembered_choice_obeys_options, NULL, "remembered-choice-obeys-wishes");
     return run_test_list(tests, n);
 }

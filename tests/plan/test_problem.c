@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Problems and options that are not well formed: refused with the field and its value in the log
-// line, before anything is allocated; and the output size, also at the edges of what is well
-// formed.
+// Invalid problems and options are refused before anything is allocated, with the field and its
+// value in the log line. Also the output size, up to the limits of valid problems.
 
 #include "support/allocators.h"
 #include "support/test.h"
@@ -16,7 +15,7 @@ static const struct partita_problem image = {SIZE(10, 10), KERNEL(3, 3)};
 struct bad_problem {
     const char *name;
     struct partita_problem problem;
-    const char *field, *value; // words that the log line must hold
+    const char *field, *value; // words that the log line must have
 };
 
 enum { HUGE_TYPE = 77 };
@@ -98,7 +97,7 @@ static void refused_with_field_and_value(void **state)
     assert_int_equal(meter.n_allocated, 0);
     assert_int_equal(lines.n_lines, 1);
     if (!strstr(lines.text, bad->field) || !strstr(lines.text, bad->value)) {
-        fail_msg("\"%s\" names not both %s and %s", lines.text, bad->field, bad->value);
+        fail_msg("\"%s\" does not name both %s and %s", lines.text, bad->field, bad->value);
     }
     size_t size[PARTITA_MAX_RANK] = {41, 42, 43};
     assert_int_equal(partita_problem_output_size(&bad->problem, size), PARTITA_ERR_ARG);
@@ -155,11 +154,11 @@ static void options_refused(void **state)
     assert_ptr_equal(plan, (struct partita_plan *)1);
     assert_int_equal(lines.n_lines, 1);
     if (!strstr(lines.text, bad->field) || !strstr(lines.text, bad->value)) {
-        fail_msg("\"%s\" names not both %s and %s", lines.text, bad->field, bad->value);
+        fail_msg("\"%s\" does not name both %s and %s", lines.text, bad->field, bad->value);
     }
 }
 
-// Every default can be left out or written out: the same problem.
+// Explicit defaults make the same problem.
 static void defaults_written_out(void **state)
 {
     (void)state;
@@ -180,7 +179,7 @@ static void defaults_written_out(void **state)
     assert_string_equal(text[0], text[1]);
 }
 
-// Against the oracle's own formula over a random grid; a negative room is an error there and here.
+// Compares with the oracle's formula over random problems; both refuse negative sizes.
 static void output_size_of_random_problems(void **state)
 {
     (void)state;
@@ -204,7 +203,7 @@ static void output_size_of_random_problems(void **state)
     }
 }
 
-// Sizes beyond 32 bits are well formed; asking for their output size costs nothing.
+// Sizes beyond 32 bits are valid, and their output size is computed without memory.
 static void sizes_beyond_32_bits(void **state)
 {
     (void)state;
@@ -250,8 +249,7 @@ static void names_and_sizes(void **state)
     assert_string_equal(partita_version(), version);
 }
 
-// A device that is missing says what is missing, to whoever asks and to whoever plans; planning for
-// the CPU is as ever.
+// Description and planning of a missing device say what is missing; plans for the CPU still work.
 static void missing_device(void **state)
 {
     (void)state;

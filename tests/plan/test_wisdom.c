@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The wisdom file: round trip, and refusal of everything that is not exactly such a file of this
-// host, with the store unchanged. Files that are wrong in content carry a right checksum here, so
-// that the content is what is refused.
+// The wisdom file: round trip, and refusal of anything else than such a file of this machine, with
+// the store unchanged. Files with wrong contents have the right checksum here, so that the contents
+// are the reason.
 
 #include "support/test.h"
 
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// A folder of its own for the files of one run.
+// A folder for the files of this process.
 static char folder[64], path[128];
 
 struct content {
@@ -40,8 +40,8 @@ static void write_all(const char *to, const char *text, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-// A store with a cost model and one measured choice, saved to `path`; measured by the first caller,
-// then loaded.
+// A store with a cost model and one measured choice, saved to `path`. The first call measures,
+// others load the file.
 static struct partita_wisdom *filled_store(void)
 {
     struct partita_wisdom *wisdom;
@@ -73,7 +73,7 @@ static void round_trip(void **state)
     struct content a = read_all(path), b = read_all(again);
     assert_int_equal(a.length, b.length);
     assert_memory_equal(a.text, b.text, a.length);
-    assert_ok(partita_wisdom_load(second, path)); // a second time changes nothing
+    assert_ok(partita_wisdom_load(second, path)); // loading again changes nothing
     assert_ok(partita_wisdom_save(second, again));
     free(b.text);
     b = read_all(again);
@@ -97,33 +97,25 @@ static void empty_store_round_trip(void **state)
 }
 
 #ifdef HAVE_NATIVE_FFT
-// Processor time of this process: other work on the machine is not the library's fault.
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void calibrates_within_a_second(void **state)
 {
     (void)state;
     struct partita_wisdom *wisdom;
     assert_ok(partita_wisdom_create(&wisdom));
     double best = 1e9;
-    for (int i = 0; i < 3; i++) { // the best of three: the machine may be busy
-        double start = seconds();
+    for (int i = 0; i < 3; i++) { // the best of three, because the machine may be busy
+        double start = process_seconds();
         assert_ok(partita_wisdom_calibrate(wisdom));
-        double taken = seconds() - start;
+        double taken = process_seconds() - start;
         if (taken < best) best = taken;
     }
     assert_true(best < 1 ||
-                TEST_SLOWER > 1); // a sanitizer slows the measured kernels down by any factor
+                TEST_SLOWER > 1); // a sanitizer may slow the measured kernels down by any factor
     partita_wisdom_destroy(wisdom);
 }
 #endif
 
-// Loading `text` fails with STATE and leaves the store as it was.
+// Fails unless loading `text` returns STATE and leaves the store unchanged.
 static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t length,
                         const char *why)
 {
@@ -143,8 +135,8 @@ static void refuse_into(struct partita_wisdom *wisdom, const char *text, size_t 
     free(b.text);
 }
 
-// Into a store that holds the same facts, and into an empty one: not even a part of the file may
-// arrive.
+// For a store with the same contents and for an empty one, into which not even a part of the file
+// may be loaded.
 static void refuse(struct partita_wisdom *wisdom, const char *text, size_t length, const char *why)
 {
     struct partita_wisdom *empty;
@@ -175,7 +167,7 @@ static void damaged_is_refused(void **state)
         size_t length = i < 10   ? (size_t)i
                         : i < 20 ? good.length - 1 - (size_t)(i - 10)
                                  : random_below(&random, good.length);
-        snprintf(why, sizeof why, "cut to %zu bytes", length);
+        snprintf(why, sizeof why, "truncated to %zu bytes", length);
         refuse(wisdom, good.text, length, why);
     }
     refuse(wisdom, "\0\0\0\0", 4, "zeros");
@@ -188,8 +180,8 @@ static void damaged_is_refused(void **state)
     partita_wisdom_destroy(wisdom);
 }
 
-// `text` up to its closing line, with a fresh closing line: FNV-1a over what is before it.
-static struct content sealed(const char *body, size_t length)
+// The text with a new last line: FNV-1a of the text.
+static struct content with_checksum(const char *body, size_t length)
 {
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t i = 0; i < length; i++) hash = (hash ^ (unsigned char)body[i]) * 0x100000001b3u;
@@ -207,7 +199,8 @@ static size_t body_length(const struct content *good)
     return (size_t)(closing + 1 - good->text);
 }
 
-// Replaces the first `from` by `to` in the body of a good file, seals it again and has it refused.
+// Replaces the first `from` by `to` in a good file, computes its checksum, and fails unless it is
+// refused.
 static void refuse_edited(struct partita_wisdom *wisdom, const struct content *good,
                           const char *from, const char *to)
 {
@@ -219,7 +212,7 @@ static void refuse_edited(struct partita_wisdom *wisdom, const struct content *g
     memcpy(edited, good->text, before);
     memcpy(edited + before, to, add);
     memcpy(edited + before + add, at + skip, body - before - skip);
-    struct content wrong = sealed(edited, body + add - skip);
+    struct content wrong = with_checksum(edited, body + add - skip);
     refuse(wisdom, wrong.text, wrong.length, to);
     free(wrong.text);
     free(edited);
@@ -229,8 +222,8 @@ static void other_contents_are_refused(void **state)
 {
     (void)state;
     struct partita_wisdom *wisdom = filled_store();
-    struct content good = read_all(path), same = sealed(good.text, body_length(&good));
-    assert_string_equal(good.text, same.text); // this test seals as the library does
+    struct content good = read_all(path), same = with_checksum(good.text, body_length(&good));
+    assert_string_equal(good.text, same.text); // the checksum is the library's
     refuse_edited(wisdom, &good, "partita wisdom 3\n", "partita wisdom 2\n");
     refuse_edited(wisdom, &good, "partita wisdom 3\n", "partita wisdom 30\n");
     refuse_edited(wisdom, &good, "partita wisdom 3\n", "");
@@ -249,13 +242,13 @@ static void other_contents_are_refused(void **state)
         refuse_edited(wisdom, &good, "\nfftw ", "\nfftw -");
         refuse_edited(wisdom, &good, "\nfftw ", "\nfftw 18446744073709551615 ");
     }
-    // The last line is wrong: all before it was fine.
+    // Only the last line is wrong.
     size_t body = body_length(&good);
     static const char extra[] = "unknown line\n";
     char *longer = malloc(body + sizeof extra);
     memcpy(longer, good.text, body);
     memcpy(longer + body, extra, sizeof extra);
-    struct content wrong = sealed(longer, body + sizeof extra - 1);
+    struct content wrong = with_checksum(longer, body + sizeof extra - 1);
     refuse(wisdom, wrong.text, wrong.length, "an unknown line at the end");
     free(wrong.text);
     free(longer);
@@ -284,7 +277,7 @@ static void unreadable_and_unwritable(void **state)
     partita_wisdom_destroy(wisdom);
 }
 
-// A disk that is full in the middle of the file: the old file stays, nothing is left beside it.
+// If the disk is full in the middle of the file, the old file stays and no other file is left.
 static void full_disk_keeps_the_old_file(void **state)
 {
     (void)state;
@@ -305,7 +298,7 @@ static void full_disk_keeps_the_old_file(void **state)
         free(after.text);
         char list[128];
         snprintf(list, sizeof list, "ls %s | grep -c tmp >/dev/null", folder);
-        assert_int_not_equal(system(list), 0); // grep -c finds none
+        assert_int_not_equal(system(list), 0); // grep finds none
     }
     free(before.text);
     partita_wisdom_destroy(wisdom);
@@ -334,7 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trip),
         cmocka_unit_test(empty_store_round_trip),
-#ifdef HAVE_NATIVE_FFT // FFTW alone takes longer to plan and run long transforms
+#ifdef HAVE_NATIVE_FFT // FFTW takes longer to plan and execute long transforms
         cmocka_unit_test(calibrates_within_a_second),
 #endif
         cmocka_unit_test(damaged_is_refused),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Batches of long signals with long filters, one a channel or several: block engines in all
+// Batches of long signals with one or several long filters a channel: block engines in all
 // directions against the oracle, gradients against the transpose identity, any number of threads,
 // any workspace.
 #include "support/layer_rig.h"
@@ -7,15 +7,15 @@
 #include <math.h>
 #include <stdio.h>
 
-struct line {
+struct sequence {
     const char *name;
     struct partita_problem problem;
-    size_t part; // imposed on cpu/blocks; 0: as it likes
+    size_t partition; // imposed on cpu/blocks; 0: its own choice
 };
 
 #define CAUSAL(taps) .kernel = {taps}, .pad_begin = {(taps)-1}
 
-static const struct line lines[] = {
+static const struct sequence sequences[] = {
     {"one-sample", {.size = {1}}, 0},
     {"depthwise-causal",
      {.batch = 3, .in_channels = 4, .out_channels = 4, .groups = 4, CAUSAL(1024), .size = {1024}},
@@ -65,24 +65,25 @@ static const struct line lines[] = {
      {.batch = 67, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(64), .size = {64}},
      64},
 };
-enum { N_LINES = sizeof lines / sizeof *lines };
+enum { N_SEQUENCES = sizeof sequences / sizeof *sequences };
 
-struct line_case {
+struct sequence_case {
     const char *engine;
-    const struct line *line;
+    const struct sequence *sequence;
     enum partita_type type;
 };
 
-static struct partita_options options_of(const struct line_case *c, int threads, size_t part)
+static struct partita_options options_of(const struct sequence_case *c, int threads,
+                                         size_t partition)
 {
     struct partita_options options = {
         .engine = c->engine, .threads = threads, .directions = LAYER_ALL};
     if (strstr(c->engine, "/blocks"))
-        options.parts = (struct partita_parts){.taps = part, .signal = part};
+        options.parts = (struct partita_parts){.taps = partition, .signal = partition};
     return options;
 }
 
-// Transforms hold taps and signal at most twice over.
+// Transforms have at most twice the size of taps and signal together.
 static size_t longest_transform(const struct partita_problem *problem)
 {
     const size_t dilation = problem->dilation[0] ? problem->dilation[0] : 1;
@@ -91,12 +92,13 @@ static size_t longest_transform(const struct partita_problem *problem)
 
 static void against_oracle(void **state)
 {
-    const struct line_case *c = *state;
-    struct partita_problem problem = problem_of_type(&c->line->problem, c->type);
-    struct random random = random_start(c->line->name);
-    for (int imposed = 0; imposed <= (c->line->part > 0); imposed++) {
+    const struct sequence_case *c = *state;
+    struct partita_problem problem = problem_of_type(&c->sequence->problem, c->type);
+    struct random random = random_start(c->sequence->name);
+    for (int imposed = 0; imposed <= (c->sequence->partition > 0); imposed++) {
         struct layer layer;
-        const struct partita_options options = options_of(c, 1, imposed ? c->line->part : 0);
+        const struct partita_options options =
+            options_of(c, 1, imposed ? c->sequence->partition : 0);
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
         for (unsigned d = 1; d <= 4; d *= 2)
@@ -109,9 +111,9 @@ static void against_oracle(void **state)
     }
 }
 
-enum { RANDOM_LINES = 30 };
+enum { RANDOM_SEQUENCES = 30 };
 
-static struct partita_problem random_line(struct random *random)
+static struct partita_problem random_sequence(struct random *random)
 {
     for (;;) {
         const struct partita_problem p = layer_random(random);
@@ -119,12 +121,12 @@ static struct partita_problem random_line(struct random *random)
     }
 }
 
-static void random_lines(void **state)
+static void random_sequences(void **state)
 {
-    const struct line_case *c = *state;
+    const struct sequence_case *c = *state;
     struct random random = random_start("random");
-    for (int i = 0; i < layer_repeats(RANDOM_LINES); i++) {
-        const struct partita_problem drawn = random_line(&random),
+    for (int i = 0; i < layer_repeats(RANDOM_SEQUENCES); i++) {
+        const struct partita_problem drawn = random_sequence(&random),
                                      problem = problem_of_type(&drawn, c->type);
         const struct partita_options options = options_of(c, 1, i % 2 ? 64 : 0);
         struct layer layer;
@@ -136,14 +138,13 @@ static void random_lines(void **state)
     }
 }
 
-// <gy, A x> = <A' gy, x> = <gw, w>, each within what the norms allow times the gate of transforms.
 static void transpose_identity(void **state)
 {
-    const struct line_case *c = *state;
-    for (size_t i = 0; i < N_LINES; i++) {
-        struct partita_problem problem = problem_of_type(&lines[i].problem, c->type);
+    const struct sequence_case *c = *state;
+    for (size_t i = 0; i < N_SEQUENCES; i++) {
+        struct partita_problem problem = problem_of_type(&sequences[i].problem, c->type);
         struct random random = random_start("transpose");
-        const struct partita_options options = options_of(c, 1, lines[i].part);
+        const struct partita_options options = options_of(c, 1, sequences[i].partition);
         struct layer layer;
         layer_open(&layer, &problem, &options, &random);
         layer_check_transpose(&layer, gate_transform(c->type, longest_transform(&problem)));
@@ -151,7 +152,7 @@ static void transpose_identity(void **state)
     }
 }
 
-// Several groups, several blocks, runs of blocks and of the batch.
+// Several groups and blocks, chunks of blocks and of the batch.
 static const struct partita_problem busy[] = {
     {.batch = 5, .in_channels = 6, .out_channels = 6, .groups = 6, CAUSAL(1500), .size = {1700}},
     {.op = PARTITA_CORRELATE,
@@ -166,7 +167,7 @@ enum { N_BUSY = sizeof busy / sizeof *busy };
 
 static void any_threads_same_bits(void **state)
 {
-    const struct line_case *c = *state;
+    const struct sequence_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
         struct partita_problem problem = problem_of_type(&busy[i], c->type);
         struct random random = random_start("threads");
@@ -182,11 +183,9 @@ static void any_threads_same_bits(void **state)
     }
 }
 
-// A call with a guarded workspace of just the size asked for, twice: what the first left behind is
-// no input.
 static void workspace_exact(void **state)
 {
-    const struct line_case *c = *state;
+    const struct sequence_case *c = *state;
     for (int i = 0; i < N_BUSY; i++) {
         struct partita_problem problem = problem_of_type(&busy[i], c->type);
         struct random random = random_start("workspace");
@@ -201,10 +200,9 @@ static void workspace_exact(void **state)
     }
 }
 
-// Whatever the limit: within it in every direction, and right; or refused. More room never hurts.
 static void workspace_limit_is_kept(void **state)
 {
-    const struct line_case *c = *state;
+    const struct sequence_case *c = *state;
     const struct partita_problem few = {
         .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {6000}};
     struct partita_problem problem = problem_of_type(&few, c->type);
@@ -215,11 +213,11 @@ static void workspace_limit_is_kept(void **state)
     assert_true(layer_check_limits(&problem, &options, &limits, &random) > 1);
 }
 
-// With a stride forward and the gradient of the taps are had, that of the samples is refused in
-// words.
+// With a stride, forward and the gradient of the taps are available; that of the samples is refused
+// with a reason.
 static void strided(void **state)
 {
-    const struct line_case *c = *state;
+    const struct sequence_case *c = *state;
     const struct partita_problem every_third = {LENGTH(4001),   CORRELATE,   BATCH(3),
                                                 CHANNELS(2, 4), GROUPS(2),   KERNEL(50),
                                                 STRIDE(3),      DILATION(2), PAD_BEGIN(70)};
@@ -232,7 +230,7 @@ static void strided(void **state)
     options.log = log_into(&log);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(log.text, "stride"));
-    // The oracle's answers come with a layer that sums.
+    // A layer with direct sums has the oracle's results too.
     struct layer layer, direct;
     layer_open(&direct, &problem,
                &(struct partita_options){.engine = "cpu/direct", .device = "cpu", .threads = 1},
@@ -244,7 +242,7 @@ static void strided(void **state)
     void **a = layer.array, **b = direct.array;
     assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
     assert_ok(partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL));
-    // What was refused is taken from the other, so that all can be checked.
+    // The refused results are copied from it, so that all can be checked.
     const size_t bytes = partita_type_size(c->type);
     memcpy(a[LAYER_GX], b[LAYER_GX], layer.n[LAYER_GX] * bytes);
     memcpy(a[LAYER_GB], b[LAYER_GB], layer.n[LAYER_GB] * bytes);
@@ -254,12 +252,12 @@ static void strided(void **state)
     layer_close(&direct);
 }
 
-// Parts of two sizes go by divisions, of which backward data is one more problem and backward
-// weight none.
+// Partitions of two sizes have the schedule of divisions, which backward data has as well and
+// backward weight has not.
 static void imposed_parts(void **state)
 {
     const char *engine = *state;
-    const bool sums = !strncmp(engine, "cpu/", 4); // a device has transforms alone
+    const bool sums = !strncmp(engine, "cpu/", 4); // a device has only transforms
     const struct partita_problem matrix = {.batch = 2,
                                            .in_channels = 4,
                                            .out_channels = 6,
@@ -296,22 +294,20 @@ static void imposed_parts(void **state)
     layer_close(&direct);
 }
 
-// The planner's own choice for filters as long as the signals.
+// The planner's choice for filters as long as the signals.
 static void planner_takes_blocks(void **state)
 {
     (void)state;
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     for (int t = 0; t < 2; t++)
         for (size_t length = 4096; length <= (size_t)1 << 18; length *= 64) {
-            const struct partita_problem problem = {.signal = types[t],
-                                                    .taps = types[t],
-                                                    .batch = 8,
-                                                    .in_channels = 64,
-                                                    .out_channels = 64,
-                                                    .groups = 64,
-                                                    .kernel = {length},
-                                                    .size = {length},
-                                                    .pad_begin = {(ptrdiff_t)length - 1}};
+            const struct partita_problem problem = {LENGTH(length),
+                                                    TYPE(types[t]),
+                                                    BATCH(8),
+                                                    CHANNELS(64, 64),
+                                                    GROUPS(64),
+                                                    KERNEL(length),
+                                                    PAD_BEGIN((ptrdiff_t)length - 1)};
             struct partita_plan *plan;
             assert_ok(partita_plan_create(
                 &problem, &(struct partita_options){.directions = LAYER_ALL}, &plan));
@@ -329,7 +325,7 @@ struct promise {
 };
 
 static const struct promise promises[] = {
-    {"random-lines", random_lines},
+    {"random-lines", random_sequences},
     {"transpose-identity", transpose_identity},
     {"any-threads-same-bits", any_threads_same_bits},
     {"workspace-exact", workspace_exact},
@@ -345,21 +341,21 @@ int main(void)
                                           "cuda/overlap-save-2-sums", "cuda/blocks"};
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     enum { N_BLOCK_ENGINES = sizeof engines / sizeof *engines };
-    static struct line_case cases[N_BLOCK_ENGINES][2][N_LINES];
-    static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_LINES + N_PROMISES) + 2];
+    static struct sequence_case cases[N_BLOCK_ENGINES][2][N_SEQUENCES];
+    static struct CMUnitTest tests[N_BLOCK_ENGINES * 2 * (N_SEQUENCES + N_PROMISES) + 2];
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_BLOCK_ENGINES; e++)
         for (size_t t = 0; t < (layer_is_brief() ? 1 : 2) && layer_has_engine(engines[e]); t++) {
             const char *type = partita_type_name(types[t]);
-            struct line_case *c = cases[e][t];
-            for (size_t i = 0; i < N_LINES; i++, c++) {
-                *c = (struct line_case){engines[e], &lines[i], types[t]};
+            struct sequence_case *c = cases[e][t];
+            for (size_t i = 0; i < N_SEQUENCES; i++, c++) {
+                *c = (struct sequence_case){engines[e], &sequences[i], types[t]};
                 tests[n++] =
-                    named_test(against_oracle, c, "%s/%s-%s", engines[e], lines[i].name, type);
+                    named_test(against_oracle, c, "%s/%s-%s", engines[e], sequences[i].name, type);
             }
-            // Ways of one engine share all but the gradient of the taps.
+            // The variants of an engine differ only in the gradient of the taps.
             if (layer_is_brief() && strncmp(engines[e], "cuda/overlap-save-", 18) == 0) continue;
             for (size_t i = 0; i < N_PROMISES; i++)
                 tests[n++] = named_test(promises[i].run, cases[e][t], "%s/%s-%s", engines[e],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cpu/blocks beyond what every engine promises (test_engines.c): parts of imposed sizes, equal ones
-// and the schedule of divisions with the examples it comes from; narrow windows of lags; slices
-// with few blocks; workspace limits; sums over more parts than are summed in a row; threads.
+// cpu/blocks beyond the tests of every engine (test_engines.c): imposed partition sizes, equal ones
+// and the schedule of divisions with its published examples; narrow windows of lags; slices with
+// few blocks; workspace limits; sums over more partitions than are summed sequentially; threads.
 
 #include "support/rig.h"
 
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-// Where PARTITA_TEST_DEVICE names a device, its engine in place of the CPU's.
+// Whether PARTITA_TEST_DEVICE names a device, whose engine is tested then.
 static bool on_device(void)
 {
     return layer_has_engine("cuda/blocks");
@@ -24,14 +24,15 @@ static struct partita_options blocks_options(struct partita_options options)
 
 struct parts_case {
     const char *name;
-    size_t n, m, taps, signal; // signal, taps; sizes of their parts
-    ptrdiff_t first, last;     // of the full result; 0, 0: all
+    size_t n, m, taps,
+        signal;            // samples of signal and taps; sizes of the partitions of taps and signal
+    ptrdiff_t first, last; // of the full result; 0, 0: all
     bool in_time;
 };
 
-// Equal parts are half of a transform's size; the others go by divisions. The last ones are the
-// examples of the description that the schedule follows: 60 x 36 with 12 and 6, 12464 x 6232 with
-// 152 and 19, 144 x 100 with 12 and 10.
+// Equal partitions have half of a transform's size; others have the schedule of divisions. Among
+// them are the published examples of that schedule: 60 x 36 with 12 and 6, 12464 x 6232 with 152
+// and 19, 144 x 100 with 12 and 10.
 static const struct parts_case parts_cases[] = {
     {"equal-one-part", 500, 300, 512, 512, 0, 0, false},
     {"equal-both-whole", 512, 512, 128, 128, 0, 0, false},
@@ -74,13 +75,13 @@ struct typed_case {
     enum partita_op op;
 };
 
-// A device takes no parts in time, and where there is no cuFFT those alone whose transforms fit a
-// thread block.
+// A device has no direct sums of partitions and, without cuFFT, only transforms that fit a thread
+// block.
 static bool is_served(const struct parts_case *parts)
 {
     const char *cufft = getenv("PARTITA_CUFFT");
-    const size_t most = cufft && !strcmp(cufft, "none") ? 4096 : SIZE_MAX;
-    return !on_device() || (!parts->in_time && parts->taps <= most && parts->signal <= most);
+    const size_t max = cufft && !strcmp(cufft, "none") ? 4096 : SIZE_MAX;
+    return !on_device() || (!parts->in_time && parts->taps <= max && parts->signal <= max);
 }
 
 static struct partita_problem problem_of(const struct typed_case *c)
@@ -108,35 +109,22 @@ static void imposed_parts(void **state)
     rig_open(&rig, &problem, &options, &random);
     rig_forward(&rig);
     rig_check(&rig);
-    // Many threads are slow where others use the machine: for one type.
+    // For one type only, since many threads are slow on a busy machine.
     for (int threads = 2; threads <= (c->types->signal == PARTITA_F32 && !on_device() ? 3 : 0);
          threads++) {
-        struct rig other;
         options.threads = threads;
-        rig_open_with(&other, &problem, &options, rig.x, rig.w);
-        rig_forward(&other);
-        assert_memory_equal(rig.y, other.y, rig.n_y * rig.sample_bytes);
-        rig_close(&other);
+        rig_check_copy(&rig, &options);
     }
     rig_close(&rig);
 }
 
-// Channels, groups and a batch, dilated taps; with equal parts a stride too.
+// With channels, groups, a batch and dilated taps; equal partitions also with a stride.
 static void imposed_parts_of_many(void **state)
 {
     const struct type_pair *types = *state;
-    struct partita_problem problem = {.signal = types->signal,
-                                      .taps = types->taps,
-                                      .op = PARTITA_CORRELATE,
-                                      .batch = 2,
-                                      .in_channels = 6,
-                                      .out_channels = 4,
-                                      .groups = 2,
-                                      .kernel = {90},
-                                      .dilation = {3},
-                                      .size = {500},
-                                      .pad_begin = {267},
-                                      .pad_end = {200}};
+    struct partita_problem problem = {LENGTH(500),    TYPE_PAIR(types), CORRELATE,  BATCH(2),
+                                      CHANNELS(6, 4), GROUPS(2),        KERNEL(90), DILATION(3),
+                                      PAD_BEGIN(267), PAD_END(200)};
     const struct partita_parts sizes[] = {
         {64, 64, false}, {64, 64, false}, {20, 60, false}, {20, 60, true}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes - on_device(); i++) {
@@ -161,7 +149,7 @@ static void explain(const struct partita_problem *problem, const struct partita_
     partita_plan_destroy(plan);
 }
 
-// The schedule of 60 x 36 with 12 and 6, as its description prints it, but for intervals without
+// The schedule of 60 x 36 with 12 and 6 is explained as published, without intervals that have no
 // pairs.
 static void schedule_is_printed(void **state)
 {
@@ -185,13 +173,12 @@ static void schedule_is_printed(void **state)
     const char *at = text;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         at = strstr(at, lines[i]);
-        if (!at) fail_msg("no \"%s\" in its place in\n%s", lines[i], text);
+        if (!at) fail_msg("\"%s\" is missing or misplaced in\n%s", lines[i], text);
     }
     assert_null(strstr(text, "(5, 5)"));
 }
 
-// A few outputs in the middle of a long product: one sum over all parts, on the parts that matter
-// alone.
+// A few outputs in the middle of a long product are one sum over the partitions that contribute.
 static void narrow_lags(void **state)
 {
     const struct type_pair *types = *state;
@@ -200,37 +187,29 @@ static void narrow_lags(void **state)
     const struct partita_options three = blocks_options((struct partita_options){.threads = 3});
     for (int window = 0; window < 4; window++) {
         ptrdiff_t first = (ptrdiff_t[]){-20, -49990, 59980, 300}[window];
-        struct partita_problem problem = {.signal = types->signal,
-                                          .taps = types->taps,
-                                          .op = PARTITA_CORRELATE,
-                                          .kernel = {M},
-                                          .size = {N},
-                                          .pad_begin = {-first},
-                                          .pad_end = {M - 1 + first + LAGS - N}};
+        struct partita_problem problem = {LENGTH(N),         TYPE_PAIR(types),
+                                          CORRELATE,         KERNEL(M),
+                                          PAD_BEGIN(-first), PAD_END(M - 1 + first + LAGS - N)};
         struct random random = random_start("lags");
         struct rig rig;
         rig_open(&rig, &problem, &one, &random);
         rig_forward(&rig);
         rig_check(&rig);
-        if (window == 0) { // else so few taps are seen that pairs may cost less
+        if (window == 0) { // other windows have so few taps that pairs may cost less
             char text[4096];
             partita_plan_explain(rig.plan, text, sizeof text);
             assert_non_null(strstr(text, "1 window of 41 outputs"));
             assert_true(on_device() || partita_plan_workspace_size(rig.plan) <
                                            80 * rig.plan->choice.transform * rig.sample_bytes);
         }
-        struct rig other;
-        rig_open_with(&other, &problem, &three, rig.x, rig.w);
-        rig_forward(&other);
-        assert_memory_equal(rig.y, other.y, rig.n_y * rig.sample_bytes);
-        rig_close(&other);
-        // The one-call helper may read the template itself.
+        rig_check_copy(&rig, &three);
+        // The one-call helper may read the template without a filter.
         if (types->signal == types->taps) {
             void *y = guarded_alloc(LAGS * rig.sample_bytes, 0);
             struct partita_slice slice = {.first = first, .last = first + LAGS};
             assert_ok(partita_correlate(types->signal, y, rig.x, N, rig.w, M, &slice));
-            double gate = gate_for_outputs(gate_direct(types->signal, M),
-                                           LAGS); // the larger: sums may cost less
+            // The larger gate, since direct sums may cost less.
+            double gate = gate_for_outputs(gate_direct(types->signal, M), LAGS);
             assert_true(error_against(types->signal, y, rig.reference, LAGS,
                                       typical_output(&problem)) <= gate);
             guarded_free(y);
@@ -247,17 +226,13 @@ static void narrow_lags(void **state)
     }
 }
 
-// Far more parts than are summed in a row: their sums are summed, and meet the gate.
+// With far more partitions than are summed sequentially, partial sums are added, within the gate.
 static void many_parts(void **state)
 {
     const struct type_pair *types = *state;
     enum { N = 200000, LAGS = 3 };
-    struct partita_problem problem = {.signal = types->signal,
-                                      .taps = types->taps,
-                                      .kernel = {N},
-                                      .size = {N},
-                                      .pad_begin = {1},
-                                      .pad_end = {LAGS - 2}};
+    struct partita_problem problem = {LENGTH(N), TYPE_PAIR(types), KERNEL(N), PAD_BEGIN(1),
+                                      PAD_END(LAGS - 2)};
     const struct partita_options options =
         blocks_options((struct partita_options){.parts = {64, 64, false}});
     struct random random = random_start("many");
@@ -268,17 +243,13 @@ static void many_parts(void **state)
     rig_close(&rig);
 }
 
-// So little workspace that there are thousands of parts, several rounds of runs of them.
+// With so little workspace there are thousands of partitions, in several rounds of chunks.
 static void lags_in_rounds(void **state)
 {
     const struct type_pair *types = *state;
     enum { N = 600000, LAGS = 3, TRANSFORM = 128 };
-    struct partita_problem problem = {.signal = types->signal,
-                                      .taps = types->taps,
-                                      .kernel = {N},
-                                      .size = {N},
-                                      .pad_begin = {1},
-                                      .pad_end = {LAGS - 2}};
+    struct partita_problem problem = {LENGTH(N), TYPE_PAIR(types), KERNEL(N), PAD_BEGIN(1),
+                                      PAD_END(LAGS - 2)};
     const struct partita_options options = blocks_options((struct partita_options){
         .threads = 1, .workspace_limit = 100 * TRANSFORM * partita_type_size(types->signal)});
     struct random random = random_start("rounds");
@@ -290,17 +261,12 @@ static void lags_in_rounds(void **state)
     rig_close(&rig);
 }
 
-// Less workspace makes runs shorter, down to windows of which each reads everything again, with the
+// Less workspace makes chunks shorter, down to windows that each read all inputs again, with the
 // same result.
 static void limited_workspace(void **state)
 {
     const struct type_pair *types = *state;
-    struct partita_problem problem = {.signal = types->signal,
-                                      .taps = types->taps,
-                                      .kernel = {3000},
-                                      .size = {6000},
-                                      .pad_begin = {2999},
-                                      .pad_end = {2999}};
+    struct partita_problem problem = {LENGTH(6000), TYPE_PAIR(types), KERNEL(3000), PAD(2999)};
     struct random random = random_start("limit");
     struct rig free_rig, rig;
     const struct partita_options free_options =
@@ -331,15 +297,11 @@ static void limited_workspace(void **state)
     rig_close(&free_rig);
 }
 
-// Taps used once give the bits of a filter, with windows of lags and with pairs.
-static void once_as_often(void **state)
+// Taps of a single use give the same bits as a filter, with windows of lags and with pairs.
+static void once_has_bits_of_filter(void **state)
 {
     const struct type_pair *types = *state;
-    struct partita_problem problem = {.signal = types->signal,
-                                      .taps = types->taps,
-                                      .op = PARTITA_CORRELATE,
-                                      .kernel = {3000},
-                                      .size = {3010}};
+    struct partita_problem problem = {LENGTH(3010), TYPE_PAIR(types), CORRELATE, KERNEL(3000)};
     for (int full = 0; full < 2; full++) {
         struct random random = random_start("once");
         struct rig rig;
@@ -396,7 +358,7 @@ static void refusals(void **state)
                      PARTITA_ERR_ARG);
 }
 
-// A device refuses what it has no way for, in words.
+// A device refuses what it cannot compute, with a reason.
 static void device_refusals(void **state)
 {
     (void)state;
@@ -428,7 +390,7 @@ static void device_refusals(void **state)
     assert_ptr_equal(plan, (struct partita_plan *)1);
 }
 
-// Plans beyond 32 bits: sizes are right, and what cannot be is refused; nothing of that size is
+// Plans beyond 32 bits have right sizes, impossible ones are refused, and nothing of that size is
 // allocated.
 static void sizes_beyond_32_bits(void **state)
 {
@@ -450,9 +412,9 @@ static void sizes_beyond_32_bits(void **state)
     if (!on_device()) explain(&problem, &forced, text, sizeof text);
 }
 
-// A passage 1e6 times as loud as what follows: with short parts nothing of its errors is left one
-// transform behind what it is heard in; one part of everything has them all over the quiet samples
-// (docs/theory.md, 5).
+// The signal begins 1e6 times as loud as it goes on. With short partitions the errors of the loud
+// part end one transform after the outputs that depend on it; a single partition spreads them over
+// the quiet outputs (docs/theory.md, section 5).
 static void loud_then_quiet(void **state)
 {
     (void)state;
@@ -482,8 +444,8 @@ static void loud_then_quiet(void **state)
         rig_close(&rig);
     }
     assert_true(error[0] <= gate_transform(problem.signal, 2 * SHORT));
-    // The loud passage holds LOUD of the samples that its errors are spread over: A sqrt(LOUD/n) u
-    // at least.
+    // The loud part is LOUD of the samples over which its errors are spread: they are at least A
+    // sqrt(LOUD/n) u.
     assert_true(error[1] >= 1e6 * sqrt((double)LOUD / (2 * WHOLE)) * 0x1p-24);
 }
 
@@ -509,7 +471,7 @@ int main(void)
         tests[n++] = named_test(narrow_lags, types, "lags/narrow-%s", types->name);
         tests[n++] = named_test(many_parts, types, "parts/thousands-%s", types->name);
         tests[n++] = named_test(lags_in_rounds, types, "lags/rounds-%s", types->name);
-        tests[n++] = named_test(once_as_often, types, "once-as-often-%s", types->name);
+        tests[n++] = named_test(once_has_bits_of_filter, types, "once-as-often-%s", types->name);
         tests[n++] = named_test(limited_workspace, types, "limited-workspace-%s", types->name);
     }
     tests[n++] = named_test(schedule_is_printed, NULL, "schedule-is-printed");

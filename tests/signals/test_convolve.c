@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one-call helpers: every mode, range and lag window against the oracle, for sizes on both
-// sides of each other.
+// The one-call helpers: every mode, range and window of lags against the oracle, with the signal
+// longer and shorter than the taps.
 
 #include "support/test.h"
 
@@ -24,12 +24,12 @@ static enum partita_status call(const struct helper_case *c, void *y, const void
                                      : partita_correlate(c->type, y, x, c->n, h, c->m, slice);
 }
 
-// Whatever algorithm is chosen, the larger of both gates: transforms of at most four times the full
-// length.
+// The larger gate of direct sums and of transforms of at most four times the full length, so that
+// it holds for any algorithm.
 static double gate(const struct helper_case *c, size_t n)
 {
-    size_t longest = c->n + c->m, least = c->n < c->m ? c->n : c->m;
-    double direct = gate_direct(c->type, least), transform = gate_transform(c->type, 4 * longest);
+    size_t longest = c->n + c->m, shorter = c->n < c->m ? c->n : c->m;
+    double direct = gate_direct(c->type, shorter), transform = gate_transform(c->type, 4 * longest);
     return gate_for_outputs(direct > transform ? direct : transform, n);
 }
 
@@ -61,7 +61,7 @@ static void data_close(struct data *data)
     free(data->full);
 }
 
-// One slice: its size, its samples, nothing else written.
+// Checks the size and the samples of a slice, and that nothing else is written.
 static void check_slice(const struct helper_case *c, const struct data *data,
                         const struct partita_slice *slice, ptrdiff_t first, size_t length)
 {
@@ -74,8 +74,8 @@ static void check_slice(const struct helper_case *c, const struct data *data,
         ptrdiff_t at = first + (ptrdiff_t)i;
         expected[i] = at < 0 || at >= full ? 0 : data->full[at];
     }
-    size_t least = c->n < c->m ? c->n : c->m;
-    double typical = sqrt((double)least) * (type_is_complex(c->type) ? 2.0 : 1.0) / 3;
+    size_t shorter = c->n < c->m ? c->n : c->m;
+    double typical = sqrt((double)shorter) * (type_is_complex(c->type) ? 2.0 : 1.0) / 3;
     double error = error_against(c->type, y, expected, length, typical);
     if (!(error <= gate(c, length)))
         fail_msg("first %td, length %zu: error %.3g", first, length, error);
@@ -83,25 +83,26 @@ static void check_slice(const struct helper_case *c, const struct data *data,
     guarded_free(y);
 }
 
-// scipy.signal: `same` is centred on the full result, the first of two middles; correlate's too.
+// As in scipy.signal, `same` is centred in the full result, at the first of two middle samples;
+// also for correlate.
 static void modes(void **state)
 {
     const struct helper_case *c = *state;
     struct data data;
     data_open(&data, c);
-    size_t n = c->n, m = c->m, least = n < m ? n : m, most = n < m ? m : n;
+    size_t n = c->n, m = c->m, shorter = n < m ? n : m, longer = n < m ? m : n;
     check_slice(c, &data, NULL, 0, n + m - 1);
     check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_RANGE}, 0, n + m - 1);
     check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_FULL, .first = 3, .last = 1}, 0,
                 n + m - 1);
     check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_SAME}, (ptrdiff_t)((m - 1) / 2),
                 n);
-    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_VALID}, (ptrdiff_t)least - 1,
-                most - least + 1);
+    check_slice(c, &data, &(struct partita_slice){.mode = PARTITA_VALID}, (ptrdiff_t)shorter - 1,
+                longer - shorter + 1);
     data_close(&data);
 }
 
-// Ranges inside, across and outside the full result; a correlation's zero lag is its sample m-1.
+// Ranges inside, across and outside the full result. Lag 0 of a correlation is its sample m-1.
 static void ranges(void **state)
 {
     const struct helper_case *c = *state;
@@ -118,7 +119,7 @@ static void ranges(void **state)
             i < 8 ? fixed[i][0] : (ptrdiff_t)random_below(&random, (size_t)full + 20) - 10;
         ptrdiff_t last =
             i < 8 ? fixed[i][1] : first + 1 + (ptrdiff_t)random_below(&random, (size_t)full + 9);
-        if (first == zero && last == zero) continue; // all zeros asks for everything
+        if (first == zero && last == zero) continue; // all zeros means everything
         struct partita_slice slice = {.first = first - zero, .last = last - zero};
         if (slice.first == 0 && slice.last == 0) continue;
         check_slice(c, &data, &slice, first, (size_t)(last - first));
@@ -159,9 +160,8 @@ static void malformed(void **state)
     assert_memory_equal(y, kept, sizeof y);
 }
 
-// A slice of a huge result costs only the slice: a window of 100 samples 10^7 deep in it is done at
-// once, where the whole would take thousands of times longer. Checked by result; the time limit is
-// that of the test run.
+// A slice of a huge result costs only the slice: a window of 100 samples after 10^7 others takes a
+// moment, all of the result thousands of times longer. The time limit is that of the test program.
 static void slice_of_a_long_result(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every engine over whole signals: a table of problems of every type against the oracle, then the
-// properties that need no oracle (impulses, linearity, shift, agreement) and the promises of
-// partita_forward (input kept, exact ranges, workspace, thread count).
+// Every engine on whole signals: a table of problems of every type against the oracle; properties
+// without an oracle (impulses, linearity, shift, agreement); the guarantees of partita_forward
+// (unchanged input, exact ranges, workspace, thread count).
 
 #include "support/rig.h"
 
@@ -57,7 +57,7 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-// The engines of all devices; those of the device under test are asked.
+// The engines of all devices; those of the device under test are tested.
 static const char *const engines_of_signals[] = {
     "cpu/direct",
     "cpu/overlap-add",
@@ -105,7 +105,7 @@ static void against_oracle(void **state)
     rig_close(&rig);
 }
 
-// A problem with many blocks and channels for the promises below.
+// A problem with many blocks and channels for the tests below.
 static const struct partita_problem busy = {LENGTH(20000), BATCH(2),       CHANNELS(2, 3),
                                             KERNEL(201),   PAD_BEGIN(200), PAD_END(11)};
 
@@ -113,17 +113,14 @@ static void any_threads_same_bits(void **state)
 {
     const struct engine_case *c = *state;
     struct partita_problem problem = typed(&busy, c->types);
-    struct rig first, other;
+    struct rig first;
     struct random random = random_start("threads");
     rig_open(&first, &problem, &(struct partita_options){.engine = c->engine, .threads = 1},
              &random);
     rig_forward(&first);
     for (int threads = 2; threads <= 7; threads += threads == 3 ? 4 : 1) {
         struct partita_options options = {.engine = c->engine, .threads = threads};
-        rig_open_with(&other, &problem, &options, first.x, first.w);
-        rig_forward(&other);
-        assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
-        rig_close(&other);
+        rig_check_copy(&first, &options);
     }
     rig_close(&first);
 }
@@ -141,15 +138,15 @@ static void workspace_exact(void **state)
     assert_ok(partita_forward(rig.plan, rig.filter, y, rig.x, workspace));
     assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
     assert_ok(partita_forward(rig.plan, rig.filter, y, rig.x,
-                              workspace)); // what the first call left behind is no input
+                              workspace)); // the first call's contents are no input
     assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
     guarded_free(workspace);
     guarded_free(y);
     rig_close(&rig);
 }
 
-// Slices of a few outputs from everywhere in the full result: every place that a slice may have
-// among the blocks, its ends inside and outside the signal.
+// Slices of a few outputs from everywhere in the full result: at every position among the blocks,
+// with ends inside and outside the signal.
 static void slice_anywhere(void **state)
 {
     const struct engine_case *c = *state;
@@ -158,7 +155,7 @@ static void slice_anywhere(void **state)
         M = 30,
         FULL = N + M - 1,
         LENGTH = 5
-    }; // one length, so that blocks are of one size
+    }; // one length, so that blocks have one size
     struct partita_problem problem =
         typed(&(struct partita_problem){LENGTH(N), KERNEL(M), PAD(M - 1)}, c->types);
     struct random random = random_start("slice");
@@ -184,8 +181,7 @@ static void slice_anywhere(void **state)
     rig_close(&whole);
 }
 
-// Taps that are one impulse, for every tap: the result is the signal, moved. Finds lost first, last
-// and middle taps.
+// With one tap 1 and the others 0 the result is the shifted signal. This finds lost taps.
 static void impulse_at_every_tap(void **state)
 {
     const struct engine_case *c = *state;
@@ -201,7 +197,7 @@ static void impulse_at_every_tap(void **state)
         assert_ok(partita_filter_create(rig.plan, rig.w, &rig.filter));
         rig_forward(&rig);
         double limit = rig.plan->choice.transform ? plan_gate(rig.plan, &problem, N)
-                                                  : 0; // times 1 plus zeros is exact
+                                                  : 0; // a product with 1 plus zeros is exact
         double complex expected[N + M - 1] = {0};
         for (size_t i = 0; i < N; i++)
             expected[i + tap] = reference_sample(problem.signal, rig.x, i);
@@ -228,9 +224,9 @@ static double distance(const double complex *a, const double complex *b, size_t 
     return error / norm;
 }
 
-// f(2x + z/4) = 2 f(x) + f(z)/4, and a delayed signal gives a delayed result. The weights are
-// powers of two, so that only the sum of the signals is rounded: a fourth error of relative size u
-// beside three of the gate.
+// f(2x + z/4) = 2 f(x) + f(z)/4, and a delayed signal has a delayed result. The weights are powers
+// of two, so that only the sum of the signals is rounded: an error of relative size u in addition
+// to the three of the gate.
 static void linear_and_shift_invariant(void **state)
 {
     const struct engine_case *c = *state;
@@ -260,7 +256,7 @@ static void linear_and_shift_invariant(void **state)
     rig_close(&rig);
 }
 
-// All engines on one problem, each against the planner's own choice.
+// All engines on one problem, compared with the planner's choice.
 static void all_engines_agree(void **state)
 {
     const struct engine_case *c = *state;
@@ -285,8 +281,8 @@ static void all_engines_agree(void **state)
     rig_close(&chosen);
 }
 
-// A loud burst, then a signal 80 dB lower: past the blocks that see the burst nothing of its error
-// may be left. One transform over the whole signal would leave 1e-2 there.
+// A loud burst precedes a signal 80 dB lower. After the blocks that contain the burst nothing of
+// its error may remain; a single transform of the whole signal would leave 1e-2 there.
 static void quiet_after_loud(void **state)
 {
     const struct engine_case *c = *state;
@@ -368,7 +364,7 @@ int main(void)
             const char *engine = engines_of_signals[e];
             const struct type_pair *types = &type_pairs[t];
             grid[e][t] = (struct engine_case){engine, types, NULL};
-            // Schedules of steps differ by where samples go, not by their type.
+            // Schedules of steps depend on positions of samples, not on their type.
             const bool of_one_type =
                 strstr(engine, "-steps") && layer_on_stand_in() && types != type_pairs;
             if (!layer_has_engine(engine) || of_one_type ||

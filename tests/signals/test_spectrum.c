@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Spectra as objects: products of two of them, in either operation, any slice, against the oracle;
-// with a signal as it is; with themselves; any number of threads; on the device that
-// PARTITA_TEST_DEVICE names. Then normalised correlation, which is the CPU's.
+// Spectra as objects: products of two spectra, of a spectrum and a signal and of a spectrum with
+// itself, in both operations, for any slice and number of threads, against the oracle, on the
+// device that PARTITA_TEST_DEVICE names. Also normalised correlation, which only the CPU has.
 
 #include "support/layer_rig.h"
 
@@ -81,8 +81,8 @@ static void check(const struct spectrum_case *c, const struct operands *o, const
         ptrdiff_t at = first + (ptrdiff_t)i;
         expected[i] = at < 0 || at >= full ? 0 : o->full[at];
     }
-    double least = (double)(c->n < c->m ? c->n : c->m);
-    double typical = sqrt(least) * (type_is_complex(c->type) ? 2.0 : 1.0) / 3;
+    double shorter = (double)(c->n < c->m ? c->n : c->m);
+    double typical = sqrt(shorter) * (type_is_complex(c->type) ? 2.0 : 1.0) / 3;
     double error = error_against(c->type, y, expected, length, typical);
     if (!(error <= gate_of(c, partita_spectrum_block(o->sx), length)))
         fail_msg("first %td, length %zu: error %.3g", first, length, error);
@@ -125,7 +125,7 @@ static void slices(void **state)
     operands_close(&o);
 }
 
-// With a template as it is and as a spectrum, with any number of threads: the same bits.
+// The same bits for a template and for its spectrum, with any number of threads.
 static void same_bits(void **state)
 {
     const struct spectrum_case *c = *state;
@@ -147,7 +147,7 @@ static void same_bits(void **state)
     guarded_free(again);
 }
 
-// One recording in both roles, as a filter and as a template: nothing is transformed again.
+// One recording in both roles, as a filter and as a template, is transformed only once.
 static void with_itself(void **state)
 {
     const struct spectrum_case *c = *state;
@@ -212,7 +212,7 @@ static void errors(void **state)
                      0);
 }
 
-// The quotient of the oracle's correlation and of lengths summed afresh for every lag.
+// Compares with the quotient of the oracle's correlation and norms that are summed for each lag.
 static void normalised(void **state)
 {
     const struct spectrum_case *c = *state;
@@ -241,13 +241,13 @@ static void normalised(void **state)
         const size_t length = partita_slice_size(PARTITA_CORRELATE, c->n, c->m, &slice);
         void *y = guarded_alloc(length * bytes, 0);
         assert_ok(partita_correlate_normalised(c->type, y, o.x, c->n, o.h, c->m, &slice));
-        // The correlation's error is relative to lags with all samples; at the ends energy is a
-        // share of that.
-        double error = 0, most = gate_transform(c->type, 4 * full) + gate_direct(c->type, c->m);
+        // The correlation's error is relative to lags with all samples; lags at the ends have only
+        // a part of that energy.
+        double error = 0, gate = gate_transform(c->type, 4 * full) + gate_direct(c->type, c->m);
         for (size_t k = 0; k < length; k++)
             error = fmax(error, cabs(reference_sample(c->type, y, k) -
                                      expected[ranges[i][0] + 10 + (ptrdiff_t)k]));
-        if (!(error <= 10 * sqrt((double)(c->m < c->n ? c->m : c->n)) * most))
+        if (!(error <= 10 * sqrt((double)(c->m < c->n ? c->m : c->n)) * gate))
             fail_msg("error %.3g", error);
         guarded_free(y);
     }
@@ -255,8 +255,7 @@ static void normalised(void **state)
     operands_close(&o);
 }
 
-// A template in a passage 120 dB below the loud one before it is found with its full correlation of
-// one.
+// A template 120 dB below the preceding part of the signal is found with a correlation of one.
 static void normalised_after_loud(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What may be shared is shared at once: one plan and filter under many streams and forward calls,
-// plans made in parallel. Each thread compares with what a single thread computed. Meant for the
-// thread sanitizer too.
+// Objects shared by threads: one plan and one filter for many streams and forward calls, and plans
+// made in parallel. Each thread compares with the results of a single thread. Also for the thread
+// sanitizer.
 
 #include "support/test.h"
 
@@ -16,7 +16,7 @@ static const struct partita_problem live = {LENGTH(PARTITA_UNBOUNDED), CHANNELS(
 static const struct partita_problem signal = {LENGTH(FRAMES), CHANNELS(2, 2), KERNEL(TAPS),
                                               PAD_BEGIN(TAPS - 1)};
 
-// What all threads share. Failures are counted, cmocka is for the main thread only.
+// What all threads share. Failures are counted, since cmocka is for the main thread only.
 struct shared {
     const char *engine;
     struct partita_plan *plan;
@@ -69,7 +69,7 @@ static void *run_forwards(void *argument)
     return NULL;
 }
 
-// Makes a plan, a filter and one result of its own.
+// Makes a plan, a filter and one result.
 static int plan_once(const struct shared *s, size_t taps, float *y)
 {
     struct partita_problem problem = signal;
@@ -160,14 +160,14 @@ static void forwards(void **state)
 static void plans(void **state)
 {
     struct shared *s = shared_open(*state, &signal, 1);
-    assert_ok(partita_wisdom_create(&s->wisdom)); // one store for all of them
+    assert_ok(partita_wisdom_create(&s->wisdom)); // one store for all threads
     assert_ok(partita_forward(s->plan, s->filter, s->y, s->x, NULL));
     run_workers(s, run_plans);
     shared_close(s);
 }
 
-// More taps than a transform of 4 MiB holds.
-enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_PLACES = 5 };
+// More taps than a transform of 4 MiB has.
+enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_POSITIONS = 5 };
 
 static void long_forward(int threads, const float *w, const float *x, float *y)
 {
@@ -183,7 +183,7 @@ static void long_forward(int threads, const float *w, const float *x, float *y)
     partita_plan_destroy(plan);
 }
 
-// Transforms that threads work on together have the bits of one thread, which are right.
+// Transforms that several threads compute together have the bits of one thread and are right.
 static void long_transforms(void **state)
 {
     (void)state;
@@ -198,11 +198,11 @@ static void long_transforms(void **state)
         long_forward(i + 1, w, x, y[i]);
         assert_memory_equal(y[i], y[0], outputs * sizeof *y[i]);
     }
-    // An output's own size is about sqrt(LONG_TAPS)/3; rounding errors of transforms stay below 30
-    // u of that.
-    static const size_t places[LONG_PLACES] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1,
-                                               LONG_FRAMES + LONG_TAPS - 2};
-    for (size_t i = 0; i < LONG_PLACES; i++) {
+    // An output has a size of about sqrt(LONG_TAPS)/3; rounding errors of transforms are below 30 u
+    // of that.
+    static const size_t places[LONG_POSITIONS] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1,
+                                                  LONG_FRAMES + LONG_TAPS - 2};
+    for (size_t i = 0; i < LONG_POSITIONS; i++) {
         double sum = 0;
         for (size_t j = 0; j < LONG_TAPS; j++)
             if (j <= places[i] && places[i] - j < LONG_FRAMES)

@@ -194,13 +194,8 @@ static void signals_too(void **state)
 {
     const struct stream_case *c = *state;
     enum { M = 50, N = 400 };
-    struct partita_problem problem = {.signal = c->types->signal,
-                                      .taps = c->types->taps,
-                                      .in_channels = 2,
-                                      .out_channels = 2,
-                                      .kernel = {M},
-                                      .size = {N},
-                                      .pad_begin = {M - 1}};
+    struct partita_problem problem = {LENGTH(N), TYPE_PAIR(c->types), CHANNELS(2, 2), KERNEL(M),
+                                      PAD_BEGIN(M - 1)};
     struct random random = random_start("signal");
     struct rig rig;
     rig_open(&rig, &problem, &(struct partita_options){.engine = c->engine}, &random);

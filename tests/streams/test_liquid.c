@@ -107,12 +107,9 @@ static void one_round(const struct peer_case *c, struct random *random)
          *y = malloc(n * bytes), *theirs = malloc(n * bytes);
     random_samples(random, peer->signal, x, n);
     random_samples(random, peer->taps, h, m);
-    struct partita_problem problem = {.signal = peer->signal,
-                                      .taps = peer->taps,
-                                      .kernel = {m},
-                                      .latency = PARTITA_UNBOUNDED,
-                                      .size = {PARTITA_UNBOUNDED},
-                                      .stride = {peer->decimate ? block : 1}};
+    struct partita_problem problem = {LENGTH(PARTITA_UNBOUNDED), TYPE_PAIR(peer), KERNEL(m),
+                                      LATENCY(PARTITA_UNBOUNDED),
+                                      STRIDE(peer->decimate ? block : 1)};
     double gate;
     stream_all(&problem, c->engine, y, n_y, x, n, h, &gate);
     peer->run(theirs, x, n, h, m, block);

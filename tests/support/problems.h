@@ -12,6 +12,8 @@
 #define STREAM(n) .size = {PARTITA_UNBOUNDED}, .block = n
 
 #define TYPES(signal_, taps_) .signal = PARTITA_##signal_, .taps = PARTITA_##taps_
+#define TYPE_PAIR(types) .signal = (types)->signal, .taps = (types)->taps
+#define TYPE(type) .signal = type, .taps = type
 #define CORRELATE .op = PARTITA_CORRELATE
 #define RELU .activation = PARTITA_RELU
 #define BATCH(n) .batch = n

@@ -85,6 +85,15 @@ void rig_close(struct rig *rig)
     free(rig->reference);
 }
 
+void rig_check_copy(const struct rig *rig, const struct partita_options *options)
+{
+    struct rig other;
+    rig_open_with(&other, &rig->problem, options, rig->x, rig->w);
+    rig_forward(&other);
+    assert_memory_equal(rig->y, other.y, rig->n_y * rig->sample_bytes);
+    rig_close(&other);
+}
+
 double plan_gate(const struct partita_plan *plan, const struct partita_problem *problem, size_t n)
 {
     size_t products = problem_taps(problem) / or_one(problem->out_channels);

@@ -33,6 +33,10 @@ void rig_open_with(struct rig *rig, const struct partita_problem *problem,
 void rig_forward(struct rig *rig);
 void rig_close(struct rig *rig); // checks the guard bytes
 
+// Executes a copy of the rig, after rig_forward, with other options. Fails unless y has the same
+// bits.
+void rig_check_copy(const struct rig *rig, const struct partita_options *options);
+
 // The gate of a plan for n outputs, by its algorithm.
 double plan_gate(const struct partita_plan *plan, const struct partita_problem *problem, size_t n);
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 const struct type_pair type_pairs[N_TYPE_PAIRS] = {
     {PARTITA_F32, PARTITA_F32, "f32"},       {PARTITA_F64, PARTITA_F64, "f64"},
@@ -146,6 +147,13 @@ double typical_output(const struct partita_problem *problem)
         type_is_complex(problem->signal) ? 2.0 / 3 : 1.0 / 3; // a uniform part has variance 1/3
     double taps = type_is_complex(problem->taps) ? 2.0 / 3 : 1.0 / 3;
     return sqrt(signal * taps * (double)products);
+}
+
+double process_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static void collect_line(void *user, const char *text)

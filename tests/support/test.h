@@ -120,6 +120,9 @@ struct partita_log log_into(struct log_lines *lines);
 #define TEST_SLOWER 1
 #endif
 
+// Processor time of this process in seconds, which excludes waiting and other processes.
+double process_seconds(void);
+
 // Fails unless the call returned OK.
 #define assert_ok(call) assert_int_equal(call, PARTITA_OK)
 
