@@ -367,10 +367,8 @@ static void queued_work_waits(void **state)
 
 int main(void)
 {
-    static const struct {
-        const char *name;
-        CMUnitTestFunction run;
-    } promises[] = {{"device-arrays", device_arrays}, {"any-order-same-bits", any_order_same_bits}};
+    static const struct promise promises[] = {{"device-arrays", device_arrays},
+                                              {"any-order-same-bits", any_order_same_bits}};
     static struct CMUnitTest tests[2 * N_SUBJECTS + 9];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;

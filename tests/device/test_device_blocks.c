@@ -265,14 +265,11 @@ static void small_device(void **state)
 
 int main(void)
 {
-    static const struct {
-        const char *name;
-        CMUnitTestFunction run;
-    } promises[] = {{"device-arrays", device_arrays},
-                    {"any-order-same-bits", any_order_same_bits},
-                    {"lost-device", lost_device},
-                    {"no-memory", no_memory},
-                    {"calls-at-once", calls_at_once}};
+    static const struct promise promises[] = {{"device-arrays", device_arrays},
+                                              {"any-order-same-bits", any_order_same_bits},
+                                              {"lost-device", lost_device},
+                                              {"no-memory", no_memory},
+                                              {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
     static struct CMUnitTest tests[N_WAYS * (N_PROMISES + 1) + 1];
     const char *cufft = getenv("PARTITA_CUFFT");

@@ -351,16 +351,13 @@ static void refusals(void **state)
 
 int main(void)
 {
-    static const struct {
-        const char *name;
-        CMUnitTestFunction run;
-    } promises[] = {{"values", values},
-                    {"device-arrays", device_arrays},
-                    {"any-run-same-bits", any_run_same_bits},
-                    {"any-order-same-bits", any_order_same_bits},
-                    {"lost-device", lost_device},
-                    {"no-memory", no_memory},
-                    {"calls-at-once", calls_at_once}};
+    static const struct promise promises[] = {{"values", values},
+                                              {"device-arrays", device_arrays},
+                                              {"any-run-same-bits", any_run_same_bits},
+                                              {"any-order-same-bits", any_order_same_bits},
+                                              {"lost-device", lost_device},
+                                              {"no-memory", no_memory},
+                                              {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
     static struct CMUnitTest tests[N_WAYS * N_PROMISES + 1];
     const char *cufft = getenv("PARTITA_CUFFT");

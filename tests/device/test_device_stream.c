@@ -234,13 +234,10 @@ static void few_calls_a_tick(void **state)
 
 int main(void)
 {
-    static const struct {
-        const char *name;
-        CMUnitTestFunction run;
-    } promises[] = {{"any-order-same-bits", any_order_same_bits},
-                    {"lost-device", lost_device},
-                    {"no-memory", no_memory},
-                    {"swap-over-by-failure", swap_over_by_failure}};
+    static const struct promise promises[] = {{"any-order-same-bits", any_order_same_bits},
+                                              {"lost-device", lost_device},
+                                              {"no-memory", no_memory},
+                                              {"swap-over-by-failure", swap_over_by_failure}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
     static struct CMUnitTest tests[N_PROMISES * N_PROBLEMS + 2];
     size_t n = 0;

@@ -114,7 +114,8 @@ static struct operands draw(struct random *random, bool f64, size_t n, size_t n_
     for (size_t r = 0; r < n_spans; r++) {
         o.run[r].taps = r % 2 ? o.run[r - 1].taps
                               : 1 + random_below(random, MAX_SPAN_TAPS); // some spans are the same
-        o.run[r].offset = r ? random_below(random, reach - MAX_SPAN_TAPS + 1) : reach - o.run[r].taps;
+        o.run[r].offset =
+            r ? random_below(random, reach - MAX_SPAN_TAPS + 1) : reach - o.run[r].taps;
         o.taps += o.run[r].taps;
     }
     const size_t size = n ? n - 1 + reach : 0;

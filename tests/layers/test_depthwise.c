@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// cpu/depthwise on layers made for it, each of its ways forced on the same ones: random and
-// extreme_value geometry against the oracle, one sample against one tap, the same bits for any
-// number of threads, workspace, choice and its words. (Its kernels are in test_lanes_kernels.c;
-// what holds for every engine of layers in test_layers.c.)
-#include "core/plan.h" // before <complex.h>, which makes `complex` a macro
+// cpu/depthwise on depthwise layers, with each of its variants imposed: random and difficult
+// geometry against the oracle, single samples and taps, the same bits for any number of threads,
+// workspace, the choice and its explanation. Its kernels are tested in test_lanes_kernels.c,
+// properties of all engines of layers in test_layers.c.
+#include "core/plan.h" // before <complex.h>, which defines `complex` as a macro
 
 #include "support/layer_rig.h"
 
@@ -16,19 +16,19 @@ static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
 static const struct partita_options plain = {
     .engine = "cpu/depthwise", .threads = 2, .directions = LAYER_ALL};
 
-// Edges of tiles asked for; 1: no transform, tap by tap.
-static const size_t ways[] = {1, 16, 36, 64};
-enum { N_WAYS = sizeof ways / sizeof *ways };
+// Edges of tiles; 1: direct sums.
+static const size_t variants[] = {1, 16, 36, 64};
+enum { N_VARIANTS = sizeof variants / sizeof *variants };
 
-// Another way for one direction. False if it cannot be had.
+// Makes a plan of one direction again with another variant; false if there is none.
 static bool replan(struct partita_plan *plan, size_t transform)
 {
-    struct cost_model host;
+    struct cost_model model;
     struct estimate estimate = {0};
-    cost_model_default(&host, plan->isa);
+    cost_model_default(&model, plan->isa);
     const struct request request = {.shape = &plan->shape,
                                     .direction = plan->direction,
-                                    .model = &host,
+                                    .model = &model,
                                     .transform = transform,
                                     .workspace_limit = SIZE_MAX};
     plan->engine->estimate(&request, &estimate);
@@ -39,8 +39,8 @@ static bool replan(struct partita_plan *plan, size_t transform)
     return true;
 }
 
-// All directions of a layer another way; where one of them cannot be had that way, false.
-static bool force(struct layer *layer, size_t transform)
+// Imposes a variant on all directions of a layer; false if one of them does not have it.
+static bool impose(struct layer *layer, size_t transform)
 {
     partita_filter_destroy(layer->filter);
     struct partita_plan *plans[] = {layer->plan, layer->plan->backward_data,
@@ -52,14 +52,15 @@ static bool force(struct layer *layer, size_t transform)
     return all;
 }
 
-// Every way on one problem; counts those that were had.
-static void all_ways(const struct partita_problem *problem, struct random *random, int had[N_WAYS])
+// Executes a problem with every variant; counts those that it has.
+static void all_variants(const struct partita_problem *problem, struct random *random,
+                         int n_served[N_VARIANTS])
 {
     struct layer layer;
     layer_open(&layer, problem, &plain, random);
-    for (int i = 0; i < N_WAYS; i++) {
-        if (!force(&layer, ways[i])) continue;
-        had[i]++;
+    for (int i = 0; i < N_VARIANTS; i++) {
+        if (!impose(&layer, variants[i])) continue;
+        n_served[i]++;
         layer_run(&layer);
         layer_check(&layer);
     }
@@ -77,12 +78,12 @@ static struct partita_problem draw(struct random *random, enum partita_type type
                                     .activation = (enum partita_activation)random_below(random, 2)};
         p.groups = p.in_channels = 1 + random_below(random, random_below(random, 3) ? 7 : 40);
         p.out_channels = p.groups * (random_below(random, 3) ? 1 : 1 + random_below(random, 3));
-        const bool even = random_below(random, 2); // without stride: transforms serve it
+        const bool dense = random_below(random, 2); // without stride, for transforms
         for (int a = 0; a < p.rank; a++) {
-            size_t longest = p.rank == 1 ? 300 : p.rank == 2 ? 40 : 12;
+            const size_t longest = (size_t[]){300, 40, 12}[p.rank - 1];
             p.size[a] = 1 + random_below(random, longest);
             p.kernel[a] = 1 + random_below(random, random_below(random, 3) ? 8 : longest);
-            p.stride[a] = even ? 1 : 1 + random_below(random, 4);
+            p.stride[a] = dense ? 1 : 1 + random_below(random, 4);
             p.dilation[a] = random_below(random, 2) ? 1 : 1 + random_below(random, 4);
             p.pad_begin[a] = (ptrdiff_t)random_below(random, 16) - 4;
             p.pad_end[a] = (ptrdiff_t)random_below(random, 16) - 4;
@@ -100,18 +101,18 @@ static void random_geometry(void **state)
 {
     const enum partita_type type = *(const enum partita_type *)*state;
     struct random random = random_start("depthwise");
-    int had[N_WAYS] = {0};
+    int n_served[N_VARIANTS] = {0};
     for (int i = 0; i < RANDOM_PROBLEMS; i++) {
         struct partita_problem p = draw(&random, type);
-        all_ways(&p, &random, had);
+        all_variants(&p, &random, n_served);
     }
-    assert_int_equal(had[0], RANDOM_PROBLEMS);
-    for (int i = 1; i < N_WAYS; i++) assert_true(had[i] > 0);
+    assert_int_equal(n_served[0], RANDOM_PROBLEMS);
+    for (int i = 1; i < N_VARIANTS; i++) assert_true(n_served[i] > 0);
 }
 
-// Kernels as large as the map and larger, padding larger than the kernel, crops, multiples, few
-// channels, maps of one row and of one column, more channels than lanes and fewer.
-static const struct partita_problem hostile_problems[] = {
+// Kernels as large as the map and larger, padding larger than the kernel, crops, several outputs a
+// channel, maps of one row and of one column, more and fewer channels than lanes.
+static const struct partita_problem difficult_problems[] = {
     {SIZE(9, 11), CHANNELS(3, 3), KERNEL(9, 11)},
     {SIZE(10, 11), CHANNELS(3, 3), KERNEL(31, 31), PAD(15, 15)},
     {SIZE(2, 3), KERNEL(7, 9), PAD(6, 8)},
@@ -123,29 +124,28 @@ static const struct partita_problem hostile_problems[] = {
     {SIZE(400), BATCH(3), CHANNELS(9, 9), KERNEL(30), PAD_BEGIN(29)},
     {SIZE(4, 4), KERNEL(3, 3), DILATION(9, 7), PAD(18, 14)},
 };
-enum { N_HOSTILE = sizeof hostile_problems / sizeof *hostile_problems };
+enum { N_DIFFICULT = sizeof difficult_problems / sizeof *difficult_problems };
 
-static void hostile_geometry(void **state)
+static void difficult_geometry(void **state)
 {
     const enum partita_type type = *(const enum partita_type *)*state;
     struct random random = random_start("hostile");
-    for (size_t i = 0; i < N_HOSTILE; i++) {
-        struct partita_problem p = hostile_problems[i];
-        int had[N_WAYS] = {0};
+    for (size_t i = 0; i < N_DIFFICULT; i++) {
+        struct partita_problem p = difficult_problems[i];
+        int n_served[N_VARIANTS] = {0};
         p.groups = p.in_channels;
         for (size_t op = 0; op < 2; op++) {
             p.op = (enum partita_op)op;
             p.signal = p.taps = type;
-            all_ways(&p, &random, had);
+            all_variants(&p, &random, n_served);
         }
-        assert_int_equal(had[0], 2);
-        assert_true(had[1] + had[2] + had[3] > 0);
+        assert_int_equal(n_served[0], 2);
+        assert_true(n_served[1] + n_served[2] + n_served[3] > 0);
     }
 }
 
-// One sample meets one tap: exactly one output, or none, is 1, in every direction of its own
-// channel alone.
-static void one_meets_one(void **state)
+// With one sample 1 and one tap 1 exactly one output, or none, is 1, in the same channel only.
+static void single_sample_and_tap(void **state)
 {
     const size_t transform = *(const size_t *)*state;
     const struct partita_problem p = {SIZE(5, 6),   CORRELATE,      CHANNELS(3, 3),  GROUPS(3),
@@ -159,7 +159,7 @@ static void one_meets_one(void **state)
     for (size_t i = 0; i < layer.n[LAYER_X]; i++) x[i] = 0;
     for (size_t t = 0; t < 12; t++) {
         for (size_t i = 0; i < layer.n[LAYER_W]; i++) w[i] = i % 12 == t;
-        assert_true(force(&layer, transform));
+        assert_true(impose(&layer, transform));
         for (size_t i = 0; i < layer.n[LAYER_X]; i++) {
             double as_doubles[3 * 12], inputs[3 * 30] = {0};
             x[i] = 1;
@@ -168,8 +168,7 @@ static void one_meets_one(void **state)
             assert_ok(partita_forward(layer.plan, layer.filter, y, x, NULL));
             reference_layer_forward(&p, expected, inputs, as_doubles, NULL);
             for (size_t k = 0; k < layer.n[LAYER_Y]; k++)
-                if (!(fabs(y[k] - expected[k]) <=
-                      (transform > 1 ? 0x1p-21 : 0))) // rounded, or a product by 1
+                if (!(fabs(y[k] - expected[k]) <= (transform > 1 ? 0x1p-21 : 0)))
                     fail_msg("tap %zu, sample %zu, output %zu: %g, not %g", t, i, k, (double)y[k],
                              expected[k]);
             x[i] = 0;
@@ -179,7 +178,7 @@ static void one_meets_one(void **state)
     layer_close(&layer);
 }
 
-// Several blocks of lanes, turns, boxes and tiles.
+// Several blocks of lanes, iterations, boxes and tiles.
 static const struct partita_problem busy = {SIZE(20, 50), BATCH(3),     CHANNELS(19, 38),
                                             GROUPS(19),   KERNEL(7, 9), PAD(3, 4)};
 
@@ -190,12 +189,12 @@ static void any_threads_same_bits(void **state)
     struct layer first, other;
     layer_open(&first, &busy, &(struct partita_options){.engine = "cpu/depthwise", .threads = 1},
                &random);
-    assert_true(force(&first, transform));
+    assert_true(impose(&first, transform));
     layer_run(&first);
     for (int threads = 2; threads <= 8; threads++) {
         layer_open_copy(&other, &first,
                         &(struct partita_options){.engine = "cpu/depthwise", .threads = threads});
-        assert_true(force(&other, transform));
+        assert_true(impose(&other, transform));
         layer_run(&other);
         layer_same_bits(&first, &other);
         layer_close(&other);
@@ -204,23 +203,21 @@ static void any_threads_same_bits(void **state)
     layer_close(&first);
 }
 
-// Guarded workspace of just the size asked for, twice: what the first call left behind is no input.
 static void workspace_exact(void **state)
 {
     const size_t transform = *(const size_t *)*state;
     struct random random = random_start("workspace");
     struct layer layer, other;
     layer_open(&layer, &busy, &plain, &random);
-    assert_true(force(&layer, transform));
+    assert_true(impose(&layer, transform));
     layer_run(&layer);
     layer_open_copy(&other, &layer, &plain);
-    assert_true(force(&other, transform));
+    assert_true(impose(&other, transform));
     layer_check_workspace(&layer, &other);
     layer_close(&other);
     layer_close(&layer);
 }
 
-// Whatever the limit, within it and right, or refused; and from some limit on always served.
 static void workspace_limit(void **state)
 {
     (void)state;
@@ -234,8 +231,9 @@ static void workspace_limit(void **state)
     assert_true(layer_check_limits(&p, &options, &limits, &random) > 3);
 }
 
-// The built-in model sums a 5x5 kernel tap by tap and transforms for one of 31x31, and says so.
-static void choice_in_words(void **state)
+// The built-in model chooses direct sums for a 5x5 kernel and transforms for 31x31, and the
+// explanation says so.
+static void choice_is_explained(void **state)
 {
     (void)state;
     for (int large = 0; large < 2; large++) {
@@ -281,13 +279,11 @@ static void refusals(void **state)
 
 int main(void)
 {
-    static const struct {
-        const char *name;
-        CMUnitTestFunction run;
-    } of_types[] = {{"random", random_geometry}, {"hostile", hostile_geometry}},
-      of_ways[] = {{"one-meets-one", one_meets_one},
-                   {"any-threads-same-bits", any_threads_same_bits},
-                   {"workspace-exact", workspace_exact}};
+    static const struct promise of_types[] = {{"random", random_geometry},
+                                              {"hostile", difficult_geometry}},
+                                of_variants[] = {{"one-meets-one", single_sample_and_tap},
+                                                 {"any-threads-same-bits", any_threads_same_bits},
+                                                 {"workspace-exact", workspace_exact}};
     static const size_t both[] = {1, 36};
     static struct CMUnitTest tests[2 * 2 + 3 * 2 + 3];
     size_t n = 0;
@@ -297,10 +293,10 @@ int main(void)
                                     partita_type_name(types[t]));
     for (int i = 0; i < 3; i++)
         for (int w = 0; w < 2; w++)
-            tests[n++] = named_test(of_ways[i].run, &both[w], "%s-%s", of_ways[i].name,
+            tests[n++] = named_test(of_variants[i].run, &both[w], "%s-%s", of_variants[i].name,
                                     w ? "fft" : "direct");
     tests[n++] = named_test(workspace_limit, NULL, "workspace-limit");
-    tests[n++] = named_test(choice_in_words, NULL, "choice-in-words");
+    tests[n++] = named_test(choice_is_explained, NULL, "choice-in-words");
     tests[n++] = named_test(refusals, NULL, "refusals");
     return run_test_list(tests, n);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Samples stored in two bytes: conversions of every level against exact arithmetic, over all 65536
-// values and around every place where rounding changes; layers in f16 and bf16 against the oracle;
-// what is refused.
+// Samples of 16 bits: conversions for every instruction set against exact arithmetic, over all
+// 65536 values and around every rounding boundary; layers in f16 and bf16 against the oracle;
+// refusals.
 #include <stdio.h>
 
 #include "support/kernel_check.h"
@@ -11,31 +11,31 @@ struct format {
     const char *name;
     enum partita_type type;
     enum half half;
-    int fraction, least; // bits after the point; exponent of the least normal number
+    int fraction, min_exponent; // bits after the point; exponent of the smallest normal number
 };
 
 static const struct format formats[HALF_TYPES] = {{"f16", PARTITA_F16, HALF_F16, 10, -14},
                                                   {"bf16", PARTITA_BF16, HALF_BF16, 7, -126}};
 
-// What 16 bits mean.
+// The value of 16 bits.
 static double half_value(const struct format *f, uint16_t bits)
 {
     const int magnitude = bits & 0x7fff, exponent = magnitude >> f->fraction,
               last = (0x7fff >> f->fraction);
     const double fraction = magnitude & ((1 << f->fraction) - 1), unit = ldexp(1, -f->fraction);
     double value = exponent == last ? (fraction != 0 ? NAN : INFINITY)
-                   : exponent       ? ldexp(1 + fraction * unit, exponent - 1 + f->least)
-                                    : ldexp(fraction * unit, f->least);
+                   : exponent       ? ldexp(1 + fraction * unit, exponent - 1 + f->min_exponent)
+                                    : ldexp(fraction * unit, f->min_exponent);
     return copysign(value, bits & 0x8000 ? -1 : 1);
 }
 
-// The value nearest to v that 16 bits have, to even: by rounding to a whole number of units of its
+// The value of 16 bits nearest to v, ties to even: v rounded to a whole number of units of its
 // binade.
 static double half_nearest(const struct format *f, double v)
 {
     if (!isfinite(v) || v == 0) return v;
-    const int exponent = ilogb(v) < f->least ? f->least : ilogb(v),
-              last = 1 - f->least; // of the greatest numbers
+    const int exponent = ilogb(v) < f->min_exponent ? f->min_exponent : ilogb(v),
+              last = 1 - f->min_exponent; // of the largest numbers
     const double rounded =
         ldexp(nearbyint(ldexp(v, f->fraction - exponent)), exponent - f->fraction);
     return fabs(rounded) >= ldexp(1, last + 1) ? copysign(INFINITY, v) : rounded;
@@ -63,7 +63,7 @@ static void widens_all(void **state)
     for (unsigned i = 0; i < ALL; i++)
         if (!same_value((double)value[i], half_value(f, half[i])))
             fail_msg("%04x: %g", i, (double)value[i]);
-    for (size_t n = 0; n < 40; n++) { // every tail, and nothing beyond it
+    for (size_t n = 0; n < 40; n++) { // every tail, and nothing after it
         float *y = guarded_alloc(n * sizeof *y, sizeof *y);
         kernels_here()->widen[f->half](y, half + 12345, n);
         for (size_t i = 0; i < n; i++)
@@ -83,7 +83,7 @@ static void check_narrow(const struct format *f, const float *value, size_t n)
     guarded_free(half);
 }
 
-// Every value, the middle between it and the next, and the numbers of f32 beside both.
+// Every value, the middle between it and the next, and the f32 neighbours of both.
 static void narrows_around_all(void **state)
 {
     const struct format *f = *state;
@@ -93,9 +93,9 @@ static void narrows_around_all(void **state)
     for (unsigned i = 0; i < ALL; i++) {
         const double v = half_value(f, (uint16_t)i);
         const double next = (i & 0x7fff) == 0x7fff ? NAN : half_value(f, (uint16_t)(i + 1));
-        // Beyond the last number lies what would be the next one.
+        // After the last finite number, the one that would follow.
         const double beyond =
-            isinf(next) && isfinite(v) ? copysign(ldexp(1, 2 - f->least), v) : next;
+            isinf(next) && isfinite(v) ? copysign(ldexp(1, 2 - f->min_exponent), v) : next;
         const float here = (float)v, middle = (float)((v + beyond) / 2);
         const float around[AROUND] = {
             here,   nextafterf(here, INFINITY),   nextafterf(here, -INFINITY),
@@ -121,7 +121,7 @@ static void narrows_any_bits(void **state)
 struct layer_case {
     const struct format *format;
     const char *engine;
-    bool tight; // in the least workspace that does for f32
+    bool tight; // with the smallest workspace limit that f32 can have
 };
 
 static const struct partita_problem problems[] = {
@@ -161,8 +161,8 @@ static void release(struct samples *s)
     free(s->value);
 }
 
-// The least limit in steps of a sixteenth under which an engine plans a layer in f32.
-static size_t least_limit(struct partita_problem problem, const char *engine)
+// The smallest limit, in steps of a sixteenth, with which an engine plans a layer in f32.
+static size_t min_limit(struct partita_problem problem, const char *engine)
 {
     struct partita_plan *plan;
     problem.signal = problem.taps = PARTITA_F32;
@@ -177,8 +177,8 @@ static size_t least_limit(struct partita_problem problem, const char *engine)
     }
 }
 
-// Rounding y is off by u = 2^-(fraction+1) of each value, or by half the least denormal number; the
-// sum before it by the gate of direct sums in f32.
+// Rounding y has an error of u = 2^-(fraction+1) of each value, or of half the smallest denormal
+// number; the sum before it has the gate of direct sums in f32.
 static void layer_values(void **state)
 {
     const struct layer_case *c = *state;
@@ -201,7 +201,7 @@ static void layer_values(void **state)
         const struct partita_options options = {.engine = c->engine,
                                                 .threads = 2,
                                                 .workspace_limit =
-                                                    c->tight ? least_limit(p, c->engine) : 0};
+                                                    c->tight ? min_limit(p, c->engine) : 0};
         assert_int_equal(partita_plan_create(&p, &options, &plan), PARTITA_OK);
         assert_string_equal(partita_plan_engine(plan), c->engine);
         if (c->tight)
@@ -210,7 +210,8 @@ static void layer_values(void **state)
                          PARTITA_OK);
         assert_int_equal(partita_forward(plan, filter, y.half, x.half, NULL), PARTITA_OK);
         reference_layer_forward(&p, y.value, x.value, w.value, bias.value);
-        const double u = ldexp(1, -f->fraction - 1), least = ldexp(1, f->least - f->fraction - 1);
+        const double u = ldexp(1, -f->fraction - 1),
+                     denormal = ldexp(1, f->min_exponent - f->fraction - 1);
         double error = 0, norm = 0;
         for (size_t k = 0; k < y.n; k++) {
             const double e = half_value(f, y.half[k]) - y.value[k];
@@ -218,7 +219,7 @@ static void layer_values(void **state)
             norm += y.value[k] * y.value[k];
         }
         const double gate =
-            (u + gate_direct(PARTITA_F32, products)) * sqrt(norm) + least * sqrt((double)y.n);
+            (u + gate_direct(PARTITA_F32, products)) * sqrt(norm) + denormal * sqrt((double)y.n);
         if (!(sqrt(error) <= gate))
             fail_msg("problem %d: error %g above %g", i, sqrt(error / norm), gate / sqrt(norm));
         partita_filter_destroy(filter);
@@ -239,7 +240,7 @@ static void refusals(void **state)
     assert_non_null(strstr(lines.text, "no gradients"));
     options.directions = 0;
     assert_int_equal(partita_plan_create(&p, &options, &plan),
-                     PARTITA_OK); // forward is what can be had
+                     PARTITA_OK); // only forward is served
     assert_string_equal(partita_plan_engine_of(plan, PARTITA_BACKWARD_WEIGHT), "");
     uint16_t array[81];
     assert_int_equal(partita_backward_bias(plan, array, array), PARTITA_ERR_UNSUPPORTED);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The promises of the calls of layers: the same bits for any number of threads, workspace as large
-// as asked for and no larger than allowed, NaN where it belongs, bias and activation with any
-// engine, refusals that leave results alone.
+// Properties of the calls of layers: the same bits for any number of threads, workspace of the
+// stated size and within its limit, NaN in the right outputs, bias and activation with any engine,
+// refusals that leave results unchanged.
 #include "support/allocators.h"
 #include "support/layer_rig.h"
 
@@ -16,14 +16,16 @@ struct layer_case {
     enum partita_type type;
 };
 
-// Several boxes in every direction, parts of channels, runs of boxes in the gradient of the taps.
+// Several boxes in every direction, chunks of channels, chunks of boxes in the gradient of the
+// taps.
 static const struct partita_problem busy[] = {
     {SIZE(20, 45), BATCH(3), CHANNELS(33, 70), KERNEL(3, 3), PAD(1, 1), RELU},
     {SIZE(33, 60), CORRELATE, BATCH(9), CHANNELS(3, 6), GROUPS(3), KERNEL(5, 4), STRIDE(2, 3),
      PAD(2, 1)},
     {SIZE(5000), CHANNELS(8, 8), KERNEL(64), PAD_BEGIN(63)},
     {SIZE(9, 10), CHANNELS(20, 150), KERNEL(3, 3)},
-    // Several maps that do not fill whole vectors, and more channels than one task transforms.
+    // Several maps whose sizes are no multiples of a vector, more channels than one task
+    // transforms.
     {SIZE(12, 12), BATCH(5), CHANNELS(32, 256), KERNEL(3, 3), PAD(1, 1)},
     {SIZE(9, 9), BATCH(2), CHANNELS(40, 256), KERNEL(3, 3)},
 };
@@ -61,8 +63,6 @@ static void any_threads_same_bits(void **state)
     }
 }
 
-// A call with a guarded workspace of just the size asked for, twice: what the first left behind is
-// no input.
 static void workspace_exact(void **state)
 {
     const struct layer_case *c = *state;
@@ -81,7 +81,6 @@ static void workspace_exact(void **state)
     }
 }
 
-// Whatever the limit: within it in every direction, and right; or refused. More room never hurts.
 static void workspace_limit_is_kept(void **state)
 {
     const struct layer_case *c = *state;
@@ -97,8 +96,8 @@ static void workspace_limit_is_kept(void **state)
     assert_true(layer_check_limits(&problem, &options, &limits, &random) > 5);
 }
 
-// A NaN or an infinity in padding or beyond the box never reaches a sum, and where tiles are
-// transformed no sum but those of its tiles; relu keeps NaN and turns negatives into 0.
+// A NaN or an infinity in the padding or outside the box never reaches a sum. With transforms of
+// tiles a NaN reaches only sums of its tiles. relu keeps NaN and replaces negative values by 0.
 static void relu_and_nan(void **state)
 {
     const struct layer_case *c = *state;
@@ -125,7 +124,8 @@ static void relu_and_nan(void **state)
     layer_close(&layer);
 }
 
-// Engines that fill y without a bias get it afterwards; one without gradients runs forward alone.
+// Engines that compute y without a bias have it added afterwards; an engine without gradients has
+// only forward.
 static void bias_of_other_engines(void **state)
 {
     const struct layer_case *c = *state;
@@ -163,8 +163,8 @@ static void bias_of_other_engines(void **state)
     }
 }
 
-// Taps that are used once are packed for forward alone, whatever was planned; filters have them for
-// every direction.
+// Taps of a single use are packed only for forward, for any planned directions; filters have them
+// for every planned direction.
 static void once_packs_forward_alone(void **state)
 {
     (void)state;
@@ -239,7 +239,8 @@ static void argument_errors(void **state)
     layer_close(&b);
 }
 
-// What is not planned is not run; what cannot be planned is refused with the reason.
+// Directions that are not planned are refused; directions that cannot be planned are refused with
+// the reason.
 static void directions(void **state)
 {
     (void)state;
@@ -305,8 +306,8 @@ static void streams_and_complex(void **state)
     assert_non_null(strstr(lines.text, "real types"));
 }
 
-// An input of more than 2^31 samples, of which a crop leaves a corner behind index 2^31; pages that
-// nobody reads take no memory. Then planning alone, where every array is as large.
+// A crop of an input of more than 2^31 samples that begins after index 2^31; pages that are not
+// read take no memory. Also planning only, where every array is that large.
 static void beyond_32_bits(void **state)
 {
     (void)state;
@@ -354,11 +355,6 @@ static void beyond_32_bits(void **state)
     partita_plan_destroy(plan);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"any-threads-same-bits", any_threads_same_bits},     {"workspace-exact", workspace_exact},
     {"workspace-limit-is-kept", workspace_limit_is_kept}, {"relu-and-nan", relu_and_nan},
@@ -387,7 +383,7 @@ int main(void)
             }
         }
     }
-    if (layer_has_engine("cpu/direct")) { // what no engine has a part in
+    if (layer_has_engine("cpu/direct")) { // independent of the engine
         tests[n++] = named_test(beyond_32_bits, NULL, "beyond-32-bits");
         tests[n++] = named_test(once_packs_forward_alone, NULL, "once-packs-forward-alone");
         tests[n++] = named_test(argument_errors, NULL, "argument-errors");

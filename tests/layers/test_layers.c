@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Layers in all directions: a table of extreme_value shapes and many random ones against the
-// oracle, gradients against finite differences and against the transpose identity <gy, A x> = <A'
-// gy, x>. (The promises of the calls are in test_layer_calls.c.)
+// Layers in all directions: a table of difficult shapes and many random ones against the oracle,
+// gradients against finite differences and against the transpose identity <gy, A x> = <A' gy, x>.
+// The properties of calls are tested in test_layer_calls.c.
 #include "support/layer_rig.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "support/reference_layer.h"
-
-struct named_problem {
-    const char *name;
-    struct partita_problem problem;
-};
 
 static const struct named_problem problems[] = {
     {"one", {SIZE(1, 1)}},
@@ -102,8 +97,6 @@ static void random_problems(void **state)
     }
 }
 
-// <gy, A x> = <A' gy, x> and, A being linear in the taps, = <gw, w>. Sums of all products, each of
-// rms 1/27 at most: what their norm allows times the gate of each array.
 static void transpose_identity(void **state)
 {
     const struct layer_case *c = *state;
@@ -124,8 +117,8 @@ static void transpose_identity(void **state)
     }
 }
 
-// The loss sum gy*y of a shifted input or tap, against the gradient: the loss is linear in each of
-// them, so that a central difference has rounding errors alone.
+// The loss, the sum of gy*y, with one input or tap changed, against the gradient. The loss is
+// linear in each of them, so that a central difference has only rounding errors.
 static void finite_differences(void **state)
 {
     const struct layer_case *c = *state;
@@ -146,9 +139,10 @@ static void finite_differences(void **state)
         layer_run(&layer);
         for (int d = 0; d < 3; d++) {
             size_t at = random_below(&random, layer.n[moved[d]]);
-            double *value = (double *)layer.array[moved[d]] + at, kept = *value, loss[2], size = 0;
+            double *value = (double *)layer.array[moved[d]] + at, original = *value, loss[2],
+                   size = 0;
             for (int side = 0; side < 2; side++) {
-                *value = kept + (side ? 0.5 : -0.5);
+                *value = original + (side ? 0.5 : -0.5);
                 partita_filter_destroy(layer.filter);
                 assert_ok(partita_filter_create_biased(layer.plan, layer.array[LAYER_W],
                                                        layer.array[LAYER_BIAS], &layer.filter));
@@ -157,7 +151,7 @@ static void finite_differences(void **state)
                 loss[side] = layer_dot(&layer, LAYER_GY, LAYER_Y);
                 size = layer_dot(&layer, LAYER_GY, LAYER_GY) + layer_dot(&layer, LAYER_Y, LAYER_Y);
             }
-            *value = kept;
+            *value = original;
             double expected = layer_sample(&layer, gradient[d], at);
             double gate = gate_direct(PARTITA_F64, layer.n[LAYER_Y] + layer.n[LAYER_W]) *
                           (size + fabs(expected));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The promise that taps are separable: cuda/separable against the oracle, forward and backward
-// data, at every edge of its tiles; what keeps the promise and what does not; other engines, which
-// compute what they would without.
+// problem.separable: cuda/separable against the oracle, forward and backward data, at every edge of
+// its tiles; taps that are separable and taps that are not; other engines, which ignore the field.
 #include "core/plan.h"
 
 #include "support/layer_rig.h"
@@ -10,10 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const struct named_problem {
-    const char *name;
-    struct partita_problem problem;
-} problems[] = {
+static const struct named_problem problems[] = {
     {"one-tap", {.size = {3, 5}}},
     {"3x3-same", {.kernel = {3, 3}, .size = {70, 20}, .pad_begin = {1, 1}, .pad_end = {1, 1}}},
     {"17x17-same", {.kernel = {17, 17}, .size = {66, 67}, .pad_begin = {8, 8}, .pad_end = {8, 8}}},
@@ -43,7 +39,7 @@ struct separable_case {
     enum partita_type type;
 };
 
-// What one problem has: arrays of its type, and as doubles.
+// The arrays of a problem, in its type and as doubles.
 enum array { X, W, BIAS, GY, Y, GX, ARRAYS };
 
 struct layer_arrays {
@@ -112,8 +108,7 @@ static void run(const struct layer_arrays *a, const struct partita_plan *plan)
     partita_filter_destroy(filter);
 }
 
-// Taps that were rounded once are as good as any: twice the gate of direct sums, for theirs and
-// those of the factors.
+// Twice the gate of direct sums: rounding errors of the taps and of their factors.
 static void check(struct layer_arrays *a)
 {
     const struct partita_problem *p = &a->problem;
@@ -147,7 +142,7 @@ static void against_oracle(void **state)
     release(&a);
 }
 
-// Other engines keep to the taps they are given.
+// Other engines use the taps as they are.
 static void other_engines(void **state)
 {
     struct layer_arrays a;
@@ -159,7 +154,8 @@ static void other_engines(void **state)
     release(&a);
 }
 
-// A NaN reaches the outputs that meet it, no others; taps beyond the last meet nothing.
+// A NaN reaches the outputs that depend on it and no others; there are no products after the last
+// tap.
 static void nan_stays_near(void **state)
 {
     (void)state;
@@ -181,9 +177,9 @@ static void nan_stays_near(void **state)
     release(&a);
 }
 
-// Taps that are off by more than roundings are refused, with the channel; zeros and one rounding
-// are not.
-static void promise(void **state)
+// Taps that differ from separable ones by more than rounding are refused, with the channel; zeros
+// and one rounding are accepted.
+static void taps_must_be_separable(void **state)
 {
     (void)state;
     struct log_lines lines = {0};
@@ -195,12 +191,12 @@ static void promise(void **state)
         .engine = "cuda/separable", .directions = PARTITA_FORWARD, .log = log_into(&lines)});
     assert_ok(partita_plan_create(&a.problem, &options, &plan));
     float *w = a.array[W];
-    const size_t cell = a.n[W] / 3;
-    w[cell + 7] *= 1 + 1e-3f;
+    const size_t path = a.n[W] / 3;
+    w[path + 7] *= 1 + 1e-3f;
     assert_int_equal(partita_filter_create(plan, w, &filter), PARTITA_ERR_ARG);
     assert_null(filter);
     assert_non_null(strstr(lines.text, "channel 1 "));
-    memset(w + cell, 0, cell * sizeof *w);
+    memset(w + path, 0, path * sizeof *w);
     assert_ok(partita_filter_create(plan, w, &filter));
     partita_filter_destroy(filter);
     w[5] = NAN;
@@ -209,7 +205,7 @@ static void promise(void **state)
     release(&a);
 }
 
-// What it does not serve, and why.
+// Problems that it refuses, with the reason.
 static void refusals(void **state)
 {
     (void)state;
@@ -257,7 +253,7 @@ int main(void)
         }
     tests[n++] = named_test(other_engines, "cuda/direct", "separable: cuda/direct");
     tests[n++] = named_test(nan_stays_near, NULL, "cuda/separable/nan-stays-near");
-    tests[n++] = named_test(promise, NULL, "cuda/separable/promise");
+    tests[n++] = named_test(taps_must_be_separable, NULL, "cuda/separable/promise");
     tests[n++] = named_test(refusals, NULL, "cuda/separable/refusals");
     return run_test_list(tests, n);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What cpu/tiles is made of, from inside: transforms of every size against the definition in
-// double, at every level and in both precisions; and layers in every way that the planner may take
-// (size of tiles, blocks, parts, products), which the tables of test_layers.c see only where it is
-// the cheapest.
+// cpu/tiles, white box: transforms of every size against the definition in double, for every
+// instruction set and both precisions; layers with every variant that the planner may choose (size
+// of tiles, batches of tiles, chunks of channels, products), which test_layers.c has only where
+// they are the cheapest.
 #include "cpu/tiles/tiles.h" // before the complex numbers of test.h
 #include "planner/estimate.h"
 
@@ -12,13 +12,8 @@
 #include "support/kernel_check.h"
 #include "support/layer_rig.h"
 
-struct subject {
-    const struct kernels *kernels;
-    char name[16];
-};
-
-// Two lines of tiles, their spectra, and the elements of a transform.
-struct bench {
+// Two tiles in lanes, their spectra, and the elements of a transform.
+struct lab {
     const struct kernels *kernels;
     struct tile_tables transform;
     size_t lanes, samples;
@@ -31,10 +26,10 @@ static char *take(struct arena *arena, size_t bytes)
     return arena_take(arena, bytes);
 }
 
-static void bench_open(struct bench *b, const struct kernels *kernels, const size_t n[3])
+static void lab_open(struct lab *b, const struct kernels *kernels, const size_t n[3])
 {
     struct arena arena = {0};
-    *b = (struct bench){.kernels = kernels, .samples = n[0] * n[1] * n[2]};
+    *b = (struct lab){.kernels = kernels, .samples = n[0] * n[1] * n[2]};
     b->lanes = TILE_LINE_BYTES / scalar_size(kernels->f64);
     for (int pass = 0; pass < 2; pass++) {
         tile_tables_make(n, kernels->f64, &arena, &b->transform);
@@ -50,25 +45,25 @@ static void bench_open(struct bench *b, const struct kernels *kernels, const siz
     }
 }
 
-static void *line_of(const struct bench *b, size_t d, size_t h, int i)
+static void *line_of(const struct lab *b, size_t d, size_t h, int i)
 {
     return (char *)b->z + ((d * b->transform.step[0] + h * b->transform.step[1]) * 2 + (size_t)i) *
                               TILE_LINE_BYTES;
 }
 
-static struct tile_spectrum spectrum_of(const struct bench *b, int i)
+static struct tile_spectrum spectrum_of(const struct lab *b, int i)
 {
     return (struct tile_spectrum){b->spectrum[i], 2 * b->lanes, b->lanes};
 }
 
-static void *row_of(const struct bench *b, int i, size_t lane, size_t d, size_t h)
+static void *row_of(const struct lab *b, int i, size_t lane, size_t d, size_t h)
 {
     const size_t *n = b->transform.n;
     return scalar_at(b->kernels->f64, b->tile[i], lane * b->samples + (d * n[1] + h) * n[2]);
 }
 
-// Spectra of both tiles.
-static void forward(struct bench *b)
+// Computes the spectra of both tiles.
+static void forward(struct lab *b)
 {
     const size_t *n = b->transform.n;
     for (size_t d = 0; d < n[0]; d++)
@@ -85,8 +80,8 @@ static void forward(struct bench *b)
     b->kernels->tile.split(&s[0], &s[1], b->z, b->transform.pair, b->transform.bins);
 }
 
-// Both tiles from their spectra.
-static void inverse(struct bench *b)
+// Computes both tiles from their spectra.
+static void inverse(struct lab *b)
 {
     const size_t *n = b->transform.n;
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
@@ -108,13 +103,14 @@ static void inverse(struct bench *b)
         }
 }
 
-static double bin_part(const struct bench *b, int i, size_t bin, int im, size_t lane)
+static double bin_part(const struct lab *b, int i, size_t bin, int im, size_t lane)
 {
     return scalar_get(b->kernels->f64, b->spectrum[i], (2 * bin + (size_t)im) * b->lanes + lane);
 }
 
-// Frequencies of all bins along an axis, from the spectrum of an impulse at its second sample.
-static void frequencies(struct bench *b, int axis, size_t *ret)
+// Finds the frequencies of all bins along an axis, from the spectrum of an impulse at its second
+// sample.
+static void frequencies(struct lab *b, int axis, size_t *ret)
 {
     const size_t *n = b->transform.n, step[3] = {n[1] * n[2], n[2], 1};
     const bool f64 = b->kernels->f64;
@@ -123,13 +119,13 @@ static void frequencies(struct bench *b, int axis, size_t *ret)
             scalar_put(f64, b->tile[i], k, k % b->samples == (n[axis] > 1 ? step[axis] : 0));
     forward(b);
     for (size_t bin = 0; bin < b->transform.bins; bin++) {
-        const double turns =
+        const double cycles =
             -atan2(bin_part(b, 0, bin, 1, 0), bin_part(b, 0, bin, 0, 0)) / (2 * M_PI);
-        ret[bin] = (size_t)(lround(turns * (double)n[axis]) + (long)n[axis]) % n[axis];
+        ret[bin] = (size_t)(lround(cycles * (double)n[axis]) + (long)n[axis]) % n[axis];
     }
 }
 
-static void check_bin(const struct bench *b, size_t bin, const size_t f[3], double gate)
+static void check_bin(const struct lab *b, size_t bin, const size_t f[3], double gate)
 {
     const size_t *n = b->transform.n;
     for (int i = 0; i < 2; i++)
@@ -137,26 +133,27 @@ static void check_bin(const struct bench *b, size_t bin, const size_t f[3], doub
             double re = 0, im = 0;
             for (size_t k = 0; k < b->samples; k++) {
                 const double x = scalar_get(b->kernels->f64, b->tile[i], lane * b->samples + k);
-                const double turns = (double)(f[0] * (k / (n[1] * n[2])) % n[0]) / (double)n[0] +
-                                     (double)(f[1] * (k / n[2] % n[1]) % n[1]) / (double)n[1] +
-                                     (double)(f[2] * (k % n[2]) % n[2]) / (double)n[2];
-                re += 2 * x * cos(2 * M_PI * turns);
-                im -= 2 * x * sin(2 * M_PI * turns);
+                const double cycles = (double)(f[0] * (k / (n[1] * n[2])) % n[0]) / (double)n[0] +
+                                      (double)(f[1] * (k / n[2] % n[1]) % n[1]) / (double)n[1] +
+                                      (double)(f[2] * (k % n[2]) % n[2]) / (double)n[2];
+                re += 2 * x * cos(2 * M_PI * cycles);
+                im -= 2 * x * sin(2 * M_PI * cycles);
             }
-            const double off =
+            const double error =
                 hypot(bin_part(b, i, bin, 0, lane) - re, bin_part(b, i, bin, 1, lane) - im);
-            if (!(off <= gate))
-                fail_msg("bin %zu of tile %d, lane %zu: off by %g", bin, i, lane, off);
+            if (!(error <= gate))
+                fail_msg("bin %zu of tile %d, lane %zu: error %g", bin, i, lane, error);
         }
 }
 
-// Random tiles against the definition at every bin, then back to the samples. The rms of a bin is 2
-// sqrt(samples / 3) and its error the gate times that; no single one of so many is ten times off.
+// Compares the spectra of random tiles with the definition, and transforms back to the samples. The
+// rms of a bin is 2 sqrt(samples / 3) and the rms of its error at most the gate times that; no
+// single error should be ten times as large.
 static void against_definition(const struct kernels *kernels, const size_t n[3],
                                struct random *random)
 {
-    struct bench b;
-    bench_open(&b, kernels, n);
+    struct lab b;
+    lab_open(&b, kernels, n);
     size_t *f[3];
     for (int axis = 0; axis < 3; axis++) {
         f[axis] = malloc(b.transform.bins * sizeof(size_t));
@@ -177,8 +174,8 @@ static void against_definition(const struct kernels *kernels, const size_t n[3],
     inverse(&b);
     for (size_t k = 0; k < 2 * b.samples * b.lanes; k++) {
         const size_t i = k / (b.samples * b.lanes), at = k % (b.samples * b.lanes);
-        const double off = fabs(scalar_get(kernels->f64, b.tile[i], at) - kept[k]);
-        if (!(off <= 10 * gate)) fail_msg("sample %zu of tile %zu: off by %g", at, i, off);
+        const double error = fabs(scalar_get(kernels->f64, b.tile[i], at) - kept[k]);
+        if (!(error <= 10 * gate)) fail_msg("sample %zu of tile %zu: error %g", at, i, error);
     }
     for (int axis = 0; axis < 3; axis++) free(f[axis]);
     free(kept);
@@ -187,7 +184,7 @@ static void against_definition(const struct kernels *kernels, const size_t n[3],
 
 static void sizes_of_one_axis(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     for (size_t n = 1; n <= 128; n = tile_tables_next_size(n + 1)) {
         against_definition(s->kernels, (const size_t[]){1, 1, n}, &random);
@@ -198,7 +195,7 @@ static void sizes_of_one_axis(void **state)
 
 static void sizes_of_more_axes(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
     static const size_t sizes[][3] = {{1, 8, 8},  {1, 12, 16}, {1, 27, 9}, {1, 24, 24}, {1, 6, 2},
                                       {4, 3, 16}, {8, 8, 6},   {3, 9, 27}, {1, 3, 1},   {2, 2, 2}};
@@ -206,15 +203,15 @@ static void sizes_of_more_axes(void **state)
         against_definition(s->kernels, sizes[i], &random);
 }
 
-// An impulse at every position of a tile times any other tile is that tile, turned.
+// The product with an impulse at any position is the other tile, rotated.
 static void impulses(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     enum { N = 12, SAMPLES = N * N };
-    struct bench b;
-    bench_open(&b, s->kernels, (const size_t[]){1, N, N});
+    struct lab b;
+    lab_open(&b, s->kernels, (const size_t[]){1, N, N});
     double kept[SAMPLES];
     for (size_t at = 0; at < SAMPLES; at++) {
         fill_random(&random, f64, b.tile[0], SAMPLES * b.lanes);
@@ -238,17 +235,17 @@ static void impulses(void **state)
     free(b.memory);
 }
 
-// Scalars of turned products, every number of rows, rows or terms side by side: exactly what the
-// contract says, no more.
+// Scalars of transposed products, for every number of rows, with rows or terms adjacent: exactly
+// the contract, and nothing after them.
 static void scalars(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     enum { TERMS = 5, IM = 40, REALS = 2 * IM };
     for (size_t rows = 1; rows <= TILES_ROWS; rows++)
-        for (int way = 0; way < 4; way++) {
-            const bool conjugate = way & 1, apart = way & 2;
+        for (int mode = 0; mode < 4; mode++) {
+            const bool conjugate = mode & 1, apart = mode & 2;
             const size_t row = apart ? 7 : 1, term = apart ? 1 : rows, n = 4 * TERMS * rows;
             double from[REALS], to[4 * TERMS * TILES_ROWS + 1];
             fill_random(&random, f64, from, REALS);
@@ -259,16 +256,16 @@ static void scalars(void **state)
             for (size_t i = 0; i < n; i++) {
                 const size_t part = i / rows % 4, at = i / rows / 4 * term + i % rows * row;
                 const double re = scalar_get(f64, from, at), im = scalar_get(f64, from, IM + at);
-                const double wanted[] = {re, im, conjugate ? im : -im, conjugate ? -re : re};
-                assert_true(scalar_get(f64, to, i) == wanted[part]);
+                const double expected[] = {re, im, conjugate ? im : -im, conjugate ? -re : re};
+                assert_true(scalar_get(f64, to, i) == expected[part]);
             }
         }
 }
 
-// Rows of a line, each with its lane's bias, from `begin` to `end` and nowhere else.
+// Stores the rows of all lanes, each with its bias, from `begin` to `end` only.
 static void biased_rows(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     enum { N = 37 };
@@ -299,13 +296,13 @@ static void biased_rows(void **state)
     }
 }
 
-// Makes a plan of one direction again, another way; false if there is none such.
+// Makes a plan of one direction again with other parameters; false if it cannot have them.
 static bool remake(struct partita_plan *plan, const struct tiles_way *way)
 {
-    struct cost_model host;
-    cost_model_default(&host, plan->isa);
+    struct cost_model model;
+    cost_model_default(&model, plan->isa);
     const struct request request =
-        estimate_request(plan, &(struct partita_options){0}, &host, plan->engine, way->transform);
+        estimate_request(plan, &(struct partita_options){0}, &model, plan->engine, way->transform);
     struct tiles tiles;
     size_t n[3];
     if (!tiles_cut(&request, way, &tiles, n)) return false;
@@ -329,14 +326,14 @@ static const struct partita_problem problems[] = {
     {SIZE(7, 6), CHANNELS(300, 2), KERNEL(2, 2)},
 };
 
-struct way_case {
+struct variant_case {
     size_t problem;
     enum partita_type type;
 };
 
-static void every_way(void **state)
+static void every_variant(void **state)
 {
-    const struct way_case *c = *state;
+    const struct variant_case *c = *state;
     static const size_t transforms[] = {6, 12, 27, 48}, blocks[] = {16, 48}, parts[] = {8, 1 << 20};
     struct partita_problem problem = problems[c->problem];
     problem.signal = problem.taps = c->type;
@@ -365,34 +362,34 @@ static void every_way(void **state)
     layer_close(&layer);
 }
 
-// A layer whose forward takes several blocks and parts where its taps fit small tiles; or is
-// turned.
-static void in_blocks(struct layer *layer, bool turned)
+// Imposes several batches of tiles and chunks of channels on a layer if its taps fit small tiles,
+// or the transposed product.
+static void impose_batches(struct layer *layer, bool transposed)
 {
     const size_t transform = layer->plan->choice.transform;
     const struct tiles_way way = {12, 16, 8, TILES_GAUSS}, other = {transform, 16, 8, TILES_TURNED};
-    if (!remake(layer->plan, turned ? &other : &way)) return;
+    if (!remake(layer->plan, transposed ? &other : &way)) return;
     partita_filter_destroy(layer->filter);
     assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
                                            layer->array[LAYER_BIAS], &layer->filter));
 }
 
-// Transforms kept by forward: y to the same bits, gw within its gate and, by backward weight on the
-// same tiles, to the same bits.
+// With transforms saved by forward, y has the same bits, gw is within its gate and has the bits of
+// backward weight with the same tiles.
 static void saved_transforms(void **state)
 {
-    const struct way_case *c = *state;
+    const struct variant_case *c = *state;
     struct partita_problem problem = problems[c->problem];
     problem.signal = problem.taps = c->type;
     struct random random = random_start("saved");
     for (int i = 0; i < 4; i++) {
         const int threads = 1 + i % 2;
-        const bool turned = i / 2;
+        const bool transposed = i / 2;
         struct layer layer, other;
         const struct partita_options options = {
             .engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
         layer_open(&layer, &problem, &options, &random);
-        in_blocks(&layer, turned);
+        impose_batches(&layer, transposed);
         const struct tiles_way way = tiles_way_of(&layer.plan->choice);
         assert_true(remake(
             layer.plan->backward_weight,
@@ -400,7 +397,7 @@ static void saved_transforms(void **state)
                                 way.product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX}));
         layer_run(&layer);
         layer_open_copy(&other, &layer, &options);
-        in_blocks(&other, turned);
+        impose_batches(&other, transposed);
         layer_run_saved(&other, true);
         layer_check(&other);
         layer_same_bits(&layer, &other);
@@ -453,14 +450,11 @@ static void saved_refusals(void **state)
     layer_close(&layer);
 }
 
-static const struct {
-    const char *name;
-    CMUnitTestFunction run;
-} promises[] = {{"one axis", sizes_of_one_axis},
-                {"more axes", sizes_of_more_axes},
-                {"impulses", impulses},
-                {"scalars", scalars},
-                {"biased rows", biased_rows}};
+static const struct promise promises[] = {{"one axis", sizes_of_one_axis},
+                                          {"more axes", sizes_of_more_axes},
+                                          {"impulses", impulses},
+                                          {"scalars", scalars},
+                                          {"biased rows", biased_rows}};
 enum {
     N_PROMISES = sizeof promises / sizeof *promises,
     N_PROBLEMS = sizeof problems / sizeof *problems
@@ -468,21 +462,21 @@ enum {
 
 int main(void)
 {
-    static struct subject subjects[2];
-    static struct way_case ways[2][N_PROBLEMS];
+    static struct kernel_subject subjects[2];
+    static struct variant_case ways[2][N_PROBLEMS];
     static struct CMUnitTest tests[2 * (N_PROMISES + 2 * N_PROBLEMS) + 1];
     size_t n = 0;
     for (int f64 = 0; f64 < 2; f64++) {
-        struct subject *s = &subjects[f64];
+        struct kernel_subject *s = &subjects[f64];
         s->kernels = kernels_select(cpu_detect(), f64);
         snprintf(s->name, sizeof s->name, "%s", f64 ? "f64" : "f32");
         for (size_t p = 0; p < N_PROMISES; p++)
             tests[n++] =
                 named_test(promises[p].run, s, "transforms: %s: %s", s->name, promises[p].name);
         for (size_t i = 0; i < N_PROBLEMS; i++) {
-            ways[f64][i] = (struct way_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
+            ways[f64][i] = (struct variant_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
             tests[n++] =
-                named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", s->name, i);
+                named_test(every_variant, &ways[f64][i], "every way: %s: problem %zu", s->name, i);
             tests[n++] =
                 named_test(saved_transforms, &ways[f64][i], "saved: %s: problem %zu", s->name, i);
         }

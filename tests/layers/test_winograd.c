@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// cpu/winograd from inside: its kernels at every level against the convolution they are to compute,
-// every tile size in every direction against the oracle, its errors against what it predicts and
-// against Lavin and Gray's order. With PARTITA_TEST_DEVICE it is that device's engine, but for what
-// the CPU's alone has.
+// cpu/winograd, white box: its kernels for every instruction set against the convolution that they
+// compute, every tile size in every direction against the oracle, errors against its prediction and
+// against the order that Lavin and Gray report. With PARTITA_TEST_DEVICE it is that device's
+// engine, without the tests that only apply to the CPU.
 #include "core/plan.h"
 
 #include "support/kernel_check.h"
@@ -18,21 +18,16 @@ extern const struct engine engine_winograd;
 enum {
     MAX_LEVELS = CPU_AVX512 + 1,
     N_EDGES_OF_TILES = 3,
-    LINES = 3,
+    ROWS = 3,
     BLOCKS = 3,
     TILES_MOST = 16 * BLOCKS
 };
 
 static const size_t edges[N_EDGES_OF_TILES] = {4, 6, 8};
 
-struct subject {
-    const struct kernels *kernels;
-    char name[16];
-};
-
-// Elements of LINES lines of tiles at places of their own, and what a transform makes of them.
+// Elements of ROWS rows of tiles at offsets of their own.
 struct tiles {
-    size_t elements, offset[WINOGRAD_EXTENT], line, n;
+    size_t elements, offset[WINOGRAD_EXTENT], row, n;
     struct fence fence;
     void *x;
 };
@@ -42,8 +37,8 @@ static struct tiles draw_tiles(struct random *random, bool f64, size_t elements,
     struct tiles t = {.elements = elements, .n = n};
     const size_t gap = random_below(random, 3);
     for (size_t k = 0; k < elements; k++) t.offset[k] = (elements - 1 - k) * (n + gap);
-    t.line = elements * (n + gap);
-    const size_t all = (LINES - 1) * t.line + elements * n + (elements - 1) * gap,
+    t.row = elements * (n + gap);
+    const size_t all = (ROWS - 1) * t.row + elements * n + (elements - 1) * gap,
                  bytes = all * scalar_size(f64);
     t.fence = fence_open(bytes);
     t.x = fence_put(&t.fence, NULL, bytes, EDGE_END);
@@ -51,27 +46,27 @@ static struct tiles draw_tiles(struct random *random, bool f64, size_t elements,
     return t;
 }
 
-static double element(const struct tiles *t, bool f64, size_t line, size_t k, size_t i)
+static double element(const struct tiles *t, bool f64, size_t row, size_t k, size_t i)
 {
-    return scalar_get(f64, t->x, line * t->line + t->offset[k] + i);
+    return scalar_get(f64, t->x, row * t->row + t->offset[k] + i);
 }
 
-// ret[line][element][n], guarded.
+// The transform, ret[row][element][n], guarded.
 static void *transformed(const struct tiles *t, bool f64, winograd_fn *kernel, size_t edge,
                          size_t count, size_t elements)
 {
-    void *y = guarded_alloc(LINES * elements * t->n * scalar_size(f64), scalar_size(f64));
-    const struct winograd_rows lines = {t->n, LINES, t->line, elements * t->n, t->n, t->offset};
-    kernel(y, t->x, edge, count, &lines);
+    void *y = guarded_alloc(ROWS * elements * t->n * scalar_size(f64), scalar_size(f64));
+    const struct winograd_rows rows = {t->n, ROWS, t->row, elements * t->n, t->n, t->offset};
+    kernel(y, t->x, edge, count, &rows);
     return y;
 }
 
-// A'[(G g) . (B' d)] is the correlation of d and g: for each F(m, r). The bound: rounding errors of
-// a chain of at most 4 edge operations on the sum of magnitudes, which is the same formula with
-// magnitudes throughout.
+// A'[(G g) . (B' d)] is the correlation of d and g, for each F(m, r). The bound is the rounding
+// error of at most 4 edge operations on the sum of magnitudes, which is the same formula with
+// magnitudes.
 static void minimal_filtering(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const double u = f64 ? 0x1p-53 : 0x1p-24;
     struct random random = random_start(s->name);
@@ -82,15 +77,15 @@ static void minimal_filtering(void **state)
             void *v = transformed(&d, f64, s->kernels->winograd_input, edge, 0, edge);
             void *w = transformed(&g, f64, s->kernels->winograd_taps, edge, r, edge);
             struct tiles product = draw_tiles(&random, f64, edge, n);
-            for (size_t l = 0; l < LINES; l++)
+            for (size_t l = 0; l < ROWS; l++)
                 for (size_t k = 0; k < edge; k++)
                     for (size_t i = 0; i < n; i++) {
                         const size_t at = (l * edge + k) * n + i;
-                        scalar_put(f64, product.x, l * product.line + product.offset[k] + i,
+                        scalar_put(f64, product.x, l * product.row + product.offset[k] + i,
                                    scalar_get(f64, v, at) * scalar_get(f64, w, at));
                     }
             void *y = transformed(&product, f64, s->kernels->winograd_output, edge, m, m);
-            for (size_t at = 0; at < LINES * m * n; at++) {
+            for (size_t at = 0; at < ROWS * m * n; at++) {
                 const size_t i = at % n, o = at / n % m, l = at / n / m;
                 double expected = 0, magnitude = 0;
                 for (size_t k = 0; k < r; k++)
@@ -119,9 +114,9 @@ static void minimal_filtering(void **state)
         }
 }
 
-static void deal_and_collect(void **state)
+static void deinterleave_and_interleave(void **state)
 {
-    const struct subject *s = *state;
+    const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     const size_t bytes = scalar_size(f64), lanes = block_lanes(f64);
     struct random random = random_start("deal");
@@ -154,9 +149,9 @@ static void deal_and_collect(void **state)
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++)
                     assert_same(f64, y, i * pitch + k, scalar_get(f64, x, k * stride + i));
-            // Lines in the other order.
+            // Rows in the other order.
             s->kernels->interleave(y, pitch, (char *)x + (count - 1) * stride * bytes,
-                                -(ptrdiff_t)stride, count, n);
+                                   -(ptrdiff_t)stride, count, n);
             for (size_t k = 0; k < count; k++)
                 for (size_t i = 0; i < n; i++)
                     assert_same(f64, y, i * pitch + k,
@@ -170,18 +165,18 @@ static void deal_and_collect(void **state)
 static const struct engine *subject_engine = &engine_winograd;
 static struct device *subject_device;
 
-// A plan of one direction with tiles of one edge, whatever they cost.
-struct forced {
+// A plan of one direction with an imposed edge of tiles.
+struct imposed {
     struct partita_plan plan;
     struct partita_filter filter;
-    struct cost_model host;
+    struct cost_model model;
 };
 
-static bool force(struct forced *forced, const struct partita_problem *problem,
-                  enum partita_direction direction, size_t edge)
+static bool impose(struct imposed *imposed, const struct partita_problem *problem,
+                   enum partita_direction direction, size_t edge)
 {
-    *forced = (struct forced){0};
-    struct partita_plan *plan = &forced->plan;
+    *imposed = (struct imposed){0};
+    struct partita_plan *plan = &imposed->plan;
     assert_ok(problem_canonical(problem, &plan->log, &plan->shape));
     plan->engine = subject_engine;
     plan->device = subject_device;
@@ -189,10 +184,10 @@ static bool force(struct forced *forced, const struct partita_problem *problem,
     plan->isa = cpu_detect();
     plan->kernels = kernels_select(plan->isa, plan->shape.f64);
     plan->threads = 1;
-    cost_model_default(&forced->host, plan->isa);
+    cost_model_default(&imposed->model, plan->isa);
     const struct request request = {.shape = &plan->shape,
                                     .direction = direction,
-                                    .model = &forced->host,
+                                    .model = &imposed->model,
                                     .device = plan->device,
                                     .transform = edge,
                                     .workspace_limit = SIZE_MAX,
@@ -201,104 +196,62 @@ static bool force(struct forced *forced, const struct partita_problem *problem,
     if (!plan->choice.applicable) return false;
     assert_int_equal(plan->choice.transform, edge);
     assert_ok(plan->engine->plan_create(plan, &request));
-    forced->filter.plan = plan;
+    imposed->filter.plan = plan;
     return true;
 }
 
-static void release(struct forced *forced)
+static void release(struct imposed *imposed)
 {
-    const struct engine *engine = forced->plan.engine;
-    if (engine->filter_destroy) engine->filter_destroy(&forced->filter);
-    else mem_release(&forced->plan.allocator, forced->filter.state);
-    engine->plan_destroy(&forced->plan);
+    const struct engine *engine = imposed->plan.engine;
+    if (engine->filter_destroy) engine->filter_destroy(&imposed->filter);
+    else mem_release(&imposed->plan.allocator, imposed->filter.state);
+    engine->plan_destroy(&imposed->plan);
 }
 
-static void run(struct forced *forced, void *to, const void *from, const void *other)
+static void run(struct imposed *imposed, void *to, const void *from, const void *other)
 {
-    struct partita_plan *plan = &forced->plan;
+    struct partita_plan *plan = &imposed->plan;
     const struct engine *engine = plan->engine;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     void *workspace = guarded_alloc(plan_workspace(plan), 0);
-    if (!weight) assert_ok(engine->filter_create(&forced->filter, other));
+    if (!weight) assert_ok(engine->filter_create(&imposed->filter, other));
     const struct operands operands = {.to = to, .from = {from, weight ? other : NULL}};
-    assert_ok(engine->run(plan, weight ? NULL : &forced->filter, &operands, workspace));
+    assert_ok(engine->run(plan, weight ? NULL : &imposed->filter, &operands, workspace));
     guarded_free(workspace);
 }
 
-struct named_problem {
-    const char *name;
-    struct partita_problem problem;
-};
-
-#define SAME(k) .kernel = {k, k}, .pad_begin = {(k) / 2, (k) / 2}, .pad_end = {(k) / 2, (k) / 2}
+#define SAME(k) KERNEL(k, k), PAD((k) / 2, (k) / 2)
 
 static const struct named_problem problems[] = {
-    {"same-3x3",
-     {.rank = 2, .batch = 2, .in_channels = 19, .out_channels = 21, SAME(3), .size = {13, 27}}},
-    {"wide-rows", {.rank = 2, .in_channels = 2, .out_channels = 3, SAME(3), .size = {9, 700}}},
-    {"smaller-than-tile",
-     {.rank = 2, .batch = 5, .in_channels = 2, .out_channels = 3, SAME(3), .size = {2, 1}}},
-    {"5x5", {.rank = 2, .in_channels = 4, .out_channels = 9, SAME(5), .size = {14, 14}}},
+    {"same-3x3", {SIZE(13, 27), BATCH(2), CHANNELS(19, 21), SAME(3)}},
+    {"wide-rows", {SIZE(9, 700), CHANNELS(2, 3), SAME(3)}},
+    {"smaller-than-tile", {SIZE(2, 1), BATCH(5), CHANNELS(2, 3), SAME(3)}},
+    {"5x5", {SIZE(14, 14), CHANNELS(4, 9), SAME(5)}},
     {"2x2", {SIZE(9, 8), CORRELATE, CHANNELS(3, 2), KERNEL(2, 2)}},
     {"7x7-as-large-as-map", {SIZE(7, 7), CHANNELS(3, 4), KERNEL(7, 7)}},
     {"1x3", {SIZE(11, 23), CHANNELS(3, 5), KERNEL(1, 3), PAD_END(0, 1)}},
     {"3x1", {SIZE(11, 23), CHANNELS(3, 5), KERNEL(3, 1), PAD_BEGIN(2, 0)}},
     {"line", {SIZE(1000), BATCH(3), CHANNELS(5, 9), KERNEL(3)}},
-    {"stride-2",
-     {.rank = 2, .in_channels = 6, .out_channels = 7, SAME(3), .size = {17, 16}, .stride = {2, 2}}},
+    {"stride-2", {SIZE(17, 16), CHANNELS(6, 7), SAME(3), STRIDE(2, 2)}},
     {"stride-4-of-11", {SIZE(35, 39), CORRELATE, CHANNELS(3, 5), KERNEL(11, 11), STRIDE(4, 4)}},
-    {"stride-one-axis",
-     {.rank = 2, .in_channels = 3, .out_channels = 3, SAME(3), .size = {17, 16}, .stride = {3, 1}}},
-    {"dilation",
-     {.rank = 2,
-      .in_channels = 3,
-      .out_channels = 3,
-      SAME(3),
-      .size = {17, 16},
-      .dilation = {2, 3}}},
-    {"stride-and-dilation",
-     {.rank = 2,
-      .in_channels = 3,
-      .out_channels = 3,
-      SAME(5),
-      .size = {37, 36},
-      .stride = {4, 2},
-      .dilation = {6, 3}}},
-    {"groups",
-     {.rank = 2,
-      .batch = 2,
-      .in_channels = 12,
-      .out_channels = 18,
-      .groups = 3,
-      SAME(3),
-      .size = {10, 11},
-      .activation = PARTITA_RELU}},
+    {"stride-one-axis", {SIZE(17, 16), CHANNELS(3, 3), SAME(3), STRIDE(3, 1)}},
+    {"dilation", {SIZE(17, 16), CHANNELS(3, 3), SAME(3), DILATION(2, 3)}},
+    {"stride-and-dilation", {SIZE(37, 36), CHANNELS(3, 3), SAME(5), STRIDE(4, 2), DILATION(6, 3)}},
+    {"groups", {SIZE(10, 11), BATCH(2), CHANNELS(12, 18), GROUPS(3), SAME(3), RELU}},
     {"cropped", {SIZE(20, 20), KERNEL(3, 3), PAD_BEGIN(-4, 5), PAD_END(-3, -6)}},
-    {"few-tiles",
-     {.rank = 2, .batch = 3, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}}},
-    {"few-tiles-strided",
-     {.rank = 2,
-      .in_channels = 48,
-      .out_channels = 96,
-      .groups = 2,
-      SAME(3),
-      .size = {13, 9},
-      .stride = {2, 2}}},
-    // Parts of the output channels that share the transformed inputs, turned and not, these in two
-    // chunks.
-    {"parts", {.rank = 2, .in_channels = 20, .out_channels = 150, SAME(3), .size = {6, 7}}},
-    {"parts-of-groups",
-     {.rank = 2, .in_channels = 6, .out_channels = 300, .groups = 2, SAME(3), .size = {13, 15}}},
+    {"few-tiles", {SIZE(6, 7), BATCH(3), CHANNELS(300, 100), SAME(3)}},
+    {"few-tiles-strided", {SIZE(13, 9), CHANNELS(48, 96), GROUPS(2), SAME(3), STRIDE(2, 2)}},
+    // Splits of the output channels that share the transformed inputs, transposed and not, these in
+    // two chunks.
+    {"parts", {SIZE(6, 7), CHANNELS(20, 150), SAME(3)}},
+    {"parts-of-groups", {SIZE(13, 15), CHANNELS(6, 300), GROUPS(2), SAME(3)}},
     {"parts-in-chunks", {SIZE(100), CHANNELS(258, 136), KERNEL(3)}},
-    {"many-channels", {.rank = 2, .in_channels = 300, .out_channels = 9, SAME(3), .size = {6, 7}}},
-    // Gradients of taps by all threads together: several blocks of tiles, output channels in two
-    // pieces, groups in turns.
-    {"together",
-     {.rank = 2, .in_channels = 264, .out_channels = 2, .groups = 2, SAME(3), .size = {70, 66}}},
-    {"together-in-pieces",
-     {.rank = 2, .in_channels = 1, .out_channels = 260, SAME(3), .size = {70, 34}}},
-    {"groups-in-turns",
-     {.rank = 2, .in_channels = 24, .out_channels = 24, .groups = 24, SAME(3), .size = {64, 64}}},
+    {"many-channels", {SIZE(6, 7), CHANNELS(300, 9), SAME(3)}},
+    // Gradients of taps by all threads together: several batches of tiles, output channels in two
+    // splits, groups in iterations.
+    {"together", {SIZE(70, 66), CHANNELS(264, 2), GROUPS(2), SAME(3)}},
+    {"together-in-pieces", {SIZE(70, 34), CHANNELS(1, 260), SAME(3)}},
+    {"groups-in-turns", {SIZE(64, 64), CHANNELS(24, 24), GROUPS(24), SAME(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -310,14 +263,13 @@ struct layer_case {
 
 static size_t taps_of_phase(const struct partita_problem *p, int axis)
 {
-    size_t kernel = p->kernel[axis] ? p->kernel[axis] : 1,
-           stride = p->stride[axis] ? p->stride[axis] : 1,
-           dilation = p->dilation[axis] ? p->dilation[axis] : 1, common = stride;
+    size_t kernel = or_one(p->kernel[axis]), stride = or_one(p->stride[axis]);
+    size_t dilation = or_one(p->dilation[axis]), common = stride;
     while (stride % common || dilation % common) common--;
     return (kernel + stride / common - 1) / (stride / common);
 }
 
-// Relative L2 error, over what random sums of so many products would have.
+// L2 error relative to the norm or, if that is larger, to that of random sums of as many products.
 static double error_of(enum partita_type type, const void *y, const double *expected, size_t n,
                        double products)
 {
@@ -330,14 +282,19 @@ static double error_of(enum partita_type type, const void *y, const double *expe
     return sqrt(error / fmax(norm, products / 9 * (double)n));
 }
 
-// One direction with random arrays: the error, or a negative number where the edge has no tiles.
+// What a plan says about its results.
+struct prediction {
+    double error;
+    size_t products, n; // of a sum; outputs
+};
+
+// The error of one direction with random arrays; negative if the edge has no tiles.
 static double try_direction(const struct partita_problem *p, enum partita_direction direction,
-                            size_t edge, struct random *random, double *ret_predicted,
-                            size_t *ret_products, size_t *ret_n)
+                            size_t edge, struct random *random, struct prediction *ret)
 {
-    struct forced forced;
-    if (!force(&forced, p, direction, edge)) return -1;
-    const struct shape *shape = &forced.plan.shape;
+    struct imposed imposed;
+    if (!impose(&imposed, p, direction, edge)) return -1;
+    const struct shape *shape = &imposed.plan.shape;
     const size_t scalar = partita_type_size(p->signal);
     const size_t x = shape->batch * shape->in_channels * shape_inputs(shape),
                  y = shape->batch * shape->out_channels * shape_outputs(shape),
@@ -354,38 +311,37 @@ static double try_direction(const struct partita_problem *p, enum partita_direct
         for (size_t k = 0; i && k < n[i]; k++)
             exact[i][k] = creal(reference_sample(p->signal, array[i], k));
     }
-    run(&forced, array[0], array[1], array[2]);
+    run(&imposed, array[0], array[1], array[2]);
     double *no_bias = calloc(shape->out_channels, sizeof *no_bias);
     if (forward) reference_layer_forward(p, exact[0], exact[1], exact[2], no_bias);
     else if (weight) reference_backward_weight(p, exact[0], exact[1], exact[2]);
     else reference_backward_data(p, exact[0], exact[1], exact[2]);
-    *ret_products = forward  ? w / shape->out_channels
+    ret->products = forward  ? w / shape->out_channels
                     : weight ? y / shape->out_channels
                              : w / shape->in_channels;
-    *ret_n = n[0];
-    *ret_predicted = forced.plan.choice.error;
-    const double error = error_of(p->signal, array[0], exact[0], n[0], (double)*ret_products);
+    ret->n = n[0];
+    ret->error = imposed.plan.choice.error;
+    const double error = error_of(p->signal, array[0], exact[0], n[0], (double)ret->products);
     for (int i = 0; i < 3; i++) {
         guarded_free(array[i]);
         free(exact[i]);
     }
     free(no_bias);
-    release(&forced);
+    release(&imposed);
     return error;
 }
 
-// Few tiles and many output channels: those are the positions of kernels->conv.
-static void few_tiles_turn(void **state)
+// With few tiles and many output channels the product is transposed.
+static void few_tiles_are_transposed(void **state)
 {
     (void)state;
-    struct partita_problem p = {
-        .rank = 2, .in_channels = 300, .out_channels = 100, SAME(3), .size = {6, 7}};
-    struct forced forced;
+    struct partita_problem p = {SIZE(6, 7), CHANNELS(300, 100), SAME(3)};
+    struct imposed imposed;
     for (int batch = 1; batch <= 100; batch += 99) {
         p.batch = (size_t)batch;
-        assert_true(force(&forced, &p, PARTITA_FORWARD, 6));
-        assert_int_equal(((const struct winograd *)forced.plan.state)->turned, batch == 1);
-        release(&forced);
+        assert_true(impose(&imposed, &p, PARTITA_FORWARD, 6));
+        assert_int_equal(((const struct winograd *)imposed.plan.state)->turned, batch == 1);
+        release(&imposed);
     }
 }
 
@@ -395,44 +351,37 @@ static void against_oracle(void **state)
     struct partita_problem p = c->named->problem;
     struct random random = random_start(c->named->name);
     p.signal = p.taps = c->type;
-    size_t most = 1;
+    size_t max_taps = 1;
     for (int a = 0; a < p.rank; a++)
-        most = taps_of_phase(&p, a) > most ? taps_of_phase(&p, a) : most;
+        max_taps = taps_of_phase(&p, a) > max_taps ? taps_of_phase(&p, a) : max_taps;
     for (int d = 1; d <= 4; d *= 2) {
-        double predicted;
-        size_t products, n;
-        const double error = try_direction(&p, (enum partita_direction)d, c->edge, &random,
-                                           &predicted, &products, &n);
-        assert_true((error >= 0) == (most < c->edge));
+        struct prediction plan;
+        const double error = try_direction(&p, (enum partita_direction)d, c->edge, &random, &plan);
+        assert_true((error >= 0) == (max_taps < c->edge));
         if (error < 0) continue;
-        const double gate =
-            gate_for_outputs(gate_direct(c->type, products + 1), n) * winograd_growth(c->edge);
+        const double gate = gate_for_outputs(gate_direct(c->type, plan.products + 1), plan.n) *
+                            winograd_growth(c->edge);
         if (error > gate) fail_msg("direction %d: error %.3g above %.3g", d, error, gate);
     }
 }
 
-// Lavin and Gray's table 4: F(2,3) no worse than the direct sum, F(4,3) worse by less than an
-// order, F(6,3) worse again; and the predictions hold within a factor of two.
+// As in table 4 of Lavin and Gray, the error of F(2,3) is at most that of direct sums, that of
+// F(4,3) less than ten times as large, that of F(6,3) larger. Predictions hold within a factor of
+// two.
 static void order_of_errors(void **state)
 {
     (void)state;
     enum { CHANNELS = 128 };
-    struct partita_problem p = {.rank = 2,
-                                .op = PARTITA_CORRELATE,
-                                .in_channels = CHANNELS,
-                                .out_channels = 8,
-                                SAME(3),
-                                .size = {28, 28}};
+    struct partita_problem p = {SIZE(28, 28), CORRELATE, CHANNELS(CHANNELS, 8), SAME(3)};
     double error[N_EDGES_OF_TILES];
     for (int e = 0; e < N_EDGES_OF_TILES; e++) {
         struct random random = random_start("order");
-        double predicted;
-        size_t products, n;
-        error[e] = try_direction(&p, PARTITA_FORWARD, edges[e], &random, &predicted, &products, &n);
-        if (!(error[e] < 2 * predicted && error[e] > predicted / 2))
-            fail_msg("edge %zu: error %.3g, predicted %.3g", edges[e], error[e], predicted);
+        struct prediction plan;
+        error[e] = try_direction(&p, PARTITA_FORWARD, edges[e], &random, &plan);
+        if (!(error[e] < 2 * plan.error && error[e] > plan.error / 2))
+            fail_msg("edge %zu: error %.3g, predicted %.3g", edges[e], error[e], plan.error);
     }
-    const double direct = 0.3 * sqrt(9 * CHANNELS) * 0x1p-24; // a sum in one chain
+    const double direct = 0.3 * sqrt(9 * CHANNELS) * 0x1p-24; // a sequential sum
     assert_true(error[0] < direct);
     assert_true(error[1] > error[0] && error[1] < 10 * direct);
     assert_true(error[2] > error[1]);
@@ -447,17 +396,12 @@ static struct partita_options subject_options(double error_budget, struct log_li
     return all;
 }
 
-// Without a budget no tile is taken whose error is predicted above 2e-6; with one, none above it;
-// explain says which.
+// The predicted error of the chosen tiles is at most the budget, by default 2e-6; the explanation
+// names the tiles.
 static void budget(void **state)
 {
     (void)state;
-    const struct partita_problem p = {.rank = 2,
-                                      .op = PARTITA_CORRELATE,
-                                      .in_channels = 64,
-                                      .out_channels = 64,
-                                      SAME(3),
-                                      .size = {48, 48}};
+    const struct partita_problem p = {SIZE(48, 48), CORRELATE, CHANNELS(64, 64), SAME(3)};
     const double budgets[] = {0, 1e-3, 1.1e-6, 4e-7};
     for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++) {
         struct partita_plan *plan;
@@ -468,21 +412,21 @@ static void budget(void **state)
         partita_plan_explain(plan, text, sizeof text);
         assert_non_null(strstr(text, plan->choice.summary));
         if (budgets[i] == 4e-7)
-            assert_string_equal(plan->choice.summary, "F(2x2,3x3)"); // the others err by more
+            assert_string_equal(plan->choice.summary, "F(2x2,3x3)"); // others have larger errors
         partita_plan_destroy(plan);
     }
-    struct forced forced; // F(6x6,3x3) is there, but not without being asked for
-    assert_true(force(&forced, &p, PARTITA_FORWARD, 8));
-    struct request request = {.shape = &forced.plan.shape,
+    struct imposed imposed; // F(6x6,3x3) exists, but is not chosen by default
+    assert_true(impose(&imposed, &p, PARTITA_FORWARD, 8));
+    struct request request = {.shape = &imposed.plan.shape,
                               .direction = PARTITA_FORWARD,
-                              .model = &forced.host,
+                              .model = &imposed.model,
                               .device = subject_device,
                               .transform = 8,
                               .workspace_limit = SIZE_MAX};
     struct estimate estimate = {0};
     subject_engine->estimate(&request, &estimate);
     assert_true(!estimate.applicable || estimate.error <= 2e-6);
-    release(&forced);
+    release(&imposed);
     struct log_lines lines = {0};
     const struct partita_options options = subject_options(1e-8, &lines);
     struct partita_plan *plan;
@@ -490,8 +434,8 @@ static void budget(void **state)
     assert_non_null(strstr(lines.text, "budget"));
 }
 
-// What the CPU's engine alone has.
-static size_t list_kernels(struct subject *s, struct CMUnitTest *tests)
+// Tests that only the CPU's engine has.
+static size_t list_kernels(struct kernel_subject *s, struct CMUnitTest *tests)
 {
     size_t n = 0;
     for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
@@ -501,10 +445,11 @@ static size_t list_kernels(struct subject *s, struct CMUnitTest *tests)
             s->kernels = k;
             snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", k->isa);
             tests[n++] = named_test(minimal_filtering, s, "%s: minimal filtering", s->name);
-            tests[n++] = named_test(deal_and_collect, s, "%s: deal and collect", s->name);
+            tests[n++] =
+                named_test(deinterleave_and_interleave, s, "%s: deal and collect", s->name);
             s++;
         }
-    tests[n++] = named_test(few_tiles_turn, NULL, "few-tiles-turn");
+    tests[n++] = named_test(few_tiles_are_transposed, NULL, "few-tiles-turn");
     return n;
 }
 
@@ -524,7 +469,7 @@ static bool find_subject(void)
 
 int main(void)
 {
-    static struct subject subjects[2 * MAX_LEVELS];
+    static struct kernel_subject subjects[2 * MAX_LEVELS];
     static struct layer_case cases[2][N_EDGES_OF_TILES][N_PROBLEMS];
     static struct CMUnitTest tests[4 * MAX_LEVELS + 2 * N_EDGES_OF_TILES * N_PROBLEMS + 3];
     const enum layer_device device = layer_device_check();

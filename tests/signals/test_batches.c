@@ -13,41 +13,21 @@ struct sequence {
     size_t partition; // imposed on cpu/blocks; 0: its own choice
 };
 
-#define CAUSAL(taps) .kernel = {taps}, .pad_begin = {(taps)-1}
+#define CAUSAL(taps) KERNEL(taps), PAD_BEGIN((taps)-1)
 
 static const struct sequence sequences[] = {
     {"one-sample", {.size = {1}}, 0},
-    {"depthwise-causal",
-     {.batch = 3, .in_channels = 4, .out_channels = 4, .groups = 4, CAUSAL(1024), .size = {1024}},
-     0},
+    {"depthwise-causal", {LENGTH(1024), BATCH(3), CHANNELS(4, 4), GROUPS(4), CAUSAL(1024)}, 0},
     {"depthwise-causal-correlate",
-     {.op = PARTITA_CORRELATE,
-      .batch = 2,
-      .in_channels = 3,
-      .out_channels = 3,
-      .groups = 3,
-      CAUSAL(997),
-      .size = {997}},
+     {LENGTH(997), CORRELATE, BATCH(2), CHANNELS(3, 3), GROUPS(3), CAUSAL(997)},
      128},
-    {"depthwise-odd",
-     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(731), .size = {1535}},
-     256},
-    {"depthwise-more-taps",
-     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(2003), .size = {500}},
-     128},
-    {"depthwise-few-taps",
-     {.batch = 2, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(5), .size = {9001}},
-     64},
+    {"depthwise-odd", {LENGTH(1535), BATCH(2), CHANNELS(2, 2), GROUPS(2), CAUSAL(731)}, 256},
+    {"depthwise-more-taps", {LENGTH(500), BATCH(2), CHANNELS(2, 2), GROUPS(2), CAUSAL(2003)}, 128},
+    {"depthwise-few-taps", {LENGTH(9001), BATCH(2), CHANNELS(2, 2), GROUPS(2), CAUSAL(5)}, 64},
     {"depthwise-multiplied",
-     {.op = PARTITA_CORRELATE,
-      .batch = 2,
-      .in_channels = 2,
-      .out_channels = 6,
-      .groups = 2,
-      CAUSAL(300),
-      .size = {700}},
+     {LENGTH(700), CORRELATE, BATCH(2), CHANNELS(2, 6), GROUPS(2), CAUSAL(300)},
      64},
-    {"matrix", {.batch = 2, .in_channels = 3, .out_channels = 5, CAUSAL(199), .size = {307}}, 64},
+    {"matrix", {LENGTH(307), BATCH(2), CHANNELS(3, 5), CAUSAL(199)}, 64},
     {"groups", {LENGTH(600), CORRELATE, CHANNELS(4, 6), GROUPS(2), KERNEL(211)}, 64},
     {"lone", {CAUSAL(1499), .size = {1511}}, 256},
     {"full", {LENGTH(555), KERNEL(333), PAD(332)}, 128},
@@ -61,9 +41,7 @@ static const struct sequence sequences[] = {
     {"padding-beyond-taps", {LENGTH(90), KERNEL(20), PAD_BEGIN(150), PAD_END(230)}, 64},
     {"cropped", {LENGTH(2000), KERNEL(60), PAD_BEGIN(-700), PAD_END(-900)}, 64},
     {"outside", {LENGTH(50), KERNEL(9), PAD_BEGIN(400), PAD_END(-360)}, 64},
-    {"batch",
-     {.batch = 67, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(64), .size = {64}},
-     64},
+    {"batch", {LENGTH(64), BATCH(67), CHANNELS(2, 2), GROUPS(2), CAUSAL(64)}, 64},
 };
 enum { N_SEQUENCES = sizeof sequences / sizeof *sequences };
 
@@ -154,14 +132,8 @@ static void transpose_identity(void **state)
 
 // Several groups and blocks, chunks of blocks and of the batch.
 static const struct partita_problem busy[] = {
-    {.batch = 5, .in_channels = 6, .out_channels = 6, .groups = 6, CAUSAL(1500), .size = {1700}},
-    {.op = PARTITA_CORRELATE,
-     .batch = 2,
-     .in_channels = 4,
-     .out_channels = 6,
-     .groups = 2,
-     CAUSAL(30),
-     .size = {90000}},
+    {LENGTH(1700), BATCH(5), CHANNELS(6, 6), GROUPS(6), CAUSAL(1500)},
+    {LENGTH(90000), CORRELATE, BATCH(2), CHANNELS(4, 6), GROUPS(2), CAUSAL(30)},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 
@@ -203,8 +175,8 @@ static void workspace_exact(void **state)
 static void workspace_limit_is_kept(void **state)
 {
     const struct sequence_case *c = *state;
-    const struct partita_problem few = {
-        .batch = 3, .in_channels = 2, .out_channels = 2, .groups = 2, CAUSAL(20), .size = {6000}};
+    const struct partita_problem few = {LENGTH(6000), BATCH(3), CHANNELS(2, 2), GROUPS(2),
+                                        CAUSAL(20)};
     struct partita_problem problem = problem_of_type(&few, c->type);
     struct random random = random_start("limit");
     const struct partita_options options = options_of(c, 1, 0);
@@ -258,13 +230,8 @@ static void imposed_parts(void **state)
 {
     const char *engine = *state;
     const bool sums = !strncmp(engine, "cpu/", 4); // a device has only transforms
-    const struct partita_problem matrix = {.batch = 2,
-                                           .in_channels = 4,
-                                           .out_channels = 6,
-                                           .groups = 2,
-                                           CAUSAL(101),
-                                           .size = {203},
-                                           .activation = PARTITA_RELU};
+    const struct partita_problem matrix = {LENGTH(203), BATCH(2),    CHANNELS(4, 6),
+                                           GROUPS(2),   CAUSAL(101), RELU};
     struct random random = random_start("imposed");
     struct layer layer, direct;
     layer_open(&direct, &matrix, &(struct partita_options){.engine = "cpu/direct", .threads = 1},
@@ -318,11 +285,6 @@ static void planner_takes_blocks(void **state)
             partita_plan_destroy(plan);
         }
 }
-
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
 
 static const struct promise promises[] = {
     {"random-lines", random_sequences},

@@ -9,11 +9,6 @@
 
 #include <stdio.h>
 
-struct named_problem {
-    const char *name;
-    struct partita_problem problem;
-};
-
 static const struct named_problem problems[] = {
     {"one", {LENGTH(1), KERNEL(1)}},
     {"one-sample-many-taps", {LENGTH(1), KERNEL(64), PAD(63)}},
@@ -335,11 +330,6 @@ static void argument_errors(void **state)
     rig_close(&a);
     rig_close(&b);
 }
-
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
 
 static const struct promise promises[] = {
     {"any-threads-same-bits", any_threads_same_bits},

@@ -459,11 +459,6 @@ static void no_number_stays_in_reach(void **state)
     stream_rig_close(&rig);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise of_problems[] = {
     {"matches-oracle", matches_oracle},
     {"bursts-of-sound", bursts_of_sound},

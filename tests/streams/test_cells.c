@@ -368,11 +368,6 @@ static void bad_edits(void **state)
     stream_rig_close(&rig);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"sparse-is-dense-with-zeros", sparse_is_dense_with_zeros},
     {"cells-alike", cells_alike},

@@ -338,11 +338,6 @@ static void signals_are_refused(void **state)
     assert_non_null(strstr(lines.text, engine));
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"impulse-gives-the-taps", impulse_gives_the_taps},
     {"each-tap-delays", each_tap_delays},

@@ -308,11 +308,6 @@ static void silence_leaves_no_trace(void **state)
     stream_rig_close(&rig);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise of_problems[] = {
     {"special-values-stay-in-reach", special_values_stay_in_reach},
     {"denormals", denormals},

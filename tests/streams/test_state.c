@@ -396,11 +396,6 @@ static void load_is_told(void **state)
     partita_plan_destroy(plan);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise of_problems[] = {
     {"restored-goes-on", restored_goes_on},
     {"equal-plan-goes-on", equal_plan_goes_on},

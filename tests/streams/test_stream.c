@@ -198,11 +198,6 @@ static void argument_errors(void **state)
     stream_rig_close(&b);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"in-place-same-bits", in_place_same_bits},
     {"interleaved-same-bits", interleaved_same_bits},

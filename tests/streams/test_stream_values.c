@@ -225,11 +225,6 @@ static void floating_point_mode_kept(void **state)
     stream_rig_close(&rig);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"impulse-at-latency", impulse_at_latency},
     {"drain-brings-the-tail", drain_brings_the_tail},

@@ -356,11 +356,6 @@ static void old_filters_may_go(void **state)
     stream_rig_close(&rig);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"swap-before-the-first-call", swap_before_the_first_call},
     {"waiting-filter-is-replaced", waiting_filter_is_replaced},

@@ -285,11 +285,6 @@ static void stats_from_another_thread(void **state)
     stream_rig_close(&rig);
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise promises[] = {
     {"executor-is-used", executor_is_used},
     {"life-on-threads", life_on_threads},

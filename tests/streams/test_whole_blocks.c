@@ -441,11 +441,6 @@ static void other_engines_serve_it(void **state)
     }
 }
 
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 static const struct promise of_problems[] = {
     {"matches-oracle", matches_oracle},
     {"frames-beyond-are-unheard", frames_beyond_are_unheard},

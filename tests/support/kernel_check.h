@@ -166,12 +166,6 @@ struct kernel_subject {
     char name[16]; // "f32-avx512"
 };
 
-// A property that kernels guarantee, and its test.
-struct promise {
-    const char *name;
-    CMUnitTestFunction run;
-};
-
 enum { MAX_SUBJECTS = 2 * (CPU_AVX512 + 1), MAX_PROMISES = 16 };
 
 // Tests all promises for every instruction set that this processor has; returns the status of main.

@@ -6,11 +6,6 @@
 
 #include "support/rig.h"
 
-struct named_problem {
-    const char *name;
-    struct partita_problem problem;
-};
-
 struct stream_case {
     const char *engine;
     const struct type_pair *types;

@@ -130,6 +130,18 @@ double process_seconds(void);
 #define run_all(tests) run_test_list(tests, sizeof(tests) / sizeof *(tests))
 int run_test_list(const struct CMUnitTest *tests, size_t n);
 
+// A problem in a table.
+struct named_problem {
+    const char *name;
+    struct partita_problem problem;
+};
+
+// A property in a table, and its test.
+struct promise {
+    const char *name;
+    CMUnitTestFunction run;
+};
+
 // Makes one named test; the name is copied, `state` is passed to the function.
 struct CMUnitTest named_test(CMUnitTestFunction run, const void *state, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
