@@ -7,9 +7,6 @@ FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "geometry": 5, "stream":
 # Floor 7 is one folder an engine, which another engine does not include; engines of one device share these, which
 # include one another downwards: a later one earlier ones.
 SHARED = {"cpu": ("conv",), "cuda": ("kernels", "device")}
-# The module of a device besides the CPU is linked without the CPU's loops and transforms.
-WITHOUT_CPU = ("core", "geometry", "stream", "cuda")
-OF_CPU = ("kernels", "fft")
 
 
 def parts_of(folder):
@@ -27,7 +24,7 @@ def allowed(start, end):
     if start == end:
         return True
     a, b = parts_of(start), parts_of(end)
-    if a is None or b is None or (a[0] in WITHOUT_CPU and b[0] in OF_CPU):
+    if a is None or b is None:
         return False
     if a[0] != b[0]:
         return FLOORS[a[0]] > FLOORS[b[0]]

@@ -16,7 +16,7 @@ ANYWHERE = (
     (word("kits?", "Kits?"), "context"),
     (word("mailbox(?:es)?"), "swap queue"),
     (word("keepers?"), "backend of spectra"),
-    (word("tainted", "taints?", "poisoned", "poisons?"), "non-finite"),
+    (word("tainted", "taints?"), "non-finite"),
     (word("crews?", "teams?"), "workers"),
     (word("bundles?", "bundled"), "block batch"),
     (word("dealt", "deals? out", "dealing out"), "deinterleaved, distributed"),
@@ -28,6 +28,7 @@ ANYWHERE = (
 # Where they name something in lib/, which is what code is without comments and strings; they are plain English besides.
 NAMES = (
     (word("letters?"), "pending"),
+    (word("poison", "poisons", "poisoned"), "non-finite"),
     (word("heard"), "active_inputs"),
     (word("deal", "deals"), "deinterleave"),
     (re.compile(r"\bgreater\s*\("), "max"),
