@@ -32,11 +32,12 @@ bool winograd_split(const struct request *request, int number, struct winograd_s
 
 // Error and description of a split; the terms of a product's sum are channels, or tiles of backward
 // weight.
-static void describe(const struct request *request, const struct winograd_split *split,
-                     struct estimate *ret)
+static void describe_split(const struct request *request, const struct winograd_split *split,
+                           struct estimate *ret)
 {
     const struct tile_grid *grid = &split->grid;
-    const struct tile_axis *down = &grid->axis[1], *along = &grid->axis[2];
+    const struct tile_axis *down = &grid->axis[1];
+    const struct tile_axis *along = &grid->axis[2];
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const double tiles = (double)grid->tiles * (double)grid->images * (double)grid->batch;
     ret->transform = down->extent > along->extent ? down->extent : along->extent;
@@ -45,7 +46,7 @@ static void describe(const struct request *request, const struct winograd_split 
              down->taps, along->taps);
 }
 
-static bool fits(const struct request *request, const struct estimate *estimate)
+static bool fits_workspace(const struct request *request, const struct estimate *estimate)
 {
     return size_add(estimate->worker, estimate->shared) <= request->workspace_limit;
 }
@@ -59,14 +60,14 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         struct winograd_split split;
         struct estimate now = {0};
         if (!winograd_split(request, number, &split)) continue;
-        describe(request, &split, &now);
+        describe_split(request, &split, &now);
         if (request->transform && now.transform != request->transform) continue;
         try_split(request, &split, &now);
         if (!now.applicable) continue;
         least_error = fmin(least_error, now.error);
         if (now.error > budget) continue;
-        const bool same = fits(request, &now) == fits(request, ret);
-        if (!ret->applicable || (same ? now.seconds < ret->seconds : fits(request, &now)))
+        const bool same = fits_workspace(request, &now) == fits_workspace(request, ret);
+        if (!ret->applicable || (same ? now.seconds < ret->seconds : fits_workspace(request, &now)))
             *ret = now;
     }
     if (ret->applicable) return;

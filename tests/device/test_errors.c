@@ -9,7 +9,7 @@
 
 #include "hostdev/hostdev.h"
 #include "stream/stream.h"
-#include "support/device_engines.h"
+#include "device/device_engines.h"
 #include "support/test.h"
 
 enum { MOST_SAMPLES = 4096, TAPS = 16 };

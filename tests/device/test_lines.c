@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "device/arrays.h"
-#include "support/device_engines.h"
+#include "device/device_engines.h"
 #include "support/layer_rig.h"
 
 // Lines that are cut: with zeros before and behind, without, with more of them than a piece is

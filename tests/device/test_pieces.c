@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "device/arrays.h"
-#include "support/device_engines.h"
+#include "device/device_engines.h"
 #include "support/layer_rig.h"
 
 // Batches of layers and signals whose last piece has fewer items than the others.

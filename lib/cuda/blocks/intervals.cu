@@ -70,7 +70,7 @@ __device__ void add_at(const cuda_intervals &intervals, const cuda_sink &sink, i
                        int64_t interval, int64_t at, complex_of<T> value)
 {
     const int64_t position = intervals.position + interval * intervals.apart + at;
-    if (at >= intervals.hop || !inside(position, sink.end)) return;
+    if (at >= intervals.hop || !in_range(position, sink.end)) return;
     T *y = (T *)sink.y + ((sink.line + line) * sink.length + position) * (sink.complex ? 2 : 1);
     y[0] += value.re;
     if (sink.complex) y[1] += value.im;
@@ -85,10 +85,10 @@ __device__ void add_point(const cuda_kit &kit, const cuda_intervals &intervals,
     const complex_of<T> *twist = (const complex_of<T> *)kit.twist;
     complex_of<T> low, high;
     if (kit.planes == 1) {
-        low = scaled(kit.within ? first : first * conjugate(twist[j]), 1 / (T)kit.points);
+        low = scaled(kit.within ? first : first * conjugated(twist[j]), 1 / (T)kit.points);
         high = {-low.im, 0};
     } else {
-        const complex_of<T> turned = second * conjugate(twist[j]);
+        const complex_of<T> turned = second * conjugated(twist[j]);
         low = scaled(first + turned, 1 / (T)(2 * kit.points));
         high = scaled(first - turned, 1 / (T)(2 * kit.points));
     }

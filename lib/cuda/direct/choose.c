@@ -32,18 +32,18 @@ enum {
     WARP = 32,
 };
 
-static int64_t outputs_of(const struct cuda_pass *pass)
+static int64_t pass_outputs(const struct cuda_pass *pass)
 {
     return pass->axis[0].n * pass->axis[1].n * pass->axis[2].n;
 }
 
-static int64_t taps_of(const struct cuda_pass *pass)
+static int64_t pass_taps(const struct cuda_pass *pass)
 {
     return pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
 }
 
 // The least power of two from n on, at most `most`.
-static int power_of_two(int64_t n, int most)
+static int direct_power_of_two(int64_t n, int most)
 {
     int power = 1;
     while (power < n && power < most) power *= 2;
@@ -53,8 +53,10 @@ static int power_of_two(int64_t n, int most)
 // Bytes of shared memory; more than any device has if a number does not fit.
 static int64_t measure_tile(const struct cuda_pass *pass, bool f64, struct cuda_tile *tile)
 {
-    const struct cuda_axis *row = &pass->axis[1], *column = &pass->axis[2];
-    const int64_t width = (int64_t)tile->each * tile->threads_x, max = 1 << 20;
+    const struct cuda_axis *row = &pass->axis[1];
+    const struct cuda_axis *column = &pass->axis[2];
+    const int64_t width = (int64_t)tile->each * tile->threads_x;
+    const int64_t max = 1 << 20;
     for (int a = 1; a < 3; a++) {
         const struct cuda_axis *axis = &pass->axis[a];
         if (axis->from_step > max || axis->from_dilation > max || axis->taps > max)
@@ -86,8 +88,8 @@ bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struc
                                  pass->to < CUDA_TILE_CHANNELS / 2 ? 1 : CUDA_TILE_CHANNELS};
     const bool spans = tile.channels == 1 && column->from_step == 1 && column->from_dilation == 1;
     tile.each = spans ? CUDA_TILE_SPAN : CUDA_TILE_COLUMNS;
-    tile.threads_x = power_of_two((column->n + tile.each - 1) / tile.each, WARP);
-    tile.threads_y = power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
+    tile.threads_x = direct_power_of_two((column->n + tile.each - 1) / tile.each, WARP);
+    tile.threads_y = direct_power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
     for (;;) {
         const int64_t bytes = measure_tile(pass, f64, &tile);
         if (bytes <= (int64_t)limit) {
@@ -105,15 +107,17 @@ bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struc
 // Times of a multiply-add that a product takes.
 static double tile_slots(const struct cuda_pass *pass, const struct cuda_tile *tile, double tiles)
 {
-    const double columns = (double)pass->axis[2].taps, taps = (double)pass->axis[1].taps * columns;
-    const double n = tile->each * tile->channels, threads = tile->threads_x * tile->threads_y;
+    const double columns = (double)pass->axis[2].taps;
+    const double taps = (double)pass->axis[1].taps * columns;
+    const double n = tile->each * tile->channels;
+    const double threads = tile->threads_x * tile->threads_y;
     const double loaded = (double)tile->rows * tile->columns + taps * tile->channels;
     const double groups = ceil(columns / CUDA_TILE_GROUP);
     double product = tile->channels == 1 ? slots.tile_1 : slots.tile;
     if (tile->each == CUDA_TILE_SPAN)
         product = 1 + (slots.span_group * groups + slots.span_row) / (n * columns);
     product += slots.sample * loaded / (taps * n * threads);
-    return product * tiles * n * threads / ((double)outputs_of(pass) * (double)pass->to);
+    return product * tiles * n * threads / ((double)pass_outputs(pass) * (double)pass->to);
 }
 
 // The stage of one pass, its slots those of one product; false if no tile fits.
@@ -124,7 +128,7 @@ static bool pass_stage(const struct cuda_pass *pass, enum cuda_direct_variant va
     *ret = (struct cuda_stage){
         .launches = 1,
         .blocks =
-            ceil((double)outputs_of(pass) / CUDA_PASS_THREADS) * channels * (double)pass->batch,
+            ceil((double)pass_outputs(pass) / CUDA_PASS_THREADS) * channels * (double)pass->batch,
         .threads = CUDA_PASS_THREADS,
         .slots = slots.plain,
     };
@@ -143,8 +147,8 @@ static bool pass_stage(const struct cuda_pass *pass, enum cuda_direct_variant va
 
 int64_t cuda_weight_chunks(const struct cuda_pass *pass, bool f64, size_t workspace_limit)
 {
-    const int64_t blocks = (taps_of(pass) + CUDA_WEIGHT_TAPS - 1) / CUDA_WEIGHT_TAPS * pass->from *
-                           pass->to * pass->groups;
+    const int64_t blocks = (pass_taps(pass) + CUDA_WEIGHT_TAPS - 1) / CUDA_WEIGHT_TAPS *
+                           pass->from * pass->to * pass->groups;
     const int64_t rows = pass->batch * pass->axis[0].n * pass->axis[1].n;
     const size_t bytes = (size_t)(pass->groups * pass->tap_group) * (f64 ? 8 : 4);
     const size_t chunks =
@@ -155,7 +159,8 @@ int64_t cuda_weight_chunks(const struct cuda_pass *pass, bool f64, size_t worksp
 
 static struct cuda_stage weight_stage(const struct cuda_pass *pass, int64_t chunks)
 {
-    const double taps = (double)taps_of(pass), spans = ceil(taps / CUDA_WEIGHT_TAPS);
+    const double taps = (double)pass_taps(pass);
+    const double spans = ceil(taps / CUDA_WEIGHT_TAPS);
     const double columns = ceil((double)pass->axis[2].n / WARP);
     const double lanes = columns * WARP / (double)pass->axis[2].n;
     const double row = slots.weight_row / (columns * CUDA_WEIGHT_TAPS);
@@ -173,7 +178,7 @@ static struct cuda_pass first_backward(const struct shape *shape, size_t passes)
 {
     for (size_t i = 0; i < passes; i++) {
         const struct cuda_pass pass = cuda_pass_backward(shape, i);
-        if (outputs_of(&pass) > 0) return pass;
+        if (pass_outputs(&pass) > 0) return pass;
     }
     struct cuda_pass pass = cuda_pass_backward(shape, 0);
     for (int a = 0; a < 3; a++) pass.axis[a].n = 1;
@@ -191,8 +196,8 @@ static bool supports(const struct request *request, size_t passes, char *reason,
     return false;
 }
 
-static void estimate_variant(const struct request *request, enum cuda_direct_variant variant,
-                             struct estimate *ret)
+static void direct_estimate_variant(const struct request *request, enum cuda_direct_variant variant,
+                                    struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct cuda_rates rates = cuda_rates_of(request);
@@ -203,7 +208,7 @@ static void estimate_variant(const struct request *request, enum cuda_direct_var
     if (!supports(request, passes, ret->reason, sizeof ret->reason)) return;
     const struct cuda_pass pass =
         backward ? first_backward(shape, passes) : cuda_pass_forward(shape);
-    double terms = (double)pass.from * (double)taps_of(&pass);
+    double terms = (double)pass.from * (double)pass_taps(&pass);
     if (request->direction == PARTITA_BACKWARD_WEIGHT) {
         const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, request->workspace_limit);
         const size_t sums = (size_t)(chunks * pass.groups * pass.tap_group) * shape->scalar_bytes;
@@ -222,7 +227,7 @@ static void estimate_variant(const struct request *request, enum cuda_direct_var
                  stage.blocks, CUDA_MAX_BLOCKS);
         return;
     }
-    const double outputs = (double)outputs_of(&pass) * (double)pass.groups * (double)pass.to;
+    const double outputs = (double)pass_outputs(&pass) * (double)pass.groups * (double)pass.to;
     const double products = (double)shape->batch * (double)shape->out_channels *
                             (double)shape->group_in * (double)shape_taps(shape) *
                             (double)shape_outputs(shape);
@@ -244,7 +249,7 @@ void cuda_direct_estimate(const struct request *request, struct estimate *ret)
     for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
         struct estimate estimate = {0};
         if (!request_allows(request, v)) continue;
-        estimate_variant(request, (enum cuda_direct_variant)v, &estimate);
+        direct_estimate_variant(request, (enum cuda_direct_variant)v, &estimate);
         const bool better =
             estimate.applicable && (!ret->applicable || estimate.seconds < ret->seconds);
         if (better || (!ret->applicable && !ret->reason[0])) *ret = estimate;

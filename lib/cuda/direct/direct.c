@@ -25,8 +25,9 @@ static enum partita_status cuda_direct_filter_create(struct partita_filter *filt
     return cuda_filter_copy(filter, taps, cuda_taps_bytes(&filter->plan->shape));
 }
 
-static enum partita_status run_pass(const struct cuda_call *call, const struct cuda_pass *pass,
-                                    const struct partita_filter *filter)
+static enum partita_status direct_run_pass(const struct cuda_call *call,
+                                           const struct cuda_pass *pass,
+                                           const struct partita_filter *filter)
 {
     const struct partita_plan *plan = call->plan;
     const bool f64 = plan->shape.f64;
@@ -57,7 +58,7 @@ static enum partita_status run_backward_data(const struct cuda_call *call,
         status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (size_t i = 0; i < passes && status == PARTITA_OK; i++) {
         const struct cuda_pass pass = cuda_pass_backward(&plan->shape, i);
-        status = run_pass(call, &pass, filter);
+        status = direct_run_pass(call, &pass, filter);
     }
     return status;
 }
@@ -85,7 +86,7 @@ static enum partita_status cuda_direct_run(const struct partita_plan *plan,
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
     if (plan->direction == PARTITA_FORWARD) {
         const struct cuda_pass pass = cuda_pass_forward(&plan->shape);
-        status = run_pass(&call, &pass, filter);
+        status = direct_run_pass(&call, &pass, filter);
     } else if (plan->direction == PARTITA_BACKWARD_DATA) status = run_backward_data(&call, filter);
     else status = run_backward_weight(&call);
     return cuda_call_end(&call, status);

@@ -7,9 +7,9 @@
 
 namespace {
 // Thread blocks that a processor is to hold at once: registers for the sums set the limit.
-template <typename T> constexpr int resident(int channels)
+template <typename T> constexpr int direct_resident(int channels)
 {
-    return channels == 1 ? (sizeof(T) == 8 ? 2 : 4) : (sizeof(T) == 8 ? 1 : 2);
+    return (channels == 1 ? 16 : 8) / (int)sizeof(T);
 }
 
 // The tile of one block.
@@ -22,8 +22,8 @@ template <typename T> struct direct_tile {
 };
 
 template <typename T, int CHANNELS>
-__device__ direct_tile<T> locate_tile(const cuda_pass &pass, const cuda_tile &tile, const T *from,
-                                      const T *taps)
+__device__ direct_tile<T> locate_direct_tile(const cuda_pass &pass, const cuda_tile &tile,
+                                             const T *from, const T *taps)
 {
     const cuda_axis *axis = pass.axis;
     const int width = tile.each * tile.threads_x;
@@ -49,8 +49,8 @@ __device__ void load_tile(const cuda_pass &pass, const cuda_tile &tile, const di
     const cuda_axis *axis = pass.axis;
     for (int row = threadIdx.y; row < tile.rows; row += blockDim.y)
         for (int column = threadIdx.x; column < tile.columns; column += blockDim.x) {
-            const bool within = inside(at.row + row, axis[1].from_size) &&
-                                inside(at.column + column, axis[2].from_size);
+            const bool within = in_range(at.row + row, axis[1].from_size) &&
+                                in_range(at.column + column, axis[2].from_size);
             shared[row * tile.columns + column] =
                 within ? plane[(at.row + row) * axis[2].from_size + at.column + column] : 0;
         }
@@ -70,8 +70,8 @@ __device__ void load_tile_taps(const cuda_pass &pass, const direct_tile<T> &at, 
 }
 
 template <typename T, int CHANNELS>
-__device__ void add_tile_products(const cuda_pass &pass, const cuda_tile &tile, const T *samples,
-                                  const T *taps, T sum[CHANNELS][CUDA_TILE_COLUMNS])
+__device__ void direct_add_products(const cuda_pass &pass, const cuda_tile &tile, const T *samples,
+                                    const T *taps, T sum[CHANNELS][CUDA_TILE_COLUMNS])
 {
     const cuda_axis *axis = pass.axis;
     const int rows = (int)axis[1].taps, columns = (int)axis[2].taps, step = (int)axis[2].from_step;
@@ -98,20 +98,20 @@ __device__ void add_tile_products(const cuda_pass &pass, const cuda_tile &tile, 
 }
 
 template <typename T, int CHANNELS>
-__global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(CHANNELS))
+__global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(CHANNELS))
     direct_tile_kernel(const __grid_constant__ cuda_pass pass,
                        const __grid_constant__ cuda_tile tile, T *to, const T *from, const T *w,
                        const T *bias)
 {
     const cuda_axis *axis = pass.axis;
-    const direct_tile<T> at = locate_tile<T, CHANNELS>(pass, tile, from, w);
+    const direct_tile<T> at = locate_direct_tile<T, CHANNELS>(pass, tile, from, w);
     T *taps = (T *)shared_memory;
     T *samples = taps + axis[1].taps * axis[2].taps * CHANNELS;
     T sum[CHANNELS][CUDA_TILE_COLUMNS] = {};
     for (int64_t c = 0; c < pass.from; c++)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t depth = met(axis[0], at.z, t0);
-            if (!inside(depth, axis[0].from_size)) continue; // the same for all threads
+            if (!in_range(depth, axis[0].from_size)) continue; // the same for all threads
             __syncthreads();
             load_tile(pass, tile, at,
                       at.samples + c * from_plane(pass) +
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(CHANNELS))
                       samples);
             load_tile_taps<T, CHANNELS>(pass, at, c, t0, taps);
             __syncthreads();
-            add_tile_products<T, CHANNELS>(pass, tile, samples, taps, sum);
+            direct_add_products<T, CHANNELS>(pass, tile, samples, taps, sum);
         }
     const int64_t y = at.y + threadIdx.y;
     for (int k = 0; k < CHANNELS; k++)
@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(CHANNELS))
             const int64_t x = at.x + p * tile.threads_x + threadIdx.x,
                           channel = at.first_channel + k;
             if (y < axis[1].n && x < axis[2].n && channel < pass.to)
-                store(pass, to, {at.item, at.group * pass.to + channel, at.z, y, x}, sum[k][p],
-                      bias);
+                store_output(pass, to, {at.item, at.group * pass.to + channel, at.z, y, x},
+                             sum[k][p], bias);
         }
 }
 
@@ -163,9 +163,9 @@ struct warp_rows {
     }
 };
 
-inline __device__ int64_t clamp_index(int64_t n, int64_t most)
+inline __device__ int clamp_index(int64_t n, int most)
 {
-    return n < 0 ? 0 : n < most ? n : most;
+    return min_int(n < 0 ? 0 : n, most);
 }
 
 template <typename T>
@@ -174,12 +174,12 @@ __device__ void load_span_tile(const cuda_pass &pass, const cuda_tile &tile,
 {
     const cuda_axis *axis = pass.axis;
     const warp_rows rows;
-    const int begin = (int)clamp_index(-at.column, tile.columns),
-              end = (int)clamp_index(axis[2].from_size - at.column, tile.columns);
+    const int begin = clamp_index(-at.column, tile.columns),
+              end = clamp_index(axis[2].from_size - at.column, tile.columns);
     const T *line = plane + (at.row + rows.first) * axis[2].from_size + at.column;
     for (int row = rows.first; row < tile.rows;
          row += rows.step, line += rows.step * axis[2].from_size) {
-        const int last = inside(at.row + row, axis[1].from_size) ? end : 0;
+        const int last = in_range(at.row + row, axis[1].from_size) ? end : 0;
 #pragma unroll 4
         for (int column = rows.column; column < tile.columns; column += rows.width)
             shared[row * tile.columns + column] =
@@ -231,13 +231,13 @@ __device__ void add_span_products(const cuda_pass &pass, const cuda_tile &tile, 
 // One output channel, spans of neighbours. Sums go back through shared memory, so that neighbouring
 // threads store neighbours.
 template <typename T>
-__global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(1))
+__global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(1))
     direct_span_kernel(const __grid_constant__ cuda_pass pass,
                        const __grid_constant__ cuda_tile tile, T *to, const T *from, const T *w,
                        const T *bias)
 {
     const cuda_axis *axis = pass.axis;
-    const direct_tile<T> at = locate_tile<T, 1>(pass, tile, from, w);
+    const direct_tile<T> at = locate_direct_tile<T, 1>(pass, tile, from, w);
     const int pitch = (int)ceiling(axis[2].taps, CUDA_TILE_GROUP) * CUDA_TILE_GROUP;
     T *const taps = (T *)shared_memory, *const samples = taps + axis[1].taps * pitch;
     const span_start mine;
@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(1))
     for (int64_t c = 0; c < pass.from; c++)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t depth = met(axis[0], at.z, t0);
-            if (!inside(depth, axis[0].from_size)) continue; // the same for all threads
+            if (!in_range(depth, axis[0].from_size)) continue; // the same for all threads
             __syncthreads();
             load_span_tile(pass, tile, at,
                            at.samples + c * from_plane(pass) +
@@ -267,9 +267,10 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(1))
     for (int row = rows.first; row < tile.threads_y && at.y + row < axis[1].n; row += rows.step)
         for (int x = rows.column; x < tile.each * tile.threads_x && at.x + x < axis[2].n;
              x += rows.width)
-            store(pass, to,
-                  {at.item, at.group * pass.to + at.first_channel, at.z, at.y + row, at.x + x},
-                  samples[row * tile.columns + x], bias);
+            store_output(
+                pass, to,
+                {at.item, at.group * pass.to + at.first_channel, at.z, at.y + row, at.x + x},
+                samples[row * tile.columns + x], bias);
 }
 } // namespace
 

@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
         for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
             const int64_t at_row = met_first[t][1] + axis[1].from_step * y;
             const int64_t at_plane = met_first[t][0] + axis[0].from_step * z;
-            const bool meets = first_tap + t < n_taps && inside(at_row, axis[1].from_size) &&
-                               inside(at_plane, axis[0].from_size);
+            const bool meets = first_tap + t < n_taps && in_range(at_row, axis[1].from_size) &&
+                               in_range(at_plane, axis[0].from_size);
             line[t] = meets ? samples + (at_plane * axis[1].from_size + at_row) * axis[2].from_size
                             : nullptr;
         }
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
 #pragma unroll
             for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
                 const int64_t at = met_first[t][2] + axis[2].from_step * column;
-                if (line[t] && inside(at, axis[2].from_size)) sum[t] += factor * line[t][at];
+                if (line[t] && in_range(at, axis[2].from_size)) sum[t] += factor * line[t][at];
             }
         }
     }
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
 }
 
 // A warp reads one row where there are several.
-dim3 threads_of(int64_t columns, int64_t rows)
+dim3 weight_threads(int64_t columns, int64_t rows)
 {
     const int y = power_of_two(rows, CUDA_PASS_THREADS / power_of_two(columns, 32));
     return dim3(power_of_two(columns, CUDA_PASS_THREADS / y), y);
@@ -96,7 +96,7 @@ cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64,
     const int64_t n_taps = pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
     const int64_t blocks =
         ceiling(n_taps, CUDA_WEIGHT_TAPS) * pass->from * pass->to * pass->groups * chunks;
-    const dim3 threads = threads_of(
+    const dim3 threads = weight_threads(
         pass->axis[2].n, ceiling(pass->batch * pass->axis[0].n * pass->axis[1].n, chunks));
     void *const sums = chunks > 1 ? arrays->sums : arrays->gw;
     const cudaError_t error = with_scalar(f64, [=](auto zero) {

@@ -25,7 +25,7 @@ template <typename T> inline __device__ complex_of<T> operator*(complex_of<T> a,
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-template <typename T> inline __device__ complex_of<T> conjugate(complex_of<T> a)
+template <typename T> inline __device__ complex_of<T> conjugated(complex_of<T> a)
 {
     return {a.re, -a.im};
 }

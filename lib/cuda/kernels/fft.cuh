@@ -18,7 +18,7 @@
 template <bool BACK, typename T>
 inline __device__ complex_of<T> turn(complex_of<T> a, complex_of<T> c)
 {
-    return a * (BACK ? conjugate(c) : c);
+    return a * (BACK ? conjugated(c) : c);
 }
 
 // Factors of one node: c = e^(-2 pi i theta/R) where its modulus is u^m - e^(-2 pi i theta), and

@@ -83,6 +83,11 @@ inline __host__ __device__ int64_t ceiling(int64_t n, int64_t step)
     return (n + step - 1) / step;
 }
 
+inline __device__ int min_int(int64_t a, int b)
+{
+    return a < b ? (int)a : b;
+}
+
 // Takes the last digit, of base n, off a number.
 inline __device__ int64_t take(int64_t *number, int64_t n)
 {
@@ -92,7 +97,7 @@ inline __device__ int64_t take(int64_t *number, int64_t n)
     return digit;
 }
 
-inline __device__ bool inside(int64_t at, int64_t size)
+inline __device__ bool in_range(int64_t at, int64_t size)
 {
     return (uint64_t)at < (uint64_t)size;
 }

@@ -67,7 +67,7 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
     }
 
     // Reads the next panel, of which `terms` terms and `positions` positions exist.
-    __device__ void fetch(int64_t pitch, int terms, int positions)
+    __device__ void fetch_next(int64_t pitch, int terms, int positions)
     {
         const int lines = INNER ? positions : terms, length = INNER ? terms : positions;
 #pragma unroll
@@ -83,7 +83,7 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
         from += INNER ? STEP : STEP * pitch;
     }
 
-    __device__ void put(E *shared) const
+    __device__ void to_shared(E *shared) const
     {
         shared += INNER ? along() * PITCH + line() : line() * PITCH + along();
 #pragma unroll
@@ -102,7 +102,7 @@ template <typename E> struct sums {
                          COLUMNS = thread_tile<E>::COLUMNS;
     E of[ROWS][COLUMNS];
 
-    __device__ void clear()
+    __device__ void clear_sums()
     {
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
@@ -111,7 +111,7 @@ template <typename E> struct sums {
     }
 
     // Adds the products of STEP terms; a and b point at this thread's first vectors.
-    __device__ void add_products(const E *a, int a_pitch, const E *b, int b_pitch)
+    __device__ void add_panel_products(const E *a, int a_pitch, const E *b, int b_pitch)
     {
 #pragma unroll
         for (int t = 0; t < STEP; t++) {
@@ -131,7 +131,8 @@ template <typename E> struct sums {
     }
 
     // To C, or onto what is there. `left` rows and columns exist from the first ones on.
-    __device__ void store(E *to, int64_t pitch, int rows_left, int columns_left, bool onto) const
+    __device__ void store_sums(E *to, int64_t pitch, int rows_left, int columns_left,
+                               bool onto) const
     {
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
@@ -155,11 +156,6 @@ template <typename E> struct sums {
     }
 };
 
-inline __device__ int min_int(int64_t n, int most)
-{
-    return n < most ? (int)n : most;
-}
-
 __host__ __device__ int64_t chunk_begin(const cuda_product &product, int64_t chunk)
 {
     const int64_t each = ceiling(ceiling(product.terms, product.chunks), STEP) * STEP,
@@ -169,16 +165,17 @@ __host__ __device__ int64_t chunk_begin(const cuda_product &product, int64_t chu
 
 // Thread blocks of so many warps that a processor is to hold at once: 16 warps of 128 registers,
 // and 12 of 168 where a thread moves more of the panels.
-template <typename E> constexpr int resident(int warps)
+template <typename E> constexpr int product_resident(int warps)
 {
-    return sizeof(E) == 16 ? 1 : warps >= 4 ? 16 / warps : 12 / warps;
+    if (sizeof(E) == 16) return 1;
+    return (warps >= 4 ? 16 : 12) / warps;
 }
 
 // Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of
 // B.
 template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
 __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
-                                  resident<E>(WARP_ROWS *WARP_COLUMNS))
+                                  product_resident<E>(WARP_ROWS *WARP_COLUMNS))
     product_kernel(const __grid_constant__ cuda_product product, E *c, const E *a, const E *b)
 {
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
@@ -202,25 +199,25 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
     a_panel from_a(product.a, a + matrix * product.a.plane, row, first);
     b_panel from_b(product.b, b + matrix * product.b.plane, column, first);
     int left = (int)(chunk_begin(product, chunk + 1) - first), half = 0;
-    from_a.fetch(product.a.pitch, left, rows_left);
-    from_b.fetch(product.b.pitch, left, columns_left);
+    from_a.fetch_next(product.a.pitch, left, rows_left);
+    from_b.fetch_next(product.b.pitch, left, columns_left);
     for (bool begun = false; left > 0 || !begun; begun = true) {
         sums<E> sum;
-        sum.clear();
+        sum.clear_sums();
         for (int t = 0; t < CUDA_PRODUCT_SEGMENT && left > 0; t += STEP, half = SIZE - half) {
-            from_a.put(shared + half);
-            from_b.put(shared + half + A_SIZE);
+            from_a.to_shared(shared + half);
+            from_b.to_shared(shared + half + A_SIZE);
             __syncthreads(); // behind it nobody reads the other half any more
             left -= STEP;
             if (left > 0) {
-                from_a.fetch(product.a.pitch, left, rows_left);
-                from_b.fetch(product.b.pitch, left, columns_left);
+                from_a.fetch_next(product.a.pitch, left, rows_left);
+                from_b.fetch_next(product.b.pitch, left, columns_left);
             }
-            sum.add_products(shared + half + my_row, a_panel::PITCH,
-                             shared + half + A_SIZE + my_column, b_panel::PITCH);
+            sum.add_panel_products(shared + half + my_row, a_panel::PITCH,
+                                   shared + half + A_SIZE + my_column, b_panel::PITCH);
         }
-        sum.store(c, product.c.pitch, rows_left - my_row, columns_left - my_column,
-                  begun || product.onto);
+        sum.store_sums(c, product.c.pitch, rows_left - my_row, columns_left - my_column,
+                       begun || product.onto);
     }
 }
 

@@ -52,7 +52,8 @@ struct cuda_product {
 
 static inline int64_t cuda_element_bytes(enum cuda_element element)
 {
-    return element == CUDA_F32 ? 4 : element == CUDA_CF64 ? 16 : 8;
+    const int64_t real = element == CUDA_F32 || element == CUDA_CF32 ? 4 : 8;
+    return element == CUDA_CF32 || element == CUDA_CF64 ? 2 * real : real;
 }
 
 // Numbers that a line of n elements takes with its padding.

@@ -39,8 +39,8 @@ __device__ complex_of<T> result_of(const cuda_kit &kit, complex_of<T> first, com
 {
     const complex_of<T> *twist = (const complex_of<T> *)kit.twist;
     if (kit.planes == 1)
-        return scaled(kit.within ? first : first * conjugate(twist[j]), 1 / (T)kit.points);
-    return scaled(first + second * conjugate(twist[j]), 1 / (T)(2 * kit.points));
+        return scaled(kit.within ? first : first * conjugated(twist[j]), 1 / (T)kit.points);
+    return scaled(first + second * conjugated(twist[j]), 1 / (T)(2 * kit.points));
 }
 
 // Spectra are [line][block].
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     if (block >= blocks) return;
     const complex_of<T> value = from[(blocks - 1 - block) * bins + bin];
     if (planes == 1) to[number] = {-value.im, -value.re};
-    else to[number] = bin < points ? conjugate(value) : complex_of<T>{-value.re, value.im};
+    else to[number] = bin < points ? conjugated(value) : complex_of<T>{-value.re, value.im};
 }
 
 template <typename T>

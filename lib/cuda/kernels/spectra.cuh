@@ -43,7 +43,7 @@ inline __device__ complex_of<T> line_point(const cuda_windows &windows, const T 
         return {windows_sample(windows, line, first, i),
                 turned ? -windows_sample(windows, line, first, i + points) : 0};
     const complex_of<T> sample = windows_sample(windows, (const complex_of<T> *)line, first, i);
-    return windows.conjugated ? conjugate(sample) : sample;
+    return windows.conjugated ? conjugated(sample) : sample;
 }
 
 // The points of any window, through shared memory one at a time: few registers are then spent on

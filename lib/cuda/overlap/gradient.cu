@@ -95,7 +95,7 @@ __device__ void add_block(const cuda_gradient &of, const task &task, const chain
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         complex_of<T> *const bin = kept + place.thread + (j << (place.log2_points - 4));
-        multiply_add(sum[j], *bin, conjugate(v[j]));
+        multiply_add(sum[j], *bin, conjugated(v[j]));
         if (SUMS == 2) *bin = v[j];
     }
     if (SUMS == 1) return;
@@ -105,7 +105,7 @@ __device__ void add_block(const cuda_gradient &of, const task &task, const chain
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int bin = place.thread + (j << (place.log2_points - 4));
         complex_of<T> of_bin = second[bin];
-        multiply_add(of_bin, v[j], conjugate(kept[bin]));
+        multiply_add(of_bin, v[j], conjugated(kept[bin]));
         second[bin] = of_bin;
         kept[bin] = v[j];
     }

@@ -12,7 +12,7 @@
 #include "cuda/device/passes.h"
 #include "cuda/device/rates.h"
 
-static struct cuda_pass pass_of(const struct shape *shape, enum partita_direction direction)
+static struct cuda_pass separable_pass(const struct shape *shape, enum partita_direction direction)
 {
     return direction == PARTITA_BACKWARD_DATA ? cuda_pass_backward(shape, 0)
                                               : cuda_pass_forward(shape);
@@ -34,7 +34,7 @@ static const char *reason_against(const struct request *request)
     return NULL;
 }
 
-static void estimate(const struct request *request, struct estimate *ret)
+static void separable_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct cuda_device *device = (const struct cuda_device *)request->device;
@@ -43,7 +43,7 @@ static void estimate(const struct request *request, struct estimate *ret)
         snprintf(ret->reason, sizeof ret->reason, "%s", reason);
         return;
     }
-    const struct cuda_pass pass = pass_of(shape, request->direction);
+    const struct cuda_pass pass = separable_pass(shape, request->direction);
     const struct cuda_separable_form form = cuda_separable_form_of(&pass, shape->f64);
     const struct cuda_rates rates = cuda_rates_of(request);
     const double outputs =
@@ -69,23 +69,24 @@ static void estimate(const struct request *request, struct estimate *ret)
     ret->applicable = true;
 }
 
-static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status separable_plan_create(struct partita_plan *plan,
+                                                 const struct request *request)
 {
     (void)request;
     return cuda_enter(plan);
 }
 
-static void plan_destroy(struct partita_plan *plan)
+static void separable_plan_destroy(struct partita_plan *plan)
 {
     (void)plan;
 }
 
-static double get(const struct shape *shape, const void *array, size_t i)
+static double get_tap(const struct shape *shape, const void *array, size_t i)
 {
     return shape->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
 }
 
-static void put(const struct shape *shape, void *array, size_t i, double value)
+static void put_tap(const struct shape *shape, void *array, size_t i, double value)
 {
     if (shape->f64) ((double *)array)[i] = value;
     else ((float *)array)[i] = (float)value;
@@ -93,33 +94,33 @@ static void put(const struct shape *shape, void *array, size_t i, double value)
 
 // One path's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step
 // of least squares for each factor. Returns the norm of what is left, over that of the taps.
-static double factor(const struct shape *shape, const void *w, double *row, double *column)
+static double factor_path(const struct shape *shape, const void *w, double *row, double *column)
 {
     const size_t rows = shape->axis[0].kernel, columns = shape->axis[1].kernel;
     size_t greatest = 0;
     for (size_t i = 1; i < rows * columns; i++)
-        if (fabs(get(shape, w, i)) > fabs(get(shape, w, greatest))) greatest = i;
-    const double scale = fabs(get(shape, w, greatest));
+        if (fabs(get_tap(shape, w, i)) > fabs(get_tap(shape, w, greatest))) greatest = i;
+    const double scale = fabs(get_tap(shape, w, greatest));
     double squares = 0, norm = 0, left = 0;
     for (size_t j = 0; j < columns; j++) {
-        column[j] = scale > 0 ? get(shape, w, greatest / columns * columns + j) / scale : 0;
+        column[j] = scale > 0 ? get_tap(shape, w, greatest / columns * columns + j) / scale : 0;
         squares += column[j] * column[j];
     }
     double row_squares = 0;
     for (size_t i = 0; i < rows; i++) {
         row[i] = 0;
         for (size_t j = 0; j < columns && squares > 0; j++)
-            row[i] += get(shape, w, i * columns + j) * column[j] / squares;
+            row[i] += get_tap(shape, w, i * columns + j) * column[j] / squares;
         row_squares += row[i] * row[i];
     }
     for (size_t j = 0; j < columns; j++) {
         column[j] = 0;
         for (size_t i = 0; i < rows && row_squares > 0; i++)
-            column[j] += get(shape, w, i * columns + j) * (row[i] / row_squares);
+            column[j] += get_tap(shape, w, i * columns + j) * (row[i] / row_squares);
     }
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++) {
-            const double tap = get(shape, w, i * columns + j), off = tap - row[i] * column[j];
+            const double tap = get_tap(shape, w, i * columns + j), off = tap - row[i] * column[j];
             norm += tap * tap;
             left += off * off;
         }
@@ -138,7 +139,8 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
     const double gate = 8 * shape_roundoff(shape);
     for (size_t c = 0; c < shape->out_channels; c++) {
         double factors[2][CUDA_SEPARABLE_TAPS];
-        const double left = factor(shape, w + c * path * shape->tap_bytes, factors[0], factors[1]);
+        const double left =
+            factor_path(shape, w + c * path * shape->tap_bytes, factors[0], factors[1]);
         if (!(left <= gate)) {
             log_line(&plan->log, "taps of channel %zu are not separable: %.1e of them is left", c,
                      left);
@@ -147,8 +149,8 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
         for (int a = 0; a < 2; a++) {
             const struct cuda_axis *axis = &pass->axis[1 + a];
             for (int64_t t = 0; t < axis->taps; t++)
-                put(shape, ret_taps, (2 * c + (size_t)a) * pitch + (size_t)t,
-                    factors[a][axis->tap_first + axis->tap_step * t]);
+                put_tap(shape, ret_taps, (2 * c + (size_t)a) * pitch + (size_t)t,
+                        factors[a][axis->tap_first + axis->tap_step * t]);
         }
     }
     return PARTITA_OK;
@@ -158,7 +160,7 @@ static enum partita_status separable_filter_create(struct partita_filter *filter
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const struct cuda_pass pass = pass_of(shape, plan->direction);
+    const struct cuda_pass pass = separable_pass(shape, plan->direction);
     const size_t bytes = cuda_taps_bytes(shape);
     const size_t pitch = (size_t)cuda_separable_form_of(&pass, shape->f64).pitch;
     const size_t factor_bytes = shape->out_channels * 2 * pitch * shape->tap_bytes;
@@ -175,11 +177,12 @@ static enum partita_status separable_filter_create(struct partita_filter *filter
     return status;
 }
 
-static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
-                               const struct operands *operands, void *workspace)
+static enum partita_status separable_run(const struct partita_plan *plan,
+                                         const struct partita_filter *filter,
+                                         const struct operands *operands, void *workspace)
 {
     const struct cuda_sizes sizes = cuda_sizes_of(plan);
-    const struct cuda_pass pass = pass_of(&plan->shape, plan->direction);
+    const struct cuda_pass pass = separable_pass(&plan->shape, plan->direction);
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     const struct cuda_pass_arrays arrays = {.to = call.to,
@@ -196,12 +199,12 @@ static enum partita_status run(const struct partita_plan *plan, const struct par
 const struct engine cuda_separable = {
     .name = "cuda/separable",
     .max_rank = 2,
-    .estimate = estimate,
-    .plan_create = plan_create,
-    .plan_destroy = plan_destroy,
+    .estimate = separable_estimate,
+    .plan_create = separable_plan_create,
+    .plan_destroy = separable_plan_destroy,
     .filter_create = separable_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .directions = CUDA_ALL_DIRECTIONS,
-    .run = run,
+    .run = separable_run,
 };

@@ -62,10 +62,10 @@ __device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row,
     bool within[COLUMNS];
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++)
-        within[k] = inside(column + lane + k * WARP, axis[2].from_size);
+        within[k] = in_range(column + lane + k * WARP, axis[2].from_size);
 #pragma unroll 2
     for (int i = first; i < rows; i += WARPS, line += WARPS * axis[2].from_size) {
-        const bool row_within = inside(row + i, axis[1].from_size);
+        const bool row_within = in_range(row + i, axis[1].from_size);
         T held[COLUMNS];
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) held[k] = row_within && within[k] ? line[k * WARP] : 0;
@@ -97,13 +97,21 @@ __device__ void filter_columns(const cuda_pass &pass, const T *samples, const T 
     }
 }
 
-// Outputs from (row, column) on, with bias and activation. A NaN stays one.
+// The outputs of a tile.
+template <typename T> struct separable_output {
+    T *plane;
+    int64_t row, column; // of its first
+    T bias;
+};
+
+// Stores them with bias and activation. A NaN stays one.
 template <int GROUPS, typename T>
-__device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps, T *plane,
-                            int64_t row, int64_t column, T bias)
+__device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
+                            const separable_output<T> &output)
 {
     typedef tile<GROUPS> of;
     const cuda_axis *axis = pass.axis;
+    const int64_t row = output.row, column = output.column;
     for (int i = threadIdx.x; i < WIDTH * HEIGHT / SPAN; i += CUDA_PASS_THREADS) {
         const int x = i % WIDTH, y = i / WIDTH * SPAN;
         if (column + x >= axis[2].n || row + y >= axis[1].n) continue;
@@ -112,27 +120,28 @@ __device__ void filter_rows(const cuda_pass &pass, const T *sums, const T *taps,
         for (int k = 0; k < SPAN + of::TAPS_OF_AXIS; k++)
             window[k] = sums[(y + k) * of::SUMS_PITCH + x];
         add_tap_products<GROUPS>(sum, window, taps, (int)axis[1].taps);
-        T *to = plane + (row + y) * axis[2].to_size + column + x;
+        T *to = output.plane + (row + y) * axis[2].to_size + column + x;
         const int64_t left = axis[1].n - row - y;
         const int n = left < SPAN ? (int)left : SPAN;
 #pragma unroll
         for (int r = 0; r < SPAN; r++, to += axis[2].to_size) {
-            T output = sum[r] + bias;
-            if (pass.relu && output < 0) output = 0;
-            if (r < n) *to = output;
+            T value = sum[r] + output.bias;
+            if (pass.relu && value < 0) value = 0;
+            if (r < n) *to = value;
         }
     }
 }
 
 // Thread blocks that a processor is to hold at once, as registers for windows allow.
-template <typename T> constexpr int resident(int groups)
+template <typename T> constexpr int separable_resident(int groups)
 {
-    return sizeof(T) == 8 ? (groups == 8 ? 1 : 2) : (groups >= 7 ? 3 : 4);
+    if (sizeof(T) == 4) return groups >= 7 ? 3 : 4;
+    return groups == 8 ? 1 : 2;
 }
 
 // Blocks are [item][channel][tile of rows][tile of columns].
 template <typename T, int GROUPS>
-__global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(GROUPS))
+__global__ void __launch_bounds__(CUDA_PASS_THREADS, separable_resident<T>(GROUPS))
     separable_kernel(const __grid_constant__ cuda_pass pass, T *to, const T *from, const T *taps,
                      const T *bias)
 {
@@ -151,8 +160,9 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, resident<T>(GROUPS))
     filter_columns<GROUPS>(pass, shared + of::SAMPLES_AT, shared + of::TAPS_OF_AXIS,
                            shared + of::SUMS_AT);
     __syncthreads();
-    filter_rows<GROUPS>(pass, shared + of::SUMS_AT, shared, to + plane * to_plane(pass), row,
-                        column, bias ? bias[channel] : 0);
+    const separable_output<T> output = {to + plane * to_plane(pass), row, column,
+                                        bias ? bias[channel] : 0};
+    filter_rows<GROUPS>(pass, shared + of::SUMS_AT, shared, output);
 }
 
 int groups_of(const cuda_pass &pass)
@@ -189,7 +199,7 @@ template <typename Use> auto with_groups(const cuda_pass &pass, Use use)
     }
 }
 
-int64_t blocks_of(const cuda_pass &pass)
+int64_t separable_blocks(const cuda_pass &pass)
 {
     return ceiling(pass.axis[2].n, WIDTH) * ceiling(pass.axis[1].n, HEIGHT) * pass.groups *
            pass.batch;
@@ -209,7 +219,7 @@ cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
     const double along_rows = SPAN * rows + ROW_GROUP * n + ROWS;
     cuda_separable_form form;
     form.pitch = n * TAPS;
-    form.blocks = (double)blocks_of(*pass);
+    form.blocks = (double)separable_blocks(*pass);
     form.slots = (along_columns * above + along_rows) / SPAN + SAMPLE * above * beside;
     form.shared_bytes = with_groups(*pass, [=](auto groups) {
         return tile<decltype(groups)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float));
@@ -226,8 +236,8 @@ cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pas
             void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
                 separable_kernel<T, decltype(groups)::N>;
             const size_t bytes = tile<decltype(groups)::N>::SIZE * sizeof(T);
-            return queue(kernel, blocks_of(*pass), dim3(CUDA_PASS_THREADS), bytes, stream, *pass,
-                         (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
+            return queue(kernel, separable_blocks(*pass), dim3(CUDA_PASS_THREADS), bytes, stream,
+                         *pass, (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
                          (const T *)arrays->bias);
         });
     });

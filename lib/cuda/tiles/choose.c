@@ -42,8 +42,8 @@ static void choose_pairs(struct cuda_tiles_layout *layout)
     const struct cuda_tiles *tiles = &layout->tiles;
     // A fused kernel of backward weight has one position in a pair.
     const bool single = tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT;
-    const int64_t wanted = single ? tiles->positions : (tiles->positions + 1) / 2;
-    int most = wanted > CUDA_TILES_PAIRS ? CUDA_TILES_PAIRS : wanted > 1 ? (int)wanted : 1;
+    const size_t wanted = ceil_div((size_t)tiles->positions, single ? 1 : 2);
+    int most = wanted ? (int)size_min(wanted, CUDA_TILES_PAIRS) : 1;
     cuda_tiles_set_pairs(layout, most);
     while (most > 1 && layout->shared_bytes > TARGET_SHARED) cuda_tiles_set_pairs(layout, --most);
     int best = most;
@@ -53,11 +53,12 @@ static void choose_pairs(struct cuda_tiles_layout *layout)
 }
 
 // As few batches as the limit allows: positions are split first, down to those of one thread block.
-static bool choose_batch(struct cuda_tiles_layout *layout, size_t limit)
+static bool choose_tiles_batch(struct cuda_tiles_layout *layout, size_t limit)
 {
     const struct cuda_tiles *tiles = &layout->tiles;
     const size_t most = size_min(limit, MAX_WORKSPACE);
-    int64_t groups = tiles->groups, blocks = 1;
+    int64_t groups = tiles->groups;
+    int64_t blocks = 1;
     for (;;) {
         const int64_t run = 2 * (int64_t)tiles->pairs;
         const int64_t max_blocks = (tiles->positions + run - 1) / run;
@@ -100,8 +101,8 @@ static bool choose_fused(struct cuda_tiles_layout *layout, size_t limit)
     return cuda_tiles_workspace(layout) <= limit;
 }
 
-static bool choose(const struct request *request, const struct cuda_tiles_choice *choice,
-                   struct cuda_tiles_layout *ret)
+static bool choose_layout(const struct request *request, const struct cuda_tiles_choice *choice,
+                          struct cuda_tiles_layout *ret)
 {
     const size_t limit = request->workspace_limit;
     if (!cuda_tiles_split(request, choice, ret)) return false;
@@ -109,7 +110,7 @@ static bool choose(const struct request *request, const struct cuda_tiles_choice
     if (ret->shared_bytes > ((const struct cuda_device *)request->device)->shared_bytes)
         return false;
     if (ret->tiles.fused) return choose_fused(ret, limit);
-    if (!choose_batch(ret, limit)) return false;
+    if (!choose_tiles_batch(ret, limit)) return false;
     if (request->direction == PARTITA_BACKWARD_WEIGHT) choose_chunks(ret, limit);
     return true;
 }
@@ -149,15 +150,16 @@ static struct cuda_stage transforms(const struct cuda_tiles_layout *layout, doub
         .bytes = pairs * (samples + 2 * tiles->bins * forms) * (tiles->f64 ? 8 : 4)};
 }
 
-static double seconds_of(const struct request *request, const struct cuda_tiles_layout *layout,
-                         double *ret_flops)
+static double tiles_seconds(const struct request *request, const struct cuda_tiles_layout *layout,
+                            double *ret_flops)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const struct cuda_rates rates = cuda_rates_of(request);
     const struct cuda_tiles *tiles = &layout->tiles;
     const struct cuda_product product = cuda_tiles_product(layout, &layout->batch);
     const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
-    const double groups = (double)tiles->groups, forms = tiles->gauss ? 3 : 2;
+    const double groups = (double)tiles->groups;
+    const double forms = tiles->gauss ? 3 : 2;
     const double batches = (double)cuda_tiles_batches(layout);
     const struct cuda_stage load =
         transforms(layout, groups * (double)tiles->in, false, forms, ret_flops);
@@ -223,13 +225,14 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
                         struct estimate *ret)
 {
     struct cuda_tiles_layout layout;
-    if (!choose(request, choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS) return;
+    if (!choose_layout(request, choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS) return;
     const struct cuda_tiles *tiles = &layout.tiles;
     double flops = 0;
     const double seconds = tiles->fused ? seconds_of_fused(request, &layout, &flops)
-                                        : seconds_of(request, &layout, &flops);
+                                        : tiles_seconds(request, &layout, &flops);
     if (ret->applicable && ret->seconds <= seconds) return;
-    const size_t workspace = cuda_tiles_workspace(&layout), *n = layout.n;
+    const size_t workspace = cuda_tiles_workspace(&layout);
+    const size_t *n = layout.n;
     *ret = (struct estimate){.applicable = true,
                              .variant = (int)choice->variant,
                              .transform = choice->transform,

@@ -14,10 +14,10 @@ __device__ void multiply_tiles(const cuda_tiles &tiles, complex_of<T> *sum, cons
     const divider pairs(tiles.pairs);
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
-        const int first = pairs.take(&bin) * tiles.elements;
+        const int first = pairs.take_digit(&bin) * tiles.elements;
         const bin_elements pair = elements_of(tiles, bin);
         const int f = first + (int)pair.f, g = first + (int)pair.g;
-        const complex_of<T> w = taps[bin], at_f = z[f] * w, at_g = z[g] * conjugate(w);
+        const complex_of<T> w = taps[bin], at_f = z[f] * w, at_g = z[g] * conjugated(w);
         if (f != g) sum[g] = onto ? sum[g] + at_g : at_g;
         sum[f] = onto ? sum[f] + at_f : at_f;
     }
@@ -43,12 +43,12 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
         locate_tiles(tiles, at, {false, group, c}, first, run);
         __syncthreads();
         fill_tiles(tiles, z, at, from, tiles.pairs);
-        transform<false>(z, tiles, tiles.pairs, in.planes, in.rows);
+        tile_transform<false>(z, tiles, tiles.pairs, in.planes, in.rows);
         multiply_tiles(tiles, sum, z,
                        taps + ((group * tiles.in + c) * tiles.out + channel) * tiles.bins, c > 0);
     }
     locate_tiles(tiles, at, {true, group, channel}, first, run);
-    transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
+    tile_transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
     const T of_channel = bias ? bias[group * tiles.out + channel] : 0;
     const tile_output<T> output = {to, scale_of<T>(tiles, 1), of_channel};
     drain_tiles(tiles, sum, at, output, tiles.pairs);
@@ -57,15 +57,15 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 // Adds the conjugate of gy's spectrum times that of x, of all pairs in order. Begins after a
 // barrier.
 template <typename T>
-__device__ void add_tile_products(const cuda_tiles &tiles, complex_of<T> *sum,
-                                  const complex_of<T> *z)
+__device__ void tiles_add_products(const cuda_tiles &tiles, complex_of<T> *sum,
+                                   const complex_of<T> *z)
 {
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) {
         const bin_elements pair = elements_of(tiles, bin);
         complex_of<T> of_bin = sum[bin];
         for (int p = 0; p < tiles.pairs; p++) {
             const bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
-            multiply_add(of_bin, of.a, conjugate(of.b));
+            multiply_add(of_bin, of.a, conjugated(of.b));
         }
         sum[bin] = of_bin;
     }
@@ -87,18 +87,18 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = z + tiles.pairs * tiles.elements;
     tile_samples *at = samples_of_block<T>(tiles, tiles.pairs + 1);
     const tile_source<T> from[2] = {{x, false}, {gy, true}};
+    const tile_channel of[2] = {{false, group, c}, {true, group, k}};
     const tile_box box = box_of(tiles, false);
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x) sum[bin] = {0, 0};
     for (int64_t first = begin; first < end; first += tiles.pairs) {
         __syncthreads();
         for (int i = threadIdx.x; i < 2 * tiles.pairs; i += blockDim.x)
-            at[i] = first + i / 2 < end
-                        ? locate_tile(tiles, {i % 2 > 0, group, i % 2 ? k : c}, first + i / 2)
-                        : tile_samples{};
+            at[i] =
+                first + i / 2 < end ? locate_tile(tiles, of[i % 2], first + i / 2) : tile_samples{};
         __syncthreads();
         fill_tiles(tiles, z, at, from, tiles.pairs);
-        transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-        add_tile_products(tiles, sum, z);
+        tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
+        tiles_add_products(tiles, sum, z);
     }
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x)
         sums[blockIdx.x * (int64_t)tiles.bins + bin] = sum[bin];

@@ -15,13 +15,13 @@ enum {
     PITCH = 4,        // elements that any operand of a product is a multiple of
 };
 
-static struct cuda_tiles_side side_of(const struct tile_side *side)
+static struct cuda_tiles_side kernel_side(const struct tile_side *side)
 {
     return (struct cuda_tiles_side){(int64_t)side->size, side->base, (int64_t)side->image,
                                     (int64_t)side->phase, (int64_t)side->step};
 }
 
-static struct cuda_tiles tiles_of(const struct tile_grid *grid)
+static struct cuda_tiles kernel_tiles(const struct tile_grid *grid)
 {
     const int64_t phases = (int64_t)grid->phases;
     struct cuda_tiles tiles = {.taps = cuda_tap_map_of(grid),
@@ -38,8 +38,8 @@ static struct cuda_tiles tiles_of(const struct tile_grid *grid)
     tiles.out_pitch = (int64_t)size_round_up((size_t)tiles.out, PITCH);
     for (int a = 0; a < 3; a++) {
         const struct tile_axis *axis = &grid->axis[a];
-        tiles.axis[a] = (struct cuda_tiles_axis){.in = side_of(&axis->in),
-                                                 .out = side_of(&axis->out),
+        tiles.axis[a] = (struct cuda_tiles_axis){.in = kernel_side(&axis->in),
+                                                 .out = kernel_side(&axis->out),
                                                  .images = (int64_t)axis->images,
                                                  .phases = (int64_t)axis->phases,
                                                  .tiles = (int64_t)axis->tiles,
@@ -64,7 +64,7 @@ bool cuda_tiles_split(const struct request *request, const struct cuda_tiles_cho
     const size_t paths = size_mul(size_mul(grid.in, grid.out), grid.phases);
     if (size_mul(positions, paths) > PTRDIFF_MAX / 64) return false;
     ret->covers = grid.covers;
-    ret->tiles = tiles_of(&grid);
+    ret->tiles = kernel_tiles(&grid);
     struct cuda_tiles *tiles = &ret->tiles;
     tiles->elements = (int)tile_tables_elements(ret->n);
     tiles->bins = (int)tile_tables_bins(ret->n);
@@ -92,8 +92,8 @@ void cuda_tiles_set_pairs(struct cuda_tiles_layout *layout, int pairs)
 }
 
 // Bytes of the spectra of lines [group][bin][lines][pitch].
-static size_t spectra_bytes(const struct cuda_tiles *tiles, int64_t groups, int64_t lines,
-                            int64_t pitch)
+static size_t tile_spectra_bytes(const struct cuda_tiles *tiles, int64_t groups, int64_t lines,
+                                 int64_t pitch)
 {
     const size_t element = (tiles->gauss ? 3 : 2) * (tiles->f64 ? sizeof(double) : sizeof(float));
     return size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines),
@@ -114,11 +114,12 @@ void cuda_tiles_set_batch(struct cuda_tiles_layout *layout, int64_t groups, int6
     batch->block = (int64_t)size_round_up(each ? each : 1, 2 * (size_t)tiles->pairs);
     batch->pitch = (int64_t)size_round_up((size_t)batch->block, PITCH);
     const int64_t taps_pitch = tiles->fused ? tiles->out : tiles->out_pitch;
-    layout->filter_group = spectra_bytes(tiles, 1, tiles->in, taps_pitch);
+    layout->filter_group = tile_spectra_bytes(tiles, 1, tiles->in, taps_pitch);
     layout->filter_bytes = weight ? 0 : size_mul(layout->filter_group, (size_t)tiles->groups);
     if (!tiles->fused) { // which needs no memory but for the gradient of the taps
-        const size_t of_out = mem_round(spectra_bytes(tiles, groups, tiles->out, batch->pitch));
-        layout->x_bytes = mem_round(spectra_bytes(tiles, groups, tiles->in, batch->pitch));
+        const size_t of_out =
+            mem_round(tile_spectra_bytes(tiles, groups, tiles->out, batch->pitch));
+        layout->x_bytes = mem_round(tile_spectra_bytes(tiles, groups, tiles->in, batch->pitch));
         *(weight ? &layout->d_bytes : &layout->y_bytes) = of_out;
     }
     if (!weight) return;

@@ -18,8 +18,8 @@ struct tiles_call {
     char *cached; // x of all batches: written by forward, read by backward weight; NULL: none
 };
 
-static struct tiles_call lay_out(const struct cuda_call *call, const struct partita_filter *filter,
-                                 void *cached)
+static struct tiles_call tiles_call_of(const struct cuda_call *call,
+                                       const struct partita_filter *filter, void *cached)
 {
     const struct cuda_tiles_layout *layout =
         &((const struct tiles_plan *)call->plan->state)->layout;
@@ -46,17 +46,18 @@ static char *spectra_of(const struct tiles_call *of, const struct cuda_tiles_bat
     return of->cached + (size_t)before * layout->x_bytes;
 }
 
-static enum partita_status load(const struct tiles_call *of, const struct cuda_tiles_batch *batch,
-                                bool outputs, void *spectra)
+static enum partita_status load_spectra(const struct tiles_call *of,
+                                        const struct cuda_tiles_batch *batch, bool outputs,
+                                        void *spectra)
 {
     const void *samples = of->call->from[outputs]; // gy of backward weight is the second
     return CU(of->call->plan, cuda_tiles_load(&of->layout->tiles, batch, outputs, spectra, samples,
                                               cudaStreamPerThread));
 }
 
-static enum partita_status multiply(const struct tiles_call *of,
-                                    const struct cuda_tiles_batch *batch, void *to, const void *a,
-                                    const void *b)
+static enum partita_status multiply_spectra(const struct tiles_call *of,
+                                            const struct cuda_tiles_batch *batch, void *to,
+                                            const void *a, const void *b)
 {
     const struct partita_plan *plan = of->call->plan;
     const struct cuda_product product = cuda_tiles_product(of->layout, batch);
@@ -71,8 +72,8 @@ static enum partita_status add_sums(const struct tiles_call *of, int64_t n, bool
                                               cudaStreamPerThread));
 }
 
-static enum partita_status store_taps(const struct tiles_call *of,
-                                      const struct cuda_tiles_batch *batch)
+static enum partita_status store_gradient(const struct tiles_call *of,
+                                          const struct cuda_tiles_batch *batch)
 {
     const struct cuda_call *call = of->call;
     return CU(call->plan, cuda_tiles_store_taps(&of->layout->tiles, batch, call->to, of->y,
@@ -87,8 +88,8 @@ static enum partita_status run_batch(const struct tiles_call *of,
     const char *const taps =
         (char *)of->filter->taps + (size_t)batch->first_group * of->layout->filter_group;
     char *const x = spectra_of(of, batch);
-    enum partita_status status = load(of, batch, false, x);
-    if (status == PARTITA_OK) status = multiply(of, batch, of->y, taps, x);
+    enum partita_status status = load_spectra(of, batch, false, x);
+    if (status == PARTITA_OK) status = multiply_spectra(of, batch, of->y, taps, x);
     if (status == PARTITA_OK)
         status = CU(call->plan, cuda_tiles_store(&of->layout->tiles, batch, call->to, of->y,
                                                  of->bias, cudaStreamPerThread));
@@ -105,9 +106,9 @@ static enum partita_status run_weight_batch(const struct tiles_call *of,
         batch->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
     char *const x = spectra_of(of, batch), *const to = layout->sum_bytes ? of->sums : of->y;
     enum partita_status status = PARTITA_OK;
-    if (!layout->cached) status = load(of, batch, false, x);
-    if (status == PARTITA_OK) status = load(of, batch, true, of->d);
-    if (status == PARTITA_OK) status = multiply(of, batch, to, x, of->d);
+    if (!layout->cached) status = load_spectra(of, batch, false, x);
+    if (status == PARTITA_OK) status = load_spectra(of, batch, true, of->d);
+    if (status == PARTITA_OK) status = multiply_spectra(of, batch, to, x, of->d);
     if (status == PARTITA_OK && layout->sum_bytes) status = add_sums(of, n, batch->first > 0);
     return status;
 }
@@ -119,7 +120,7 @@ static enum partita_status run_group(const struct tiles_call *of, struct cuda_ti
     for (batch.first = 0; batch.first < of->layout->tiles.positions && status == PARTITA_OK;
          batch.first += batch.block)
         status = weight ? run_weight_batch(of, &batch) : run_batch(of, &batch);
-    if (status == PARTITA_OK && weight) status = store_taps(of, &batch);
+    if (status == PARTITA_OK && weight) status = store_gradient(of, &batch);
     return status;
 }
 
@@ -140,7 +141,7 @@ static enum partita_status run_fused(const struct tiles_call *of)
         CU(plan, cuda_tiles_fused_weight(tiles, chunks > 1 ? of->sums : of->y, call->from[0],
                                          call->from[1], chunks, cudaStreamPerThread));
     if (status == PARTITA_OK && chunks > 1) status = add_sums(of, n, false);
-    if (status == PARTITA_OK) status = store_taps(of, &all);
+    if (status == PARTITA_OK) status = store_gradient(of, &all);
     return status;
 }
 
@@ -171,6 +172,6 @@ enum partita_status cuda_tiles_run(const struct partita_plan *plan,
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    const struct tiles_call of = lay_out(&call, filter, operands->cached_spectra);
+    const struct tiles_call of = tiles_call_of(&call, filter, operands->cached_spectra);
     return cuda_call_end(&call, run_all(&of));
 }

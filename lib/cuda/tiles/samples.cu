@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_source<T> from[2] = {{samples, outputs}, {samples, outputs}};
     fill_tiles(tiles, z, at, from, tiles.pairs);
     const tile_box box = box_of(tiles, outputs);
-    transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
+    tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
     split_tiles(tiles, z, spectra,
                 index_spectra(tiles, group, channels, batch.pitch, channel, first), run, outputs);
 }
@@ -46,13 +46,13 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     join_tiles(tiles, z, spectra,
                index_spectra(tiles, group, tiles.out, batch.pitch, channel, first), run);
     const tile_box box = box_of(tiles, true);
-    transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
+    tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     const T of_channel = bias ? bias[(batch.first_group + group) * tiles.out + channel] : 0;
     const tile_output<T> output = {samples, scale_of<T>(tiles, 2), of_channel};
     drain_tiles(tiles, z, at, output, tiles.pairs);
 }
 
-int64_t blocks_of(const cuda_tiles *tiles, const cuda_tiles_batch *batch, int64_t channels)
+int64_t tile_blocks(const cuda_tiles *tiles, const cuda_tiles_batch *batch, int64_t channels)
 {
     return batch->groups * channels * (batch->block / (2 * tiles->pairs));
 }
@@ -61,7 +61,7 @@ int64_t blocks_of(const cuda_tiles *tiles, const cuda_tiles_batch *batch, int64_
 cudaError_t cuda_tiles_load(const cuda_tiles *tiles, const cuda_tiles_batch *batch, bool outputs,
                             void *spectra, const void *samples, cudaStream_t stream)
 {
-    const int64_t blocks = blocks_of(tiles, batch, outputs ? tiles->out : tiles->in);
+    const int64_t blocks = tile_blocks(tiles, batch, outputs ? tiles->out : tiles->in);
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs, blocks, stream, *batch,
@@ -72,7 +72,7 @@ cudaError_t cuda_tiles_load(const cuda_tiles *tiles, const cuda_tiles_batch *bat
 cudaError_t cuda_tiles_store(const cuda_tiles *tiles, const cuda_tiles_batch *batch, void *samples,
                              const void *spectra, const void *bias, cudaStream_t stream)
 {
-    const int64_t blocks = blocks_of(tiles, batch, tiles->out);
+    const int64_t blocks = tile_blocks(tiles, batch, tiles->out);
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks, stream, *batch,

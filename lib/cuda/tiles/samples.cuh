@@ -15,7 +15,7 @@ struct tile_samples {
     int begin[3], count[3]; // of the box: elements along each axis from `begin` on
 };
 
-inline __device__ const cuda_tiles_side &side_of(const cuda_tiles_axis &axis, bool outputs)
+inline __device__ const cuda_tiles_side &grid_side(const cuda_tiles_axis &axis, bool outputs)
 {
     return outputs ? axis.out : axis.in;
 }
@@ -24,11 +24,6 @@ inline __device__ const cuda_tiles_side &side_of(const cuda_tiles_axis &axis, bo
 struct tile_box {
     int planes, rows, columns;
 };
-
-inline __device__ int min_int(int64_t a, int b)
-{
-    return a < b ? (int)a : b;
-}
 
 // The elements of a tile that hold its inputs, or its outputs.
 inline __device__ tile_box box_of(const cuda_tiles &tiles, bool outputs)
@@ -71,7 +66,7 @@ inline __device__ tile_samples locate_tile(const cuda_tiles &tiles, tile_channel
 #pragma unroll
     for (int a = 2; a >= 0; a--) {
         const cuda_tiles_axis &axis = tiles.axis[a];
-        const cuda_tiles_side &side = side_of(axis, of.outputs);
+        const cuda_tiles_side &side = grid_side(axis, of.outputs);
         const int64_t q =
             axis.first + axis.tile * take(&tile, axis.tiles) + (of.outputs ? 0 : axis.lead);
         const int64_t at = side.base + side.image * take(&image, axis.images) +
@@ -98,7 +93,7 @@ inline __device__ tile_box box_of_taps(const cuda_tiles &tiles)
 }
 
 // Whether i is one of `count` numbers from `begin` on.
-inline __device__ bool has(int begin, int count, int i)
+inline __device__ bool within_box(int begin, int count, int i)
 {
     return (unsigned)(i - begin) < (unsigned)count;
 }
@@ -135,9 +130,9 @@ struct tile_rows {
         return blockDim.x / width;
     }
 
-    __device__ tile_row at(int i) const
+    __device__ tile_row row_at(int i) const
     {
-        const int h = rows.take(&i), d = planes.take(&i);
+        const int h = rows.take_digit(&i), d = planes.take_digit(&i);
         return {i, d, h};
     }
 };
@@ -153,21 +148,22 @@ template <typename T> struct sample_row {
                           const tile_row &row, T *array)
         : samples(array), begin(at.begin[2]), count(0)
     {
-        const cuda_tiles_side &plane = side_of(tiles.axis[0], outputs),
-                              &line = side_of(tiles.axis[1], outputs);
-        const cuda_tiles_side &column = side_of(tiles.axis[2], outputs);
+        const cuda_tiles_side &plane = grid_side(tiles.axis[0], outputs),
+                              &line = grid_side(tiles.axis[1], outputs);
+        const cuda_tiles_side &column = grid_side(tiles.axis[2], outputs);
         const int64_t row_step = line.step * column.size,
                       plane_step = plane.step * line.size * column.size;
         step = column.step;
         first = at.first + plane_step * row.d + row_step * row.h;
-        if (has(at.begin[0], at.count[0], row.d) && has(at.begin[1], at.count[1], row.h))
+        if (within_box(at.begin[0], at.count[0], row.d) &&
+            within_box(at.begin[1], at.count[1], row.h))
             count = at.count[2];
     }
 
     // Whether there is a sample of element i.
-    __device__ bool holds(int i) const
+    __device__ bool has_sample(int i) const
     {
-        return has(begin, count, i);
+        return within_box(begin, count, i);
     }
 
     // The samples of elements i, i + apart, ..; 0 where there is none. All are asked for before one
@@ -177,7 +173,7 @@ template <typename T> struct sample_row {
         const int64_t to_next = step * apart;
         T *from = samples + (first + step * i);
 #pragma unroll
-        for (int k = 0; k < N; k++, i += apart, from += to_next) ret[k] = holds(i) ? *from : 0;
+        for (int k = 0; k < N; k++, i += apart, from += to_next) ret[k] = has_sample(i) ? *from : 0;
     }
 
     // The reverse.
@@ -187,7 +183,7 @@ template <typename T> struct sample_row {
         T *to = samples + (first + step * i);
 #pragma unroll
         for (int k = 0; k < N; k++, i += apart, to += to_next)
-            if (holds(i)) *to = given[k];
+            if (has_sample(i)) *to = given[k];
     }
 };
 
@@ -207,7 +203,7 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
     const tile_rows rows(tiles, n_pairs, tiles.dft[0].n, tiles.dft[1].n);
     const int n = tiles.dft[2].n;
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.at(r);
+        const tile_row row = rows.row_at(r);
         const sample_row<const T> a(tiles, from[0].outputs, at[2 * row.pair], row, from[0].samples);
         const sample_row<const T> b(tiles, from[1].outputs, at[2 * row.pair + 1], row,
                                     from[1].samples);
@@ -256,7 +252,7 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
     const tile_box box = box_of(tiles, true);
     const tile_rows rows(tiles, n_pairs, box.planes, box.rows);
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.at(r);
+        const tile_row row = rows.row_at(r);
         const complex_of<T> *const from = z + row.offset(tiles);
         const sample_row<T> to[2] = {{tiles, true, at[2 * row.pair], row, output.samples},
                                      {tiles, true, at[2 * row.pair + 1], row, output.samples}};

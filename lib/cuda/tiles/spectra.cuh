@@ -69,7 +69,7 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
 #pragma unroll 2 // more of memory's answers at once
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
-        const int p = pairs.take(&bin);
+        const int p = pairs.take_digit(&bin);
         const bin_elements pair = elements_of(tiles, bin);
         bin_of_pair<T> of(z[p * tiles.elements + pair.f], z[p * tiles.elements + pair.g]);
         const int64_t first = at.first + 2 * p * at.tile + bin * at.bin, left = n - 2 * p;
@@ -98,7 +98,7 @@ inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
 #pragma unroll 2 // more of memory's answers at once
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
-        const int p = pairs.take(&bin);
+        const int p = pairs.take_digit(&bin);
         const bin_elements pair = elements_of(tiles, bin);
         const int64_t first = at.first + 2 * p * at.tile + bin * at.bin, left = n - 2 * p;
         const complex_of<T> *const from = (const complex_of<T> *)spectra + first;

@@ -19,7 +19,7 @@ struct tap_channels {
     }
 
     // Spectra of taps are as the products want them; those of a fused kernel [group][in][out][bin].
-    __device__ spectra_index spectra(const cuda_tiles &tiles) const
+    __device__ spectra_index spectra_at(const cuda_tiles &tiles) const
     {
         if (tiles.fused)
             return {((group * tiles.in + in) * tiles.out + first) * tiles.bins, tiles.bins, 1, 0};
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_rows rows(tiles, tiles.pairs, tiles.dft[0].n, tiles.dft[1].n);
     complex_of<T> *z = tiles_of_block<T>();
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.at(r);
+        const tile_row row = rows.row_at(r);
         const bool any = row.d < box.planes && row.h < box.rows;
         for (int i = rows.column; i < tiles.dft[2].n; i += rows.width) {
             T tap[2] = {};
@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
             z[row.offset(tiles) + i] = {tap[0], tap[1]};
         }
     }
-    transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
-    split_tiles(tiles, z, spectra, channels.spectra(tiles), tiles.out - channels.first, true);
+    tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
+    split_tiles(tiles, z, spectra, channels.spectra_at(tiles), tiles.out - channels.first, true);
 }
 
 template <typename T>
@@ -73,10 +73,10 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_rows rows(tiles, tiles.pairs, box.planes, box.rows);
     const T scale = scale_of<T>(tiles, 2);
     complex_of<T> *z = tiles_of_block<T>();
-    join_tiles(tiles, z, spectra, channels.spectra(tiles), tiles.out - channels.first);
-    transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
+    join_tiles(tiles, z, spectra, channels.spectra_at(tiles), tiles.out - channels.first);
+    tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.at(r);
+        const tile_row row = rows.row_at(r);
         for (int i = rows.column; i < box.columns; i += rows.width) {
             const complex_of<T> sums = z[row.offset(tiles) + i];
             for (int half = 0; half < 2; half++) {
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     }
 }
 
-int64_t blocks_of(const cuda_tiles *tiles, const cuda_tiles_batch *batch)
+int64_t tap_blocks(const cuda_tiles *tiles, const cuda_tiles_batch *batch)
 {
     return batch->groups * tiles->in * ceiling(tiles->out, 2 * tiles->pairs);
 }
@@ -105,7 +105,7 @@ cudaError_t cuda_tiles_load_taps(const cuda_tiles *tiles, const cuda_tiles_batch
 {
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, batch),
+        return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, tap_blocks(tiles, batch),
                            stream, batch->first_group, (T *)spectra, (const T *)taps);
     });
 }
@@ -115,7 +115,7 @@ cudaError_t cuda_tiles_store_taps(const cuda_tiles *tiles, const cuda_tiles_batc
 {
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, blocks_of(tiles, batch),
+        return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, tap_blocks(tiles, batch),
                            stream, batch->first_group, (T *)taps, (const T *)spectra);
     });
 }

@@ -97,7 +97,7 @@ static void cuda_tiles_plan_explain(const struct partita_plan *plan, struct text
         how[layout->choice.variant]);
 }
 
-static cudaError_t queue_taps(const struct partita_plan *plan, void *spectra, const void *taps)
+static cudaError_t queue_tile_taps(const struct partita_plan *plan, void *spectra, const void *taps)
 {
     const struct cuda_tiles *tiles = &((const struct tiles_plan *)plan->state)->layout.tiles;
     const struct cuda_tiles_batch all = {.groups = tiles->groups};
@@ -107,7 +107,7 @@ static cudaError_t queue_taps(const struct partita_plan *plan, void *spectra, co
 static enum partita_status cuda_tiles_filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct tiles_plan *state = filter->plan->state;
-    return cuda_filter_transform(filter, taps, state->layout.filter_bytes, queue_taps);
+    return cuda_filter_transform(filter, taps, state->layout.filter_bytes, queue_tile_taps);
 }
 
 static size_t cached_spectra_bytes(const struct partita_plan *plan)

@@ -24,8 +24,8 @@ static struct matrices matrices_of(const struct cuda_call *call)
 }
 
 // The batch that begins at `first`.
-static struct cuda_winograd_tiles batch_of(const struct cuda_winograd *winograd,
-                                           const struct cuda_winograd_tiles *of, size_t first)
+static struct cuda_winograd_tiles tiles_from(const struct cuda_winograd *winograd,
+                                             const struct cuda_winograd_tiles *of, size_t first)
 {
     struct cuda_winograd_tiles tiles = *of;
     assert(first < winograd->tiles);
@@ -34,9 +34,9 @@ static struct cuda_winograd_tiles batch_of(const struct cuda_winograd *winograd,
     return tiles;
 }
 
-static enum partita_status multiply(const struct partita_plan *plan,
-                                    const struct cuda_product *product, void *c, const void *a,
-                                    const void *b)
+static enum partita_status winograd_multiply(const struct partita_plan *plan,
+                                             const struct cuda_product *product, void *c,
+                                             const void *a, const void *b)
 {
     return CU(plan, cuda_launch_product(product, cuda_device_of(plan)->processors, c, a, b,
                                         cudaStreamPerThread));
@@ -49,15 +49,16 @@ static enum partita_status queue_outputs(const struct cuda_call *call,
     const struct cuda_winograd *winograd = plan->state;
     const struct cuda_filter *state = filter->state;
     const struct matrices at = matrices_of(call);
-    const struct cuda_winograd_tiles from = batch_of(winograd, &winograd->from, first);
-    struct cuda_winograd_tiles to = batch_of(winograd, &winograd->to, first);
+    const struct cuda_winograd_tiles from = tiles_from(winograd, &winograd->from, first);
+    struct cuda_winograd_tiles to = tiles_from(winograd, &winograd->to, first);
     struct cuda_product product = winograd->product;
     const bool f64 = plan->shape.f64;
     product.columns = from.n;
     to.wide = to.wide && (uintptr_t)call->to % CUDA_PRODUCT_ALIGN == 0;
     enum partita_status status =
         CU(plan, cuda_winograd_input(&from, f64, at.from, call->from[0], cudaStreamPerThread));
-    if (status == PARTITA_OK) status = multiply(plan, &product, at.sums, state->taps, at.from);
+    if (status == PARTITA_OK)
+        status = winograd_multiply(plan, &product, at.sums, state->taps, at.from);
     if (status == PARTITA_OK)
         status = CU(plan, cuda_winograd_output(&to, f64, call->to, at.sums,
                                                cuda_filter_added(filter), cudaStreamPerThread));
@@ -69,8 +70,8 @@ static enum partita_status queue_sums(const struct cuda_call *call, size_t first
     const struct partita_plan *plan = call->plan;
     const struct cuda_winograd *winograd = plan->state;
     const struct matrices at = matrices_of(call);
-    const struct cuda_winograd_tiles x = batch_of(winograd, &winograd->from, first);
-    const struct cuda_winograd_tiles gy = batch_of(winograd, &winograd->to, first);
+    const struct cuda_winograd_tiles x = tiles_from(winograd, &winograd->from, first);
+    const struct cuda_winograd_tiles gy = tiles_from(winograd, &winograd->to, first);
     struct cuda_product product = winograd->product;
     const bool f64 = plan->shape.f64;
     product.terms = x.n;
@@ -80,7 +81,8 @@ static enum partita_status queue_sums(const struct cuda_call *call, size_t first
     if (status == PARTITA_OK)
         status = CU(plan,
                     cuda_winograd_gradient(&gy, f64, at.other, call->from[1], cudaStreamPerThread));
-    if (status == PARTITA_OK) status = multiply(plan, &product, at.sums, at.other, at.from);
+    if (status == PARTITA_OK)
+        status = winograd_multiply(plan, &product, at.sums, at.other, at.from);
     return status;
 }
 
@@ -113,7 +115,7 @@ enum partita_status cuda_winograd_run(const struct partita_plan *plan,
     return cuda_call_end(&call, status);
 }
 
-static cudaError_t queue_taps(const struct partita_plan *plan, void *to, const void *taps)
+static cudaError_t queue_winograd_taps(const struct partita_plan *plan, void *to, const void *taps)
 {
     const struct cuda_winograd *winograd = plan->state;
     return cuda_winograd_filter(&winograd->taps, plan->shape.f64, to, taps, cudaStreamPerThread);
@@ -126,5 +128,5 @@ enum partita_status cuda_winograd_filter_create(struct partita_filter *filter, c
     const size_t lines = size_mul(winograd->frequencies, (size_t)(of->groups * of->in));
     return cuda_filter_transform(
         filter, taps, size_mul(lines, (size_t)of->pitch * filter->plan->shape.scalar_bytes),
-        queue_taps);
+        queue_winograd_taps);
 }

@@ -36,9 +36,9 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
             const int64_t at = path.index(taps.map, 0, i, j);
             x[j] = at >= 0 ? w[at] : 0;
         }
-        transform_tile<WINOGRAD_TAPS, E1>(v[i], x, (int)taps.map.axis[2].taps, along);
+        winograd_axis_transform<WINOGRAD_TAPS, E1>(v[i], x, (int)taps.map.axis[2].taps, along);
     }
-    transform_columns<WINOGRAD_TAPS, E0, E1>(v, (int)taps.map.axis[1].taps, down);
+    winograd_columns<WINOGRAD_TAPS, E0, E1>(v, (int)taps.map.axis[1].taps, down);
     to += (group * taps.in + in) * taps.pitch + out;
 #pragma unroll
     for (int i = 0; i < E0; i++)
@@ -69,11 +69,11 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
         for (int i = 0; i < E0; i++)
 #pragma unroll
             for (int j = 0; j < E1; j++) v[i][j] += sums[(i * E1 + j) * plane];
-    transform_columns<WINOGRAD_OUTPUT, E0, E1>(v, (int)taps.map.axis[1].taps, down);
+    winograd_columns<WINOGRAD_OUTPUT, E0, E1>(v, (int)taps.map.axis[1].taps, down);
 #pragma unroll
     for (int i = 0; i < E0; i++) {
         T y[E1] = {};
-        transform_tile<WINOGRAD_OUTPUT, E1>(y, v[i], (int)taps.map.axis[2].taps, along);
+        winograd_axis_transform<WINOGRAD_OUTPUT, E1>(y, v[i], (int)taps.map.axis[2].taps, along);
 #pragma unroll
         for (int j = 0; j < E1; j++) {
             const int64_t at = path.index(taps.map, 0, i, j);

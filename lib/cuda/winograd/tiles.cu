@@ -17,7 +17,7 @@ struct winograd_tile {
 };
 
 // Lines of one frequency.
-inline __host__ __device__ int64_t lines_of(const cuda_winograd_tiles &tiles)
+inline __host__ __device__ int64_t winograd_lines(const cuda_winograd_tiles &tiles)
 {
     return tiles.groups * tiles.axis[0].phases * tiles.axis[1].phases * tiles.channels;
 }
@@ -30,13 +30,13 @@ inline __device__ uint32_t take_tile(uint32_t *number, int64_t n)
 }
 
 // False for threads beyond the last tile or line.
-inline __device__ bool locate(const cuda_winograd_tiles &tiles, winograd_tile *ret)
+inline __device__ bool locate_winograd_tile(const cuda_winograd_tiles &tiles, winograd_tile *ret)
 {
     const cuda_winograd_side *down = &tiles.axis[0], *along = &tiles.axis[1];
     int64_t block = blockIdx.x;
     ret->column = take(&block, ceiling(tiles.n, blockDim.x)) * blockDim.x + threadIdx.x;
     ret->line = block * blockDim.y + threadIdx.y;
-    if (ret->column >= tiles.n || ret->line >= lines_of(tiles)) return false;
+    if (ret->column >= tiles.n || ret->line >= winograd_lines(tiles)) return false;
     uint32_t tile = tiles.first + (uint32_t)ret->column;
     const int64_t tile_along = take_tile(&tile, along->tiles),
                   tile_down = take_tile(&tile, down->tiles);
@@ -62,26 +62,27 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
     winograd_tile at;
-    if (!locate(tiles, &at)) return;
+    if (!locate_winograd_tile(tiles, &at)) return;
     from += at.plane;
     bool within[E1];
 #pragma unroll
     for (int j = 0; j < E1; j++)
-        within[j] = j < columns->elements && inside(at.at[1] + columns->step * j, columns->size);
+        within[j] = j < columns->elements && in_range(at.at[1] + columns->step * j, columns->size);
     T v[E0][E1];
     const T *line = from + at.at[0] * columns->size + at.at[1];
 #pragma unroll
     for (int i = 0; i < E0; i++, line += rows->step * columns->size) {
-        const bool row_within = i < rows->elements && inside(at.at[0] + rows->step * i, rows->size);
+        const bool row_within =
+            i < rows->elements && in_range(at.at[0] + rows->step * i, rows->size);
         const T *sample = line;
         T x[E1];
 #pragma unroll
         for (int j = 0; j < E1; j++, sample += columns->step)
             x[j] = row_within && within[j] ? *sample : 0;
-        transform_tile<KIND, E1>(v[i], x, columns->elements, along);
+        winograd_axis_transform<KIND, E1>(v[i], x, columns->elements, along);
     }
-    transform_columns<KIND, E0, E1>(v, rows->elements, down);
-    const int64_t frequency = lines_of(tiles) * tiles.pitch;
+    winograd_columns<KIND, E0, E1>(v, rows->elements, down);
+    const int64_t frequency = winograd_lines(tiles) * tiles.pitch;
     to += at.line * tiles.pitch + at.column;
 #pragma unroll
     for (int i = 0; i < E0; i++)
@@ -91,7 +92,8 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 
 // A row of a tile, with bias and activation. A NaN stays one.
 template <typename T, int E1>
-__device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t column, T *y, T bias)
+__device__ void winograd_store_row(const cuda_winograd_tiles &tiles, T *line, int64_t column, T *y,
+                                   T bias)
 {
     const cuda_winograd_side &columns = tiles.axis[1];
     constexpr int N = vector_of<T>::N;
@@ -114,7 +116,7 @@ __device__ void store_row(const cuda_winograd_tiles &tiles, T *line, int64_t col
 #pragma unroll
     for (int j = 0; j < E1; j++) {
         const int64_t sample = column + columns.step * j;
-        if (j < columns.elements && inside(sample, columns.size)) line[sample] = y[j];
+        if (j < columns.elements && in_range(sample, columns.size)) line[sample] = y[j];
     }
 }
 
@@ -127,37 +129,37 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 {
     const cuda_winograd_side *rows = &tiles.axis[0], *columns = &tiles.axis[1];
     winograd_tile at;
-    if (!locate(tiles, &at)) return;
-    const int64_t frequency = lines_of(tiles) * tiles.pitch;
+    if (!locate_winograd_tile(tiles, &at)) return;
+    const int64_t frequency = winograd_lines(tiles) * tiles.pitch;
     sums += at.line * tiles.pitch + at.column;
     T v[E0][E1];
 #pragma unroll
     for (int i = 0; i < E0; i++)
 #pragma unroll
         for (int j = 0; j < E1; j++, sums += frequency) v[i][j] = *sums;
-    transform_columns<WINOGRAD_OUTPUT, E0, E1>(v, rows->elements, down);
+    winograd_columns<WINOGRAD_OUTPUT, E0, E1>(v, rows->elements, down);
     const T added = bias ? bias[at.channel] : 0;
     to += at.plane;
 #pragma unroll
     for (int i = 0; i < E0; i++) {
         const int64_t row = at.at[0] + rows->step * i;
-        if (i >= rows->elements || !inside(row, rows->size)) continue;
+        if (i >= rows->elements || !in_range(row, rows->size)) continue;
         T y[E1] = {};
-        transform_tile<WINOGRAD_OUTPUT, E1>(y, v[i], columns->elements, along);
-        store_row<T, E1>(tiles, to + row * columns->size, at.at[1], y, added);
+        winograd_axis_transform<WINOGRAD_OUTPUT, E1>(y, v[i], columns->elements, along);
+        winograd_store_row<T, E1>(tiles, to + row * columns->size, at.at[1], y, added);
     }
 }
 
 // Threads along the tiles, and along lines where tiles are few.
-dim3 threads_of(uint32_t tiles)
+dim3 winograd_threads(uint32_t tiles)
 {
     const int x = power_of_two(tiles, CUDA_WINOGRAD_THREADS);
     return dim3(x, CUDA_WINOGRAD_THREADS / x);
 }
 
-int64_t blocks_of(const cuda_winograd_tiles &tiles, dim3 threads)
+int64_t winograd_blocks(const cuda_winograd_tiles &tiles, dim3 threads)
 {
-    return ceiling(tiles.n, threads.x) * ceiling(lines_of(tiles), threads.y);
+    return ceiling(tiles.n, threads.x) * ceiling(winograd_lines(tiles), threads.y);
 }
 
 template <winograd_transform KIND>
@@ -165,11 +167,11 @@ cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, c
                          cudaStream_t stream)
 {
     const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
-    const dim3 threads = threads_of(tiles->n);
+    const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
         return queue(winograd_tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>,
-                     blocks_of(*tiles, threads), threads, 0, stream, *tiles,
+                     winograd_blocks(*tiles, threads), threads, 0, stream, *tiles,
                      winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
                      (T *)to, (const T *)from);
     });
@@ -192,11 +194,11 @@ cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, voi
                                  const void *sums, const void *bias, cudaStream_t stream)
 {
     const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
-    const dim3 threads = threads_of(tiles->n);
+    const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
         return queue(winograd_output_kernel<T, decltype(e0)::N, decltype(e1)::N>,
-                     blocks_of(*tiles, threads), threads, 0, stream, *tiles,
+                     winograd_blocks(*tiles, threads), threads, 0, stream, *tiles,
                      winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
                      (T *)y, (const T *)sums, (const T *)bias);
     });

@@ -31,7 +31,8 @@ enum {
 // (sm_90, F(4x4,3x3)).
 static const double ELEMENT_SLOTS = 23;
 
-static struct cuda_winograd_side side_of(const struct tile_axis *axis, bool outputs, bool phased)
+static struct cuda_winograd_side winograd_side(const struct tile_axis *axis, bool outputs,
+                                               bool phased)
 {
     const struct tile_side *side = outputs ? &axis->out : &axis->in;
     const ptrdiff_t first = outputs ? tile_output(axis, 0) : tile_input(axis, 0);
@@ -50,14 +51,14 @@ static struct cuda_winograd_side side_of(const struct tile_axis *axis, bool outp
     };
 }
 
-static struct cuda_winograd_tiles tiles_of(const struct tile_grid *grid, bool outputs,
-                                           enum cuda_element element, int64_t pitch)
+static struct cuda_winograd_tiles winograd_tiles_of(const struct tile_grid *grid, bool outputs,
+                                                    enum cuda_element element, int64_t pitch)
 {
     struct cuda_winograd_tiles tiles = {.groups = (int64_t)grid->groups,
                                         .channels = (int64_t)(outputs ? grid->out : grid->in),
                                         .pitch = pitch};
     for (int a = 0; a < CUDA_WINOGRAD_AXES; a++)
-        tiles.axis[a] = side_of(&grid->axis[1 + a], outputs, outputs == grid->phases_out);
+        tiles.axis[a] = winograd_side(&grid->axis[1 + a], outputs, outputs == grid->phases_out);
     const struct cuda_winograd_side *along = &tiles.axis[1];
     const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(element);
     tiles.wide = along->step == 1 && along->base == 0 && along->tile % vector == 0 &&
@@ -96,8 +97,8 @@ static size_t workspace_of(const struct cuda_winograd *winograd)
 }
 
 // What a choice makes of a split.
-static void lay_out(const struct request *request, const struct winograd_split *split,
-                    const struct cuda_winograd_choice *choice, struct cuda_winograd *ret)
+static void lay_out_winograd(const struct request *request, const struct winograd_split *split,
+                             const struct cuda_winograd_choice *choice, struct cuda_winograd *ret)
 {
     const struct tile_grid *grid = &split->grid;
     const struct shape *shape = request->shape;
@@ -107,8 +108,8 @@ static void lay_out(const struct request *request, const struct winograd_split *
     assert(choice->batch > 0 && choice->chunks > 0);
     *ret = (struct cuda_winograd){
         .choice = *choice,
-        .from = tiles_of(grid, false, element, pitch),
-        .to = tiles_of(grid, true, element, pitch),
+        .from = winograd_tiles_of(grid, false, element, pitch),
+        .to = winograd_tiles_of(grid, true, element, pitch),
         .taps = {.map = cuda_tap_map_of(grid),
                  .extent = {(int)grid->axis[1].extent, (int)grid->axis[2].extent},
                  .groups = (int64_t)grid->groups,
@@ -131,7 +132,7 @@ static void lay_out(const struct request *request, const struct winograd_split *
 }
 
 // Tiles of a batch, each of so many bytes, that the workspace holds besides `taken` bytes.
-static size_t batch_of(size_t tiles, size_t bytes, size_t limit, size_t taken)
+static size_t tiles_at_once(size_t tiles, size_t bytes, size_t limit, size_t taken)
 {
     const size_t most = (limit > taken ? limit - taken : 0) / bytes, vector = BATCH_TILES / 8;
     if (tiles <= most) return tiles;
@@ -141,25 +142,26 @@ static size_t batch_of(size_t tiles, size_t bytes, size_t limit, size_t taken)
 }
 
 // As few batches as the workspace allows; chunks as far as a quarter of it has room for their sums.
-static void choose(const struct request *request, const struct winograd_split *split,
-                   struct cuda_winograd *ret)
+static void choose_batch(const struct request *request, const struct winograd_split *split,
+                         struct cuda_winograd *ret)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
     struct cuda_winograd_choice choice = {.split = split->number, .batch = 1, .chunks = 1};
-    lay_out(request, split, &choice, ret);
+    lay_out_winograd(request, split, &choice, ret);
     if (weight) {
         const int64_t max = (int64_t)(limit / 4 / ret->sum_bytes);
         choice.chunks = cuda_product_chunks(&ret->product, (int64_t)ret->tiles, max);
-        lay_out(request, split, &choice, ret);
+        lay_out_winograd(request, split, &choice, ret);
     }
     const size_t lines = size_mul(split->grid.groups, split->in + split->out);
     const size_t tile = size_mul(split->frequencies * request->shape->scalar_bytes, lines);
-    choice.batch = batch_of(ret->tiles, tile, limit, weight ? ret->sum_bytes : 0);
-    lay_out(request, split, &choice, ret);
+    choice.batch = tiles_at_once(ret->tiles, tile, limit, weight ? ret->sum_bytes : 0);
+    lay_out_winograd(request, split, &choice, ret);
 }
 
-static double seconds_of(const struct request *request, const struct cuda_winograd *winograd)
+static double cuda_winograd_seconds(const struct request *request,
+                                    const struct cuda_winograd *winograd)
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const struct cuda_rates rates = cuda_rates_of(request);
@@ -198,11 +200,11 @@ static void try_split(const struct request *request, const struct winograd_split
         estimate_load(request->compatible_with, &other, sizeof other);
         if (split->number != other.split) return;
     }
-    choose(request, split, &winograd);
+    choose_batch(request, split, &winograd);
     if (winograd.tiles > MAX_TILES) return;
     const double matrices = (double)request->shape->groups * (double)split->frequencies;
     const double taps = matrices * in * (double)winograd.taps.pitch;
-    ret->seconds = seconds_of(request, &winograd);
+    ret->seconds = cuda_winograd_seconds(request, &winograd);
     ret->flops = 2 * matrices * in * out * (double)winograd.tiles;
     ret->shared = workspace_of(&winograd);
     ret->hop = winograd.choice.batch;
@@ -232,7 +234,7 @@ static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
     const bool splits = winograd_split(request, choice.split, &split);
     assert(splits);
     (void)splits;
-    lay_out(request, &split, &choice, plan->state);
+    lay_out_winograd(request, &split, &choice, plan->state);
     assert(workspace_of(plan->state) == plan->choice.shared);
     return PARTITA_OK;
 }

@@ -44,7 +44,8 @@ template <typename T> winograd_points<T> winograd_points_of(int extent)
 }
 
 // Sum of c[k] * x[from + 2k], k <= DEGREE; the last coefficient is 1.
-template <int DEGREE, typename T> inline __device__ T every_other(const T *x, int from, const T *c)
+template <int DEGREE, typename T>
+inline __device__ T alternate_sum(const T *x, int from, const T *c)
 {
     T sum = x[from + 2 * DEGREE];
 #pragma unroll
@@ -54,14 +55,14 @@ template <int DEGREE, typename T> inline __device__ T every_other(const T *x, in
 
 // y = B' x, `E` of both.
 template <int E, typename T>
-inline __device__ void input_tile(T *y, const T *x, const winograd_points<T> &points)
+inline __device__ void input_transform(T *y, const T *x, const winograd_points<T> &points)
 {
-    y[0] = every_other<E / 2 - 1>(x, 0, points.all);
-    y[E - 1] = every_other<E / 2 - 1>(x, 1, points.all);
+    y[0] = alternate_sum<E / 2 - 1>(x, 0, points.all);
+    y[E - 1] = alternate_sum<E / 2 - 1>(x, 1, points.all);
 #pragma unroll
     for (int pair = 0; pair < E / 2 - 1; pair++) {
-        const T even = every_other<E / 2 - 2>(x, 2, points.others[pair]);
-        const T odd = every_other<E / 2 - 2>(x, 1, points.others[pair]);
+        const T even = alternate_sum<E / 2 - 2>(x, 2, points.others[pair]);
+        const T odd = alternate_sum<E / 2 - 2>(x, 1, points.others[pair]);
         y[1 + 2 * pair] = even + points.p[pair] * odd;
         y[2 + 2 * pair] = even - points.p[pair] * odd;
     }
@@ -69,7 +70,8 @@ inline __device__ void input_tile(T *y, const T *x, const winograd_points<T> &po
 
 // y = A' x, `count` outputs.
 template <int E, typename T>
-inline __device__ void output_tile(T *y, const T *x, int count, const winograd_points<T> &points)
+inline __device__ void output_transform(T *y, const T *x, int count,
+                                        const winograd_points<T> &points)
 {
 #pragma unroll
     for (int k = 0; k < E - 1; k++) {
@@ -86,7 +88,7 @@ inline __device__ void output_tile(T *y, const T *x, int count, const winograd_p
 
 // y = G x, `count` taps.
 template <int E, typename T>
-inline __device__ void taps_tile(T *y, const T *x, int count, const winograd_points<T> &points)
+inline __device__ void taps_transform(T *y, const T *x, int count, const winograd_points<T> &points)
 {
     T part[E / 2][2] = {};
     y[E - 1] = 0;
@@ -110,17 +112,18 @@ enum winograd_transform { WINOGRAD_INPUT, WINOGRAD_OUTPUT, WINOGRAD_TAPS };
 
 // One of them; an extent of 1 leaves the element alone.
 template <winograd_transform KIND, int E, typename T>
-inline __device__ void transform_tile(T *y, const T *x, int count, const winograd_points<T> &points)
+inline __device__ void winograd_axis_transform(T *y, const T *x, int count,
+                                               const winograd_points<T> &points)
 {
     if constexpr (E == 1) y[0] = x[0];
-    else if constexpr (KIND == WINOGRAD_INPUT) input_tile<E>(y, x, points);
-    else if constexpr (KIND == WINOGRAD_OUTPUT) output_tile<E>(y, x, count, points);
-    else taps_tile<E>(y, x, count, points);
+    else if constexpr (KIND == WINOGRAD_INPUT) input_transform<E>(y, x, points);
+    else if constexpr (KIND == WINOGRAD_OUTPUT) output_transform<E>(y, x, count, points);
+    else taps_transform<E>(y, x, count, points);
 }
 
 // Along the first axis of a tile of `E0` by `E1`, column by column, in place.
 template <winograd_transform KIND, int E0, int E1, typename T>
-inline __device__ void transform_columns(T (*v)[E1], int count, const winograd_points<T> &points)
+inline __device__ void winograd_columns(T (*v)[E1], int count, const winograd_points<T> &points)
 {
     if constexpr (E0 > 1) {
 #pragma unroll
@@ -128,7 +131,7 @@ inline __device__ void transform_columns(T (*v)[E1], int count, const winograd_p
             T x[E0], y[E0] = {};
 #pragma unroll
             for (int i = 0; i < E0; i++) x[i] = v[i][j];
-            transform_tile<KIND, E0>(y, x, count, points);
+            winograd_axis_transform<KIND, E0>(y, x, count, points);
 #pragma unroll
             for (int i = 0; i < E0; i++) v[i][j] = y[i];
         }
