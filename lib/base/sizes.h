@@ -40,6 +40,15 @@ static inline size_t size_split_even(size_t n, size_t most)
     return ceil_div(n, ceil_div(n, most));
 }
 
+// Coordinates of an index into an array of extents n, the last of which is contiguous.
+static inline void size_unravel(size_t index, const size_t n[3], size_t ret[3])
+{
+    for (int i = 2; i >= 0; i--) {
+        ret[i] = index % n[i];
+        index /= n[i];
+    }
+}
+
 static inline size_t size_gcd(size_t a, size_t b)
 {
     while (b) {

@@ -41,6 +41,14 @@ static inline size_t shape_alignment(const struct shape *shape)
     return shape->half ? shape->sample_bytes : shape->scalar_bytes;
 }
 
+// Axis i of three, of which the last ones are the shape's and the others one sample of one tap.
+static inline struct axis shape_axis(const struct shape *shape, int i)
+{
+    const int unused = PARTITA_MAX_RANK - shape->rank;
+    if (i >= unused) return shape->axis[i - unused];
+    return (struct axis){.kernel = 1, .size = 1, .stride = 1, .dilation = 1, .span = 1, .out = 1};
+}
+
 // Half the distance from 1 to the next scalar: the largest relative error of one rounding.
 static inline double shape_roundoff(const struct shape *shape)
 {

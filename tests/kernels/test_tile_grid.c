@@ -122,7 +122,7 @@ static void outputs_once(void **state)
 static void passes_of_a_class(void **state)
 {
     (void)state;
-    struct random random = random_start("classes");
+    struct random random = random_start("kinds");
     size_t max_classes = 0;
     for (int i = 0; i < CASES / 4; i++) {
         struct partita_problem p = draw(&random);
@@ -136,23 +136,24 @@ static void passes_of_a_class(void **state)
         p.pad_end[1] = other.pad_end[0];
         struct shape shape;
         assert_ok(problem_canonical(&p, &(struct partita_log){0}, &shape));
-        struct conv_kind kind[CONV_KINDS];
-        struct conv_pass first[CONV_KINDS], pass;
-        size_t n[CONV_KINDS] = {0};
-        const size_t classes = conv_pass_kinds(&shape, kind);
-        assert_in_range(classes, 1, CONV_KINDS);
+        struct conv_class class[CONV_MAX_CLASSES];
+        struct conv_pass first[CONV_MAX_CLASSES], pass;
+        size_t n[CONV_MAX_CLASSES] = {0};
+        const size_t classes = conv_pass_classes(&shape, PARTITA_BACKWARD_DATA, class);
+        assert_in_range(classes, 1, CONV_MAX_CLASSES);
         max_classes = classes > max_classes ? classes : max_classes;
-        for (size_t k = 0; k < classes; k++) conv_pass_backward(&shape, kind[k].first, &first[k]);
+        for (size_t k = 0; k < classes; k++)
+            conv_pass_make(&shape, PARTITA_BACKWARD_DATA, class[k].first, &first[k]);
         struct conv_pass next;
-        conv_pass_backward(&shape, 0, &next);
-        for (size_t at = 0; at < conv_pass_count(&shape); at++) {
+        conv_pass_make(&shape, PARTITA_BACKWARD_DATA, 0, &next);
+        for (size_t at = 0; at < conv_pass_count(&shape, PARTITA_BACKWARD_DATA); at++) {
             size_t met = 0;
-            conv_pass_backward(&shape, at, &pass);
+            conv_pass_make(&shape, PARTITA_BACKWARD_DATA, at, &pass);
             for (size_t k = 0; k < classes; k++) {
-                if (!conv_pass_alike(&first[k], &pass)) continue;
+                if (!conv_pass_same_class(&first[k], &pass)) continue;
                 met++;
                 n[k]++;
-                assert_true(kind[k].first <= at);
+                assert_true(class[k].first <= at);
                 assert_int_equal(first[k].terms, pass.terms);
                 for (int a = 0; a < 3; a++) {
                     assert_int_equal(first[k].axis[a].count, pass.axis[a].count);
@@ -163,9 +164,10 @@ static void passes_of_a_class(void **state)
             assert_int_equal(met, 1);
             assert_memory_equal(next.axis, pass.axis, sizeof pass.axis);
             assert_int_equal(next.terms, pass.terms);
-            assert_int_equal(conv_pass_next(&shape, &next), at + 1 < conv_pass_count(&shape));
+            assert_int_equal(conv_pass_next(&shape, &next),
+                             at + 1 < conv_pass_count(&shape, PARTITA_BACKWARD_DATA));
         }
-        for (size_t k = 0; k < classes; k++) assert_int_equal(n[k], kind[k].n);
+        for (size_t k = 0; k < classes; k++) assert_int_equal(n[k], class[k].n);
     }
     assert_true(max_classes > 4);
 }

@@ -340,7 +340,7 @@ static void few_tiles_are_transposed(void **state)
     for (int batch = 1; batch <= 100; batch += 99) {
         p.batch = (size_t)batch;
         assert_true(impose(&imposed, &p, PARTITA_FORWARD, 6));
-        assert_int_equal(((const struct winograd *)imposed.plan.state)->turned, batch == 1);
+        assert_int_equal(((const struct winograd *)imposed.plan.state)->transposed, batch == 1);
         release(&imposed);
     }
 }

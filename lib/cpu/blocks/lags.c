@@ -11,7 +11,7 @@
 
 #include "base/sizes.h"
 #include "blocks.h"
-#include "cpu/conv/run_sums.h"
+#include "cpu/conv/split_k.h"
 #include "geometry/samples.h"
 
 enum { MAX_CHUNK = 64 };
@@ -184,7 +184,7 @@ static void sum_window(struct window *window)
          window->first_chunk += LAGS_CHUNKS) {
         const size_t n = size_min(window->chunks - window->first_chunk, LAGS_CHUNKS);
         thread_loop(plan->threads, n, sum_chunk, window);
-        run_sums_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
+        split_k_reduce_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
         add_carry(window, &taken);
     }
     memset(window->sums, 0, bytes);

@@ -1,24 +1,27 @@
 // SPDX-License-Identifier: MIT
-// Costs by counting, see conv_cost.h.
 #include "cost.h"
 
 #include <math.h>
 
+// What direct sums and matrix products share; decisions 12 and 17.
 enum {
-    ROW_SAMPLES = 64, // a packed row costs as much as moving so many samples, besides its own: the
-                      // calls. Typed.
-    FEWEST_SUMS = 4,  // in flight that keep one unit of multiply-adds busy: its latency
-    MOST_SEGMENT = 512, // terms summed before a sum is rounded into memory
+    ROW_SAMPLES = 64,  // moves of a sample that a packed row costs besides its own; measured
+    MIN_SUMS = 4,      // sums in flight that keep a unit of multiply-adds busy: its latency
+    MAX_SEGMENT = 512, // terms summed before a sum is rounded into memory
 };
 
 double conv_cost_channels(size_t out, size_t width, double loads)
 {
     double cost = 0;
     for (size_t left = out, rows; left; left -= rows) {
-        rows = left >= CONV_CHANNELS ? CONV_CHANNELS : left >= 4 ? 4 : left >= 2 ? 2 : 1;
-        const double sums = (double)(rows * width),
-                     times = rows == CONV_CHANNELS ? (double)(left / rows) : 1;
-        const double bound = fmax(sums, fmax((double)width * loads + (double)rows, FEWEST_SUMS));
+        rows = left;
+        if (left >= CONV_CHANNELS) rows = CONV_CHANNELS;
+        else if (left >= 4) rows = 4;
+        else if (left >= 2) rows = 2;
+        const double sums = (double)(rows * width);
+        const double vectors = (double)width * loads + (double)rows;
+        const double bound = fmax(sums, fmax(vectors, MIN_SUMS));
+        const double times = rows == CONV_CHANNELS ? (double)(left / rows) : 1;
         cost += times * (double)rows * bound / sums;
         if (rows == CONV_CHANNELS) rows = left / rows * rows;
     }
@@ -40,6 +43,11 @@ void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double
     work->rows += times * n * phases * (double)(pass->box.volume / pass->box.extent[2]);
 }
 
+double conv_cost_error(const struct shape *shape, double terms, double segment)
+{
+    return shape_roundoff(shape) * 0.3 * sqrt(segment + terms / segment);
+}
+
 void conv_cost_estimate(const struct request *request, double terms, const struct conv_work *work,
                         struct estimate *ret)
 {
@@ -50,8 +58,6 @@ void conv_cost_estimate(const struct request *request, double terms, const struc
                  (double)shape_outputs(shape) * (double)shape->group_in * (double)shape_taps(shape);
     ret->seconds = work->sums * costs->fma + (work->moved + ROW_SAMPLES * work->rows) * costs->copy;
     ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
-    // The rounding walk of one segment's terms, then of the segments.
-    const double segment = fmin(terms, MOST_SEGMENT);
-    ret->error = shape_roundoff(shape) * 0.3 * sqrt(segment + terms / segment);
+    ret->error = conv_cost_error(shape, terms, fmin(terms, MAX_SEGMENT));
     if (shape->half) ret->error += shape->signal == PARTITA_F16 ? 0x1p-11 : 0x1p-8;
 }

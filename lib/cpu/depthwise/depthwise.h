@@ -104,7 +104,7 @@ void depthwise_taps_cut(const struct conv_pass *pass, struct depthwise_taps *tap
 // A box of the task's planes, x having `planes` planes for each input channel of which the lanes
 // say the first, packed side by side.
 void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
-                    const struct conv_place *place, const struct depthwise_lanes *lanes,
+                    const struct conv_index *place, const struct depthwise_lanes *lanes,
                     char *packed, const char *x);
 
 // The way tap by tap.

@@ -49,19 +49,21 @@ static size_t most_packed(const struct request *request)
 
 static size_t pass_count(const struct request *request)
 {
-    return request->direction == PARTITA_FORWARD ? 1 : conv_pass_count(request->shape);
+    return request->direction == PARTITA_FORWARD
+               ? 1
+               : conv_pass_count(request->shape, request->direction);
 }
 
 // Pass i of the direction for one image and one pair of channels; false if no output belongs to it.
 static bool make_pass(const struct request *request, size_t i, struct conv_pass *ret)
 {
-    if (request->direction == PARTITA_FORWARD) conv_pass_forward(request->shape, ret);
-    else conv_pass_backward(request->shape, i, ret);
-    for (int a = 0; a < 3; a++)
-        if (ret->axis[a].count == 0) return false;
+    if (!conv_pass_make(request->shape, request->direction, i, ret)) return false;
     ret->in = ret->out = ret->batch = 1;
-    conv_pass_cut(ret, SIZE_MAX,
-                  most_packed(request) / planes_in(request) / depthwise_width(request->shape), 1);
+    conv_pass_choose_box(
+        ret, &(struct conv_box_limits){.max_positions = SIZE_MAX,
+                                       .max_bytes = most_packed(request) / planes_in(request) /
+                                                    depthwise_width(request->shape),
+                                       .tasks = 1});
     return true;
 }
 
@@ -92,7 +94,7 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
         const size_t worker = worker_bytes(request, &pass);
         if (worker > ret->worker) ret->worker = worker;
         const double boxes = (double)conv_pass_boxes(&pass);
-        reads += boxes * (double)conv_pass_lines(&pass) * (double)pass.box.extent[2];
+        reads += boxes * (double)conv_pass_rows(&pass) * (double)pass.box.extent[2];
         writes +=
             (double)pass.axis[0].count * (double)pass.axis[1].count * (double)pass.axis[2].count;
         calls +=
@@ -226,7 +228,7 @@ static void sum_row(const struct call *call, char *sums, const char *packed, con
 
 // One task: one box of the planes of one block and turn.
 struct box {
-    struct conv_place place;
+    struct conv_index place;
     size_t block;
     struct depthwise_lanes in, out;
     struct depthwise_lanes next; // those of the next task's inputs, if its box is the whole map
@@ -234,7 +236,7 @@ struct box {
 };
 
 // The row of output plane j that a row of a box goes to.
-static struct depthwise_row row_of(const struct conv_pass *pass, const struct conv_place *place,
+static struct depthwise_row row_of(const struct conv_pass *pass, const struct conv_index *place,
                                    size_t j, size_t d, size_t h)
 {
     const struct conv_axis *axis = pass->axis;
@@ -246,7 +248,7 @@ static struct depthwise_row row_of(const struct conv_pass *pass, const struct co
                                   .row = j * plane +
                                          (at_d * axis[1].out_size + at_h) * axis[2].out_size,
                                   .step = axis[2].spread,
-                                  .n = conv_place_count(pass, place, 2),
+                                  .n = place->count[2],
                                   .first = (ptrdiff_t)at_w};
 }
 
@@ -258,8 +260,7 @@ static void run_plane(const struct call *call, const struct box *box, size_t j)
     const struct conv_pass *pass = &call->run->pass;
     const bool forward = call->plan->direction == PARTITA_FORWARD,
                biased = forward && call->filter->bias;
-    const size_t n_h = conv_place_count(pass, &box->place, 1),
-                 n = conv_place_count(pass, &box->place, 0) * n_h;
+    const size_t n_h = box->place.count[1], n = box->place.count[0] * n_h;
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     if (biased) {
         const struct depthwise_block block = depthwise_block(shape, box->block);
@@ -292,7 +293,7 @@ static void run_box(void *context, size_t task, int worker)
     const struct conv_pass *pass = &call->run->pass;
     const size_t boxes = conv_pass_boxes(pass), of = task / boxes;
     const size_t plane = pass->axis[0].size * pass->axis[1].size * pass->axis[2].size;
-    struct box box = {.place = conv_pass_place(pass, task % boxes),
+    struct box box = {.place = conv_pass_index(pass, task % boxes),
                       .block = depthwise_task(shape, of).block,
                       .in = depthwise_task_lanes(shape, of, runs->planes_in),
                       .out = depthwise_task_lanes(shape, of, runs->planes_out)};

@@ -138,7 +138,7 @@ struct packing {
     struct depthwise_row row;
 };
 
-static void pack_line(void *context, const struct conv_line *line)
+static void pack_line(void *context, const struct conv_row *line)
 {
     const struct packing *call = context;
     char *to = call->packed + line->to * CONV_BLOCK_BYTES;
@@ -150,7 +150,7 @@ static void pack_line(void *context, const struct conv_line *line)
 }
 
 void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
-                    const struct conv_place *place, const struct depthwise_lanes *lanes,
+                    const struct conv_index *place, const struct depthwise_lanes *lanes,
                     char *packed, const char *x)
 {
     const struct conv_axis *axis = pass->axis;
@@ -162,7 +162,7 @@ void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pas
                             .size = axis[2].size,
                             .step = axis[2].step,
                             .n = pass->box.extent[2]}};
-    conv_pass_each_line(pass, place, pack_line, &call);
+    conv_pass_each_row(pass, place, pack_line, &call);
 }
 
 struct placed {

@@ -9,7 +9,7 @@
 
 #include "base/sizes.h"
 #include "base/thread.h"
-#include "cpu/conv/run_sums.h"
+#include "cpu/conv/split_k.h"
 #include "depthwise.h"
 
 enum {
@@ -45,9 +45,12 @@ static void decide(const struct request *request, struct weight *ret)
     const size_t blocks = depthwise_blocks(shape), limit = request->workspace_limit;
     size_t most = request->model->cache_bytes / 2;
     if (limit / 2 < most) most = limit / 2;
-    conv_pass_forward(shape, &ret->pass);
+    conv_pass_make(shape, PARTITA_BACKWARD_WEIGHT, 0, &ret->pass);
     ret->pass.in = ret->pass.out = ret->pass.batch = 1;
-    conv_pass_cut(&ret->pass, SIZE_MAX, most / depthwise_width(shape), 1);
+    conv_pass_choose_box(&ret->pass,
+                         &(struct conv_box_limits){.max_positions = SIZE_MAX,
+                                                   .max_bytes = most / depthwise_width(shape),
+                                                   .tasks = 1});
     ret->sum_bytes = size_mul(ret->pass.terms * depthwise_multiple(shape), CONV_BLOCK_BYTES);
     ret->runs = size_min((ENOUGH_TASKS + blocks - 1) / blocks,
                          size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
@@ -71,7 +74,7 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
     const double multiple = (double)depthwise_multiple(shape),
                  outputs = (double)shape_outputs(shape);
     const double reads =
-        (double)conv_pass_boxes(pass) * (double)conv_pass_lines(pass) * (double)pass->box.extent[2];
+        (double)conv_pass_boxes(pass) * (double)conv_pass_rows(pass) * (double)pass->box.extent[2];
     // A row of taps of a row of outputs is begun and ended in the time of some products.
     enum { BEGIN = 12 };
     const double calls =
@@ -119,7 +122,7 @@ struct call {
 };
 
 // Rows of gy's plane j of each channel against a packed box.
-static void sum_plane(const struct call *call, const struct conv_place *place,
+static void sum_plane(const struct call *call, const struct conv_index *place,
                       const struct depthwise_lanes *lanes, size_t j, const char *packed,
                       char *row_of_gy, char *sums)
 {
@@ -127,9 +130,9 @@ static void sum_plane(const struct call *call, const struct conv_place *place,
     const struct conv_pass *pass = &weight->pass;
     const struct conv_axis *axis = pass->axis;
     const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size,
-                 n_w = conv_place_count(pass, place, 2);
-    for (size_t d = 0; d < conv_place_count(pass, place, 0); d++)
-        for (size_t h = 0; h < conv_place_count(pass, place, 1); h++) {
+                 n_w = place->count[2];
+    for (size_t d = 0; d < place->count[0]; d++)
+        for (size_t h = 0; h < place->count[1]; h++) {
             const struct depthwise_row row = {
                 .plane_size = plane,
                 .row = j * plane + ((place->at[0] + d) * axis[1].out_size + place->at[1] + h) *
@@ -161,7 +164,7 @@ static void sum_run(void *context, size_t task, int worker)
     char *row_of_gy = packed + packed_bytes(weight), *sums = call->sums + task * weight->sum_bytes;
     memset(sums, 0, weight->sum_bytes);
     for (size_t i = run * all / weight->runs; i < (run + 1) * all / weight->runs; i++) {
-        const struct conv_place place = conv_pass_place(pass, i % boxes);
+        const struct conv_index place = conv_pass_index(pass, i % boxes);
         struct depthwise_lanes lanes = depthwise_lanes(shape, &block, i / boxes, 1);
         depthwise_pack(call->plan, pass, &place, &lanes, packed, call->x);
         lanes = depthwise_lanes(shape, &block, i / boxes, multiple);
@@ -194,8 +197,8 @@ static void add_block(void *context, size_t b, int worker)
     const struct depthwise_block block = depthwise_block(shape, b);
     char *sums = of->sums + b * of->runs * of->run_bytes;
     (void)worker;
-    run_sums_tree(call->plan->kernels, sums, sums + of->run_bytes, of->run_bytes, of->runs,
-                  of->run_bytes / bytes);
+    split_k_reduce_tree(call->plan->kernels, sums, sums + of->run_bytes, of->run_bytes, of->runs,
+                        of->run_bytes / bytes);
     for (size_t c = 0; c < block.channels; c++)
         for (size_t j = 0; j < multiple; j++)
             for (size_t t = 0; t < taps; t++) {

@@ -1,174 +1,148 @@
 // SPDX-License-Identifier: MIT
-// Forward and backward data of cpu/direct on layers. Both are passes (conv_pass.h) run box by box:
-// pack the inputs of some channels, sum eight output channels at once over all taps
-// (kernels->conv), store the sums in their rows. Boxes are cut by shape alone and an output's sum
-// has one order, so bits do not depend on the number of threads.
-#include "layer.h"
-
+// Layers by cpu/direct. Forward and backward data are passes that are computed box by box: pack the
+// inputs of some channels, sum eight output channels at once over all taps (kernels->conv), store
+// the sums in their rows. Boxes are chosen by shape alone and an output's sum has one order, so
+// bits do not depend on the number of threads.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "cpu/conv/cost.h"
-#include "cpu/conv/runs.h"
+#include "base/sizes.h"
+#include "cpu/conv/passes.h"
+#include "cpu/conv/weight.h"
+#include "direct.h"
 
-enum {
-    MOST_POSITIONS = 1024,              // sums of eight channels stay in the L1 cache
-    MOST_PACKED = 256 << 10,            // bytes of packed inputs, a quarter of an L2 cache
-    MOST_TERMS = 512,                   // summed in registers before a sum is rounded
-    ENOUGH_TASKS = 8,                   // so many are worth packing the same inputs again ..
-    LEAST_CHANNELS = 8 * CONV_CHANNELS, // .. for so many output channels
-};
-
-// Shares of the inputs are added in y, unless its samples are too coarse for that: then all sums of
-// a part are held.
-static bool holds(const struct conv_run *run)
+// Sums of some input channels are added up in y, unless its samples are too coarse for that: then
+// all sums of a split are in the workspace until they are complete.
+static bool layer_keeps_sums(const struct conv_layout *layout)
 {
-    return run->pass.sample_bytes < run->pass.scalar_bytes && run->pass.chunk < run->pass.in;
+    const struct conv_pass *pass = &layout->pass;
+    return pass->sample_bytes < pass->scalar_bytes && pass->chunk < pass->in;
 }
 
-static size_t worker_bytes(const struct conv_run *run)
+static size_t layer_worker_bytes(const struct conv_layout *layout)
 {
-    const struct conv_pass *pass = &run->pass;
-    return size_add(conv_run_packed_bytes(run),
-                    size_mul((holds(run) ? run->part_out : CONV_CHANNELS) * pass->scalar_bytes,
-                             pass->box.positions));
+    const struct conv_pass *pass = &layout->pass;
+    const size_t channels = layer_keeps_sums(layout) ? layout->oc_split : CONV_CHANNELS;
+    return size_add(conv_layout_packed_bytes(layout),
+                    size_mul(channels * pass->scalar_bytes, pass->box.positions));
 }
 
 // With boxes of so many positions and packed bytes.
-static void cut_boxes(struct conv_run *run, size_t positions, size_t packed)
+static void layer_choose_boxes(struct conv_layout *layout, size_t positions, size_t packed)
 {
-    struct conv_pass *pass = &run->pass;
-    const size_t most = pass->out < LEAST_CHANNELS ? 1 : pass->out / LEAST_CHANNELS;
-    conv_pass_cut(pass, positions, packed, pass->groups * most);
-    const size_t tasks = conv_pass_boxes(pass) * pass->groups,
-                 parts = tasks < ENOUGH_TASKS ? ENOUGH_TASKS / tasks : 1;
-    conv_run_split(run, parts < most ? parts : most);
+    struct conv_pass *pass = &layout->pass;
+    const size_t max_splits = size_max(pass->out / DIRECT.min_channels, 1);
+    conv_pass_choose_box(pass, &(struct conv_box_limits){.max_positions = positions,
+                                                         .max_bytes = packed,
+                                                         .tasks = pass->groups * max_splits});
+    const size_t tasks = conv_pass_boxes(pass) * pass->groups;
+    conv_layout_split_outputs(layout, size_min(size_max(DIRECT.min_tasks / tasks, 1), max_splits));
 }
 
-static void cut(struct conv_run *run, size_t limit)
+static void layer_layout(struct conv_layout *layout, size_t limit)
 {
-    // The other half of a tight limit is for the sums; if they need more of it, smaller boxes and
-    // parts.
-    size_t positions = MOST_POSITIONS, packed = limit < 4 * MOST_PACKED ? limit / 2 : MOST_PACKED;
-    for (cut_boxes(run, positions, packed); worker_bytes(run) > limit && packed; packed /= 2) {
-        positions = positions > 1 ? positions / 2 : 1;
-        cut_boxes(run, positions, packed);
-        while (holds(run) && worker_bytes(run) > limit && run->part_out > run->block)
-            conv_run_split(run, 2 * run->parts);
+    // The other half of a tight limit is for the sums; if they need more of it, boxes and splits
+    // become smaller.
+    size_t positions = DIRECT.max_positions;
+    size_t packed = limit < 4 * DIRECT.max_packed ? limit / 2 : DIRECT.max_packed;
+    layer_choose_boxes(layout, positions, packed);
+    for (; layer_worker_bytes(layout) > limit && packed; packed /= 2) {
+        positions = size_max(positions / 2, 1);
+        layer_choose_boxes(layout, positions, packed);
+        while (layer_keeps_sums(layout) && layer_worker_bytes(layout) > limit &&
+               layout->oc_split > layout->oc_block)
+            conv_layout_split_outputs(layout, 2 * layout->oc_splits);
     }
 }
 
-// A lone channel is summed in wider rectangles; inputs lie anywhere, so that most vectors of them
-// take two loads.
-enum { WIDTH = 3, WIDTH_OF_FEW = 6, UNALIGNED_LOADS = 2 };
-
-static void count(const struct conv_run *run, struct conv_work *work)
+static void layer_count_work(const struct conv_layout *layout, struct conv_work *work)
 {
-    const struct conv_pass *pass = &run->pass;
-    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups,
-                 positions = (double)pass->box.positions,
-                 terms = (double)pass->in * (double)pass->terms, out = (double)pass->out;
-    const double channels = conv_cost_channels(
-        pass->out, pass->out < CONV_CHANNELS ? WIDTH_OF_FEW : WIDTH, UNALIGNED_LOADS);
-    const double shares = ceil((double)pass->in / (double)pass->chunk);
-    work->sums += boxes * positions * terms * channels;
-    conv_cost_pack(work, pass, (double)pass->in, boxes * (double)run->parts);
-    // Each share of the sums is cleared, added to and stored; the taps come from afar for each box.
-    work->moved += boxes * (3 * shares * out * positions + out * terms);
+    const struct conv_pass *pass = &layout->pass;
+    const size_t width = pass->out < CONV_CHANNELS ? DIRECT.width_of_few : DIRECT.width;
+    const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups;
+    const double positions = (double)pass->box.positions;
+    const double terms = (double)pass->in * (double)pass->terms;
+    const double out = (double)pass->out;
+    const double chunks = ceil((double)pass->in / (double)pass->chunk);
+    work->sums += boxes * positions * terms * conv_cost_channels(pass->out, width, DIRECT.loads);
+    conv_cost_pack(work, pass, (double)pass->in, boxes * (double)layout->oc_splits);
+    // The sums of a chunk are cleared, added to and stored; the taps come from afar for each box.
+    work->moved += boxes * (3 * chunks * out * positions + out * terms);
 }
 
-void layer_direct_estimate(const struct request *request, struct estimate *ret)
+static size_t layer_hop(const struct conv_pass *pass)
 {
-    const struct shape *shape = request->shape;
-    if (conv_runs_refuse(request, ret)) return;
-    if (request->direction == PARTITA_BACKWARD_WEIGHT) {
-        layer_weight_estimate(request, ret);
-        return;
-    }
-    struct conv_work work = {0};
-    size_t taps = 0;
-    struct conv_kind kind[CONV_KINDS];
-    const size_t kinds = conv_runs_kinds(request, kind);
-    for (size_t k = 0; k < kinds; k++) {
-        struct conv_run run;
-        struct conv_work one = {0};
-        if (!conv_runs_make(request, kind[k].first, cut, &run)) continue;
-        count(&run, &one);
-        conv_cost_add(&work, &one, (double)kind[k].n);
-        if (worker_bytes(&run) > ret->worker) ret->worker = worker_bytes(&run);
-        taps = size_add(taps, size_mul(kind[k].n, conv_run_taps(&run)));
-        ret->hop = run.pass.box.positions;
-    }
-    const bool forward = request->direction == PARTITA_FORWARD;
-    conv_cost_estimate(
-        request, (double)(forward ? shape->group_in : shape->group_out) * (double)shape_taps(shape),
-        &work, ret);
-    ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
+    return pass->box.positions;
 }
 
-enum partita_status layer_direct_plan_create(struct partita_plan *plan,
+// Adds the share of n packed input channels from `in` on to one block of output channels.
+static void layer_sum_block(const struct conv_call *call, const struct conv_task *task,
+                            size_t first, size_t in, const char *packed, char *sums)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t n = size_min(pass->chunk, pass->in - in) * pass->terms;
+    const size_t bytes = pass->scalar_bytes, positions = pass->box.positions;
+    const size_t channels = conv_layout_block_width(call->layout, first);
+    const bool kept = layer_keeps_sums(call->layout), last = in + pass->chunk >= pass->in;
+    const char *w = conv_call_taps(call, task->group, first, in);
+    if (kept) sums += (first - task->begin) * positions * bytes;
+    if (!kept || in == 0) memset(sums, 0, channels * positions * bytes);
+    for (size_t t = 0; t < n; t += DIRECT.max_terms)
+        call->plan->kernels->conv(sums, positions, packed, call->layout->offset + t,
+                                  size_min(n - t, DIRECT.max_terms), w + t * channels * bytes,
+                                  channels, positions, 0);
+    for (size_t k = 0; k < channels && (last || !kept); k++) {
+        const struct conv_sums from = {.sums = sums + k * positions * bytes,
+                                       .extent = pass->box.extent,
+                                       .add = !kept && in > 0,
+                                       .complete = last};
+        conv_call_store(call, task, first + k, &from);
+    }
+}
+
+// One task: one box of one group, or of a split of its output channels.
+static void layer_run_task(void *context, size_t index, int worker)
+{
+    const struct conv_call *call = context;
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_task task = conv_call_task(call, index);
+    char *packed = call->workspace + (size_t)worker * call->plan->choice.worker;
+    char *sums = packed + conv_layout_packed_bytes(call->layout);
+    for (size_t in = 0; in < pass->in; in += pass->chunk) {
+        conv_pass_pack(pass, &task.index, packed, call->from, task.group * pass->in + in,
+                       size_min(pass->chunk, pass->in - in));
+        for (size_t first = task.begin; first < task.end; first += CONV_CHANNELS)
+            layer_sum_block(call, &task, first, in, packed, sums);
+    }
+}
+
+static const struct conv_method layer_method = {.layout = layer_layout,
+                                                .count_work = layer_count_work,
+                                                .worker_bytes = layer_worker_bytes,
+                                                .hop = layer_hop,
+                                                .run_task = layer_run_task};
+
+void direct_layer_estimate(const struct request *request, struct estimate *ret)
+{
+    if (conv_passes_refuse(request, ret)) return;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT)
+        conv_weight_estimate(request, &direct_weight_method, ret);
+    else conv_passes_estimate(request, &layer_method, ret);
+}
+
+enum partita_status direct_layer_plan_create(struct partita_plan *plan,
                                              const struct request *request)
 {
     if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        return layer_weight_plan_create(plan, request);
-    return conv_runs_create(plan, request, cut);
+        return conv_weight_create(plan, request, &direct_weight_method);
+    return conv_passes_create(plan, request, &layer_method);
 }
 
-void layer_direct_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
-}
-
-enum partita_status layer_direct_filter_create(struct partita_filter *filter, const void *taps)
-{
-    return conv_runs_filter(filter, taps);
-}
-
-// The share of n packed input channels from `in` on in one block of output channels.
-static void sum_block(const struct conv_call *call, const struct conv_task *task, size_t first,
-                      size_t in, size_t n, const char *packed, char *sums)
-{
-    const struct conv_pass *pass = &call->run->pass;
-    const size_t bytes = pass->scalar_bytes, channels = conv_run_width(call->run, first),
-                 positions = pass->box.positions;
-    const bool held = holds(call->run), last = in + n == pass->in;
-    const char *w = conv_call_taps(call, task->group, first, in);
-    if (held) sums += (first - task->begin) * positions * bytes;
-    if (!held || in == 0) memset(sums, 0, channels * positions * bytes);
-    for (size_t t = 0; t < n * pass->terms; t += MOST_TERMS) {
-        const size_t terms = n * pass->terms - t < MOST_TERMS ? n * pass->terms - t : MOST_TERMS;
-        call->plan->kernels->conv(sums, positions, packed, call->run->offset + t, terms,
-                                  w + t * channels * bytes, channels, positions, 0);
-    }
-    for (size_t k = 0; k < channels && (last || !held); k++)
-        conv_call_store(call, task, first + k, sums + k * positions * bytes, pass->box.extent,
-                        held || in == 0, last);
-}
-
-// One task: one box of one group, or of a part of its output channels.
-static void run_box(void *context, size_t index, int worker)
-{
-    const struct conv_call *call = context;
-    const struct conv_pass *pass = &call->run->pass;
-    const struct conv_task task = conv_call_task(call, index);
-    char *packed = call->workspace + (size_t)worker * call->plan->choice.worker,
-         *sums = packed + conv_run_packed_bytes(call->run);
-    for (size_t in = 0; in < pass->in; in += pass->chunk) {
-        const size_t n = pass->in - in < pass->chunk ? pass->in - in : pass->chunk;
-        conv_pass_pack(pass, &task.place, packed, call->from, task.group * pass->in + in, n);
-        for (size_t first = task.begin; first < task.end; first += CONV_CHANNELS)
-            sum_block(call, &task, first, in, n, packed, sums);
-    }
-}
-
-void layer_direct_run(const struct partita_plan *plan, const struct partita_filter *filter,
+void direct_layer_run(const struct partita_plan *plan, const struct partita_filter *filter,
                       const struct operands *operands, void *workspace)
 {
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
-        layer_direct_backward_weight(plan, operands->to, operands->from[0], operands->from[1],
-                                     workspace);
-        return;
-    }
-    struct conv_call call = {plan, filter, NULL, operands->to, operands->from[0], workspace};
-    conv_call_run(&call, run_box);
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        conv_weight_run(&direct_weight_method, plan, operands, workspace);
+    else conv_passes_run(&layer_method, plan, filter, operands->to, operands->from[0], workspace);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "cpu/conv/run_sums.h"
+#include "cpu/conv/split_k.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 
@@ -260,7 +260,7 @@ static void finish_cell(void *context, size_t task, int worker)
     const size_t between = group_cells(shape) * bytes;
     char *sums = shared_sums(call, group, 0) + cell * bytes;
     struct work work = work_of(call, worker);
-    run_sums_tree(call->plan->kernels, sums, sums + between, between, runs,
+    split_k_reduce_tree(call->plan->kernels, sums, sums + between, between, runs,
                   bytes / shape->scalar_bytes);
     store_cell(call, group, cell, sums, &work);
 }

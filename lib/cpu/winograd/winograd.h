@@ -1,217 +1,233 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/winograd share: the choice of tiles and blocks, and the transforms along
-// both axes.
+// What the files of cpu/winograd share: its limits and costs, the layout of a direction, the
+// transforms along both axes, and the memory of a worker.
 #ifndef PARTITA_WINOGRAD_H
 #define PARTITA_WINOGRAD_H
 
+#include "base/sizes.h"
 #include "base/winograd_matrix.h"
 #include "core/plan.h"
-#include "geometry/tile_grid.h"
 #include "geometry/winograd_error.h"
+#include "geometry/winograd_search.h"
 #include "kernels/kernels.h"
 
-// The axes that are transformed: of three, the last two.
-enum { AXES = 2, FIRST_AXIS = 1 };
-
-// Backward weight.
-enum {
-    WINOGRAD_WEIGHT_CHANNELS = 256, // of x and of gy that meet in one task at most
-    WINOGRAD_HELD = 4,              // blocks of output channels whose taps are made at once
+// "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
+// layers of decision 14; "typed": chosen.
+struct winograd_limits {
+    size_t max_tiles;       // of a batch; derived
+    size_t weight_tiles;    // the same in backward weight where there are several; derived
+    size_t min_tiles;       // of a batch, which share a pass over the transformed taps; measured
+    size_t batch_bytes;     // of a batch's transformed inputs and outputs; derived
+    size_t group_bytes;     // of the groups that threads compute together; typed
+    size_t min_tasks;       // fewer tasks transform the same inputs again for ..
+    size_t min_channels;    // .. splits of so many output channels; typed
+    size_t few_channels;    // too little work a batch for threads to synchronise on; measured
+    size_t weight_channels; // of x and of gy that one task of backward weight multiplies; derived
+    size_t weight_tasks;    // backward weight: fewer tasks split the batches; typed
+    size_t max_maps;        // images of a dilated layer in one item; typed
+    size_t strip_vectors;   // vectors of channels side by side in panels, for kernels->conv
+    size_t sum_blocks;      // blocks of output channels whose taps are made at once; derived
+    size_t input_channels;  // transformed by one task where all splits share them; typed
+    // Price of one and two vectors left over by rectangles of three, in vectors; measured.
+    double rest_price[3];
+    // Price of transposed products from which on moving tiles into panels and back is worth it.
+    double transposed_gain;
+    // A product in fused multiply-adds: product * (1 + map / tiles of a map); measured.
+    double product, map;
+    // A transform of more than 36 vectors, which do not stay in registers, against one that fits.
+    double spill;
+};
+static const struct winograd_limits WINOGRAD = {
+    .max_tiles = 256,
+    .weight_tiles = 128,
+    .min_tiles = 96,
+    .batch_bytes = 2 << 20,
+    .group_bytes = 16 << 20,
+    .min_tasks = 4,
+    .min_channels = 16 * CONV_CHANNELS,
+    .few_channels = 128,
+    .weight_channels = 256,
+    .weight_tasks = 4,
+    .max_maps = 1 << 20,
+    .strip_vectors = 4,
+    .sum_blocks = 4,
+    .input_channels = 16,
+    .rest_price = {0, 1.4, 2.3},
+    .transposed_gain = 0.85,
+    .product = 1.1,
+    .map = 5,
+    .spill = 2,
 };
 
-// A block of tiles: `maps` maps (an image of an item of the batch each) of rows x cols tiles.
-struct winograd_block {
+// Tiles that are transformed together: of `maps` maps (an image of an item each), rows x cols.
+struct winograd_batch {
     size_t maps, rows, cols;
 };
 
-// Everything decided about one direction. Sizes in scalars unless they say bytes.
+// Everything that is decided about one direction. Sizes are in scalars unless they say bytes.
 struct winograd {
     struct tile_grid grid;
-    size_t in, out;             // channels of a group with the phases that are channels
-    size_t frequencies;         // products of a tile and pair of channels: both extents multiplied
-    struct winograd_block most; // a block that is not at an edge
-    size_t maps, blocks[3];     // of the whole problem; blocks along maps, rows, columns
-    size_t positions;           // tiles of a block in whole vectors
-    // Input channels transformed at once, output channels of a task; whole vectors and blocks in
-    // backward weight.
-    size_t chunk, part, parts;
-    // Forward and backward data multiply transformed taps by tiles, tiles being positions; turned,
-    // for few tiles, output channels are positions. A filter's blocks have so many of these.
-    bool turned;
-    size_t width;
-    // Forward and backward data in parts of the output channels: all parts share the transformed
-    // inputs.
-    bool shares;
-    size_t sums, in_panel, out_panel; // backward weight and turned, see struct winograd_scratch
+    bool weight;                 // backward weight
+    size_t in, out;              // channels of a group, with phases that count as channels
+    size_t frequencies;          // products of a tile and pair of channels
+    struct winograd_batch batch; // one that is not at an edge
+    size_t maps, batches[3];     // of the whole problem; batches along maps, rows, columns
+    size_t positions;            // tiles of a batch in whole vectors
+    // Input channels transformed at once, and output channels of a task; in backward weight whole
+    // vectors and blocks.
+    size_t chunk, oc_split, oc_splits;
+    // Forward and backward data multiply transformed taps by tiles, tiles being positions;
+    // transposed, for few tiles, output channels are positions. Taps lie in blocks of oc_block
+    // output channels.
+    bool transposed;
+    size_t oc_block;
+    bool shared_inputs; // splits of the output channels share the transformed inputs
+    // Backward weight. shared_panels: threads share the panels of a batch, and its sums.
+    // single_batch: that batch has all tiles, so sums are a worker's, and only for a strip. A strip
+    // is the input channels that are side by side in a panel; sum_blocks the blocks of output
+    // channels that have sums; group_chunk the groups that threads compute together.
+    bool shared_panels, single_batch;
+    size_t strip, sum_blocks, group_chunk;
+    size_t k_splits;                  // of the batches
+    size_t sums, in_panel, out_panel; // see struct winograd_scratch
     size_t in_plane, out_plane;       // from one frequency to the next
-    size_t dealt, joined,
-        between; // scratch of a transform: samples dealt out, rows end to end, between the axes
-    // Backward weight. together: threads share the panels of a block, and its sums; once: that
-    // block has all tiles, so sums are held by a thread, and only for a strip. Input channels side
-    // by side in a panel; blocks of output channels whose sums are held; runs of blocks with sums
-    // of their own.
-    bool together, once;
-    size_t strip, held, at_once; // at_once: groups that threads are at together
-    size_t runs, run_bytes;
-    size_t filter_plane; // of a filter
-    size_t worker;       // bytes
-    size_t *offset;      // of a chunk's channels, for kernels->conv; of tiles, for backward weight
+    size_t filter_plane;              // the same of a filter
+    size_t samples, rows, stage;      // of a transform: see struct winograd_scratch
+    size_t worker;                    // bytes
+    size_t *offset; // of a chunk's channels for kernels->conv; in backward weight of tiles
 };
 
 // A transform along both axes of n tiles side by side. Element (i, j) of a tile is at x_row[i] +
 // j*x_column, of its result at (i * to[1] + j) * y_plane. An axis of extent 1 is left alone.
-struct winograd_both {
-    size_t extent[AXES], count[AXES], from[AXES], to[AXES];
+struct winograd_transform {
+    winograd_fn *kernel;
+    size_t extent[WINOGRAD_AXES], count[WINOGRAD_AXES];
+    size_t from[WINOGRAD_AXES], to[WINOGRAD_AXES]; // elements
     size_t n, x_row[WINOGRAD_EXTENT], x_column, y_plane;
 };
 
-struct winograd_both winograd_of_input(const struct winograd *winograd);
-struct winograd_both winograd_of_output(const struct winograd *winograd);
-struct winograd_both winograd_of_taps(const struct winograd *winograd);
-struct winograd_both winograd_of_gradient(const struct winograd *winograd); // of y
-struct winograd_both winograd_of_tap_sums(const struct winograd *winograd);
-void winograd_transform(winograd_fn *kernel, const struct winograd_both *both, char *y,
-                        const char *x, char *between);
-
-static inline const struct tile_axis *winograd_axis(const struct winograd *winograd, int axis)
-{
-    return &winograd->grid.axis[FIRST_AXIS + axis];
-}
-
-// Tiles in whole vectors.
-static inline size_t winograd_positions(const struct winograd *winograd, size_t tiles)
-{
-    const size_t lanes = CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
-    return (tiles + lanes - 1) / lanes * lanes;
-}
-
-static inline size_t winograd_blocks(const struct winograd *winograd)
-{
-    return size_mul(winograd->blocks[0] * winograd->blocks[1], winograd->blocks[2]);
-}
-
-// Lines of `cols` samples that are dealt out to one residue.
-static inline size_t winograd_residue(const struct winograd *winograd, size_t lines, size_t cols)
-{
-    return lines * cols + CONV_BLOCK_BYTES / winograd->grid.scalar_bytes;
-}
-
-// Where a block lies: its first map and tiles, and how many there are.
-struct winograd_place {
-    size_t map, at[AXES];
-    struct winograd_block block;
+// What is transformed: samples of x, taps or gy into frequencies, or sums to outputs or to taps.
+enum winograd_operand {
+    WINOGRAD_INPUT,
+    WINOGRAD_TAPS,
+    WINOGRAD_GRADIENT,
+    WINOGRAD_OUTPUT,
+    WINOGRAD_TAP_SUMS,
 };
 
-struct winograd_place winograd_place(const struct winograd *winograd, size_t block);
+// The transform of an operand, without n, x_row, x_column and y_plane. Of NULL kernels: sizes only.
+struct winograd_transform winograd_transform_of(const struct winograd *p,
+                                                const struct kernels *kernels,
+                                                enum winograd_operand operand);
+void winograd_transform_tiles(const struct winograd_transform *transform, char *y, const char *x,
+                              char *stage);
 
-// One map of a block: the item of the batch and the image.
-struct winograd_map {
-    size_t item, image[3];
+static inline const struct tile_axis *winograd_axis(const struct winograd *p, int axis)
+{
+    return &p->grid.axis[1 + axis];
+}
+
+static inline size_t winograd_lanes(const struct winograd *p)
+{
+    return CONV_BLOCK_BYTES / p->grid.scalar_bytes;
+}
+
+// Scalars in whole vectors.
+static inline size_t winograd_vectors(const struct winograd *p, size_t n)
+{
+    return size_round_up(n, winograd_lanes(p));
+}
+
+static inline size_t winograd_batches(const struct winograd *p)
+{
+    return size_mul(p->batches[0] * p->batches[1], p->batches[2]);
+}
+
+// Rows of `cols` samples that belong to one residue, and room for the last one's last vector.
+static inline size_t winograd_residue(const struct winograd *p, size_t rows, size_t cols)
+{
+    return rows * cols + winograd_lanes(p);
+}
+
+// One batch: its first map and tiles, and how many there are.
+struct winograd_index {
+    size_t map, at[WINOGRAD_AXES];
+    struct winograd_batch batch;
+    size_t tiles;
+};
+struct winograd_index winograd_index(const struct winograd *p, size_t batch);
+
+// One channel of one map and phase: `samples` is its plane in x or gy.
+struct winograd_plane {
+    size_t item, image[3], phase[3];
+    const char *samples;
 };
 
-struct winograd_map winograd_map(const struct winograd *winograd, size_t map);
+// Prefetches the rows of a plane that a batch reads, or of outputs that it writes.
+void winograd_prefetch(const struct winograd *p, const struct winograd_index *index,
+                       const struct winograd_plane *plane, bool outputs, bool write);
 
-// Of one channel's plane and phase, the samples of a map's tiles as winograd_transform takes them:
-// `count` elements along each axis of inputs (or of outputs) on `side`. Returns where rows begin in
-// both->x_row.
-void winograd_deal(const struct winograd *winograd, const struct kernels *kernels, bool outputs,
-                   const struct winograd_place *place, const struct winograd_map *map,
-                   const size_t phase[3], const char *plane, char *dealt, char *joined,
-                   struct winograd_both *both);
+// Item and image of a map.
+void winograd_map(const struct winograd *p, size_t map, struct winograd_plane *ret);
 
-// Asks for the rows that a block reads of a channel's plane, or writes to it.
-void winograd_fetch(const struct winograd *winograd, bool outputs,
-                    const struct winograd_place *place, const struct winograd_map *map,
-                    size_t phase, const char *plane, bool write);
-
-// Memory of one thread.
+// Memory of one worker. With shared inputs or panels the call's own replace `in` and the panels.
 struct winograd_scratch {
-    char *in, *out;                 // transformed: [frequency][channel][positions]
-    char *dealt, *joined, *between; // of one channel
+    char *in, *out;               // transformed: [frequency][channel][positions]
+    char *samples, *rows, *stage; // of one channel: tiles side by side, rows end to end, one axis
     // The transforms of tiles as kernels->conv takes them. Backward weight: panels
     // [strip][frequency][tile][input channel of the strip] and [block of output
-    // channels][frequency][tile][channel of the block], and the sums. Turned, of one frequency:
+    // channels][frequency][tile][channel of the block], and the sums. Transposed, of one frequency:
     // panels [block of tiles][input channel][tile of the block] and, its result, [tile][output
     // channel].
     char *sums, *in_panel, *out_panel;
 };
+struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct arena *arena);
 
-// Bytes of transformed outputs; backward weight has those of gy in the place of those of x, one
-// after the other.
-static inline size_t winograd_outputs_bytes(const struct winograd *winograd)
+// Memory that the threads of a call share: with shared inputs, of one batch and group, the
+// transformed inputs and, transposed, the panel of each frequency; with shared panels, of one
+// group, the panels and sums.
+struct winograd_shared {
+    char *in;
+    char *in_panel, *out_panel, *sums;
+};
+struct winograd_shared winograd_layout_shared(const struct winograd *p, struct arena *arena);
+size_t winograd_shared_bytes(const struct winograd *p); // of all
+
+// The i-th of them.
+static inline struct winograd_shared winograd_shared(const struct winograd *p, char *workspace,
+                                                     size_t i)
 {
-    if (winograd->strip) return 0;
-    return mem_round(
-        size_mul(winograd->frequencies * winograd->grid.scalar_bytes, winograd->out_plane));
+    struct arena arena = {0};
+    winograd_layout_shared(p, &arena);
+    arena = (struct arena){.base = workspace + i * arena.used};
+    return winograd_layout_shared(p, &arena);
 }
 
-static inline struct winograd_scratch winograd_scratch(const struct winograd *winograd,
-                                                       char *worker)
-{
-    const size_t bytes = winograd->grid.scalar_bytes;
-    struct winograd_scratch at = {.in = worker};
-    at.out = at.in +
-             (winograd->shares ? 0 : mem_round(winograd->frequencies * winograd->in_plane * bytes));
-    at.dealt = at.out + winograd_outputs_bytes(winograd);
-    at.joined = at.dealt + mem_round(winograd->dealt * bytes);
-    at.between = at.joined + mem_round(winograd->joined * bytes);
-    at.sums = at.between + mem_round(winograd->between * bytes);
-    at.in_panel = at.sums + mem_round(winograd->sums * bytes);
-    at.out_panel = at.in_panel + (winograd->shares ? 0 : mem_round(winograd->in_panel * bytes));
-    return at;
-}
-
-// Backward weight, one group: bytes of panels; and of what threads share, panels and then sums.
-static inline size_t winograd_panels_bytes(const struct winograd *winograd)
-{
-    const size_t bytes = winograd->grid.scalar_bytes;
-    return size_add(mem_round(size_mul(winograd->in_panel, bytes)),
-                    mem_round(size_mul(winograd->out_panel, bytes)));
-}
-
-static inline size_t winograd_together_bytes(const struct winograd *winograd)
-{
-    const size_t sums =
-        winograd->once ? 0 : mem_round(size_mul(winograd->sums, winograd->grid.scalar_bytes));
-    return size_add(winograd_panels_bytes(winograd), sums);
-}
-
-// One block and group: bytes of its transformed inputs; of those and their panels, turned, one for
-// each frequency.
-static inline size_t winograd_inputs_bytes(const struct winograd *winograd)
-{
-    return mem_round(
-        size_mul(winograd->frequencies * winograd->grid.scalar_bytes, winograd->in_plane));
-}
-
-static inline size_t winograd_shared_bytes(const struct winograd *winograd)
-{
-    const size_t panel = mem_round(size_mul(winograd->in_panel, winograd->grid.scalar_bytes));
-    return size_add(winograd_inputs_bytes(winograd), size_mul(winograd->frequencies, panel));
-}
-
-// Transforms n input channels of a block and group from `first` on into
-// in[frequency][channel][positions]; of outputs, the gradient's channels. Tiles of the maps lie
-// behind each other; what follows the last one in its vector is left as it comes.
+// Transforms n input channels of a batch and group from `first` on into
+// to[frequency][channel][positions]; of outputs, the gradient's channels. Tiles of the maps are
+// adjacent; the rest of the last vector is undefined.
 struct winograd_inputs {
-    const struct winograd *winograd;
+    const struct winograd *p;
     const struct kernels *kernels;
     bool outputs;
     size_t group;
-    struct winograd_place place;
+    struct winograd_index index;
     const char *from; // the array
     char *to;
-    const struct winograd_scratch *at;
+    const struct winograd_scratch *scratch;
 };
 void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t first, size_t n);
 
-// Backward weight (winograd_weight.c).
-void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
-                              const void *gy, void *workspace);
+// The layout of a split into tiles (layout.c), without offset, and the price of all batches in
+// vectors of products of one frequency and pair of channels.
+void winograd_layout(const struct request *request, const struct winograd_split *split,
+                     struct winograd *ret, double *ret_price);
 
-// Forward and backward data (winograd_run.c).
+// Forward and backward data (forward.c), backward weight (weight.c).
 void winograd_forward(const struct partita_plan *plan, const struct partita_filter *filter, void *y,
                       const void *x, void *workspace);
 enum partita_status winograd_filter_create(struct partita_filter *filter, const void *taps);
+void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
+                              const void *gy, void *workspace);
 
 #endif

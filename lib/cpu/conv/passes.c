@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+#include "passes.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "half.h"
+
+enum {
+    MAX_PASSES = 1 << 16, // of backward data
+    MAX_TAPS = 1 << 24,   // of one path
+};
+
+// Pass i of the request's direction, laid out; false if it has no output.
+static bool conv_layout_make(const struct request *request, size_t i,
+                             const struct conv_method *method, struct conv_layout *ret)
+{
+    *ret = (struct conv_layout){.oc_splits = 1, .oc_block = CONV_CHANNELS};
+    if (!conv_pass_make(request->shape, request->direction, i, &ret->pass)) return false;
+    ret->out_padded = ret->pass.out;
+    method->layout(ret, request->workspace_limit);
+    assert(ret->oc_split % ret->oc_block == 0);
+    assert((ret->oc_splits - 1) * ret->oc_split < ret->pass.out);
+    assert(ret->pass.chunk > 0 && ret->pass.chunk <= ret->pass.in);
+    return true;
+}
+
+static size_t conv_layout_taps(const struct conv_layout *layout)
+{
+    const struct conv_pass *pass = &layout->pass;
+    return size_mul(size_mul(pass->groups * layout->out_padded, pass->in), pass->terms);
+}
+
+bool conv_passes_refuse(const struct request *request, struct estimate *ret)
+{
+    const size_t taps = shape_taps(request->shape);
+    const size_t passes = conv_pass_count(request->shape, request->direction);
+    if (taps > MAX_TAPS)
+        snprintf(ret->reason, sizeof ret->reason, "stores every tap: %d at most, not %zu", MAX_TAPS,
+                 taps);
+    else if (passes > MAX_PASSES)
+        snprintf(ret->reason, sizeof ret->reason,
+                 "stride and kernel make %zu sub-problems; at most %d", passes, MAX_PASSES);
+    return taps > MAX_TAPS || passes > MAX_PASSES;
+}
+
+void conv_passes_estimate(const struct request *request, const struct conv_method *method,
+                          struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    struct conv_work work = {0};
+    size_t taps = 0;
+    struct conv_class class[CONV_MAX_CLASSES];
+    const size_t classes = conv_pass_classes(shape, request->direction, class);
+    for (size_t k = 0; k < classes; k++) {
+        struct conv_layout layout;
+        struct conv_work one = {0};
+        if (!conv_layout_make(request, class[k].first, method, &layout)) continue;
+        method->count_work(&layout, &one);
+        conv_cost_add(&work, &one, (double)class[k].n);
+        ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
+        ret->hop = method->hop(&layout.pass);
+        taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
+    }
+    const bool forward = request->direction == PARTITA_FORWARD;
+    const double channels = (double)(forward ? shape->group_in : shape->group_out);
+    conv_cost_estimate(request, channels * (double)shape_taps(shape), &work, ret);
+    ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
+}
+
+void conv_layout_split_outputs(struct conv_layout *layout, size_t splits)
+{
+    const size_t blocks = ceil_div(layout->pass.out, layout->oc_block);
+    layout->oc_split = ceil_div(blocks, splits) * layout->oc_block;
+    layout->oc_splits = ceil_div(layout->pass.out, layout->oc_split);
+}
+
+// One arena: the list of classes, then the offsets of each.
+static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
+                                             const struct request *request,
+                                             const struct conv_method *method, struct arena *arena)
+{
+    struct conv_class class[CONV_MAX_CLASSES];
+    const size_t classes = conv_pass_classes(request->shape, request->direction, class);
+    struct conv_passes *passes = arena_take(arena, sizeof *passes);
+    struct conv_layout *list = arena_take(arena, classes * sizeof *list);
+    size_t n = 0, made = 0, taps = 0;
+    for (size_t k = 0; k < classes; k++) {
+        struct conv_layout layout;
+        if (!conv_layout_make(request, class[k].first, method, &layout)) continue;
+        layout.offset = arena_take(
+            arena, size_mul(size_mul(layout.pass.chunk, layout.pass.terms), sizeof *layout.offset));
+        made += class[k].n;
+        taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
+        if (!arena->base) continue;
+        if (plan->shape.half) layout.pass.widen = plan_widen(plan);
+        conv_pass_offsets(&layout.pass, layout.offset, layout.pass.chunk);
+        layout.first_of_class = &list[n];
+        list[n++] = layout;
+    }
+    const bool covers = conv_pass_covers(request->shape, request->direction, made);
+    if (arena->base) *passes = (struct conv_passes){n, covers, list, taps};
+    return passes;
+}
+
+enum partita_status conv_passes_create(struct partita_plan *plan, const struct request *request,
+                                       const struct conv_method *method)
+{
+    struct arena arena = {0};
+    conv_passes_build(plan, request, method, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    plan->state = conv_passes_build(plan, request, method, &arena);
+    return PARTITA_OK;
+}
+
+static bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
+{
+    const struct conv_passes *passes = plan->state;
+    if (passes->n) *ret = passes->layout[0];
+    return passes->n > 0;
+}
+
+// Gives a pass what was decided about the first of its class.
+static void conv_layout_adopt_class(const struct conv_passes *passes, struct conv_layout *layout)
+{
+    const struct conv_layout *first = passes->layout;
+    struct conv_axis axis[3];
+    const size_t weights = layout->weights;
+    while (!conv_pass_same_class(&first->pass, &layout->pass)) first++;
+    assert(first < passes->layout + passes->n);
+    memcpy(axis, layout->pass.axis, sizeof axis);
+    *layout = *first;
+    memcpy(layout->pass.axis, axis, sizeof axis);
+    layout->weights = weights;
+}
+
+// The next pass with outputs; false after the last.
+static bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout)
+{
+    const struct conv_axis *axis = layout->pass.axis;
+    const size_t taps = conv_layout_taps(layout);
+    if (plan->direction == PARTITA_FORWARD) return false;
+    do {
+        if (!conv_pass_next(&plan->shape, &layout->pass)) return false;
+    } while (axis[0].count == 0 || axis[1].count == 0 || axis[2].count == 0);
+    layout->weights += taps;
+    if (!conv_pass_same_class(&layout->first_of_class->pass, &layout->pass))
+        conv_layout_adopt_class(plan->state, layout);
+    return true;
+}
+
+// Index of the packed taps of a group and block of output channels.
+static size_t conv_layout_block_at(const struct conv_layout *layout, size_t group, size_t first)
+{
+    const struct conv_pass *pass = &layout->pass;
+    return layout->weights + (group * layout->out_padded + first) * pass->in * pass->terms;
+}
+
+// Taps of one block of output channels of one group: [in][term][channel of the block].
+static void conv_layout_pack_block(const struct partita_plan *plan,
+                                   const struct conv_layout *layout, char *packed, const char *taps,
+                                   size_t group, size_t first)
+{
+    const struct conv_pass *pass = &layout->pass;
+    const bool forward = plan->direction == PARTITA_FORWARD;
+    const size_t bytes = pass->scalar_bytes, path_taps = shape_taps(&plan->shape);
+    const size_t width = conv_layout_block_width(layout, first);
+    const size_t n = size_min(pass->out - first, width);
+    for (size_t term = 0; term < pass->terms; term++) {
+        const size_t tap = conv_pass_tap(pass, term);
+        for (size_t c = 0; c < pass->in; c++) {
+            char *to = packed + (c * pass->terms + term) * width * bytes;
+            for (size_t k = 0; k < n; k++, to += bytes) {
+                const size_t path = forward ? (group * pass->out + first + k) * pass->in + c
+                                            : (group * pass->in + c) * pass->out + first + k;
+                const char *from = taps + (path * path_taps + tap) * pass->sample_bytes;
+                if (pass->widen) pass->widen(to, from, 1);
+                else memcpy(to, from, bytes);
+            }
+            memset(to, 0, (width - n) * bytes);
+        }
+    }
+}
+
+enum partita_status conv_passes_filter_create(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct conv_passes *passes = plan->state;
+    const size_t bytes = plan->shape.scalar_bytes;
+    filter->state = mem_allocate(&plan->allocator, size_mul(passes->taps, bytes));
+    if (!filter->state) return PARTITA_ERR_NOMEM;
+    struct conv_layout layout;
+    for (bool more = conv_passes_first(plan, &layout); more;
+         more = conv_passes_next(plan, &layout)) {
+        assert(layout.weights + conv_layout_taps(&layout) <= passes->taps);
+        for (size_t group = 0; group < layout.pass.groups; group++)
+            for (size_t first = 0; first < layout.pass.out; first += layout.oc_block) {
+                char *to =
+                    (char *)filter->state + conv_layout_block_at(&layout, group, first) * bytes;
+                conv_layout_pack_block(plan, &layout, to, taps, group, first);
+            }
+    }
+    return PARTITA_OK;
+}
+
+const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t width = conv_layout_block_width(call->layout, first);
+    const size_t at = conv_layout_block_at(call->layout, group, first) + in * pass->terms * width;
+    return (const char *)call->filter->state + at * pass->scalar_bytes;
+}
+
+// A row of n results, axis[2].spread samples apart.
+static void conv_call_store_row(const struct conv_call *call, char *to, const char *sums, size_t n,
+                                const struct conv_finish *finish)
+{
+    enum { PIECE = 256 };
+    const struct kernels *kernels = call->plan->kernels;
+    const struct conv_pass *pass = &call->layout->pass;
+    if (!pass->widen) {
+        kernels->conv_store(to, pass->axis[2].spread, sums, n, finish);
+        return;
+    }
+    float row[PIECE];
+    assert(pass->axis[2].spread == 1 && !finish->add); // forward, complete sums
+    for (size_t i = 0; i < n; i += PIECE) {
+        const size_t piece = size_min(PIECE, n - i);
+        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, piece, finish);
+        plan_narrow(call->plan)(to + i * pass->sample_bytes, row, piece);
+    }
+}
+
+void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
+                     const struct conv_sums *from)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_axis *axis = pass->axis;
+    const struct conv_index *index = &task->index;
+    const size_t *extent = from->extent;
+    const size_t bytes = pass->scalar_bytes, all = task->group * pass->out + channel;
+    const bool finished = from->complete && call->plan->direction == PARTITA_FORWARD;
+    const char *bias = finished ? call->filter->bias : NULL;
+    const struct conv_finish finish = {.add = from->add,
+                                       .bias = bias ? bias + all * bytes : NULL,
+                                       .relu = finished && call->plan->shape.relu};
+    size_t n_h = index->count[1], n_w = index->count[2];
+    // Rows that are contiguous on both sides are one.
+    if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
+        n_w *= n_h;
+        n_h = 1;
+    }
+    for (size_t n = 0; n < index->items; n++)
+        for (size_t d = 0; d < index->count[0]; d++)
+            for (size_t h = 0; h < n_h; h++) {
+                const size_t to = conv_pass_output_row(pass, index, all, n, d, h);
+                const size_t in = ((n * extent[0] + d) * extent[1] + h) * extent[2];
+                conv_call_store_row(call, call->to + to * pass->sample_bytes,
+                                    from->sums + in * bytes, n_w, &finish);
+            }
+}
+
+struct conv_task conv_call_task(const struct conv_call *call, size_t task)
+{
+    const struct conv_layout *layout = call->layout;
+    const struct conv_pass *pass = &layout->pass;
+    const size_t begin = task % layout->oc_splits * layout->oc_split;
+    const size_t box = task / layout->oc_splits / pass->groups;
+    return (struct conv_task){.index = conv_pass_index(pass, box),
+                              .group = task / layout->oc_splits % pass->groups,
+                              .begin = begin,
+                              .end = size_min(pass->out, begin + layout->oc_split)};
+}
+
+void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
+                     const struct partita_filter *filter, void *to, const void *from,
+                     void *workspace)
+{
+    const struct shape *shape = &plan->shape;
+    const struct conv_passes *passes = plan->state;
+    struct conv_layout layout;
+    struct conv_call call = {plan, filter, &layout, to, from, workspace};
+    if (!passes->covers)
+        memset(to, 0,
+               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+    for (bool more = conv_passes_first(plan, &layout); more;
+         more = conv_passes_next(plan, &layout)) {
+        const size_t boxes = conv_pass_boxes(&layout.pass);
+        assert(method->worker_bytes(&layout) <= plan->choice.worker);
+        thread_loop(plan->threads, boxes * layout.pass.groups * layout.oc_splits, method->run_task,
+                    &call);
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// What engines that sum over passes (pass.h) share for forward and backward data: the passes of a
+// direction as the engine lays them out, taps packed in blocks of output channels, tasks, and the
+// rows of results.
+#ifndef PARTITA_CONV_PASSES_H
+#define PARTITA_CONV_PASSES_H
+
+#include "base/thread.h"
+#include "core/plan.h"
+#include "cost.h"
+#include "pass.h"
+
+// A pass with what an engine decided about it.
+struct conv_layout {
+    struct conv_pass pass;
+    size_t oc_block;   // output channels whose taps are packed side by side
+    size_t out_padded; // output channels of a group, and zeros that fill the last block's vectors
+    size_t oc_splits, oc_split; // output channels of a group in splits of whole blocks, a task each
+    size_t weights;             // index of its first packed tap
+    size_t *offset;             // of one chunk
+    const struct conv_layout *first_of_class; // in the plan's list
+};
+
+// Plans hold one pass of each class: strides may make thousands of passes, and a list of them all
+// would be too large.
+struct conv_passes {
+    size_t n;                   // classes
+    bool covers;                // every output belongs to a pass
+    struct conv_layout *layout; // the first pass of each class
+    size_t taps;                // packed, of all passes
+};
+
+// How an engine computes passes.
+struct conv_method {
+    // Chooses chunk, box and splits of a pass within so many bytes of workspace, by shape alone;
+    // and blocks, if not those of CONV_CHANNELS without padding.
+    void (*layout)(struct conv_layout *layout, size_t limit);
+    void (*count_work)(const struct conv_layout *layout, struct conv_work *work); // adds to it
+    size_t (*worker_bytes)(const struct conv_layout *layout);
+    size_t (*hop)(const struct conv_pass *pass); // outputs of a box, for explain
+    task_fn *run_task;                           // of a struct conv_call
+};
+
+// Whether there are too many taps or passes; says so in ret->reason.
+bool conv_passes_refuse(const struct request *request, struct estimate *ret);
+
+// The estimate of forward or backward data.
+void conv_passes_estimate(const struct request *request, const struct conv_method *method,
+                          struct estimate *ret);
+
+// plan->state becomes a struct conv_passes; filter->state the packed taps of all its passes.
+enum partita_status conv_passes_create(struct partita_plan *plan, const struct request *request,
+                                       const struct conv_method *method);
+enum partita_status conv_passes_filter_create(struct partita_filter *filter, const void *taps);
+
+// Splits the output channels of a group into about so many splits of whole blocks.
+void conv_layout_split_outputs(struct conv_layout *layout, size_t splits);
+
+// Bytes of the packed inputs of one chunk.
+static inline size_t conv_layout_packed_bytes(const struct conv_layout *layout)
+{
+    return mem_round(size_mul(layout->pass.chunk, conv_pass_channel_bytes(&layout->pass)));
+}
+
+// Output channels of the block that begins at channel `first`, padding included.
+static inline size_t conv_layout_block_width(const struct conv_layout *layout, size_t first)
+{
+    const size_t left = layout->out_padded - first;
+    return left < layout->oc_block ? left : layout->oc_block;
+}
+
+// One call of forward or backward data.
+struct conv_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter;
+    const struct conv_layout *layout;
+    char *to;
+    const char *from;
+    char *workspace;
+};
+
+// Computes all passes; outputs that no pass reaches become 0.
+void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
+                     const struct partita_filter *filter, void *to, const void *from,
+                     void *workspace);
+
+// A task of a call: output channels begin .. end-1 of a group of one box.
+struct conv_task {
+    struct conv_index index;
+    size_t group, begin, end;
+};
+struct conv_task conv_call_task(const struct conv_call *call, size_t task);
+
+// Packed taps of the block of output channels `first` of a group from input channel `in` on:
+// [in][term][block].
+const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in);
+
+// Sums of one output channel of a box, whose rows, planes and images lie as in a box of these
+// extents.
+struct conv_sums {
+    const char *sums;
+    const size_t *extent;
+    bool add;      // to what the array holds: the sums are of some input channels
+    bool complete; // of the last input channels; always, where samples are stored in two bytes
+};
+
+// Stores the rows of an output channel, counted within its group, with bias and activation.
+void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
+                     const struct conv_sums *from);
+
+#endif

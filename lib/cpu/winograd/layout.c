@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// The layout of cpu/winograd: batches of tiles, splits of channels, and the memory that they take.
+// Everything is chosen by shape and workspace limit alone.
+#include <assert.h>
+#include <math.h>
+
+#include "cpu/conv/split_k.h"
+#include "winograd.h"
+
+// Vectors of positions, with those that rectangles of three vectors leave over at their price.
+static double vectors_price(size_t vectors)
+{
+    return (double)(vectors / 3 * 3) + WINOGRAD.rest_price[vectors % 3];
+}
+
+// The price of a batch of so many tiles; transposed, of eights of tiles times blocks of channels.
+static double batch_price(const struct winograd *p, size_t tiles)
+{
+    if (!p->transposed) return vectors_price(ceil_div(tiles, winograd_lanes(p)));
+    return (double)size_round_up(tiles, CONV_CHANNELS) / (double)winograd_lanes(p) *
+           (double)size_round_up(p->out, p->oc_block) / (double)p->out;
+}
+
+// Splits the problem into batches of at most this one; returns the price of all.
+static double set_batch(struct winograd *p, struct winograd_batch batch)
+{
+    const size_t count[3] = {p->maps, winograd_axis(p, 0)->tiles, winograd_axis(p, 1)->tiles};
+    const size_t of[3] = {size_min(batch.maps, count[0]), size_min(batch.rows, count[1]),
+                          size_min(batch.cols, count[2])};
+    p->batch = (struct winograd_batch){of[0], of[1], of[2]};
+    p->positions = winograd_vectors(p, of[0] * of[1] * of[2]);
+    for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], of[a]);
+    double sum = 0;
+    // The batches inside and those at the ends of each axis.
+    for (int ends = 0; ends < 8; ends++) {
+        size_t tiles = 1, batches = 1;
+        for (int a = 0; a < 3; a++) {
+            const bool end = ends >> a & 1;
+            tiles *= end ? count[a] % of[a] : of[a];
+            batches *= end ? 1 : count[a] / of[a];
+        }
+        sum += (double)batches * batch_price(p, tiles);
+    }
+    return sum;
+}
+
+// The batches of at most so many tiles that cost least, the larger one if equal; returns the price.
+static double choose_batch(struct winograd *p, size_t max_tiles)
+{
+    const size_t rows = winograd_axis(p, 0)->tiles, cols = winograd_axis(p, 1)->tiles;
+    struct winograd_batch best = {1, 1, 1};
+    double best_price = INFINITY;
+    for (size_t splits = 1; splits <= 8; splits++) {
+        struct winograd_batch batch = {.rows = 1};
+        batch.cols = size_split_even(cols, size_min(ceil_div(cols, splits), max_tiles));
+        for (; batch.rows <= rows && batch.rows * batch.cols <= max_tiles; batch.rows++)
+            for (batch.maps = 1; batch.maps <= p->maps; batch.maps++) {
+                const size_t tiles = batch.maps * batch.rows * batch.cols;
+                if (batch.maps > 1 && (batch.rows < rows || batch.cols < cols)) break;
+                if (tiles > max_tiles) break;
+                const double price = set_batch(p, batch);
+                if (price > best_price ||
+                    (price == best_price && tiles <= best.maps * best.rows * best.cols))
+                    continue;
+                best_price = price;
+                best = batch;
+            }
+        if (ceil_div(cols, splits) <= 1) break;
+    }
+    return set_batch(p, best);
+}
+
+// Panels and sums of backward weight; transposed, those of one frequency.
+static void measure_panels(struct winograd *p)
+{
+    const size_t strip = size_min(WINOGRAD.strip_vectors * winograd_lanes(p), p->chunk);
+    p->sums = p->in_panel = p->out_panel = 0;
+    if (p->transposed) {
+        p->in_panel = size_add(size_mul(p->positions, p->chunk), winograd_lanes(p));
+        p->out_panel = size_mul(p->positions, p->oc_split);
+    }
+    if (!p->weight) return;
+    const size_t strips = ceil_div(p->chunk, strip), blocks = ceil_div(p->oc_split, CONV_CHANNELS);
+    const size_t samples = size_mul(p->frequencies, p->positions);
+    p->strip = strip;
+    p->sum_blocks = p->single_batch ? size_min(WINOGRAD.sum_blocks, blocks) : blocks;
+    p->in_panel = size_mul(samples, strips * strip);
+    p->out_panel = size_mul(samples, blocks * CONV_CHANNELS);
+    p->sums = size_mul(p->frequencies * CONV_CHANNELS,
+                       (p->single_batch ? 1 : strips) * strip * p->sum_blocks);
+    // Taps of a strip and block on their way from the sums.
+    p->in_plane = size_max(p->in_plane, 2 * CONV_CHANNELS * strip);
+}
+
+// So many channels of transformed tiles and room after the last one's last vector: an odd number
+// of blocks, so that frequencies do not fall into the same sets of the cache.
+static size_t plane_of(const struct winograd *p, size_t channels)
+{
+    const size_t lanes = winograd_lanes(p);
+    return size_mul((size_mul(channels, p->positions / lanes) + 1) | 1, lanes);
+}
+
+// Distances and memory that follow from batch, chunk and split.
+static void measure(struct winograd *p)
+{
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    const size_t lanes = winograd_lanes(p), cols = p->batch.cols;
+    const size_t positions = winograd_vectors(p, p->batch.rows * cols);
+    const size_t rows = p->batch.rows + (down->extent - 1) / down->tile;
+    // Backward weight moves channels into panels as soon as there is a vector or block of them.
+    size_t channels = p->shared_inputs ? p->in : p->chunk;
+    if (p->weight) channels = lanes;
+    p->in_plane = plane_of(p, channels);
+    p->out_plane = plane_of(p, p->weight ? CONV_CHANNELS : p->oc_split);
+    p->samples = size_max(along->extent * down->tile * winograd_residue(p, rows, cols),
+                          down->tile * along->tile * positions) +
+                 lanes;
+    p->rows = winograd_vectors(p, rows * cols) * along->tile;
+    p->stage = p->frequencies * positions;
+    const size_t out = p->transposed ? size_round_up(p->out, p->oc_block) : p->out;
+    p->filter_plane = winograd_vectors(p, size_add(size_mul(p->in, out), lanes));
+    measure_panels(p);
+    struct arena arena = {0};
+    winograd_layout_worker(p, &arena);
+    p->worker = arena.used;
+}
+
+struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct arena *arena)
+{
+    const size_t bytes = p->grid.scalar_bytes, channel = p->frequencies * bytes;
+    const bool own_sums = !p->shared_panels || p->single_batch;
+    const bool own_in_panel = !p->shared_panels && !p->shared_inputs;
+    return (struct winograd_scratch){
+        .in = arena_take(arena, p->shared_inputs ? 0 : size_mul(channel, p->in_plane)),
+        .out = arena_take(arena, p->weight ? 0 : size_mul(channel, p->out_plane)),
+        .samples = arena_take(arena, p->samples * bytes),
+        .rows = arena_take(arena, p->rows * bytes),
+        .stage = arena_take(arena, p->stage * bytes),
+        .sums = arena_take(arena, own_sums ? size_mul(p->sums, bytes) : 0),
+        .in_panel = arena_take(arena, own_in_panel ? size_mul(p->in_panel, bytes) : 0),
+        .out_panel = arena_take(arena, p->shared_panels ? 0 : size_mul(p->out_panel, bytes)),
+    };
+}
+
+struct winograd_shared winograd_layout_shared(const struct winograd *p, struct arena *arena)
+{
+    const size_t bytes = p->grid.scalar_bytes;
+    const size_t panel = mem_round(size_mul(p->in_panel, bytes));
+    if (p->shared_inputs)
+        return (struct winograd_shared){
+            .in = arena_take(arena, size_mul(p->frequencies * bytes, p->in_plane)),
+            .in_panel = arena_take(arena, size_mul(p->frequencies, panel))};
+    return (struct winograd_shared){
+        .in_panel = arena_take(arena, panel),
+        .out_panel = arena_take(arena, size_mul(p->out_panel, bytes)),
+        .sums = arena_take(arena, p->single_batch ? 0 : size_mul(p->sums, bytes))};
+}
+
+size_t winograd_shared_bytes(const struct winograd *p)
+{
+    struct arena arena = {0};
+    if (!p->shared_inputs && !p->shared_panels) return 0;
+    winograd_layout_shared(p, &arena);
+    const size_t batches = size_mul(winograd_batches(p), p->grid.groups);
+    return size_mul(p->shared_inputs ? batches : p->group_chunk, arena.used);
+}
+
+static bool layout_fits(const struct winograd *p, const struct request *request)
+{
+    return size_add(p->worker, winograd_shared_bytes(p)) <= request->workspace_limit;
+}
+
+// Backward weight moves whole vectors of input channels and whole blocks of output channels.
+static void whole_panels(struct winograd *p)
+{
+    p->chunk = winograd_vectors(p, p->chunk);
+    p->oc_split = size_round_up(p->oc_split, CONV_CHANNELS);
+    p->oc_splits = ceil_div(p->out, p->oc_split);
+}
+
+// Forward and backward data with few batches: small splits of the output channels, if there is room
+// for all transformed inputs.
+static void try_shared_inputs(struct winograd *p, const struct request *request)
+{
+    struct winograd shared = *p;
+    const struct winograd_batch *batch = &shared.batch;
+    const size_t tiles = batch->rows * batch->cols;
+    if (p->oc_splits == 1) return;
+    shared.shared_inputs = true;
+    // A map is written in whole vectors: the last one's must not reach a channel that is another
+    // thread's.
+    shared.positions =
+        winograd_vectors(&shared, (batch->maps - 1) * tiles + winograd_vectors(&shared, tiles));
+    if (shared.transposed) shared.oc_split = 2 * shared.oc_block;
+    shared.oc_splits = ceil_div(shared.out, shared.oc_split);
+    measure(&shared);
+    if (layout_fits(&shared, request)) *p = shared;
+}
+
+// Backward weight with shared panels, if there is room: where one batch has all tiles, or where
+// many channels meet, so that panels and sums of each worker would exceed its cache, or tasks
+// transform the same tiles again.
+static bool try_shared_panels(struct winograd *p, const struct request *request)
+{
+    struct winograd shared = *p;
+    shared.single_batch = winograd_batches(&shared) == 1;
+    if (!shared.single_batch && size_max(shared.in, shared.out) <= WINOGRAD.few_channels)
+        return false;
+    shared.shared_panels = true;
+    shared.chunk = shared.in;
+    shared.oc_split = shared.out;
+    whole_panels(&shared);
+    measure(&shared);
+    struct arena group = {0};
+    winograd_layout_shared(&shared, &group);
+    const size_t limit = request->workspace_limit, room = limit - size_min(limit, shared.worker);
+    const size_t groups = size_min(room, WINOGRAD.group_bytes) / group.used;
+    shared.group_chunk = size_min(size_max(1, groups), shared.grid.groups);
+    if (!layout_fits(&shared, request)) return false;
+    *p = shared;
+    return true;
+}
+
+// Output channels as positions, where that costs less and there is room; returns the price.
+static double try_transposed(struct winograd *p, const struct request *request, double price)
+{
+    struct winograd transposed = *p;
+    transposed.transposed = true;
+    transposed.oc_block = 2 * winograd_lanes(p);
+    transposed.chunk = transposed.in;
+    transposed.oc_split = size_round_up(p->oc_split, transposed.oc_block);
+    transposed.oc_splits = ceil_div(transposed.out, transposed.oc_split);
+    const double own_price = set_batch(&transposed, transposed.batch);
+    measure(&transposed);
+    if (own_price > WINOGRAD.transposed_gain * price ||
+        transposed.worker > request->workspace_limit)
+        return price;
+    *p = transposed;
+    return own_price;
+}
+
+// Makes splits, chunk and batch smaller until a worker's memory fits; returns the price.
+static double fit_workspace(struct winograd *p, const struct request *request, size_t tiles,
+                            double price)
+{
+    for (;;) {
+        p->oc_split = size_min(p->out, size_round_up(p->oc_split, CONV_CHANNELS));
+        p->oc_splits = ceil_div(p->out, p->oc_split);
+        if (p->weight) whole_panels(p);
+        measure(p);
+        if (p->worker <= request->workspace_limit) return price;
+        if (p->oc_split > CONV_CHANNELS && p->oc_split * 4 > p->chunk)
+            p->oc_split = (p->oc_split + 1) / 2;
+        else if (p->chunk > 16) p->chunk = (p->chunk + 1) / 2;
+        else if (tiles > 1) price = choose_batch(p, tiles = (tiles + 1) / 2);
+        else if (!p->weight && p->chunk > 1) p->chunk = (p->chunk + 1) / 2;
+        else return price;
+    }
+}
+
+// Chooses batches, chunk and splits; returns the price.
+static double choose_weight_layout(struct winograd *p, const struct request *request)
+{
+    size_t tiles = WINOGRAD.max_tiles;
+    p->chunk = size_split_even(p->in, WINOGRAD.weight_channels);
+    p->oc_split = size_split_even(p->out, WINOGRAD.weight_channels);
+    double price = choose_batch(p, tiles);
+    if (winograd_batches(p) > 1) price = choose_batch(p, tiles = WINOGRAD.weight_tiles);
+    if (!try_shared_panels(p, request)) price = fit_workspace(p, request, tiles, price);
+    const size_t tasks = p->grid.groups * p->oc_splits * ceil_div(p->in, p->chunk);
+    const size_t limit = request->workspace_limit, room = limit - size_min(limit, p->worker);
+    p->k_splits = p->shared_panels ? 1
+                                   : split_k_count(request->shape, WINOGRAD.weight_tasks, tasks,
+                                                   winograd_batches(p), room);
+    return price;
+}
+
+static double choose_layout(struct winograd *p, const struct request *request)
+{
+    const size_t channels = size_min(p->in, WINOGRAD_TERMS) + p->out;
+    const size_t tiles = WINOGRAD.batch_bytes / (p->frequencies * p->grid.scalar_bytes * channels);
+    const size_t max_tiles = size_min(WINOGRAD.max_tiles, size_max(tiles, WINOGRAD.min_tiles));
+    p->chunk = size_split_even(p->in, WINOGRAD_TERMS);
+    p->oc_split = p->out;
+    double price = choose_batch(p, max_tiles);
+    const size_t tasks = size_mul(winograd_batches(p), p->grid.groups);
+    if (tasks < WINOGRAD.min_tasks && p->out > WINOGRAD.min_channels) {
+        const size_t most = ceil_div(p->out * tasks, WINOGRAD.min_tasks);
+        p->oc_split = size_max(WINOGRAD.min_channels, size_split_even(p->out, most));
+    }
+    price = fit_workspace(p, request, max_tiles, price);
+    price = try_transposed(p, request, price);
+    try_shared_inputs(p, request);
+    return price;
+}
+
+void winograd_layout(const struct request *request, const struct winograd_split *split,
+                     struct winograd *ret, double *ret_price)
+{
+    *ret = (struct winograd){.grid = split->grid,
+                             .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
+                             .in = split->in,
+                             .out = split->out,
+                             .frequencies = split->frequencies,
+                             .maps = size_mul(split->grid.images, split->grid.batch),
+                             .oc_block = CONV_CHANNELS};
+    *ret_price = ret->weight ? choose_weight_layout(ret, request) : choose_layout(ret, request);
+    assert(ret->oc_split * ret->oc_splits >= ret->out);
+    assert(ret->positions % winograd_lanes(ret) == 0);
+    assert(ret->positions >= ret->batch.maps * ret->batch.rows * ret->batch.cols);
+}
