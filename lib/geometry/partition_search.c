@@ -147,6 +147,21 @@ double partition_product_seconds(const struct shape *shape, const struct partiti
     return bin_seconds(segment, rates) * (double)bin_count(shape, segment);
 }
 
+double partition_flops(const struct shape *shape, const struct partition_layout *layout)
+{
+    const double paths = path_count(shape), complex = shape->complex_signal ? 2 : 1;
+    const double channels = (double)(shape->in_channels + shape->out_channels);
+    double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        const double n = (double)segment->n;
+        flops += (channels * complex * 2.5 * n * log2(n) +
+                  paths * complex * 4 * n * (double)segment->partitions) /
+                 (double)segment->hop;
+    }
+    return flops;
+}
+
 // The way to a hop: what it costs, the first tap that its segment would cover, and the segment
 // before it.
 struct node {
@@ -297,7 +312,8 @@ static void try_layout(const struct search *search, size_t i,
                        double seconds, struct partition_layout *best)
 {
     const size_t span = search->shape->axis[0].span;
-    const bool wasteful = end_of(last) - span > span / MAX_WASTE_DIVISOR;
+    const bool wasteful =
+        !search->device->any_waste && end_of(last) - span > span / MAX_WASTE_DIVISOR;
     const bool parallel = search->device->parallel;
     const double all = parallel ? fmax(search->head_seconds, seconds) : seconds;
     if (last->partitions > search->device->max_partitions) return;
@@ -314,6 +330,7 @@ static void try_layout(const struct search *search, size_t i,
         .whole = search->whole,
         .head = before ? search->node[search->begin].first : last->first,
         .n_segments = before ? search->node[i].segments + 2 : 1,
+        .parallel = parallel,
         .wasteful = wasteful,
         .seconds = all,
         .head_seconds = search->head_seconds,

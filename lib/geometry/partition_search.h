@@ -45,6 +45,7 @@ struct partition_layout {
     size_t head;    // taps summed directly
     size_t n_segments;
     struct partition_segment segment[PARTITION_MAX_SEGMENTS];
+    bool parallel;          // head and segments run side by side
     bool wasteful;          // the last partition holds many zeros: taken if there is nothing else
     double seconds;         // predicted, one frame
     double head_seconds;    // of these, outside of the segments
@@ -65,6 +66,7 @@ struct partition_device {
     bool fixed_start; // work begins with the complete block, so outputs have no other place; false:
                       // it is put off while taps are further away than they need be
     bool any_latency; // false: latencies are whole quanta
+    bool any_waste;   // false: no layout with many zeros behind the last tap if there is another
     size_t lag, long_lag, early;
     bool parallel; // head and segments run side by side: a quantum takes the longer time of the two
     // Seconds beside those of rates.
@@ -94,6 +96,9 @@ static inline size_t partition_slots(const struct partition_segment *segment)
 {
     return (segment->partitions - 1) * segment->multiple + 1;
 }
+
+// Operations a frame.
+double partition_flops(const struct shape *shape, const struct partition_layout *layout);
 
 // Predicted seconds of the products of one path with a block of a segment.
 double partition_product_seconds(const struct shape *shape, const struct partition_device *device,

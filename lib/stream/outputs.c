@@ -2,15 +2,17 @@
 #include "outputs.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "geometry/samples.h"
+#include "kernels/kernels.h"
 
 static bool output_depends_on(const struct outputs *outputs, const struct partita_filter *filter,
                               size_t out, size_t in)
 {
     const struct path_view paths = outputs->paths(filter);
     for (size_t p = paths.first_path[out]; p < paths.first_path[out + 1]; p++)
-        if (paths.in(paths.filter, p) == in) return true;
+        if (paths.heads[p].channel == in) return true;
     return false;
 }
 
@@ -27,6 +29,24 @@ static void outputs_mark_nonfinite(const struct partita_stream *stream,
     }
 }
 
+void outputs_add(const struct partita_plan *plan, char *y, const char *samples, size_t n)
+{
+    plan->kernels->add(y, samples, n * (plan->shape.complex_signal ? 2 : 1));
+}
+
+// Fills y with n outputs of a channel by the stream's filter or by the incoming one.
+static void outputs_compute(const struct partita_stream *stream, const struct outputs *outputs,
+                            bool incoming, size_t channel, char *y, size_t n)
+{
+    const struct partita_filter *filter = incoming ? stream->swap.incoming : stream->filter;
+    const struct path_view paths = outputs->paths(filter);
+    memset(y, 0, n * stream->plan->shape.sample_bytes);
+    for (size_t p = paths.first_path[channel]; p < paths.first_path[channel + 1]; p++)
+        if (paths.heads[p].n)
+            history_filter(outputs->history, stream->plan, outputs->now, &paths.heads[p], y, n);
+    outputs->add(stream, incoming ? 1 - outputs->set : outputs->set, channel, y, n);
+}
+
 size_t outputs_emit(const struct partita_stream *stream, const struct outputs *outputs,
                     const struct frames *frames, size_t n)
 {
@@ -38,10 +58,9 @@ size_t outputs_emit(const struct partita_stream *stream, const struct outputs *o
     assert(outputs->set < 2);
     for (size_t k = 0; k < shape->out_channels && due; k++) {
         char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : outputs->samples[0];
-        outputs->compute(stream, stream->filter, outputs->set, k, y, n);
+        outputs_compute(stream, outputs, false, k, y, n);
         if (stream->swap.state == SWAP_FADING) {
-            outputs->compute(stream, stream->swap.incoming, 1 - outputs->set, k,
-                             outputs->samples[1], n);
+            outputs_compute(stream, outputs, true, k, outputs->samples[1], n);
             swap_fade(stream, y, outputs->samples[1], n, 0, 1);
         }
         if (nonfinite) outputs_mark_nonfinite(stream, outputs, k, y, n);

@@ -14,14 +14,16 @@ struct outputs {
     uint64_t now;         // frame of the first
     size_t set;           // which of the two sets of outputs belongs to the stream's own filter
     char *const *samples; // [2] buffers for a step's outputs of one channel
-    // Fills y with n outputs of a channel by a filter, to which that set belongs.
-    void (*compute)(const struct partita_stream *stream, const struct partita_filter *filter,
-                    size_t set, size_t channel, char *y, size_t n);
+    // Adds what is ready of a set's n outputs of a channel to y, which holds the heads' sums.
+    void (*add)(const struct partita_stream *stream, size_t set, size_t channel, char *y, size_t n);
     struct path_view (*paths)(const struct partita_filter *filter);
 };
 
 // Writes the outputs that fall due with n frames; returns how many.
 size_t outputs_emit(const struct partita_stream *stream, const struct outputs *outputs,
                     const struct frames *frames, size_t n);
+
+// Adds n frames of one channel to y.
+void outputs_add(const struct partita_plan *plan, char *y, const char *samples, size_t n);
 
 #endif

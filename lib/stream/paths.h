@@ -1,43 +1,68 @@
 // SPDX-License-Identifier: MIT
-// Which cells a filter of partitions is made of: those given and those taken over from another
-// filter, by output channel, cells of the same contents found out.
+// Filters of partitions as paths, one for each pair of an output and an input that has taps: those
+// given by the caller and those taken over from another filter. Paths of zeros are left out, paths
+// with the same taps are stored once. The first taps of a path, its head, are summed directly.
 #ifndef PARTITA_PATHS_H
 #define PARTITA_PATHS_H
 
 #include "core/plan.h"
+#include "history.h"
 
-// The cells that a filter has, sorted by output.
+// The paths of a filter, sorted by output. Paths with the same taps have the same heads[].taps.
 struct path_view {
-    const void *filter;       // for the functions
-    const size_t *first_path; // [out_channels + 1]; NULL: there is no filter
-    size_t (*in)(const void *filter, size_t cell);
-    const void *(*contents)(const void *filter, size_t cell); // equal for cells that share theirs
+    const size_t *first_path;         // [out_channels + 1]; NULL: there is no filter
+    const struct history_taps *heads; // [paths]
 };
 
-// A cell to be made.
+// A path to be made.
 struct path_source {
     size_t out, in;
-    const struct partita_cell *fresh; // from the caller's taps; NULL: taken over,
-    size_t kept;                      // this one of the base
+    const struct partita_cell *given; // taps of the caller; NULL: taken over,
+    size_t taken;                     // this path of the base
     size_t twin; // earlier source with the same contents; itself if there is none
 };
 
-// Lists those given that are not zero, and those that base has besides; returns how many. There is
-// room for all.
-size_t paths_list(const struct partita_plan *plan, const struct partita_cell *cells, size_t n_cells,
-                  const struct path_view *base, struct path_source *ret_sources);
+// What making a filter works on. Set `plan` and `base`, lay it out, then list the sources.
+struct path_build {
+    const struct partita_plan *plan;
+    struct path_view base;       // paths that are not given are taken over from it
+    struct path_source *sources; // [n], sorted by output
+    size_t *head_taps;           // [n]
+    size_t n;
+    char *row, *causal; // [kernel] for work; [span] taps of the path that is visited
+};
+
+// How many sources there are at most.
+size_t path_build_max(const struct path_build *build, size_t n_paths);
+void path_build_layout(struct path_build *build, size_t n_paths, struct arena *arena);
+void path_build_list(struct path_build *build, const struct partita_cell *paths, size_t n_paths);
+
+// Visits the sources that are not twins of earlier ones: moves on to the next one from *p on, whose
+// taps, if they are given, are then build->causal. False: there is none.
+bool path_build_next(struct path_build *build, size_t *p);
+
+// Of the visited path: counts the taps of its head of at most `max` taps, and finds its partitions
+// that are not zero, first .. end-1, of those of `taps` taps each from tap `from` on.
+void path_build_head(struct path_build *build, size_t p, size_t max);
+struct path_range {
+    size_t first, end;
+};
+struct path_range path_build_range(const struct path_build *build, size_t from, size_t taps,
+                                   size_t partitions);
+
+// Lays out the filter's own index of paths and their heads, and fills them unless the arena only
+// counts.
+struct path_view path_build_view(struct path_build *build, struct arena *arena);
 
 bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n);
 
-// causal[span] of a caller's cell; row[kernel] is for work.
-void path_causal_taps(const struct shape *shape, const struct partita_cell *cell, char *row,
-                      char *causal);
-
-// What a dense filter is made of: all cells, of taps in the caller's layout. n_cells of them.
+// Paths of a dense filter.
 static inline size_t dense_paths(const struct shape *shape)
 {
     return shape->out_channels * shape->group_in;
 }
-void paths_of_dense(const struct shape *shape, const void *taps, struct partita_cell *ret_cells);
+
+// For an engine's table: makes a dense filter by the engine's filter_create_paths.
+enum partita_status paths_create_dense(struct partita_filter *filter, const void *taps);
 
 #endif

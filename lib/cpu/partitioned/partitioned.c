@@ -55,22 +55,6 @@ static size_t largest_transform(const struct partition_layout *layout)
     return n;
 }
 
-static double flops_of(const struct shape *shape, const struct partition_layout *layout)
-{
-    const double paths = (double)(shape->out_channels * shape->group_in),
-                 complex = shape->complex_signal ? 2 : 1;
-    double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
-    for (size_t i = 0; i < layout->n_segments; i++) {
-        const struct partition_segment *segment = &layout->segment[i];
-        const double n = (double)segment->n,
-                     channels = (double)(shape->in_channels + shape->out_channels);
-        flops += (channels * complex * 2.5 * n * log2(n) +
-                  paths * complex * 4 * n * (double)segment->partitions) /
-                 (double)segment->hop;
-    }
-    return flops;
-}
-
 // Spectra of a dense filter, and of the stream.
 static size_t bytes_of(const struct shape *shape, const struct partition_layout *layout)
 {
@@ -106,7 +90,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
             .hop = layout.segment[layout.n_segments - 1].hop,
             .latency = partition_delay(&layout),
             .seconds = layout.seconds,
-            .flops = flops_of(shape, &layout),
+            .flops = partition_flops(shape, &layout),
             .bytes = bytes_of(shape, &layout),
             .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)largest_transform(&layout))),
         };
@@ -134,20 +118,6 @@ static void partitioned_plan_destroy(struct partita_plan *plan)
     }
     mem_release(&plan->allocator, partitioned->quantum_seconds);
     mem_release(&plan->allocator, partitioned);
-}
-
-static enum partita_status partitioned_filter_create_dense(struct partita_filter *filter,
-                                                           const void *taps)
-{
-    const struct partita_plan *plan = filter->plan;
-    const struct shape *shape = &plan->shape;
-    const size_t n = dense_paths(shape);
-    struct partita_cell *paths = mem_allocate(&plan->allocator, size_mul(n, sizeof *paths));
-    if (!paths) return PARTITA_ERR_NOMEM;
-    paths_of_dense(shape, taps, paths);
-    const enum partita_status status = partitioned_filter_create(filter, paths, n, NULL);
-    mem_release(&plan->allocator, paths);
-    return status;
 }
 
 // Which tasks are done means something only where work is cut in the same way.
@@ -183,7 +153,7 @@ const struct engine engine_partitioned = {
     .plan_destroy = partitioned_plan_destroy,
     .plan_load = partitioned_load,
     .plan_explain = partitioned_explain,
-    .filter_create = partitioned_filter_create_dense,
+    .filter_create = paths_create_dense,
     .filter_create_paths = partitioned_filter_create,
     .stream_open = partitioned_stream_open,
     .stream_step = partitioned_stream_step,

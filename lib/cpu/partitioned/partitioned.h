@@ -135,16 +135,13 @@ struct path_section {
 };
 
 struct path {
-    size_t in;
-    const char *head; // taps of the head, causal
-    size_t head_taps;
     struct path_section segment[PARTITION_MAX_SEGMENTS][SECTIONS];
 };
 
 // filter->state.
 struct partitioned_filter {
-    size_t *first_path; // [out_channels + 1] into paths, which are sorted by output
-    struct path *paths;
+    struct path_view view;
+    struct path *paths; // as in view
 };
 
 // Its paths; none of NULL.

@@ -54,7 +54,8 @@ static struct partitioned_stream *layout_stream(const struct partita_plan *plan,
         layout_pointers(plan, i, &fresh.segment[i], arena);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.history = (struct history){.frames = partitioned_of(plan)->ring, .delay = layout->latency};
+    fresh.history =
+        (struct history){.frames = partitioned_of(plan)->ring, .delay = layout->latency};
     history_layout(&fresh.history, shape, arena);
     for (size_t i = 0; i < layout->n_segments; i++)
         layout_region(plan, i, &fresh.segment[i], arena);
@@ -97,20 +98,6 @@ static uint64_t stream_now(const struct partita_stream *stream)
     return position->quantum * partitioned_of(stream->plan)->layout.quantum + position->fill;
 }
 
-// Adds the head's taps, applied to the n frames that have just come in, to y.
-static void add_head(const struct partita_stream *stream, const struct partita_filter *filter,
-                     size_t channel, char *y, size_t n)
-{
-    const struct history *history = &partitioned_stream_of(stream)->history;
-    const struct partitioned_filter *state = filter->state;
-    for (size_t p = state->first_path[channel]; p < state->first_path[channel + 1]; p++) {
-        const struct path *path = &state->paths[p];
-        if (!path->head_taps) continue;
-        const struct history_taps head = {path->in, path->head, path->head_taps};
-        history_filter(history, stream->plan, stream_now(stream), &head, y, n);
-    }
-}
-
 // Adds what the segments have ready for the next n frames, segments in order.
 static void add_segments(const struct partita_stream *stream, size_t set, size_t channel, char *y,
                          size_t n)
@@ -128,18 +115,8 @@ static void add_segments(const struct partita_stream *stream, size_t set, size_t
         const size_t row = (2 * set + block % 2) * shape->out_channels + channel;
         const size_t first = row * segment->n + segment->n - segment->hop + at;
         assert(at + n <= segment->hop);
-        stream->plan->kernels->add(y, state->segment[i].out + first * shape->sample_bytes,
-                                   n * (shape->complex_signal ? 2 : 1));
+        outputs_add(stream->plan, y, state->segment[i].out + first * shape->sample_bytes, n);
     }
-}
-
-static void compute_outputs(const struct partita_stream *stream,
-                            const struct partita_filter *filter, size_t set, size_t channel,
-                            char *y, size_t n)
-{
-    memset(y, 0, n * stream->plan->shape.sample_bytes);
-    add_head(stream, filter, channel, y, n);
-    add_segments(stream, set, channel, y, n);
 }
 
 static size_t emit_outputs(const struct partita_stream *stream, const struct frames *frames,
@@ -150,7 +127,7 @@ static size_t emit_outputs(const struct partita_stream *stream, const struct fra
                                     .now = stream_now(stream),
                                     .set = state->position->set,
                                     .samples = state->samples,
-                                    .compute = compute_outputs,
+                                    .add = add_segments,
                                     .paths = partitioned_paths};
     return outputs_emit(stream, &outputs, frames, n);
 }

@@ -66,15 +66,15 @@ static size_t list_section(const struct task *at, size_t i, size_t section,
     const struct partitioned_filter *filter = active->filter->state;
     const size_t pitch = slot_pitch(at->segment);
     const size_t input = at->work->pitch * pitch * SPECTRUM_LINE_BYTES;
-    struct cmac_path *to = active->section[section].paths + filter->first_path[out];
+    struct cmac_path *to = active->section[section].paths + filter->view.first_path[out];
     size_t n = 0;
-    for (size_t p = filter->first_path[out]; p < filter->first_path[out + 1]; p++) {
-        const struct path *path = &filter->paths[p];
-        const struct path_section *own = &path->segment[i][section];
-        const bool silent = at->state->silent_blocks[path->in] >= partition_slots(at->segment);
+    for (size_t p = filter->view.first_path[out]; p < filter->view.first_path[out + 1]; p++) {
+        const struct path_section *own = &filter->paths[p].segment[i][section];
+        const size_t in = filter->view.heads[p].channel;
+        const bool silent = at->state->silent_blocks[in] >= partition_slots(at->segment);
         if (own->count == 0 || silent) continue;
         assert(own->first + own->count <= at->segment->partitions);
-        to[n++] = (struct cmac_path){.x = at->state->slots + path->in * input,
+        to[n++] = (struct cmac_path){.x = at->state->slots + in * input,
                                      .h = own->spectra,
                                      .first = own->first,
                                      .count = own->count,
@@ -187,7 +187,7 @@ static void add_products(const struct task *at, size_t which, size_t out, size_t
         for (size_t k = 0; k < sums[i].blocks; k++)
             terms.fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
         at->stream->plan->kernels->cmac_partitions(
-            y, &terms, active->section[section].paths + filter->first_path[out],
+            y, &terms, active->section[section].paths + filter->view.first_path[out],
             active->section[section].n_paths[out], lines.first, lines.end);
         begun |= share_bits(segment, share, index, sums[i].blocks);
     }

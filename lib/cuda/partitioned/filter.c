@@ -1,308 +1,252 @@
 // SPDX-License-Identifier: MIT
-// Filters of cuda/partitioned: each cell's taps cut into the head, which stays with the host, and
-// the partitions of every level, transformed by the device; partitions and cells of zeros are left
-// out, cells with the same taps stored once.
+// Filters of cuda/partitioned: each path's taps are cut into the head, which stays on the host, and
+// the partitions of every segment, which the device transforms. Partitions and paths of zeros are
+// left out, paths with the same taps stored once.
+#include <assert.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "geometry/samples.h"
 #include "partitioned.h"
-#include "stream/paths.h"
 
-struct build {
-    const struct partita_plan *plan;
-    const struct cuda_cut *cut;
+struct filter_build {
+    struct path_build paths;
     const struct cuda_partitioned_filter *base; // NULL: none
-    struct path_source *sources;
-    size_t n_sources, n_fresh; // fresh: to be transformed
-    struct cuda_cell *cells;   // as the sources
-    size_t *head_taps;         // likewise
-    struct cuda_cell *fresh;   // [n_fresh]
-    char *row, *causal;        // [kernel], [span] taps
-    char *samples;             // [n_fresh][span], of the signal's type
-    int *first_cell;           // [out_channels + 1], as the device has it
-    void *staged;              // of the device: fresh cells, then their samples
-    int64_t line[CUDA_LEVELS];
+    struct cuda_path *own;                      // as the sources
+    struct cuda_path *given;                    // [n_given] those to be transformed,
+    char *samples;                              // [n_given][span] and their taps, as signals are
+    size_t n_given;
+    int64_t columns[CUDA_MAX_SEGMENTS];
 };
 
-static size_t level_offset(const struct cuda_cut *cut, int i)
+static const struct cuda_partition_layout *layout_of(const struct filter_build *build)
 {
-    return cut->head + (size_t)cut->partitions.level[i].start * (size_t)cut->partitions.tick;
+    return &cuda_partitioned_of(build->paths.plan)->layout;
 }
 
-static size_t bin_bytes(const struct partita_plan *plan)
+static size_t first_tap(const struct filter_build *build, int i)
 {
-    return 2 * plan->shape.scalar_bytes;
+    const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(build->paths.plan)->choice;
+    return choice->head + (size_t)layout_of(build)->segment[i].start * choice->quantum;
 }
 
-// Finds a fresh cell's partitions that are not zero.
-static void find_ranges(const struct build *build, struct cuda_cell *cell)
+// Finds the partitions of a given path that are not zero, and leaves its taps for the device.
+static void measure_given_path(struct filter_build *build, struct cuda_path *path)
 {
-    const struct shape *shape = &build->plan->shape;
-    for (int i = 0; i < build->cut->partitions.n_levels; i++) {
-        const struct cuda_level *level = &build->cut->partitions.level[i];
-        const size_t hop = (size_t)level->hop, span = shape->axis[0].span;
-        int first = level->parts, end = 0;
-        for (int p = 0; p < level->parts; p++) {
-            const size_t at = level_offset(build->cut, i) + (size_t)p * hop;
-            if (at >= span) break;
-            const size_t n = span - at < hop ? span - at : hop;
-            if (taps_are_zero(build->plan, build->causal + at * shape->tap_bytes, n)) continue;
-            if (p < first) first = p;
-            end = p + 1;
+    const struct shape *shape = &build->paths.plan->shape;
+    const bool widen = shape->complex_signal && !shape->complex_taps;
+    const size_t span = shape->axis[0].span;
+    for (int i = 0; i < layout_of(build)->n_segments; i++) {
+        const struct cuda_segment *segment = &layout_of(build)->segment[i];
+        const struct path_range range = path_build_range(
+            &build->paths, first_tap(build, i), (size_t)segment->hop, (size_t)segment->partitions);
+        path->segment[i].first = (int)range.first;
+        path->segment[i].count = (int)(range.end - range.first);
+    }
+    samples_copy(build->samples + build->n_given * span * shape->sample_bytes, widen ? 2 : 1,
+                 build->paths.causal, 1, span, shape->tap_bytes);
+}
+
+// What the paths consist of, and the columns of their spectra.
+static void measure_cuda_paths(struct filter_build *build)
+{
+    const size_t head = cuda_partitioned_of(build->paths.plan)->choice.head;
+    for (size_t p = 0; path_build_next(&build->paths, &p); p++) {
+        const struct path_source *source = &build->paths.sources[p];
+        struct cuda_path *path = &build->own[p];
+        *path = source->given ? (struct cuda_path){0} : build->base->paths[source->taken];
+        path_build_head(&build->paths, p, head);
+        if (source->given) measure_given_path(build, path);
+        for (int i = 0; i < layout_of(build)->n_segments; i++) {
+            path->segment[i].column = build->columns[i];
+            build->columns[i] += path->segment[i].count;
         }
-        cell->level[i].first = end ? first : 0;
-        cell->level[i].count = end ? end - first : 0;
+        if (source->given) build->given[build->n_given++] = *path;
+    }
+    for (size_t p = 0; p < build->paths.n; p++) {
+        build->own[p] = build->own[build->paths.sources[p].twin];
+        build->own[p].in = (int)build->paths.sources[p].in;
     }
 }
 
-// A source's cell, with its places in the lines of spectra; fresh ones leave their samples for the
-// device.
-static void measure_cell(struct build *build, size_t c)
+// All that building needs besides the filter itself.
+static void layout_filter_build(struct filter_build *build, size_t n_paths, struct arena *arena)
 {
-    const struct shape *shape = &build->plan->shape;
-    const struct path_source *source = &build->sources[c];
-    struct cuda_cell *cell = &build->cells[c];
-    if (source->fresh) {
-        const bool widen = shape->complex_signal && !shape->complex_taps;
-        const size_t span = shape->axis[0].span;
-        *cell = (struct cuda_cell){.in = 0};
-        path_causal_taps(shape, source->fresh, build->row, build->causal);
-        find_ranges(build, cell);
-        samples_copy(build->samples + build->n_fresh * span * shape->sample_bytes, widen ? 2 : 1,
-                     build->causal, 1, span, shape->tap_bytes);
-        size_t *taps = &build->head_taps[c];
-        *taps = build->cut->head;
-        while (*taps &&
-               taps_are_zero(build->plan, build->causal + (*taps - 1) * shape->tap_bytes, 1))
-            --*taps;
-    } else {
-        *cell = build->base->cells[source->kept];
-        build->head_taps[c] = build->base->head_taps[source->kept];
-    }
-    for (int i = 0; i < build->cut->partitions.n_levels; i++) {
-        cell->level[i].base = build->line[i];
-        build->line[i] += cell->level[i].count;
-    }
-    if (source->fresh) build->fresh[build->n_fresh++] = *cell;
-}
-
-static void measure_cells(struct build *build)
-{
-    for (size_t c = 0; c < build->n_sources; c++) {
-        const struct path_source *source = &build->sources[c];
-        if (source->twin == c) measure_cell(build, c);
-        else {
-            build->cells[c] = build->cells[source->twin];
-            build->head_taps[c] = build->head_taps[source->twin];
-        }
-        build->cells[c].in = (int)source->in;
-    }
-}
-
-// All that building needs besides the filter itself; counted, then cut.
-static void cut_temporary(struct build *build, size_t most, size_t most_fresh, struct arena *arena)
-{
-    const struct shape *shape = &build->plan->shape;
-    build->sources = arena_take(arena, size_mul(most, sizeof *build->sources));
-    build->cells = arena_take(arena, size_mul(most, sizeof *build->cells));
-    build->head_taps = arena_take(arena, size_mul(most, sizeof *build->head_taps));
-    build->fresh = arena_take(arena, size_mul(most_fresh, sizeof *build->fresh));
-    build->first_cell =
-        arena_take(arena, size_mul(shape->out_channels + 1, sizeof *build->first_cell));
-    build->row = arena_take(arena, shape->axis[0].kernel * shape->tap_bytes);
-    build->causal = arena_take(arena, shape->axis[0].span * shape->tap_bytes);
+    const struct shape *shape = &build->paths.plan->shape;
+    const size_t max = path_build_max(&build->paths, n_paths);
+    path_build_layout(&build->paths, n_paths, arena);
+    build->own = arena_take(arena, size_mul(max, sizeof *build->own));
+    build->given = arena_take(arena, size_mul(n_paths, sizeof *build->given));
     build->samples =
-        arena_take(arena, size_mul(most_fresh, size_mul(shape->axis[0].span, shape->sample_bytes)));
+        arena_take(arena, size_mul(n_paths, size_mul(shape->axis[0].span, shape->sample_bytes)));
 }
 
-static struct cuda_partitioned_filter *cut_filter(const struct build *build, struct arena *arena)
+// The host's part of a filter, filled unless the arena only counts.
+static struct cuda_partitioned_filter *layout_cuda_filter(struct filter_build *build,
+                                                          struct arena *arena)
 {
     struct cuda_partitioned_filter *state = arena_take(arena, sizeof *state);
-    size_t *first_cell =
-        arena_take(arena, (build->plan->shape.out_channels + 1) * sizeof *first_cell);
-    struct cuda_cell *cells = arena_take(arena, size_mul(build->n_sources, sizeof *cells));
-    char **heads = arena_take(arena, size_mul(build->n_sources, sizeof *heads));
-    size_t *head_taps = arena_take(arena, size_mul(build->n_sources, sizeof *head_taps));
-    for (size_t c = 0; c < build->n_sources; c++) {
-        const size_t twin = build->sources[c].twin;
-        // A byte at least: the place tells cells apart.
-        char *head = twin == c
-                         ? arena_take(arena, build->head_taps[c] * build->plan->shape.tap_bytes + 1)
-                         : NULL;
-        if (heads) heads[c] = twin == c ? head : heads[twin];
-    }
-    if (state)
-        *state = (struct cuda_partitioned_filter){
-            .first_cell = first_cell, .cells = cells, .heads = heads, .head_taps = head_taps};
+    struct cuda_path *paths = arena_take(arena, size_mul(build->paths.n, sizeof *paths));
+    const struct path_view view = path_build_view(&build->paths, arena);
+    if (!state) return NULL;
+    memcpy(paths, build->own, build->paths.n * sizeof *paths);
+    *state = (struct cuda_partitioned_filter){.view = view, .paths = paths};
     return state;
 }
 
-// The host's part of a filter.
-static void fill_filter(struct build *build, struct cuda_partitioned_filter *state)
-{
-    const struct shape *shape = &build->plan->shape;
-    memcpy(state->cells, build->cells, build->n_sources * sizeof *state->cells);
-    memcpy(state->head_taps, build->head_taps, build->n_sources * sizeof *state->head_taps);
-    for (size_t out = 0, c = 0; out <= shape->out_channels; out++) {
-        while (c < build->n_sources && build->sources[c].out < out) c++;
-        state->first_cell[out] = c;
-        build->first_cell[out] = (int)c;
-    }
-    for (size_t c = 0; c < build->n_sources; c++) {
-        const struct path_source *source = &build->sources[c];
-        if (source->twin != c) continue;
-        const char *head = source->fresh ? build->causal : build->base->heads[source->kept];
-        if (source->fresh) path_causal_taps(shape, source->fresh, build->row, build->causal);
-        memcpy(state->heads[c], head, build->head_taps[c] * shape->tap_bytes);
-    }
-}
-
 // The device's memory of a filter.
-static void cut_device(const struct build *build, struct cuda_cells *device, struct arena *arena)
+static void layout_filter_memory(const struct filter_build *build, struct cuda_paths *device,
+                                 struct arena *arena)
 {
-    const struct cuda_partitions *partitions = &build->cut->partitions;
-    device->first_cell =
-        arena_take(arena, (build->plan->shape.out_channels + 1) * sizeof *device->first_cell);
-    device->cells = arena_take(arena, build->n_sources * sizeof *device->cells);
-    for (int i = 0; i < partitions->n_levels; i++) {
-        const size_t line = (size_t)build->line[i], bins = (size_t)partitions->level[i].points;
-        device->spectra[i] = arena_take(arena, size_mul(line, bins * bin_bytes(build->plan)));
-        device->line[i] = build->line[i];
+    const struct shape *shape = &build->paths.plan->shape;
+    device->first_path = arena_take(arena, (shape->out_channels + 1) * sizeof *device->first_path);
+    device->paths = arena_take(arena, size_mul(build->paths.n, sizeof *device->paths));
+    for (int i = 0; i < layout_of(build)->n_segments; i++) {
+        const size_t spectrum =
+            (size_t)layout_of(build)->segment[i].points * 2 * shape->scalar_bytes;
+        device->spectra[i] = arena_take(arena, size_mul((size_t)build->columns[i], spectrum));
+        device->columns[i] = build->columns[i];
     }
 }
 
-static enum partita_status transform_fresh(struct build *build,
-                                           const struct cuda_partitioned_filter *state)
+// Queues the transforms of the given paths, whose taps go through memory that is released when the
+// work is done.
+static enum partita_status transform_given(const struct filter_build *build,
+                                           const struct cuda_partitioned_filter *state,
+                                           void **ret_staged)
 {
-    const struct partita_plan *plan = build->plan;
-    const size_t span = plan->shape.axis[0].span,
-                 cells = mem_round(build->n_fresh * sizeof *build->fresh);
-    const size_t samples = size_mul(build->n_fresh, span * plan->shape.sample_bytes);
-    if (!build->n_fresh) return PARTITA_OK;
-    enum partita_status status = cuda_allocate(plan, size_add(cells, samples), &build->staged);
-    if (status == PARTITA_OK)
-        status =
-            cuda_copy(plan, build->staged, build->fresh, build->n_fresh * sizeof *build->fresh);
-    if (status == PARTITA_OK)
-        status = cuda_copy(plan, (char *)build->staged + cells, build->samples, samples);
-    for (int i = 0; i < build->cut->partitions.n_levels && status == PARTITA_OK; i++) {
-        const struct cuda_taps taps = {
-            .level = i,
-            .n = (int64_t)build->n_fresh,
+    const struct partita_plan *plan = build->paths.plan;
+    const size_t span = plan->shape.axis[0].span, bytes = build->n_given * sizeof *build->given;
+    const size_t samples = size_mul(build->n_given, span * plan->shape.sample_bytes);
+    if (!build->n_given) return PARTITA_OK;
+    enum partita_status status =
+        cuda_allocate(plan, size_add(mem_round(bytes), samples), ret_staged);
+    if (status != PARTITA_OK) return status;
+    char *taps = (char *)*ret_staged + mem_round(bytes);
+    status = cuda_copy(plan, *ret_staged, build->given, bytes);
+    if (status == PARTITA_OK) status = cuda_copy(plan, taps, build->samples, samples);
+    for (int i = 0; i < layout_of(build)->n_segments && status == PARTITA_OK; i++) {
+        const struct cuda_partition_taps job = {
+            .segment = i,
+            .n = (int64_t)build->n_given,
             .span = (int64_t)span,
-            .offset = (int64_t)level_offset(build->cut, i),
-            .cells = build->staged,
-            .taps = (const char *)build->staged + cells,
+            .first = (int64_t)first_tap(build, i),
+            .paths = *ret_staged,
+            .taps = taps,
             .spectra = (void *)(uintptr_t)state->device.spectra[i],
-            .line = build->line[i],
+            .columns = build->columns[i],
         };
-        status = CU(plan, cuda_launch_taps(&build->cut->partitions, &taps, cudaStreamPerThread));
+        status =
+            CU(plan, cuda_partitioned_launch_taps(layout_of(build), &job, cudaStreamPerThread));
     }
     return status;
 }
 
-// Queues a copy of rows of `bytes` bytes, each a pitch after the one before.
-static enum partita_status copy_rows(const struct partita_plan *plan, char *to, size_t to_pitch,
-                                     const char *from, size_t from_pitch, size_t bytes, size_t rows)
+// Rows of spectra, each a pitch after the one before.
+struct spectrum_rows {
+    char *first;
+    size_t pitch;
+};
+
+// Those of a range of a filter's spectra of segment i.
+static struct spectrum_rows rows_of(const struct cuda_paths *device, int i, int64_t column,
+                                    size_t share)
+{
+    char *spectra = (char *)(uintptr_t)device->spectra[i];
+    return (struct spectrum_rows){spectra + (size_t)column * share,
+                                  (size_t)device->columns[i] * share};
+}
+
+// Queues a copy of the first `bytes` bytes of rows.
+static enum partita_status copy_rows(const struct partita_plan *plan, struct spectrum_rows to,
+                                     struct spectrum_rows from, size_t bytes, size_t rows)
 {
     enum partita_status status = PARTITA_OK;
-    if (to_pitch <= INT32_MAX && from_pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
-        return CU(plan, cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows,
+    if (to.pitch <= INT32_MAX && from.pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
+        return CU(plan, cudaMemcpy2DAsync(to.first, to.pitch, from.first, from.pitch, bytes, rows,
                                           cudaMemcpyDefault, cudaStreamPerThread));
     for (size_t i = 0; i < rows && status == PARTITA_OK; i++)
-        status = cuda_copy(plan, to + i * to_pitch, from + i * from_pitch, bytes);
+        status = cuda_copy(plan, to.first + i * to.pitch, from.first + i * from.pitch, bytes);
     return status;
 }
 
-// Takes the spectra of a cell over from the other filter.
-static enum partita_status copy_kept(const struct build *build,
-                                     const struct cuda_partitioned_filter *state, size_t c)
+// Queues copies of the spectra of a path that is taken over from the base.
+static enum partita_status copy_taken(const struct filter_build *build,
+                                      const struct cuda_paths *device, size_t p)
 {
-    const struct cuda_partitions *partitions = &build->cut->partitions;
-    const struct cuda_cell *to = &build->cells[c],
-                           *from = &build->base->cells[build->sources[c].kept];
-    const size_t piece = bin_bytes(build->plan) << partitions->log2_share;
+    const struct cuda_partition_layout *layout = layout_of(build);
+    const struct cuda_path *own = &build->own[p];
+    const struct cuda_path *old = &build->base->paths[build->paths.sources[p].taken];
+    const size_t share = 2 * build->paths.plan->shape.scalar_bytes << layout->log2_share;
     enum partita_status status = PARTITA_OK;
-    for (int i = 0; i < partitions->n_levels && status == PARTITA_OK; i++) {
-        if (!to->level[i].count) continue;
-        char *own = (char *)(uintptr_t)state->device.spectra[i] + (size_t)to->level[i].base * piece;
-        const char *old =
-            (const char *)build->base->device.spectra[i] + (size_t)from->level[i].base * piece;
-        status = copy_rows(build->plan, own, (size_t)build->line[i] * piece, old,
-                           (size_t)build->base->device.line[i] * piece,
-                           (size_t)to->level[i].count * piece, (size_t)partitions->level[i].ticks);
+    for (int i = 0; i < layout->n_segments && status == PARTITA_OK; i++) {
+        const struct cuda_path_range *range = &own->segment[i];
+        assert(range->count == old->segment[i].count);
+        assert(range->column + range->count <= device->columns[i]);
+        if (range->count)
+            status = copy_rows(build->paths.plan, rows_of(device, i, range->column, share),
+                               rows_of(&build->base->device, i, old->segment[i].column, share),
+                               (size_t)range->count * share, (size_t)layout->segment[i].quanta);
     }
     return status;
 }
 
 // The device's part of a filter, complete when the call returns.
-static enum partita_status fill_device(struct build *build, struct cuda_partitioned_filter *state)
+static enum partita_status fill_device(struct filter_build *build,
+                                       struct cuda_partitioned_filter *state)
 {
-    const struct partita_plan *plan = build->plan;
+    const struct partita_plan *plan = build->paths.plan;
     const size_t outputs = plan->shape.out_channels;
     struct arena arena = {0};
-    cut_device(build, &state->device, &arena);
+    void *staged = NULL;
+    layout_filter_memory(build, &state->device, &arena);
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_allocate(plan, arena.used, &state->memory);
     if (status != PARTITA_OK) return status;
-    arena = (struct arena){.base = state->memory};
-    cut_device(build, &state->device, &arena);
-    status = cuda_copy(plan, (void *)(uintptr_t)state->device.first_cell, build->first_cell,
-                       (outputs + 1) * sizeof *build->first_cell);
-    if (status == PARTITA_OK && build->n_sources)
-        status = cuda_copy(plan, (void *)(uintptr_t)state->device.cells, build->cells,
-                           build->n_sources * sizeof *build->cells);
-    if (status == PARTITA_OK) status = transform_fresh(build, state);
-    for (size_t c = 0; c < build->n_sources && status == PARTITA_OK; c++)
-        if (!build->sources[c].fresh && build->sources[c].twin == c)
-            status = copy_kept(build, state, c);
-    cuda_release(plan, build->staged);
+    arena = (struct arena){.base = state->memory, .size = arena.used};
+    layout_filter_memory(build, &state->device, &arena);
+    assert(arena.used == arena.size);
+    status = cuda_copy(plan, (void *)(uintptr_t)state->device.first_path, state->view.first_path,
+                       (outputs + 1) * sizeof *state->view.first_path);
+    if (status == PARTITA_OK && build->paths.n)
+        status = cuda_copy(plan, (void *)(uintptr_t)state->device.paths, state->paths,
+                           build->paths.n * sizeof *state->paths);
+    if (status == PARTITA_OK) status = transform_given(build, state, &staged);
+    for (size_t p = 0; p < build->paths.n && status == PARTITA_OK; p++)
+        if (!build->paths.sources[p].given && build->paths.sources[p].twin == p)
+            status = copy_taken(build, &state->device, p);
+    cuda_release(plan, staged);
     const enum partita_status waited = cuda_wait(plan);
     return status == PARTITA_OK ? waited : status;
 }
 
-static size_t input_of(const void *filter, size_t cell)
-{
-    return (size_t)((const struct cuda_partitioned_filter *)filter)->cells[cell].in;
-}
-
-static const void *contents_of(const void *filter, size_t cell)
-{
-    return ((const struct cuda_partitioned_filter *)filter)->heads[cell];
-}
-
-struct path_view cuda_partitioned_cells(const struct partita_filter *filter)
+struct path_view cuda_partitioned_paths(const struct partita_filter *filter)
 {
     const struct cuda_partitioned_filter *state = filter ? filter->state : NULL;
-    return (struct path_view){state, state ? state->first_cell : NULL, input_of, contents_of};
+    return state ? state->view : (struct path_view){0};
 }
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
-                                                   const struct partita_cell *cells, size_t n_cells,
+                                                   const struct partita_cell *paths, size_t n_paths,
                                                    const struct partita_filter *base)
 {
     const struct partita_plan *plan = filter->plan;
-    const struct cuda_partitioned_filter *old = base ? base->state : NULL;
-    const struct path_view kept = cuda_partitioned_cells(base);
-    const size_t most = size_add(n_cells, old ? old->first_cell[plan->shape.out_channels] : 0);
-    struct build build = {
-        .plan = plan, .cut = &((const struct cuda_partitioned *)plan->state)->cut, .base = old};
+    struct filter_build build = {.paths = {.plan = plan, .base = cuda_partitioned_paths(base)},
+                                 .base = base ? base->state : NULL};
     struct arena temporary = {0}, own = {0};
-    cut_temporary(&build, most, n_cells, &temporary);
-    temporary.base = mem_allocate(&plan->allocator, temporary.used);
-    if (!temporary.base) return PARTITA_ERR_NOMEM;
-    temporary.used = 0;
-    cut_temporary(&build, most, n_cells, &temporary);
-    build.n_sources = paths_list(plan, cells, n_cells, &kept, build.sources);
-    measure_cells(&build);
-    cut_filter(&build, &own);
-    own.base = mem_reserve(&plan->allocator, own.used);
-    enum partita_status status = own.base ? PARTITA_OK : PARTITA_ERR_NOMEM;
-    if (status == PARTITA_OK) {
-        own.used = 0;
-        struct cuda_partitioned_filter *state = cut_filter(&build, &own);
+    layout_filter_build(&build, n_paths, &temporary);
+    if (!arena_reserve(&temporary, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    layout_filter_build(&build, n_paths, &temporary);
+    assert(temporary.used == temporary.size);
+    path_build_list(&build.paths, paths, n_paths);
+    measure_cuda_paths(&build);
+    assert(build.n_given <= n_paths);
+    layout_cuda_filter(&build, &own);
+    enum partita_status status = PARTITA_ERR_NOMEM;
+    if (arena_reserve(&own, &plan->allocator)) {
+        struct cuda_partitioned_filter *state = layout_cuda_filter(&build, &own);
+        assert(own.used == own.size);
         filter->state = state;
-        fill_filter(&build, state);
         status = fill_device(&build, state);
     }
     mem_release(&plan->allocator, temporary.base);

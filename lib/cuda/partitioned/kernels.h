@@ -1,26 +1,29 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of cuda/partitioned are asked to do, in words that C and CUDA share (decision
-// 25). Time goes by in ticks of `tick` frames, each of which runs the same three kernels:
+// What the kernels of cuda/partitioned are asked to do, in terms that C and CUDA share (decision
+// 25). Time goes by in quanta of a few frames, each of which runs the same three kernels:
 //
-//   forward    of every level whose block of input is complete: one transform an input, into its
-//   ring of spectra products   of every level: a share of the bins of every output, over all
-//   partitions of its cells inverse    of every level whose products are complete, one transform an
-//   output; level 0's plays what all have ready
+//   forward   of every segment whose block of input is complete: one transform an input, into its
+//             ring of spectra
+//   products  of every segment: a share of the bins of every output, over all partitions of its
+//             paths
+//   inverse   of every segment whose products are complete: one transform an output; that of
+//             segment 0 also adds what the other segments have ready and writes the outputs
 //
-// A level of r ticks collects a block, whose shares of bins are multiplied in the tick that
-// completes it and the r - 1 that follow, and plays its outputs in the r ticks after that. So every
-// tick multiplies as many bins, and one of level 0 (r = 1) is complete at once.
+// A segment with r > 1 quanta a block collects the block, multiplies one share of its bins in the
+// quantum that completes it and one in each of the r - 1 that follow, and plays its outputs in the
+// r quanta after that. So every quantum multiplies equally many bins. A block of segment 0 (r = 1)
+// is complete at once.
 //
-//      ticks      | 0 1 2 3 | 4 5 6 | 7 8 9 10 | ...       a level of 4 ticks
+//      quanta     | 0 1 2 3 | 4 5 6 | 7 8 9 10 | ...       a segment with r = 4
 //      collect    | block 0 |
 //      multiply           3 | 4 5 6 |                      shares 0 1 2 3
-//      play                         | 7 8 9 10 |           so its taps begin 2r - 1 ticks after
-//      those of level 0
+//      play                         | 7 8 9 10 |           so its taps begin 2r - 1 quanta after
+//                                                          those of segment 0
 //
-// Transforms are turned ones of real samples, cyclic ones of complex samples (fft.h). Neither wraps
-// into the second half of two blocks that meet one block of taps, and there the outputs are.
-#ifndef PARTITA_CUDA_PARTITIONS_H
-#define PARTITA_CUDA_PARTITIONS_H
+// Transforms are negacyclic of real samples and cyclic of complex samples (fft.h). Of two blocks
+// with the taps of one partition the second half is free of wrapped terms, and that is the output.
+#ifndef PARTITA_CUDA_PARTITIONED_KERNELS_H
+#define PARTITA_CUDA_PARTITIONED_KERNELS_H
 
 #include <cuda_runtime_api.h>
 #include <stdbool.h>
@@ -33,97 +36,100 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_LEVELS = 3,
+    CUDA_MAX_SEGMENTS = 3,
     CUDA_PRODUCT_THREADS = 256, // of a thread block
-    CUDA_LEAST_TICK = 16,       // frames
 };
 
-struct cuda_level {
-    int ticks;  // of a block, a power of two; 1 in level 0
-    int hop;    // frames of a block: ticks * tick; one partition holds as many taps
-    int points; // points of a transform, bins of a spectrum: hop of real samples, 2 * hop of
-                // complex ones
-    int parts;  // partitions, and spectra kept of each input
-    int start;  // ticks by which its taps begin after those of level 0
+// Partitions of one size.
+struct cuda_segment {
+    int quanta;     // of a block, a power of two; 1 in segment 0
+    int hop;        // frames of a block, and taps of a partition: quanta * quantum
+    int points;     // of a transform, and bins of a spectrum: hop of real samples, 2 * hop of
+                    // complex ones
+    int partitions; // and spectra kept of each input
+    int start;      // quanta by which its taps begin after those of segment 0
     struct cuda_fft_form form;
 };
 
-// Spectra lie share by share, [ticks][channel][parts][share]: what a tick multiplies is one piece.
-struct cuda_partitions {
-    int tick, log2_share; // bins of a tick: 2^log2_share
+// Spectra lie share by share, [quanta][channel][partitions][share]: what a quantum multiplies is
+// contiguous.
+struct cuda_partition_layout {
+    int quantum, log2_share; // bins of a share: 2^log2_share
     int inputs, outputs;
     bool complex, f64;
-    int n_levels;
-    struct cuda_level level[CUDA_LEVELS];
-    int rounds; // ticks of outputs that are kept for the host
-    int window; // frames of the longest transform
+    int n_segments;
+    struct cuda_segment segment[CUDA_MAX_SEGMENTS];
+    int ring_quanta; // of outputs, for the host
+    int window;      // frames of the longest transform
 };
 
-// The partitions of a cell that are not zero: `count` from `first` on, in places base .. of a
-// level's line of spectra.
-struct cuda_cell {
+// The partitions of a path that are not zero: `count` from `first` on, in columns column ..
+// column+count-1 of a segment's spectra.
+struct cuda_path_range {
+    int first, count;
+    int64_t column;
+};
+
+struct cuda_path {
     int in;
+    struct cuda_path_range segment[CUDA_MAX_SEGMENTS];
+};
+
+// A filter in the device's memory. first_path NULL: there is none, outputs are left as they are.
+struct cuda_paths {
+    const size_t *first_path; // [outputs + 1] into paths, which are sorted by output
+    const struct cuda_path *paths;
+    const void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share]
+    int64_t columns[CUDA_MAX_SEGMENTS];
+};
+
+// What the host says of a quantum, in memory that both see. It divides so that the device need not.
+struct cuda_quantum {
+    uint64_t number;
+    int ring_index;                // of the outputs
+    int newest[CUDA_MAX_SEGMENTS]; // index of the spectra of a segment's last complete block
+    struct cuda_paths filter[2];   // of the two sets of outputs
+};
+
+// A stream's memory. On the device but for `quantum`, `x` and `y`, which are the host's, pinned.
+struct cuda_partition_memory {
+    struct cuda_quantum *quantum;
+    void *x;                             // [inputs][quantum] samples of the quantum
+    void *y;                             // [ring_quanta][2 sets][outputs][quantum]
+    struct cuda_quantum *device_quantum; // a copy that is near
+    void *samples;                       // [inputs][window] the last ones
     struct {
-        int first, count;
-        int64_t base;
-    } level[CUDA_LEVELS];
-};
-
-// A filter in the device's memory. first_cell NULL: there is none, outputs are left as they are.
-struct cuda_cells {
-    const int *first_cell; // [outputs + 1] into cells, which are sorted by output
-    const struct cuda_cell *cells;
-    const void *spectra[CUDA_LEVELS]; // [ticks][line][share]
-    int64_t line[CUDA_LEVELS];        // places
-};
-
-// What the host says of a tick, in memory that both see: also what a device would divide for.
-struct cuda_tick {
-    uint64_t tick;
-    int round;                   // of the outputs
-    int newest[CUDA_LEVELS];     // which of a level's places holds the spectra of its last complete
-                                 // block
-    struct cuda_cells filter[2]; // of the two sets of outputs
-};
-
-// A stream's memory. On the device but for `tick`, `x` and `y`, which are the host's, pinned.
-struct cuda_flow {
-    const struct cuda_tick *tick;
-    const void *x;              // [inputs][tick] samples of the tick
-    void *y;                    // [rounds][2 sets][outputs][tick]
-    struct cuda_tick *own_tick; // a copy that is near
-    void *samples;              // [inputs][window] the last ones
-    struct {
-        void *spectra; // [ticks][inputs][parts][share]
+        void *spectra; // [quanta][inputs][partitions][share]
         void *sums;    // [2 sets][outputs][points]
-        void *out;     // [2 blocks in turn][2 sets][outputs][hop]; NULL in level 0
-    } level[CUDA_LEVELS];
+        void *out;     // [2 alternating blocks][2 sets][outputs][hop]; NULL in segment 0
+    } segment[CUDA_MAX_SEGMENTS];
 };
 
-// Load the kernels of one tick, which a queue that records does not do.
-cudaError_t cuda_load_transforms(const struct cuda_partitions *partitions);
-cudaError_t cuda_load_partition_products(const struct cuda_partitions *partitions);
+// Loads the kernels of a quantum, which recording a queue does not do.
+cudaError_t cuda_partitioned_load_kernels(const struct cuda_partition_layout *layout);
+cudaError_t cuda_partitioned_load_products(const struct cuda_partition_layout *layout);
 
-// Queue the kernels of one tick.
-cudaError_t cuda_launch_forward(const struct cuda_partitions *partitions,
-                                const struct cuda_flow *flow, cudaStream_t stream);
-cudaError_t cuda_launch_partition_products(const struct cuda_partitions *partitions,
-                                           const struct cuda_flow *flow, cudaStream_t stream);
-cudaError_t cuda_launch_inverse(const struct cuda_partitions *partitions,
-                                const struct cuda_flow *flow, cudaStream_t stream);
+// Queues the kernels of a quantum, the products among them.
+cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
+                                    const struct cuda_partition_memory *memory,
+                                    cudaStream_t stream);
+cudaError_t cuda_partitioned_launch_products(const struct cuda_partition_layout *layout,
+                                             const struct cuda_partition_memory *memory,
+                                             cudaStream_t stream);
 
-// Taps to be transformed for one level of a filter: cells[n] name the partitions; cell i's taps,
-// causal and real or complex as samples are, begin at taps + i * span samples.
-struct cuda_taps {
-    int level;
-    int64_t n, span, offset; // offset: the level's first tap
-    const struct cuda_cell *cells;
+// Taps to be transformed for one segment of a filter: paths[n] name the partitions; the taps of
+// path i, causal and real or complex as samples are, begin at taps + i * span samples.
+struct cuda_partition_taps {
+    int segment;
+    int64_t n, span, first; // first: the segment's first tap
+    const struct cuda_path *paths;
     const void *taps;
     void *spectra;
-    int64_t line;
+    int64_t columns;
 };
-cudaError_t cuda_launch_taps(const struct cuda_partitions *partitions, const struct cuda_taps *taps,
-                             cudaStream_t stream);
+cudaError_t cuda_partitioned_launch_taps(const struct cuda_partition_layout *layout,
+                                         const struct cuda_partition_taps *taps,
+                                         cudaStream_t stream);
 
 #ifdef __cplusplus
 }

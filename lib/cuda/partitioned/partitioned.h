@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the host's files of cuda/partitioned share: how a stream is cut for a device, filters, and
-// the running stream. The first taps may be left to the host (`head`), which sums them directly.
+// What the host's files of cuda/partitioned share: the choice of partitions, filters, and the
+// running stream.
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
@@ -9,54 +9,64 @@
 #include "stream/history.h"
 #include "stream/paths.h"
 
-// How a stream is cut. A tick's outputs are played `delay` frames after its inputs: of these the
-// caller sees `latency`, less a tick where calls bring whole ticks, and the head makes up for the
-// rest. At least a tick must pass for the frames to come in, less one frame where they come singly,
-// and another one where `ahead` leaves the device a tick for its work.
-struct cuda_cut {
-    struct cuda_partitions partitions;
+// How a stream is cut into partitions, stored in its estimate. Outputs come `latency` frames after
+// their inputs, one quantum less where calls bring whole quanta. The device's part of them takes
+// latency + head frames: a quantum for the frames to come in, less one frame where they come
+// singly, and a second one for the device's work if the host reads its results `ahead`, a quantum
+// later. What that is beyond the latency, the `head`, is taps that the host sums directly.
+struct cuda_partitioned_choice {
     bool whole, ahead;
-    size_t latency, head, delay;     // latency + head = delay, or more
-    double head_seconds, head_flops; // predicted, one frame
-    double seconds;                  // the same of everything
-    double tick, worst; // of a call that completes a tick: mean, and where all levels fall together
-    double device;      // of tick, the device's part
+    int n_segments;
+    size_t quantum, latency, head;
+    double seconds, host_seconds; // predicted, one frame: in all, and of the host alone
+    double worst_quantum;         // seconds of one in which the blocks of all segments are complete
+    struct {
+        int quanta, partitions;
+    } segment[CUDA_MAX_SEGMENTS];
 };
 
-static inline size_t cut_visible_latency(const struct cuda_cut *cut)
+static inline size_t cuda_partitioned_delay(const struct cuda_partitioned_choice *choice)
 {
-    return cut->latency - (cut->whole ? (size_t)cut->partitions.tick : 0);
+    return choice->latency + choice->head;
 }
 
-// The cheapest cut for a stream's shape; false if there is none, with a reason.
-bool cuda_cut_search(const struct request *request, struct cuda_cut *ret, char *reason,
-                     size_t size);
+// Fills the decision and the operations of an estimate for a stream; false if there are no
+// partitions for it, with a reason.
+bool cuda_partitioned_choose(const struct request *request, struct estimate *ret);
+
+// The same for the kernels, without the transforms' tables.
+struct cuda_partition_layout cuda_partitioned_layout(const struct shape *shape,
+                                                     const struct cuda_partitioned_choice *choice);
 
 // plan->state.
 struct cuda_partitioned {
-    struct cuda_cut cut;
-    struct cuda_fft fft[CUDA_LEVELS];
+    struct cuda_partitioned_choice choice;
+    struct cuda_partition_layout layout;
+    struct cuda_fft fft[CUDA_MAX_SEGMENTS];
 };
 
-// filter->state. The host keeps the cells and the taps of their heads.
+static inline const struct cuda_partitioned *cuda_partitioned_of(const struct partita_plan *plan)
+{
+    return plan->state;
+}
+
+// filter->state. The host keeps the paths and the taps of their heads.
 struct cuda_partitioned_filter {
-    size_t *first_cell;      // [out_channels + 1]
-    struct cuda_cell *cells; // sorted by output
-    char **heads;            // [cells], causal taps; cells of one content share them
-    size_t *head_taps;       // [cells]
-    struct cuda_cells device;
+    struct path_view view;
+    struct cuda_path *paths; // as in view
+    struct cuda_paths device;
     void *memory; // of the device: all that `device` points to
 };
 
-// Its cells; none of NULL.
-struct path_view cuda_partitioned_cells(const struct partita_filter *filter);
+// Its paths; none of NULL.
+struct path_view cuda_partitioned_paths(const struct partita_filter *filter);
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
-                                                   const struct partita_cell *cells, size_t n_cells,
+                                                   const struct partita_cell *paths, size_t n_paths,
                                                    const struct partita_filter *base);
 void cuda_partitioned_filter_destroy(struct partita_filter *filter);
 
-// The stream's functions (partition_stream.c).
+// The stream's functions (stream.c).
 enum partita_status cuda_partitioned_open(struct partita_stream *stream);
 void cuda_partitioned_close(struct partita_stream *stream);
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames);

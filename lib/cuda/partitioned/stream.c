@@ -1,108 +1,114 @@
 // SPDX-License-Identifier: MIT
-// Streams of cuda/partitioned: input into the history, a launch whenever a tick is complete,
+// Streams of cuda/partitioned: input into the history, a launch whenever a quantum is complete,
 // outputs from the head and from what the device has written; it is waited for no earlier than
 // that. What the device holds is mirrored on the host only while a state is saved or restored.
+#include <assert.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "base/sizes.h"
 #include "partitioned.h"
 #include "stream/outputs.h"
 #include "stream/stream.h"
 
-// Where a stream is. Where calls bring whole ticks, `tick` is counted on at the launch, before its
-// outputs are played: the place is a tick beyond the frame asked for then, and `delay` includes
-// that tick.
-struct position {
-    uint64_t tick; // complete ticks; the next launch is of this one
-    size_t fill;   // frames of the tick that is being collected
-    size_t set;    // which of the two sets of outputs belongs to the stream's own filter
+// Where a stream is. Where calls bring whole quanta, `quantum` is advanced at the launch, before
+// its outputs are played: the position is then a quantum ahead of the frame asked for, and the
+// delay includes that quantum.
+struct cuda_position {
+    uint64_t quantum; // complete quanta; the next launch is of this one
+    size_t fill;      // frames of the quantum that is being collected
+    size_t set;       // which of the two sets of outputs belongs to the stream's own filter
 };
 
 struct cuda_partitioned_stream {
-    struct position *position;
+    struct cuda_position *position;
     struct history history;
-    char *samples[2]; // outputs of one tick of one channel, by either filter
+    char *samples[2]; // outputs of one quantum of one channel, by either filter
     struct cuda_queue queue;
-    struct cuda_flow flow;
-    void *device, *pinned; // all that `flow` points to
-    size_t device_bytes;
-    struct cuda_tick *tick; // these three are pinned
-    char *x, *y;
+    struct cuda_partition_memory memory;
+    void *device, *pinned; // all that `memory` points to
+    size_t device_bytes, pinned_bytes;
     size_t y_bytes;
     char *mirror, *y_mirror; // of the device's memory and y, in the region
     struct region region;
 };
 
-static const struct cuda_cut *cut_of(const struct partita_stream *stream)
+static struct cuda_partitioned_stream *cuda_stream_of(const struct partita_stream *stream)
 {
-    return &((const struct cuda_partitioned *)stream->plan->state)->cut;
+    return stream->state;
 }
 
-// Whether it went well; if not, the stream has failed for good. Its swaps are over then, and what
-// the device still does may read a filter that the caller releases next: it is waited for.
-static bool done(struct partita_stream *stream, enum partita_status status)
+static const struct cuda_partitioned_choice *choice_of_stream(const struct partita_stream *stream)
 {
-    struct cuda_queue *queue = &((struct cuda_partitioned_stream *)stream->state)->queue;
+    return &cuda_partitioned_of(stream->plan)->choice;
+}
+
+static const struct cuda_partition_layout *layout_of_stream(const struct partita_stream *stream)
+{
+    return &cuda_partitioned_of(stream->plan)->layout;
+}
+
+// Whether a call succeeded; if not, the stream has failed for good. The caller may then release a
+// filter of a swap, which work under way still reads: it is waited for.
+static bool stream_succeeds(struct partita_stream *stream, enum partita_status status)
+{
+    struct cuda_queue *queue = &cuda_stream_of(stream)->queue;
     if (status == PARTITA_OK) return true;
     if (queue->running) cuda_queue_wait(stream->plan, queue);
     atomic_store(&stream->status, (int)status);
     return false;
 }
 
-static void cut_device(const struct partita_plan *plan, struct cuda_flow *flow, struct arena *arena)
+static void layout_stream_device(const struct partita_plan *plan,
+                                 struct cuda_partition_memory *memory, struct arena *arena)
 {
-    const struct cuda_partitions *partitions =
-        &((const struct cuda_partitioned *)plan->state)->cut.partitions;
+    const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
-    const size_t line = (size_t)partitions->window * shape->sample_bytes;
-    flow->own_tick = arena_take(arena, sizeof *flow->own_tick);
-    flow->samples = arena_take(arena, size_mul(shape->in_channels, line));
-    for (int i = 0; i < partitions->n_levels; i++) {
-        const struct cuda_level *level = &partitions->level[i];
-        const size_t spectrum = (size_t)level->points * 2 * shape->scalar_bytes;
-        const size_t block = (size_t)level->hop * shape->sample_bytes;
-        flow->level[i].spectra =
-            arena_take(arena, size_mul(shape->in_channels * (size_t)level->parts, spectrum));
-        flow->level[i].sums = arena_take(arena, size_mul(2 * shape->out_channels, spectrum));
-        flow->level[i].out = i ? arena_take(arena, size_mul(4 * shape->out_channels, block)) : NULL;
+    const size_t window = (size_t)layout->window * shape->sample_bytes;
+    memory->device_quantum = arena_take(arena, sizeof *memory->device_quantum);
+    memory->samples = arena_take(arena, size_mul(shape->in_channels, window));
+    for (int i = 0; i < layout->n_segments; i++) {
+        const struct cuda_segment *segment = &layout->segment[i];
+        const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
+        const size_t block = (size_t)segment->hop * shape->sample_bytes;
+        memory->segment[i].spectra =
+            arena_take(arena, size_mul(shape->in_channels * (size_t)segment->partitions, spectrum));
+        memory->segment[i].sums = arena_take(arena, size_mul(2 * shape->out_channels, spectrum));
+        memory->segment[i].out =
+            i ? arena_take(arena, size_mul(4 * shape->out_channels, block)) : NULL;
     }
 }
 
-static void cut_pinned(const struct partita_plan *plan, struct cuda_partitioned_stream *state,
-                       struct arena *arena)
+// Returns the bytes of y.
+static size_t layout_stream_pinned(const struct partita_plan *plan,
+                                   struct cuda_partition_memory *memory, struct arena *arena)
 {
-    const struct cuda_partitions *partitions =
-        &((const struct cuda_partitioned *)plan->state)->cut.partitions;
-    const size_t tick = (size_t)partitions->tick * plan->shape.sample_bytes;
-    state->y_bytes = size_mul(2 * (size_t)partitions->rounds * plan->shape.out_channels, tick);
-    state->tick = arena_take(arena, sizeof *state->tick);
-    state->x = arena_take(arena, size_mul(plan->shape.in_channels, tick));
-    state->y = arena_take(arena, state->y_bytes);
+    const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
+    const size_t quantum = (size_t)layout->quantum * plan->shape.sample_bytes;
+    const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, plan->shape.out_channels);
+    memory->quantum = arena_take(arena, sizeof *memory->quantum);
+    memory->x = arena_take(arena, size_mul(plan->shape.in_channels, quantum));
+    memory->y = arena_take(arena, size_mul(rows, quantum));
+    return size_mul(rows, quantum);
 }
 
-// The history reaches back as far as the head and the delay of what is heard.
-static size_t history_frames(const struct cuda_cut *cut)
+static struct cuda_partitioned_stream *layout_cuda_stream(const struct partita_plan *plan,
+                                                          struct arena *arena)
 {
-    const size_t tick = (size_t)cut->partitions.tick;
-    const size_t frames = cut->head + cut->latency + tick;
-    return (frames + tick - 1) / tick * tick;
-}
-
-static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *plan,
-                                                  struct arena *arena)
-{
-    const struct cuda_cut *cut = &((const struct cuda_partitioned *)plan->state)->cut;
+    const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(plan)->choice;
     struct cuda_partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
-    const size_t tick = (size_t)cut->partitions.tick * plan->shape.sample_bytes;
+    const size_t quantum = choice->quantum * plan->shape.sample_bytes;
+    // The head's taps, and frames whose outputs are still to come.
+    const size_t quanta = ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1;
     struct arena device = {0}, pinned = {0};
-    cut_device(plan, &fresh.flow, &device);
-    cut_pinned(plan, &fresh, &pinned);
-    for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, tick);
+    layout_stream_device(plan, &fresh.memory, &device);
+    fresh.y_bytes = layout_stream_pinned(plan, &fresh.memory, &pinned);
+    for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, quantum);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.history = (struct history){.frames = history_frames(cut), .delay = cut->latency};
+    fresh.history = (struct history){.frames = quanta * choice->quantum, .delay = choice->latency};
     history_layout(&fresh.history, &plan->shape, arena);
     fresh.device_bytes = device.used;
+    fresh.pinned_bytes = pinned.used;
     fresh.mirror = arena_take(arena, device.used);
     fresh.y_mirror = arena_take(arena, fresh.y_bytes);
     fresh.region.bytes = arena->used - begin;
@@ -111,58 +117,37 @@ static struct cuda_partitioned_stream *cut_stream(const struct partita_plan *pla
 }
 
 // Silence from the begin on.
-static enum partita_status clear(struct partita_stream *stream)
+static enum partita_status clear_cuda_stream(struct partita_stream *stream)
 {
-    struct cuda_partitioned_stream *state = stream->state;
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     memset(state->region.data, 0, (size_t)(state->mirror - (char *)state->region.data));
-    memset(state->y, 0, state->y_bytes);
+    memset(state->memory.y, 0, state->y_bytes);
     state->queue.running = true;
     return CU(stream->plan,
               cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
 }
 
-static enum partita_status load(const struct partita_plan *plan)
-{
-    const struct cuda_partitions *partitions =
-        &((const struct cuda_partitioned *)plan->state)->cut.partitions;
-    const enum partita_status status = CU(plan, cuda_load_transforms(partitions));
-    return status == PARTITA_OK ? CU(plan, cuda_load_partition_products(partitions)) : status;
-}
-
-static enum partita_status record(const void *context)
+static enum partita_status record_quantum(const void *context)
 {
     const struct partita_stream *stream = context;
-    const struct cuda_partitioned_stream *state = stream->state;
-    const struct cuda_partitions *partitions = &cut_of(stream)->partitions;
-    const struct cuda_flow *flow = &state->flow;
-    enum partita_status status =
-        CU(stream->plan, cuda_launch_forward(partitions, flow, state->queue.stream));
-    if (status == PARTITA_OK)
-        status =
-            CU(stream->plan, cuda_launch_partition_products(partitions, flow, state->queue.stream));
-    if (status == PARTITA_OK)
-        status = CU(stream->plan, cuda_launch_inverse(partitions, flow, state->queue.stream));
-    return status;
+    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    return CU(stream->plan, cuda_partitioned_launch(layout_of_stream(stream), &state->memory,
+                                                    state->queue.stream));
 }
 
 // The memory that is not in the arena.
-static enum partita_status allocate(struct partita_stream *stream)
+static enum partita_status allocate_stream_memory(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
-    struct cuda_partitioned_stream *state = stream->state;
-    struct arena pinned = {0};
-    cut_pinned(plan, state, &pinned);
-    enum partita_status status = cuda_pin(plan, pinned.used, &state->pinned);
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    enum partita_status status = cuda_pin(plan, state->pinned_bytes, &state->pinned);
     if (status == PARTITA_OK) status = cuda_allocate(plan, state->device_bytes, &state->device);
     if (status == PARTITA_OK) status = cuda_wait(plan); // it comes from another queue
     if (status != PARTITA_OK) return status;
-    pinned = (struct arena){.base = state->pinned};
-    cut_pinned(plan, state, &pinned);
-    struct arena device = {.base = state->device};
-    cut_device(plan, &state->flow, &device);
-    state->flow.tick = state->tick;
-    state->flow.x = state->x;
-    state->flow.y = state->y;
+    struct arena pinned = {.base = state->pinned}, device = {.base = state->device};
+    layout_stream_pinned(plan, &state->memory, &pinned);
+    layout_stream_device(plan, &state->memory, &device);
+    assert(pinned.used == state->pinned_bytes && device.used == state->device_bytes);
     return PARTITA_OK;
 }
 
@@ -170,24 +155,25 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
     struct arena arena = {0};
-    cut_stream(plan, &arena);
-    arena.base = mem_reserve(&plan->allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    struct cuda_partitioned_stream *state = stream->state = cut_stream(plan, &arena);
+    layout_cuda_stream(plan, &arena);
+    if (!arena_reserve(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    struct cuda_partitioned_stream *state = stream->state = layout_cuda_stream(plan, &arena);
+    assert(arena.used == arena.size);
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_queue_open(plan, &state->queue);
-    if (status == PARTITA_OK) status = allocate(stream);
-    if (status == PARTITA_OK) status = clear(stream);
-    if (status == PARTITA_OK) status = load(plan);
-    if (status == PARTITA_OK) status = cuda_queue_record(plan, &state->queue, record, stream);
+    if (status == PARTITA_OK) status = allocate_stream_memory(stream);
+    if (status == PARTITA_OK) status = clear_cuda_stream(stream);
+    if (status == PARTITA_OK)
+        status = CU(plan, cuda_partitioned_load_kernels(layout_of_stream(stream)));
+    if (status == PARTITA_OK)
+        status = cuda_queue_record(plan, &state->queue, record_quantum, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->queue);
     return status;
 }
 
 void cuda_partitioned_close(struct partita_stream *stream)
 {
-    struct cuda_partitioned_stream *state = stream->state;
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     if (!state) return;
     CU(stream->plan, cudaSetDevice(cuda_device_of(stream->plan)->index));
     cuda_queue_close(stream->plan, &state->queue);
@@ -197,202 +183,189 @@ void cuda_partitioned_close(struct partita_stream *stream)
 
 void cuda_partitioned_reset(struct partita_stream *stream)
 {
-    struct cuda_partitioned_stream *state = stream->state;
-    if (atomic_load(&stream->status) == PARTITA_OK && done(stream, cuda_enter(stream->plan)) &&
-        done(stream, cuda_queue_wait(stream->plan, &state->queue)))
-        done(stream, clear(stream));
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    if (atomic_load(&stream->status) == PARTITA_OK &&
+        stream_succeeds(stream, cuda_enter(stream->plan)) &&
+        stream_succeeds(stream, cuda_queue_wait(stream->plan, &state->queue)))
+        stream_succeeds(stream, clear_cuda_stream(stream));
 }
 
 struct region cuda_partitioned_region(struct partita_stream *stream)
 {
-    return ((const struct cuda_partitioned_stream *)stream->state)->region;
+    return cuda_stream_of(stream)->region;
 }
 
-static void move(struct partita_stream *stream, void *to, const void *from)
+static void copy_device_state(struct partita_stream *stream, void *to, const void *from)
 {
-    struct cuda_partitioned_stream *state = stream->state;
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct partita_plan *plan = stream->plan;
-    if (atomic_load(&stream->status) == PARTITA_OK && done(stream, cuda_enter(plan)) &&
-        done(stream, CU(plan, cudaMemcpyAsync(to, from, state->device_bytes, cudaMemcpyDefault,
-                                              state->queue.stream))))
-        done(stream, cuda_queue_wait(plan, &state->queue));
+    if (atomic_load(&stream->status) == PARTITA_OK && stream_succeeds(stream, cuda_enter(plan)) &&
+        stream_succeeds(stream, CU(plan, cudaMemcpyAsync(to, from, state->device_bytes,
+                                                         cudaMemcpyDefault, state->queue.stream))))
+        stream_succeeds(stream, cuda_queue_wait(plan, &state->queue));
 }
 
 void cuda_partitioned_pause(struct partita_stream *stream)
 {
-    struct cuda_partitioned_stream *state = stream->state;
-    move(stream, state->mirror, state->device);
-    memcpy(state->y_mirror, state->y, state->y_bytes);
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    copy_device_state(stream, state->mirror, state->device);
+    memcpy(state->y_mirror, state->memory.y, state->y_bytes);
 }
 
 void cuda_partitioned_resume(struct partita_stream *stream)
 {
-    struct cuda_partitioned_stream *state = stream->state;
-    memcpy(state->y, state->y_mirror, state->y_bytes);
-    move(stream, state->device, state->mirror);
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    memcpy(state->memory.y, state->y_mirror, state->y_bytes);
+    copy_device_state(stream, state->device, state->mirror);
 }
 
-static uint64_t now(const struct partita_stream *stream)
+static uint64_t stream_frame(const struct partita_stream *stream)
 {
-    const struct position *position =
-        ((const struct cuda_partitioned_stream *)stream->state)->position;
-    return position->tick * (size_t)cut_of(stream)->partitions.tick + position->fill;
+    const struct cuda_position *position = cuda_stream_of(stream)->position;
+    return position->quantum * choice_of_stream(stream)->quantum + position->fill;
 }
 
-// Whether outputs are made with two filters from the next launch on.
-static bool hears_both(const struct partita_stream *stream)
+// The filter that outputs are made with as well from the next launch on; NULL: none.
+static const struct cuda_partitioned_filter *incoming_filter(const struct partita_stream *stream)
 {
-    return stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
+    const struct swap *swap = &stream->swap;
+    const bool both = swap->state == SWAP_WAITING || swap->state == SWAP_FADING;
+    return both ? swap->incoming->state : NULL;
 }
 
-// Hands the tick whose frames are complete over to the device.
-static bool launch(struct partita_stream *stream)
+// Hands the quantum whose frames are complete over to the device.
+static bool launch_quantum(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
-    struct cuda_partitioned_stream *state = stream->state;
-    const struct position *position = state->position;
-    const struct cuda_partitions *partitions = &cut_of(stream)->partitions;
-    const size_t tick = (size_t)partitions->tick, bytes = tick * shape->sample_bytes;
-    const size_t at = position->tick * tick % state->history.frames;
-    if (!done(stream, cuda_enter(plan))) return false;
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    const struct cuda_position *position = state->position;
+    const struct cuda_partition_layout *layout = layout_of_stream(stream);
+    const size_t frames = choice_of_stream(stream)->quantum, bytes = frames * shape->sample_bytes;
+    const size_t at = position->quantum * frames % state->history.frames;
+    assert(at + frames <= state->history.frames && position->set < 2);
+    if (!stream_succeeds(stream, cuda_enter(plan))) return false;
     // The one before may still read what is written here.
-    if (state->queue.running && !done(stream, cuda_queue_wait(plan, &state->queue))) return false;
-    const struct cuda_partitioned_filter *own = stream->filter->state,
-                                         *incoming = hears_both(stream)
-                                                         ? stream->swap.incoming->state
-                                                         : NULL;
-    state->tick->tick = position->tick;
-    state->tick->round = (int)(position->tick % (uint64_t)partitions->rounds);
-    for (int i = 0; i < partitions->n_levels; i++) {
-        const uint64_t parts = (uint64_t)partitions->level[i].parts,
-                       ticks = (uint64_t)partitions->level[i].ticks;
-        state->tick->newest[i] = (int)(((position->tick + 1) / ticks + parts - 1) % parts);
+    if (state->queue.running && !stream_succeeds(stream, cuda_queue_wait(plan, &state->queue)))
+        return false;
+    const struct cuda_partitioned_filter *own = stream->filter->state;
+    const struct cuda_partitioned_filter *incoming = incoming_filter(stream);
+    struct cuda_quantum *quantum = state->memory.quantum;
+    quantum->number = position->quantum;
+    quantum->ring_index = (int)(position->quantum % (uint64_t)layout->ring_quanta);
+    for (int i = 0; i < layout->n_segments; i++) {
+        const uint64_t partitions = (uint64_t)layout->segment[i].partitions;
+        const uint64_t blocks = (position->quantum + 1) / (uint64_t)layout->segment[i].quanta;
+        quantum->newest[i] = (int)((blocks + partitions - 1) % partitions);
     }
-    state->tick->filter[position->set] = own->device;
-    state->tick->filter[1 - position->set] =
-        incoming ? incoming->device : (struct cuda_cells){.first_cell = NULL};
+    quantum->filter[position->set] = own->device;
+    quantum->filter[1 - position->set] = incoming ? incoming->device : (struct cuda_paths){0};
     for (size_t c = 0; c < shape->in_channels; c++)
-        memcpy(state->x + c * bytes, history_at(&state->history, shape, c, at), bytes);
-    return done(stream, cuda_queue_launch(plan, &state->queue));
+        memcpy((char *)state->memory.x + c * bytes, history_at(&state->history, shape, c, at),
+               bytes);
+    return stream_succeeds(stream, cuda_queue_launch(plan, &state->queue));
 }
 
 // Waits for the device if it has not finished what the n next outputs are made of.
 static bool wait_for_outputs(struct partita_stream *stream, size_t n)
 {
-    struct cuda_partitioned_stream *state = stream->state;
-    const struct cuda_cut *cut = cut_of(stream);
-    const uint64_t launched = state->tick->tick * (size_t)cut->partitions.tick;
-    if (!state->queue.running || now(stream) + n <= launched + cut->delay) return true;
-    return done(stream, cuda_enter(stream->plan)) &&
-           done(stream, cuda_queue_wait(stream->plan, &state->queue));
+    struct cuda_queue *queue = &cuda_stream_of(stream)->queue;
+    const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
+    const uint64_t launched = cuda_stream_of(stream)->memory.quantum->number * choice->quantum;
+    if (!queue->running || stream_frame(stream) + n <= launched + cuda_partitioned_delay(choice))
+        return true;
+    return stream_succeeds(stream, cuda_enter(stream->plan)) &&
+           stream_succeeds(stream, cuda_queue_wait(stream->plan, queue));
 }
 
-// The head's part of the next n outputs.
-static void sum_head(const struct partita_stream *stream, const struct partita_filter *filter,
-                     size_t channel, char *y, size_t n)
+// Adds what the device has written, a quantum's worth at a time.
+static void add_device_outputs(const struct partita_stream *stream, size_t set, size_t channel,
+                               char *y, size_t n)
 {
-    const struct cuda_partitioned_stream *state = stream->state;
-    const struct cuda_partitioned_filter *cells = filter->state;
-    memset(y, 0, n * stream->plan->shape.sample_bytes);
-    for (size_t c = cells->first_cell[channel]; c < cells->first_cell[channel + 1]; c++) {
-        const struct history_taps head = {(size_t)cells->cells[c].in, cells->heads[c],
-                                          cells->head_taps[c]};
-        if (head.n) history_filter(&state->history, stream->plan, now(stream), &head, y, n);
-    }
-}
-
-// Adds what the device has written, a tick's worth at a time.
-static void add_device(const struct partita_stream *stream, size_t set, size_t channel, char *y,
-                       size_t n)
-{
-    const struct cuda_partitioned_stream *state = stream->state;
-    const struct cuda_cut *cut = cut_of(stream);
+    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
     const struct shape *shape = &stream->plan->shape;
-    const size_t tick = (size_t)cut->partitions.tick, bytes = shape->sample_bytes;
-    size_t i = now(stream) < cut->delay ? (size_t)(cut->delay - now(stream)) : 0;
+    const size_t quantum = choice->quantum, delay = cuda_partitioned_delay(choice);
+    const size_t ring = (size_t)layout_of_stream(stream)->ring_quanta, bytes = shape->sample_bytes;
+    const uint64_t now = stream_frame(stream);
+    size_t i = now < delay ? (size_t)(delay - now) : 0;
+    assert(set < 2 && channel < shape->out_channels);
     for (size_t count; i < n; i += count) {
-        const uint64_t at = now(stream) + i - cut->delay;
-        const size_t offset = at % tick, round = at / tick % (size_t)cut->partitions.rounds;
-        count = tick - offset < n - i ? tick - offset : n - i;
-        const size_t line = (round * 2 + set) * shape->out_channels + channel;
-        stream->plan->kernels->add(y + i * bytes, state->y + (line * tick + offset) * bytes,
-                                   count * (shape->complex_signal ? 2 : 1));
+        const uint64_t at = now + i - delay;
+        const size_t offset = at % quantum, index = at / quantum % ring;
+        const size_t row = (index * 2 + set) * shape->out_channels + channel;
+        count = size_min(quantum - offset, n - i);
+        assert(((row * quantum + offset) + count) * bytes <= state->y_bytes);
+        const char *ready = (const char *)state->memory.y + (row * quantum + offset) * bytes;
+        outputs_add(stream->plan, y + i * bytes, ready, count);
     }
 }
 
-static void compute(const struct partita_stream *stream, const struct partita_filter *filter,
-                    size_t set, size_t channel, char *y, size_t n)
+static size_t emit_device_outputs(const struct partita_stream *stream, const struct frames *frames,
+                                  size_t n)
 {
-    sum_head(stream, filter, channel, y, n);
-    add_device(stream, set, channel, y, n);
-}
-
-static size_t emit(const struct partita_stream *stream, const struct frames *frames, size_t n)
-{
-    const struct cuda_partitioned_stream *state = stream->state;
+    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct outputs outputs = {.history = &state->history,
-                                    .now = now(stream),
+                                    .now = stream_frame(stream),
                                     .set = state->position->set,
                                     .samples = state->samples,
-                                    .compute = compute,
-                                    .paths = cuda_partitioned_cells};
+                                    .add = add_device_outputs,
+                                    .paths = cuda_partitioned_paths};
     return outputs_emit(stream, &outputs, frames, n);
 }
 
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames)
 {
     static const struct step nothing;
-    const struct cuda_cut *cut = cut_of(stream);
-    struct cuda_partitioned_stream *state = stream->state;
-    struct position *position = state->position;
-    const size_t tick = (size_t)cut->partitions.tick, room = tick - position->fill;
-    const size_t n = frames->n < room ? frames->n : room;
-    if (cut->whole &&
-        position->fill == 0) { // all of the tick is there, even where a swap cuts this step short
-        history_take(&state->history, stream->plan, now(stream), frames, tick);
-        if (!launch(stream)) return nothing;
-        position->tick++;
-    } else if (!cut->whole) {
-        history_take(&state->history, stream->plan, now(stream), frames, n);
-        if (n == room && !launch(stream)) return nothing;
-    }
+    const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    struct cuda_position *position = state->position;
+    const size_t quantum = choice->quantum, n = size_min(frames->n, quantum - position->fill);
+    // Of a whole quantum all is there with its first frame, even where a swap cuts this step short.
+    const bool take = !choice->whole || position->fill == 0;
+    const size_t taken = choice->whole ? quantum : n;
+    assert(position->fill < quantum);
+    if (take) history_take(&state->history, stream->plan, stream_frame(stream), frames, taken);
+    if (take && position->fill + taken == quantum && !launch_quantum(stream)) return nothing;
+    if (take && choice->whole) position->quantum++;
     if (!wait_for_outputs(stream, n)) return nothing;
-    const size_t written = emit(stream, frames, n);
-    history_advance(&state->history, &stream->plan->shape, now(stream), n);
-    position->fill = (position->fill + n) % tick;
-    if (!cut->whole && position->fill == 0) position->tick++;
+    const size_t written = emit_device_outputs(stream, frames, n);
+    history_advance(&state->history, &stream->plan->shape, stream_frame(stream), n);
+    position->fill = (position->fill + n) % quantum;
+    if (!choice->whole && position->fill == 0) position->quantum++;
     return (struct step){n, written};
 }
 
-// Both filters' outputs are there when every level plays a block that was multiplied with both from
-// its first share on.
+// Both filters' outputs are there when every segment plays a block that was multiplied with both
+// from its first share on.
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
 {
-    const struct cuda_cut *cut = cut_of(stream);
-    const struct cuda_partitioned_stream *state = stream->state;
-    const struct position *position = state->position;
-    const uint64_t tick = position->tick;
-    // Between whole ticks the next one's outputs are those of a tick ahead.
-    const size_t ahead = cut->whole && position->fill == 0 ? (size_t)cut->partitions.tick : 0;
+    const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
+    const struct cuda_partition_layout *layout = layout_of_stream(stream);
+    const struct cuda_position *position = cuda_stream_of(stream)->position;
+    // Between whole quanta the next one's outputs are those of a quantum ahead.
+    const size_t ahead = choice->whole && position->fill == 0 ? choice->quantum : 0;
     uint64_t last = 0;
-    for (int i = 0; i < cut->partitions.n_levels; i++) {
-        const struct cuda_level *level = &cut->partitions.level[i];
-        const uint64_t ticks = (uint64_t)level->ticks, block = (tick + ticks) / ticks - 1;
-        const uint64_t played = block * ticks + (uint64_t)level->start;
+    for (int i = 0; i < layout->n_segments; i++) {
+        const struct cuda_segment *segment = &layout->segment[i];
+        const uint64_t quanta = (uint64_t)segment->quanta;
+        const uint64_t block = (position->quantum + quanta) / quanta - 1;
+        const uint64_t played = block * quanta + (uint64_t)segment->start;
         if (played > last) last = played;
     }
-    return (size_t)(last * (size_t)cut->partitions.tick + cut->delay - now(stream) - ahead);
+    const uint64_t frame = last * choice->quantum + cuda_partitioned_delay(choice);
+    assert(frame >= stream_frame(stream) + ahead);
+    return (size_t)(frame - stream_frame(stream) - ahead);
 }
 
 // The device may still be at work with the old filter until the next launch.
 size_t cuda_partitioned_swap_end(struct partita_stream *stream)
 {
-    const struct cuda_cut *cut = cut_of(stream);
-    const struct cuda_partitioned_stream *state = stream->state;
-    struct position *position = state->position;
-    const size_t tick = (size_t)cut->partitions.tick;
+    const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
+    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    struct cuda_position *position = state->position;
+    const size_t left = choice->quantum - position->fill;
     position->set = 1 - position->set;
     if (!state->queue.running) return 0;
-    return cut->whole ? (tick - position->fill) % tick + 1 : tick - position->fill;
+    return choice->whole ? left % choice->quantum + 1 : left;
 }

@@ -1,185 +1,186 @@
 // SPDX-License-Identifier: MIT
-// Transforms of cuda/partitioned, from samples to spectra in shares and back. All levels go in one
-// launch: a thread block holds as many transforms of one level as its threads make at once.
-#include "cuda/kernels/fft.cuh"
-#include "cuda/kernels/launch.cuh"
+// Transforms of cuda/partitioned, from samples to spectra in shares and back. All segments go in
+// one launch: a thread block holds as many transforms of one segment as it has threads for.
+#include "cuda/kernels/windows.cuh"
 #include "kernels.h"
 
 namespace {
-template <typename T> constexpr int most_threads()
-{
-    return (sizeof(T) == 8 ? CUDA_FFT_MOST_F64 : CUDA_FFT_MOST_F32) / CUDA_FFT_POINTS;
-}
-
-// What a thread works on. Threads beyond the last transform of a level take the barriers with the
-// others (idle).
-template <typename T> struct job {
-    int level;
-    int64_t number; // of the transform within its level
+// The transform that a thread works on. Threads beyond the last one of a segment are idle, but take
+// the barriers with the others.
+template <typename T> struct transform_job {
+    int segment;
+    int64_t number; // of the transform within its segment
     bool idle;
     fft_place<T> place;
 };
 
-// Blocks of a level, of `n` transforms.
-inline __host__ __device__ int64_t blocks_of(const cuda_level &level, int threads, int64_t n)
+// Thread blocks of a segment that has `n` transforms.
+inline __host__ __device__ int64_t transform_blocks(const cuda_segment &segment, int threads,
+                                                    int64_t n)
 {
-    return ceiling(n, threads / (level.points / CUDA_FFT_POINTS));
+    return ceiling(n, threads / (segment.points / CUDA_FFT_POINTS));
 }
 
 template <typename T>
-__device__ job<T> locate(const cuda_level &level, int i, int64_t block, int64_t n)
+__device__ transform_job<T> segment_job(const cuda_segment &segment, int i, int64_t block,
+                                        int64_t n)
 {
-    const int threads = level.points / CUDA_FFT_POINTS, row = threadIdx.x / threads;
+    const int threads = segment.points / CUDA_FFT_POINTS, row = threadIdx.x / threads;
     const int64_t number = block * (blockDim.x / threads) + row;
     complex_of<T> *shared =
-        (complex_of<T> *)shared_memory + row * (level.points + level.points / 16);
-    const fft_place<T> place = fft_locate<T>(level.form, shared, threadIdx.x % threads);
+        (complex_of<T> *)shared_memory + row * (segment.points + segment.points / 16);
+    const fft_place<T> place = fft_locate<T>(segment.form, shared, threadIdx.x % threads);
     return {i, number < n ? number : n - 1, number >= n, place};
 }
 
-// The job of a block whose levels have `n` transforms each.
-template <typename T> __device__ job<T> take_job(const cuda_partitions &partitions, int64_t n)
+// The same where the segments have `n` transforms each, one after the other.
+template <typename T>
+__device__ transform_job<T> find_job(const cuda_partition_layout &layout, int64_t n)
 {
     int64_t block = blockIdx.x;
     for (int i = 0;; i++) {
-        const int64_t blocks = blocks_of(partitions.level[i], blockDim.x, n);
-        if (block < blocks) return locate<T>(partitions.level[i], i, block, n);
+        const int64_t blocks = transform_blocks(layout.segment[i], blockDim.x, n);
+        if (block < blocks) return segment_job<T>(layout.segment[i], i, block, n);
         block -= blocks;
     }
 }
 
 // Transforms a window whose frame j is sample(j), and stores its spectrum: the first share at `to`,
-// the next ones `pitch` bins apart.
+// the others `pitch` bins apart.
 template <typename T, typename Sample>
-__device__ void transform(const cuda_partitions &partitions, const job<T> &job, Sample sample,
-                          complex_of<T> *to, int64_t pitch)
+__device__ void transform_frames(const cuda_partition_layout &layout, const transform_job<T> &job,
+                                 Sample sample, complex_of<T> *to, int64_t pitch)
 {
-    const int points = partitions.level[job.level].points, threads = points / CUDA_FFT_POINTS;
-    const int share = 1 << partitions.log2_share;
+    const int points = layout.segment[job.segment].points, threads = points / CUDA_FFT_POINTS;
+    const int share = 1 << layout.log2_share;
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int at = job.place.thread + j * threads;
-        v[j] = partitions.complex ? complex_of<T>{sample(2 * at), sample(2 * at + 1)}
-                                  : complex_of<T>{sample(at), -sample(at + points)};
+        v[j] = layout.complex ? complex_of<T>{sample(2 * at), sample(2 * at + 1)}
+                              : complex_of<T>{sample(at), -sample(at + points)};
     }
     fft_forward(job.place, v);
     if (job.idle) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int k = job.place.thread + j * threads;
-        to[(k >> partitions.log2_share) * pitch + (k & (share - 1))] = v[j];
+        to[(k >> layout.log2_share) * pitch + (k & (share - 1))] = v[j];
     }
 }
 
 template <typename T>
-__global__ void __launch_bounds__(most_threads<T>(), 1)
-    forward_kernel(const __grid_constant__ cuda_partitions partitions,
-                   const __grid_constant__ cuda_flow flow)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
+    partition_forward_kernel(const __grid_constant__ cuda_partition_layout layout,
+                             const __grid_constant__ cuda_partition_memory memory)
 {
-    const job<T> job = take_job<T>(partitions, partitions.inputs);
-    const uint64_t tick = flow.tick->tick;
-    const int64_t slot = flow.tick->newest[job.level];
-    const cuda_level &level = partitions.level[job.level];
-    if (blockIdx.x == 0 && threadIdx.x == 0) *flow.own_tick = *flow.tick;
-    if ((tick + 1) & (level.ticks - 1)) return;
-    const int reals = partitions.complex ? 2 : 1, own = partitions.tick * reals,
-              line = partitions.window * reals;
-    const int old = 2 * level.hop * reals - own; // reals of the window that came before the tick
-    const uint64_t begin = tick * own - old;
-    const T *x = (const T *)flow.x + job.number * own;
-    T *samples = (T *)flow.samples + job.number * line;
+    const transform_job<T> job = find_job<T>(layout, layout.inputs);
+    const uint64_t quantum = memory.quantum->number;
+    const int64_t slot = memory.quantum->newest[job.segment];
+    const cuda_segment &segment = layout.segment[job.segment];
+    if (blockIdx.x == 0 && threadIdx.x == 0) *memory.device_quantum = *memory.quantum;
+    if ((quantum + 1) & (segment.quanta - 1)) return;
+    const int reals = layout.complex ? 2 : 1, own = layout.quantum * reals,
+              ring = layout.window * reals;
+    // Reals of the window that came before the quantum.
+    const int old = 2 * segment.hop * reals - own;
+    const uint64_t begin = quantum * own - old;
+    const T *x = (const T *)memory.x + job.number * own;
+    T *samples = (T *)memory.samples + job.number * ring;
     const auto sample = [=](int j) {
-        T *kept = samples + ((begin + j) & (line - 1));
-        if (j < old) return *kept;
-        if (job.level == 0 && !job.idle) *kept = x[j - old];
+        T *stored = samples + ((begin + j) & (ring - 1));
+        if (j < old) return *stored;
+        if (job.segment == 0 && !job.idle) *stored = x[j - old];
         return x[j - old];
     };
-    const int64_t row = (int64_t)level.parts << partitions.log2_share;
-    transform(partitions, job, sample,
-              (complex_of<T> *)flow.level[job.level].spectra + job.number * row +
-                  (slot << partitions.log2_share),
-              partitions.inputs * row);
+    const int64_t row = (int64_t)segment.partitions << layout.log2_share;
+    transform_frames(layout, job, sample,
+                     (complex_of<T> *)memory.segment[job.segment].spectra + job.number * row +
+                         (slot << layout.log2_share),
+                     layout.inputs * row);
 }
 
-// Blocks are of [cell][partition] of one level.
+// Transforms are [path][partition] of one segment.
 template <typename T>
-__global__ void __launch_bounds__(most_threads<T>(), 1)
-    taps_kernel(const __grid_constant__ cuda_partitions partitions,
-                const __grid_constant__ cuda_taps taps)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
+    partition_taps_kernel(const __grid_constant__ cuda_partition_layout layout,
+                          const __grid_constant__ cuda_partition_taps taps)
 {
-    const cuda_level &level = partitions.level[taps.level];
-    job<T> job = locate<T>(level, taps.level, blockIdx.x, taps.n * level.parts);
-    const int64_t cell = job.number / level.parts;
-    const int p = job.number % level.parts;
-    const auto range = taps.cells[cell].level[taps.level];
-    const int reals = partitions.complex ? 2 : 1, n = level.hop * reals;
-    const int64_t first = (taps.offset + (int64_t)(range.first + p) * level.hop) * reals,
+    const cuda_segment &segment = layout.segment[taps.segment];
+    transform_job<T> job =
+        segment_job<T>(segment, taps.segment, blockIdx.x, taps.n * segment.partitions);
+    const int64_t path = job.number / segment.partitions;
+    const int p = job.number % segment.partitions;
+    const auto range = taps.paths[path].segment[taps.segment];
+    const int reals = layout.complex ? 2 : 1, n = segment.hop * reals;
+    const int64_t first = (taps.first + (int64_t)(range.first + p) * segment.hop) * reals,
                   end = taps.span * reals;
-    const T *w = (const T *)taps.taps + cell * end;
+    const T *w = (const T *)taps.taps + path * end;
     job.idle |= p >= range.count;
     const auto sample = [=](int j) {
-        return j < n && first + j < end ? w[first + j] / level.points : T(0);
+        return j < n && first + j < end ? w[first + j] / segment.points : T(0);
     };
-    transform(partitions, job, sample,
-              (complex_of<T> *)taps.spectra + ((range.base + p) << partitions.log2_share),
-              taps.line << partitions.log2_share);
+    transform_frames(layout, job, sample,
+                     (complex_of<T> *)taps.spectra + ((range.column + p) << layout.log2_share),
+                     taps.columns << layout.log2_share);
 }
 
-// What the other levels have ready for the tick's outputs of a channel of level 0.
-template <typename T> struct ready {
-    const T *at[CUDA_LEVELS - 1]; // NULL: nothing
+// What the other segments have ready for the outputs of a quantum of one channel of segment 0.
+template <typename T> struct ready_outputs {
+    const T *at[CUDA_MAX_SEGMENTS - 1]; // NULL: nothing
 
-    __device__ ready(const cuda_partitions &partitions, const cuda_flow &flow, uint64_t tick,
-                     int64_t channel)
+    __device__ ready_outputs(const cuda_partition_layout &layout,
+                             const cuda_partition_memory &memory, uint64_t quantum, int64_t channel)
     {
-        const int reals = partitions.complex ? 2 : 1;
+        const int reals = layout.complex ? 2 : 1;
 #pragma unroll
-        for (int i = 1; i < CUDA_LEVELS; i++) {
-            const cuda_level &level = partitions.level[i];
-            const uint64_t played = tick - level.start; // ticks
-            const int64_t line =
-                (played & level.ticks ? 2 : 0) * (int64_t)partitions.outputs + channel;
+        for (int i = 1; i < CUDA_MAX_SEGMENTS; i++) {
+            const cuda_segment &segment = layout.segment[i];
+            const uint64_t played = quantum - segment.start; // quanta
+            const int64_t row =
+                (played & segment.quanta ? 2 : 0) * (int64_t)layout.outputs + channel;
             const int64_t first =
-                line * level.hop + (int64_t)(played & (level.ticks - 1)) * partitions.tick;
-            at[i - 1] = i < partitions.n_levels && tick >= (uint64_t)level.start
-                            ? (const T *)flow.level[i].out + first * reals
+                row * segment.hop + (int64_t)(played & (segment.quanta - 1)) * layout.quantum;
+            at[i - 1] = i < layout.n_segments && quantum >= (uint64_t)segment.start
+                            ? (const T *)memory.segment[i].out + first * reals
                             : nullptr;
         }
     }
 
-    // For a real of the outputs.
+    // Their sum for one real of the outputs.
     __device__ T operator[](int j) const
     {
         T sum = 0;
 #pragma unroll
-        for (int i = 1; i < CUDA_LEVELS; i++)
+        for (int i = 1; i < CUDA_MAX_SEGMENTS; i++)
             if (at[i - 1]) sum += at[i - 1][j];
         return sum;
     }
 };
 
-// The transforms of a level are of [set][output].
+// The transforms of a segment are [set][output].
 template <typename T>
-__global__ void __launch_bounds__(most_threads<T>(), 1)
-    inverse_kernel(const __grid_constant__ cuda_partitions partitions,
-                   const __grid_constant__ cuda_flow flow)
+__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
+    partition_inverse_kernel(const __grid_constant__ cuda_partition_layout layout,
+                             const __grid_constant__ cuda_partition_memory memory)
 {
-    const int64_t channels = 2 * (int64_t)partitions.outputs;
-    job<T> job = take_job<T>(partitions, channels);
-    const uint64_t tick = flow.own_tick->tick;
-    const cuda_level &level = partitions.level[job.level];
-    if (job.level > 0 && (tick + 2) & (level.ticks - 1)) return;
-    job.idle |= !flow.own_tick->filter[job.number / partitions.outputs].first_cell;
-    const int points = level.points, threads = points / CUDA_FFT_POINTS,
-              n = level.hop * (partitions.complex ? 2 : 1);
+    const int64_t channels = 2 * (int64_t)layout.outputs;
+    transform_job<T> job = find_job<T>(layout, channels);
+    const uint64_t quantum = memory.device_quantum->number;
+    const cuda_segment &segment = layout.segment[job.segment];
+    if (job.segment > 0 && (quantum + 2) & (segment.quanta - 1)) return;
+    job.idle |= !memory.device_quantum->filter[job.number / layout.outputs].first_path;
+    const int points = segment.points, threads = points / CUDA_FFT_POINTS,
+              n = segment.hop * (layout.complex ? 2 : 1);
     const complex_of<T> *sums =
-        (const complex_of<T> *)flow.level[job.level].sums + job.number * points;
-    const int turn = (tick + 1) & level.ticks ? 0 : 1; // its block's, of two
-    const bool first = job.level == 0;
-    T *y = first ? (T *)flow.y + ((int64_t)flow.own_tick->round * channels + job.number) * n
-                 : (T *)flow.level[job.level].out + ((int64_t)turn * channels + job.number) * n;
-    const ready<T> others(partitions, flow, tick, job.number);
+        (const complex_of<T> *)memory.segment[job.segment].sums + job.number * points;
+    const int half = (quantum + 1) & segment.quanta ? 0 : 1; // of the two alternating blocks
+    const bool first = job.segment == 0;
+    T *y = first
+               ? (T *)memory.y +
+                     ((int64_t)memory.device_quantum->ring_index * channels + job.number) * n
+               : (T *)memory.segment[job.segment].out + ((int64_t)half * channels + job.number) * n;
+    const ready_outputs<T> others(layout, memory, quantum, job.number);
     const auto put = [&](int j, T value) { y[j] = first ? value + others[j] : value; };
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int at = job.place.thread + j * threads;
-        if (!partitions.complex) put(at, -v[j].im);
+        if (!layout.complex) put(at, -v[j].im);
         else if (j >= CUDA_FFT_POINTS / 2) {
             put(2 * at - n, v[j].re);
             put(2 * at - n + 1, v[j].im);
@@ -198,76 +199,87 @@ __global__ void __launch_bounds__(most_threads<T>(), 1)
     }
 }
 
-// Threads of a block that serves these levels, and what shared memory their transforms take.
-struct extent {
+// Threads of a block that serves these segments, and the shared memory of their transforms.
+struct transform_block {
     int threads;
     size_t shared_bytes;
 };
 
-extent extent_of(const cuda_level *levels, int n, bool f64)
+transform_block transform_block_of(const cuda_segment *segments, int n, bool f64)
 {
     enum { FULL = 128 };
-    extent extent = {FULL, 0};
+    transform_block block = {FULL, 0};
     for (int i = 0; i < n; i++)
-        if (cuda_fft_threads(levels[i].points) > extent.threads)
-            extent.threads = cuda_fft_threads(levels[i].points);
+        if (cuda_fft_threads(segments[i].points) > block.threads)
+            block.threads = cuda_fft_threads(segments[i].points);
     for (int i = 0; i < n; i++) {
-        const size_t bytes = extent.threads / cuda_fft_threads(levels[i].points) *
-                             cuda_fft_shared(levels[i].points, f64);
-        if (bytes > extent.shared_bytes) extent.shared_bytes = bytes;
+        const size_t bytes = block.threads / cuda_fft_threads(segments[i].points) *
+                             cuda_fft_shared(segments[i].points, f64);
+        if (bytes > block.shared_bytes) block.shared_bytes = bytes;
     }
-    return extent;
+    return block;
 }
 
 template <typename... Parameters, typename... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), int64_t blocks, const extent &extent,
-                   cudaStream_t stream, Arguments... arguments)
+cudaError_t launch_transforms(void (*kernel)(Parameters...), int64_t blocks,
+                              const transform_block &block, cudaStream_t stream,
+                              Arguments... arguments)
 {
-    return queue(kernel, blocks, dim3(extent.threads), extent.shared_bytes, stream, arguments...);
+    return queue(kernel, blocks, dim3(block.threads), block.shared_bytes, stream, arguments...);
 }
 
-// Of all levels, each with `n` transforms.
+// For all segments, each with `n` transforms.
 template <typename Kernel>
-cudaError_t launch_levels(Kernel kernel, const cuda_partitions *partitions, const cuda_flow *flow,
-                          int64_t n, cudaStream_t stream)
+cudaError_t launch_segments(Kernel kernel, const cuda_partition_layout *layout,
+                            const cuda_partition_memory *memory, int64_t n, cudaStream_t stream)
 {
-    const extent extent = extent_of(partitions->level, partitions->n_levels, partitions->f64);
+    const transform_block block =
+        transform_block_of(layout->segment, layout->n_segments, layout->f64);
     int64_t blocks = 0;
-    for (int i = 0; i < partitions->n_levels; i++)
-        blocks += blocks_of(partitions->level[i], extent.threads, n);
-    return launch(kernel, blocks, extent, stream, *partitions, *flow);
+    for (int i = 0; i < layout->n_segments; i++)
+        blocks += transform_blocks(layout->segment[i], block.threads, n);
+    return launch_transforms(kernel, blocks, block, stream, *layout, *memory);
+}
+
+template <typename T>
+cudaError_t queue_quantum(const cuda_partition_layout *layout, const cuda_partition_memory *memory,
+                          cudaStream_t stream)
+{
+    cudaError_t error =
+        launch_segments(partition_forward_kernel<T>, layout, memory, layout->inputs, stream);
+    if (error == cudaSuccess) error = cuda_partitioned_launch_products(layout, memory, stream);
+    if (error != cudaSuccess) return error;
+    return launch_segments(partition_inverse_kernel<T>, layout, memory,
+                           2 * (int64_t)layout->outputs, stream);
+}
+
+template <typename T> cudaError_t load_quantum(const cuda_partition_layout *layout)
+{
+    cudaError_t error = load_kernel(partition_forward_kernel<T>);
+    if (error == cudaSuccess) error = load_kernel(partition_inverse_kernel<T>);
+    return error == cudaSuccess ? cuda_partitioned_load_products(layout) : error;
 }
 } // namespace
 
-cudaError_t cuda_load_transforms(const cuda_partitions *partitions)
+cudaError_t cuda_partitioned_load_kernels(const cuda_partition_layout *layout)
 {
-    const cudaError_t error =
-        load_kernel(partitions->f64 ? forward_kernel<double> : forward_kernel<float>);
-    return error == cudaSuccess
-               ? load_kernel(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>)
-               : error;
+    return layout->f64 ? load_quantum<double>(layout) : load_quantum<float>(layout);
 }
 
-cudaError_t cuda_launch_forward(const cuda_partitions *partitions, const cuda_flow *flow,
-                                cudaStream_t stream)
+cudaError_t cuda_partitioned_launch(const cuda_partition_layout *layout,
+                                    const cuda_partition_memory *memory, cudaStream_t stream)
 {
-    return launch_levels(partitions->f64 ? forward_kernel<double> : forward_kernel<float>,
-                         partitions, flow, partitions->inputs, stream);
+    return layout->f64 ? queue_quantum<double>(layout, memory, stream)
+                       : queue_quantum<float>(layout, memory, stream);
 }
 
-cudaError_t cuda_launch_inverse(const cuda_partitions *partitions, const cuda_flow *flow,
-                                cudaStream_t stream)
+cudaError_t cuda_partitioned_launch_taps(const cuda_partition_layout *layout,
+                                         const cuda_partition_taps *taps, cudaStream_t stream)
 {
-    return launch_levels(partitions->f64 ? inverse_kernel<double> : inverse_kernel<float>,
-                         partitions, flow, 2 * (int64_t)partitions->outputs, stream);
-}
-
-cudaError_t cuda_launch_taps(const cuda_partitions *partitions, const cuda_taps *taps,
-                             cudaStream_t stream)
-{
-    const cuda_level &level = partitions->level[taps->level];
-    const extent extent = extent_of(&level, 1, partitions->f64);
-    return launch(partitions->f64 ? taps_kernel<double> : taps_kernel<float>,
-                  blocks_of(level, extent.threads, taps->n * level.parts), extent, stream,
-                  *partitions, *taps);
+    const cuda_segment &segment = layout->segment[taps->segment];
+    const transform_block block = transform_block_of(&segment, 1, layout->f64);
+    return launch_transforms(layout->f64 ? partition_taps_kernel<double>
+                                         : partition_taps_kernel<float>,
+                             transform_blocks(segment, block.threads, taps->n * segment.partitions),
+                             block, stream, *layout, *taps);
 }
