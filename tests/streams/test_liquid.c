@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// liquid-dsp as a second reference: firfilt, fftfilt and firdecim of each kind over random lengths
-// against streams. Both sides compute in f32, so that the limit is the sum of both gates; liquid's
-// own algorithm is a plain sum (firfilt, firdecim) or one transform of twice the block (fftfilt).
+// liquid-dsp as a second reference: firfilt, fftfilt and firdecim of each type with random lengths
+// against streams. Both compute in f32, so that the limit is the sum of both gates. liquid's
+// algorithm is a direct sum (firfilt, firdecim) or a transform of twice the block (fftfilt).
 
 #include "support/rig.h"
 
@@ -19,7 +19,7 @@ struct peer {
     bool transform, decimate;
 };
 
-// liquid's objects have no common type; one body for each family, once per kind.
+// liquid's objects have no common type: one macro for each family, used once for each type.
 #define FILTER(kind, sample, tap)                                                                  \
     static void firfilt_##kind##_all(void *y, const void *x, size_t n, const void *h, size_t m,    \
                                      size_t block)                                                 \
@@ -72,7 +72,7 @@ struct peer_case {
     const struct peer *peer;
 };
 
-// All of x through a stream, latency removed: n_y outputs.
+// Feeds all of x to a stream; y has n_y outputs without the latency.
 static void stream_all(const struct partita_problem *problem, const char *engine, void *y,
                        size_t n_y, const void *x, size_t n, const void *h, double *ret_gate)
 {

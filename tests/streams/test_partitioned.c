@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cpu/partitioned against the oracle: every type, at zero and chosen latency, tap counts around the
-// borders of its partitions, any block, any cut, the taps one by one, the tail to its last sample.
+// cpu/partitioned against the oracle: every type, with latency 0 and others, tap counts around the
+// boundaries of its partitions, any block, any lengths of calls, each tap, the tail up to its last
+// sample.
 
 #include "support/stream_rig.h"
 
@@ -38,19 +39,14 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-static size_t span_of(const struct partita_problem *problem)
-{
-    return (problem->dilation[0] ? problem->dilation[0] : 1) * (problem->kernel[0] - 1) + 1;
-}
-
-// Frames that see all taps and several blocks after the first output has come.
+// Frames for all taps and several blocks after the first output.
 static size_t live_frames(const struct stream_case *c, const struct partita_problem *problem)
 {
     struct stream_rig probe;
     struct random random = random_start("probe");
     stream_rig_open_exactly(&probe, c, problem, NULL, 1, &random);
-    size_t n =
-        2 * span_of(problem) + 2 * partita_plan_latency(probe.plan) + 8 * problem->block + 6000;
+    size_t n = 2 * problem_span(problem) + 2 * partita_plan_latency(probe.plan) +
+               8 * problem->block + 6000;
     stream_rig_close(&probe);
     return n;
 }
@@ -62,32 +58,21 @@ static void check_latency(const struct stream_rig *rig)
     assert_true(latency <= rig->problem.latency);
     assert_int_equal(latency % rig->stride, 0);
     assert_int_equal(partita_stream_latency(rig->stream), latency);
-    assert_int_equal(partita_stream_tail(rig->stream), latency + span_of(&rig->problem) - 1);
+    assert_int_equal(partita_stream_tail(rig->stream), latency + problem_span(&rig->problem) - 1);
 }
 
-// One whole call is right; then, after a false start that a reset forgets, every other cut gives
-// the same bits.
-static void check_run(const struct stream_case *c, const struct partita_problem *problem,
-                      const struct call_split *splits, size_t n_cuts)
+// Checks one call against the oracle, then other lengths of calls for the same bits.
+static void check_outputs(const struct stream_case *c, const struct partita_problem *problem,
+                          const struct call_split *splits, size_t n_splits)
 {
     struct random random = random_start(c->named->name);
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, problem, NULL, live_frames(c, problem), &random);
     check_latency(&rig);
-    void *y = stream_rig_alloc_output(&rig), *other = stream_rig_alloc_output(&rig);
+    void *y = stream_rig_alloc_output(&rig);
     stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     stream_rig_check_sampled(&rig, y, &random);
-    for (size_t i = 0; i < n_cuts; i++) {
-        partita_stream_reset(rig.stream);
-        stream_rig_feed_span(&rig, rig.stream, other, 0, random_below(&random, rig.n_frames),
-                             &splits[i], &random);
-        partita_stream_reset(rig.stream);
-        memset(other, 0x55, stream_rig_output_bytes(&rig));
-        stream_rig_feed(&rig, rig.stream, other, &splits[i], &random);
-        if (memcmp(y, other, stream_rig_output_bytes(&rig)))
-            fail_msg("latency %zu: calls of %s give other bits", problem->latency, splits[i].name);
-    }
-    guarded_free(other);
+    stream_rig_check_splits(&rig, y, splits, n_splits, &random);
     guarded_free(y);
     stream_rig_close(&rig);
 }
@@ -104,7 +89,7 @@ static void matches_oracle(void **state)
     const size_t step = layer_on_stand_in() ? 3 : 1;
     for (size_t i = 0; i < sizeof latencies / sizeof *latencies; i += step) {
         problem.latency = latencies[i];
-        check_run(c, &problem, splits, step > 1 ? 1 : i ? 2 : 4);
+        check_outputs(c, &problem, splits, step > 1 ? 1 : i ? 2 : 4);
     }
 }
 
@@ -117,19 +102,8 @@ static void very_long_matches_oracle(void **state)
     struct partita_problem problem = very_long.problem;
     for (int i = 0; i < 2; i++) {
         problem.latency = latencies[i];
-        check_run(*state, &problem, splits, 2);
+        check_outputs(*state, &problem, splits, 2);
     }
-}
-
-// What a single sample may be off, where its neighbours' root mean square is `rms`: errors are near
-// normal with half the gate as deviation (gate_for_outputs); eight deviations, once in 1e15
-// samples.
-static double sample_limit(const struct stream_rig *rig, double rms)
-{
-    size_t n = rig->plan->choice.transform;
-    double gate =
-        n ? gate_transform(rig->problem.signal, n) : gate_direct(rig->problem.signal, rig->n_taps);
-    return 4 * gate * rms;
 }
 
 static double part_rms(enum partita_type type)
@@ -142,11 +116,11 @@ static void silence_input(struct stream_rig *rig)
     memset(rig->x, 0, rig->in * rig->n_frames * rig->sample_bytes);
 }
 
-// An impulse at frame `at` comes out as the taps: each of them, and nothing else.
+// The output of an impulse at frame `at` is each of the taps and nothing else.
 static void check_impulse(struct stream_rig *rig, size_t at, struct random *random)
 {
     size_t first = at + partita_plan_latency(rig->plan), taps = rig->problem.kernel[0];
-    double limit = sample_limit(rig, part_rms(rig->problem.taps));
+    double limit = stream_rig_sample_limit(rig, part_rms(rig->problem.taps));
     silence_input(rig);
     sample_put(rig->problem.signal, rig->x, at, 1);
     partita_stream_reset(rig->stream);
@@ -158,7 +132,7 @@ static void check_impulse(struct stream_rig *rig, size_t at, struct random *rand
             inside ? reference_sample(rig->problem.taps, rig->w, i - first) : 0;
         double error = cabs(reference_sample(rig->problem.signal, y, i) - expected);
         if (!(error <= limit))
-            fail_msg("impulse at %zu: output %zu (tap %td) is off by %.3g", at, i,
+            fail_msg("impulse at %zu: output %zu (tap %td) has an error of %.3g", at, i,
                      (ptrdiff_t)i - (ptrdiff_t)first, error);
     }
     guarded_free(y);
@@ -181,8 +155,8 @@ static void impulse_gives_the_taps(void **state)
     }
 }
 
-// A filter of one tap alone delays the input by its position, at the borders of every power of two
-// and in between.
+// A filter with a single tap delays the input by its position, for positions around every power of
+// two.
 static void each_tap_delays(void **state)
 {
     enum { TAPS = 4500, POSITIONS = 44 };
@@ -191,7 +165,7 @@ static void each_tap_delays(void **state)
     struct partita_problem problem = {STREAM(64), KERNEL(TAPS)};
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, &problem, NULL, live_frames(c, &problem), &random);
-    double limit = sample_limit(&rig, part_rms(rig.problem.signal));
+    double limit = stream_rig_sample_limit(&rig, part_rms(rig.problem.signal));
     char *y = stream_rig_alloc_output(&rig);
     for (size_t k = 0; k < POSITIONS; k += layer_on_stand_in() ? 4 : 1) {
         size_t border = (size_t)1 << k / 3, near = border + k % 3 - 1; // 2^i - 1, 2^i, 2^i + 1
@@ -206,23 +180,23 @@ static void each_tap_delays(void **state)
             double complex expected =
                 i < tap ? 0 : reference_sample(rig.problem.signal, rig.x, i - tap);
             double error = cabs(reference_sample(rig.problem.signal, y, i) - expected);
-            if (!(error <= limit)) fail_msg("tap %zu: output %zu is off by %.3g", tap, i, error);
+            if (!(error <= limit))
+                fail_msg("tap %zu: output %zu has an error of %.3g", tap, i, error);
         }
     }
     guarded_free(y);
     stream_rig_close(&rig);
 }
 
-// Copies sample by sample between layouts.
-static void spread(char *to, size_t to_step, const char *from, size_t from_step, size_t n,
-                   size_t bytes)
+// Copies between layouts.
+static void copy_strided(char *to, size_t to_step, const char *from, size_t from_step, size_t n,
+                         size_t bytes)
 {
     for (size_t i = 0; i < n; i++)
         memcpy(to + i * to_step * bytes, from + i * from_step * bytes, bytes);
 }
 
-// Interleaved with unused samples in each frame, and interleaved in place: the bits of planar
-// calls.
+// Interleaved calls with unused samples in each frame, and in place, have the bits of planar calls.
 static void layouts_same_bits(void **state)
 {
     enum { X_STRIDE = 3, Y_STRIDE = 5 };
@@ -242,8 +216,8 @@ static void layouts_same_bits(void **state)
         size_t step = in_place ? X_STRIDE : Y_STRIDE;
         memset(wide, 0x55, Y_STRIDE * n_frames * bytes);
         for (size_t k = 0; k < 2; k++)
-            spread(x + k * bytes, X_STRIDE, (char *)rig.x + k * n_frames * bytes, 1, n_frames,
-                   bytes);
+            copy_strided(x + k * bytes, X_STRIDE, (char *)rig.x + k * n_frames * bytes, 1, n_frames,
+                         bytes);
         partita_stream_reset(rig.stream);
         for (size_t at = 0, n; at < n_frames; at += n) {
             n = split_next(&(struct call_split){"", 150, true}, &random, n_frames - at);
@@ -252,7 +226,7 @@ static void layouts_same_bits(void **state)
                                            (const void *[]){from, from + bytes}, X_STRIDE, n);
         }
         for (size_t k = 0; k < 2; k++)
-            spread(planar + k * n_frames * bytes, 1, out + k * bytes, step, n_frames, bytes);
+            copy_strided(planar + k * n_frames * bytes, 1, out + k * bytes, step, n_frames, bytes);
         assert_memory_equal(planar, y, stream_rig_output_bytes(&rig));
         for (size_t i = 0; i < n_frames * Y_STRIDE * bytes; i++)
             assert_true(in_place || i / bytes % Y_STRIDE < 2 || wide[i] == 0x55);
@@ -264,8 +238,8 @@ static void layouts_same_bits(void **state)
     stream_rig_close(&rig);
 }
 
-// Input and then the tail in silence, by drain in pieces: the bits that zeros as input give, to the
-// last sample of the whole convolution; nothing after it.
+// Draining the tail in several calls has the bits of zeros as input, up to the last sample of the
+// convolution, and zeros after it.
 static void drains_to_the_last_sample(void **state)
 {
     enum { BEYOND = 3000 };
@@ -274,27 +248,27 @@ static void drains_to_the_last_sample(void **state)
     for (problem.latency = 0; problem.latency <= 600; problem.latency += 300) {
         struct random random = random_start("drain");
         struct stream_rig rig;
-        size_t tail = span_of(&problem) - 1;
+        size_t tail = problem_span(&problem) - 1;
         stream_rig_open_exactly(&rig, c, &problem, NULL,
                                 live_frames(c, &problem) + tail + problem.latency + BEYOND,
                                 &random);
         tail = partita_stream_tail(rig.stream);
-        size_t bytes = rig.sample_bytes, heard = rig.n_frames - tail - BEYOND;
-        memset((char *)rig.x + heard * bytes, 0, (tail + BEYOND) * bytes);
+        size_t bytes = rig.sample_bytes, sounding = rig.n_frames - tail - BEYOND;
+        memset((char *)rig.x + sounding * bytes, 0, (tail + BEYOND) * bytes);
         char *expected = stream_rig_alloc_output(&rig), *y = stream_rig_alloc_output(&rig);
         stream_rig_feed(&rig, rig.stream, expected, &split_whole, &random);
         stream_rig_check_sampled(&rig, expected, &random);
         partita_stream_reset(rig.stream);
-        stream_rig_feed_span(&rig, rig.stream, y, 0, heard, &(struct call_split){"", 500, true},
+        stream_rig_feed_span(&rig, rig.stream, y, 0, sounding, &(struct call_split){"", 500, true},
                              &random);
-        for (size_t at = heard, n; at < rig.n_frames; at += n) {
+        for (size_t at = sounding, n; at < rig.n_frames; at += n) {
             n = split_next(&(struct call_split){"", 200, true}, &random, rig.n_frames - at);
             partita_stream_drain(rig.stream, &(void *){y + at * bytes}, 1, n);
         }
         assert_memory_equal(y, expected, stream_rig_output_bytes(&rig));
-        double limit = sample_limit(&rig, typical_output(&rig.problem));
-        assert_true(cabs(reference_sample(rig.problem.signal, y, heard + tail - 1)) > 0);
-        for (size_t i = heard + tail; i < rig.n_outputs; i++)
+        double limit = stream_rig_sample_limit(&rig, typical_output(&rig.problem));
+        assert_true(cabs(reference_sample(rig.problem.signal, y, sounding + tail - 1)) > 0);
+        for (size_t i = sounding + tail; i < rig.n_outputs; i++)
             assert_true(cabs(reference_sample(rig.problem.signal, y, i)) <= limit);
         guarded_free(expected);
         guarded_free(y);
@@ -302,7 +276,7 @@ static void drains_to_the_last_sample(void **state)
     }
 }
 
-// As few taps as you like: served as well as any, or refused with a reason.
+// Short filters are served like others, or refused with a reason.
 static void few_taps(void **state)
 {
     const struct stream_case *c = *state;
@@ -317,14 +291,14 @@ static void few_taps(void **state)
         set_engine_device(&options);
         enum partita_status status = partita_plan_create(&problem, &options, &plan);
         partita_plan_destroy(plan);
-        if (status == PARTITA_OK) check_run(c, &problem, &split_whole, 1);
+        if (status == PARTITA_OK) check_outputs(c, &problem, &split_whole, 1);
         else assert_true(status == PARTITA_ERR_UNSUPPORTED && strstr(lines.text, "too few"));
         n_served += status == PARTITA_OK;
     }
     assert_true(n_served > 0);
 }
 
-// It serves streams alone, and says so.
+// It serves only streams and says so.
 static void signals_are_refused(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What special values do to cpu/partitioned: a NaN or infinity touches the outputs its taps reach
-// and no bit of others, tiny values stay right, silence that is skipped leaves no trace.
+// Special values in cpu/partitioned: a NaN or an infinity affects only the outputs of its taps,
+// tiny values have right results, skipping silence changes nothing.
 
 #include "support/stream_rig.h"
 
@@ -25,27 +25,20 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems, FRAMES = 22000 };
 
 static const struct call_split small = {"", 400, true}, single = {"", 1, false};
 
-static size_t span_of(const struct stream_rig *rig)
-{
-    return (rig->problem.dilation[0] ? rig->problem.dilation[0] : 1) *
-               (rig->problem.kernel[0] - 1) +
-           1;
-}
-
-// First and one past the last output that input frame `at` may reach.
+// The outputs [first, end) that input frame `at` may affect.
 struct reach {
     size_t first, end;
 };
 
 static struct reach reach_of(const struct stream_rig *rig, size_t at)
 {
-    size_t first = at + partita_plan_latency(rig->plan), end = first + span_of(rig);
+    size_t first = at + partita_plan_latency(rig->plan), end = first + problem_span(&rig->problem);
     return (struct reach){(first + rig->stride - 1) / rig->stride,
                           (end + rig->stride - 1) / rig->stride};
 }
 
-static void *outputs_cut(struct stream_rig *rig, const struct call_split *split,
-                         struct random *random)
+static void *outputs_split(struct stream_rig *rig, const struct call_split *split,
+                           struct random *random)
 {
     void *y = stream_rig_alloc_output(rig);
     partita_stream_reset(rig->stream);
@@ -55,7 +48,7 @@ static void *outputs_cut(struct stream_rig *rig, const struct call_split *split,
 
 static void *outputs(struct stream_rig *rig, struct random *random)
 {
-    return outputs_cut(rig, &small, random);
+    return outputs_split(rig, &small, random);
 }
 
 // Fails unless a and b have the same bits at outputs [first, end) of all channels.
@@ -72,10 +65,11 @@ static void check_same(const struct stream_rig *rig, const char *a, const char *
     }
 }
 
-// A value that is no number at one frame of one channel. Out of its reach the outputs are those of
-// zero in its place. Without latency no output looks ahead: before the reach they are those of any
-// number there. (With latency blocks hold frames to come, and another number rounds differently.)
-static void check_touch(struct stream_rig *rig, size_t at, size_t channel, double value,
+// With a non-finite value at one frame of one channel, outputs out of its reach are those of 0 in
+// its place. Without latency no output depends on later frames, so outputs before the reach are
+// those of any number there. (With latency, blocks contain later frames, and another number rounds
+// differently.)
+static void check_reach(struct stream_rig *rig, size_t at, size_t channel, double value,
                         const void *clean, struct random *random)
 {
     size_t i = channel * rig->n_frames + at;
@@ -107,14 +101,14 @@ static void special_values_stay_in_reach(void **state)
     void *clean = outputs(&rig, &random);
     for (size_t round = 0; round < ROUNDS; round++) {
         size_t frame = round < N_AT ? at[round] : random_below(&random, FRAMES);
-        check_touch(&rig, frame, random_below(&random, rig.in), values[round % 3], clean, &random);
+        check_reach(&rig, frame, random_below(&random, rig.in), values[round % 3], clean, &random);
     }
     guarded_free(clean);
     stream_rig_close(&rig);
 }
 
-// A group that hears no special value is as it was.
-static void other_groups_hear_nothing(void **state)
+// Outputs of a group without special values do not change.
+static void other_groups_are_unaffected(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("groups");
@@ -133,69 +127,68 @@ static void other_groups_hear_nothing(void **state)
     stream_rig_close(&rig);
 }
 
-static bool is_special(double complex value)
+static bool is_nonfinite(double complex value)
 {
     return !isfinite(creal(value)) || !isfinite(cimag(value));
 }
 
-// Marks the outputs that a special value anywhere in channel 0 meets with a tap, and those that it
-// may reach.
-static void mark_reached(const struct stream_rig *rig, bool *met, bool *reached)
+// Marks the outputs to which a special value in channel 0 contributes by a tap, and those that it
+// may affect.
+static void mark_affected(const struct stream_rig *rig, bool *direct, bool *affected)
 {
     for (size_t i = 0; i < rig->n_frames; i++) {
-        if (!is_special(reference_sample(rig->problem.signal, rig->x, i))) continue;
+        if (!is_nonfinite(reference_sample(rig->problem.signal, rig->x, i))) continue;
         struct reach reach = reach_of(rig, i);
         size_t first = i + partita_plan_latency(rig->plan), step = rig->problem.dilation[0];
         for (size_t p = reach.first; p < reach.end && p < rig->n_outputs; p++) {
-            reached[p] = true;
-            if ((p * rig->stride - first) % (step ? step : 1) == 0) met[p] = true;
+            affected[p] = true;
+            if ((p * rig->stride - first) % (step ? step : 1) == 0) direct[p] = true;
         }
     }
 }
 
-// Several in one channel, near each other and far: all that their taps meet is no number, the rest
-// as with zeros.
+// Several special values in one channel, near to and far from each other: outputs of their taps are
+// not finite, the others are those of zeros.
 static void many_special_values(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("many");
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
-    size_t span = span_of(&rig), bytes = rig.sample_bytes;
+    size_t span = problem_span(&rig.problem), bytes = rig.sample_bytes;
     for (size_t i = 100, k = 0; i < FRAMES; k++) {
         sample_put(rig.problem.signal, rig.x, i, k % 2 ? (double)NAN : (double)INFINITY);
         i += k % 3 ? 1 + random_below(&random, 90) : span + random_below(&random, span);
     }
-    bool *met = calloc(rig.n_outputs, 1), *reached = calloc(rig.n_outputs, 1);
-    mark_reached(&rig, met, reached);
-    char *y = outputs(&rig, &random), *single_frames = outputs_cut(&rig, &single, &random);
-    assert_memory_equal(
-        y, single_frames,
-        stream_rig_output_bytes(&rig)); // also where a call has no output of its own
+    bool *direct = calloc(rig.n_outputs, 1), *affected = calloc(rig.n_outputs, 1);
+    mark_affected(&rig, direct, affected);
+    char *y = outputs(&rig, &random), *single_frames = outputs_split(&rig, &single, &random);
+    assert_memory_equal(y, single_frames,
+                        stream_rig_output_bytes(&rig)); // for calls without outputs
     guarded_free(single_frames);
     for (size_t i = 0; i < FRAMES; i++)
-        if (is_special(reference_sample(rig.problem.signal, rig.x, i)))
+        if (is_nonfinite(reference_sample(rig.problem.signal, rig.x, i)))
             sample_put(rig.problem.signal, rig.x, i, 0);
     char *zeroed = outputs(&rig, &random);
     stream_rig_check_sampled(&rig, zeroed, &random);
-    bool all = rig.problem.groups < 2; // else the first output alone hears the first input
+    bool all = rig.problem.groups < 2; // else only the first output depends on the first input
     for (size_t i = 0; i < rig.out * rig.n_outputs; i++) {
         size_t p = i % rig.n_outputs;
-        bool heard = all || i < rig.n_outputs;
-        if (met[p] && heard && !is_special(reference_sample(rig.problem.signal, y, i)))
-            fail_msg("output %zu is a number", i);
-        if (!reached[p] && memcmp(y + i * bytes, zeroed + i * bytes, bytes))
-            fail_msg("output %zu is touched", i);
+        bool depends = all || i < rig.n_outputs;
+        if (direct[p] && depends && !is_nonfinite(reference_sample(rig.problem.signal, y, i)))
+            fail_msg("output %zu is finite", i);
+        if (!affected[p] && memcmp(y + i * bytes, zeroed + i * bytes, bytes))
+            fail_msg("output %zu has changed", i);
     }
-    free(met);
-    free(reached);
+    free(direct);
+    free(affected);
     guarded_free(zeroed);
     guarded_free(y);
     stream_rig_close(&rig);
 }
 
-// The largest sum of the taps' magnitudes over the outputs: what flushing a denormal to zero may
-// cost is this many of the smallest normal number.
+// The largest sum of the taps' magnitudes over the outputs. Flushing denormals to zero has an error
+// of at most this times the smallest normal number.
 static double tap_sum(const struct stream_rig *rig)
 {
     double largest = 0;
@@ -208,7 +201,7 @@ static double tap_sum(const struct stream_rig *rig)
     return largest;
 }
 
-// Each output within `limit` of the oracle's, at outputs drawn by chance from [first, last].
+// Fails unless random outputs of [first, last] are within `limit` of the oracle's.
 static void check_close(const struct stream_rig *rig, const void *y, size_t first, double limit,
                         struct random *random)
 {
@@ -222,35 +215,34 @@ static void check_close(const struct stream_rig *rig, const void *y, size_t firs
         size_t from = i / SOME * rig->n_outputs + late + at[i % SOME];
         double error = cabs(reference_sample(rig->problem.signal, y, from) - expected[i]);
         if (!(error <= limit))
-            fail_msg("output %zu is off by %.3g, above %.3g", from, error, limit);
+            fail_msg("output %zu has an error of %.3g, above %.3g", from, error, limit);
     }
     free(expected);
 }
 
-static double least_normal(const struct stream_rig *rig)
+static double min_normal(const struct stream_rig *rig)
 {
     return type_is_f64(rig->problem.signal) ? DBL_MIN : (double)FLT_MIN;
 }
 
-// Nothing but denormals: outputs are finite, each as right as numbers flushed to zero allow.
+// With an input of denormals, outputs are finite and right within the error of flushing to zero.
 static void denormals(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("denormals");
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, &c->named->problem, NULL, FRAMES, &random);
-    double scale = least_normal(&rig) / 2;
+    double scale = min_normal(&rig) / 2;
     for (size_t i = 0; i < rig.in * FRAMES; i++)
         sample_put(rig.problem.signal, rig.x, i,
                    reference_sample(rig.problem.signal, rig.x, i) * scale);
     void *y = outputs(&rig, &random);
-    check_close(&rig, y, 0, 2 * least_normal(&rig) * tap_sum(&rig), &random);
+    check_close(&rig, y, 0, 2 * min_normal(&rig) * tap_sum(&rig), &random);
     guarded_free(y);
     stream_rig_close(&rig);
 }
 
-// A signal that fades from full scale through the denormals to nothing: right all the way, every
-// output finite.
+// A signal that decays from full scale through denormals to 0 has right and finite outputs.
 static void fading_tail(void **state)
 {
     enum { FADES = 6000 };
@@ -268,7 +260,7 @@ static void fading_tail(void **state)
     void *y = outputs(&rig, &random);
     double gate = plan_gate(rig.plan, &rig.problem, rig.n_taps);
     check_close(&rig, y, 0,
-                4 * gate * typical_output(&rig.problem) + least_normal(&rig) * tap_sum(&rig),
+                4 * gate * typical_output(&rig.problem) + min_normal(&rig) * tap_sum(&rig),
                 &random);
     for (size_t i = 0; i < rig.out * rig.n_outputs; i++) {
         double complex value = reference_sample(rig.problem.signal, y, i);
@@ -278,9 +270,8 @@ static void fading_tail(void **state)
     stream_rig_close(&rig);
 }
 
-// Channels that fall silent for long and short whiles, at times all of them together, and sound
-// again.
-static void silence_leaves_no_trace(void **state)
+// Channels that are silent for long and short times, sometimes all of them together.
+static void silence_changes_nothing(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("silence");
@@ -296,7 +287,7 @@ static void silence_leaves_no_trace(void **state)
             size_t n = random_below(&random, 300);
             memset(x + random_below(&random, FRAMES - n) * bytes, 0, n * bytes);
         }
-        sample_put(rig.problem.signal, x, 9000, 1); // alone in the long silence
+        sample_put(rig.problem.signal, x, 9000, 1); // within the long silence
     }
     char *y = outputs(&rig, &random), *whole = stream_rig_alloc_output(&rig);
     stream_rig_check_sampled(&rig, y, &random);
@@ -312,7 +303,7 @@ static const struct promise of_problems[] = {
     {"special-values-stay-in-reach", special_values_stay_in_reach},
     {"denormals", denormals},
     {"fading-tail", fading_tail},
-    {"silence-leaves-no-trace", silence_leaves_no_trace},
+    {"silence-leaves-no-trace", silence_changes_nothing},
     {"many-special-values", many_special_values},
 };
 enum { N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems };
@@ -337,7 +328,7 @@ int main(void)
                                         problems[p].name, types);
         }
         tests[n++] =
-            named_test(other_groups_hear_nothing, &c[0], "other-groups-hear-nothing-%s", types);
+            named_test(other_groups_are_unaffected, &c[0], "other-groups-hear-nothing-%s", types);
     }
     return run_test_list(tests, n);
 }

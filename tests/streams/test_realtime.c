@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Where audio threads go the library neither allocates, locks, sleeps, calls the system nor touches
-// a file: a watch (interpose.h) over all that is said to be real-time safe, on every engine, type
-// and kind of threads, while filters are swapped. And over the watch itself: what it is there to
-// see ends the program.
+// On audio threads the library does not allocate, lock, sleep, make system calls or access files.
+// All functions that are documented as real-time safe are watched (interpose.h), for every engine,
+// type and mode of threads, while filters are swapped. Also tests that a forbidden call ends the
+// program.
 
 #include "support/interpose.h"
 #include "support/pool.h"
@@ -31,7 +31,7 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-// Who runs the stream.
+// The threads of a stream.
 enum mode { ALONE, THREADS, POOL, SERIAL, N_MODES };
 static const char *const mode_names[N_MODES] = {"alone", "threads", "pool", "serial"};
 
@@ -49,7 +49,7 @@ static struct partita_options options_of(enum mode mode, struct pool *pool)
     return options;
 }
 
-// One call of each kind, at frame `at` of a run that y has room for.
+// Makes one call of each function at frame `at`.
 static void live(const struct stream_rig *rig, char *y, size_t at, size_t n, bool silence)
 {
     const void *x_at[8];
@@ -69,7 +69,7 @@ static void live(const struct stream_rig *rig, char *y, size_t at, size_t n, boo
     watch_this_thread(false);
 }
 
-// Hands over either filter, and asks how things are.
+// Swaps to either filter and queries the stream.
 static void control(const struct stream_rig *rig, const struct partita_filter *other,
                     struct random *random)
 {
@@ -77,7 +77,7 @@ static void control(const struct stream_rig *rig, const struct partita_filter *o
     const struct partita_filter *next = random_below(random, 2) ? other : rig->filter;
     size_t fade = random_below(random, 400);
     watch_this_thread(true);
-    partita_stream_swap(rig->stream, next, fade); // refused by engines that cannot
+    partita_stream_swap(rig->stream, next, fade); // may be refused
     partita_stream_swapping(rig->stream);
     partita_stream_stats(rig->stream, &stats);
     partita_stream_state_size(rig->stream);
@@ -91,7 +91,7 @@ static void reset(const struct stream_rig *rig)
     watch_this_thread(false);
 }
 
-static void goes_by_the_watch(void **state)
+static void makes_no_forbidden_call(void **state)
 {
     static const size_t sizes[] = {0, 1, 7, 64, 300, 4096, FRAMES};
     const struct watched_case *c = *state;
@@ -125,7 +125,7 @@ static void goes_by_the_watch(void **state)
     pool_close(&pool);
 }
 
-// What the watch must see, by name.
+// Forbidden calls.
 static volatile uintptr_t sink;
 
 static void call_malloc(void)
@@ -210,7 +210,7 @@ static void call_sem_post(void)
 
 static void call_syscall(void)
 {
-    syscall(SYS_futex, &sink, 1, 1, NULL, NULL, 0); // wake one
+    syscall(SYS_futex, &sink, 1, 1, NULL, NULL, 0); // wakes one
 }
 
 static void call_open(void)
@@ -269,7 +269,7 @@ static void call_puts(void)
     puts("seen");
 }
 
-// Calls of the shared library: making a plan takes memory.
+// A call of the shared library: making a plan allocates memory.
 static void call_the_library(void)
 {
     struct partita_plan *plan;
@@ -277,12 +277,12 @@ static void call_the_library(void)
     sink = (uintptr_t)partita_plan_create(&problem, NULL, &plan);
 }
 
-struct sight {
-    const char *name; // that is printed
+struct forbidden {
+    const char *name; // is printed
     void (*call)(void);
 };
 
-static const struct sight sights[] = {
+static const struct forbidden forbidden_calls[] = {
     {"malloc", call_malloc},
     {"calloc", call_calloc},
     {"realloc", call_realloc},
@@ -312,10 +312,10 @@ static const struct sight sights[] = {
     {"puts", call_puts},
     {"aligned_alloc", call_the_library},
 };
-enum { N_SIGHTS = sizeof sights / sizeof *sights };
+enum { N_FORBIDDEN = sizeof forbidden_calls / sizeof *forbidden_calls };
 
-// Makes one call in a child; how the child ended, and what it printed.
-static int end_of_child(const struct sight *sight, bool watched, char *text, size_t size)
+// Makes one call in a child process; returns its status, and what it printed in `text`.
+static int end_of_child(const struct forbidden *call, bool watched, char *text, size_t size)
 {
     int ends[2], status;
     assert_int_equal(pipe(ends), 0);
@@ -325,7 +325,7 @@ static int end_of_child(const struct sight *sight, bool watched, char *text, siz
         setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
         dup2(ends[1], STDERR_FILENO);
         watch_this_thread(watched);
-        sight->call();
+        call->call();
         watch_this_thread(false);
         _exit(0);
     }
@@ -342,19 +342,19 @@ static int end_of_child(const struct sight *sight, bool watched, char *text, siz
 
 static void ends_the_program(void **state)
 {
-    const struct sight *sight = *state;
+    const struct forbidden *call = *state;
     char text[200], expected[200];
-    assert_int_equal(end_of_child(sight, true, text, sizeof text), SIGABRT);
-    snprintf(expected, sizeof expected, "%s called", sight->name);
+    assert_int_equal(end_of_child(call, true, text, sizeof text), SIGABRT);
+    snprintf(expected, sizeof expected, "%s called", call->name);
     assert_non_null(strstr(text, expected));
 }
 
-// Not watched, the library allocates as it likes.
-static void lets_others_pass(void **state)
+// On a thread that is not watched the library may allocate.
+static void unwatched_threads_may_call(void **state)
 {
     (void)state;
     char text[200];
-    assert_int_equal(end_of_child(&sights[N_SIGHTS - 1], false, text, sizeof text), 0);
+    assert_int_equal(end_of_child(&forbidden_calls[N_FORBIDDEN - 1], false, text, sizeof text), 0);
     assert_string_equal(text, "");
 }
 
@@ -362,22 +362,23 @@ int main(void)
 {
     static struct watched_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS][N_MODES];
     static struct CMUnitTest
-        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_SIGHTS + 1];
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_FORBIDDEN + 1];
     size_t n = 0;
-    for (size_t i = 0; i < N_SIGHTS; i++)
-        tests[n++] = named_test(ends_the_program, &sights[i], "sees-%s%s", sights[i].name,
-                                sights[i].call == call_the_library ? "-of-the-library" : "");
-    tests[n++] = named_test(lets_others_pass, NULL, "lets-others-pass");
+    for (size_t i = 0; i < N_FORBIDDEN; i++)
+        tests[n++] =
+            named_test(ends_the_program, &forbidden_calls[i], "sees-%s%s", forbidden_calls[i].name,
+                       forbidden_calls[i].call == call_the_library ? "-of-the-library" : "");
+    tests[n++] = named_test(unwatched_threads_may_call, NULL, "lets-others-pass");
     for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 for (enum mode mode = ALONE; mode < N_MODES; mode++) {
                     const char *engine = engines_of_streams[e];
                     bool partitioned = strcmp(engine, "cpu/partitioned") == 0;
-                    if (mode > ALONE && !partitioned) continue; // threads are nothing to the others
+                    if (mode > ALONE && !partitioned) continue; // others have no threads
                     struct watched_case *c = &cases[e][t][p][mode];
                     *c = (struct watched_case){{engine, &type_pairs[t], &problems[p]}, mode};
-                    tests[n++] = named_test(goes_by_the_watch, c, "%s/%s/%s-%s", engine,
+                    tests[n++] = named_test(makes_no_forbidden_call, c, "%s/%s/%s-%s", engine,
                                             mode_names[mode], problems[p].name, type_pairs[t].name);
                 }
             }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A stream's state outside the stream: saved, restored here and elsewhere, cloned, continuing bit
-// for bit from the most awkward positions; refused where it does not belong. What a stream tells
-// about its calls.
+// The state of a stream: saved, restored in the same and in other streams, cloned, with the same
+// bits from difficult positions on; refused where it does not belong. Also the statistics of calls.
 
 #include "support/stream_rig.h"
 
@@ -21,9 +20,9 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-// Zero latency where the engine serves it; where every tap costs a product, fewer of them.
-static void open(struct stream_rig *rig, const struct stream_case *c,
-                 const struct partita_problem *problem, size_t n_frames, struct random *random)
+// Opens with latency 0 if the engine serves it, and with fewer taps for direct sums.
+static void open_rig(struct stream_rig *rig, const struct stream_case *c,
+                     const struct partita_problem *problem, size_t n_frames, struct random *random)
 {
     struct partita_problem relaxed = *problem;
     if (strncmp(c->engine, "cpu/overlap", 11) == 0 && !relaxed.latency) relaxed.latency = 2400;
@@ -33,8 +32,7 @@ static void open(struct stream_rig *rig, const struct stream_case *c,
 
 static void *save(struct partita_stream *stream)
 {
-    // Anywhere in memory: the pointer has no alignment, and there is not a byte more than was asked
-    // for.
+    // The pointer has no alignment, and the memory is exactly as large as required.
     void *state = guarded_alloc(partita_stream_state_size(stream), 1);
     assert_ok(partita_stream_save(stream, state));
     return state;
@@ -43,9 +41,8 @@ static void *save(struct partita_stream *stream)
 static const struct call_split small = {"", 300, true};
 enum { FRAMES = 20000 };
 
-// Positions in a run: next to borders of blocks and of powers of two, in the midst of them, and at
-// the very start.
-static size_t awkward(int round, struct random *random)
+// Positions next to multiples of blocks and of powers of two, between these, and at the start.
+static size_t difficult_position(int round, struct random *random)
 {
     static const size_t at[] = {0, 1, 63, 64, 65, 1000, 4095, 4096, 8191, 12345};
     enum { N_AT = sizeof at / sizeof *at };
@@ -53,28 +50,12 @@ static size_t awkward(int round, struct random *random)
 }
 enum { ROUNDS = 14 };
 
-// Runs on to the end and compares what comes out from `at` on.
-static void check_goes_on(const struct stream_rig *rig, struct partita_stream *stream,
-                          const void *expected, size_t at, struct random *random)
-{
-    char *y = stream_rig_alloc_output(rig);
-    memcpy(y, expected, stream_rig_output_bytes(rig));
-    size_t first = (at + rig->stride - 1) / rig->stride;
-    for (size_t k = 0; k < rig->out; k++)
-        memset(y + (k * rig->n_outputs + first) * rig->sample_bytes, 0x55,
-               (rig->n_outputs - first) * rig->sample_bytes);
-    stream_rig_feed_span(rig, stream, y, at, rig->n_frames, &small, random);
-    if (memcmp(y, expected, stream_rig_output_bytes(rig)))
-        fail_msg("other bits after frame %zu", at);
-    guarded_free(y);
-}
-
 static void restored_goes_on(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("restore");
     struct stream_rig rig;
-    open(&rig, c, &c->named->problem, FRAMES, &random);
+    open_rig(&rig, c, &c->named->problem, FRAMES, &random);
     struct partita_stream *second;
     assert_ok(partita_stream_open(rig.plan, rig.filter, &second));
     size_t size = partita_stream_state_size(rig.stream);
@@ -83,15 +64,15 @@ static void restored_goes_on(void **state)
     void *y = stream_rig_alloc_output(&rig), *garbage = stream_rig_alloc_output(&rig);
     stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     for (int round = 0; round < ROUNDS; round++) {
-        size_t at = awkward(round, &random);
+        size_t at = difficult_position(round, &random);
         partita_stream_reset(rig.stream);
         stream_rig_feed_span(&rig, rig.stream, garbage, 0, at, &small, &random);
         void *kept = save(rig.stream);
-        check_goes_on(&rig, rig.stream, y, at, &random); // saving changed nothing
+        stream_rig_check_continues(&rig, rig.stream, y, at, &random); // saving must not change it
         assert_ok(partita_stream_restore(rig.stream, kept, size));
-        check_goes_on(&rig, rig.stream, y, at, &random);
-        assert_ok(partita_stream_restore(second, kept, size)); // wherever the second one stands
-        check_goes_on(&rig, second, y, at, &random);
+        stream_rig_check_continues(&rig, rig.stream, y, at, &random);
+        assert_ok(partita_stream_restore(second, kept, size)); // at any position of the second one
+        stream_rig_check_continues(&rig, second, y, at, &random);
         assert_int_equal(partita_stream_state_size(rig.stream), size);
         guarded_free(kept);
     }
@@ -101,13 +82,13 @@ static void restored_goes_on(void **state)
     stream_rig_close(&rig);
 }
 
-// Into a stream of another plan that was made in the same way; and out of a stream that is gone.
+// Restores the state of a closed stream in a stream of another, equal plan.
 static void equal_plan_goes_on(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("equal-plan");
     struct stream_rig rig;
-    open(&rig, c, &c->named->problem, FRAMES, &random);
+    open_rig(&rig, c, &c->named->problem, FRAMES, &random);
     void *y = stream_rig_alloc_output(&rig), *garbage = stream_rig_alloc_output(&rig);
     stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     partita_stream_reset(rig.stream);
@@ -123,7 +104,7 @@ static void equal_plan_goes_on(void **state)
     assert_ok(partita_filter_create(rig.plan, rig.w, &rig.filter));
     assert_ok(partita_stream_open(rig.plan, rig.filter, &rig.stream));
     assert_ok(partita_stream_restore(rig.stream, kept, size));
-    check_goes_on(&rig, rig.stream, y, 5432, &random);
+    stream_rig_check_continues(&rig, rig.stream, y, 5432, &random);
     guarded_free(kept);
     guarded_free(garbage);
     guarded_free(y);
@@ -135,17 +116,17 @@ static void cloned_goes_on(void **state)
     const struct stream_case *c = *state;
     struct random random = random_start("clone");
     struct stream_rig rig;
-    open(&rig, c, &c->named->problem, FRAMES, &random);
+    open_rig(&rig, c, &c->named->problem, FRAMES, &random);
     void *y = stream_rig_alloc_output(&rig), *garbage = stream_rig_alloc_output(&rig);
     stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     for (int round = 0; round < ROUNDS; round++) {
-        size_t at = awkward(round, &random);
+        size_t at = difficult_position(round, &random);
         struct partita_stream *clone = NULL;
         partita_stream_reset(rig.stream);
         stream_rig_feed_span(&rig, rig.stream, garbage, 0, at, &small, &random);
         assert_ok(partita_stream_clone(rig.stream, &clone));
-        check_goes_on(&rig, rig.stream, y, at, &random); // neither knows of the other
-        check_goes_on(&rig, clone, y, at, &random);
+        stream_rig_check_continues(&rig, rig.stream, y, at, &random); // the two are independent
+        stream_rig_check_continues(&rig, clone, y, at, &random);
         partita_stream_close(rig.stream);
         rig.stream = clone;
     }
@@ -154,17 +135,17 @@ static void cloned_goes_on(void **state)
     stream_rig_close(&rig);
 }
 
-// What is refused leaves the stream as it was: it goes on as if nothing had been.
+// A refused state does not change the stream.
 static void refused_state_changes_nothing(void **state)
 {
     const struct stream_case *c = *state;
     enum { AT = 7777 };
     struct random random = random_start("refuse");
     struct stream_rig rig, other;
-    open(&rig, c, &c->named->problem, FRAMES, &random);
+    open_rig(&rig, c, &c->named->problem, FRAMES, &random);
     struct partita_problem changed = c->named->problem;
     changed.kernel[0] = 333;
-    open(&other, c, &changed, 100, &random);
+    open_rig(&other, c, &changed, 100, &random);
     void *y = stream_rig_alloc_output(&rig), *foreign = save(other.stream);
     stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
     partita_stream_reset(rig.stream);
@@ -176,7 +157,7 @@ static void refused_state_changes_nothing(void **state)
     const size_t short_sizes[] = {0, 1, 7, 64, size / 2, size - 1};
     for (size_t i = 0; i < sizeof short_sizes / sizeof *short_sizes; i++) {
         size_t n = short_sizes[i] < size ? short_sizes[i] : size - 1;
-        unsigned char *part = malloc(n + !n); // so that a sanitizer sees what is read beyond
+        unsigned char *part = malloc(n + !n); // exactly, so that a sanitizer detects overruns
         memcpy(part, good, n);
         assert_int_equal(partita_stream_restore(rig.stream, part, n), PARTITA_ERR_STATE);
         free(part);
@@ -195,7 +176,7 @@ static void refused_state_changes_nothing(void **state)
     assert_int_equal(partita_stream_clone(rig.stream, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_clone(NULL, &clone), PARTITA_ERR_ARG);
     assert_ptr_equal(clone, (struct partita_stream *)1);
-    check_goes_on(&rig, rig.stream, y, AT, &random);
+    stream_rig_check_continues(&rig, rig.stream, y, AT, &random);
     free(bad);
     guarded_free(good);
     guarded_free(foreign);
@@ -204,7 +185,7 @@ static void refused_state_changes_nothing(void **state)
     stream_rig_close(&rig);
 }
 
-// Plans alike in all but one thing do not take each other's states.
+// States of plans that differ in one parameter are refused.
 static void plans_are_told_apart(void **state)
 {
     const struct stream_case *c = *state;
@@ -219,9 +200,9 @@ static void plans_are_told_apart(void **state)
                                       &type_pairs[c->types->signal == PARTITA_F64 ? 0 : 1], NULL};
     struct random random = random_start("apart");
     struct stream_rig rig, other;
-    open(&rig, c, &base, 100, &random);
+    open_rig(&rig, c, &base, 100, &random);
     for (int i = 0; i <= 4; i++) {
-        open(&other, i < 4 ? c : &wider, i < 4 ? &others[i] : &base, 100, &random);
+        open_rig(&other, i < 4 ? c : &wider, i < 4 ? &others[i] : &base, 100, &random);
         void *kept = save(other.stream);
         enum partita_status status =
             partita_stream_restore(rig.stream, kept, partita_stream_state_size(other.stream));
@@ -233,8 +214,8 @@ static void plans_are_told_apart(void **state)
     stream_rig_close(&rig);
 }
 
-// Plans of other blocks and latencies may lay a filter out in other ways: their states are taken
-// over rightly or not at all.
+// Plans with other blocks and latencies may have other layouts: their states are either restored
+// right or refused.
 static void other_layouts(void **state)
 {
     static const size_t blocks[] = {1, 16, 32, 48, 63, 64, 65, 128, 512},
@@ -244,7 +225,7 @@ static void other_layouts(void **state)
     struct random random = random_start("layouts");
     struct stream_rig rig, other;
     struct partita_problem problem = {STREAM(64), KERNEL(1200), LATENCY(1300)};
-    open(&rig, c, &problem, ALL, &random);
+    open_rig(&rig, c, &problem, ALL, &random);
     void *y = stream_rig_alloc_output(&rig);
     stream_rig_feed_span(&rig, rig.stream, y, 0, AT, &small, &random);
     void *kept = save(rig.stream);
@@ -254,9 +235,9 @@ static void other_layouts(void **state)
         random = random_start("layouts"); // the same taps and input
         problem.block = blocks[i / 3];
         problem.latency = latencies[i % 3];
-        open(&other, c, &problem, ALL, &random);
+        open_rig(&other, c, &problem, ALL, &random);
         if (partita_stream_restore(other.stream, kept, size) == PARTITA_OK)
-            check_goes_on(&other, other.stream, y, AT, &random);
+            stream_rig_check_continues(&other, other.stream, y, AT, &random);
         stream_rig_close(&other);
     }
     guarded_free(kept);
@@ -264,14 +245,13 @@ static void other_layouts(void **state)
     stream_rig_close(&rig);
 }
 
-// While swapping there are two filters to a stream: no state of it can be had or taken, until it is
-// done.
+// During a swap a stream has two filters, and its state can be neither saved nor restored.
 static void not_while_swapping(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("swapping");
     struct stream_rig rig;
-    open(&rig, c, &problems[1].problem, FRAMES, &random);
+    open_rig(&rig, c, &problems[1].problem, FRAMES, &random);
     struct partita_load load;
     assert_ok(partita_plan_load(rig.plan, &load));
     struct partita_filter *filter;
@@ -295,15 +275,15 @@ static void not_while_swapping(void **state)
     stream_rig_feed_span(&rig, rig.stream, y, 200, done, &small, &random);
     assert_false(partita_stream_swapping(rig.stream));
     assert_ok(partita_stream_save(rig.stream, kept));
-    // What was saved after the swap is the state of the new filter's stream: it goes on alike in
-    // another one of it.
+    // A state that was saved after the swap is that of the new filter and continues in another
+    // stream of it.
     struct partita_stream *second;
     void *expected = stream_rig_alloc_output(&rig);
     assert_ok(partita_stream_open(rig.plan, filter, &second));
     assert_ok(partita_stream_restore(second, kept, size));
     stream_rig_feed_span(&rig, rig.stream, y, done, rig.n_frames, &small, &random);
     memcpy(expected, y, stream_rig_output_bytes(&rig));
-    check_goes_on(&rig, second, expected, done, &random);
+    stream_rig_check_continues(&rig, second, expected, done, &random);
     partita_stream_close(second);
     partita_stream_close(rig.stream);
     rig.stream = NULL;
@@ -344,8 +324,8 @@ static void check_stats(const struct stream_case *c, double sample_rate, bool mi
 
 static void calls_are_counted(void **state)
 {
-    check_stats(*state, 1e12, true);  // no call can be that fast
-    check_stats(*state, 1e-3, false); // nor can one be that slow
+    check_stats(*state, 1e12, true);  // no call is that fast
+    check_stats(*state, 1e-3, false); // no call is that slow
 }
 
 static void counting_needs_a_rate(void **state)
@@ -354,7 +334,7 @@ static void counting_needs_a_rate(void **state)
     struct random random = random_start("no-rate");
     struct stream_rig rig;
     struct partita_stream_stats stats;
-    open(&rig, c, &problems[1].problem, 100, &random);
+    open_rig(&rig, c, &problems[1].problem, 100, &random);
     memset(&stats, 0x55, sizeof stats);
     const struct partita_stream_stats untouched = stats;
     assert_int_equal(partita_stream_stats(rig.stream, &stats), PARTITA_ERR_STATE);
@@ -370,7 +350,7 @@ static void counting_needs_a_rate(void **state)
     stream_rig_close(&rig);
 }
 
-static void load_is_told(void **state)
+static void load_is_reported(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("load");
@@ -407,7 +387,7 @@ static const struct promise promises[] = {
     {"other-layouts", other_layouts},
     {"calls-are-counted", calls_are_counted},
     {"counting-needs-a-rate", counting_needs_a_rate},
-    {"load-is-told", load_is_told},
+    {"load-is-told", load_is_reported},
 };
 enum {
     N_OF_PROBLEMS = sizeof of_problems / sizeof *of_problems,

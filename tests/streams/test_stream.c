@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every engine as a stream: against the oracle, and the same bits however the input is cut and laid
-// out: calls of any size, in place, interleaved, decimated, after a reset, beside another stream of
-// the same plan.
+// Every engine as a stream against the oracle, with the same bits for any calls and layouts: calls
+// of any size, in place, interleaved, decimated, after a reset, beside another stream of the same
+// plan.
 
 #include "support/stream_rig.h"
 
@@ -25,7 +25,7 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-static void any_cut_same_bits(void **state)
+static void any_split_same_bits(void **state)
 {
     static const struct call_split splits[] = {
         {"ones", 1, false},         {"up-to-7", 7, true},
@@ -41,14 +41,14 @@ static void any_cut_same_bits(void **state)
     stream_rig_check(&rig, y);
     for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
         void *other = stream_rig_alloc_output(&rig);
-        if (i % 2) partita_stream_reset(rig.stream); // a reset stream and a new one are alike
+        if (i % 2) partita_stream_reset(rig.stream); // a reset stream equals a new one
         else {
             partita_stream_close(rig.stream);
             assert_ok(partita_stream_open(rig.plan, rig.filter, &rig.stream));
         }
         stream_rig_feed(&rig, rig.stream, other, &splits[i], &random);
         if (memcmp(y, other, stream_rig_output_bytes(&rig)))
-            fail_msg("calls of %s give other bits", splits[i].name);
+            fail_msg("calls of %s have other bits", splits[i].name);
         guarded_free(other);
     }
     guarded_free(y);
@@ -77,8 +77,8 @@ static void in_place_same_bits(void **state)
     stream_rig_close(&rig);
 }
 
-// Interleaved input of 3 samples a frame, output of 5, of which two each are used; then interleaved
-// in place.
+// Interleaved input of 3 samples a frame and output of 5, of which two each are used; then
+// interleaved in place.
 static void interleaved_same_bits(void **state)
 {
     const struct stream_case *c = *state;
@@ -125,7 +125,7 @@ static void interleaved_same_bits(void **state)
     stream_rig_close(&rig);
 }
 
-// Two streams of one plan and filter, fed in turns, do not know of each other.
+// Two streams of one plan and filter with alternating calls are independent.
 static void streams_share_a_plan(void **state)
 {
     const struct stream_case *c = *state;
@@ -215,7 +215,7 @@ int main(void)
             struct stream_case *c = cases[e][t];
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine_names[e], &type_pairs[t], &problems[p]};
-                tests[n++] = named_test(any_cut_same_bits, &c[p], "%s/%s-%s", engine_names[e],
+                tests[n++] = named_test(any_split_same_bits, &c[p], "%s/%s-%s", engine_names[e],
                                         problems[p].name, type_pairs[t].name);
             }
             c[N_PROBLEMS] = (struct stream_case){engine_names[e], &type_pairs[t], NULL};

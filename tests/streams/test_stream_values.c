@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What comes out of a stream, and when: exact latency, the tail, how far special values reach,
+// Values and times of a stream's outputs: exact latency, the tail, the reach of special values,
 // extreme values.
 
 #include "support/stream_rig.h"
@@ -8,8 +8,8 @@
 #include <float.h>
 #include <math.h>
 
-// An impulse comes out as the taps, the first at the latency and the last at the tail, wherever it
-// falls in a block.
+// The output of an impulse is the taps, the first at the latency and the last at the tail, for any
+// position in a block.
 static void impulse_at_latency(void **state)
 {
     const struct stream_case *c = *state;
@@ -40,8 +40,7 @@ static void impulse_at_latency(void **state)
     stream_rig_close(&rig);
 }
 
-// Draining brings out the rest: input and then tail frames of silence are the whole convolution;
-// more silence is zero.
+// With draining for the tail the outputs are the whole convolution; after it they are zero.
 static void drain_brings_the_tail(void **state)
 {
     const struct stream_case *c = *state;
@@ -54,7 +53,7 @@ static void drain_brings_the_tail(void **state)
         size_t tail = partita_stream_tail(rig.stream), beyond = 2 * tail + 500;
         random = random_start("drain");
         stream_rig_open(&longer, c, &problem, rig.n_frames + tail + beyond,
-                        &random); // the same taps with another input
+                        &random); // for the same taps with another input
         memcpy(longer.w, rig.w, 2 * 60 * partita_type_size(rig.problem.taps));
         partita_stream_close(longer.stream);
         partita_filter_destroy(longer.filter);
@@ -92,10 +91,10 @@ static void drain_brings_the_tail(void **state)
     }
 }
 
-// First and last output that input frame `at` may reach, special values included. cpu/direct: its
-// own taps. Transforms: every output computed from a block that holds it. Overlap-save: all blocks
-// whose window (block and span-1 frames before it) holds it. Overlap-add: the result of its block,
-// hop + span-1 outputs. Afterwards the state is clean.
+// The first and last output that a special value at input frame `at` may affect. cpu/direct: those
+// of its taps. Transforms: all outputs computed from a block that contains it. Overlap-save: all
+// blocks whose window (the block and span-1 frames before it) contains it. Overlap-add: the result
+// of its block, hop + span-1 outputs. Later outputs are not affected.
 static void reach(const struct stream_rig *rig, size_t at, size_t *ret_first, size_t *ret_last)
 {
     size_t span = rig->problem.kernel[0], hop = rig->plan->choice.hop,
@@ -109,8 +108,8 @@ static void reach(const struct stream_rig *rig, size_t at, size_t *ret_first, si
                     : ((at + span - 1) / hop + 1) * hop - 1 + late;
 }
 
-// One NaN or infinity: outputs out of its reach have the very bits they have without it, those that
-// see it are NaN or infinite.
+// With one NaN or infinity, outputs out of its reach do not change, and outputs of its taps are NaN
+// or infinite.
 static void check_reach(const struct stream_case *c, size_t latency)
 {
     enum { M = 45 };
@@ -132,7 +131,7 @@ static void check_reach(const struct stream_case *c, size_t latency)
             bool same = memcmp((char *)y + i * rig.sample_bytes,
                                (char *)clean + i * rig.sample_bytes, rig.sample_bytes) == 0;
             if (!same && (i < first || i > last))
-                fail_msg("frame %zu touches output %zu beyond %zu..%zu", at, i, first, last);
+                fail_msg("frame %zu affects output %zu outside %zu..%zu", at, i, first, last);
             double complex value = reference_sample(rig.problem.signal, y, i);
             size_t late = partita_plan_latency(rig.plan);
             if (i >= at + late && i < at + late + M)
@@ -151,25 +150,25 @@ static void special_value_reach(void **state)
     check_reach(*state, 16); // blocks shorter than the taps
 }
 
-// Denormal signals pass a direct filter of one unit tap unchanged; the largest finite values halved
-// stay finite.
+// Denormal signals pass a direct filter of one unit tap unchanged; half the largest finite value
+// stays finite.
 static void extreme_values(void **state)
 {
     const struct stream_case *c = *state;
     struct partita_problem problem = {STREAM(64), KERNEL(2)};
     bool f64 = type_is_f64(c->types->signal), direct = strcmp(c->engine, "cpu/direct") == 0;
-    double least = f64 ? 5 * (double)DBL_TRUE_MIN : 5 * (double)FLT_TRUE_MIN,
-           most = f64 ? DBL_MAX : (double)FLT_MAX;
+    double smallest = f64 ? 5 * (double)DBL_TRUE_MIN : 5 * (double)FLT_TRUE_MIN,
+           largest = f64 ? DBL_MAX : (double)FLT_MAX;
     struct random random = random_start("extreme");
     struct stream_rig rig;
     stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem), &random);
     for (int round = 0; round < 2; round++) {
-        // Transforms add up to N samples in complex arithmetic before they scale: that much
-        // headroom is theirs.
-        double room =
+        // Transforms add up to N samples in complex arithmetic before scaling, which needs
+        // headroom.
+        double headroom =
             direct ? 1
                    : 1.0 / (double)(8 * rig.plan->choice.transform * rig.plan->choice.transform);
-        double value = round ? most * room : least;
+        double value = round ? largest * headroom : smallest;
         for (size_t i = 0; i < rig.n_frames; i++)
             sample_put(rig.problem.signal, rig.x, i, i % 3 ? value : -value);
         sample_put(rig.problem.taps, rig.w, 0, round ? 0.5 : 1);
@@ -185,7 +184,8 @@ static void extreme_values(void **state)
                 creal(reference_sample(rig.problem.signal, y, i + partita_plan_latency(rig.plan)));
             double expected = (i % 3 ? value : -value) * (round ? 0.5 : 1);
             if (direct) assert_true(got == expected);
-            else assert_true(fabs(got - expected) <= (round ? fabs(value) * 1e-4 : least * 1000));
+            else
+                assert_true(fabs(got - expected) <= (round ? fabs(value) * 1e-4 : smallest * 1000));
         }
         guarded_free(y);
     }
@@ -193,8 +193,8 @@ static void extreme_values(void **state)
 }
 
 #if defined(__x86_64__)
-// Rounding, masks, flush-to-zero and denormals-are-zero: all of MXCSR but the flags that arithmetic
-// raises.
+// Rounding, masks, flush-to-zero and denormals-are-zero: MXCSR without the flags that arithmetic
+// sets.
 static unsigned mode(void)
 {
     return __builtin_ia32_stmxcsr() & ~0x3fu;
@@ -206,7 +206,7 @@ static unsigned mode(void)
 }
 #endif
 
-// The caller's floating-point mode is the caller's: neither needed nor changed.
+// The library neither depends on the caller's floating-point mode nor changes it.
 static void floating_point_mode_kept(void **state)
 {
     const struct stream_case *c = *state;

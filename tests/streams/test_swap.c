@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Filters exchanged in a running stream: before the fade the old one's output, then the header's
-// blend of what either filter alone gives, then the new one's; the last filter wins; swapping tells
-// when the others are free.
+// Filters swapped in a stream: before the fade the output of the old one, then the header's blend
+// of the outputs of both, then the output of the new one; the last filter wins; `swapping` tells
+// when the others may be destroyed.
 
 #include "support/swap_rig.h"
 
@@ -46,7 +46,7 @@ static void fade_is_the_blend(void **state)
     swap_rig_close(&s);
 }
 
-// A stream that has not run yet fades all the same.
+// A stream fades also before its first call.
 static void swap_before_the_first_call(void **state)
 {
     struct random random = random_start("first");
@@ -60,7 +60,7 @@ static void swap_before_the_first_call(void **state)
     swap_rig_close(&s);
 }
 
-// Of filters handed over before the next call the last one alone is heard.
+// Of several filters swapped before the next call only the last one is used.
 static void waiting_filter_is_replaced(void **state)
 {
     struct random random = random_start("replaced");
@@ -77,31 +77,31 @@ static void waiting_filter_is_replaced(void **state)
     swap_rig_close(&s);
 }
 
-// During a fade: it goes on to its end, then the last of those handed over meanwhile follows, the
-// other unheard.
+// A fade continues to its end; then the last of the filters that were swapped meanwhile follows,
+// and the others are never used.
 static void fades_follow_each_other(void **state)
 {
-    enum { LEAST = 4000, SHORT = 500 };
+    enum { LONG = 4000, SHORT = 500 };
     struct random random = random_start("follow");
     struct swap_rig s;
-    swap_rig_open(&s, *state, mono, NULL, BEFORE + LEAST + AFTER, &random);
+    swap_rig_open(&s, *state, mono, NULL, BEFORE + LONG + AFTER, &random);
     void *y = stream_rig_alloc_output(&s.rig);
     size_t during = BEFORE + s.load.swap_delay + 1000,
-           fade = LEAST + s.load.swap_delay; // even if it begins at once
+           fade = LONG + s.load.swap_delay; // also if it begins at once
     const struct swap three[] = {{BEFORE, 1, fade}, {during, 2, 0}, {during + 300, 3, SHORT}};
     struct partita_stream *stream =
         swap_rig_run(&s, y, three, 3, &(struct call_split){"", 200, true}, &random);
     assert_false(partita_stream_swapping(stream));
     partita_stream_close(stream);
-    // Up to the end of the first fade, wherever in its range it lies.
+    // Up to the end of the first fade, wherever it begins.
     size_t end = check_fade(&s, y, 0, 1, fade, 0, BEFORE, BEFORE + fade) + fade;
     check_fade(&s, y, 1, 3, SHORT, end, end, s.rig.n_outputs);
     guarded_free(y);
     swap_rig_close(&s);
 }
 
-// The same frames between swaps, cut in other ways: the same bits.
-static void any_cut_same_bits(void **state)
+// The same bits for any lengths of calls between swaps.
+static void any_split_same_bits(void **state)
 {
     static const struct call_split splits[] = {
         {"ones", 1, false}, {"up-to-70", 70, true}, {"up-to-3000", 3000, true}};
@@ -119,14 +119,14 @@ static void any_cut_same_bits(void **state)
         memset(other, 0x55, stream_rig_output_bytes(&s.rig));
         partita_stream_close(swap_rig_run(&s, other, four, 4, &splits[i], &random));
         if (memcmp(y, other, stream_rig_output_bytes(&s.rig)))
-            fail_msg("calls of %s give other bits", splits[i].name);
+            fail_msg("calls of %s have other bits", splits[i].name);
     }
     guarded_free(other);
     guarded_free(y);
     swap_rig_close(&s);
 }
 
-// swapping() from the handover on until the last frame of the fade is out, and not for ever.
+// partita_stream_swapping is true from the swap to the last frame of the fade, and then false.
 static void swapping_until_done(void **state)
 {
     enum { FADE = 400 };
@@ -142,8 +142,7 @@ static void swapping_until_done(void **state)
     size_t at = BEFORE;
     for (; partita_stream_swapping(stream) && at + 7 < s.rig.n_frames; at += 7)
         stream_rig_feed_span(&s.rig, stream, y, at, at + 7, &split_whole, &random);
-    if (at + 7 >= s.rig.n_frames)
-        fail_msg("still swapping %zu frames after the handover", at - BEFORE);
+    if (at + 7 >= s.rig.n_frames) fail_msg("still swapping after %zu frames", at - BEFORE);
     stream_rig_feed_span(&s.rig, stream, y, at, s.rig.n_frames, &split_whole, &random);
     size_t begin = check_fade(&s, y, 0, 1, FADE, 0, BEFORE, s.rig.n_outputs);
     if (at < begin + FADE)
@@ -153,7 +152,7 @@ static void swapping_until_done(void **state)
     swap_rig_close(&s);
 }
 
-// One cell of the matrix becomes another: the outputs it does not reach are those without a swap.
+// A swap that changes one cell of the matrix does not affect outputs that do not depend on it.
 static void single_cell(void **state)
 {
     const struct stream_case *c = *state;
@@ -162,8 +161,8 @@ static void single_cell(void **state)
     swap_rig_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
     struct stream_rig *rig = &s.rig;
     size_t taps = rig->problem.kernel[0], bytes = partita_type_size(rig->problem.taps);
-    // w holds the last filter's taps; the other one differs from it in the cell of output 1 and
-    // input 2.
+    // w has the last filter's taps; the other one differs from it in the cell of output 1 and input
+    // 2.
     random_samples(&random, rig->problem.taps, (char *)rig->w + 5 * taps * bytes, taps);
     partita_filter_destroy(s.filters[1]);
     if (strstr(c->engine, "/partitioned")) {
@@ -190,8 +189,8 @@ static void single_cell(void **state)
     swap_rig_close(&s);
 }
 
-// The longest fade there is never gets anywhere: the old filter's output, to the last bit or nearly
-// so.
+// The longest possible fade never reaches the new filter: the output is that of the old one, nearly
+// to the last bit.
 static void endless_fade(void **state)
 {
     struct random random = random_start("endless");
@@ -240,8 +239,8 @@ static void sums_cannot_be_swapped(void **state)
     stream_rig_close(&rig);
 }
 
-// The thread that hands filters over while another one runs the stream: makes one, swaps, at times
-// at once another, polls, destroys those that went before.
+// The thread that swaps filters while another one processes the stream: it makes a filter, swaps,
+// sometimes another at once, polls, and destroys the previous ones.
 struct swapper {
     struct swap_rig *s;
     uint64_t seed;
@@ -250,7 +249,7 @@ struct swapper {
     atomic_bool done;
 };
 
-static void *swap_on_and_on(void *argument)
+static void *swap_repeatedly(void *argument)
 {
     enum { ROUNDS = 12 };
     struct swapper *swapper = argument;
@@ -284,7 +283,7 @@ static void from_another_thread(void **state)
     void *y = stream_rig_alloc_output(&s.rig), *expected = stream_rig_alloc_output(&s.rig);
     struct swapper swapper = {.s = &s, .seed = random_bits(&random)};
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, swap_on_and_on, &swapper), 0);
+    assert_int_equal(pthread_create(&thread, NULL, swap_repeatedly, &swapper), 0);
     while (!atomic_load(&swapper.done)) {
         partita_stream_process(s.rig.stream, (void *[]){y, (char *)y + 100 * s.rig.sample_bytes},
                                (const void *[]){s.rig.x, s.rig.x, s.rig.x},
@@ -293,7 +292,7 @@ static void from_another_thread(void **state)
     pthread_join(thread, NULL);
     assert_int_equal(swapper.n_failed, 0);
     assert_false(partita_stream_swapping(s.rig.stream));
-    // What runs now is the last filter: as a new stream of it.
+    // The stream now equals a new stream of the last filter.
     struct partita_stream *fresh;
     assert_ok(partita_stream_open(s.rig.plan, swapper.last, &fresh));
     partita_stream_reset(s.rig.stream);
@@ -309,7 +308,7 @@ static void from_another_thread(void **state)
     swap_rig_close(&s);
 }
 
-// Memory of pages of its own that cannot be touched any more once it was released.
+// Memory on separate pages, which are inaccessible after release.
 static void *paged_allocate(void *user, size_t bytes)
 {
     (void)user;
@@ -330,7 +329,7 @@ static void paged_release(void *user, void *memory)
         abort();
 }
 
-// Filters destroyed as soon as they may be are not looked at again.
+// Filters that are destroyed as soon as allowed are not accessed any more.
 static void old_filters_may_go(void **state)
 {
     const struct stream_case *c = *state;
@@ -360,7 +359,7 @@ static const struct promise promises[] = {
     {"swap-before-the-first-call", swap_before_the_first_call},
     {"waiting-filter-is-replaced", waiting_filter_is_replaced},
     {"fades-follow-each-other", fades_follow_each_other},
-    {"any-cut-same-bits", any_cut_same_bits},
+    {"any-cut-same-bits", any_split_same_bits},
     {"swapping-until-done", swapping_until_done},
     {"endless-fade", endless_fade},
     {"old-filters-may-go", old_filters_may_go},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// One stream on several threads: the library's own or the host's. The bits of one thread, always;
-// streams opened and closed in turn; many of one plan at once. Meant for the thread sanitizer too.
+// One stream on several threads, of the library or of an executor, always with the bits of one
+// thread; streams that are opened and closed; many streams of one plan at once. Also for the thread
+// sanitizer.
 
 #include "support/pool.h"
 #include "support/stream_rig.h"
@@ -16,7 +17,7 @@ static const struct named_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-// Who runs a stream.
+// The threads of a stream.
 enum mode { ALONE, TWO, FOUR, POOL, POOL_OF_FOUR, ELSEWHERE, SERIAL, N_MODES };
 static const char *const mode_names[N_MODES] = {
     "alone", "two-threads", "four-threads", "pool", "pool-of-four", "elsewhere", "serial"};
@@ -39,14 +40,14 @@ static size_t frames_of(const struct partita_problem *problem)
     return 12000 + (TEST_SLOWER > 1 ? 0 : 2 * problem->kernel[0]);
 }
 
-// Every mode against a stream without any options, in calls of several sizes.
+// Compares every mode with a stream without options, in calls of several sizes.
 static void modes_same_bits(void **state)
 {
     static const struct call_split splits[] = {{"up-to-64", 64, true},
                                                {"up-to-3000", 3000, true},
                                                {"block", 64, false},
                                                {"whole", SIZE_MAX, false}};
-    enum { N_CUTS = sizeof splits / sizeof *splits };
+    enum { N_SPLITS = sizeof splits / sizeof *splits };
     const struct stream_case *c = *state;
     const struct partita_problem *problem = &c->named->problem;
     struct stream_rig rig;
@@ -60,17 +61,9 @@ static void modes_same_bits(void **state)
         pool_open(&pool);
         struct partita_options options = options_of(mode, &pool);
         struct stream_rig other;
-        random = random_start(c->named->name); // the same taps and input
+        random = random_start(c->named->name); // for the same taps and input
         stream_rig_open_exactly(&other, c, problem, &options, rig.n_frames, &random);
-        void *y = stream_rig_alloc_output(&rig);
-        for (size_t i = 0; i < (TEST_SLOWER > 1 ? 2 : N_CUTS); i++) {
-            partita_stream_reset(other.stream);
-            memset(y, 0x55, stream_rig_output_bytes(&rig));
-            stream_rig_feed(&other, other.stream, y, &splits[i], &random);
-            if (memcmp(y, expected, stream_rig_output_bytes(&rig)))
-                fail_msg("%s: calls of %s give other bits", mode_names[mode], splits[i].name);
-        }
-        guarded_free(y);
+        stream_rig_check_splits(&other, expected, splits, TEST_SLOWER > 1 ? 2 : N_SPLITS, &random);
         stream_rig_close(&other);
         pool_close(&pool);
     }
@@ -78,7 +71,7 @@ static void modes_same_bits(void **state)
     stream_rig_close(&rig);
 }
 
-// The host's threads get work where there is plenty.
+// The executor is called if there is enough work.
 static void executor_is_used(void **state)
 {
     const struct stream_case *c = *state;
@@ -96,8 +89,8 @@ static void executor_is_used(void **state)
     pool_close(&pool);
 }
 
-// Swaps, states and clones of streams on threads: those of a stream alone.
-static void life_on_threads(void **state)
+// Swaps, states and clones of streams on threads equal those of one thread.
+static void swaps_and_states_on_threads(void **state)
 {
     enum { FRAMES = 16000, SWAP = 3000 };
     struct partita_load load;
@@ -133,12 +126,12 @@ static void life_on_threads(void **state)
             expected = stream_rig_alloc_output(&rig);
             memcpy(expected, y, stream_rig_output_bytes(&rig));
         }
-        for (int way = 0; way < 3; way++) { // as it was saved, restored, cloned
-            if (way)
-                stream_rig_feed_span(&rig, way == 1 ? rig.stream : clone, y, save, FRAMES, &split,
+        for (int i = 0; i < 3; i++) { // the saved stream, restored, cloned
+            if (i)
+                stream_rig_feed_span(&rig, i == 1 ? rig.stream : clone, y, save, FRAMES, &split,
                                      &random);
             if (memcmp(y, expected, stream_rig_output_bytes(&rig)))
-                fail_msg("%s, way %d: other bits", mode_names[mode], way);
+                fail_msg("%s, stream %d: other bits", mode_names[mode], i);
             memset((char *)y + save * rig.sample_bytes, 0x55, (FRAMES - save) * rig.sample_bytes);
         }
         partita_stream_close(clone);
@@ -153,7 +146,7 @@ static void life_on_threads(void **state)
     guarded_free(expected);
 }
 
-// Opened, run for a while or not at all, closed.
+// Streams that are opened, used or not, and closed.
 static void open_and_close(void **state)
 {
     const struct stream_case *c = *state;
@@ -178,8 +171,8 @@ static void open_and_close(void **state)
     }
 }
 
-// A thread that runs streams of a plan that others use as well. Failures are counted, cmocka is for
-// the main thread.
+// A thread with streams of a shared plan. Failures are counted, since cmocka is for the main thread
+// only.
 struct user {
     pthread_t thread;
     const struct stream_rig *rig;
@@ -246,7 +239,7 @@ static void many_at_once(void **state)
     }
 }
 
-// Another thread reads the statistics while the stream runs.
+// Another thread reads the statistics during calls of the stream.
 struct reader {
     const struct partita_stream *stream;
     atomic_bool done;
@@ -287,7 +280,7 @@ static void stats_from_another_thread(void **state)
 
 static const struct promise promises[] = {
     {"executor-is-used", executor_is_used},
-    {"life-on-threads", life_on_threads},
+    {"life-on-threads", swaps_and_states_on_threads},
     {"open-and-close", open_and_close},
     {"many-at-once", many_at_once},
     {"stats-from-another-thread", stats_from_another_thread},

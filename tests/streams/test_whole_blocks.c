@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Streams that promise calls of whole blocks (problem.whole_blocks): right at the same latency, the
-// same bits however many blocks a call holds; tails and fades as they are promised, frames beyond
-// whole blocks unheard.
+// Streams whose calls are whole blocks (problem.whole_blocks): right with the same latency, the
+// same bits for any number of blocks in a call; tails and fades as specified; frames beyond whole
+// blocks are ignored.
 
 #include "support/pool.h"
 #include "support/swap_rig.h"
@@ -36,26 +36,21 @@ enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const struct partita_problem *const live = &problems[2].problem, *const matrix =
                                                                             &problems[7].problem;
 
-static size_t span_of(const struct partita_problem *problem)
-{
-    return (problem->dilation[0] ? problem->dilation[0] : 1) * (problem->kernel[0] - 1) + 1;
-}
-
-// Whole blocks of at least so many frames.
+// Rounds up to whole blocks.
 static size_t rounded(const struct partita_problem *problem, size_t frames)
 {
     return (frames + problem->block - 1) / problem->block * problem->block;
 }
 
-static void open_run(struct stream_rig *rig, const struct stream_case *c,
+static void open_rig(struct stream_rig *rig, const struct stream_case *c,
                      const struct partita_problem *problem, const struct partita_options *options,
                      struct random *random)
 {
-    const size_t frames = 2 * span_of(problem) + 8 * problem->block + 5000;
+    const size_t frames = 2 * problem_span(problem) + 8 * problem->block + 5000;
     stream_rig_open_exactly(rig, c, problem, options, rounded(problem, frames), random);
 }
 
-// Within what the problem allows, and no more than a plan for any calls has.
+// The latency is within the problem's and at most that of a plan for any calls.
 static void check_latency(const struct stream_rig *rig)
 {
     const size_t latency = partita_plan_latency(rig->plan), block = rig->problem.block;
@@ -68,12 +63,12 @@ static void check_latency(const struct stream_rig *rig)
     assert_true(latency <= rig->problem.latency);
     assert_int_equal(latency % rig->stride, 0);
     assert_int_equal(partita_stream_latency(rig->stream), latency);
-    // (A device takes more of what is allowed if that gives it time.)
+    // (A device may have more latency if the problem allows it.)
     if (rig->problem.latency < PARTITA_UNBOUNDED && layer_has_engine("cpu/partitioned"))
         assert_true(latency <= partita_plan_latency(plan));
     const size_t tail = partita_stream_tail(rig->stream),
-                 least = latency + span_of(&rig->problem) - 1;
-    assert_true(tail % block == 0 && tail >= least && tail < least + block);
+                 min_tail = latency + problem_span(&rig->problem) - 1;
+    assert_true(tail % block == 0 && tail >= min_tail && tail < min_tail + block);
     partita_plan_destroy(plan);
 }
 
@@ -89,22 +84,12 @@ static void matches_oracle(void **state)
         const struct call_split splits[] = {{"a block", problem.block, false},
                                             {"three blocks", 3 * problem.block, false},
                                             {"up to five blocks", 5 * problem.block, true}};
-        open_run(&rig, c, &problem, NULL, &random);
+        open_rig(&rig, c, &problem, NULL, &random);
         check_latency(&rig);
-        void *y = stream_rig_alloc_output(&rig), *other = stream_rig_alloc_output(&rig);
+        void *y = stream_rig_alloc_output(&rig);
         stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
         stream_rig_check_sampled(&rig, y, &random);
-        for (size_t i = 0; i < sizeof splits / sizeof *splits; i++) {
-            partita_stream_reset(rig.stream);
-            stream_rig_feed_span(&rig, rig.stream, other, 0, 3 * problem.block, &splits[i],
-                                 &random);
-            partita_stream_reset(rig.stream);
-            memset(other, 0x55, stream_rig_output_bytes(&rig));
-            stream_rig_feed(&rig, rig.stream, other, &splits[i], &random);
-            if (memcmp(y, other, stream_rig_output_bytes(&rig)))
-                fail_msg("latency %zu: calls of %s give other bits", latencies[l], splits[i].name);
-        }
-        guarded_free(other);
+        stream_rig_check_splits(&rig, y, splits, 3, &random);
         guarded_free(y);
         stream_rig_close(&rig);
     }
@@ -123,7 +108,7 @@ static size_t head_of(const struct partita_plan *plan)
     return head;
 }
 
-// The promise is worth something: fewer taps are left to the direct sum, at no latency.
+// With whole blocks fewer taps are direct sums, without latency.
 static void spares_the_head(void **state)
 {
     struct random random = random_start("head");
@@ -132,7 +117,7 @@ static void spares_the_head(void **state)
     for (int whole = 0; whole < 2; whole++) {
         struct stream_rig rig;
         problem.whole_blocks = whole;
-        open_run(&rig, *state, &problem, NULL, &random);
+        open_rig(&rig, *state, &problem, NULL, &random);
         assert_int_equal(partita_plan_latency(rig.plan), 0);
         heads[whole] = head_of(rig.plan);
         stream_rig_close(&rig);
@@ -140,8 +125,7 @@ static void spares_the_head(void **state)
     assert_true(heads[1] < heads[0]);
 }
 
-// Sound, then drain for the tail and a block more: the bits of zeros as input, sound to the tail's
-// end, none after it.
+// Draining for the tail and one more block has the bits of zeros as input: the tail, then zeros.
 static void drains_to_the_last_sample(void **state)
 {
     const struct stream_case *c = *state;
@@ -150,27 +134,27 @@ static void drains_to_the_last_sample(void **state)
                                           .latency = taps % 100};
         struct random random = random_start("drain");
         struct stream_rig rig;
-        open_run(&rig, c, &problem, NULL, &random);
+        open_rig(&rig, c, &problem, NULL, &random);
         const size_t tail = partita_stream_tail(rig.stream),
-                     heard = rig.n_frames - rounded(&problem, tail + 500);
-        memset((char *)rig.x + heard * rig.sample_bytes, 0,
-               (rig.n_frames - heard) * rig.sample_bytes);
+                     sounding = rig.n_frames - rounded(&problem, tail + 500);
+        memset((char *)rig.x + sounding * rig.sample_bytes, 0,
+               (rig.n_frames - sounding) * rig.sample_bytes);
         char *expected = stream_rig_alloc_output(&rig), *y = stream_rig_alloc_output(&rig);
         stream_rig_feed(&rig, rig.stream, expected, &split_whole, &random);
         stream_rig_check_sampled(&rig, expected, &random);
         partita_stream_reset(rig.stream);
-        stream_rig_feed_span(&rig, rig.stream, y, 0, heard, &(struct call_split){"", 64, false},
+        stream_rig_feed_span(&rig, rig.stream, y, 0, sounding, &(struct call_split){"", 64, false},
                              &random);
-        for (size_t at = heard; at < rig.n_frames; at += 64)
+        for (size_t at = sounding; at < rig.n_frames; at += 64)
             partita_stream_drain(rig.stream, &(void *){y + at * rig.sample_bytes}, 1, 64);
         assert_memory_equal(y, expected, stream_rig_output_bytes(&rig));
-        const size_t last = heard + partita_plan_latency(rig.plan) + taps - 2;
+        const size_t last = sounding + partita_plan_latency(rig.plan) + taps - 2;
         const double unit = gate_transform(rig.problem.signal, rig.plan->choice.transform);
         const double limit = 4 * unit * typical_output(&rig.problem);
-        assert_true(last < heard + tail);
+        assert_true(last < sounding + tail);
         for (size_t i = last; i < rig.n_outputs; i++) {
             const double complex first = reference_sample(rig.problem.taps, rig.w, taps - 1),
-                                 sample = reference_sample(rig.problem.signal, rig.x, heard - 1);
+                                 sample = reference_sample(rig.problem.signal, rig.x, sounding - 1);
             assert_true(cabs(reference_sample(rig.problem.signal, y, i) -
                              (i == last ? first * sample : 0)) <= limit);
         }
@@ -180,7 +164,7 @@ static void drains_to_the_last_sample(void **state)
     }
 }
 
-// Fades that begin and end within blocks, the next one handed over while one is under way.
+// Fades that begin and end within blocks, with another swap during a fade.
 static void fades_of_any_length(void **state)
 {
     static const size_t fades[] = {0, 1, 15, 64, 100, 777, 5000};
@@ -197,8 +181,7 @@ static void fades_of_any_length(void **state)
         const size_t begin = check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, s.rig.n_outputs);
         partita_stream_close(swap_rig_run(&s, y, two, 2, &split, &random));
         if (begin < at + block)
-            continue; // it was over, or under way, when the second one came: or the first is
-                      // unheard
+            continue; // the first fade ends before the second swap, or never begins
         const size_t end = begin + fades[i];
         assert_int_equal(check_fade(&s, y, 0, two[0].filter, fades[i], 0, at, end), begin);
         check_fade(&s, y, two[0].filter, two[1].filter, 333, end, end, s.rig.n_outputs);
@@ -207,9 +190,8 @@ static void fades_of_any_length(void **state)
     swap_rig_close(&s);
 }
 
-// Calls with frames beyond whole blocks: those come out as zeros and leave no trace, not in a swap
-// either.
-static void frames_beyond_are_unheard(void **state)
+// Frames of a call beyond whole blocks have outputs 0 and no other effect, also during a swap.
+static void frames_beyond_are_ignored(void **state)
 {
     const struct stream_case *c = *state;
     struct partita_problem problem = c->named->problem;
@@ -281,7 +263,7 @@ static void bad_blocks_are_refused(void **state)
     }
 }
 
-// Outputs over inputs, planar and interleaved.
+// Outputs replace inputs, planar and interleaved.
 static void in_place(void **state)
 {
     const struct stream_case *c = *state;
@@ -289,7 +271,7 @@ static void in_place(void **state)
                                       .kernel = {900}};
     struct random random = random_start("place");
     struct stream_rig rig;
-    open_run(&rig, c, &problem, NULL, &random);
+    open_rig(&rig, c, &problem, NULL, &random);
     const size_t bytes = rig.sample_bytes, n = rig.n_frames;
     char *y = stream_rig_alloc_output(&rig), *mixed = guarded_alloc(2 * n * bytes, 0);
     stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
@@ -316,7 +298,7 @@ static void in_place(void **state)
     stream_rig_close(&rig);
 }
 
-// A state goes on in a stream of the same promise, and is refused by one without it.
+// A state is accepted by a stream with whole blocks and refused by one without.
 static void states_are_told_apart(void **state)
 {
     const struct stream_case *c = *state;
@@ -324,8 +306,8 @@ static void states_are_told_apart(void **state)
     any.whole_blocks = false;
     struct random random = random_start("states");
     struct stream_rig rig, other;
-    open_run(&rig, c, live, NULL, &random);
-    open_run(&other, c, &any, NULL, &random);
+    open_rig(&rig, c, live, NULL, &random);
+    open_rig(&other, c, &any, NULL, &random);
     const size_t size = partita_stream_state_size(rig.stream),
                  other_size = partita_stream_state_size(other.stream);
     const size_t at = rounded(live, 3333);
@@ -356,7 +338,7 @@ static void states_are_told_apart(void **state)
     stream_rig_close(&rig);
 }
 
-// The library's threads and the host's, with a swap: the bits of one thread.
+// The library's threads and an executor's have the bits of one thread, also with a swap.
 static void threads_same_bits(void **state)
 {
     enum { ALONE, TWO, FOUR, HOST, N_MODES };
@@ -367,19 +349,14 @@ static void threads_same_bits(void **state)
         pool_open(&pool);
         struct partita_options options = {.threads = threads[mode]};
         if (mode == HOST) options.executor = pool_executor(&pool);
-        struct random random = random_start("threads"); // the same taps and input
+        struct random random = random_start("threads"); // for the same taps and input
         struct swap_rig s;
         swap_rig_open(&s, *state, matrix, &options, 8000, &random);
         void *y = stream_rig_alloc_output(&s.rig);
         const struct swap one = {rounded(matrix, 3000), 2, 333};
         partita_stream_close(
             swap_rig_run(&s, y, &one, 1, &(struct call_split){"", 200, true}, &random));
-        if (!expected) {
-            expected = stream_rig_alloc_output(&s.rig);
-            memcpy(expected, y, stream_rig_output_bytes(&s.rig));
-        }
-        if (memcmp(y, expected, stream_rig_output_bytes(&s.rig)))
-            fail_msg("mode %d: other bits", mode);
+        stream_rig_check_first(&s.rig, y, &expected);
         guarded_free(y);
         swap_rig_close(&s);
         pool_close(&pool);
@@ -387,35 +364,21 @@ static void threads_same_bits(void **state)
     guarded_free(expected);
 }
 
-// A sample that is no number touches the outputs its taps reach, and no bit of others.
-static void no_number_stays_in_reach(void **state)
+// A sample that is not finite affects only the outputs of its taps.
+static void nonfinite_stays_in_reach(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("nan");
     struct stream_rig rig;
-    open_run(&rig, c, live, NULL, &random);
-    char *zeroed = stream_rig_alloc_output(&rig), *touched = stream_rig_alloc_output(&rig);
+    open_rig(&rig, c, live, NULL, &random);
     for (size_t at = 1000; at < 1200; at += 21) {
-        sample_put(rig.problem.signal, rig.x, at, 0);
-        partita_stream_reset(rig.stream);
-        stream_rig_feed(&rig, rig.stream, zeroed, &split_whole, &random);
-        sample_put(rig.problem.signal, rig.x, at, (double)NAN);
-        partita_stream_reset(rig.stream);
-        stream_rig_feed(&rig, rig.stream, touched, &(struct call_split){"", 64, false}, &random);
-        sample_put(rig.problem.signal, rig.x, at, 1);
-        const size_t end = at + live->kernel[0], bytes = rig.sample_bytes;
-        assert_memory_equal(touched, zeroed, at * bytes);
-        assert_memory_equal(touched + end * bytes, zeroed + end * bytes,
-                            (rig.n_outputs - end) * bytes);
-        for (size_t i = at; i < end; i++)
-            assert_true(isnan(creal(reference_sample(rig.problem.signal, touched, i))));
+        const struct nonfinite nan = {at, at, at + live->kernel[0], (double)NAN};
+        stream_rig_check_nonfinite(&rig, &nan, &(struct call_split){"", 64, false}, &random);
     }
-    guarded_free(touched);
-    guarded_free(zeroed);
     stream_rig_close(&rig);
 }
 
-// What other engines make of it: the bits of the problem without the promise.
+// Other engines have the bits of the problem without whole blocks.
 static void other_engines_serve_it(void **state)
 {
     const struct stream_case *types = *state;
@@ -443,7 +406,7 @@ static void other_engines_serve_it(void **state)
 
 static const struct promise of_problems[] = {
     {"matches-oracle", matches_oracle},
-    {"frames-beyond-are-unheard", frames_beyond_are_unheard},
+    {"frames-beyond-are-unheard", frames_beyond_are_ignored},
     {"fades-of-any-length", fades_of_any_length}, // not with a stride
 };
 static const struct promise promises[] = {
@@ -452,7 +415,7 @@ static const struct promise promises[] = {
     {"in-place", in_place},
     {"states-are-told-apart", states_are_told_apart},
     {"threads-same-bits", threads_same_bits},
-    {"no-number-stays-in-reach", no_number_stays_in_reach},
+    {"no-number-stays-in-reach", nonfinite_stays_in_reach},
     {"other-engines-serve-it", other_engines_serve_it},
 };
 enum {

@@ -30,6 +30,11 @@ size_t problem_outputs(const struct partita_problem *problem)
     return n;
 }
 
+size_t problem_span(const struct partita_problem *problem)
+{
+    return or_one(problem->dilation[0]) * (or_one(problem->kernel[0]) - 1) + 1;
+}
+
 static void rig_allocate(struct rig *rig)
 {
     const struct partita_problem *p = &rig->problem;

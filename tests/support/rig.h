@@ -24,6 +24,9 @@ size_t problem_inputs(const struct partita_problem *problem);
 size_t problem_taps(const struct partita_problem *problem);
 size_t problem_outputs(const struct partita_problem *problem);
 
+// Samples from the first tap to the last along one axis.
+size_t problem_span(const struct partita_problem *problem);
+
 // Draws x and w and fills y with NaN; all are aligned to one scalar only.
 void rig_open(struct rig *rig, const struct partita_problem *problem,
               const struct partita_options *options, struct random *random);

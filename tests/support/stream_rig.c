@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "support/stream_rig.h"
 
+#include <math.h>
+
 #include "support/layer_rig.h"
 
 enum { MAX_CHANNELS = 8 };
@@ -125,7 +127,7 @@ void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *s
     }
 }
 
-void stream_rig_feed(struct stream_rig *rig, struct partita_stream *stream, void *y,
+void stream_rig_feed(const struct stream_rig *rig, struct partita_stream *stream, void *y,
                      const struct call_split *split, struct random *random)
 {
     stream_rig_feed_span(rig, stream, y, 0, rig->n_frames, split, random);
@@ -217,4 +219,77 @@ size_t stream_rig_frames(const struct stream_case *c, const struct partita_probl
     size_t n = enough_frames(probe.plan);
     stream_rig_close(&probe);
     return n;
+}
+
+void stream_rig_check_splits(const struct stream_rig *rig, const void *y,
+                             const struct call_split *splits, size_t n, struct random *random)
+{
+    void *other = stream_rig_alloc_output(rig);
+    for (size_t i = 0; i < n; i++) {
+        size_t early = random_below(random, rig->n_frames);
+        if (rig->problem.whole_blocks) early -= early % rig->problem.block;
+        partita_stream_reset(rig->stream);
+        stream_rig_feed_span(rig, rig->stream, other, 0, early, &splits[i], random);
+        partita_stream_reset(rig->stream);
+        memset(other, 0x55, stream_rig_output_bytes(rig));
+        stream_rig_feed(rig, rig->stream, other, &splits[i], random);
+        if (memcmp(y, other, stream_rig_output_bytes(rig)))
+            fail_msg("latency %zu: calls of %s have other bits", rig->problem.latency,
+                     splits[i].name);
+    }
+    guarded_free(other);
+}
+
+void stream_rig_check_continues(const struct stream_rig *rig, struct partita_stream *stream,
+                                const void *y, size_t at, struct random *random)
+{
+    static const struct call_split split = {"", 300, true};
+    char *other = stream_rig_alloc_output(rig);
+    const size_t first = (at + rig->stride - 1) / rig->stride;
+    memcpy(other, y, stream_rig_output_bytes(rig));
+    for (size_t k = 0; k < rig->out; k++)
+        memset(other + (k * rig->n_outputs + first) * rig->sample_bytes, 0x55,
+               (rig->n_outputs - first) * rig->sample_bytes);
+    stream_rig_feed_span(rig, stream, other, at, rig->n_frames, &split, random);
+    if (memcmp(other, y, stream_rig_output_bytes(rig))) fail_msg("other bits after frame %zu", at);
+    guarded_free(other);
+}
+
+void stream_rig_check_first(const struct stream_rig *rig, const void *y, void **first)
+{
+    const size_t bytes = stream_rig_output_bytes(rig);
+    if (*first) {
+        assert_memory_equal(y, *first, bytes);
+        return;
+    }
+    *first = stream_rig_alloc_output(rig);
+    memcpy(*first, y, bytes);
+}
+
+void stream_rig_check_nonfinite(const struct stream_rig *rig, const struct nonfinite *c,
+                                const struct call_split *split, struct random *random)
+{
+    const enum partita_type type = rig->problem.signal;
+    const double complex original = reference_sample(type, rig->x, c->at);
+    char *y[2];
+    for (int i = 0; i < 2; i++) {
+        y[i] = stream_rig_alloc_output(rig);
+        sample_put(type, rig->x, c->at, i ? c->value : 0);
+        partita_stream_reset(rig->stream);
+        stream_rig_feed(rig, rig->stream, y[i], split, random);
+    }
+    sample_put(type, rig->x, c->at, original);
+    const size_t before = c->first * rig->sample_bytes, after = c->end * rig->sample_bytes;
+    assert_memory_equal(y[1], y[0], before);
+    assert_memory_equal(y[1] + after, y[0] + after, stream_rig_output_bytes(rig) - after);
+    for (size_t i = c->first; i < c->end; i++)
+        assert_true(isnan(creal(reference_sample(type, y[1], i))));
+    for (int i = 0; i < 2; i++) guarded_free(y[i]);
+}
+
+double stream_rig_sample_limit(const struct stream_rig *rig, double rms)
+{
+    const size_t n = rig->plan->choice.transform;
+    const enum partita_type type = rig->problem.signal;
+    return 4 * (n ? gate_transform(type, n) : gate_direct(type, rig->n_taps)) * rms;
 }

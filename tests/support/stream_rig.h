@@ -67,7 +67,7 @@ extern const struct call_split split_whole;
 size_t split_next(const struct call_split *split, struct random *random, size_t left);
 
 // Feeds all of x to `stream`; y is [out][n_outputs], planar. Checks the output count of every call.
-void stream_rig_feed(struct stream_rig *rig, struct partita_stream *stream, void *y,
+void stream_rig_feed(const struct stream_rig *rig, struct partita_stream *stream, void *y,
                      const struct call_split *split, struct random *random);
 // The same for frames [first, end) of x, to a stream that has had those before.
 void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *stream, void *y,
@@ -83,6 +83,33 @@ void stream_rig_check(const struct stream_rig *rig, const void *y);
 // The same for a random sample of outputs, with the first and the last, so that the oracle takes a
 // moment only.
 void stream_rig_check_sampled(const struct stream_rig *rig, const void *y, struct random *random);
+
+// Fails unless the stream, reset before each, has the output y for all splits of the input. Some
+// input is fed before each reset.
+void stream_rig_check_splits(const struct stream_rig *rig, const void *y,
+                             const struct call_split *splits, size_t n, struct random *random);
+
+// Feeds frames from `at` on to `stream`. Fails unless outputs from there on have the bits of y.
+void stream_rig_check_continues(const struct stream_rig *rig, struct partita_stream *stream,
+                                const void *y, size_t at, struct random *random);
+
+// Copies y to *first, guarded, if that is NULL. Otherwise fails unless both have the same bits.
+void stream_rig_check_first(const struct stream_rig *rig, const void *y, void **first);
+
+// Compares the outputs of two values of frame `at` of the first channel: `value`, which is not
+// finite, and 0. Fails unless the real parts of outputs [first, end) are NaN with the former, and
+// all others have the same bits.
+struct nonfinite {
+    size_t at, first, end;
+    double value;
+};
+void stream_rig_check_nonfinite(const struct stream_rig *rig, const struct nonfinite *c,
+                                const struct call_split *split, struct random *random);
+
+// The largest error of a single output among outputs of root mean square `rms`. Errors are nearly
+// normal, with half the gate as their deviation (gate_for_outputs); this is eight deviations, which
+// once in 1e15 outputs exceeds.
+double stream_rig_sample_limit(const struct stream_rig *rig, double rms);
 
 // Input frames for several blocks of the size that the planner chooses.
 size_t stream_rig_frames(const struct stream_case *c, const struct partita_problem *problem);
