@@ -48,8 +48,8 @@ void tile_search(const struct request *request, tile_try_fn *try_size, struct es
 
 // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's
 // sums.
-double tile_error(const size_t n[3], bool f64, bool gauss)
+double tile_error(const struct shape *shape, const size_t n[3], bool gauss)
 {
-    return (f64 ? 1.1e-16 : 6e-8) * (gauss ? 1.5 : 1.1) *
+    return shape_roundoff(shape) * (gauss ? 1.5 : 1.1) *
            sqrt(log2((double)(n[0] * n[1] * n[2]) + 1));
 }

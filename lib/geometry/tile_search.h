@@ -14,6 +14,6 @@ typedef void tile_try_fn(const struct request *request, size_t transform, struct
 void tile_search(const struct request *request, tile_try_fn *try_size, struct estimate *ret);
 
 // Predicted relative L2 error of sums of products of tiles of n samples along each axis.
-double tile_error(const size_t n[3], bool f64, bool gauss);
+double tile_error(const struct shape *shape, const size_t n[3], bool gauss);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "base/sizes.h"
 #include "cpu/conv/cost.h"
+#include "geometry/tile_search.h"
 #include "geometry/tile_size.h"
 #include "tiles.h"
 
 enum {
     MOST_TERMS = 512,        // summed in registers before a sum is rounded
     MOST_ELEMENTS = 1 << 17, // of a tile
-    MANY = 128,              // samples of a tile up to which every size is considered
     FEW = 32,                // positions up to which turned products are considered
     WEIGHT_IN = 32, // input channels of turned sums of backward weight: gy is read once for so many
 };
@@ -252,7 +252,6 @@ static void consider(const struct request *request, const struct candidate *cand
     const size_t filter = tiles->direction == PARTITA_BACKWARD_WEIGHT
                               ? 0
                               : tiles_filter_scalars(tiles, candidate->bins);
-    const bool gauss = tiles->product == TILES_GAUSS;
     *ret = (struct estimate){
         .applicable = true,
         .transform = transform,
@@ -263,10 +262,7 @@ static void consider(const struct request *request, const struct candidate *cand
         .shared = shared,
         .worker = worker,
         .bytes = size_add(size_add(shared, worker), size_mul(filter, tiles->grid.scalar_bytes))};
-    // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with
-    // Gauss's sums.
-    ret->error = shape_roundoff(request->shape) * (gauss ? 1.5 : 1.1) *
-                 sqrt(log2((double)(candidate->n[0] * candidate->n[1] * candidate->n[2]) + 1));
+    ret->error = tile_error(request->shape, candidate->n, tiles->product == TILES_GAUSS);
 }
 
 // All blocks and parts of tiles of one size.
@@ -306,36 +302,8 @@ static void consider_blocks(const struct request *request, size_t transform, str
 
 void tiles_estimate(const struct request *request, struct estimate *ret)
 {
-    const struct shape *shape = request->shape;
-    struct tile_grid grid;
-    if (shape->stream || shape->complex_signal) {
-        snprintf(ret->reason, sizeof ret->reason, "for bounded problems of real types");
-        return;
-    }
-    if (!tile_grid_make(shape, request->direction, &grid)) {
-        snprintf(ret->reason, sizeof ret->reason,
-                 "stride and dilation beyond what positions can count");
-        return;
-    }
-    size_t most = 1;
-    for (int i = 0; i < 3; i++) {
-        const struct tile_axis *axis = &grid.axis[i];
-        if (axis->taps > TILE_SIZE_MAX_TAPS) {
-            snprintf(ret->reason, sizeof ret->reason,
-                     "tiles hold %d taps along an axis at most, not %zu", TILE_SIZE_MAX_TAPS,
-                     axis->taps);
-            return;
-        }
-        const size_t n = axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : tile_size_whole(axis);
-        if (n > most) most = n;
-    }
-    if (request->transform) consider_blocks(request, request->transform, ret);
-    else
-        // Long ones a quarter apart at least.
-        for (size_t n = 1; n <= size_min(most, TILE_MAX_SIZE);
-             n = tile_tables_next_size(n < MANY ? n + 1 : n + n / 4))
-            consider_blocks(request, n, ret);
-    if (!ret->applicable)
+    tile_search(request, consider_blocks, ret);
+    if (!ret->applicable && !ret->reason[0])
         snprintf(ret->reason, sizeof ret->reason,
                  "no tile of %s samples fits the taps, or the workspace",
                  request->transform ? "so many" : "any number of");

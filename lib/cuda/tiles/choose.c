@@ -241,7 +241,7 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
                              .flops = flops,
                              .shared = workspace,
                              .bytes = size_add(workspace, layout.filter_bytes),
-                             .error = tile_error(n, tiles->f64, tiles->gauss)};
+                             .error = tile_error(request->shape, n, tiles->gauss)};
     snprintf(ret->summary, sizeof ret->summary, "%zux%zux%zu", n[0], n[1], n[2]);
     estimate_store(ret, &layout.choice, sizeof layout.choice);
 }
