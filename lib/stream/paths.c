@@ -95,6 +95,7 @@ void path_build_head(struct path_build *build, size_t p, size_t max)
 {
     const struct path_source *source = &build->sources[p];
     const size_t bytes = build->plan->shape.tap_bytes;
+    assert(max <= build->plan->shape.axis[0].span);
     size_t *taps = &build->head_taps[p];
     *taps = source->given ? max : build->base.heads[source->taken].n;
     if (!source->given) return;
@@ -107,6 +108,7 @@ struct path_range path_build_range(const struct path_build *build, size_t from, 
     const struct shape *shape = &build->plan->shape;
     const size_t span = shape->axis[0].span;
     struct path_range range = {0, 0};
+    assert(taps > 0);
     for (size_t p = 0; p < partitions && from < span; p++, from += taps) {
         const size_t n = size_min(span - from, taps);
         if (taps_are_zero(build->plan, build->causal + from * shape->tap_bytes, n)) continue;
@@ -140,6 +142,7 @@ struct path_view path_build_view(struct path_build *build, struct arena *arena)
         while (p < build->n && build->sources[p].out < out) p++;
         first_path[out] = p;
     }
+    assert(!first_path || first_path[shape->out_channels] == build->n);
     return (struct path_view){first_path, heads};
 }
 

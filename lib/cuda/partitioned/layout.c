@@ -6,20 +6,29 @@
 #include <stdio.h>
 
 #include "base/sizes.h"
+#include "cuda/device/rates.h"
 #include "geometry/partition_search.h"
 #include "partitioned.h"
 
-// Estimated by counting, not measured; seconds.
-static const double HOST_LAUNCH_SECONDS = 5e-6, // the host's part of launching a graph
-    GRAPH_SECONDS = 1e-5,                       // the device's part, and the wait for it
-    PASS_SECONDS = 5e-7;                        // one pass of a transform, 16 points a thread
+// What this engine costs beside the device's rates, in seconds that are estimated, not measured,
+// and its limits.
+static const struct {
+    double host_launch;                 // launching a graph, on the host
+    double graph;                       // running a graph, and the wait for it
+    double pass;                        // one pass of transforms that occupy the device once
+    size_t max_channels, max_paths;     // so that their thread blocks fit a launch
+    size_t max_partitions, max_spectra; // of a path, and of all
+} PARTITIONED = {
+    .host_launch = 5e-6,
+    .graph = 1e-5,
+    .pass = 5e-7,
+    .max_channels = (size_t)1 << 20,
+    .max_paths = (size_t)1 << 24,
+    .max_partitions = (size_t)1 << 22,
+    .max_spectra = (size_t)1 << 30,
+};
 
-enum { FULL_THREADS = 512 };                        // of a processor
-static const size_t MAX_CHANNELS = (size_t)1 << 20, // so that thread blocks fit a launch
-    MAX_PATHS = (size_t)1 << 24,                    // likewise
-    MAX_PARTITIONS = (size_t)1 << 22, MAX_SPECTRA = (size_t)1 << 30; // of a path, and of all
-
-// Hops and so transforms are powers of two, which a device all takes.
+// Hops and so transforms are powers of two, all of which a device takes.
 static size_t cuda_partition_good_size(const struct signal_rates *rates, size_t n)
 {
     (void)rates;
@@ -30,19 +39,16 @@ static double cuda_partition_transform_seconds(const struct signal_rates *rates,
                                                double count)
 {
     const struct request *request = rates->context;
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
     const double points = (double)(request->shape->complex_signal ? n : n / 2);
-    const double threads = count * points / CUDA_FFT_POINTS;
-    const double waves = ceil(threads / ((double)device->processors * FULL_THREADS));
-    return waves * ceil(log2(points) / 4) * PASS_SECONDS;
+    const double waves = ceil(count * points / CUDA_FFT_POINTS / cuda_rates_of(request).threads);
+    return waves * ceil(log2(points) / 4) * PARTITIONED.pass;
 }
 
 static struct signal_rates cuda_partition_rates(const struct request *request)
 {
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
     const struct cost_rates *host = &request->model->costs[request->shape->f64];
     // Of every product two bins are read from the device's memory, wherever they are.
-    const double product = 4 * (double)request->shape->scalar_bytes / device->bytes;
+    const double product = 4 * (double)request->shape->scalar_bytes / cuda_rates_of(request).bytes;
     return (struct signal_rates){
         .context = request,
         .good_size = cuda_partition_good_size,
@@ -69,7 +75,8 @@ static struct partition_device cuda_partition_device(const struct request *reque
         .max_multiple = 1,
         .max_batch = 1,
         .max_transform = shape->complex_signal ? points : 2 * points,
-        .max_partitions = size_min(MAX_PARTITIONS, MAX_SPECTRA / dense_paths(shape)),
+        .max_partitions =
+            size_min(PARTITIONED.max_partitions, PARTITIONED.max_spectra / dense_paths(shape)),
         .first_is_quantum = true,
         .fixed_start = true,
         .any_latency = true,
@@ -78,8 +85,8 @@ static struct partition_device cuda_partition_device(const struct request *reque
         .long_lag = 1,
         .early = 1,
         .parallel = ahead,
-        .launch = GRAPH_SECONDS,
-        .quantum = HOST_LAUNCH_SECONDS,
+        .launch = PARTITIONED.graph,
+        .quantum = PARTITIONED.host_launch,
         .frame = moved * reals * request->model->costs[shape->f64].copy,
     };
 }
@@ -114,10 +121,10 @@ static struct cuda_partitioned_choice choice_of(const struct shape *shape,
         .host_seconds = layout->head_seconds,
         .worst_quantum = worst_quantum_seconds(shape, rates, layout),
     };
-    assert(layout->n_segments <= CUDA_MAX_SEGMENTS);
+    assert(layout->n_segments >= 1 && layout->n_segments <= CUDA_MAX_SEGMENTS);
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
-        assert(segment->n == 2 * segment->hop);
+        assert(segment->n == 2 * segment->hop && segment->batch == 1);
         assert(segment->first ==
                layout->head + layout->quantum * (i ? 2 * segment->quanta - 1 : 0));
         choice.segment[i].quanta = (int)segment->quanta;
@@ -131,8 +138,9 @@ bool cuda_partitioned_choose(const struct request *request, struct estimate *ret
     const struct shape *shape = request->shape;
     const struct signal_rates rates = cuda_partition_rates(request);
     struct partition_layout layout = {0};
-    if (shape->in_channels > MAX_CHANNELS || shape->out_channels > MAX_CHANNELS ||
-        dense_paths(shape) > MAX_PATHS) {
+    if (shape->in_channels > PARTITIONED.max_channels ||
+        shape->out_channels > PARTITIONED.max_channels ||
+        dense_paths(shape) > PARTITIONED.max_paths) {
         snprintf(ret->reason, sizeof ret->reason, "%zu x %zu channels are more than a launch takes",
                  shape->in_channels, shape->out_channels);
         return false;

@@ -5,6 +5,7 @@
 // convolution without input-output delay, JAES 43 (1995).
 #include "partitioned.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -12,15 +13,15 @@
 #include "base/sizes.h"
 
 // Of a dense filter and of the stream.
-static size_t partitioned_bytes(const struct shape *shape,
-                                const struct cuda_partition_layout *layout)
+static size_t cuda_partitioned_bytes(const struct shape *shape,
+                                     const struct cuda_partition_layout *layout)
 {
     size_t bytes = size_mul(shape->in_channels, (size_t)layout->window * shape->sample_bytes);
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
-        const size_t kept = dense_paths(shape) + shape->in_channels;
+        const size_t stored = dense_paths(shape) + shape->in_channels;
         const size_t spectra =
-            size_add(size_mul(kept, (size_t)segment->partitions), 6 * shape->out_channels);
+            size_add(size_mul(stored, (size_t)segment->partitions), 6 * shape->out_channels);
         const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
         bytes = size_add(bytes, size_mul(spectra, spectrum));
     }
@@ -47,7 +48,7 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
     ret->hop = (size_t)layout.window / 2;
     ret->latency = choice.latency - (choice.whole ? choice.quantum : 0);
     ret->seconds = choice.seconds;
-    ret->bytes = partitioned_bytes(shape, &layout);
+    ret->bytes = cuda_partitioned_bytes(shape, &layout);
     ret->error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)layout.window));
 }
 
@@ -65,6 +66,7 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
         status = cuda_fft_create(plan, (size_t)segment->points, !plan->shape.complex_signal, 1,
                                  &partitioned->fft[i]);
         segment->form = partitioned->fft[i].form;
+        assert(status != PARTITA_OK || 1 << segment->form.log2_points == segment->points);
     }
     return status;
 }
