@@ -40,7 +40,6 @@ static const struct workload cases[] = {
 
 static const struct contender contenders[] = {
     {.name = "cpu/direct", .engine = "cpu/direct", .threads = 1, .open = ours_stream},
-    {.name = "cpu/overlap-add", .engine = "cpu/overlap-add", .threads = 1, .open = ours_stream},
     {.name = "cpu/overlap-save", .engine = "cpu/overlap-save", .threads = 1, .open = ours_stream},
     {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 1, .open = ours_stream},
     {.name = "cpu/partitioned",

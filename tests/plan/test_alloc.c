@@ -421,8 +421,8 @@ int main(int n_arguments, char **arguments)
     static struct attempt attempts[12];
     struct CMUnitTest tests[24];
     size_t n = 0, n_attempts = 0;
-    for (size_t e = 0; e < 3; e++) {
-        for (int stream = 0; stream < 2; stream++) {
+    for (size_t e = 0; e < N_ENGINES; e++) {
+        for (int stream = 0; stream < (e < N_STREAM_ENGINES ? 2 : 1); stream++) {
             struct attempt *attempt = &attempts[n_attempts++];
             *attempt = (struct attempt){.engine = engine_names[e],
                                         .problem = stream ? live_problem : bounded};

@@ -217,8 +217,9 @@ int main(void)
 {
     struct CMUnitTest tests[10];
     size_t n = 0;
-    for (size_t e = 0; e < 3; e++) {
-        tests[n++] = named_test(streams, engine_names[e], "%s/streams-share", engine_names[e]);
+    for (size_t e = 0; e < N_ENGINES; e++) {
+        if (e < N_STREAM_ENGINES)
+            tests[n++] = named_test(streams, engine_names[e], "%s/streams-share", engine_names[e]);
         tests[n++] = named_test(forwards, engine_names[e], "%s/forwards-share", engine_names[e]);
         tests[n++] = named_test(plans, engine_names[e], "%s/plans-in-parallel", engine_names[e]);
     }

@@ -136,10 +136,10 @@ static void agrees(void **state)
 
 int main(void)
 {
-    static struct peer_case cases[N_ENGINES][N_PEERS];
-    struct CMUnitTest tests[N_ENGINES * N_PEERS];
+    static struct peer_case cases[N_STREAM_ENGINES][N_PEERS];
+    struct CMUnitTest tests[N_STREAM_ENGINES * N_PEERS];
     size_t n = 0;
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = 0; e < N_STREAM_ENGINES; e++) {
         for (size_t p = 0; p < N_PEERS; p++) {
             cases[e][p] = (struct peer_case){engine_names[e], &peers[p]};
             tests[n++] = named_test(agrees, &cases[e][p], "%s/%s", engine_names[e], peers[p].name);

@@ -8,9 +8,9 @@
 
 #include <math.h>
 
-static const char *const engines_of_streams[] = {
-    "cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned", "cuda/partitioned"};
-enum { N_ENGINES_OF_STREAMS = 5 };
+static const char *const engines_of_streams[] = {"cpu/direct", "cpu/overlap-save",
+                                                 "cpu/partitioned", "cuda/partitioned"};
+enum { N_ENGINES_OF_STREAMS = 4 };
 
 static const struct named_problem problems[] = {
     {"mono", {STREAM(64), KERNEL(9000)}},
@@ -414,10 +414,8 @@ int main(void)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine,
                                             of_problems[i].name, problems[p].name, types);
             }
-            bool swaps = strcmp(engine, "cpu/overlap-add") != 0;
-            if (swaps)
-                tests[n++] = named_test(not_while_swapping, &c[0], "%s/not-while-swapping-%s",
-                                        engine, types);
+            tests[n++] =
+                named_test(not_while_swapping, &c[0], "%s/not-while-swapping-%s", engine, types);
             for (size_t i = 0; i < N_PROMISES; i++)
                 tests[n++] =
                     named_test(promises[i].run, &c[0], "%s/%s-%s", engine, promises[i].name, types);

@@ -207,10 +207,10 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static struct stream_case cases[N_ENGINES][N_TYPE_PAIRS][N_PROBLEMS + 1];
-    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 2];
+    static struct stream_case cases[N_STREAM_ENGINES][N_TYPE_PAIRS][N_PROBLEMS + 1];
+    static struct CMUnitTest tests[N_STREAM_ENGINES * N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES) + 2];
     size_t n = 0;
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = 0; e < N_STREAM_ENGINES; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             struct stream_case *c = cases[e][t];
             for (size_t p = 0; p < N_PROBLEMS; p++) {

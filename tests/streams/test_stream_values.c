@@ -92,9 +92,8 @@ static void drain_brings_the_tail(void **state)
 }
 
 // The first and last output that a special value at input frame `at` may affect. cpu/direct: those
-// of its taps. Transforms: all outputs computed from a block that contains it. Overlap-save: all
-// blocks whose window (the block and span-1 frames before it) contains it. Overlap-add: the result
-// of its block, hop + span-1 outputs. Later outputs are not affected.
+// of its taps. Transforms: all blocks whose window (the block and span-1 frames before it) contains
+// it. Later outputs are not affected.
 static void reach(const struct stream_rig *rig, size_t at, size_t *ret_first, size_t *ret_last)
 {
     size_t span = rig->problem.kernel[0], hop = rig->plan->choice.hop,
@@ -103,9 +102,7 @@ static void reach(const struct stream_rig *rig, size_t at, size_t *ret_first, si
     *ret_last = at + late + span - 1;
     if (!rig->plan->choice.transform) return;
     *ret_first = at / hop * hop + late;
-    *ret_last = strcmp(partita_plan_engine(rig->plan), "cpu/overlap-add") == 0
-                    ? at / hop * hop + hop + span - 2 + late
-                    : ((at + span - 1) / hop + 1) * hop - 1 + late;
+    *ret_last = ((at + span - 1) / hop + 1) * hop - 1 + late;
 }
 
 // With one NaN or infinity, outputs out of its reach do not change, and outputs of its taps are NaN
@@ -236,10 +233,10 @@ enum { N_PROMISES = sizeof promises / sizeof *promises };
 
 int main(void)
 {
-    static struct stream_case cases[N_ENGINES][N_TYPE_PAIRS];
-    static struct CMUnitTest tests[N_ENGINES * N_TYPE_PAIRS * N_PROMISES];
+    static struct stream_case cases[N_STREAM_ENGINES][N_TYPE_PAIRS];
+    static struct CMUnitTest tests[N_STREAM_ENGINES * N_TYPE_PAIRS * N_PROMISES];
     size_t n = 0;
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = 0; e < N_STREAM_ENGINES; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             cases[e][t] = (struct stream_case){engine_names[e], &type_pairs[t], NULL};
             for (size_t p = 0; p < N_PROMISES; p++) {

@@ -384,7 +384,7 @@ static void other_engines_serve_it(void **state)
     const struct stream_case *types = *state;
     struct partita_problem problem = {WHOLE, .block = 64, .kernel = {300},
                                       .latency = PARTITA_UNBOUNDED};
-    for (size_t e = 0; e < N_ENGINES; e++) {
+    for (size_t e = 0; e < N_STREAM_ENGINES; e++) {
         const struct stream_case c = {engine_names[e], types->types, NULL};
         struct stream_rig rig;
         void *y[2];

@@ -11,8 +11,8 @@ const struct type_pair type_pairs[N_TYPE_PAIRS] = {
     {PARTITA_CF32, PARTITA_F32, "cf32-f32"}, {PARTITA_CF64, PARTITA_F64, "cf64-f64"},
 };
 
-const char *const engine_names[N_SIGNAL_ENGINES] = {"cpu/direct", "cpu/overlap-add",
-                                                    "cpu/overlap-save", "cpu/blocks"};
+const char *const engine_names[N_SIGNAL_ENGINES] = {"cpu/direct", "cpu/overlap-save",
+                                                    "cpu/overlap-add", "cpu/blocks"};
 
 static uint64_t seed(void)
 {

@@ -1,152 +1,194 @@
 // SPDX-License-Identifier: MIT
-// The stream of the block engines: collects a block of input of every channel, has it run, pays the
-// outputs out one for one with the inputs of the next block. Blocks lie at fixed positions, so
-// cutting calls differently changes nothing.
+// The stream of overlap-save: collects a block of input of every channel, filters it, plays its
+// outputs one for one with the inputs of the next block. Blocks lie at fixed positions, so cutting
+// calls differently changes nothing.
+#include <assert.h>
 #include <string.h>
 
-#include "geometry/samples.h"
-#include "spectral.h"
+#include "overlap.h"
 #include "stream/stream.h"
 
-static struct block_stream *cut(const struct partita_plan *plan, size_t history, bool overlap,
-                                struct arena *arena)
+// Latency hop - 1: the first output of a block leaves with its last input.
+struct overlap_stream {
+    size_t *fill; // input frames of the current block so far
+    size_t *set;  // which set of outputs belongs to the stream's own filter
+    char *window; // [in_channels][n]: span - 1 samples of history, then the block
+    char *ready;  // [2 sets][out_channels][hop]: outputs of the last complete block
+    char *faded;  // [hop] outputs of one channel while fading
+    struct overlap_buffers buffers;
+};
+
+static struct overlap_stream *layout_stream(const struct partita_plan *plan, struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
-    const struct spectral *spectral = plan->state;
+    const struct overlap *overlap = overlap_of(plan);
     const size_t bytes = shape->sample_bytes;
-    struct block_stream *state = arena_take(arena, sizeof *state);
-    struct block_stream fresh = {.history = history};
+    struct overlap_stream *state = arena_take(arena, sizeof *state), fresh;
     fresh.fill = arena_take(arena, sizeof *fresh.fill);
     fresh.set = arena_take(arena, sizeof *fresh.set);
-    fresh.window = arena_take(arena, size_mul(shape->in_channels, spectral->n * bytes));
-    fresh.ready = arena_take(arena, size_mul(2 * shape->out_channels, spectral->hop * bytes));
-    if (overlap)
-        fresh.overlap =
-            arena_take(arena, size_mul(shape->out_channels, (shape->axis[0].span - 1) * bytes));
-    fresh.faded = arena_take(arena, spectral->hop * bytes);
-    fresh.work = spectral_work_cut(shape, spectral->fft, arena);
+    fresh.window = arena_take(arena, size_mul(shape->in_channels, overlap->n * bytes));
+    fresh.ready = arena_take(arena, size_mul(2 * shape->out_channels, overlap->hop * bytes));
+    fresh.faded = arena_take(arena, overlap->hop * bytes);
+    fresh.buffers = overlap_buffers_layout(shape, overlap->fft, arena);
     if (state) *state = fresh;
     return state;
 }
 
-enum partita_status block_stream_open(struct partita_stream *stream, size_t history, bool overlap)
+enum partita_status overlap_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
-    cut(stream->plan, history, overlap, &arena);
-    arena.base = mem_allocate(&stream->plan->allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    stream->state = cut(stream->plan, history, overlap, &arena);
+    layout_stream(stream->plan, &arena);
+    if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
+    stream->state = layout_stream(stream->plan, &arena);
+    assert(arena.used == arena.size);
     return PARTITA_OK;
 }
 
-// From the fill to the overlap, where there is one.
-struct region block_stream_region(struct partita_stream *stream)
+// From the fill to the outputs that are ready.
+struct region overlap_stream_region(struct partita_stream *stream)
 {
-    const struct block_stream *state = stream->state;
+    const struct overlap_stream *state = stream->state;
     return (struct region){state->fill, (size_t)(state->faded - (char *)state->fill)};
 }
 
-void block_stream_reset(struct partita_stream *stream)
+void overlap_stream_reset(struct partita_stream *stream)
 {
-    const struct region region = block_stream_region(stream);
+    const struct region region = overlap_stream_region(stream);
     memset(region.data, 0, region.bytes);
 }
 
-char *block_stream_ready(const struct partita_stream *stream, size_t set, size_t channel)
+// The block of an output channel in a set.
+static char *ready_at(const struct partita_stream *stream, size_t set, size_t channel)
 {
-    const struct block_stream *state = stream->state;
+    const struct overlap_stream *state = stream->state;
     const struct shape *shape = &stream->plan->shape;
-    const struct spectral *spectral = stream->plan->state;
-    return state->ready +
-           (set * shape->out_channels + channel) * spectral->hop * shape->sample_bytes;
+    const size_t block = set * shape->out_channels + channel;
+    return state->ready + block * overlap_of(stream->plan)->hop * shape->sample_bytes;
 }
 
-// The first output of the next block falls due with the last input of the current one.
-size_t block_stream_swap_begin(struct partita_stream *stream)
+// The first output of the next block falls due with the last input of the current one; a block is
+// filtered by both filters as soon as there are two.
+size_t overlap_swap_begin(struct partita_stream *stream)
 {
-    const struct block_stream *state = stream->state;
-    const struct spectral *spectral = stream->plan->state;
-    return spectral->hop - *state->fill - 1;
+    const struct overlap_stream *state = stream->state;
+    return overlap_of(stream->plan)->hop - *state->fill - 1;
 }
 
-size_t block_stream_swap_end(struct partita_stream *stream)
+size_t overlap_swap_end(struct partita_stream *stream)
 {
-    const struct block_stream *state = stream->state;
+    const struct overlap_stream *state = stream->state;
     *state->set = 1 - *state->set;
     return 0;
 }
 
 // The call that completes a block does all of its work.
-void block_stream_load(const struct partita_plan *plan, struct partita_load *ret)
+void overlap_stream_load(const struct partita_plan *plan, struct partita_load *ret)
 {
-    const struct spectral *spectral = plan->state;
-    const size_t block = plan->shape.block, blocks = (block + spectral->hop - 1) / spectral->hop;
+    const size_t block = plan->shape.block, hop = overlap_of(plan)->hop;
     const double frame = plan->choice.seconds;
     *ret = (struct partita_load){.frames = block,
                                  .mean = frame * (double)block,
-                                 .worst = frame * (double)(blocks * spectral->hop),
-                                 .swap_delay = spectral->hop};
+                                 .worst = frame * (double)size_round_up(block, hop),
+                                 .swap_delay = hop};
 }
 
-static void collect(struct partita_stream *stream, const struct frames *frames, size_t n)
+static void collect_inputs(const struct partita_stream *stream, const struct frames *frames,
+                           size_t n)
 {
-    const struct block_stream *state = stream->state;
-    const struct spectral *spectral = stream->plan->state;
-    const size_t bytes = stream->plan->shape.sample_bytes;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        char *end = state->window + (c * spectral->n + state->history + *state->fill) * bytes;
+    const struct overlap_stream *state = stream->state;
+    const struct overlap *overlap = overlap_of(stream->plan);
+    const size_t bytes = overlap->shape.sample_bytes;
+    const size_t at = overlap->shape.axis[0].span - 1 + *state->fill;
+    assert(at + n <= overlap->n);
+    for (size_t c = 0; c < overlap->shape.in_channels; c++) {
+        char *end = state->window + (c * overlap->n + at) * bytes;
         if (frames->x)
             samples_copy(end, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
         else memset(end, 0, n * bytes);
     }
 }
 
-// Writes the outputs that fall due with the block's inputs [fill, fill+n), frames `frame` .. of the
-// step: the stream is at `phase` then, output frame `written` of the step comes next. Returns how
-// many there were.
-static size_t pay_out(struct partita_stream *stream, const struct frames *frames, size_t n,
-                      size_t frame, size_t phase, size_t written)
+// Outputs that fall due with inputs of the current block.
+struct due {
+    size_t n;       // these inputs, from *fill on: frames
+    size_t frame;   // of the step from this one on,
+    size_t phase;   // where the stream is then;
+    size_t written; // output frame of the step that comes next
+};
+
+// Returns how many outputs there were.
+static size_t play_outputs(const struct partita_stream *stream, const struct frames *frames,
+                           const struct due *due)
 {
-    const struct block_stream *state = stream->state;
-    const struct spectral *spectral = stream->plan->state;
-    const size_t stride = stream->plan->shape.axis[0].stride,
-                 bytes = stream->plan->shape.sample_bytes;
-    const size_t wait = (stride - phase) % stride,
-                 first = (*state->fill + wait + 1) % spectral->hop;
-    if (wait >= n) return 0;
-    const size_t due = (n - wait - 1) / stride + 1;
-    for (size_t k = 0; k < stream->plan->shape.out_channels; k++) {
-        const char *y = block_stream_ready(stream, *state->set, k) + first * bytes;
-        size_t step = stride;
-        if (stream->swap.state == SWAP_FADING) {
-            samples_copy(state->faded, 1, y, stride, due, bytes);
-            samples_copy(state->work.samples, 1,
-                         block_stream_ready(stream, 1 - *state->set, k) + first * bytes, stride,
-                         due, bytes);
-            swap_fade(stream, state->faded, state->work.samples, due, frame + wait, stride);
-            y = state->faded;
-            step = 1;
+    const struct overlap_stream *state = stream->state;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
+    const size_t wait = (stride - due->phase) % stride;
+    const size_t first = (*state->fill + wait + 1) % overlap_of(stream->plan)->hop * bytes;
+    if (wait >= due->n) return 0;
+    const size_t n = (due->n - wait - 1) / stride + 1;
+    for (size_t k = 0; k < shape->out_channels; k++) {
+        char *to = frames_y(frames, k, due->written, bytes);
+        const char *y = ready_at(stream, *state->set, k) + first;
+        if (stream->swap.state != SWAP_FADING) {
+            samples_copy(to, frames->y_stride, y, stride, n, bytes);
+            continue;
         }
-        samples_copy(frames_y(frames, k, written, bytes), frames->y_stride, y, step, due, bytes);
+        char *incoming = state->buffers.samples;
+        samples_copy(state->faded, 1, y, stride, n, bytes);
+        samples_copy(incoming, 1, ready_at(stream, 1 - *state->set, k) + first, stride, n, bytes);
+        swap_fade(stream, state->faded, incoming, n, due->frame + wait, stride);
+        samples_copy(to, frames->y_stride, state->faded, 1, n, bytes);
     }
-    return due;
+    return n;
 }
 
-struct step block_stream_step(struct partita_stream *stream, const struct frames *frames,
-                              void (*run_block)(struct partita_stream *stream))
+static void filter_channel(struct partita_stream *stream, const struct partita_filter *filter,
+                           size_t set, size_t channel)
 {
-    const struct block_stream *state = stream->state;
-    const struct spectral *spectral = stream->plan->state;
-    const size_t room = spectral->hop - *state->fill, n = frames->n < room ? frames->n : room;
-    const size_t stride = stream->plan->shape.axis[0].stride, old = n < room ? n : n - 1;
-    collect(stream, frames, n);
+    struct overlap_stream *state = stream->state;
+    const struct overlap *overlap = overlap_of(stream->plan);
+    const size_t bytes = overlap->shape.sample_bytes, wrapped = overlap->shape.axis[0].span - 1;
+    overlap_output(filter, channel, &state->buffers);
+    memcpy(ready_at(stream, set, channel), state->buffers.samples + wrapped * bytes,
+           overlap->hop * bytes);
+}
+
+static void filter_block(struct partita_stream *stream)
+{
+    struct overlap_stream *state = stream->state;
+    const struct overlap *overlap = overlap_of(stream->plan);
+    const struct shape *shape = &overlap->shape;
+    const size_t bytes = shape->sample_bytes, history = (shape->axis[0].span - 1) * bytes;
+    for (size_t group = 0; group < shape->groups; group++) {
+        for (size_t c = 0; c < shape->group_in; c++) {
+            char *samples = state->window + (group * shape->group_in + c) * overlap->n * bytes;
+            overlap_transform(overlap, c, samples, &state->buffers);
+            memmove(samples, samples + overlap->hop * bytes, history);
+        }
+        for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
+            filter_channel(stream, stream->filter, *state->set, k);
+            if (stream->swap.incoming)
+                filter_channel(stream, stream->swap.incoming, 1 - *state->set, k);
+        }
+    }
+}
+
+struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames)
+{
+    const struct overlap_stream *state = stream->state;
+    const size_t room = overlap_of(stream->plan)->hop - *state->fill;
+    const size_t n = size_min(frames->n, room), stride = stream->plan->shape.axis[0].stride;
+    collect_inputs(stream, frames, n);
     // All but a block's last input meet outputs of the block before.
-    size_t written = pay_out(stream, frames, old, 0, stream->phase, 0);
-    *state->fill += old;
+    const struct due old = {.n = n < room ? n : n - 1, .phase = stream->phase};
+    size_t written = play_outputs(stream, frames, &old);
+    *state->fill += old.n;
     if (n == room) {
-        run_block(stream);
-        written += pay_out(stream, frames, 1, old, (stream->phase + old) % stride, written);
+        const size_t phase = (stream->phase + old.n) % stride;
+        const struct due last = {.n = 1, .frame = old.n, .phase = phase, .written = written};
+        filter_block(stream);
+        written += play_outputs(stream, frames, &last);
         *state->fill = 0;
     }
     return (struct step){n, written};

@@ -1,278 +1,294 @@
 // SPDX-License-Identifier: MIT
-#include "weight.h"
-
+// Backward weight by the blocks of cpu/overlap-save: gw[r] = sum over the batch and outputs q of
+// gy[q] x[begin + q + r], r < span, is the correlation of the window of a block of outputs with
+// these outputs. Spectra of these correlations add up over blocks and batch, and one inverse
+// transform a path ends them. A term is a block of an item of the batch.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/thread.h"
 #include "cpu/conv/split_k.h"
-#include "geometry/samples.h"
-#include "kernels/kernels.h"
+#include "overlap.h"
 
-enum { ENOUGH_TASKS = 32 }; // groups are cut into runs of terms until there are so many
+enum { TARGET_TASKS = 32 }; // groups are split into chunks of terms until there are so many
 
-// A term is a block of an item of the batch.
-static size_t terms_of(const struct shape *shape, size_t hop)
+static size_t term_count(const struct shape *shape, size_t hop)
 {
-    return shape->batch * spectral_blocks(shape, hop);
+    return shape->batch * overlap_block_count(shape, hop);
 }
 
-static size_t group_cells(const struct shape *shape)
+static size_t group_paths(const struct shape *shape)
 {
     return shape->group_in * shape->group_out;
 }
 
-// Runs of terms, each with sums of its own; those of a lone run need no memory but the worker's.
-static size_t shared_bytes(const struct shape *shape, size_t runs, size_t spectrum)
+// Sums of chunks; those of a lone chunk need no memory but the worker's.
+static size_t sums_bytes(const struct shape *shape, size_t chunks, size_t spectrum)
 {
-    return runs < 2 ? 0 : size_mul(runs * shape->groups, size_mul(group_cells(shape), spectrum));
+    return chunks < 2 ? 0
+                      : size_mul(chunks * shape->groups, size_mul(group_paths(shape), spectrum));
 }
 
-static bool consider_weight(const struct request *request, size_t n, double moves, double limit,
+// As many chunks as there are tasks for, whose sums fit the workspace limit with one thread's
+// `worker` bytes and hold no more than the operands do.
+static size_t choose_chunks(const struct request *request, size_t terms, size_t spectrum,
+                            size_t worker)
+{
+    const struct shape *shape = request->shape;
+    const size_t operands =
+        shape->sample_bytes * shape->batch *
+        (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape));
+    size_t chunks = size_min(ceil_div(TARGET_TASKS, shape->groups), terms);
+    while (chunks > 1) {
+        const size_t sums = sums_bytes(shape, chunks, spectrum);
+        if (sums <= operands && size_add(sums, worker) <= request->workspace_limit) break;
+        chunks--;
+    }
+    return chunks;
+}
+
+static bool estimate_weight(const struct request *request, size_t n, double moves, double limit,
                             struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     if (n < shape->axis[0].span) return false;
-    const size_t hop = n - shape->axis[0].span + 1, terms = terms_of(shape, hop),
-                 spectrum = spectral_bytes(shape, n);
+    const size_t hop = n - shape->axis[0].span + 1, spectrum = overlap_spectrum_bytes(shape, n);
+    const size_t terms = term_count(shape, hop);
     // The transform's own scratch is at most three times its samples.
     const size_t operands = size_mul(shape->group_in + shape->group_out, spectrum);
     const size_t several = size_add(operands, 4 * mem_round(n * shape->sample_bytes));
-    // Runs of their own may hold as much as the operands, not a multiple of it.
-    const size_t most =
-        shape->sample_bytes * shape->batch *
-        (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape));
-    size_t runs = (ENOUGH_TASKS + shape->groups - 1) / shape->groups;
-    if (runs > terms) runs = terms;
-    while (runs > 1 &&
-           (shared_bytes(shape, runs, spectrum) > most ||
-            size_add(shared_bytes(shape, runs, spectrum), several) > request->workspace_limit))
-        runs--;
-    const size_t worker =
-        runs > 1 ? several : size_add(several, size_mul(group_cells(shape), spectrum));
+    const size_t chunks = choose_chunks(request, terms, spectrum, several);
+    const size_t own = chunks > 1 ? 0 : size_mul(group_paths(shape), spectrum);
+    const size_t worker = size_add(several, own), shared = sums_bytes(shape, chunks, spectrum);
     if (worker > request->workspace_limit) return false;
-    const double cells = (double)(shape->out_channels * shape->group_in), bins = (double)n / 2 + 1;
+    const double paths = (double)(shape->out_channels * shape->group_in);
+    const double bins = (double)n / 2 + 1;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const double end = cells * (cost_model_fft(request->model, shape->f64, false, n) / 2 +
-                                (double)n * (double)(runs + 1) * costs->copy);
-    const double seconds = (double)terms * spectral_block_seconds(request, n, moves) + end +
+    const double inverse = cost_model_fft(request->model, shape->f64, false, n) / 2;
+    const double end = paths * (inverse + (double)n * (double)(chunks + 1) * costs->copy);
+    const double seconds = (double)terms * overlap_block_seconds(request, n, moves) + end +
                            memory_seconds(request->model, shape);
     if (seconds >= limit) return false;
-    const double transforms =
-        (double)terms * (double)(shape->in_channels + shape->out_channels) + cells;
-    // Transforms walk as everywhere; products add up within a run.
-    const double walk = 0.3 * sqrt((double)terms / (double)runs + log2((double)runs));
+    const double channels = (double)(shape->in_channels + shape->out_channels);
+    const double transforms = (double)terms * channels + paths;
+    // Errors of transforms grow as everywhere; products add up within a chunk.
+    const double sums = 0.3 * sqrt((double)terms / (double)chunks + log2((double)chunks));
     *ret = (struct estimate){
         .applicable = true,
         .transform = n,
-        .variant = (int)runs,
         .hop = hop,
         .seconds = seconds,
-        .flops = transforms * 2.5 * (double)n * log2((double)n) + 8 * (double)terms * cells * bins,
-        .shared = shared_bytes(shape, runs, spectrum),
+        .flops = transforms * 2.5 * (double)n * log2((double)n) + 8 * (double)terms * paths * bins,
+        .shared = shared,
         .worker = worker,
-        .bytes = size_add(shared_bytes(shape, runs, spectrum), worker),
-        .error = shape_roundoff(shape) * hypot(1.3 * sqrt(log2((double)n)), walk),
+        .bytes = size_add(shared, worker),
+        .error = shape_roundoff(shape) * hypot(1.3 * sqrt(log2((double)n)), sums),
     };
+    estimate_store(ret, &chunks, sizeof chunks);
     return true;
 }
 
-void spectral_weight_estimate(const struct request *request, struct estimate *ret)
+void overlap_weight_estimate(const struct request *request, struct estimate *ret)
 {
-    spectral_search(request, consider_weight, 1, ret);
+    overlap_search(request, estimate_weight, 1, ret);
 }
 
-// What one thread needs: spectra of a group's inputs and of its outputs, without runs sums of its
-// cells, samples, FFT scratch.
-struct work {
-    char *inputs, *outputs, *sums, *samples, *scratch;
+// What one thread needs: spectra of a group's inputs and of its outputs, with a lone chunk sums of
+// its paths, samples, scratch.
+struct weight_buffers {
+    struct overlap_buffers x;
+    char *outputs, *sums;
 };
 
-static struct work cut_work(const struct spectral *spectral, size_t runs, struct arena *arena)
+static struct weight_buffers layout_buffers(const struct overlap *overlap, struct arena *arena)
 {
-    const struct shape *shape = &spectral->shape;
-    const size_t bytes = fft_spectrum_bytes(spectral->fft);
-    struct work work;
-    work.inputs = arena_take(arena, shape->group_in * bytes);
-    work.outputs = arena_take(arena, shape->group_out * bytes);
-    work.sums = runs < 2 ? arena_take(arena, group_cells(shape) * bytes) : NULL;
-    work.samples = arena_take(arena, spectral->n * shape->sample_bytes);
-    work.scratch = arena_take(arena, fft_scratch_bytes(spectral->fft));
-    return work;
+    const struct shape *shape = &overlap->shape;
+    const size_t spectrum = fft_spectrum_bytes(overlap->fft);
+    struct weight_buffers buffers = {.sums = NULL};
+    buffers.x.inputs = arena_take(arena, shape->group_in * spectrum);
+    buffers.outputs = arena_take(arena, shape->group_out * spectrum);
+    if (overlap->chunks < 2) buffers.sums = arena_take(arena, group_paths(shape) * spectrum);
+    buffers.x.samples = arena_take(arena, overlap->n * shape->sample_bytes);
+    buffers.x.scratch = arena_take(arena, fft_scratch_bytes(overlap->fft));
+    return buffers;
 }
 
-static size_t work_bytes(const struct spectral *spectral, size_t runs)
+void overlap_weight_sizes(struct partita_plan *plan)
 {
+    struct overlap *overlap = plan->state;
     struct arena arena = {0};
-    cut_work(spectral, runs, &arena);
-    return arena.used;
+    estimate_load(&plan->choice, &overlap->chunks, sizeof overlap->chunks);
+    layout_buffers(overlap, &arena);
+    plan->choice.worker = arena.used;
+    plan->choice.shared =
+        sums_bytes(&overlap->shape, overlap->chunks, fft_spectrum_bytes(overlap->fft));
 }
 
-void spectral_weight_sizes(struct partita_plan *plan)
-{
-    const struct spectral *spectral = plan->state;
-    plan->choice.shared = shared_bytes(&spectral->shape, (size_t)plan->choice.variant,
-                                       fft_spectrum_bytes(spectral->fft));
-    plan->choice.worker = work_bytes(spectral, (size_t)plan->choice.variant);
-}
-
-struct call {
+struct weight_call {
     const struct partita_plan *plan;
-    char *gw;
-    const char *x, *gy;
-    char *shared, *workers;
+    const struct overlap *overlap;
+    const struct operands *operands;
+    char *workspace;
 };
 
-static struct work work_of(const struct call *call, int worker)
+// A block of outputs of one group of one item of the batch.
+struct weight_term {
+    size_t item, group, block;
+};
+
+static struct weight_buffers worker_buffers(const struct weight_call *call, int worker)
 {
-    const struct spectral *spectral = call->plan->state;
-    const size_t runs = (size_t)call->plan->choice.variant;
-    struct arena arena = {.base = call->workers + (size_t)worker * work_bytes(spectral, runs)};
-    return cut_work(spectral, runs, &arena);
+    const struct estimate *choice = &call->plan->choice;
+    struct arena arena = {.base =
+                              call->workspace + choice->shared + (size_t)worker * choice->worker,
+                          .size = choice->worker};
+    return layout_buffers(call->overlap, &arena);
 }
 
-// Where a run keeps the sums of a group's cells, if there are several runs.
-static char *shared_sums(const struct call *call, size_t group, size_t run)
+// Where a chunk keeps the sums of a group's paths, if there are several chunks.
+static char *shared_sums(const struct weight_call *call, size_t group, size_t chunk)
 {
-    const struct spectral *spectral = call->plan->state;
-    const size_t runs = (size_t)call->plan->choice.variant;
-    return call->shared +
-           (group * runs + run) * group_cells(&spectral->shape) * fft_spectrum_bytes(spectral->fft);
+    const size_t index = group * call->overlap->chunks + chunk;
+    const size_t paths = group_paths(&call->overlap->shape);
+    return call->workspace + index * paths * fft_spectrum_bytes(call->overlap->fft);
 }
 
 // One inverse transform, and the taps in the caller's order: correlation counts them as lags go.
-static void store_cell(const struct call *call, size_t group, size_t cell, char *sum,
-                       struct work *work)
+static void store_path(const struct weight_call *call, size_t path, char *sum,
+                       struct overlap_buffers *buffers)
 {
-    const struct spectral *spectral = call->plan->state;
-    const struct shape *shape = &spectral->shape;
-    const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes;
-    char *gw = call->gw + (group * group_cells(shape) + cell) * axis->kernel * bytes;
-    const bool half = spectral->half.used;
-    char *lags = work->samples + (half ? spectral->half.first : spectral->hop - 1) * bytes;
-    if (half) fft_inverse_half(spectral->fft, work->samples, sum, work->samples, work->scratch);
-    else fft_inverse(spectral->fft, work->samples, sum, work->scratch);
-    call->plan->kernels->scale(lags, lags, 1 / fft_gain(spectral->fft), axis->span);
-    if (shape->flip) samples_reverse(gw, 1, lags, axis->dilation, axis->kernel, bytes);
+    const struct overlap *overlap = call->overlap;
+    const struct axis *axis = &overlap->shape.axis[0];
+    const size_t bytes = overlap->shape.sample_bytes;
+    char *gw = (char *)call->operands->to + path * axis->kernel * bytes;
+    char *samples = buffers->samples, *lags = samples;
+    if (overlap->half.used) {
+        lags += overlap->half.first * bytes;
+        fft_inverse_half(overlap->fft, samples, sum, samples, buffers->scratch);
+    } else {
+        lags += (overlap->hop - 1) * bytes;
+        fft_inverse(overlap->fft, samples, sum, buffers->scratch);
+    }
+    call->plan->kernels->scale(lags, lags, 1 / fft_gain(overlap->fft), axis->span);
+    if (overlap->shape.flip) samples_reverse(gw, 1, lags, axis->dilation, axis->kernel, bytes);
     else samples_copy(gw, 1, lags, axis->dilation, axis->kernel, bytes);
 }
 
 // Spectra of the windows that a block of outputs reads.
-static void transform_inputs(const struct call *call, size_t item, size_t group, size_t block,
-                             struct work *work)
+static void transform_inputs(const struct weight_call *call, const struct weight_term *term,
+                             struct overlap_buffers *buffers)
 {
-    const struct spectral *spectral = call->plan->state;
-    const struct shape *shape = &spectral->shape;
+    const struct overlap *overlap = call->overlap;
+    const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
     const size_t bytes = shape->sample_bytes;
-    const ptrdiff_t first = axis->begin + (ptrdiff_t)(block * spectral->hop);
+    const ptrdiff_t first = axis->begin + (ptrdiff_t)(term->block * overlap->hop);
+    const size_t channel = term->item * shape->in_channels + term->group * shape->group_in;
     for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = call->x + (item * shape->in_channels + group * shape->group_in + c) *
-                                      axis->size * bytes;
-        char *spectrum = work->inputs + c * fft_spectrum_bytes(spectral->fft);
-        if (spectral->half.used) {
-            spectral_forward_half(spectral, spectrum, x, work->samples, work->scratch);
+        const char *x = (const char *)call->operands->from[0] + (channel + c) * axis->size * bytes;
+        char *spectrum = buffers->inputs + c * fft_spectrum_bytes(overlap->fft);
+        if (overlap->half.used) {
+            overlap_transform_half(overlap, spectrum, x, buffers);
             continue;
         }
-        samples_window(work->samples, x, axis->size, first, 1, spectral->n, bytes);
-        fft_forward(spectral->fft, spectrum, work->samples, work->scratch);
+        samples_window(buffers->samples, x, axis->size, first, 1, overlap->n, bytes);
+        overlap_transform(overlap, c, buffers->samples, buffers);
     }
 }
 
 // Spectra of a block of outputs, the last one first, so that products correlate.
-static void transform_outputs(const struct call *call, size_t item, size_t group, size_t block,
-                              struct work *work)
+static void transform_outputs(const struct weight_call *call, const struct weight_term *term,
+                              struct weight_buffers *buffers)
 {
-    const struct spectral *spectral = call->plan->state;
-    const struct shape *shape = &spectral->shape;
+    const struct overlap *overlap = call->overlap;
+    const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
-    const bool half = spectral->half.used;
+    const bool half = overlap->half.used;
+    char *samples = buffers->x.samples, *scratch = buffers->x.scratch;
     // Half a transform ends with the last output there is; blocks all end after `hop`.
-    const size_t bytes = shape->sample_bytes,
-                 hop = half ? (axis->out - 1) * axis->stride + 1 : spectral->hop;
-    const size_t p = (block * hop + axis->stride - 1) / axis->stride;
-    const size_t end = ((block + 1) * hop + axis->stride - 1) / axis->stride,
-                 last = end < axis->out ? end : axis->out;
-    const size_t samples = half ? spectral->n / 2 : spectral->n;
+    const size_t hop = half ? (axis->out - 1) * axis->stride + 1 : overlap->hop;
+    const size_t bytes = shape->sample_bytes, n = half ? overlap->n / 2 : overlap->n;
+    const size_t channel = term->item * shape->out_channels + term->group * shape->group_out;
+    const struct segment_outputs out =
+        segment_outputs(axis, term->block * hop, (term->block + 1) * hop);
     for (size_t k = 0; k < shape->group_out; k++) {
-        const size_t channel = item * shape->out_channels + group * shape->group_out + k;
-        char *spectrum = work->outputs + k * fft_spectrum_bytes(spectral->fft);
-        if (last - p < samples) memset(work->samples, 0, samples * bytes);
-        if (last > p)
-            samples_reverse(
-                work->samples + (hop - 1 - ((last - 1) * axis->stride - block * hop)) * bytes,
-                axis->stride, call->gy + (channel * axis->out + p) * bytes, 1, last - p, bytes);
-        if (half)
-            fft_forward_half(spectral->fft, spectrum, work->samples, work->samples, work->scratch);
-        else fft_forward(spectral->fft, spectrum, work->samples, work->scratch);
+        const size_t first = (channel + k) * axis->out + out.first;
+        char *spectrum = buffers->outputs + k * fft_spectrum_bytes(overlap->fft);
+        if (out.count < n) memset(samples, 0, n * bytes);
+        if (out.count) {
+            const size_t last = out.skip + (out.count - 1) * axis->stride;
+            assert(last < hop && hop - 1 < n);
+            samples_reverse(samples + (hop - 1 - last) * bytes, axis->stride,
+                            (const char *)call->operands->from[1] + first * bytes, 1, out.count,
+                            bytes);
+        }
+        if (half) fft_forward_half(overlap->fft, spectrum, samples, samples, scratch);
+        else fft_forward(overlap->fft, spectrum, samples, scratch);
     }
 }
 
-// sums[cell] += or = products of a term.
-static void add_products(const struct call *call, char *sums, bool first, const struct work *work)
+// sums[path] += or = products of a term.
+static void add_term(const struct weight_call *call, char *sums, bool fresh,
+                     const struct weight_buffers *buffers)
 {
-    const struct spectral *spectral = call->plan->state;
-    const struct shape *shape = &spectral->shape;
-    const size_t bytes = fft_spectrum_bytes(spectral->fft);
-    const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {first}};
-    for (size_t cell = 0; cell < group_cells(shape); cell++) {
-        void *sum = sums + cell * bytes;
-        const struct cmac_path line = {.x = work->inputs + cell % shape->group_in * bytes,
-                                       .h = work->outputs + cell / shape->group_in * bytes,
-                                       .count = 1,
-                                       .x_pitch = 1,
-                                       .h_pitch = 1};
-        call->plan->kernels->cmac_partitions(&sum, &terms, &line, 1, 0, fft_lines(spectral->fft));
+    const struct shape *shape = &call->overlap->shape;
+    const size_t bytes = fft_spectrum_bytes(call->overlap->fft);
+    const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {fresh}};
+    for (size_t path = 0; path < group_paths(shape); path++) {
+        void *sum = sums + path * bytes;
+        const struct cmac_path factors = {.x = buffers->x.inputs + path % shape->group_in * bytes,
+                                          .h = buffers->outputs + path / shape->group_in * bytes,
+                                          .count = 1,
+                                          .x_pitch = 1,
+                                          .h_pitch = 1};
+        call->plan->kernels->cmac_partitions(&sum, &terms, &factors, 1, 0,
+                                             fft_lines(call->overlap->fft));
     }
 }
 
-// One task: one run of terms of one group.
-static void sum_run(void *context, size_t task, int worker)
+// One task: one chunk of terms of one group.
+static void sum_chunk(void *context, size_t task, int worker)
 {
-    const struct call *call = context;
-    const struct spectral *spectral = call->plan->state;
-    const struct shape *shape = &spectral->shape;
-    const size_t runs = (size_t)call->plan->choice.variant, group = task / runs, run = task % runs;
-    const size_t blocks = spectral_blocks(shape, spectral->hop),
-                 terms = terms_of(shape, spectral->hop);
-    const size_t first = run * terms / runs, end = (run + 1) * terms / runs;
-    struct work work = work_of(call, worker);
-    char *sums = runs > 1 ? shared_sums(call, group, run) : work.sums;
-    for (size_t term = first; term < end; term++) {
-        transform_inputs(call, term / blocks, group, term % blocks, &work);
-        transform_outputs(call, term / blocks, group, term % blocks, &work);
-        add_products(call, sums, term == first, &work);
+    const struct weight_call *call = context;
+    const struct overlap *overlap = call->overlap;
+    const struct shape *shape = &overlap->shape;
+    const size_t chunks = overlap->chunks, group = task / chunks, chunk = task % chunks;
+    const size_t blocks = overlap_block_count(shape, overlap->hop);
+    const size_t terms = term_count(shape, overlap->hop), paths = group_paths(shape);
+    const size_t first = chunk * terms / chunks, end = (chunk + 1) * terms / chunks;
+    struct weight_buffers buffers = worker_buffers(call, worker);
+    char *sums = chunks > 1 ? shared_sums(call, group, chunk) : buffers.sums;
+    for (size_t i = first; i < end; i++) {
+        const struct weight_term term = {i / blocks, group, i % blocks};
+        transform_inputs(call, &term, &buffers.x);
+        transform_outputs(call, &term, &buffers);
+        add_term(call, sums, i == first, &buffers);
     }
-    for (size_t cell = 0; runs == 1 && cell < group_cells(shape); cell++)
-        store_cell(call, group, cell, sums + cell * fft_spectrum_bytes(spectral->fft), &work);
+    for (size_t path = 0; chunks == 1 && path < paths; path++)
+        store_path(call, group * paths + path, sums + path * fft_spectrum_bytes(overlap->fft),
+                   &buffers.x);
 }
 
-// One task: one cell, its sums of all runs.
-static void finish_cell(void *context, size_t task, int worker)
+// One task: one path, its sums of all chunks.
+static void finish_path(void *context, size_t task, int worker)
 {
-    const struct call *call = context;
-    const struct spectral *spectral = call->plan->state;
-    const struct shape *shape = &spectral->shape;
-    const size_t runs = (size_t)call->plan->choice.variant,
-                 bytes = fft_spectrum_bytes(spectral->fft);
-    const size_t group = task / group_cells(shape), cell = task % group_cells(shape);
-    const size_t between = group_cells(shape) * bytes;
-    char *sums = shared_sums(call, group, 0) + cell * bytes;
-    struct work work = work_of(call, worker);
-    split_k_reduce_tree(call->plan->kernels, sums, sums + between, between, runs,
-                  bytes / shape->scalar_bytes);
-    store_cell(call, group, cell, sums, &work);
+    const struct weight_call *call = context;
+    const struct shape *shape = &call->overlap->shape;
+    const size_t bytes = fft_spectrum_bytes(call->overlap->fft), paths = group_paths(shape);
+    char *sums = shared_sums(call, task / paths, 0) + task % paths * bytes;
+    struct weight_buffers buffers = worker_buffers(call, worker);
+    split_k_reduce_tree(call->plan->kernels, sums, sums + paths * bytes, paths * bytes,
+                        call->overlap->chunks, bytes / shape->scalar_bytes);
+    store_path(call, task, sums, &buffers.x);
 }
 
-void spectral_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
-                         void *workspace)
+void overlap_weight_run(const struct partita_plan *plan, const struct operands *operands,
+                        char *workspace)
 {
-    const struct spectral *spectral = plan->state;
-    const struct shape *shape = &spectral->shape;
-    const size_t runs = (size_t)plan->choice.variant;
-    struct call call = {plan, gw, x, gy, workspace, (char *)workspace + plan->choice.shared};
-    thread_loop(plan->threads, shape->groups * runs, sum_run, &call);
-    if (runs > 1)
-        thread_loop(plan->threads, shape->groups * group_cells(shape), finish_cell, &call);
+    const struct overlap *overlap = overlap_of(plan);
+    const size_t groups = overlap->shape.groups;
+    struct weight_call call = {plan, overlap, operands, workspace};
+    thread_loop(plan->threads, groups * overlap->chunks, sum_chunk, &call);
+    if (overlap->chunks > 1)
+        thread_loop(plan->threads, groups * group_paths(&overlap->shape), finish_path, &call);
 }
