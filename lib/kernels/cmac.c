@@ -1,50 +1,55 @@
 // SPDX-License-Identifier: MIT
-// Products of spectra in blocks of real and imaginary lanes, summed over terms in registers. The
+// Products of spectra in lines of real and imaginary lanes, summed over terms in registers. The
 // four products of a complex multiplication have a sum each, so that no addition waits for another
 // of the same term, and the order of operations is the same for every bin.
 #include "vector.h"
 
 enum {
-    VECTORS = SPECTRUM_LANES_BYTES / VECTOR_BYTES, // of a block's real or imaginary lanes
+    VECTORS = SPECTRUM_LANES_BYTES / VECTOR_BYTES, // of a line's real or imaginary lanes
     GROUP = CMAC_GROUP,                            // vectors at a time, of all sums together
-    BLOCK = 2 * SPECTRUM_LANES,                    // reals
+    LINE = 2 * SPECTRUM_LANES,                     // reals
 };
 
-// Vector v of a spectrum whose blocks are `stride` reals apart: its real lanes; the imaginary ones
+// Vector v of a spectrum whose lines are `stride` reals apart: its real lanes; the imaginary ones
 // are SPECTRUM_LANES further on.
-INLINE size_t position(size_t v, size_t stride)
+INLINE size_t cmac_position(size_t v, size_t stride)
 {
     return v / VECTORS * stride + v % VECTORS * LANES;
 }
 
 // The four sums of each vector.
-struct sums {
+struct cmac_sums {
     vec rr[GROUP], ii[GROUP], ri[GROUP], ir[GROUP];
 };
 
-INLINE vec real_lanes(const REAL *x)
+struct cmac_operand {
+    const REAL *lanes;
+    size_t stride; // in reals
+};
+
+INLINE vec cmac_real(const REAL *x)
 {
     return keep_in_register(*(const vec *)x);
 }
 
-INLINE vec imaginary_lanes(const REAL *x)
+INLINE vec cmac_imaginary(const REAL *x)
 {
     return keep_in_register(*(const vec *)(x + SPECTRUM_LANES));
 }
 
-// `count` vectors of h by those of each of n spectra, a block of x apart.
-INLINE void add_products(struct sums *s, const REAL *x, size_t x_stride, const REAL *h,
-                         size_t h_stride, size_t n, size_t count)
+// `count` vectors of h by those of each of n spectra, a line of x apart; strides from line to line.
+INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct cmac_operand h,
+                              size_t n, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const vec hr = real_lanes(h + position(v, h_stride)),
-                  hi = imaginary_lanes(h + position(v, h_stride));
+        const vec hr = cmac_real(h.lanes + cmac_position(v, h.stride)),
+                  hi = cmac_imaginary(h.lanes + cmac_position(v, h.stride));
         UNROLL
         for (size_t k = 0; k < n; k++) {
             const size_t i = k * count + v;
-            const REAL *own = x + k * BLOCK + position(v, x_stride);
-            const vec xr = real_lanes(own), xi = imaginary_lanes(own);
+            const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
+            const vec xr = cmac_real(own), xi = cmac_imaginary(own);
             s->rr[i] = vec_multiply_add(xr, hr, s->rr[i]);
             s->ii[i] = vec_multiply_add(xi, hi, s->ii[i]);
             s->ri[i] = vec_multiply_add(xr, hi, s->ri[i]);
@@ -53,128 +58,146 @@ INLINE void add_products(struct sums *s, const REAL *x, size_t x_stride, const R
     }
 }
 
-// `count` vectors of sum k of those.
-INLINE void put_sums(REAL *y, const struct sums *s, size_t k, size_t count)
+// `count` vectors of sum k, to and from memory.
+INLINE void cmac_store_sums(REAL *y, const struct cmac_sums *s, size_t k, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        *(vec *)(y + position(v, BLOCK)) = s->rr[k * count + v] - s->ii[k * count + v];
-        *(vec *)(y + position(v, BLOCK) + SPECTRUM_LANES) =
+        *(vec *)(y + cmac_position(v, LINE)) = s->rr[k * count + v] - s->ii[k * count + v];
+        *(vec *)(y + cmac_position(v, LINE) + SPECTRUM_LANES) =
             s->ri[k * count + v] + s->ir[k * count + v];
     }
 }
 
-INLINE void get_sums(const REAL *y, struct sums *s, size_t k, size_t count)
+INLINE void cmac_load_sums(const REAL *y, struct cmac_sums *s, size_t k, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        s->rr[k * count + v] = real_lanes(y + position(v, BLOCK));
-        s->ri[k * count + v] = imaginary_lanes(y + position(v, BLOCK));
+        s->rr[k * count + v] = cmac_real(y + cmac_position(v, LINE));
+        s->ri[k * count + v] = cmac_imaginary(y + cmac_position(v, LINE));
     }
 }
 
-// Vectors first .. first+count-1. Strides in reals.
-INLINE void sum_products(REAL *y, const REAL *x, size_t x_stride, const REAL *h, size_t h_stride,
-                         size_t terms, size_t count)
+// `count` vectors of all terms; strides from term to term.
+INLINE void cmac_sum_terms(REAL *y, struct cmac_operand x, struct cmac_operand h, size_t terms,
+                           size_t count)
 {
-    struct sums sums = {0};
-    for (size_t t = 0; t < terms; t++, x += x_stride, h += h_stride)
-        add_products(&sums, x, BLOCK, h, BLOCK, 1, count);
-    put_sums(y, &sums, 0, count);
+    struct cmac_sums sums = {0};
+    for (size_t t = 0; t < terms; t++, x.lanes += x.stride, h.lanes += h.stride)
+        cmac_add_products(&sums, (struct cmac_operand){x.lanes, LINE},
+                          (struct cmac_operand){h.lanes, LINE}, 1, count);
+    cmac_store_sums(y, &sums, 0, count);
 }
 
 void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
-                  size_t terms, size_t n_blocks)
+                  size_t terms, size_t n_lines)
 {
-    const size_t end = n_blocks * VECTORS;
+    const size_t end = n_lines * VECTORS;
     size_t v = 0;
-    for (size_t at; (at = position(v, BLOCK)), end - v >= GROUP; v += GROUP)
-        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at,
-                     h_stride * BLOCK, terms, GROUP);
-    for (size_t at; (at = position(v, BLOCK)), v < end; v++)
-        sum_products((REAL *)y + at, (const REAL *)x + at, x_stride * BLOCK, (const REAL *)h + at,
-                     h_stride * BLOCK, terms, 1);
+    for (size_t at; (at = cmac_position(v, LINE)), end - v >= GROUP; v += GROUP)
+        cmac_sum_terms((REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
+                       (struct cmac_operand){(const REAL *)h + at, h_stride * LINE}, terms, GROUP);
+    for (size_t at; (at = cmac_position(v, LINE)), v < end; v++)
+        cmac_sum_terms((REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
+                       (struct cmac_operand){(const REAL *)h + at, h_stride * LINE}, terms, 1);
 }
 
-// Fetches what lies some reals further on, which may be nothing, into the second cache: it will be
-// a while.
-INLINE void fetch(const REAL *x, size_t distance, size_t stride, size_t count)
+// Prefetches what lies some reals further on, which may be nothing, into the second cache, since it
+// is not needed soon.
+INLINE void cmac_prefetch(const REAL *x, size_t distance, size_t stride, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const uintptr_t later = (uintptr_t)x + (distance + position(v, stride)) * sizeof *x;
+        const uintptr_t later = (uintptr_t)x + (distance + cmac_position(v, stride)) * sizeof *x;
         __builtin_prefetch((const void *)later, 0, 2);
         __builtin_prefetch((const void *)(later + SPECTRUM_LANES_BYTES), 0, 2);
     }
 }
 
-// The products of one line for sums k .. k+n-1 with `count` vectors from `at` on.
-INLINE void add_line(struct sums *sums, const struct cmac_terms *terms,
-                     const struct cmac_path *line, size_t at, size_t k, size_t n, size_t count,
-                     bool ahead)
+// A call of cmac_partitions but its sums.
+struct cmac_call {
+    const struct cmac_terms *terms;
+    const struct cmac_path *paths, *end;
+    bool ahead;
+};
+
+// `count` vectors from `at` on of sums k .. k+n-1.
+struct cmac_span {
+    size_t at, k, n, count;
+};
+
+// The products of one path.
+INLINE void cmac_add_path(struct cmac_sums *sums, const struct cmac_call *call,
+                          const struct cmac_path *path, struct cmac_span span)
 {
-    const size_t multiple = terms->multiple, slots = terms->slots, back = line->first * multiple;
-    const size_t x_stride = line->x_pitch * BLOCK, h_stride = line->h_pitch * BLOCK;
-    const REAL *ring = (const REAL *)line->x + position(at, x_stride) + k * BLOCK;
-    const REAL *h = (const REAL *)line->h + position(at, h_stride);
+    const struct cmac_terms *terms = call->terms;
+    const size_t multiple = terms->multiple, slots = terms->slots, back = path->first * multiple;
+    const size_t x_stride = path->x_pitch * LINE, h_stride = path->h_pitch * LINE;
+    const REAL *ring = (const REAL *)path->x + cmac_position(span.at, x_stride) + span.k * LINE;
+    const REAL *h = (const REAL *)path->h + cmac_position(span.at, h_stride);
     size_t slot = terms->newest >= back ? terms->newest - back : terms->newest + slots - back;
-    for (size_t p = 0; p < line->count; p++, h += BLOCK) {
-        const REAL *x = ring + slot * BLOCK;
-        add_products(sums, x, x_stride, h, h_stride, n, count);
-        if (ahead && at % VECTORS == 0) { // once a tile, where it takes several turns
-            fetch(x, (count < VECTORS ? 1 : count / VECTORS) * x_stride, x_stride, count);
-            fetch(h, terms->ahead * BLOCK, h_stride, count);
+    for (size_t p = 0; p < path->count; p++, h += LINE) {
+        const REAL *x = ring + slot * LINE;
+        cmac_add_products(sums, (struct cmac_operand){x, x_stride},
+                          (struct cmac_operand){h, h_stride}, span.n, span.count);
+        if (call->ahead && span.at % VECTORS == 0) { // once a line, where it takes several spans
+            const size_t lines = span.count < VECTORS ? 1 : span.count / VECTORS;
+            cmac_prefetch(x, lines * x_stride, x_stride, span.count);
+            cmac_prefetch(h, terms->ahead * LINE, h_stride, span.count);
         }
         slot = slot >= multiple ? slot - multiple : slot + slots - multiple;
     }
 }
 
-// Vectors at .. at+count-1 of sums k .. k+n-1.
-INLINE void sum_lines(void *const *y, const struct cmac_terms *terms, const struct cmac_path *lines,
-                      size_t n_lines, size_t at, size_t k, size_t n, size_t count, bool ahead)
+INLINE void cmac_sum_paths(void *const *y, const struct cmac_call *call, struct cmac_span span)
 {
-    struct sums sums = {0};
+    struct cmac_sums sums = {0};
     UNROLL
-    for (size_t i = 0; i < n; i++)
-        if (!terms->fresh[k + i])
-            get_sums((const REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
+    for (size_t i = 0; i < span.n; i++)
+        if (!call->terms->fresh[span.k + i])
+            cmac_load_sums((const REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i,
+                           span.count);
+    if (call->ahead) {
+        UNROLL
+        for (size_t i = 0; i < span.n; i++)
+            cmac_prefetch((const REAL *)y[span.k + i] + cmac_position(span.at, LINE), 8 * LINE,
+                          LINE, span.count);
+    }
+    for (const struct cmac_path *path = call->paths; path < call->end; path++)
+        cmac_add_path(&sums, call, path, span);
     UNROLL
-    for (size_t i = 0; ahead && i < n; i++)
-        fetch((const REAL *)y[k + i] + position(at, BLOCK), 8 * BLOCK, BLOCK, count);
-    for (const struct cmac_path *line = lines; line < lines + n_lines; line++)
-        add_line(&sums, terms, line, at, k, n, count, ahead);
-    UNROLL
-    for (size_t i = 0; i < n; i++)
-        put_sums((REAL *)y[k + i] + position(at, BLOCK), &sums, i, count);
+    for (size_t i = 0; i < span.n; i++)
+        cmac_store_sums((REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i, span.count);
 }
 
-// All tiles of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by
+// All lines of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by
 // one.
-INLINE void sum_tiles(void *const *y, const struct cmac_terms *terms, const struct cmac_path *lines,
-                      size_t n_lines, size_t first, size_t end, size_t k, size_t n, bool ahead)
+INLINE void cmac_sum_lines(void *const *y, const struct cmac_call *call, size_t first, size_t end,
+                           size_t k, size_t n)
 {
     const size_t count = GROUP / n;
     size_t at = first * VECTORS;
     for (; end * VECTORS - at >= count; at += count)
-        sum_lines(y, terms, lines, n_lines, at, k, n, count, ahead);
-    for (; at < end * VECTORS; at++) sum_lines(y, terms, lines, n_lines, at, k, n, 1, ahead);
+        cmac_sum_paths(y, call, (struct cmac_span){at, k, n, count});
+    for (; at < end * VECTORS; at++) cmac_sum_paths(y, call, (struct cmac_span){at, k, n, 1});
 }
 
-INLINE void sum_all(void *const *y, const struct cmac_terms *terms, const struct cmac_path *lines,
-                    size_t n_lines, size_t first, size_t end, bool ahead)
+INLINE void cmac_sum_all(void *const *y, const struct cmac_call *call, size_t first, size_t end)
 {
     const size_t group = GROUP, most = group < CMAC_SUMS ? group : CMAC_SUMS; // sums at a time
-    if (terms->sums == 1) sum_tiles(y, terms, lines, n_lines, first, end, 0, 1, ahead);
-    else if (terms->sums == 2) sum_tiles(y, terms, lines, n_lines, first, end, 0, 2, ahead);
+    if (call->terms->sums == 1) cmac_sum_lines(y, call, first, end, 0, 1);
+    else if (call->terms->sums == 2) cmac_sum_lines(y, call, first, end, 0, 2);
     else
-        for (size_t k = 0; k < terms->sums; k += most)
-            sum_tiles(y, terms, lines, n_lines, first, end, k, most, ahead);
+        for (size_t k = 0; k < call->terms->sums; k += most)
+            cmac_sum_lines(y, call, first, end, k, most);
 }
 
 void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
-                             const struct cmac_path *lines, size_t n_lines, size_t first,
+                             const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    if (terms->ahead) sum_all(y, terms, lines, n_lines, first, end, true);
-    else sum_all(y, terms, lines, n_lines, first, end, false);
+    const struct cmac_call near = {terms, paths, paths + n_paths, false},
+                           far = {terms, paths, paths + n_paths, true};
+    if (terms->ahead) cmac_sum_all(y, &far, first, end);
+    else cmac_sum_all(y, &near, first, end);
 }

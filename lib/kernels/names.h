@@ -13,44 +13,25 @@
 #define KERNEL_EXPAND(op, type, isa) KERNEL_PASTE(op, type, isa)
 #define KERNEL(op) KERNEL_EXPAND(op, TYPE, ISA)
 
-fir_fn KERNEL(fir);
-fir_complex_fn KERNEL(fir_complex);
-cmac_fn KERNEL(cmac);
-cmac_partitions_fn KERNEL(cmac_partitions);
-peak_fn KERNEL(peak);
-blend_fn KERNEL(blend);
-add_fn KERNEL(add);
-scale_fn KERNEL(scale);
-split_fn KERNEL(split);
-join_fn KERNEL(join);
-conv_fn KERNEL(conv);
-conv_weight_fn KERNEL(conv_weight);
-conv_rows_fn KERNEL(conv_rows);
-conv_columns_fn KERNEL(conv_columns);
-conv_store_fn KERNEL(conv_store);
-lanes_read_fn KERNEL(lanes_read);
-lanes_write_fn KERNEL(lanes_write);
-lanes_conv_fn KERNEL(lanes_conv);
-lanes_weight_fn KERNEL(lanes_weight);
-lanes_dft_fn KERNEL(lanes_dft), KERNEL(lanes_dft_inverse);
-lanes_product_fn KERNEL(lanes_product);
-sum_fn KERNEL(sum);
-convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16),
-    KERNEL(narrow_bf16); // REAL_BYTES == 4
-winograd_fn KERNEL(winograd_input);
-winograd_fn KERNEL(winograd_output);
-winograd_fn KERNEL(winograd_taps);
-deinterleave_fn KERNEL(deinterleave);
-interleave_fn KERNEL(interleave);
-tile_dft_fn KERNEL(tile_forward);
-tile_dft_fn KERNEL(tile_inverse);
-tile_gather_fn KERNEL(tile_gather);
-tile_clip_fn KERNEL(tile_clip);
-tile_scatter_fn KERNEL(tile_scatter);
-tile_split_fn KERNEL(tile_split);
-tile_join_fn KERNEL(tile_join);
-tile_factors_fn KERNEL(tile_factors);
-tile_scalars_fn KERNEL(tile_scalars);
+// The slots of struct kernels but those of two bytes and fft, and those of struct tile_kernels,
+// whose kernels are called tile_<slot>: prototypes and table are made of these lists.
+// clang-format off
+#define EACH_KERNEL(DO) \
+    DO(fir) DO(fir_complex) DO(cmac) DO(cmac_partitions) DO(peak) DO(blend) DO(add) DO(scale) \
+    DO(split) DO(join) DO(conv) DO(conv_weight) DO(conv_rows) DO(conv_columns) DO(conv_store) \
+    DO(lanes_read) DO(lanes_write) DO(lanes_conv) DO(lanes_weight) DO(lanes_dft) \
+    DO(lanes_dft_inverse) DO(lanes_product) DO(sum) DO(winograd_input) DO(winograd_output) \
+    DO(winograd_taps) DO(deinterleave) DO(interleave)
+#define EACH_TILE_KERNEL(DO) \
+    DO(forward) DO(inverse) DO(gather) DO(clip) DO(scatter) DO(split) DO(join) DO(factors) \
+    DO(scalars)
+// clang-format on
+
+#define PROTOTYPE(op) __typeof__(*((const struct kernels *)0)->op) KERNEL(op);
+#define TILE_PROTOTYPE(op) __typeof__(*((const struct tile_kernels *)0)->op) KERNEL(tile_##op);
+EACH_KERNEL(PROTOTYPE)
+EACH_TILE_KERNEL(TILE_PROTOTYPE)
+convert_fn KERNEL(widen_f16), KERNEL(widen_bf16), KERNEL(narrow_f16), KERNEL(narrow_bf16); // of f32
 
 extern const struct fft_kernels KERNEL(fft);
 extern const struct kernels KERNEL(table);
