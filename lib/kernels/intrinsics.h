@@ -5,74 +5,66 @@
 #ifndef PARTITA_KERNEL_INTRINSICS_H
 #define PARTITA_KERNEL_INTRINSICS_H
 
+#define SUFFIXED_(name, suffix) name##suffix
+#define SUFFIXED(name, suffix) SUFFIXED_(name, suffix)
+#if REAL_BYTES == 4
+#define VEC_OP(op) SUFFIXED(op, _ps)
+#else
+#define VEC_OP(op) SUFFIXED(op, _pd)
+#endif
+
 // vec_multiply_add: a * b + c, in plain C in two roundings. vec_load_first: n < LANES reals, which
 // are all that is read, then zeros. vec_store_first: the first n < LANES lanes of v, which are all
 // that is written.
-#if VECTOR_BYTES == 64 && REAL_BYTES == 4
+#if VECTOR_BYTES == 64
+typedef __typeof__(VEC_OP(_mm512_setzero)()) native_vec;
+typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;
+
 INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
-    return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+    return (vec)VEC_OP(_mm512_fmadd)((native_vec)a, (native_vec)b, (native_vec)c);
 }
 
 INLINE vec vec_load_first(const REAL *x, size_t n)
 {
-    return (vec)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1), x);
+    return (vec)VEC_OP(_mm512_maskz_loadu)((vec_mask)((1u << n) - 1), x);
 }
 
 INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
-    _mm512_mask_storeu_ps(y, (__mmask16)((1u << n) - 1), (__m512)v);
-}
-#elif VECTOR_BYTES == 64
-INLINE vec vec_multiply_add(vec a, vec b, vec c)
-{
-    return (vec)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-}
-
-INLINE vec vec_load_first(const REAL *x, size_t n)
-{
-    return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << n) - 1), x);
-}
-
-INLINE void vec_store_first(REAL *y, vec v, size_t n)
-{
-    _mm512_mask_storeu_pd(y, (__mmask8)((1u << n) - 1), (__m512d)v);
-}
-#elif VECTOR_BYTES == 32 && REAL_BYTES == 4
-INLINE vec vec_multiply_add(vec a, vec b, vec c)
-{
-    return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-}
-
-INLINE vec vec_load_first(const REAL *x, size_t n)
-{
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    return (vec)_mm256_maskload_ps(x, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
-}
-
-INLINE void vec_store_first(REAL *y, vec v, size_t n)
-{
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_maskstore_ps(y, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane), (__m256)v);
+    VEC_OP(_mm512_mask_storeu)(y, (vec_mask)((1u << n) - 1), (native_vec)v);
 }
 #elif VECTOR_BYTES == 32
+typedef __typeof__(VEC_OP(_mm256_setzero)()) native_vec;
+
 INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
-    return (vec)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+    return (vec)VEC_OP(_mm256_fmadd)((native_vec)a, (native_vec)b, (native_vec)c);
+}
+
+// All ones in the first n lanes.
+INLINE __m256i vec_mask_of(size_t n)
+{
+#if REAL_BYTES == 4
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+#else
+    const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+    return _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), lane);
+#endif
 }
 
 INLINE vec vec_load_first(const REAL *x, size_t n)
 {
-    const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
-    return (vec)_mm256_maskload_pd(x, _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), lane));
+    return (vec)VEC_OP(_mm256_maskload)(x, vec_mask_of(n));
 }
 
 INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
-    const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
-    _mm256_maskstore_pd(y, _mm256_cmpgt_epi64(_mm256_set1_epi64x((long long)n), lane), (__m256d)v);
+    VEC_OP(_mm256_maskstore)(y, vec_mask_of(n), (native_vec)v);
 }
-#elif defined __aarch64__
+#else
+#if defined __aarch64__
 INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
 #if REAL_BYTES == 4
@@ -83,7 +75,6 @@ INLINE vec vec_multiply_add(vec a, vec b, vec c)
 }
 #endif
 
-#if VECTOR_BYTES == 16
 INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     vec v = {0};
