@@ -4,19 +4,21 @@
 // same kind (fft_kernels.h). Complex samples start with phi = 0, an ordinary DFT. Real samples
 // x[2L] are taken as x[j] - i x[j + L] with phi = 1/4: products modulo u^L + i are convolutions
 // that wrap negacyclically after 2L samples, and no bin needs its mirror image.
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/fft_kernels.h"
 #include "provider.h"
 
 enum {
     MAX_PASSES = 16,
     TWIST_BYTES = 1 << 14, // of one group: stays in L1
-    NEAR_BYTES = 1 << 17,  // a node this small is done pass by pass; larger ones child by child, so
-                           // that these stay near
+    // A node this small is done pass by pass; larger ones child by child, so that these stay near.
+    NEAR_BYTES = 1 << 17,
     STEP_BYTES = 1 << 12,  // a node this small is one step,
-    PIECE_BYTES = 1 << 13, // and this much of a larger node's pass
+    CHUNK_BYTES = 1 << 13, // and this much of a larger node's pass
 };
 
 struct native {
@@ -25,12 +27,11 @@ struct native {
     bool f64, complex;
     size_t length; // L
     int passes, radix[MAX_PASSES];
-    size_t pieces[MAX_PASSES],
-        steps[MAX_PASSES + 1]; // of a node that a pass splits: of this pass; with all below
-    void *factors[MAX_PASSES]; // of each pass's nodes, in order
+    size_t chunks[MAX_PASSES];    // columns of a pass over one node are split into so many steps
+    size_t steps[MAX_PASSES + 1]; // of a node that a pass splits, with all below it
+    void *factors[MAX_PASSES];    // of each pass's nodes, in order
     void *leaf_factors;
-    int grouped_from; // the leaves below one node of this pass are a group; pass 0: all are one
-                      // group
+    int grouped_from; // leaves below one node of this pass are a group; pass 0: all are one group
     size_t group;     // leaves of a group
     void *twists;     // of the leaves of any group
     void *common;     // what each group's twists have in common, if there are several
@@ -39,6 +40,11 @@ struct native {
 static size_t complex_bytes(const struct native *native)
 {
     return native->f64 ? 16 : 8;
+}
+
+static size_t vector_bytes(const struct native *native)
+{
+    return native->kernels->lanes * complex_bytes(native);
 }
 
 // Every vector width, up to 16 lanes, and either sample type leaves whole leaves.
@@ -62,46 +68,44 @@ static void choose_radices(struct native *native)
         nodes /= (size_t)native->radix[native->passes++];
     }
     for (int octaves = __builtin_ctzll(nodes); octaves > 0;) {
-        const int step = octaves % 3 == 0 || octaves == 5 || octaves > 6 ? 3 : octaves == 1 ? 1 : 2;
+        int step = 2;
+        if (octaves % 3 == 0 || octaves == 5 || octaves > 6) step = 3;
+        else if (octaves == 1) step = 1;
         native->radix[native->passes++] = 1 << step;
         octaves -= step;
     }
+    assert(native->passes <= MAX_PASSES);
 }
 
 // Small transforms have a twist for every leaf; in large ones groups of leaves share a table that
 // fits into L1.
 static void choose_group(struct native *native)
 {
-    const size_t leaf_bytes = 4 * native->kernels->lanes * complex_bytes(native);
+    const size_t leaf_bytes = 4 * vector_bytes(native);
     native->group = native->length / (4 * native->kernels->lanes);
     native->grouped_from = 0;
     while (native->grouped_from < native->passes && native->group * leaf_bytes > TWIST_BYTES)
         native->group /= (size_t)native->radix[native->grouped_from++];
 }
 
-// All columns of a node that `pass` splits.
-static struct fft_node whole(const struct native *native, int pass, size_t length)
-{
-    return (struct fft_node){length, 0, length / (size_t)native->radix[pass]};
-}
-
-// How steps go: a small node is one; a larger one takes a step for each piece of its pass and those
+// How steps go: a small node is one; a larger one takes a step for each chunk of its pass and those
 // of its children.
 static void count_steps(struct native *native)
 {
     size_t length = native->length;
     for (int pass = 0; pass < native->passes; length /= (size_t)native->radix[pass++]) {
-        const size_t pieces = length * complex_bytes(native) / PIECE_BYTES;
-        const size_t most = length / (size_t)native->radix[pass] / native->kernels->lanes;
-        native->pieces[pass] = pieces < 1 ? 1 : pieces < most ? pieces : most;
+        const size_t wanted = size_max(length * complex_bytes(native) / CHUNK_BYTES, 1);
+        const size_t vectors = length / (size_t)native->radix[pass] / native->kernels->lanes;
+        native->chunks[pass] = size_min(wanted, vectors);
     }
     native->steps[native->passes] = 1;
     for (int pass = native->passes; pass-- > 0;) {
         length *= (size_t)native->radix[pass];
         const size_t below = (size_t)native->radix[pass] * native->steps[pass + 1];
         native->steps[pass] =
-            length * complex_bytes(native) <= STEP_BYTES ? 1 : native->pieces[pass] + below;
+            length * complex_bytes(native) <= STEP_BYTES ? 1 : native->chunks[pass] + below;
     }
+    assert(length == native->length);
 }
 
 // Those of `steps` that lie in `count` steps from `from` on, counted from there.
@@ -109,7 +113,7 @@ static struct fft_steps clip(struct fft_steps steps, size_t from, size_t count)
 {
     const size_t first = steps.first > from ? steps.first - from : 0;
     const size_t end = steps.end > from ? steps.end - from : 0;
-    return (struct fft_steps){first < count ? first : count, end < count ? end : count};
+    return (struct fft_steps){size_min(first, count), size_min(end, count)};
 }
 
 // The first child that has a step from `step` on; a child has `below`, the first one's begin after
@@ -119,31 +123,21 @@ static size_t child_at(size_t step, size_t before, size_t below)
     return step > before ? (step - before) / below : 0;
 }
 
-// The columns that some pieces of a node's pass cover.
-static struct fft_node columns(const struct native *native, int pass, size_t length,
-                               struct fft_steps pieces)
+// Scalar i, and complex number i, of a table.
+static void put_real(const struct native *native, void *table, size_t i, double value)
 {
-    const size_t lanes = native->kernels->lanes,
-                 vectors = length / (size_t)native->radix[pass] / lanes;
-    const size_t count = native->pieces[pass];
-    return (struct fft_node){length, vectors * pieces.first / count * lanes,
-                             vectors * pieces.end / count * lanes};
+    if (native->f64) ((double *)table)[i] = value;
+    else ((float *)table)[i] = (float)value;
 }
 
-// Complex number i of a table.
 static void put_complex(const struct native *native, void *table, size_t i, double re, double im)
 {
-    if (native->f64) {
-        ((double *)table)[2 * i] = re;
-        ((double *)table)[2 * i + 1] = im;
-    } else {
-        ((float *)table)[2 * i] = (float)re;
-        ((float *)table)[2 * i + 1] = (float)im;
-    }
+    put_real(native, table, 2 * i, re);
+    put_real(native, table, 2 * i + 1, im);
 }
 
-static void fill_factors(const struct native *native, void *table, const double *phase,
-                         size_t nodes, int radix)
+static void fill_node_factors(const struct native *native, void *table, const double *phase,
+                              size_t nodes, int radix)
 {
     size_t at = 0;
     for (size_t i = 0; i < nodes; i++)
@@ -153,7 +147,7 @@ static void fill_factors(const struct native *native, void *table, const double 
         }
 }
 
-// Turns the phases of all nodes of a pass into those of their children, in place, last to first.
+// Replaces the phases of all nodes of a pass by those of their children, in place, last to first.
 static size_t split_phases(double *phase, size_t nodes, int radix)
 {
     for (size_t i = nodes; i-- > 0;)
@@ -166,26 +160,15 @@ static void fill_twist(const struct native *native, void *table, double phase)
 {
     const size_t lanes = native->kernels->lanes;
     for (size_t j = 0; j < lanes; j++) {
-        const double angle = -2 * M_PI * phase * (double)j / (double)lanes, re = cos(angle),
-                     im = sin(angle);
-        if (native->f64) {
-            ((double *)table)[j] = re;
-            ((double *)table)[lanes + j] = im;
-        } else {
-            ((float *)table)[j] = (float)re;
-            ((float *)table)[lanes + j] = (float)im;
-        }
+        const double angle = -2 * M_PI * phase * (double)j / (double)lanes;
+        put_real(native, table, j, cos(angle));
+        put_real(native, table, lanes + j, sin(angle));
     }
 }
 
-static size_t vector_bytes(const struct native *native)
-{
-    return native->kernels->lanes * complex_bytes(native);
-}
-
-// Cuts all tables out of the arena; the phases of the leaves, the most there are of any pass, come
-// last.
-static double *cut_tables(struct native *native, struct arena *arena)
+// Lays all tables out in the arena; the phases of the leaves, the most there are of any pass, come
+// last and are returned.
+static double *layout_tables(struct native *native, struct arena *arena)
 {
     size_t nodes = 1;
     for (int i = 0; i < native->passes; i++) {
@@ -216,10 +199,10 @@ static void fill_tables(struct native *native, double *phase)
     const double start = native->complex ? 0 : 0.25;
     for (int i = 0; i < native->passes; i++) {
         const size_t nodes = fill_phases(native, phase, 0, i, start);
-        fill_factors(native, native->factors[i], phase, nodes, native->radix[i]);
+        fill_node_factors(native, native->factors[i], phase, nodes, native->radix[i]);
     }
     const size_t leaves = fill_phases(native, phase, 0, native->passes, start);
-    fill_factors(native, native->leaf_factors, phase, leaves, 4);
+    fill_node_factors(native, native->leaf_factors, phase, leaves, 4);
     const size_t groups = fill_phases(native, phase, 0, native->grouped_from, start);
     for (size_t i = 0; i < groups; i++)
         fill_twist(native, (char *)native->common + i * vector_bytes(native),
@@ -257,109 +240,185 @@ static enum partita_status native_create(const struct fft_request *request,
     choose_group(&native);
     count_steps(&native);
     native.fft.steps = native.steps[0];
-    native.fft.sample_steps = native.steps[0] > 1 ? native.pieces[0] : 1;
+    native.fft.sample_steps = native.steps[0] > 1 ? native.chunks[0] : 1;
     native.fft.subtransforms = native.steps[0] > 1 ? (size_t)native.radix[0] : 1;
     struct arena arena = {0};
     arena_take(&arena, sizeof native);
-    cut_tables(&native, &arena);
-    arena.base = mem_allocate(allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
+    layout_tables(&native, &arena);
+    if (!arena_allocate(&arena, allocator)) return PARTITA_ERR_NOMEM;
     struct native *placed = arena_take(&arena, sizeof native);
-    fill_tables(&native, cut_tables(&native, &arena));
+    fill_tables(&native, layout_tables(&native, &arena));
     *placed = native;
     *ret = &placed->fft;
     return PARTITA_OK;
 }
 
-static char *factors_at(const struct native *native, int pass, size_t node)
+// A transform under way: samples on one side, spectrum on the other.
+struct native_job {
+    const struct native *native;
+    const struct fft_target *target; // forward alone
+    const void *x;                   // forward: samples read
+    void *y;                         // inverse: samples written
+    enum fft_samples samples;
+    bool upper;
+};
+
+// A node of the passes before `pass`, with all that is below it.
+struct subtree {
+    int pass;
+    size_t index, length;
+    char *data;
+};
+
+static size_t radix_of(const struct native *native, struct subtree at)
 {
-    return (char *)native->factors[pass] +
-           node * (size_t)(native->radix[pass] - 1) * complex_bytes(native);
+    return (size_t)native->radix[at.pass];
 }
 
-// Leaves first .. first+count-1, on to the target, or back if there is none.
-static void leaves(const struct native *native, const struct fft_target *target, char *data,
-                   size_t first, size_t count)
+static struct subtree child(const struct native *native, struct subtree at, size_t q)
 {
-    const size_t leaf_bytes = 4 * native->kernels->lanes * complex_bytes(native),
-                 group = native->group;
-    const bool grouped = native->grouped_from > 0;
+    const size_t radix = radix_of(native, at), length = at.length / radix;
+    return (struct subtree){at.pass + 1, at.index * radix + q, length,
+                            at.data + q * length * complex_bytes(native)};
+}
+
+// The columns of a node that some chunks of its pass cover.
+static struct fft_node columns(const struct native *native, struct subtree at,
+                               struct fft_steps chunks)
+{
+    const size_t lanes = native->kernels->lanes, radix = radix_of(native, at);
+    const size_t vectors = at.length / radix / lanes, count = native->chunks[at.pass];
+    assert(chunks.first <= chunks.end && chunks.end <= count);
+    return (struct fft_node){.length = at.length,
+                             .first = vectors * chunks.first / count * lanes,
+                             .end = vectors * chunks.end / count * lanes,
+                             .radix = (int)radix,
+                             .factors = (char *)native->factors[at.pass] +
+                                        at.index * (radix - 1) * complex_bytes(native)};
+}
+
+static struct fft_node all_columns(const struct native *native, struct subtree at)
+{
+    return columns(native, at, (struct fft_steps){0, native->chunks[at.pass]});
+}
+
+// Leaves first .. first+count-1, forward to the target, or inverse if there is none.
+static void run_leaves(const struct native *native, const struct fft_target *target, char *data,
+                       size_t first, size_t count)
+{
+    const size_t leaf_bytes = 4 * vector_bytes(native), group = native->group;
     for (size_t n; count; first += n, count -= n, data += n * leaf_bytes) {
         const size_t from = first % group;
-        n = count < group - from ? count : group - from;
-        const char *factors = (char *)native->leaf_factors + first * 3 * complex_bytes(native);
-        const char *twists = (char *)native->twists + from * leaf_bytes;
-        const char *common =
-            grouped ? (char *)native->common + first / group * vector_bytes(native) : NULL;
+        n = size_min(count, group - from);
+        struct fft_leaves leaves = {.count = n,
+                                    .factors = (char *)native->leaf_factors +
+                                               first * 3 * complex_bytes(native),
+                                    .twists = (char *)native->twists + from * leaf_bytes};
+        if (native->grouped_from > 0)
+            leaves.common = (char *)native->common + first / group * vector_bytes(native);
         if (!target) {
-            native->kernels->leaves_inverse(data, n, factors, twists, common);
+            native->kernels->leaves_inverse(data, leaves);
             continue;
         }
-        const size_t block = first * leaf_bytes / (SPECTRUM_LINE_BYTES);
-        native->kernels->leaves((char *)target->to + block * target->stride, target->stride, data,
-                                n, factors, twists, common);
+        const size_t line = first * leaf_bytes / SPECTRUM_LINE_BYTES;
+        native->kernels->leaves((char *)target->to + line * target->stride, target->stride, data,
+                                leaves);
     }
 }
 
-// What is left of the transform of one node, from `pass` on.
-static void forward_node(const struct native *native, const struct fft_target *target, int pass,
-                         size_t node, size_t length, char *data)
+static bool is_near(const struct native *native, struct subtree at)
 {
-    const struct fft_kernels *kernels = native->kernels;
-    if (pass == native->passes || length * complex_bytes(native) <= NEAR_BYTES) {
+    return at.pass == native->passes || at.length * complex_bytes(native) <= NEAR_BYTES;
+}
+
+// What is left of the transform of one node.
+static void forward_node(const struct native_job *job, struct subtree at)
+{
+    const struct native *native = job->native;
+    if (is_near(native, at)) {
         size_t nodes = 1;
-        for (; pass < native->passes; pass++) {
-            kernels->pass(data, whole(native, pass, length), nodes, native->radix[pass],
-                          factors_at(native, pass, node));
-            nodes *= (size_t)native->radix[pass], node *= (size_t)native->radix[pass];
-            length /= (size_t)native->radix[pass];
+        for (; at.pass < native->passes; at = child(native, at, 0)) {
+            native->kernels->pass(at.data, all_columns(native, at), nodes);
+            nodes *= radix_of(native, at);
         }
-        leaves(native, target, data, node, nodes);
+        run_leaves(native, job->target, at.data, at.index, nodes);
         return;
     }
-    const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    kernels->pass(data, whole(native, pass, length), 1, (int)radix, factors_at(native, pass, node));
-    for (size_t q = 0; q < radix; q++)
-        forward_node(native, target, pass + 1, node * radix + q, part,
-                     data + q * part * complex_bytes(native));
+    native->kernels->pass(at.data, all_columns(native, at), 1);
+    for (size_t q = 0; q < radix_of(native, at); q++) forward_node(job, child(native, at, q));
 }
 
-// The given steps of a node's transform.
-static void forward_steps(const struct native *native, const struct fft_target *target, int pass,
-                          size_t node, size_t length, char *data, struct fft_steps steps)
+// The given steps of a node's transform. The first pass of all reads the samples.
+static void forward_steps(const struct native_job *job, struct subtree at, struct fft_steps steps)
 {
+    const struct native *native = job->native;
     if (steps.first == steps.end) return;
-    if (steps.end - steps.first == native->steps[pass]) {
-        forward_node(native, target, pass, node, length, data);
+    if (at.pass && steps.end - steps.first == native->steps[at.pass]) {
+        forward_node(job, at);
         return;
     }
-    const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    const size_t pieces = native->pieces[pass], below = native->steps[pass + 1];
-    const struct fft_node own = columns(native, pass, length, clip(steps, 0, pieces));
-    if (own.first < own.end)
-        native->kernels->pass(data, own, 1, (int)radix, factors_at(native, pass, node));
-    for (size_t q = child_at(steps.first, pieces, below);
-         q < radix && pieces + q * below < steps.end; q++)
-        forward_steps(native, target, pass + 1, node * radix + q, part,
-                      data + q * part * complex_bytes(native),
-                      clip(steps, pieces + q * below, below));
+    const size_t chunks = native->chunks[at.pass], below = native->steps[at.pass + 1];
+    const struct fft_node own = columns(native, at, clip(steps, 0, chunks));
+    if (own.first < own.end && at.pass) native->kernels->pass(at.data, own, 1);
+    else if (own.first < own.end) native->kernels->read(at.data, job->x, own, job->samples);
+    for (size_t q = child_at(steps.first, chunks, below);
+         q < radix_of(native, at) && chunks + q * below < steps.end; q++)
+        forward_steps(job, child(native, at, q), clip(steps, chunks + q * below, below));
 }
 
-static void forward_from(const struct native *native, const struct fft_target *target,
-                         const void *x, fft_read_fn *read, struct fft_steps steps)
+// Everything below one node, so that the node is whole again when it returns.
+static void inverse_node(const struct native *native, struct subtree at)
 {
-    const struct fft *fft = &native->fft;
-    const size_t radix = (size_t)native->radix[0], part = native->length / radix;
-    const size_t pieces = native->pieces[0], below = native->steps[1];
-    if (fft->steps == 1) steps.end = pieces + radix * below;
-    const struct fft_node own = columns(native, 0, native->length, clip(steps, 0, pieces));
-    if (own.first < own.end) read(target->work, x, own, (int)radix, native->factors[0]);
-    for (size_t q = child_at(steps.first, pieces, below);
-         q < radix && pieces + q * below < steps.end; q++)
-        forward_steps(native, target, 1, q, part,
-                      (char *)target->work + q * part * complex_bytes(native),
-                      clip(steps, pieces + q * below, below));
+    if (is_near(native, at)) {
+        struct subtree below[MAX_PASSES + 1] = {at};
+        size_t nodes = 1;
+        int depth = 0;
+        for (; below[depth].pass < native->passes; depth++) {
+            nodes *= radix_of(native, below[depth]);
+            below[depth + 1] = child(native, below[depth], 0);
+        }
+        run_leaves(native, NULL, at.data, below[depth].index, nodes);
+        while (depth-- > 0) {
+            nodes /= radix_of(native, below[depth]);
+            native->kernels->pass_inverse(at.data, all_columns(native, below[depth]), nodes);
+        }
+        return;
+    }
+    for (size_t q = 0; q < radix_of(native, at); q++) inverse_node(native, child(native, at, q));
+    native->kernels->pass_inverse(at.data, all_columns(native, at), 1);
+}
+
+// The given steps of a node's inverse transform. The last pass of all writes the samples.
+static void inverse_steps(const struct native_job *job, struct subtree at, struct fft_steps steps)
+{
+    const struct native *native = job->native;
+    if (steps.first == steps.end) return;
+    if (at.pass && steps.end - steps.first == native->steps[at.pass]) {
+        inverse_node(native, at);
+        return;
+    }
+    const size_t radix = radix_of(native, at);
+    const size_t chunks = native->chunks[at.pass], below = native->steps[at.pass + 1];
+    for (size_t q = child_at(steps.first, 0, below); q < radix && q * below < steps.end; q++)
+        inverse_steps(job, child(native, at, q), clip(steps, q * below, below));
+    const struct fft_node own = columns(native, at, clip(steps, radix * below, chunks));
+    if (own.first < own.end && at.pass) native->kernels->pass_inverse(at.data, own, 1);
+    else if (own.first < own.end)
+        native->kernels->write(job->y, at.data, own, job->samples, job->upper);
+}
+
+static struct subtree whole(const struct native *native, void *data)
+{
+    return (struct subtree){.length = native->length, .data = data};
+}
+
+// Steps of the whole, as the passes count them: a transform of one step is not split.
+static struct fft_steps steps_of(const struct native *native, struct fft_steps steps)
+{
+    assert(steps.first <= steps.end && steps.end <= native->fft.steps);
+    if (native->fft.steps == 1)
+        steps.end = native->chunks[0] + (size_t)native->radix[0] * native->steps[1];
+    return steps;
 }
 
 static void native_forward(const struct fft *fft, const struct fft_target *target, const void *x,
@@ -367,63 +426,21 @@ static void native_forward(const struct fft *fft, const struct fft_target *targe
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
-    forward_from(native, target, x,
-                 native->complex ? native->kernels->read_complex : native->kernels->read_real,
-                 steps);
+    const struct native_job job = {.native = native,
+                                   .target = target,
+                                   .x = x,
+                                   .samples = native->complex ? FFT_COMPLEX : FFT_REAL};
+    forward_steps(&job, whole(native, target->work), steps_of(native, steps));
 }
 
 static void native_forward_half(const struct fft *fft, void *spectrum, const void *x)
 {
     const struct native *native = (const struct native *)fft;
     const struct fft_target target = {spectrum, spectrum, SPECTRUM_LINE_BYTES};
-    forward_from(native, &target, x, native->kernels->read_half, (struct fft_steps){0, fft->steps});
-}
-
-// Everything below one node of pass `pass`, so that the node is whole again when it returns.
-static void inverse_node(const struct native *native, int pass, size_t node, size_t length,
-                         char *data)
-{
-    const struct fft_kernels *kernels = native->kernels;
-    if (pass == native->passes || length * complex_bytes(native) <= NEAR_BYTES) {
-        size_t nodes = 1;
-        int last = pass;
-        for (; last < native->passes; last++) {
-            nodes *= (size_t)native->radix[last], node *= (size_t)native->radix[last];
-            length /= (size_t)native->radix[last];
-        }
-        leaves(native, NULL, data, node, nodes);
-        while (last-- > pass) {
-            nodes /= (size_t)native->radix[last], node /= (size_t)native->radix[last];
-            length *= (size_t)native->radix[last];
-            kernels->pass_inverse(data, whole(native, last, length), nodes, native->radix[last],
-                                  factors_at(native, last, node));
-        }
-        return;
-    }
-    const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    for (size_t q = 0; q < radix; q++)
-        inverse_node(native, pass + 1, node * radix + q, part,
-                     data + q * part * complex_bytes(native));
-    kernels->pass_inverse(data, whole(native, pass, length), 1, (int)radix,
-                          factors_at(native, pass, node));
-}
-
-static void inverse_steps(const struct native *native, int pass, size_t node, size_t length,
-                          char *data, struct fft_steps steps)
-{
-    if (steps.first == steps.end) return;
-    if (steps.end - steps.first == native->steps[pass]) {
-        inverse_node(native, pass, node, length, data);
-        return;
-    }
-    const size_t radix = (size_t)native->radix[pass], part = length / radix;
-    const size_t pieces = native->pieces[pass], below = native->steps[pass + 1];
-    for (size_t q = child_at(steps.first, 0, below); q < radix && q * below < steps.end; q++)
-        inverse_steps(native, pass + 1, node * radix + q, part,
-                      data + q * part * complex_bytes(native), clip(steps, q * below, below));
-    const struct fft_node own = columns(native, pass, length, clip(steps, radix * below, pieces));
-    if (own.first < own.end)
-        native->kernels->pass_inverse(data, own, 1, (int)radix, factors_at(native, pass, node));
+    const struct native_job job = {
+        .native = native, .target = &target, .x = x, .samples = FFT_REAL_HALF};
+    forward_steps(&job, whole(native, spectrum),
+                  steps_of(native, (struct fft_steps){0, fft->steps}));
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
@@ -431,27 +448,19 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
 {
     (void)scratch;
     const struct native *native = (const struct native *)fft;
-    const size_t radix = (size_t)native->radix[0], part = native->length / radix;
-    const size_t pieces = native->pieces[0], below = native->steps[1];
-    if (fft->steps == 1) steps.end = pieces + radix * below;
-    fft_write_fn *write =
-        native->complex ? native->kernels->write_complex : native->kernels->write_real;
-    for (size_t q = child_at(steps.first, 0, below); q < radix && q * below < steps.end; q++)
-        inverse_steps(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native),
-                      clip(steps, q * below, below));
-    const struct fft_node own =
-        columns(native, 0, native->length, clip(steps, radix * below, pieces));
-    if (own.first < own.end) write(x, spectrum, own, (int)radix, native->factors[0], upper);
+    const struct native_job job = {.native = native,
+                                   .y = x,
+                                   .samples = native->complex ? FFT_COMPLEX : FFT_REAL,
+                                   .upper = upper};
+    inverse_steps(&job, whole(native, spectrum), steps_of(native, steps));
 }
 
 static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
 {
     const struct native *native = (const struct native *)fft;
-    const size_t radix = (size_t)native->radix[0], part = native->length / radix;
-    for (size_t q = 0; q < radix; q++)
-        inverse_node(native, 1, q, part, (char *)spectrum + q * part * complex_bytes(native));
-    native->kernels->write_half(x, spectrum, whole(native, 0, native->length), (int)radix,
-                                native->factors[0]);
+    const struct native_job job = {.native = native, .y = x, .samples = FFT_REAL_HALF};
+    inverse_steps(&job, whole(native, spectrum),
+                  steps_of(native, (struct fft_steps){0, fft->steps}));
 }
 
 // Real samples: u^(n/2) is -i in every bin, for that is the modulus.
@@ -475,8 +484,8 @@ static void add_rotated_f64(double *y, const double *x, size_t count, double sig
         }
 }
 
-// Complex samples: 1 or -1 by turns in the nodes that an even number of parts leaves. Child p of
-// node q of an odd pass has phase (q + 3 p) / (3 r), in a similar way with 5: q + p tells odd from
+// Complex samples: 1 and -1 alternate over the nodes of a pass of even radix. Child p of
+// node q of an odd pass has phase (q + 3 p) / (3 r), and similarly with 5: q + p tells odd from
 // even.
 static bool is_odd_node(const struct native *native, size_t block)
 {

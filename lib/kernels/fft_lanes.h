@@ -75,17 +75,17 @@ static const REAL lane_im2[16] = {0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -
     }
 
 #define LANE_STEP(half)                                                                            \
-    INLINE void lanes_step##half(struct cvec *a, struct cvec *b)                                   \
+    INLINE void fft_lanes_step##half(struct cvec *a, struct cvec *b)                               \
     {                                                                                              \
         const struct cvec low = CHOOSE(*a, *b, LOW##half), high = CHOOSE(*a, *b, HIGH##half);      \
         *a = cvec_add(low, high);                                                                  \
         *b = cvec_mul(cvec_sub(low, high), vec_load(lane_re##half), vec_load(lane_im##half));      \
     }                                                                                              \
-    INLINE void lanes_inverse##half(struct cvec *a, struct cvec *b)                                \
+    INLINE void fft_lanes_inverse##half(struct cvec *a, struct cvec *b)                            \
     {                                                                                              \
-        const struct cvec turned =                                                                 \
+        const struct cvec rotated =                                                                \
             cvec_mul(*b, vec_load(lane_re##half), -vec_load(lane_im##half));                       \
-        const struct cvec low = cvec_add(*a, turned), high = cvec_sub(*a, turned);                 \
+        const struct cvec low = cvec_add(*a, rotated), high = cvec_sub(*a, rotated);               \
         *a = CHOOSE(low, high, INVERSE_LOW##half);                                                 \
         *b = CHOOSE(low, high, INVERSE_HIGH##half);                                                \
     }
@@ -104,35 +104,35 @@ LANE_STEP(4)
 LANE_STEP(2)
 #endif
 
-INLINE void lanes_forward(struct cvec *a, struct cvec *b)
+INLINE void fft_lanes_forward(struct cvec *a, struct cvec *b)
 {
 #if LANES_IS(16)
-    lanes_step8(a, b);
+    fft_lanes_step8(a, b);
 #endif
 #if LANES_IS(16) || LANES_IS(8)
-    lanes_step4(a, b);
+    fft_lanes_step4(a, b);
 #endif
 #if !LANES_IS(2)
-    lanes_step2(a, b);
+    fft_lanes_step2(a, b);
 #endif
     const struct cvec low = CHOOSE(*a, *b, LOW1), high = CHOOSE(*a, *b, HIGH1);
     *a = cvec_add(low, high);
     *b = cvec_sub(low, high);
 }
 
-INLINE void lanes_inverse(struct cvec *a, struct cvec *b)
+INLINE void fft_lanes_inverse(struct cvec *a, struct cvec *b)
 {
     const struct cvec low = cvec_add(*a, *b), high = cvec_sub(*a, *b);
     *a = CHOOSE(low, high, INVERSE_LOW1);
     *b = CHOOSE(low, high, INVERSE_HIGH1);
 #if !LANES_IS(2)
-    lanes_inverse2(a, b);
+    fft_lanes_inverse2(a, b);
 #endif
 #if LANES_IS(16) || LANES_IS(8)
-    lanes_inverse4(a, b);
+    fft_lanes_inverse4(a, b);
 #endif
 #if LANES_IS(16)
-    lanes_inverse8(a, b);
+    fft_lanes_inverse8(a, b);
 #endif
 }
 

@@ -1,33 +1,32 @@
 // SPDX-License-Identifier: MIT
-// The passes of fft_kernels.h. `back` and `radix` are constants wherever they are used, so each
-// combination becomes a straight loop.
+// The passes of fft_kernels.h. Radix, source and direction are constants wherever they are used, so
+// each combination becomes a straight loop.
 #include "fft_kernels.h"
 #include "fft_lanes.h"
 
-enum { LEAF_BLOCKS = 4 * LANES / SPECTRUM_LANES, LEAVES_AHEAD = 4 };
+enum { LEAF_LINES = 4 * LANES / SPECTRUM_LANES, LEAVES_AHEAD = 4, LINE = 2 * SPECTRUM_LANES };
 
-// Real parts of complex numbers j .. j+LANES-1 of blocked data; the imaginary ones are
-// SPECTRUM_LANES further on.
-INLINE size_t position(size_t j)
+// Complex numbers j .. j+LANES-1 of a spectrum whose lines are `stride` reals apart.
+INLINE size_t fft_position(size_t stride, size_t j)
 {
-    return j / SPECTRUM_LANES * (2 * SPECTRUM_LANES) + j % SPECTRUM_LANES;
+    return j / SPECTRUM_LANES * stride + j % SPECTRUM_LANES;
 }
 
-INLINE struct cvec get(const REAL *data, size_t j)
+INLINE struct cvec fft_load(const REAL *data, size_t j)
 {
-    const REAL *at = data + position(j);
+    const REAL *at = data + fft_position(LINE, j);
     return (struct cvec){keep_in_register(*(const vec *)at),
                          keep_in_register(*(const vec *)(at + SPECTRUM_LANES))};
 }
 
-INLINE void put(REAL *data, size_t j, struct cvec a)
+INLINE void fft_store(REAL *data, size_t stride, size_t j, struct cvec a)
 {
-    REAL *at = data + position(j);
+    REAL *at = data + fft_position(stride, j);
     *(vec *)at = a.re;
     *(vec *)(at + SPECTRUM_LANES) = a.im;
 }
 
-// Multiplies v[1..] by a node's factors: of numbers without imaginary parts, on the way there.
+// Multiplies v[1..] by a node's factors: numbers without imaginary parts, forward.
 INLINE void fft_apply_factors_real(struct cvec *v, int radix, const REAL *factors)
 {
     UNROLL
@@ -36,22 +35,24 @@ INLINE void fft_apply_factors_real(struct cvec *v, int radix, const REAL *factor
                              v[p].re * vec_broadcast(factors[2 * p - 1])};
 }
 
-enum source { BLOCKED, COMPLEX, REAL_PAIRS, REAL_HALF };
+// What a pass reads or writes besides spectra.
+enum source { COMPLEX = FFT_COMPLEX, REAL_PAIRS = FFT_REAL, REAL_HALF = FFT_REAL_HALF, SPECTRUM };
 
-// Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of these ways.
-INLINE struct cvec get_from(const REAL *x, size_t j, size_t length, enum source source)
+// Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of these formats.
+INLINE struct cvec fft_load_from(const REAL *x, size_t j, size_t length, enum source source)
 {
-    if (source == BLOCKED) return get(x, j);
+    if (source == SPECTRUM) return fft_load(x, j);
     if (source == REAL_PAIRS) return (struct cvec){vec_load(x + j), -vec_load(x + length + j)};
     if (source == REAL_HALF) return (struct cvec){vec_load(x + j), (vec){0}};
     const vec a = vec_load(x + 2 * j), b = vec_load(x + 2 * j + LANES);
     return (struct cvec){__builtin_shufflevector(a, b, EVEN), __builtin_shufflevector(a, b, ODD)};
 }
 
-INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source source, bool upper)
+INLINE void fft_store_to(REAL *x, size_t j, size_t length, struct cvec a, enum source source,
+                         bool upper)
 {
-    if (source == BLOCKED) {
-        put(x, j, a);
+    if (source == SPECTRUM) {
+        fft_store(x, LINE, j, a);
     } else if (source == REAL_PAIRS) {
         if (!upper) vec_store(x + j, a.re);
         vec_store(x + length + j, -a.im);
@@ -63,234 +64,193 @@ INLINE void put_to(REAL *x, size_t j, size_t length, struct cvec a, enum source 
     }
 }
 
-// Columns of one node: y and x are the same when blocked.
-INLINE void split(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
-                  enum source source)
+// Columns of one node, of which `radix` is a constant; y and x are the same for a spectrum.
+INLINE void fft_split(REAL *y, const REAL *x, struct fft_node node, int radix, enum source source)
 {
     const size_t part = node.length / (size_t)radix;
     for (size_t j = node.first; j < node.end; j += LANES) {
         struct cvec v[8];
         UNROLL
         for (int p = 0; p < radix; p++)
-            v[p] = get_from(x, (size_t)p * part + j, node.length, source);
-        if (source == REAL_HALF) fft_apply_factors_real(v, radix, factors);
-        else butterfly_apply_factors(v, radix, factors, false);
-        dft(v, radix, false);
+            v[p] = fft_load_from(x, (size_t)p * part + j, node.length, source);
+        if (source == REAL_HALF) fft_apply_factors_real(v, radix, node.factors);
+        else butterfly_apply_factors(v, radix, node.factors, false);
+        butterfly(v, radix, false);
         UNROLL
-        for (int q = 0; q < radix; q++) put(y, (size_t)q * part + j, v[q]);
+        for (int q = 0; q < radix; q++) fft_store(y, LINE, (size_t)q * part + j, v[q]);
     }
 }
 
-INLINE void merge(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
-                  enum source source, bool upper)
+INLINE void fft_merge(REAL *y, const REAL *x, struct fft_node node, int radix, enum source source,
+                      bool upper)
 {
     const size_t part = node.length / (size_t)radix;
     for (size_t j = node.first; j < node.end; j += LANES) {
         struct cvec v[8];
         UNROLL
-        for (int q = 0; q < radix; q++) v[q] = get(x, (size_t)q * part + j);
-        dft(v, radix, true);
-        butterfly_apply_factors(v, radix, factors, true);
+        for (int q = 0; q < radix; q++) v[q] = fft_load(x, (size_t)q * part + j);
+        butterfly(v, radix, true);
+        butterfly_apply_factors(v, radix, node.factors, true);
         UNROLL
         for (int p = source == COMPLEX && upper ? radix / 2 : 0; p < radix; p++)
-            put_to(y, (size_t)p * part + j, node.length, v[p], source, upper);
+            fft_store_to(y, (size_t)p * part + j, node.length, v[p], source, upper);
     }
 }
 
-// Which way a pass goes, and how much of it.
-enum way { SPLIT, MERGE, MERGE_UPPER };
+enum direction { SPLIT, MERGE, MERGE_UPPER };
 
-INLINE void split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix,
-                           const REAL *factors, enum source source, enum way way)
+INLINE void fft_split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix,
+                               enum source source, enum direction direction)
 {
-    if (way == SPLIT) split(y, x, node, radix, factors, source);
-    else merge(y, x, node, radix, factors, source, way == MERGE_UPPER);
+    if (direction == SPLIT) fft_split(y, x, node, radix, source);
+    else fft_merge(y, x, node, radix, source, direction == MERGE_UPPER);
 }
 
 // Makes the radix a constant.
-INLINE void run_pass(REAL *y, const REAL *x, struct fft_node node, int radix, const REAL *factors,
-                     enum source source, enum way way)
+INLINE void fft_columns(REAL *y, const REAL *x, struct fft_node node, enum source source,
+                        enum direction direction)
 {
-    switch (radix) {
-    case 1:
-        split_or_merge(y, x, node, 1, factors, source, way);
-        break;
-    case 2:
-        split_or_merge(y, x, node, 2, factors, source, way);
-        break;
-    case 3:
-        split_or_merge(y, x, node, 3, factors, source, way);
-        break;
-    case 4:
-        split_or_merge(y, x, node, 4, factors, source, way);
-        break;
-    case 5:
-        split_or_merge(y, x, node, 5, factors, source, way);
-        break;
-    default:
-        split_or_merge(y, x, node, 8, factors, source, way);
-        break;
+    // clang-format off
+    switch (node.radix) {
+    case 1: fft_split_or_merge(y, x, node, 1, source, direction); break;
+    case 2: fft_split_or_merge(y, x, node, 2, source, direction); break;
+    case 3: fft_split_or_merge(y, x, node, 3, source, direction); break;
+    case 4: fft_split_or_merge(y, x, node, 4, source, direction); break;
+    case 5: fft_split_or_merge(y, x, node, 5, source, direction); break;
+    default: fft_split_or_merge(y, x, node, 8, source, direction); break;
+    }
+    // clang-format on
+}
+
+static void fft_read(void *data, const void *x, struct fft_node node, enum fft_samples samples)
+{
+    if (samples == FFT_COMPLEX) fft_columns(data, x, node, COMPLEX, SPLIT);
+    else if (samples == FFT_REAL) fft_columns(data, x, node, REAL_PAIRS, SPLIT);
+    else fft_columns(data, x, node, REAL_HALF, SPLIT);
+}
+
+static void fft_write(void *x, const void *data, struct fft_node node, enum fft_samples samples,
+                      bool upper)
+{
+    if (samples == FFT_COMPLEX && upper) fft_columns(x, data, node, COMPLEX, MERGE_UPPER);
+    else if (samples == FFT_COMPLEX) fft_columns(x, data, node, COMPLEX, MERGE);
+    else if (samples == FFT_REAL && upper) fft_columns(x, data, node, REAL_PAIRS, MERGE_UPPER);
+    else if (samples == FFT_REAL) fft_columns(x, data, node, REAL_PAIRS, MERGE);
+    else fft_columns(x, data, node, REAL_HALF, MERGE);
+}
+
+INLINE void fft_nodes(REAL *data, struct fft_node node, size_t nodes, enum direction direction)
+{
+    const REAL *factors = node.factors;
+    for (size_t i = 0; i < nodes; i++, data += 2 * node.length) {
+        node.factors = factors + i * 2 * (size_t)(node.radix - 1);
+        fft_columns(data, data, node, SPECTRUM, direction);
     }
 }
 
-static void fft_read_real(void *data, const void *x, struct fft_node node, int radix,
-                          const void *factors)
+static void fft_pass(void *data, struct fft_node node, size_t nodes)
 {
-    run_pass(data, x, node, radix, factors, REAL_PAIRS, SPLIT);
+    fft_nodes(data, node, nodes, SPLIT);
 }
 
-static void fft_read_half(void *data, const void *x, struct fft_node node, int radix,
-                          const void *factors)
+static void fft_pass_inverse(void *data, struct fft_node node, size_t nodes)
 {
-    run_pass(data, x, node, radix, factors, REAL_HALF, SPLIT);
+    fft_nodes(data, node, nodes, MERGE);
 }
 
-static void fft_read_complex(void *data, const void *x, struct fft_node node, int radix,
-                             const void *factors)
-{
-    run_pass(data, x, node, radix, factors, COMPLEX, SPLIT);
-}
-
-static void fft_write_real(void *x, const void *data, struct fft_node node, int radix,
-                           const void *factors, bool upper)
-{
-    if (upper) run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE_UPPER);
-    else run_pass(x, data, node, radix, factors, REAL_PAIRS, MERGE);
-}
-
-static void fft_write_half(void *x, const void *data, struct fft_node node, int radix,
-                           const void *factors)
-{
-    run_pass(x, data, node, radix, factors, REAL_HALF, MERGE);
-}
-
-static void fft_write_complex(void *x, const void *data, struct fft_node node, int radix,
-                              const void *factors, bool upper)
-{
-    if (upper) run_pass(x, data, node, radix, factors, COMPLEX, MERGE_UPPER);
-    else run_pass(x, data, node, radix, factors, COMPLEX, MERGE);
-}
-
-static void fft_pass(void *data, struct fft_node node, size_t nodes, int radix, const void *factors)
-{
-    REAL *at = data;
-    const REAL *w = factors;
-    for (size_t i = 0; i < nodes; i++, at += 2 * node.length, w += 2 * (radix - 1))
-        run_pass(at, at, node, radix, w, BLOCKED, SPLIT);
-}
-
-static void fft_pass_inverse(void *data, struct fft_node node, size_t nodes, int radix,
-                             const void *factors)
-{
-    REAL *at = data;
-    const REAL *w = factors;
-    for (size_t i = 0; i < nodes; i++, at += 2 * node.length, w += 2 * (radix - 1))
-        run_pass(at, at, node, radix, w, BLOCKED, MERGE);
-}
-
-// Of every leaf: the twist of its vector q. `common` holds for all of them, or is NULL.
-INLINE struct cvec twist_of(const REAL *twists, size_t q, const struct cvec *common)
+// The twist of vector q of a leaf. `common` holds for all leaves, or is NULL.
+INLINE struct cvec fft_twist(const REAL *twists, size_t q, const struct cvec *common)
 {
     const struct cvec own = {vec_load(twists + 2 * q * LANES),
                              vec_load(twists + (2 * q + 1) * LANES)};
     return common ? cvec_mul(own, common->re, common->im) : own;
 }
 
-// Blocks of the results, `stride` reals apart.
-INLINE void put_apart(REAL *to, size_t stride, size_t j, struct cvec a)
+// Results that lie far apart are in no cache: the lines of those to come are prefetched.
+INLINE void fft_prefetch_results(const REAL *to, size_t stride)
 {
-    REAL *at = to + j / SPECTRUM_LANES * stride + j % SPECTRUM_LANES;
-    *(vec *)at = a.re;
-    *(vec *)(at + SPECTRUM_LANES) = a.im;
-}
-
-// Results that lie far apart are in no cache: the lines of those to come are fetched.
-INLINE void fetch_results(const REAL *to, size_t stride)
-{
-    for (size_t block = 0; block < LEAF_BLOCKS; block++) {
+    for (size_t line = 0; line < LEAF_LINES; line++) {
         const uintptr_t later =
-            (uintptr_t)(to) + (LEAVES_AHEAD * LEAF_BLOCKS + block) * stride * sizeof *to;
+            (uintptr_t)(to) + (LEAVES_AHEAD * LEAF_LINES + line) * stride * sizeof *to;
         __builtin_prefetch((const void *)later, 1);
         __builtin_prefetch((const void *)(later + SPECTRUM_LANES_BYTES), 1);
     }
 }
 
-INLINE void split_leaves(REAL *to, size_t stride, const REAL *data, size_t leaves,
-                         const REAL *factors, const REAL *twists, const struct cvec *common)
+INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data, struct fft_leaves leaves,
+                             const struct cvec *common)
 {
-    for (size_t i = 0; i < leaves;
-         i++, to += LEAF_BLOCKS * stride, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
-        if (to != data) fetch_results(to, stride);
+    const REAL *factors = leaves.factors, *twists = leaves.twists;
+    for (size_t i = 0; i < leaves.count;
+         i++, to += LEAF_LINES * stride, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
+        if (to != data) fft_prefetch_results(to, stride);
         struct cvec v[4];
         UNROLL
-        for (size_t p = 0; p < 4; p++) v[p] = get(data, p * LANES);
+        for (size_t p = 0; p < 4; p++) v[p] = fft_load(data, p * LANES);
         butterfly_apply_factors(v, 4, factors, false);
         butterfly4(v, false);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
-            const struct cvec w = twist_of(twists, q, common);
+            const struct cvec w = fft_twist(twists, q, common);
             v[q] = cvec_mul(v[q], w.re, w.im);
         }
-        lanes_forward(&v[0], &v[1]);
-        lanes_forward(&v[2], &v[3]);
+        fft_lanes_forward(&v[0], &v[1]);
+        fft_lanes_forward(&v[2], &v[3]);
         UNROLL
-        for (size_t q = 0; q < 4; q++) put_apart(to, stride, q * LANES, v[q]);
+        for (size_t q = 0; q < 4; q++) fft_store(to, stride, q * LANES, v[q]);
     }
 }
 
-INLINE void merge_leaves(REAL *data, size_t leaves, const REAL *factors, const REAL *twists,
-                         const struct cvec *common)
+INLINE void fft_merge_leaves(REAL *data, struct fft_leaves leaves, const struct cvec *common)
 {
-    for (size_t i = 0; i < leaves; i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
+    const REAL *factors = leaves.factors, *twists = leaves.twists;
+    for (size_t i = 0; i < leaves.count;
+         i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         struct cvec v[4];
         UNROLL
-        for (size_t q = 0; q < 4; q++) v[q] = get(data, q * LANES);
-        lanes_inverse(&v[0], &v[1]);
-        lanes_inverse(&v[2], &v[3]);
+        for (size_t q = 0; q < 4; q++) v[q] = fft_load(data, q * LANES);
+        fft_lanes_inverse(&v[0], &v[1]);
+        fft_lanes_inverse(&v[2], &v[3]);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
-            const struct cvec w = twist_of(twists, q, common);
+            const struct cvec w = fft_twist(twists, q, common);
             v[q] = cvec_mul(v[q], w.re, -w.im);
         }
         butterfly4(v, true);
         butterfly_apply_factors(v, 4, factors, true);
         UNROLL
-        for (size_t p = 0; p < 4; p++) put(data, p * LANES, v[p]);
+        for (size_t p = 0; p < 4; p++) fft_store(data, LINE, p * LANES, v[p]);
     }
 }
 
-static void fft_leaves(void *to, size_t stride, const void *data, size_t leaves,
-                       const void *factors, const void *twists, const void *common)
+static void fft_leaves(void *to, size_t stride, const void *data, struct fft_leaves leaves)
 {
-    if (common) {
-        const struct cvec shared = {vec_load(common), vec_load((const REAL *)common + LANES)};
-        split_leaves(to, stride / sizeof(REAL), data, leaves, factors, twists, &shared);
+    if (leaves.common) {
+        const REAL *common = leaves.common;
+        const struct cvec shared = {vec_load(common), vec_load(common + LANES)};
+        fft_split_leaves(to, stride / sizeof(REAL), data, leaves, &shared);
     } else {
-        split_leaves(to, stride / sizeof(REAL), data, leaves, factors, twists, NULL);
+        fft_split_leaves(to, stride / sizeof(REAL), data, leaves, NULL);
     }
 }
 
-static void fft_leaves_inverse(void *data, size_t leaves, const void *factors, const void *twists,
-                               const void *common)
+static void fft_leaves_inverse(void *data, struct fft_leaves leaves)
 {
-    if (common) {
-        const struct cvec shared = {vec_load(common), vec_load((const REAL *)common + LANES)};
-        merge_leaves(data, leaves, factors, twists, &shared);
+    if (leaves.common) {
+        const REAL *common = leaves.common;
+        const struct cvec shared = {vec_load(common), vec_load(common + LANES)};
+        fft_merge_leaves(data, leaves, &shared);
     } else {
-        merge_leaves(data, leaves, factors, twists, NULL);
+        fft_merge_leaves(data, leaves, NULL);
     }
 }
 
 const struct fft_kernels KERNEL(fft) = {
     .lanes = LANES,
-    .read_real = fft_read_real,
-    .read_half = fft_read_half,
-    .read_complex = fft_read_complex,
+    .read = fft_read,
+    .write = fft_write,
     .pass = fft_pass,
     .pass_inverse = fft_pass_inverse,
     .leaves = fft_leaves,
     .leaves_inverse = fft_leaves_inverse,
-    .write_real = fft_write_real,
-    .write_half = fft_write_half,
-    .write_complex = fft_write_complex,
 };

@@ -27,10 +27,10 @@ INLINE struct cvec cvec_sub(struct cvec a, struct cvec b)
     return (struct cvec){a.re - b.re, a.im - b.im};
 }
 
-// Times -i, or +i on the way back.
-INLINE struct cvec cvec_rotate(struct cvec a, bool back)
+// Times -i, or +i if inverse.
+INLINE struct cvec cvec_rotate(struct cvec a, bool inverse)
 {
-    return back ? (struct cvec){-a.im, a.re} : (struct cvec){a.im, -a.re};
+    return inverse ? (struct cvec){-a.im, a.re} : (struct cvec){a.im, -a.re};
 }
 
 INLINE void butterfly2(struct cvec *v)
@@ -40,11 +40,11 @@ INLINE void butterfly2(struct cvec *v)
     v[1] = cvec_sub(a, v[1]);
 }
 
-INLINE void butterfly3(struct cvec *v, bool back)
+INLINE void butterfly3(struct cvec *v, bool inverse)
 {
     const REAL half = (REAL)0.5, sine = (REAL)0.86602540378443864676;
     const struct cvec sum = cvec_add(v[1], v[2]),
-                      difference = cvec_rotate(cvec_sub(v[1], v[2]), back);
+                      difference = cvec_rotate(cvec_sub(v[1], v[2]), inverse);
     const struct cvec middle = {v[0].re - half * sum.re, v[0].im - half * sum.im};
     const struct cvec side = {sine * difference.re, sine * difference.im};
     v[0] = cvec_add(v[0], sum);
@@ -52,23 +52,23 @@ INLINE void butterfly3(struct cvec *v, bool back)
     v[2] = cvec_sub(middle, side);
 }
 
-INLINE void butterfly4(struct cvec *v, bool back)
+INLINE void butterfly4(struct cvec *v, bool inverse)
 {
     const struct cvec a = cvec_add(v[0], v[2]), b = cvec_sub(v[0], v[2]);
-    const struct cvec c = cvec_add(v[1], v[3]), d = cvec_rotate(cvec_sub(v[1], v[3]), back);
+    const struct cvec c = cvec_add(v[1], v[3]), d = cvec_rotate(cvec_sub(v[1], v[3]), inverse);
     v[0] = cvec_add(a, c);
     v[1] = cvec_add(b, d);
     v[2] = cvec_sub(a, c);
     v[3] = cvec_sub(b, d);
 }
 
-INLINE void butterfly5(struct cvec *v, bool back)
+INLINE void butterfly5(struct cvec *v, bool inverse)
 {
     const REAL c1 = (REAL)0.30901699437494742410, c2 = (REAL)-0.80901699437494742410;
     const REAL s1 = (REAL)0.95105651629515357212, s2 = (REAL)0.58778525229247312917;
     const struct cvec a = cvec_add(v[1], v[4]), b = cvec_add(v[2], v[3]);
-    const struct cvec c = cvec_rotate(cvec_sub(v[1], v[4]), back),
-                      d = cvec_rotate(cvec_sub(v[2], v[3]), back);
+    const struct cvec c = cvec_rotate(cvec_sub(v[1], v[4]), inverse),
+                      d = cvec_rotate(cvec_sub(v[2], v[3]), inverse);
     const struct cvec m1 = {v[0].re + c1 * a.re + c2 * b.re, v[0].im + c1 * a.im + c2 * b.im};
     const struct cvec m2 = {v[0].re + c2 * a.re + c1 * b.re, v[0].im + c2 * a.im + c1 * b.im};
     const struct cvec n1 = {s1 * c.re + s2 * d.re, s1 * c.im + s2 * d.im};
@@ -81,21 +81,21 @@ INLINE void butterfly5(struct cvec *v, bool back)
 }
 
 // Times e^(-i pi / 4) or its inverse, and the same a quarter turn further.
-INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool back)
+INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool inverse)
 {
     const REAL r = R2;
-    const struct cvec t = cvec_rotate(a, back);
+    const struct cvec t = cvec_rotate(a, inverse);
     return (struct cvec){r * (a.re + t.re), r * (a.im + t.im)};
 }
 
-INLINE void butterfly8(struct cvec *v, bool back)
+INLINE void butterfly8(struct cvec *v, bool inverse)
 {
     struct cvec even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
-    butterfly4(even, back);
-    butterfly4(odd, back);
-    odd[1] = cvec_rotate_eighth(odd[1], back);
-    odd[2] = cvec_rotate(odd[2], back);
-    odd[3] = cvec_rotate_eighth(cvec_rotate(odd[3], back), back);
+    butterfly4(even, inverse);
+    butterfly4(odd, inverse);
+    odd[1] = cvec_rotate_eighth(odd[1], inverse);
+    odd[2] = cvec_rotate(odd[2], inverse);
+    odd[3] = cvec_rotate_eighth(cvec_rotate(odd[3], inverse), inverse);
     UNROLL
     for (int q = 0; q < 4; q++) {
         v[q] = cvec_add(even[q], odd[q]);
@@ -103,22 +103,22 @@ INLINE void butterfly8(struct cvec *v, bool back)
     }
 }
 
-INLINE void dft(struct cvec *v, int radix, bool back)
+INLINE void butterfly(struct cvec *v, int radix, bool inverse)
 {
     if (radix == 2) butterfly2(v);
-    if (radix == 3) butterfly3(v, back);
-    if (radix == 4) butterfly4(v, back);
-    if (radix == 5) butterfly5(v, back);
-    if (radix == 8) butterfly8(v, back);
+    if (radix == 3) butterfly3(v, inverse);
+    if (radix == 4) butterfly4(v, inverse);
+    if (radix == 5) butterfly5(v, inverse);
+    if (radix == 8) butterfly8(v, inverse);
 }
 
-// Multiplies v[1..] by a node's factors, conjugated on the way back.
-INLINE void butterfly_apply_factors(struct cvec *v, int radix, const REAL *factors, bool back)
+// Multiplies v[1..] by a node's factors, conjugated if inverse.
+INLINE void butterfly_apply_factors(struct cvec *v, int radix, const REAL *factors, bool inverse)
 {
     UNROLL
     for (int p = 1; p < radix; p++) {
         const vec wr = vec_broadcast(factors[2 * p - 2]), wi = vec_broadcast(factors[2 * p - 1]);
-        v[p] = cvec_mul(v[p], wr, back ? -wi : wi);
+        v[p] = cvec_mul(v[p], wr, inverse ? -wi : wi);
     }
 }
 

@@ -4,86 +4,91 @@
 // radices make up will do.
 #include "fft_radix.h"
 
-// All nodes of `length` elements: reads from, writes to.
-INLINE void pass_of(struct lanes_row to, struct lanes_row from, size_t n, size_t length,
-                    const REAL *factors, int radix, bool back)
+// Lanes first .. first+LANES-1 of a row.
+INLINE struct lanes_row lanes_of(const struct lanes_row *row, size_t first)
 {
-    const size_t columns = length / (size_t)radix;
-    const size_t from_step = from.stride * CONV_LANES, from_im = from.im * CONV_LANES;
-    const size_t to_step = to.stride * CONV_LANES, to_im = to.im * CONV_LANES;
-    const REAL *in = from.re;
+    return (struct lanes_row){(REAL *)row->re + first, row->im * CONV_LANES,
+                              row->stride * CONV_LANES};
+}
+
+// A pass over all n elements in nodes of `length`, from a row to a row.
+struct lanes_pass {
+    struct lanes_row to, from; // im and stride in reals
+    size_t n, length;
+    const REAL *factors;
+};
+
+INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
+{
+    const size_t length = pass->length, columns = length / (size_t)radix;
+    const struct lanes_row from = pass->from, to = pass->to;
+    const REAL *in = from.re, *factors = pass->factors;
     REAL *out = to.re;
     NO_UNROLL
-    for (size_t node = 0; node < n; node += length, factors += 2 * (radix - 1)) {
+    for (size_t node = 0; node < pass->n; node += length, factors += 2 * (radix - 1)) {
         NO_UNROLL
         for (size_t j = node; j < node + columns; j++) {
             struct cvec v[8];
             UNROLL
             for (int k = 0; k < radix; k++) {
-                const REAL *at = in + (j + (size_t)k * columns) * from_step;
-                v[k] = (struct cvec){vec_load(at), vec_load(at + from_im)};
+                const REAL *at = in + (j + (size_t)k * columns) * from.stride;
+                v[k] = (struct cvec){vec_load(at), vec_load(at + from.im)};
             }
-            if (!back) butterfly_apply_factors(v, radix, factors, false);
-            dft(v, radix, back);
-            if (back) butterfly_apply_factors(v, radix, factors, true);
+            if (!inverse) butterfly_apply_factors(v, radix, factors, false);
+            butterfly(v, radix, inverse);
+            if (inverse) butterfly_apply_factors(v, radix, factors, true);
             UNROLL
             for (int k = 0; k < radix; k++) {
-                REAL *at = out + (j + (size_t)k * columns) * to_step;
+                REAL *at = out + (j + (size_t)k * columns) * to.stride;
                 vec_store(at, v[k].re);
-                vec_store(at + to_im, v[k].im);
+                vec_store(at + to.im, v[k].im);
             }
         }
     }
 }
 
-INLINE void pass(const struct lanes_row *to, const struct lanes_row *from,
-                 const struct lanes_dft *dft_of, int i, size_t length, bool back)
+// Makes the radix a constant.
+INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
 {
-    const REAL *factors = dft_of->factors[i];
-    switch (dft_of->radix[i]) {
-    case 2:
-        pass_of(*to, *from, dft_of->n, length, factors, 2, back);
-        break;
-    case 3:
-        pass_of(*to, *from, dft_of->n, length, factors, 3, back);
-        break;
-    case 4:
-        pass_of(*to, *from, dft_of->n, length, factors, 4, back);
-        break;
-    case 5:
-        pass_of(*to, *from, dft_of->n, length, factors, 5, back);
-        break;
-    default:
-        pass_of(*to, *from, dft_of->n, length, factors, 8, back);
-        break;
+    // clang-format off
+    switch (radix) {
+    case 2: lanes_pass(pass, 2, inverse); break;
+    case 3: lanes_pass(pass, 3, inverse); break;
+    case 4: lanes_pass(pass, 4, inverse); break;
+    case 5: lanes_pass(pass, 5, inverse); break;
+    default: lanes_pass(pass, 8, inverse); break;
     }
-}
-
-INLINE struct lanes_row from_lane(const struct lanes_row *line, size_t first)
-{
-    return (struct lanes_row){(REAL *)line->re + first, line->im, line->stride};
+    // clang-format on
 }
 
 void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,
-                       const struct lanes_dft *dft_of)
+                       const struct lanes_dft *dft)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_row source = from_lane(from, first), own = from_lane(to, first);
-        size_t length = dft_of->n;
-        for (int i = 0; i < dft_of->passes; length /= dft_of->radix[i++])
-            pass(&own, i ? &own : &source, dft_of, i, length, false);
+        struct lanes_pass pass = {.to = lanes_of(to, first),
+                                  .from = lanes_of(from, first),
+                                  .n = dft->n,
+                                  .length = dft->n};
+        for (int i = 0; i < dft->passes; i++) {
+            pass.factors = dft->factors[i];
+            lanes_run_pass(&pass, dft->radix[i], false);
+            pass.from = pass.to;
+            pass.length /= dft->radix[i];
+        }
     }
 }
 
 void KERNEL(lanes_dft_inverse)(const struct lanes_row *to, const struct lanes_row *from,
-                               const struct lanes_dft *dft_of)
+                               const struct lanes_dft *dft)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_row own = from_lane(from, first), last = from_lane(to, first);
-        size_t length = 1;
-        for (int i = dft_of->passes - 1; i >= 0; i--) {
-            length *= dft_of->radix[i];
-            pass(i ? &own : &last, &own, dft_of, i, length, true);
+        const struct lanes_row own = lanes_of(from, first), last = lanes_of(to, first);
+        struct lanes_pass pass = {.to = own, .from = own, .n = dft->n, .length = 1};
+        for (int i = dft->passes - 1; i >= 0; i--) {
+            pass.factors = dft->factors[i];
+            pass.length *= dft->radix[i];
+            if (!i) pass.to = last;
+            lanes_run_pass(&pass, dft->radix[i], true);
         }
     }
 }

@@ -41,6 +41,8 @@ typedef BITS_OF_REAL BITS; // an unsigned integer as wide as REAL
 enum {
     SPECTRUM_LANES = SPECTRUM_LANES_BYTES / sizeof(REAL),
     CONV_LANES = CONV_BLOCK_BYTES / sizeof(REAL),
+    TILE_LANES = TILE_LINE_BYTES / sizeof(REAL),
+    ELEMENT = 2 * TILE_LANES, // a complex element of the tile kernels, in reals
 };
 
 #endif

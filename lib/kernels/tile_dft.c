@@ -5,8 +5,6 @@
 // exchanged. Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
 #include "fft_radix.h"
 
-enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
-
 // By primes: 3 x 2 without twiddles.
 INLINE void butterfly6(struct cvec *a)
 {
@@ -22,7 +20,7 @@ INLINE void butterfly6(struct cvec *a)
 }
 
 // One butterfly, its elements `step` reals apart; w NULL: all twiddles are 1.
-INLINE void butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool inverse)
+INLINE void tile_butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool inverse)
 {
     const size_t re = inverse ? TILE_LANES : 0, im = TILE_LANES - re;
     struct cvec a[8];
@@ -31,7 +29,7 @@ INLINE void butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool in
         a[k] = (struct cvec){vec_load(z + k * step + re), vec_load(z + k * step + im)};
     if (inverse && w) butterfly_apply_factors(a, (int)radix, w, false);
     if (radix == 6) butterfly6(a);
-    else dft(a, (int)radix, false);
+    else butterfly(a, (int)radix, false);
     if (!inverse && w) butterfly_apply_factors(a, (int)radix, w, false);
     UNROLL
     for (size_t k = 0; k < radix; k++) {
@@ -40,68 +38,68 @@ INLINE void butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool in
     }
 }
 
-// One pass over blocks of `length` of n elements.
-INLINE void pass(REAL *z, size_t stride, size_t n, size_t length, const REAL *w, size_t radix,
-                 bool inverse)
+// A pass over n elements, `stride` reals apart, in groups of `length`.
+struct tile_pass {
+    REAL *z;
+    size_t stride, n, length;
+    const REAL *twiddle;
+};
+
+INLINE void tile_pass(const struct tile_pass *pass, size_t radix, bool inverse)
 {
+    const size_t stride = pass->stride, n = pass->n, length = pass->length;
     const size_t quotient = length / radix, step = quotient * stride;
+    const REAL *w = pass->twiddle;
+    REAL *z = pass->z;
     NO_UNROLL
     for (size_t base = 0; base < n; base += length)
-        butterfly(z + base * stride, step, NULL, radix, inverse);
+        tile_butterfly(z + base * stride, step, NULL, radix, inverse);
     NO_UNROLL
     for (size_t j = 1; j < quotient; j++, w += 2 * (radix - 1)) {
         NO_UNROLL
         for (size_t base = j; base < n; base += length)
-            butterfly(z + base * stride, step, w, radix, inverse);
+            tile_butterfly(z + base * stride, step, w, radix, inverse);
     }
 }
 
-INLINE void pass_of(REAL *z, size_t stride, const struct tile_dft *plan, int p, size_t length,
-                    bool inverse)
+// Makes the radix a constant.
+INLINE void tile_run_pass(const struct tile_pass *pass, int radix, bool inverse)
 {
-    const REAL *w = plan->twiddle[p];
-    switch (plan->radix[p]) {
-    case 2:
-        pass(z, stride, plan->n, length, w, 2, inverse);
-        break;
-    case 3:
-        pass(z, stride, plan->n, length, w, 3, inverse);
-        break;
-    case 4:
-        pass(z, stride, plan->n, length, w, 4, inverse);
-        break;
-    case 6:
-        pass(z, stride, plan->n, length, w, 6, inverse);
-        break;
-    default:
-        pass(z, stride, plan->n, length, w, 8, inverse);
+    // clang-format off
+    switch (radix) {
+    case 2: tile_pass(pass, 2, inverse); break;
+    case 3: tile_pass(pass, 3, inverse); break;
+    case 4: tile_pass(pass, 4, inverse); break;
+    case 6: tile_pass(pass, 6, inverse); break;
+    default: tile_pass(pass, 8, inverse); break;
+    }
+    // clang-format on
+}
+
+INLINE void tile_transform(REAL *z, const struct tile_dft *dft, size_t stride, bool inverse)
+{
+    struct tile_pass pass = {z, stride * ELEMENT, dft->n, inverse ? 1 : dft->n, NULL};
+    for (int i = 0; i < dft->passes; i++) {
+        const int p = inverse ? dft->passes - 1 - i : i;
+        pass.twiddle = dft->twiddle[p];
+        if (inverse) pass.length *= dft->radix[p];
+        tile_run_pass(&pass, dft->radix[p], inverse);
+        if (!inverse) pass.length /= dft->radix[p];
     }
 }
 
-void KERNEL(tile_forward)(void *z, const struct tile_dft *plan, size_t stride, size_t count,
+void KERNEL(tile_forward)(void *z, const struct tile_dft *dft, size_t stride, size_t count,
                           size_t distance)
 {
     for (size_t i = 0; i < count; i++)
-        for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-            size_t length = plan->n;
-            for (int p = 0; p < plan->passes; p++) {
-                pass_of((REAL *)z + i * distance * ELEMENT + lane, stride * ELEMENT, plan, p,
-                        length, false);
-                length /= plan->radix[p];
-            }
-        }
+        for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
+            tile_transform((REAL *)z + i * distance * ELEMENT + lane, dft, stride, false);
 }
 
-void KERNEL(tile_inverse)(void *z, const struct tile_dft *plan, size_t stride, size_t count,
+void KERNEL(tile_inverse)(void *z, const struct tile_dft *dft, size_t stride, size_t count,
                           size_t distance)
 {
     for (size_t i = 0; i < count; i++)
-        for (size_t lane = 0; lane < TILE_LANES; lane += LANES) {
-            size_t length = 1;
-            for (int p = plan->passes - 1; p >= 0; p--) {
-                length *= plan->radix[p];
-                pass_of((REAL *)z + i * distance * ELEMENT + lane, stride * ELEMENT, plan, p,
-                        length, true);
-            }
-        }
+        for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
+            tile_transform((REAL *)z + i * distance * ELEMENT + lane, dft, stride, true);
 }

@@ -3,8 +3,6 @@
 // transforms of tile_dft.c. Contracts in tile_kernels.h.
 #include "vector.h"
 
-enum { TILE_LANES = TILE_LINE_BYTES / sizeof(REAL), ELEMENT = 2 * TILE_LANES };
-
 void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t n)
 {
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
@@ -29,8 +27,6 @@ void KERNEL(tile_gather)(void *z_, size_t stride, const void *const *row, size_t
         }
 }
 
-typedef BITS bits_vec __attribute__((vector_size(VECTOR_BYTES)));
-
 void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *behind, size_t first,
                        size_t end)
 {
@@ -51,7 +47,7 @@ INLINE vec finished(vec v, vec y, const struct conv_finish *finish, vec bias)
 {
     if (finish->add) v += y;
     if (finish->bias) v += bias;
-    if (finish->relu) v = (vec)((bits_vec)v & ~(bits_vec)(v < (vec){0}));
+    if (finish->relu) v = vec_positive(v);
     return v;
 }
 

@@ -48,6 +48,14 @@ INLINE vec keep_in_register(vec v)
     return v;
 }
 
+typedef BITS bits_vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
+
+// Negative lanes become 0; NaN stays.
+INLINE vec vec_positive(vec v)
+{
+    return (vec)((bits_vec)v & ~(bits_vec)(v < (vec){0}));
+}
+
 INLINE void vec_store(REAL *y, vec v)
 {
     *(unaligned_vec *)y = v;
@@ -94,8 +102,8 @@ INLINE vec vec_broadcast(REAL s)
 
 enum { MAX_TRANSPOSED = 16 };
 
-// Element i of vector k of n, a power of two, moves to place i*n + k of all of them: two halves of
-// a deck, zipped once for each factor of two. Of n = LANES vectors that is the transposition.
+// Transposes in registers by log2(n) interleaves: element i of vector k of n, a power of two,
+// becomes element i*n + k of all of them.
 INLINE void vec_transpose(vec *v, size_t n)
 {
     UNROLL
