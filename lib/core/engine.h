@@ -23,7 +23,7 @@ enum {
 struct estimate {
     bool applicable;
     char reason[96];       // why not, when it is not
-    int variant;           // index into the engine's variants; 0 without
+    int variant;           // index into the engine's variants; 0 without, ANY_VARIANT: all alike
     char summary[24];      // the decision in words, for explain; may be empty
     size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0 without
     size_t hop;            // input frames of a block; for direct, outputs of a tile

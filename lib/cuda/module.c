@@ -11,24 +11,12 @@ const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VE
                                                                 PARTITA_VERSION, cuda_open};
 
 extern const struct engine cuda_direct, cuda_separable, cuda_winograd, cuda_tiles,
-    cuda_overlap_save, cuda_overlap_save_1_sum, cuda_overlap_save_2_sums, cuda_overlap_add,
-    cuda_overlap_add_2_steps, cuda_overlap_add_3_steps, cuda_blocks_engine, cuda_partitioned;
+    cuda_overlap_save, cuda_overlap_add, cuda_blocks, cuda_partitioned;
 extern const struct spectrum_backend cuda_spectra;
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct,
-    &cuda_separable,
-    &cuda_winograd,
-    &cuda_tiles,
-    &cuda_overlap_save,
-    &cuda_overlap_save_1_sum,
-    &cuda_overlap_save_2_sums,
-    &cuda_overlap_add,
-    &cuda_overlap_add_2_steps,
-    &cuda_overlap_add_3_steps,
-    &cuda_blocks_engine,
-    &cuda_partitioned,
-    NULL,
+    &cuda_direct,      &cuda_separable, &cuda_winograd,    &cuda_tiles, &cuda_overlap_save,
+    &cuda_overlap_add, &cuda_blocks,    &cuda_partitioned, NULL,
 };
 
 // Waits, since other threads' queues may use the memory.

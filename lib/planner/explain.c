@@ -80,7 +80,8 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     const bool chosen = plan->engines[i] == plan->engine;
     const struct estimate *estimate = chosen ? &plan->choice : &plan->estimates[i];
     const struct engine *engine = plan->engines[i];
-    const bool variant = engine->variants && estimate->applicable;
+    const bool variant =
+        engine->variants && estimate->applicable && estimate->variant != ANY_VARIANT;
     char name[40];
     snprintf(name, sizeof name, "%s%s%s", engine->name, variant ? ":" : "",
              variant ? engine->variants[estimate->variant] : "");

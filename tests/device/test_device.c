@@ -40,8 +40,8 @@ static const struct subject subjects[] = {
     {"cuda/tiles:gauss", "cuda/tiles:gauss", &strided, 0},
     {"cuda/tiles:fused", "cuda/tiles:fused", &planes, 0},
     {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
-    {"cuda/overlap-save-1-sum", "cuda/overlap-save-1-sum", &short_lines, 1024},
-    {"cuda/overlap-save-2-sums", "cuda/overlap-save-2-sums", &short_lines, 1024},
+    {"cuda/overlap-save:1-sum", "cuda/overlap-save:1-sum", &short_lines, 1024},
+    {"cuda/overlap-save:2-sums", "cuda/overlap-save:2-sums", &short_lines, 1024},
     {"cuda/blocks-long", "cuda/blocks", &long_lines, 65536},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects, MOST_SAMPLES = 1 << 16 };

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: MIT
 // The device's transforms: products of spectra are convolutions, cyclic or negacyclic
 // (lib/cuda/fft.h). Nothing else is known of a spectrum, so nothing else is asked.
-#include "cuda/device/cufft.h"
-#include "cuda/device/device.h"
+#include "cuda/blocks/kernels.h"
+#include "cuda/device/fft.h"
 #include "cuda/kernels/pass.h"
-#include "cuda/kernels/spectra.h"
-#include "cuda/kernels/windows.h"
 #include "cuda/module.h"
 
 #include <math.h>
 
 #include "support/test.h"
 
-enum { MOST_SAMPLES = 2 * CUDA_FFT_MOST_F32, TAPS = 9, LINES = 3 };
+enum { MOST_SAMPLES = 2 * CUDA_FFT_MAX_F32, TAPS = 9, LINES = 3 };
 
 static struct partita_plan plan_on_device(bool f64)
 {
@@ -50,12 +48,12 @@ static double complex read_sample(const void *array, size_t i, bool f64, bool pa
 // One length: LINES lines by taps of as many lines.
 struct job {
     size_t points;
-    bool turned, f64;
+    bool negacyclic, f64;
 };
 
 static size_t samples_of(const struct job *job)
 {
-    return job->turned ? 2 * job->points : job->points;
+    return job->negacyclic ? 2 * job->points : job->points;
 }
 
 // a's line convolved with b's, and how far y is from it.
@@ -63,14 +61,14 @@ static void check_line(const struct job *job, const void *a, const void *b, cons
                        size_t line)
 {
     const size_t n = samples_of(job);
-    const bool pair = !job->turned;
+    const bool pair = !job->negacyclic;
     double error = 0, norm = 0;
     for (size_t i = 0; i < n; i++) {
         double complex sum = 0;
         for (size_t t = 0; t < TAPS; t++) {
             const double complex x = read_sample(a, line * n + (i + n - t) % n, job->f64, pair);
-            sum +=
-                (job->turned && i < t ? -x : x) * read_sample(b, line * TAPS + t, job->f64, pair);
+            sum += (job->negacyclic && i < t ? -x : x) *
+                   read_sample(b, line * TAPS + t, job->f64, pair);
         }
         const double complex off = read_sample(y, line * n + i, job->f64, pair) - sum;
         error += creal(off * conj(off)), norm += creal(sum * conj(sum));
@@ -89,6 +87,15 @@ static void multiply(void *a, const void *b, size_t n, bool f64)
     }
 }
 
+static struct cuda_fft_params params_of(const struct cuda_fft *fft)
+{
+    return (struct cuda_fft_params){.form = fft->form,
+                                    .points = (int64_t)fft->points,
+                                    .planes = 1,
+                                    .f64 = fft->f64,
+                                    .in_block = true};
+}
+
 // What a transform within a block makes of windows.
 static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *windows,
                         const void *samples, size_t scalars)
@@ -96,9 +103,8 @@ static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *w
     const size_t scalar = fft->f64 ? 8 : 4, bytes = LINES * fft->points * 2 * scalar;
     void *x = on_device(samples, scalars * scalar), *spectra = on_device(NULL, bytes),
          *ret = malloc(bytes);
-    assert_int_equal(cuda_launch_spectra(&fft->form, fft->f64, windows,
-                                         &(struct cuda_range){0, LINES}, spectra, x,
-                                         cudaStreamPerThread),
+    const struct cuda_fft_params params = params_of(fft);
+    assert_int_equal(cuda_launch_parts(&params, spectra, windows, LINES, x, cudaStreamPerThread),
                      cudaSuccess);
     assert_int_equal(cudaMemcpy(ret, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
     cudaFree(spectra);
@@ -109,38 +115,47 @@ static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *w
 static void within_a_block(void **state)
 {
     const struct job *job = *state;
-    const size_t n = samples_of(job), per = job->turned ? 1 : 2, scalar = job->f64 ? 8 : 4;
-    const enum partita_type type = job->turned ? job->f64 ? PARTITA_F64 : PARTITA_F32
-                                   : job->f64  ? PARTITA_CF64
-                                               : PARTITA_CF32;
+    const size_t n = samples_of(job), per = job->negacyclic ? 1 : 2, scalar = job->f64 ? 8 : 4;
+    const enum partita_type type = job->negacyclic ? job->f64 ? PARTITA_F64 : PARTITA_F32
+                                   : job->f64      ? PARTITA_CF64
+                                                   : PARTITA_CF32;
     static double a[LINES * MOST_SAMPLES * 2], b[LINES * TAPS * 2], y[LINES * MOST_SAMPLES * 2];
     struct random random = random_start("device-fft");
     struct partita_plan plan = plan_on_device(job->f64);
     struct cuda_fft fft;
     random_samples(&random, type, a, LINES * n);
     random_samples(&random, type, b, LINES * TAPS);
-    assert_int_equal(cuda_fft_create(&plan, job->points, job->turned, 1, &fft), PARTITA_OK);
-    assert_true(fft.within);
+    assert_int_equal(cuda_fft_create(&plan, job->points, job->negacyclic, 1, &fft), PARTITA_OK);
+    assert_true(fft.in_block);
     const struct cuda_windows of_a = {.size = (int64_t)n,
                                       .step = 1,
-                                      .windows = 1,
+                                      .count = 1,
                                       .length = (int64_t)n,
-                                      .rows = 1,
+                                      .outer = 1,
+                                      .inner = 1,
                                       .pitch = 1,
-                                      .columns = 1,
-                                      .complex_samples = !job->turned,
+                                      .complex_samples = !job->negacyclic,
                                       .scale = 1};
     struct cuda_windows of_b = of_a;
     of_b.size = TAPS;
-    of_b.scale = 1 / (double)job->points;
     void *spectra = spectra_of(&fft, &of_a, a, LINES * n * per),
          *taps = spectra_of(&fft, &of_b, b, LINES * TAPS * per);
     multiply(spectra, taps, LINES * job->points, job->f64);
     void *products = on_device(spectra, LINES * job->points * 2 * scalar);
     void *to = on_device(NULL, LINES * n * per * scalar);
-    const struct cuda_lines lines = {.lines = LINES, .step = 1, .length = (int64_t)n};
+    struct cuda_fft_params params = params_of(&fft);
+    if (!job->negacyclic) params.planes = 2; // complex samples
+    const struct cuda_lags whole = {
+        .taps.length = 1, .hop = (int64_t)n, .tasks = LINES, .windows = 1};
+    const struct cuda_sink sink = {.y = to,
+                                   .rows = LINES,
+                                   .length = (int64_t)n,
+                                   .stride = 1,
+                                   .end = (int64_t)n,
+                                   .channels = 1,
+                                   .complex_samples = !job->negacyclic};
     assert_int_equal(
-        cuda_launch_lines(&fft.form, job->f64, &lines, to, products, cudaStreamPerThread),
+        cuda_launch_lags_results(&params, &sink, &whole, products, cudaStreamPerThread),
         cudaSuccess);
     assert_int_equal(cudaMemcpy(y, to, LINES * n * per * scalar, cudaMemcpyDefault), cudaSuccess);
     for (size_t line = 0; line < LINES; line++) check_line(job, a, b, y, line);
@@ -156,25 +171,25 @@ static void within_a_block(void **state)
 static void by_cufft(void **state)
 {
     const struct job *job = *state;
-    const size_t points = 2 * cuda_fft_most(job->f64), scalar = job->f64 ? 8 : 4,
+    const size_t points = 2 * cuda_fft_max(job->f64), scalar = job->f64 ? 8 : 4,
                  bytes = LINES * points * 2 * scalar;
     struct random random = random_start("cufft");
     struct partita_plan plan = plan_on_device(job->f64);
     struct cuda_fft fft;
-    struct cuda_fft_lease *lease, *other;
+    struct cuda_cufft_plan *lease, *other;
     void *a = malloc(bytes), *y = malloc(bytes);
     random_samples(&random, job->f64 ? PARTITA_CF64 : PARTITA_CF32, a, LINES * points);
     assert_int_equal(cuda_fft_create(&plan, points, false, LINES, &fft), PARTITA_OK);
-    assert_false(fft.within);
-    void *area = on_device(NULL, cuda_fft_area(&fft)), *spectra = on_device(a, bytes);
-    assert_int_equal(cuda_fft_borrow(&plan, &fft, area, &lease), PARTITA_OK);
-    assert_int_equal(cuda_fft_borrow(&plan, &fft, area, &other), PARTITA_OK);
+    assert_false(fft.in_block);
+    void *area = on_device(NULL, cuda_fft_work_bytes(&fft)), *spectra = on_device(a, bytes);
+    assert_int_equal(cuda_fft_acquire(&plan, &fft, area, &lease), PARTITA_OK);
+    assert_int_equal(cuda_fft_acquire(&plan, &fft, area, &other), PARTITA_OK);
     assert_true(lease != other);
     assert_int_equal(cuda_fft_run(&plan, &fft, lease, spectra, false), PARTITA_OK);
     assert_int_equal(cuda_fft_run(&plan, &fft, lease, spectra, true), PARTITA_OK);
     assert_int_equal(cudaMemcpy(y, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
-    cuda_fft_give_back(&fft, lease);
-    cuda_fft_give_back(&fft, other);
+    cuda_fft_return(&fft, lease);
+    cuda_fft_return(&fft, other);
     const double unit = job->f64 ? 0x1p-53 : 0x1p-24;
     for (size_t i = 0; i < 2 * LINES * points; i++)
         assert_true(fabs(read_real(y, i, job->f64) / (double)points - read_real(a, i, job->f64)) <
@@ -192,9 +207,9 @@ static void too_many_blocks(void **state)
 {
     const int64_t points = CUDA_FFT_POINTS,
                   items = (((int64_t)1 << 32) + 1) * CUDA_PASS_THREADS / points;
-    const struct cuda_kit kit = {.points = points};
+    const struct cuda_fft_params params = {.points = points};
     (void)state;
-    assert_int_equal(cuda_launch_lags_add(&kit, NULL, NULL, items, 1, cudaStreamPerThread),
+    assert_int_equal(cuda_launch_lags_add(&params, NULL, NULL, items, 1, cudaStreamPerThread),
                      cudaErrorInvalidConfiguration);
 }
 
@@ -204,13 +219,13 @@ int main(void)
     static struct CMUnitTest tests[64];
     size_t n = 0;
     for (int f64 = 0; f64 < 2; f64++)
-        for (int turned = 0; turned < 2; turned++)
-            for (size_t points = CUDA_FFT_POINTS; points <= cuda_fft_most(f64); points *= 2, n++) {
-                jobs[n] = (struct job){points, turned, f64};
+        for (int negacyclic = 0; negacyclic < 2; negacyclic++)
+            for (size_t points = CUDA_FFT_POINTS; points <= cuda_fft_max(f64); points *= 2, n++) {
+                jobs[n] = (struct job){points, negacyclic, f64};
                 tests[n] = named_test(within_a_block, &jobs[n], "%s/%s-%zu", f64 ? "f64" : "f32",
-                                      turned ? "turned" : "cyclic", points);
+                                      negacyclic ? "negacyclic" : "cyclic", points);
             }
-    for (int f64 = 0; f64 < 2 && cufft_open(); f64++, n++) {
+    for (int f64 = 0; f64 < 2 && cuda_fft_has_long(); f64++, n++) {
         jobs[n].f64 = f64;
         tests[n] = named_test(by_cufft, &jobs[n], "%s/cufft", f64 ? "f64" : "f32");
     }

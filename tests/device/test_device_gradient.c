@@ -4,7 +4,7 @@
 // in a row. Against plain sums, in several orders of threads to the same bits.
 #include "cuda/device/device.h"
 #include "cuda/module.h"
-#include "cuda/overlap/weight.h"
+#include "cuda/overlap/spectral.h"
 
 #include <math.h>
 
@@ -197,15 +197,15 @@ static void *run(const struct gradient_case *c, const struct shape *shape, const
                  bytes = cells * axis->kernel * shape->scalar_bytes;
     char text[160];
     struct partita_plan plan = {.shape = *shape, .direction = PARTITA_BACKWARD_WEIGHT};
-    struct cuda_weight weight = {0};
+    struct cuda_gradient_plan weight = {0};
     struct cuda_gradient gradient;
     assert_int_equal(cuda_open(0, text, sizeof text, &plan.device), PARTITA_OK);
-    assert_true(cuda_gradient_cut(shape, subject->points, subject->sums, SIZE_MAX, subject->runs,
-                                  &gradient));
-    plan.choice.transform = 2 * subject->points;
+    assert_true(cuda_gradient_split(shape, subject->points, subject->sums, SIZE_MAX, subject->runs,
+                                    &gradient));
+    const struct cuda_gradient_decision decision = {subject->points, subject->runs, subject->sums};
+    estimate_store(&plan.choice, &decision, sizeof decision);
     plan.choice.shared = cuda_gradient_bytes(shape, &gradient);
-    plan.choice.variant = (int)subject->runs * CUDA_WEIGHT_SUMS + subject->sums - 1;
-    assert_ok(cuda_weight_create(&plan, &weight));
+    assert_ok(cuda_gradient_create(&plan, &weight));
     void *device_x =
         on_device(x, shape->batch * shape->in_channels * axis->size * shape->scalar_bytes);
     void *device_gy =
@@ -213,7 +213,7 @@ static void *run(const struct gradient_case *c, const struct shape *shape, const
     void *gw = on_device(NULL, bytes), *workspace = on_device(NULL, plan.choice.shared),
          *ret = malloc(bytes);
     const struct operands operands = {.to = gw, .from = {device_x, device_gy}};
-    assert_ok(cuda_weight_run(&plan, &weight, &operands, workspace));
+    assert_ok(cuda_gradient_run(&plan, &weight, &operands, workspace));
     assert_int_equal(cudaMemcpy(ret, gw, bytes, cudaMemcpyDefault), cudaSuccess);
     cudaFree(device_x), cudaFree(device_gy), cudaFree(gw), cudaFree(workspace);
     cuda_fft_destroy(&plan, &weight.fft);
@@ -341,24 +341,24 @@ static void cuts(void **state)
     struct shape shape = shape_of(&c);
     struct cuda_gradient gradient;
     (void)state;
-    assert_false(cuda_gradient_cut(&shape, 2 * CUDA_FFT_MOST_F32, 1, SIZE_MAX, 0, &gradient));
-    assert_false(cuda_gradient_cut(&shape, 16, 1, 16 * 8, 0, &gradient)); // no room for sums
+    assert_false(cuda_gradient_split(&shape, 2 * CUDA_FFT_MAX_F32, 1, SIZE_MAX, 0, &gradient));
+    assert_false(cuda_gradient_split(&shape, 16, 1, 16 * 8, 0, &gradient)); // no room for sums
     shape.batch = 1 << 20;
     for (size_t limit = SIZE_MAX; limit > 1024; limit /= 1024) {
-        assert_true(cuda_gradient_cut(&shape, 32, 1, limit, 0, &gradient));
-        assert_true(cuda_gradient_bytes(&shape, &gradient) <= limit && gradient.runs >= 1);
-        assert_int_equal(gradient.runs > 1, limit > 4096);
+        assert_true(cuda_gradient_split(&shape, 32, 1, limit, 0, &gradient));
+        assert_true(cuda_gradient_bytes(&shape, &gradient) <= limit && gradient.splits >= 1);
+        assert_int_equal(gradient.splits > 1, limit > 4096);
     }
     shape.axis[0].out = (size_t)1 << 40;
-    assert_false(cuda_gradient_cut(&shape, 32, 1, SIZE_MAX, 0, &gradient));
+    assert_false(cuda_gradient_split(&shape, 32, 1, SIZE_MAX, 0, &gradient));
     shape.batch = 1;
     shape.axis[0].out = (size_t)1 << 30;
-    assert_true(cuda_gradient_cut(&shape, 32, 1, SIZE_MAX, 0, &gradient));
-    assert_true(gradient.gy.windows <= gradient.chains * CUDA_GRADIENT_TERMS);
+    assert_true(cuda_gradient_split(&shape, 32, 1, SIZE_MAX, 0, &gradient));
+    assert_true(gradient.gy.count <= gradient.chains * CUDA_GRADIENT_TERMS);
     shape.axis[0].span = shape.axis[0].kernel = 70 * 32;
-    assert_false(cuda_gradient_cut(&shape, 32, 1, SIZE_MAX, 0, &gradient)); // too many parts
+    assert_false(cuda_gradient_split(&shape, 32, 1, SIZE_MAX, 0, &gradient)); // too many parts
     assert_false(
-        cuda_gradient_cut(&shape, 32, 2, SIZE_MAX, 0, &gradient)); // too many blocks in a row
+        cuda_gradient_split(&shape, 32, 2, SIZE_MAX, 0, &gradient)); // too many blocks in a row
 }
 
 int main(void)

@@ -32,6 +32,13 @@ enum layer_device layer_device_check(void)
     return promised ? LAYER_DEVICE_MISSING : LAYER_DEVICE_SKIP;
 }
 
+void layer_assert_engine(const char *engine, const char *asked)
+{
+    const size_t n = strcspn(asked, ":");
+    if (strlen(engine) != n || strncmp(engine, asked, n) != 0)
+        fail_msg("%s, where %s was asked for", engine, asked);
+}
+
 bool layer_has_engine(const char *engine)
 {
     size_t n = strcspn(engine, "/");

@@ -37,6 +37,9 @@ enum layer_device layer_device_check(void);
 // Whether an engine such as "cuda/direct" belongs to the device under test.
 bool layer_has_engine(const char *engine);
 
+// Fails unless `engine` is the one that was asked for by NAME or NAME:VARIANT.
+void layer_assert_engine(const char *engine, const char *asked);
+
 // Whether PARTITA_CUDA_MODULE names a stand-in for a device, which computes thread by thread: tests
 // have fewer and smaller problems then. layer_repeats: the number of repetitions, of n.
 bool layer_on_stand_in(void);

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: MIT
 // cuda/blocks: the signal and the taps in parts, for filters about as long as the signal, and for a
-// few outputs of long operands. How it is cut is blocks_layout.c's choice; what is done then is in
-// a file a way. (decision 24)
+// few outputs of long operands. layout.c chooses how, a file a method does it. (decision 24)
 #include "blocks.h"
 
+#include <assert.h>
 #include <math.h>
 
-#include "cuda/device/cufft.h"
-
-// Transforms walk as everywhere; products are summed up to 64 at a time and then the sums: two more
-// walks.
+// Rounding errors of transforms grow as everywhere; products are summed up to 64 at a time and then
+// the sums: two more random walks.
 static double error_of(const struct request *request, const struct cuda_blocks_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const size_t lines =
+    const size_t rows =
         request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
-    const double terms = (double)layout->parts * (double)lines, row = fmin(terms, 64);
+    const double terms = (double)layout->parts * (double)rows, run = fmin(terms, 64);
     return shape_roundoff(shape) *
-           hypot(1.3 * sqrt(log2((double)layout->n)), 0.3 * sqrt(row + terms / 64));
+           hypot(1.3 * sqrt(log2((double)layout->n)), 0.3 * sqrt(run + terms / 64));
 }
 
-static void estimate(const struct request *request, struct estimate *ret)
+static void blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct cuda_blocks_layout layout;
     struct request run = *request;
@@ -28,51 +26,54 @@ static void estimate(const struct request *request, struct estimate *ret)
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
     run.shape = &shape;
-    const int way = run.compatible_with ? run.compatible_with->variant : -1;
-    if (!cuda_blocks_search(&run, way, &layout, ret->reason, sizeof ret->reason)) return;
+    const int method = run.compatible_with ? run.compatible_with->variant : ANY_VARIANT;
+    if (!cuda_blocks_search(&run, method, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
         .transform = layout.n,
-        .variant = (int)layout.way,
+        .variant = (int)layout.method,
         .hop = layout.hop,
         .seconds = layout.seconds,
         .flops = layout.flops,
         .shared = layout.workspace,
         .bytes = size_add(layout.filter, layout.workspace),
         .error = error_of(&run, &layout),
-        .from_taps = layout.way == CUDA_BLOCKS_LAGS,
+        .from_taps = layout.method == CUDA_BLOCKS_LAGS,
     };
+    estimate_store(ret, &layout, sizeof layout);
 }
 
-static enum partita_status plan_create(struct partita_plan *plan, const struct request *request)
+static enum partita_status blocks_plan_create(struct partita_plan *plan,
+                                              const struct request *request)
 {
     struct cuda_blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
     char reason[96];
+    (void)request;
     plan->state = blocks;
     if (!blocks) return PARTITA_ERR_NOMEM;
-    struct request run = *request;
-    run.shape = &blocks->shape;
-    if (!shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason) ||
-        !cuda_blocks_search(&run, plan->choice.variant, &blocks->layout, reason, sizeof reason))
-        return PARTITA_ERR_UNSUPPORTED;
-    const struct cuda_blocks_layout *layout = &blocks->layout;
+    const bool forward =
+        shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason);
+    assert(forward); // as estimate saw
+    (void)forward;
+    struct cuda_blocks_layout *layout = &blocks->layout;
+    estimate_load(&plan->choice, layout, sizeof *layout);
     enum partita_status status = cuda_enter(plan);
-    const bool kept = layout->way != CUDA_BLOCKS_LAGS; // spectra of both operands
+    const bool planes = layout->method != CUDA_BLOCKS_LAGS;
     if (status == PARTITA_OK)
-        status = cuda_parts_create(plan, layout->points, layout->transforms, kept, &blocks->parts);
-    plan->choice.shared = layout->workspace;
-    if (status == PARTITA_OK && !blocks->parts.fft.within && kept) {
-        const struct cuda_pairs_bytes bytes =
-            cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
-        const size_t taps = plan->direction == PARTITA_BACKWARD_WEIGHT ? mem_round(bytes.taps) : 0;
-        plan->choice.shared =
-            size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
-                     size_add(taps, mem_round(cuda_fft_area(&blocks->parts.fft))));
-    }
+        status =
+            cuda_parts_create(plan, layout->points, layout->transforms, planes, &blocks->parts);
+    if (status != PARTITA_OK || blocks->parts.fft.in_block || !planes) return status;
+    // What cuFFT wants is known now.
+    const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t taps = weight ? mem_round(bytes.taps) : 0;
+    plan->choice.shared =
+        size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
+                 size_add(taps, mem_round(cuda_fft_work_bytes(&blocks->parts.fft))));
     return status;
 }
 
-static void plan_destroy(struct partita_plan *plan)
+static void blocks_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_blocks *blocks = plan->state;
     if (!blocks) return;
@@ -81,21 +82,21 @@ static void plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, blocks);
 }
 
-struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t line,
-                                  size_t lines, const void *bias)
+struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t row, size_t rows,
+                                  const void *bias)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct axis *axis = &blocks->shape.axis[0];
     const bool forward = plan->direction == PARTITA_FORWARD;
     return (struct cuda_sink){.y = y,
-                              .line = (int64_t)line,
-                              .lines = (int64_t)lines,
+                              .row = (int64_t)row,
+                              .rows = (int64_t)rows,
                               .length = (int64_t)axis->out,
                               .stride = (int64_t)axis->stride,
                               .end = (int64_t)blocks->layout.trimmed.outputs,
                               .bias = bias,
                               .channels = (int64_t)blocks->shape.out_channels,
-                              .complex = plan->shape.complex_signal,
+                              .complex_samples = plan->shape.complex_signal,
                               .relu = forward && plan->shape.relu,
                               .reversed =
                                   plan->direction == PARTITA_BACKWARD_WEIGHT && plan->shape.flip};
@@ -104,12 +105,11 @@ struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size
 struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
 {
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool transposed = shape->adjoint && plan->direction != PARTITA_BACKWARD_WEIGHT;
     return (struct cuda_windows){.size = (int64_t)shape->axis[0].kernel,
                                  .step = (int64_t)shape->axis[0].dilation,
-                                 .rows = shape->adjoint && !weight ? (int64_t)shape->group_out : 1,
-                                 .columns =
-                                     shape->adjoint && !weight ? (int64_t)shape->group_in : 1,
+                                 .outer = transposed ? (int64_t)shape->group_out : 1,
+                                 .inner = transposed ? (int64_t)shape->group_in : 1,
                                  .pitch = 1,
                                  .complex_samples = shape->complex_taps,
                                  .reversed = !shape->flip,
@@ -122,108 +122,93 @@ struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
     return (struct cuda_windows){.size = (int64_t)shape->axis[0].size,
                                  .step = 1,
-                                 .rows = 1,
-                                 .columns = 1,
+                                 .outer = 1,
+                                 .inner = 1,
                                  .pitch = 1,
                                  .complex_samples = shape->complex_signal,
                                  .scale = 1};
 }
 
-static size_t taps_bytes(const struct partita_plan *plan)
+static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
 {
-    const struct shape *shape = &plan->shape;
-    return shape->out_channels * shape->group_in * shape->axis[0].kernel * shape->tap_bytes;
-}
-
-// Spectra of taps that are in either memory.
-static enum partita_status transform_taps(const struct partita_plan *plan, const void *taps,
-                                          void **ret_spectra)
-{
-    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    bool owns = false;
-    void *copy = NULL;
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
-    if ((uintptr_t)taps % plan->shape.tap_bytes) owns = false; // complex taps are read as such
-    if (status == PARTITA_OK && !owns) status = cuda_keep(plan, taps, taps_bytes(plan), &copy);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, blocks->layout.filter, ret_spectra);
-    if (status == PARTITA_OK) status = cuda_pairs_filter(plan, *ret_spectra, owns ? taps : copy);
+    const struct partita_plan *plan = filter->plan;
+    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    enum partita_status status = cuda_filter_copy(filter, taps, cuda_taps_bytes(&plan->shape));
+    if (status != PARTITA_OK || layout->method == CUDA_BLOCKS_LAGS) return status;
+    struct cuda_filter *state = filter->state;
+    void *copy = state->taps;
+    status = cuda_allocate(plan, layout->filter, &state->taps);
+    if (status == PARTITA_OK) status = cuda_pairs_filter(plan, state->taps, copy);
     cuda_release(plan, copy);
-    return status;
+    const enum partita_status waited = cuda_wait(plan);
+    return status == PARTITA_OK ? waited : status;
 }
 
-static enum partita_status filter_create(struct partita_filter *filter, const void *taps)
+static const void *blocks_filter_taps(const struct partita_filter *filter)
 {
-    const struct partita_plan *plan = filter->plan;
-    struct cuda_blocks_filter *state = mem_allocate(&plan->allocator, sizeof *state);
-    filter->state = state;
-    if (!state) return PARTITA_ERR_NOMEM;
-    if (cuda_blocks_of(plan)->layout.way != CUDA_BLOCKS_LAGS)
-        return transform_taps(plan, taps, &state->taps);
-    return cuda_keep(plan, taps, taps_bytes(plan), &state->taps);
+    const struct cuda_filter *state = filter->state;
+    const bool lags = cuda_blocks_of(filter->plan)->layout.method == CUDA_BLOCKS_LAGS;
+    return lags && !state->bias ? state->taps : NULL;
 }
 
-static enum partita_status filter_bias(struct partita_filter *filter, const void *bias)
+enum partita_status cuda_blocks_call_begin(const struct cuda_call *call,
+                                           const struct cuda_filter *filter,
+                                           struct cuda_blocks_call *ret)
 {
-    struct cuda_blocks_filter *state = filter->state;
-    return cuda_keep(filter->plan, bias,
-                     filter->plan->shape.out_channels * filter->plan->shape.scalar_bytes,
-                     &state->bias);
+    const struct partita_plan *plan = call->plan;
+    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
+    const struct cuda_pairs_bytes bytes =
+        cuda_pairs_bytes(&blocks->shape, plan->direction, &blocks->layout);
+    struct arena arena = {.base = call->workspace};
+    *ret = (struct cuda_blocks_call){
+        .blocks = blocks, .arrays = call, .bias = filter ? filter->bias : NULL};
+    ret->inputs = arena_take(&arena, bytes.inputs);
+    ret->taps = filter ? filter->taps : arena_take(&arena, bytes.taps);
+    ret->sums = arena_take(&arena, bytes.sums);
+    void *area = arena_take(&arena, cuda_fft_work_bytes(&blocks->parts.fft));
+    assert(arena.used <= plan->choice.shared);
+    return cuda_fft_call_begin(plan, &blocks->parts, area, &ret->fft);
 }
 
-static const void *filter_taps(const struct partita_filter *filter)
+struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t unit, size_t units)
 {
-    const struct cuda_blocks_filter *state = filter->state;
-    return cuda_blocks_of(filter->plan)->layout.way == CUDA_BLOCKS_LAGS && !state->bias
-               ? state->taps
-               : NULL;
+    const struct shape *shape = &call->blocks->shape;
+    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out;
+    return (struct cuda_pairs){
+        .left_rows = {{1, 1, (int64_t)shape->out_channels}, {0, 0, in}},
+        .right_rows = {{1, (int64_t)units, out}, {0, in, 0}},
+        .left_first = (int64_t)(unit % shape->groups) * out,
+        .rows = (int64_t)units * out,
+        .terms = in,
+        .left_term = 1,
+        .right_term = 1,
+    };
 }
 
-static void filter_destroy(struct partita_filter *filter)
+static enum partita_status blocks_run(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
+                                      const struct operands *operands, void *workspace)
 {
-    const struct partita_plan *plan = filter->plan;
-    struct cuda_blocks_filter *state = filter->state;
-    if (!state) return;
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
-    cuda_release(plan, state->taps);
-    cuda_release(plan, state->bias);
-    mem_release(&plan->allocator, state);
-}
-
-// Bytes of a call's arrays; of the taps only where they are read as they are.
-static struct cuda_sizes sizes_of(const struct partita_plan *plan, bool taps)
-{
-    const struct shape *shape = &plan->shape;
-    const size_t x = shape->batch * shape->in_channels * shape_inputs(shape) * shape->sample_bytes;
-    const size_t y =
-        shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes;
-    struct cuda_sizes sizes = {.to = y,
-                               .from = {x, taps ? taps_bytes(plan) : 0},
-                               .workspace = plan->choice.shared,
-                               .alignment = shape->sample_bytes};
-    if (plan->direction == PARTITA_BACKWARD_DATA) sizes.to = x, sizes.from[0] = y;
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) sizes.to = taps_bytes(plan), sizes.from[1] = y;
-    return sizes;
-}
-
-static enum partita_status run(const struct partita_plan *plan, const struct partita_filter *filter,
-                               const struct operands *operands, void *workspace)
-{
-    const struct cuda_blocks_filter *state = filter ? filter->state : NULL;
-    const struct cuda_sizes sizes = sizes_of(plan, operands->from[1] != NULL);
+    const struct cuda_filter *state = filter ? filter->state : NULL;
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    const enum cuda_blocks_way way = cuda_blocks_of(plan)->layout.way;
-    if (way == CUDA_BLOCKS_PAIRS) status = cuda_pairs_run(&call, state);
-    else if (way == CUDA_BLOCKS_DIVISIONS) status = cuda_divisions_run(&call, state);
-    else
+    switch (cuda_blocks_of(plan)->layout.method) {
+    case CUDA_BLOCKS_PAIRS:
+        status = cuda_pairs_run(&call, state);
+        break;
+    case CUDA_BLOCKS_DIVISIONS:
+        status = cuda_divisions_run(&call, state);
+        break;
+    case CUDA_BLOCKS_LAGS:
         status =
             cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
+    }
     return cuda_call_end(&call, status);
 }
 
-static void explain(const struct partita_plan *plan, struct text *text)
+static void blocks_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct cuda_blocks_layout *layout = &blocks->layout;
@@ -231,25 +216,25 @@ static void explain(const struct partita_plan *plan, struct text *text)
     if (trimmed->first_tap || trimmed->taps < blocks->shape.axis[0].span)
         text_add(text, "  taps %zu to %zu are all that these outputs see\n", trimmed->first_tap,
                  trimmed->first_tap + trimmed->taps - (trimmed->taps > 0));
-    if (layout->way == CUDA_BLOCKS_LAGS) {
+    if (layout->method == CUDA_BLOCKS_LAGS) {
         text_add(text,
                  "  %zu window%s of %zu outputs, each the sum of %zu parts of %zu taps by "
                  "transforms of %zu samples\n",
                  layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->parts,
                  layout->part, layout->n);
-        text_add(text, "  %zu at once, in %zu runs of parts each; one inverse a window\n",
-                 layout->items, layout->runs);
+        text_add(text, "  %zu at once, in %zu chunks of parts each; one inverse a window\n",
+                 layout->tasks, layout->chunks);
         return;
     }
-    const char *where = blocks->parts.fft.within ? "in a thread block" : "by cuFFT";
-    if (layout->way == CUDA_BLOCKS_DIVISIONS) {
+    const char *where = blocks->parts.fft.in_block ? "in a thread block" : "by cuFFT";
+    if (layout->method == CUDA_BLOCKS_DIVISIONS) {
         const struct part_schedule divisions = cuda_blocks_divisions(&blocks->shape, layout);
         text_add(text,
                  "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s "
                  "of %zu\n",
                  layout->part, layout->signal_part, where, layout->n);
-        if (layout->run < layout->blocks)
-            text_add(text, "  %zu intervals of a division at a time\n", layout->run);
+        if (layout->unit_blocks < layout->blocks)
+            text_add(text, "  %zu intervals of a division at a time\n", layout->unit_blocks);
         part_schedule_explain(&divisions, text);
         return;
     }
@@ -259,22 +244,22 @@ static void explain(const struct partita_plan *plan, struct text *text)
              "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal "
              "-> %zu of the result\n",
              layout->part, where, layout->n, layout->parts, inputs, layout->blocks);
-    if (layout->run < layout->blocks)
-        text_add(text, "  %zu parts of the result at a time\n", layout->run);
+    if (layout->unit_blocks < layout->blocks)
+        text_add(text, "  %zu parts of the result at a time\n", layout->unit_blocks);
     text_add(text,
              "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }
 
-const struct engine cuda_blocks_engine = {
+const struct engine cuda_blocks = {
     .name = "cuda/blocks",
-    .estimate = estimate,
-    .plan_create = plan_create,
-    .plan_destroy = plan_destroy,
-    .plan_explain = explain,
-    .filter_create = filter_create,
-    .filter_bias = filter_bias,
-    .filter_taps = filter_taps,
-    .filter_destroy = filter_destroy,
+    .estimate = blocks_estimate,
+    .plan_create = blocks_plan_create,
+    .plan_destroy = blocks_plan_destroy,
+    .plan_explain = blocks_explain,
+    .filter_create = blocks_filter_create,
+    .filter_bias = cuda_filter_bias,
+    .filter_taps = blocks_filter_taps,
+    .filter_destroy = cuda_filter_destroy,
     .directions = CUDA_ALL_DIRECTIONS,
-    .run = run,
+    .run = blocks_run,
 };

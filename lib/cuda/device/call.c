@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "call.h"
 
+#include "filter.h"
+
 struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
 {
     const struct shape *shape = &plan->shape;
-    const size_t scalar = shape->scalar_bytes, workspace = plan->choice.shared;
-    const size_t x = shape->batch * shape->in_channels * shape_inputs(shape) * scalar;
-    const size_t y = shape->batch * shape->out_channels * shape_outputs(shape) * scalar;
-    if (plan->direction == PARTITA_FORWARD)
-        return (struct cuda_sizes){.to = y, .from = {x}, .workspace = workspace};
-    if (plan->direction == PARTITA_BACKWARD_DATA)
-        return (struct cuda_sizes){.to = x, .from = {y}, .workspace = workspace};
-    const size_t gw = shape->out_channels * shape->group_in * shape_taps(shape) * scalar;
-    return (struct cuda_sizes){.to = gw, .from = {x, y}, .workspace = workspace};
+    const size_t x = cuda_input_bytes(shape), y = cuda_output_bytes(shape);
+    const size_t taps = cuda_taps_bytes(shape);
+    struct cuda_sizes sizes = {.workspace = plan->choice.shared, .alignment = shape->sample_bytes};
+    if (plan->direction == PARTITA_FORWARD) sizes.to = y, sizes.from[0] = x, sizes.from[1] = taps;
+    else if (plan->direction == PARTITA_BACKWARD_DATA) sizes.to = x, sizes.from[0] = y;
+    else sizes.to = taps, sizes.from[0] = x, sizes.from[1] = y;
+    return sizes;
 }
 
 // Memory of the call's own in place of an array that kernels may not use as it is.

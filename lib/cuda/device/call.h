@@ -25,7 +25,19 @@ struct cuda_sizes {
     size_t to, from[2], workspace, alignment;
 };
 
-// Those of the plan's direction, its workspace being the choice's shared bytes.
+// Bytes of x and y of the whole batch.
+static inline size_t cuda_input_bytes(const struct shape *shape)
+{
+    return shape->batch * shape->in_channels * shape_inputs(shape) * shape->sample_bytes;
+}
+
+static inline size_t cuda_output_bytes(const struct shape *shape)
+{
+    return shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes;
+}
+
+// The sizes of the plan's direction, its workspace being the choice's shared bytes; from[1] of
+// forward are taps.
 struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan);
 
 // Prepares a call on a plan; cuda_call_end is to follow, whatever was returned.

@@ -1,50 +1,115 @@
 // SPDX-License-Identifier: MIT
-#include "cuda/kernels/fft.h"
+#include "fft.h"
 
+#include <assert.h>
+#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "cufft.h"
-#include "device.h"
+// What long transforms use of cuFFT, with the values and types of its header in CUDA 11 to 13
+// (cufftHandle and the enumerations are ints).
+enum { CUFFT_C2C = 0x29, CUFFT_Z2Z = 0x69, CUFFT_FORWARD = -1, CUFFT_INVERSE = 1 };
+enum { // results, of which 0 is success
+    CUFFT_ALLOC_FAILED = 2,
+    CUFFT_INTERNAL_ERROR = 5,
+    CUFFT_EXEC_FAILED = 6,
+    CUFFT_SETUP_FAILED = 7
+};
 
-// One plan of cuFFT. It keeps the stream and the work area of its last use, so that one call at a
-// time has it.
-struct cuda_fft_lease {
+static struct {
+    int (*create)(int *handle);
+    int (*auto_allocation)(int handle, int wanted);
+    int (*make_plan)(int handle, int rank, long long *n, long long *in_extent, long long in_stride,
+                     long long in_distance, long long *out_extent, long long out_stride,
+                     long long out_distance, int type, long long batch, size_t *work_bytes);
+    int (*set_stream)(int handle, cudaStream_t stream);
+    int (*set_work_area)(int handle, void *area);
+    int (*c2c)(int handle, void *from, void *to, int direction);
+    int (*z2z)(int handle, void *from, void *to, int direction);
+    int (*destroy)(int handle);
+    bool complete;
+} cufft;
+
+// A plan of cuFFT. It keeps the stream and the work area of its last use, so one call at a time has
+// it.
+struct cuda_cufft_plan {
     int handle;
-    size_t area;        // bytes that it wants
-    bool made, planned; // the handle; a plan in it
-    struct cuda_fft_lease *next;
+    size_t work_bytes;
+    bool created, planned; // the handle; a plan in it
+    struct cuda_cufft_plan *next;
 };
 
-struct cuda_fft_long {
-    const struct cufft *cufft;
+struct cuda_cufft {
     pthread_mutex_t lock;
-    struct cuda_fft_lease *idle;
-    size_t batch, area; // area: of the first plan
+    struct cuda_cufft_plan *idle;
+    size_t batch, work_bytes; // work_bytes: of the first plan
 };
 
-static const double PI = 3.14159265358979323846;
+static void *open_library(void)
+{
+    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11"};
+    const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
+    const char *wish = secure_getenv("PARTITA_CUFFT");
+    if (wish) return dlopen(wish, mode);
+    void *library = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
+        library = dlopen(names[i], mode);
+    return library;
+}
+
+static void open_once(void)
+{
+    const struct {
+        const char *name;
+        void *function;
+    } wanted[] = {
+        {"cufftCreate", &cufft.create},
+        {"cufftSetAutoAllocation", &cufft.auto_allocation},
+        {"cufftMakePlanMany64", &cufft.make_plan},
+        {"cufftSetStream", &cufft.set_stream},
+        {"cufftSetWorkArea", &cufft.set_work_area},
+        {"cufftExecC2C", &cufft.c2c},
+        {"cufftExecZ2Z", &cufft.z2z},
+        {"cufftDestroy", &cufft.destroy},
+    };
+    void *library = open_library();
+    cufft.complete = library;
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && cufft.complete; i++) {
+        void *symbol = dlsym(library, wanted[i].name);
+        memcpy(wanted[i].function, &symbol, sizeof symbol); // POSIX: a function as an object
+        if (!symbol) cufft.complete = false;
+    }
+}
+
+bool cuda_fft_has_long(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, open_once);
+    return cufft.complete;
+}
 
 size_t cuda_fft_size(size_t n)
 {
     size_t points = CUDA_FFT_POINTS;
-    while (points < n && points < CUDA_FFT_LONGEST) points *= 2;
+    while (points < n && points < CUDA_FFT_MAX_CUFFT) points *= 2;
     return points < n ? 0 : points;
 }
 
-static void put(void *to, size_t i, double turns, bool f64)
+// Number i of a table becomes e^(-2 pi i turns).
+static void put_root(void *table, size_t i, double turns, bool f64)
 {
-    const double re = cos(2 * PI * turns), im = -sin(2 * PI * turns);
-    if (f64) ((double *)to)[2 * i] = re, ((double *)to)[2 * i + 1] = im;
-    else ((float *)to)[2 * i] = (float)re, ((float *)to)[2 * i + 1] = (float)im;
+    const double angle = 2 * 3.14159265358979323846 * turns, re = cos(angle), im = -sin(angle);
+    if (f64) ((double *)table)[2 * i] = re, ((double *)table)[2 * i + 1] = im;
+    else ((float *)table)[2 * i] = (float)re, ((float *)table)[2 * i + 1] = (float)im;
 }
 
 // theta of a node, whose modulus is u^m - e^(-2 pi i theta): of the k-th of R nodes that a node of
 // theta' is divided into, (theta' + k)/R. Radices are those of the passes before.
 static double theta_of(size_t node, int log2_points, int log2_node, double theta)
 {
-    size_t nodes = (size_t)1 << (log2_points - log2_node); // to be told apart still
+    size_t nodes = (size_t)1 << (log2_points - log2_node); // that `node` counts
     for (int pass = 0, log2_radix = 4; nodes > 1; pass++) {
         nodes >>= log2_radix;
         theta = (theta + (double)(node / nodes)) / (1 << log2_radix);
@@ -54,20 +119,20 @@ static double theta_of(size_t node, int log2_points, int log2_node, double theta
     return theta;
 }
 
-// Factors of all passes, or while `table` is NULL their number; *ret_last is where those of the
-// last one begin.
-static size_t fill_factors(void *table, int log2_points, bool turned, bool f64, int *ret_last)
+// Twiddles of all passes, or while `table` is NULL their number; *ret_last is the index of those of
+// the last pass.
+static size_t fill_twiddles(void *table, const struct cuda_fft_form *form, bool f64, int *ret_last)
 {
     size_t n = 0;
-    for (int log2_node = log2_points, pass = 0; log2_node > 0; pass++) {
-        const int log2_radix = pass == 1 ? CUDA_FFT_SECOND_RADIX(log2_points) : 4;
-        const size_t nodes = (size_t)1 << (log2_points - log2_node);
+    for (int log2_node = form->log2_points, pass = 0; log2_node > 0; pass++) {
+        const int log2_radix = pass == 1 ? CUDA_FFT_SECOND_RADIX(form->log2_points) : 4;
+        const size_t nodes = (size_t)1 << (form->log2_points - log2_node);
         *ret_last = (int)n;
         for (size_t node = 0; table && node < nodes; node++) {
-            const double turns =
-                theta_of(node, log2_points, log2_node, turned ? 0.25 : 0) / (1 << log2_radix);
-            put(table, 2 * (n + node), turns, f64);
-            put(table, 2 * (n + node) + 1, 4 * turns, f64);
+            const double theta =
+                theta_of(node, form->log2_points, log2_node, form->negacyclic ? 0.25 : 0);
+            put_root(table, 2 * (n + node), theta / (1 << log2_radix), f64);
+            put_root(table, 2 * (n + node) + 1, 4 * (theta / (1 << log2_radix)), f64);
         }
         n += nodes;
         log2_node -= log2_radix;
@@ -75,21 +140,28 @@ static size_t fill_factors(void *table, int log2_points, bool turned, bool f64, 
     return 2 * n;
 }
 
-static enum partita_status make_factors(const struct partita_plan *plan, struct cuda_fft *fft)
+static enum partita_status make_twiddles(const struct partita_plan *plan, struct cuda_fft *fft)
 {
-    const size_t n =
-        fft->within ? fill_factors(NULL, fft->form.log2_points, false, fft->f64, &fft->form.last)
-                    : fft->points;
-    const size_t bytes = n * 2 * (fft->f64 ? 8 : 4);
+    const size_t bytes =
+        fill_twiddles(NULL, &fft->form, fft->f64, &fft->form.last) * 2 * (fft->f64 ? 8 : 4);
     void *table = mem_reserve(&plan->allocator, bytes);
     if (!table) return PARTITA_ERR_NOMEM;
-    if (fft->within)
-        fill_factors(table, fft->form.log2_points, fft->form.turned, fft->f64, &fft->form.last);
-    else
-        for (size_t j = 0; j < n; j++) put(table, j, (double)j / (4 * (double)n), fft->f64);
-    const enum partita_status status = cuda_keep(plan, table, bytes, &fft->factors);
+    fill_twiddles(table, &fft->form, fft->f64, &fft->form.last);
+    const enum partita_status status = cuda_keep(plan, table, bytes, &fft->twiddles);
     mem_release(&plan->allocator, table);
-    fft->form.factors = fft->factors;
+    return status;
+}
+
+enum partita_status cuda_fft_roots(const struct partita_plan *plan, size_t n, size_t period,
+                                   void **ret_roots)
+{
+    const bool f64 = plan->shape.f64;
+    const size_t bytes = n * 2 * (f64 ? 8 : 4);
+    void *table = mem_reserve(&plan->allocator, bytes);
+    if (!table) return PARTITA_ERR_NOMEM;
+    for (size_t j = 0; j < n; j++) put_root(table, j, (double)j / (double)period, f64);
+    const enum partita_status status = cuda_keep(plan, table, bytes, ret_roots);
+    mem_release(&plan->allocator, table);
     return status;
 }
 
@@ -97,16 +169,16 @@ static enum partita_status make_factors(const struct partita_plan *plan, struct 
 static enum partita_status cufft_status(const struct partita_plan *plan, int result,
                                         const char *call, int line)
 {
-    const cudaError_t error = result == 0                    ? cudaSuccess
-                              : result == CUFFT_ALLOC_FAILED ? cudaErrorMemoryAllocation
-                                                             : cudaErrorLaunchFailure;
+    cudaError_t error = cudaErrorLaunchFailure;
+    if (result == 0) error = cudaSuccess;
+    if (result == CUFFT_ALLOC_FAILED) error = cudaErrorMemoryAllocation;
     return cuda_status(plan, error, call, __FILE__, line);
 }
 
 #define CUFFT(plan, call) cufft_status(plan, call, #call, __LINE__)
 
-// The same of calls that make a plan: that there is none, for its size or for what the library
-// lacks itself, says nothing of the device, nor of plans that are made already. Results: cuFFT's
+// The same of calls that make a plan. Where there is none, for its size or for what the library
+// lacks itself, the device is not at fault, nor are plans that were made already. Results: cuFFT's
 // documentation, 4, cufftCreate and cufftMakePlanMany64.
 static enum partita_status making_status(const struct partita_plan *plan, int result,
                                          const char *call, int line)
@@ -122,140 +194,124 @@ static enum partita_status making_status(const struct partita_plan *plan, int re
 
 #define MAKING(plan, call) making_status(plan, call, #call, __LINE__)
 
-static enum partita_status lease_create(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                        struct cuda_fft_lease **ret)
+static enum partita_status cufft_plan_create(const struct partita_plan *plan,
+                                             const struct cuda_fft *fft,
+                                             struct cuda_cufft_plan **ret)
 {
-    struct cuda_fft_long *passes = fft->passes;
-    const struct cufft *cufft = passes->cufft;
-    struct cuda_fft_lease *lease = mem_allocate(&plan->allocator, sizeof *lease);
-    *ret = lease;
-    if (!lease) return PARTITA_ERR_NOMEM;
-    enum partita_status status = MAKING(plan, cufft->create(&lease->handle));
+    struct cuda_cufft_plan *made = mem_allocate(&plan->allocator, sizeof *made);
+    *ret = made;
+    if (!made) return PARTITA_ERR_NOMEM;
+    enum partita_status status = MAKING(plan, cufft.create(&made->handle));
     if (status != PARTITA_OK) return status;
-    lease->made = true;
-    const size_t *extent = fft->extent;
-    const int skipped = extent[0] > 1 ? 0 : extent[1] > 1 ? 1 : 2; // axes of one sample
-    long long n[3], all = (long long)fft->points;
-    for (int a = skipped; a < 3; a++) n[a - skipped] = (long long)extent[a];
-    status = MAKING(plan, cufft->auto_allocation(lease->handle, 0));
+    made->created = true;
+    long long n = (long long)fft->points;
+    status = MAKING(plan, cufft.auto_allocation(made->handle, 0));
     if (status == PARTITA_OK)
-        status = MAKING(plan, cufft->make_plan(lease->handle, 3 - skipped, n, NULL, 1, all, NULL, 1,
-                                               all, fft->f64 ? CUFFT_Z2Z : CUFFT_C2C,
-                                               (long long)passes->batch, &lease->area));
-    lease->planned = status == PARTITA_OK;
+        status = MAKING(plan, cufft.make_plan(made->handle, 1, &n, NULL, 1, n, NULL, 1, n,
+                                              fft->f64 ? CUFFT_Z2Z : CUFFT_C2C,
+                                              (long long)fft->cufft->batch, &made->work_bytes));
+    made->planned = status == PARTITA_OK;
     return status;
 }
 
-static void lease_destroy(const struct partita_plan *plan, const struct cuda_fft_long *passes,
-                          struct cuda_fft_lease *lease)
+static void cufft_plan_destroy(const struct partita_plan *plan, struct cuda_cufft_plan *made)
 {
     // Destroying what could not be planned may fail without a word about the device.
-    if (lease && lease->made) {
-        const int result = passes->cufft->destroy(lease->handle);
-        if (lease->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
+    if (made && made->created) {
+        const int result = cufft.destroy(made->handle);
+        if (made->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
     }
-    mem_release(&plan->allocator, lease);
+    mem_release(&plan->allocator, made);
 }
 
-static enum partita_status make_passes(const struct partita_plan *plan, struct cuda_fft *fft,
-                                       size_t batch)
+static enum partita_status make_cufft(const struct partita_plan *plan, struct cuda_fft *fft,
+                                      size_t batch)
 {
-    const struct cufft *cufft = cufft_open();
-    if (!cufft) return PARTITA_ERR_UNSUPPORTED;
-    fft->passes = mem_allocate(&plan->allocator, sizeof *fft->passes);
-    if (!fft->passes) return PARTITA_ERR_NOMEM;
-    fft->passes->cufft = cufft;
-    fft->passes->batch = batch;
-    pthread_mutex_init(&fft->passes->lock, NULL);
-    // The first one is made here, so that a size that cannot be had is known, and how much memory
-    // it wants.
-    const enum partita_status status = lease_create(plan, fft, &fft->passes->idle);
-    if (status == PARTITA_OK) fft->passes->area = fft->passes->idle->area;
+    if (!cuda_fft_has_long()) return PARTITA_ERR_UNSUPPORTED;
+    fft->cufft = mem_allocate(&plan->allocator, sizeof *fft->cufft);
+    if (!fft->cufft) return PARTITA_ERR_NOMEM;
+    fft->cufft->batch = batch;
+    pthread_mutex_init(&fft->cufft->lock, NULL);
+    // The first plan is made here, so that an impossible size, and the work area, are known.
+    const enum partita_status status = cufft_plan_create(plan, fft, &fft->cufft->idle);
+    if (status == PARTITA_OK) fft->cufft->work_bytes = fft->cufft->idle->work_bytes;
     return status;
 }
 
-enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, bool turned,
+enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, bool negacyclic,
                                     size_t batch, struct cuda_fft *ret)
 {
     const bool f64 = plan->shape.f64;
-    *ret = (struct cuda_fft){.points = points,
-                             .extent = {1, 1, points},
-                             .f64 = f64,
-                             .within = points <= cuda_fft_most(f64)};
-    ret->form.turned = turned;
+    assert(cuda_fft_size(points) == points && batch > 0);
+    *ret = (struct cuda_fft){.points = points, .f64 = f64, .in_block = points <= cuda_fft_max(f64)};
+    ret->form.negacyclic = negacyclic;
     while ((size_t)1 << ret->form.log2_points < points) ret->form.log2_points++;
-    const enum partita_status status = ret->within || turned ? make_factors(plan, ret) : PARTITA_OK;
-    return status == PARTITA_OK && !ret->within ? make_passes(plan, ret, batch) : status;
-}
-
-enum partita_status cuda_fft_create_box(const struct partita_plan *plan, const size_t n[3],
-                                        size_t batch, struct cuda_fft *ret)
-{
-    *ret = (struct cuda_fft){
-        .points = n[0] * n[1] * n[2], .extent = {n[0], n[1], n[2]}, .f64 = plan->shape.f64};
-    return make_passes(plan, ret, batch);
+    enum partita_status status = PARTITA_OK;
+    if (ret->in_block) status = make_twiddles(plan, ret);
+    else if (negacyclic) status = cuda_fft_roots(plan, points, 4 * points, &ret->twiddles);
+    ret->form.twiddles = ret->twiddles;
+    return status == PARTITA_OK && !ret->in_block ? make_cufft(plan, ret, batch) : status;
 }
 
 void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft)
 {
-    cuda_release(plan, fft->factors);
-    if (!fft->passes) return;
-    while (fft->passes->idle) {
-        struct cuda_fft_lease *lease = fft->passes->idle;
-        fft->passes->idle = lease->next;
-        lease_destroy(plan, fft->passes, lease);
+    cuda_release(plan, fft->twiddles);
+    if (!fft->cufft) return;
+    while (fft->cufft->idle) {
+        struct cuda_cufft_plan *made = fft->cufft->idle;
+        fft->cufft->idle = made->next;
+        cufft_plan_destroy(plan, made);
     }
-    pthread_mutex_destroy(&fft->passes->lock);
-    mem_release(&plan->allocator, fft->passes);
+    pthread_mutex_destroy(&fft->cufft->lock);
+    mem_release(&plan->allocator, fft->cufft);
 }
 
-size_t cuda_fft_area(const struct cuda_fft *fft)
+size_t cuda_fft_work_bytes(const struct cuda_fft *fft)
 {
-    return fft->passes ? fft->passes->area : 0;
+    return fft->cufft ? fft->cufft->work_bytes : 0;
 }
 
 size_t cuda_fft_batch(const struct cuda_fft *fft)
 {
-    return fft->passes ? fft->passes->batch : 1;
+    return fft->cufft ? fft->cufft->batch : 1;
 }
 
-enum partita_status cuda_fft_borrow(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                    void *area, struct cuda_fft_lease **ret)
+enum partita_status cuda_fft_acquire(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                     void *work_area, struct cuda_cufft_plan **ret)
 {
-    struct cuda_fft_long *passes = fft->passes;
-    pthread_mutex_lock(&passes->lock);
+    struct cuda_cufft *own = fft->cufft;
     enum partita_status status = PARTITA_OK;
-    *ret = passes->idle;
-    if (*ret) passes->idle = (*ret)->next;
-    else status = lease_create(plan, fft, ret);
-    pthread_mutex_unlock(&passes->lock);
-    if (status == PARTITA_OK && (*ret)->area > passes->area)
-        status = PARTITA_ERR_NOMEM; // callers have what was planned
+    pthread_mutex_lock(&own->lock);
+    *ret = own->idle;
+    if (*ret) own->idle = (*ret)->next;
+    else status = cufft_plan_create(plan, fft, ret);
+    pthread_mutex_unlock(&own->lock);
+    // Callers have a work area as large as the first plan wanted.
+    if (status == PARTITA_OK && (*ret)->work_bytes > own->work_bytes) status = PARTITA_ERR_NOMEM;
     if (status != PARTITA_OK) {
-        lease_destroy(plan, passes, *ret);
+        cufft_plan_destroy(plan, *ret);
         *ret = NULL;
         return status;
     }
-    status = CUFFT(plan, passes->cufft->set_stream((*ret)->handle, cudaStreamPerThread));
-    if (status == PARTITA_OK && (*ret)->area)
-        status = CUFFT(plan, passes->cufft->set_area((*ret)->handle, area));
+    status = CUFFT(plan, cufft.set_stream((*ret)->handle, cudaStreamPerThread));
+    if (status == PARTITA_OK && (*ret)->work_bytes)
+        status = CUFFT(plan, cufft.set_work_area((*ret)->handle, work_area));
     return status;
 }
 
 enum partita_status cuda_fft_run(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                 const struct cuda_fft_lease *lease, void *spectra, bool back)
+                                 const struct cuda_cufft_plan *cufft_plan, void *spectra,
+                                 bool inverse)
 {
-    const struct cufft *cufft = fft->passes->cufft;
-    const int direction = back ? CUFFT_INVERSE : CUFFT_FORWARD;
-    return fft->f64 ? CUFFT(plan, cufft->z2z(lease->handle, spectra, spectra, direction))
-                    : CUFFT(plan, cufft->c2c(lease->handle, spectra, spectra, direction));
+    const int direction = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
+    return fft->f64 ? CUFFT(plan, cufft.z2z(cufft_plan->handle, spectra, spectra, direction))
+                    : CUFFT(plan, cufft.c2c(cufft_plan->handle, spectra, spectra, direction));
 }
 
-void cuda_fft_give_back(const struct cuda_fft *fft, struct cuda_fft_lease *lease)
+void cuda_fft_return(const struct cuda_fft *fft, struct cuda_cufft_plan *cufft_plan)
 {
-    if (!lease) return;
-    pthread_mutex_lock(&fft->passes->lock);
-    lease->next = fft->passes->idle;
-    fft->passes->idle = lease;
-    pthread_mutex_unlock(&fft->passes->lock);
+    pthread_mutex_lock(&fft->cufft->lock);
+    cufft_plan->next = fft->cufft->idle;
+    fft->cufft->idle = cufft_plan;
+    pthread_mutex_unlock(&fft->cufft->lock);
 }

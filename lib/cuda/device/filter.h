@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The filter of an engine of layers: its taps, as its kernels read them, and the bias in the
-// device's memory.
+// The filter of an engine: its taps, as its kernels read them, and the bias, in device memory.
 #ifndef PARTITA_CUDA_FILTER_H
 #define PARTITA_CUDA_FILTER_H
 

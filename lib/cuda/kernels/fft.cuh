@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Transforms inside a thread block. n points are held by n/16 threads, 16 in each one's registers,
-// and change hands through shared memory between passes. A transform divides a polynomial modulo
-// u^m - z^m into its rests modulo u^(m/R) - z_k^(m/R), k < R, pass after pass (Fiduccia 1972;
-// Bernstein, Multidigit multiplication for mathematicians, 2001): all factors of a node are powers
-// of one number, so a table has two numbers a node. Nothing is put in order.
+// Transforms in a thread block. n/16 threads hold 16 of the n points each in registers and exchange
+// them through shared memory between passes. A pass divides each node, a polynomial modulo
+// u^m - z^m, into its remainders modulo u^(m/R) - z_k^(m/R), k < R (Fiduccia 1972; Bernstein,
+// Multidigit multiplication for mathematicians, 2001). All twiddle factors of a node are powers of
+// one number, so the table has two numbers a node. Bins are not reordered.
 //
 // Before fft_forward and after fft_inverse thread t holds points t + j*threads as v[j]; after
-// fft_forward and before fft_inverse it holds 16 bins, which are kept coalesced as
+// fft_forward and before fft_inverse it holds 16 bins, which lie in memory as
 // spectrum[j*threads + t]. An inverse multiplies by n.
 #ifndef PARTITA_CUDA_FFT_CUH
 #define PARTITA_CUDA_FFT_CUH
@@ -16,35 +16,35 @@
 
 // a times c, or back by its conjugate.
 template <bool BACK, typename T>
-inline __device__ complex_of<T> turn(complex_of<T> a, complex_of<T> c)
+inline __device__ complex_of<T> rotate(complex_of<T> a, complex_of<T> c)
 {
     return a * (BACK ? conjugated(c) : c);
 }
 
-// Factors of one node: c = e^(-2 pi i theta/R) where its modulus is u^m - e^(-2 pi i theta), and
-// c^4.
-template <typename T> struct __align__(4 * sizeof(T)) fft_factors
+// Twiddle factors of one node: c = e^(-2 pi i theta/R) where its modulus is
+// u^m - e^(-2 pi i theta), and c^4.
+template <typename T> struct __align__(4 * sizeof(T)) fft_twiddles
 {
     complex_of<T> c, c4;
 };
 
-// One of the transforms of a block.
-template <typename T> struct fft_place {
-    const fft_factors<T> *factors;
+// A thread in one of the transforms of its block.
+template <typename T> struct fft_thread {
+    const fft_twiddles<T> *twiddles;
     complex_of<T> *shared; // cuda_fft_shared bytes
     int log2_points, last, thread;
-    bool turned;
+    bool negacyclic;
 };
 
 template <typename T>
-inline __device__ fft_place<T> fft_locate(const cuda_fft_form &form, void *shared, int thread)
+inline __device__ fft_thread<T> fft_thread_at(const cuda_fft_form &form, void *shared, int thread)
 {
-    return {(const fft_factors<T> *)form.factors,
+    return {(const fft_twiddles<T> *)form.twiddles,
             (complex_of<T> *)shared,
             form.log2_points,
             form.last,
             thread,
-            form.turned};
+            form.negacyclic};
 }
 
 // v[k] = sum over j of v[j] w^(jk), w = e^(-2 pi i/R); BACK: with the conjugate of w.
@@ -67,7 +67,7 @@ inline __device__ void dft4(complex_of<T> &a, complex_of<T> &b, complex_of<T> &c
     d = t - r;
 }
 
-// e^(-2 pi i k/16) for k = 1, 2, 3, 6, 9: what longer sums need besides signs.
+// a times e^(-2 pi i k/16), k = 1, 2, 3, 4, 6 or 9; BACK: times its conjugate.
 template <typename T, bool BACK> inline __device__ complex_of<T> root16(complex_of<T> a, int k)
 {
     const T c1 = (T)0.92387953251128675613, s1 = (T)0.38268343236508977173,
@@ -78,7 +78,7 @@ template <typename T, bool BACK> inline __device__ complex_of<T> root16(complex_
                             : k == 4 ? complex_of<T>{0, -1}
                             : k == 6 ? complex_of<T>{-c2, -c2}
                                      : complex_of<T>{-c1, s1}; // 9
-    return turn<BACK>(a, w);
+    return rotate<BACK>(a, w);
 }
 
 template <typename T, bool BACK> inline __device__ void dft8(complex_of<T> *v)
@@ -100,7 +100,7 @@ template <typename T, bool BACK> inline __device__ void dft16(complex_of<T> *v)
 {
 #pragma unroll
     for (int j = 0; j < 4; j++) dft4<T, BACK>(v[j], v[j + 4], v[j + 8], v[j + 12]);
-        // Number k of column j is v[j + 4k].
+        // Element k of column j is v[j + 4k].
 #pragma unroll
     for (int k = 1; k < 4; k++)
 #pragma unroll
@@ -112,9 +112,9 @@ template <typename T, bool BACK> inline __device__ void dft16(complex_of<T> *v)
     for (int k = 0; k < 4; k++)
 #pragma unroll
         for (int i = k + 1; i < 4; i++) {
-            const complex_of<T> kept = v[4 * k + i];
+            const complex_of<T> sum = v[4 * k + i];
             v[4 * k + i] = v[4 * i + k];
-            v[4 * i + k] = kept;
+            v[4 * i + k] = sum;
         }
 }
 
@@ -128,25 +128,25 @@ template <typename T, int R, bool BACK> inline __device__ void dft(complex_of<T>
 
 // v[j] times c^j, or back.
 template <typename T, int R, bool BACK>
-inline __device__ void turn_powers(complex_of<T> *v, const fft_factors<T> &node)
+inline __device__ void rotate_powers(complex_of<T> *v, const fft_twiddles<T> &node)
 {
     const complex_of<T> c2 = node.c * node.c, power[4] = {{1, 0}, node.c, c2, c2 * node.c};
     const complex_of<T> c8 = node.c4 * node.c4, fourth[4] = {{1, 0}, node.c4, c8, c8 * node.c4};
 #pragma unroll
     for (int j = 1; j < R; j++) {
-        if (j % 4) v[j] = turn<BACK>(v[j], power[j % 4]);
-        if (j / 4) v[j] = turn<BACK>(v[j], fourth[j / 4]);
+        if (j % 4) v[j] = rotate<BACK>(v[j], power[j % 4]);
+        if (j / 4) v[j] = rotate<BACK>(v[j], fourth[j / 4]);
     }
 }
 
-// The points of one of a thread's 16/R sums in a pass over nodes of 2^log2_node points.
+// One of a thread's 16/R sums in a pass over nodes of 2^log2_node points: its node, the index of
+// its first point in shared memory, and the distance to the next.
 struct fft_sum {
-    int node, at,
-        step; // its node; where its first point lies in shared memory, and how far the next
+    int node, at, step;
 };
 
-// One number is left free behind every 16, so that neither rows nor columns meet in one bank; in
-// short transforms, whose columns are narrower than that, none is.
+// One number is left free behind every 16, so that neither rows nor columns share a bank; short
+// transforms, whose columns are narrower, need none.
 inline __device__ int fft_padded(int at, int log2_points)
 {
     return at + (log2_points < 8 ? 0 : at >> 4);
@@ -155,138 +155,134 @@ inline __device__ int fft_padded(int at, int log2_points)
 template <int R>
 inline __device__ fft_sum fft_sum_of(int log2_points, int log2_node, int thread, int i)
 {
-    const int log2_step = log2_node - (R == 2   ? 1
-                                       : R == 4 ? 2
-                                       : R == 8 ? 3
-                                                : 4),
-              step = 1 << log2_step;
+    constexpr int LOG2_R = 1 + (R > 2) + (R > 4) + (R > 8);
+    const int log2_step = log2_node - LOG2_R, step = 1 << log2_step;
     const int sum = thread + (i << (log2_points - 4)), node = sum >> log2_step;
     return {node, fft_padded((node << log2_node) + (sum & (step - 1)), log2_points),
             fft_padded(step, log2_points)};
 }
 
 template <typename T, int R>
-inline __device__ void fft_get(const fft_place<T> &place, int log2_node, complex_of<T> *v)
+inline __device__ void fft_get(const fft_thread<T> &fft, int log2_node, complex_of<T> *v)
 {
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
-        const fft_sum sum = fft_sum_of<R>(place.log2_points, log2_node, place.thread, i);
+        const fft_sum sum = fft_sum_of<R>(fft.log2_points, log2_node, fft.thread, i);
 #pragma unroll
-        for (int j = 0; j < R; j++) v[i * R + j] = place.shared[sum.at + j * sum.step];
+        for (int j = 0; j < R; j++) v[i * R + j] = fft.shared[sum.at + j * sum.step];
     }
 }
 
 template <typename T, int R>
-inline __device__ void fft_put(const fft_place<T> &place, int log2_node, const complex_of<T> *v)
+inline __device__ void fft_put(const fft_thread<T> &fft, int log2_node, const complex_of<T> *v)
 {
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
-        const fft_sum sum = fft_sum_of<R>(place.log2_points, log2_node, place.thread, i);
+        const fft_sum sum = fft_sum_of<R>(fft.log2_points, log2_node, fft.thread, i);
 #pragma unroll
-        for (int j = 0; j < R; j++) place.shared[sum.at + j * sum.step] = v[i * R + j];
+        for (int j = 0; j < R; j++) fft.shared[sum.at + j * sum.step] = v[i * R + j];
     }
 }
 
 template <typename T, int R, bool BACK>
-inline __device__ void fft_pass(const fft_place<T> &place, const fft_factors<T> *factors,
+inline __device__ void fft_pass(const fft_thread<T> &fft, const fft_twiddles<T> *twiddles,
                                 int log2_node, complex_of<T> *v)
 {
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
-        const fft_factors<T> node =
-            factors[fft_sum_of<R>(place.log2_points, log2_node, place.thread, i).node];
-        if (!BACK) turn_powers<T, R, false>(v + i * R, node);
+        const fft_twiddles<T> node =
+            twiddles[fft_sum_of<R>(fft.log2_points, log2_node, fft.thread, i).node];
+        if (!BACK) rotate_powers<T, R, false>(v + i * R, node);
         dft<T, R, BACK>(v + i * R);
-        if (BACK) turn_powers<T, R, true>(v + i * R, node);
+        if (BACK) rotate_powers<T, R, true>(v + i * R, node);
     }
 }
 
-// One level of passes inside: nodes of 2^log2_node points, divided by 2^log2_radix.
-struct fft_level {
-    int log2_node, log2_radix, first; // index of its first node's factors
+// An inner pass: nodes of 2^log2_node points are divided by 2^log2_radix; `first` is the index of
+// the first node's twiddles.
+struct fft_inner {
+    int log2_node, log2_radix, first;
 };
 
-// A level forward: its points come from shared memory, where they lie as the level above left them,
-// and go back to the same places unless they are bins.
+// Forward: points come from shared memory, as the pass before left them, and go back to the same
+// addresses unless they are bins.
 template <typename T, int R>
-inline __device__ void fft_down(const fft_place<T> &place, const fft_level &level, complex_of<T> *v)
+inline __device__ void fft_down(const fft_thread<T> &fft, const fft_inner &pass, complex_of<T> *v)
 {
-    fft_get<T, R>(place, level.log2_node, v);
-    fft_pass<T, R, false>(place, place.factors + level.first, level.log2_node, v);
-    if (level.log2_node > level.log2_radix) fft_put<T, R>(place, level.log2_node, v);
+    fft_get<T, R>(fft, pass.log2_node, v);
+    fft_pass<T, R, false>(fft, fft.twiddles + pass.first, pass.log2_node, v);
+    if (pass.log2_node > pass.log2_radix) fft_put<T, R>(fft, pass.log2_node, v);
 }
 
-// And back.
+// The inverse of it.
 template <typename T, int R>
-inline __device__ void fft_up(const fft_place<T> &place, const fft_level &level, complex_of<T> *v)
+inline __device__ void fft_up(const fft_thread<T> &fft, const fft_inner &pass, complex_of<T> *v)
 {
-    if (level.log2_node > level.log2_radix) fft_get<T, R>(place, level.log2_node, v);
-    fft_pass<T, R, true>(place, place.factors + level.first, level.log2_node, v);
-    fft_put<T, R>(place, level.log2_node, v);
+    if (pass.log2_node > pass.log2_radix) fft_get<T, R>(fft, pass.log2_node, v);
+    fft_pass<T, R, true>(fft, fft.twiddles + pass.first, pass.log2_node, v);
+    fft_put<T, R>(fft, pass.log2_node, v);
 }
 
-// The first pass has one node; of cyclic transforms its factors are 1.
+// The first pass has one node; of cyclic transforms its twiddles are 1.
 template <typename T, bool BACK>
-inline __device__ void fft_outer_pass(const fft_place<T> &place, complex_of<T> *v)
+inline __device__ void fft_outer_pass(const fft_thread<T> &fft, complex_of<T> *v)
 {
-    if (!BACK && place.turned) turn_powers<T, 16, false>(v, place.factors[0]);
+    if (!BACK && fft.negacyclic) rotate_powers<T, 16, false>(v, fft.twiddles[0]);
     dft<T, 16, BACK>(v);
-    if (BACK && place.turned) turn_powers<T, 16, true>(v, place.factors[0]);
+    if (BACK && fft.negacyclic) rotate_powers<T, 16, true>(v, fft.twiddles[0]);
 }
 
-// The same place, but the compiler does not see that it is: what depends on it is computed where it
-// is used, not kept in registers from turn to turn of a loop.
-template <typename T> inline __device__ fft_place<T> fft_again(fft_place<T> place)
+// A copy that the compiler takes for another value, so that addresses are computed where they are
+// used instead of being kept in registers across a loop.
+template <typename T> inline __device__ fft_thread<T> fft_recompute(fft_thread<T> fft)
 {
-    asm volatile("" : "+r"(place.thread));
-    return place;
+    asm volatile("" : "+r"(fft.thread));
+    return fft;
 }
 
-// All threads of the block come to a transform together. What they do with its shared memory before
-// needs no barrier of the caller's, what they do afterwards does.
+// All threads of the block take part. The caller needs no barrier between its own use of the shared
+// memory and a transform, but one afterwards.
 template <typename T>
-inline __device__ void fft_forward(const fft_place<T> &place, complex_of<T> v[16])
+inline __device__ void fft_forward(const fft_thread<T> &fft, complex_of<T> v[16])
 {
-    fft_outer_pass<T, false>(place, v);
-    if (place.log2_points == 4) return;
+    fft_outer_pass<T, false>(fft, v);
+    if (fft.log2_points == 4) return;
     __syncthreads();
-    fft_put<T, 16>(place, place.log2_points, v);
-    fft_level level = {place.log2_points - 4, CUDA_FFT_SECOND_RADIX(place.log2_points), 1};
-    while (level.log2_node > 0) {
+    fft_put<T, 16>(fft, fft.log2_points, v);
+    fft_inner pass = {fft.log2_points - 4, CUDA_FFT_SECOND_RADIX(fft.log2_points), 1};
+    while (pass.log2_node > 0) {
         __syncthreads();
-        if (level.log2_radix == 1) fft_down<T, 2>(place, level, v);
-        else if (level.log2_radix == 2) fft_down<T, 4>(place, level, v);
-        else if (level.log2_radix == 3) fft_down<T, 8>(place, level, v);
-        else fft_down<T, 16>(place, level, v);
-        level.first += 1 << (place.log2_points - level.log2_node);
-        level.log2_node -= level.log2_radix;
-        level.log2_radix = 4;
+        if (pass.log2_radix == 1) fft_down<T, 2>(fft, pass, v);
+        else if (pass.log2_radix == 2) fft_down<T, 4>(fft, pass, v);
+        else if (pass.log2_radix == 3) fft_down<T, 8>(fft, pass, v);
+        else fft_down<T, 16>(fft, pass, v);
+        pass.first += 1 << (fft.log2_points - pass.log2_node);
+        pass.log2_node -= pass.log2_radix;
+        pass.log2_radix = 4;
     }
 }
 
 template <typename T>
-inline __device__ void fft_inverse(const fft_place<T> &place, complex_of<T> v[16])
+inline __device__ void fft_inverse(const fft_thread<T> &fft, complex_of<T> v[16])
 {
-    if (place.log2_points > 4) {
-        const int longest = place.log2_points - 4,
-                  second = CUDA_FFT_SECOND_RADIX(place.log2_points);
-        fft_level level = {longest == second ? second : 4, longest == second ? second : 4,
-                           place.last};
+    if (fft.log2_points > 4) {
+        const int longest = fft.log2_points - 4, second = CUDA_FFT_SECOND_RADIX(fft.log2_points);
+        fft_inner pass = {longest == second ? second : 4, longest == second ? second : 4, fft.last};
         __syncthreads();
         for (;;) {
-            if (level.log2_radix == 1) fft_up<T, 2>(place, level, v);
-            else if (level.log2_radix == 2) fft_up<T, 4>(place, level, v);
-            else if (level.log2_radix == 3) fft_up<T, 8>(place, level, v);
-            else fft_up<T, 16>(place, level, v);
+            if (pass.log2_radix == 1) fft_up<T, 2>(fft, pass, v);
+            else if (pass.log2_radix == 2) fft_up<T, 4>(fft, pass, v);
+            else if (pass.log2_radix == 3) fft_up<T, 8>(fft, pass, v);
+            else fft_up<T, 16>(fft, pass, v);
             __syncthreads();
-            if (level.log2_node == longest) break;
-            level.log2_radix = longest - level.log2_node == second ? second : 4;
-            level.log2_node += level.log2_radix;
-            level.first -= 1 << (place.log2_points - level.log2_node);
+            if (pass.log2_node == longest) break;
+            pass.log2_radix = longest - pass.log2_node == second ? second : 4;
+            pass.log2_node += pass.log2_radix;
+            pass.first -= 1 << (fft.log2_points - pass.log2_node);
         }
-        fft_get<T, 16>(place, place.log2_points, v);
+        fft_get<T, 16>(fft, fft.log2_points, v);
     }
-    fft_outer_pass<T, true>(place, v);
+    fft_outer_pass<T, true>(fft, v);
 }
 
 #endif

@@ -3,10 +3,9 @@
 #ifndef PARTITA_CUDA_OUTPUTS_CUH
 #define PARTITA_CUDA_OUTPUTS_CUH
 
-#include "save.h"
 #include "windows.cuh"
 
-// What becomes of the sums of one output channel.
+// What the sums of one output channel are finished with.
 template <typename T> struct finish {
     T bias;
     bool relu;
@@ -37,11 +36,11 @@ template <typename T> struct outputs {
     int first, n, step;
 };
 
-// Those at positions begin .. end-1 of a line, of which every stride-th is kept; sample i of the
+// Outputs at positions begin .. end-1 of a row, of which every stride-th is stored; sample i of the
 // window is at `begin`.
 template <typename T>
-inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int64_t line,
-                                             int64_t begin, int64_t end, int64_t i, bool turned)
+inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int64_t row,
+                                             int64_t begin, int64_t end, int64_t i, bool negacyclic)
 {
     if (begin < 0) {
         i -= begin;
@@ -52,16 +51,16 @@ inline __device__ outputs<T> outputs_between(const cuda_outputs &out, T *y, int6
                   n = (last < out.size ? last : out.size) - j;
     const int step =
         out.stride < 1 << 30 ? (int)out.stride : 1 << 30; // a longer one comes once at most
-    return {y + (line * out.size + j) * (turned ? 1 : 2), (int)(i + j * out.stride - begin),
+    return {y + (row * out.size + j) * (negacyclic ? 1 : 2), (int)(i + j * out.stride - begin),
             n > 0 ? (int)n : 0, step};
 }
 
 // The own outputs of window b.
 template <typename T>
-inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t line, int64_t b,
-                                        bool turned)
+inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t row, int64_t b,
+                                        bool negacyclic)
 {
-    return outputs_between(out, y, line, b * out.hop, (b + 1) * out.hop, out.skip, turned);
+    return outputs_between(out, y, row, b * out.hop, (b + 1) * out.hop, out.skip, negacyclic);
 }
 
 // Stored, finished; or added to what is there.
@@ -78,22 +77,11 @@ inline __device__ void output_store(const outputs<T> &to, int i, S sum, const fi
     *y = ADD ? *y + sum : finished(sum, finish);
 }
 
-// Point i of a window's inverse.
-template <bool ADD, typename T>
-inline __device__ void point_store(const outputs<T> &to, int i, int points, bool turned,
-                                   complex_of<T> value, const finish<T> &finish)
-{
-    if (turned) {
-        output_store<ADD>(to, i, value.re, finish);
-        output_store<ADD>(to, i + points, -value.im, finish);
-    } else output_store<ADD>(to, i, value, finish);
-}
-
 // Samples begin + thread + j*n/16, j < 16, where every one is an output: real parts of points, or
 // imaginary ones.
 template <bool ADD, bool IMAGINARY, typename T>
-inline __device__ void run_store(const outputs<T> &to, int begin, int n, int thread,
-                                 const complex_of<T> v[16], const finish<T> &finish)
+inline __device__ void outputs_store_consecutive(const outputs<T> &to, int begin, int n, int thread,
+                                                 const complex_of<T> v[16], const finish<T> &finish)
 {
     unsigned at = (unsigned)(begin + thread - to.first);
     T *y = to.y + (int)at;
@@ -108,37 +96,22 @@ inline __device__ void run_store(const outputs<T> &to, int begin, int n, int thr
 
 // All of a thread's points, as fft_inverse leaves them.
 template <bool ADD, typename T>
-inline __device__ void points_store(const outputs<T> &to, const fft_place<T> &place,
-                                    const complex_of<T> v[16], const finish<T> &finish)
+inline __device__ void outputs_store(const outputs<T> &to, const fft_thread<T> &fft,
+                                     const complex_of<T> v[16], const finish<T> &finish)
 {
-    const int points = 1 << place.log2_points;
-    if (to.step == 1 && place.turned) {
-        run_store<ADD, false>(to, 0, points, place.thread, v, finish);
-        run_store<ADD, true>(to, points, points, place.thread, v, finish);
+    const int points = 1 << fft.log2_points;
+    if (to.step == 1 && fft.negacyclic) {
+        outputs_store_consecutive<ADD, false>(to, 0, points, fft.thread, v, finish);
+        outputs_store_consecutive<ADD, true>(to, points, points, fft.thread, v, finish);
         return;
     }
 #pragma unroll
-    for (int j = 0; j < 16; j++)
-        point_store<ADD>(to, place.thread + j * (points / 16), points, place.turned, v[j], finish);
-}
-
-// Points of window b of a line of x as fft_forward wants them.
-template <typename T>
-inline __device__ void inputs_load(const cuda_windows &in, const T *x, int64_t line, int64_t first,
-                                   const fft_place<T> &place, complex_of<T> v[16])
-{
-    const int points = 1 << place.log2_points;
-    if (place.turned) {
-        const window<T> from = window_of(in, x + line * in.size, first);
-        T lower[16], upper[16];
-        window_load(from, 0, points, place.thread, lower);
-        window_load(from, points, points, place.thread, upper);
-#pragma unroll
-        for (int j = 0; j < 16; j++) v[j] = {lower[j], -upper[j]};
-    } else {
-        const window<complex_of<T>> from =
-            window_of(in, (const complex_of<T> *)x + line * in.size, first);
-        window_load(from, 0, points, place.thread, v);
+    for (int j = 0; j < 16; j++) {
+        const int i = fft.thread + j * (points / 16);
+        if (fft.negacyclic) {
+            output_store<ADD>(to, i, v[j].re, finish);
+            output_store<ADD>(to, i + points, -v[j].im, finish);
+        } else output_store<ADD>(to, i, v[j], finish);
     }
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The gradient of the taps of one axis as one kernel: a thread block transforms windows of x and
-// blocks of gy and adds their products up in registers, so that nothing is written but sums
-// (decision 23).
+// blocks of gy and adds their products up in registers, so that only sums are written (decision
+// 23).
 //
-// Lag l of a cell is the sum over positions n of gy[n] x[n + l], counted from the sample that the
-// first tap of output 0 meets; every `dilation`-th lag is a tap. Sum p of a cell has lags p*part ..
-// p*part + part-1: the spectra of blocks of gy, hop positions and zeros, conjugated, times those of
-// the windows of x that begin at x.first + b*hop + p*part. The product's sample lead + i is lag
-// p*part + i: what a window holds before and behind that has wrapped.
+// Lag l of a path is the sum over positions n of gy[n] x[n + l], counted from the sample that the
+// first tap of output 0 meets; every `dilation`-th lag is a tap. Sum p of a path has lags
+// p*chunk .. p*chunk + chunk-1: the spectra of blocks of gy, hop positions and zeros, conjugated,
+// times those of the windows of x that begin at x.first + b*hop + p*chunk. The product's sample
+// lead + i is lag p*chunk + i; what a window holds before and behind that has wrapped.
 #ifndef PARTITA_CUDA_GRADIENT_H
 #define PARTITA_CUDA_GRADIENT_H
 
@@ -18,23 +18,24 @@ extern "C" {
 #endif
 
 enum {
-    CUDA_GRADIENT_TERMS =
-        64, // products summed in a row before they are rounded into a sum of sums, about
-    CUDA_GRADIENT_JOBS = 64, // of a cell, at most
+    CUDA_GRADIENT_TERMS = 64, // products summed in a row before they are rounded into a sum of sums
+    CUDA_GRADIENT_JOBS = 64,  // of a path, at most
 };
 
-// A job is one sum of a cell or two neighbours, which a thread block makes together: the window
-// that belongs to block b and sum p + 1 is that of block b + 1 and sum p, and is transformed once.
-// That takes part = hop.
+// A job is one sum of a path, or two neighbours that a thread block makes together: the window of
+// block b and sum p + 1 is that of block b + 1 and sum p, and is transformed once; this takes
+// chunk = hop.
 //
-// A line's blocks are dealt out in `chains`; the chains of all items, [item][chain], are cut into
-// `runs` runs, each of a thread block, whose rows of threads take one chain each at a time.
+// A row's blocks are split into `chains`; the chains of all items, [item][chain], are split into
+// `splits`, each of a thread block, whose thread rows take one chain each at a time.
 struct cuda_gradient {
-    struct cuda_fft_form form; // turned
-    struct cuda_windows x, gy; // of one line; gy's begin at position 0
+    struct cuda_fft_form form; // negacyclic
+    struct cuda_windows x, gy; // of one row; gy's begin at position 0
     int64_t batch, groups, group_in, group_out;
-    int64_t part, parts, lead;
-    int64_t jobs, chains, runs; // jobs of a cell
+    int64_t chunk, chunks, lead;
+    int64_t jobs, chains, splits; // jobs of a path
+    int64_t taps, dilation;
+    bool reversed; // taps are stored from the last one on
     struct {
         int first, end; // blocks that see anything of x
     } seen[CUDA_GRADIENT_JOBS];
@@ -50,13 +51,12 @@ static inline size_t cuda_gradient_shared(size_t points, int sums, bool f64)
            TASK;
 }
 
-// Queue sums [runs][cells][parts][points] of a job of `sums` sums, 1 or 2, cells being
-// [groups][group_out][group_in]; taps from sums [cells][parts][points].
-cudaError_t cuda_launch_gradient(const struct cuda_gradient *gradient, int sums, bool f64, void *to,
-                                 const void *x, const void *gy, cudaStream_t stream);
-cudaError_t cuda_launch_gradient_lines(const struct cuda_gradient *gradient,
-                                       const struct cuda_lines *lines, bool f64, void *gw,
-                                       const void *sums, cudaStream_t stream);
+// Queue spectra [splits][paths][chunks][points] of jobs of `sums` sums, 1 or 2, paths being
+// [groups][group_out][group_in]; gw [paths][taps] from spectra [paths][chunks][points].
+cudaError_t cuda_launch_gradient(const struct cuda_gradient *gradient, int sums, bool f64,
+                                 void *spectra, const void *x, const void *gy, cudaStream_t stream);
+cudaError_t cuda_launch_gradient_taps(const struct cuda_gradient *gradient, bool f64, void *gw,
+                                      const void *spectra, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

@@ -68,7 +68,7 @@ static struct partition_device cuda_partition_device(const struct request *reque
     const struct shape *shape = request->shape;
     const double moved = (double)(3 * shape->in_channels + 2 * shape->out_channels);
     const double reals = shape->complex_signal ? 2 : 1;
-    const size_t points = cuda_fft_most(shape->f64);
+    const size_t points = cuda_fft_max(shape->f64);
     return (struct partition_device){
         .rates = rates,
         .max_segments = CUDA_MAX_SEGMENTS,
@@ -184,7 +184,7 @@ struct cuda_partition_layout cuda_partitioned_layout(const struct shape *shape,
         segment->partitions = choice->segment[i].partitions;
         segment->start = i ? 2 * quanta - 1 : 0;
         layout.window = 2 * segment->hop;
-        assert((size_t)segment->points <= cuda_fft_most(shape->f64));
+        assert((size_t)segment->points <= cuda_fft_max(shape->f64));
     }
     return layout;
 }

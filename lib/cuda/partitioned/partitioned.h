@@ -4,6 +4,7 @@
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
+#include "cuda/device/fft.h"
 #include "cuda/device/queue.h"
 #include "kernels.h"
 #include "stream/history.h"

@@ -11,7 +11,7 @@ template <typename T> struct transform_job {
     int segment;
     int64_t number; // of the transform within its segment
     bool idle;
-    fft_place<T> place;
+    fft_thread<T> place;
 };
 
 // Thread blocks of a segment that has `n` transforms.
@@ -29,7 +29,7 @@ __device__ transform_job<T> segment_job(const cuda_segment &segment, int i, int6
     const int64_t number = block * (blockDim.x / threads) + row;
     complex_of<T> *shared =
         (complex_of<T> *)shared_memory + row * (segment.points + segment.points / 16);
-    const fft_place<T> place = fft_locate<T>(segment.form, shared, threadIdx.x % threads);
+    const fft_thread<T> place = fft_thread_at<T>(segment.form, shared, threadIdx.x % threads);
     return {i, number < n ? number : n - 1, number >= n, place};
 }
 
@@ -70,7 +70,7 @@ __device__ void transform_frames(const cuda_partition_layout &layout, const tran
 }
 
 template <typename T>
-__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
+__global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     partition_forward_kernel(const __grid_constant__ cuda_partition_layout layout,
                              const __grid_constant__ cuda_partition_memory memory)
 {
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(fft_most_threads<T>(), 1)
 
 // Transforms are [path][partition] of one segment.
 template <typename T>
-__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
+__global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     partition_taps_kernel(const __grid_constant__ cuda_partition_layout layout,
                           const __grid_constant__ cuda_partition_taps taps)
 {
@@ -160,7 +160,7 @@ template <typename T> struct ready_outputs {
 
 // The transforms of a segment are [set][output].
 template <typename T>
-__global__ void __launch_bounds__(fft_most_threads<T>(), 1)
+__global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     partition_inverse_kernel(const __grid_constant__ cuda_partition_layout layout,
                              const __grid_constant__ cuda_partition_memory memory)
 {

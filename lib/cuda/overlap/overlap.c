@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: MIT
+// cuda/overlap-save: windows of the inputs, each with the span-1 samples before it;
+// cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do, and are added without
+// atomics by K launches, each over windows whose outputs do not overlap. Both are one kernel
+// (filter.h). Backward data is the same with the adjoint problem (decision 18); overlap-save has
+// backward weight too (gradient.h). Source: Stockham, High-speed convolution and correlation, AFIPS
+// 1966; Oppenheim & Schafer, 8.7.3; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the
+// overlap-and-save method in shared memory, ACM TACO 2020.
+#include <assert.h>
+#include <math.h>
+
+#include "base/sizes.h"
+#include "cuda/device/filter.h"
+#include "cuda/kernels/spectra.h"
+#include "cuda/kernels/sums.h"
+#include "filter.h"
+#include "spectral.h"
+
+struct decision {
+    size_t points;
+    int launches; // K of overlap-add; 0: overlap-save
+    struct cuda_filter_layout layout;
+};
+
+// A plan's state: of backward weight the last member, else the others.
+struct overlap {
+    struct shape shape; // what is run
+    struct cuda_fft fft;
+    struct cuda_filtering filtering;
+    struct decision decision;
+    struct cuda_gradient_plan gradient;
+};
+
+// The problem that a direction runs as a forward one, but for the gradient, which is that of the
+// problem itself.
+static bool overlap_shape(const struct request *request, struct shape *ret, char *reason,
+                          size_t size)
+{
+    const bool data = request->direction == PARTITA_BACKWARD_DATA;
+    return shape_forward(request->shape, data ? PARTITA_BACKWARD_DATA : PARTITA_FORWARD, ret,
+                         reason, size);
+}
+
+static struct cuda_filtering filtering_of(const struct shape *shape,
+                                          const struct cuda_fft_form *form, int launches)
+{
+    const struct axis *axis = &shape->axis[0];
+    const size_t samples = cuda_spectral_samples(shape, (size_t)1 << form->log2_points);
+    const size_t hop = samples - axis->span + 1, last = (axis->out - 1) * axis->stride;
+    assert(samples >= axis->span);
+    // A window of overlap-add holds `hop` samples; those that reach back into the outputs come
+    // besides.
+    const size_t length = launches ? hop : samples;
+    const size_t count = (launches ? last + axis->span - 1 : last) / hop + 1;
+    return (struct cuda_filtering){
+        .form = *form,
+        .in = cuda_input_windows(shape, axis->begin, hop, count, length),
+        .out = {.skip = (int64_t)axis->span - 1,
+                .hop = (int64_t)hop,
+                .stride = (int64_t)axis->stride,
+                .size = (int64_t)axis->out},
+        .batch = (int64_t)shape->batch,
+        .groups = (int64_t)shape->groups,
+        .group_in = (int64_t)shape->group_in,
+        .group_out = (int64_t)shape->group_out,
+        .accumulate = launches > 0,
+    };
+}
+
+bool cuda_filter_lay_out(const struct cuda_filtering *filtering, bool f64, int processors,
+                         size_t shared_limit, size_t cache_limit, struct cuda_filter_layout *ret)
+{
+    enum { BLOCKS_OF_PROCESSOR = 4 };
+    const size_t points = (size_t)1 << filtering->form.log2_points;
+    const size_t rows = (size_t)cuda_fft_rows(points);
+    const size_t group_in = (size_t)filtering->group_in, group_out = (size_t)filtering->group_out;
+    const size_t transforms = rows * cuda_fft_shared(points, f64);
+    const size_t cached = group_in > 1 ? rows * group_in * points * (f64 ? 16 : 8) : 0;
+    const size_t tasks = (size_t)(filtering->groups * filtering->batch * filtering->in.count);
+    const size_t target = (size_t)processors * BLOCKS_OF_PROCESSOR;
+    // Outputs are split into chunks where tasks alone leave processors idle.
+    const size_t wanted = size_min(ceil_div(target * rows, tasks), group_out);
+    const size_t chunk_outputs = ceil_div(group_out, wanted);
+    const size_t chunks = ceil_div(group_out, chunk_outputs);
+    size_t blocks = ceil_div(tasks * chunks, rows);
+    *ret = (struct cuda_filter_layout){.chunks = (int64_t)chunks,
+                                       .chunk_outputs = (int)chunk_outputs,
+                                       .in_memory = transforms + cached > shared_limit};
+    ret->shared_bytes = transforms + (ret->in_memory ? 0 : cached);
+    if (ret->in_memory) blocks = size_min(size_min(blocks, target), cache_limit / cached);
+    if (ret->in_memory) ret->cache_bytes = blocks * cached;
+    ret->blocks = (int64_t)blocks;
+    return transforms <= shared_limit && blocks > 0 && blocks <= INT32_MAX &&
+           group_in <= INT32_MAX / points;
+}
+
+// Transforms, products and bytes of all windows.
+static struct cuda_stage count_work(const struct shape *shape,
+                                    const struct cuda_filtering *filtering,
+                                    const struct decision *decision)
+{
+    const struct cuda_filter_layout *layout = &decision->layout;
+    const size_t points = decision->points;
+    const double windows = (double)shape->batch * (double)filtering->in.count;
+    const double in = (double)shape->in_channels, out = (double)shape->out_channels;
+    const double paths = out * (double)shape->group_in;
+    const double read =
+        windows * in * (double)(cuda_spectral_samples(shape, points) * shape->sample_bytes);
+    const double written = (double)cuda_output_bytes(shape);
+    struct cuda_stage stage = {
+        .launches = 1,
+        .blocks = (double)layout->blocks,
+        .threads = (double)(cuda_fft_rows(points) * cuda_fft_threads(points)),
+        .slots = windows * (cuda_transform_slots(points, in * (double)layout->chunks + out) +
+                            cuda_spectral_slots(points, paths)),
+        .bytes = read + written + paths * (double)(points * 2 * shape->scalar_bytes),
+    };
+    if (!decision->launches) return stage;
+    stage.launches = decision->launches + 2;
+    stage.blocks /= decision->launches;
+    stage.bytes += 3 * written; // cleared, read and written
+    return stage;
+}
+
+static bool try_launches(const struct request *request, const struct shape *shape, size_t points,
+                         int launches, struct estimate *ret)
+{
+    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const struct cuda_rates rates = cuda_rates_of(request);
+    if (cuda_spectral_samples(shape, points) < shape->axis[0].span) return false;
+    const struct cuda_fft_form form = cuda_form_of(shape, points);
+    const struct cuda_filtering filtering = filtering_of(shape, &form, launches);
+    const size_t hop = (size_t)filtering.out.hop, reach = hop + (size_t)filtering.out.skip;
+    if (launches && (size_t)launches < ceil_div(reach, hop)) return false; // outputs would overlap
+    struct decision decision = {points, launches, {0}};
+    if (!cuda_filter_lay_out(&filtering, shape->f64, device->processors, device->shared_bytes,
+                             request->workspace_limit, &decision.layout))
+        return false;
+    const struct cuda_stage stage = count_work(shape, &filtering, &decision);
+    const double windows = (double)shape->batch * (double)filtering.in.count;
+    const double paths = (double)shape->out_channels * (double)shape->group_in;
+    const double channels = (double)(shape->in_channels + shape->out_channels);
+    const size_t cache = decision.layout.cache_bytes;
+    *ret = (struct estimate){
+        .applicable = true,
+        .transform = cuda_spectral_samples(shape, points),
+        .variant = ANY_VARIANT,
+        .hop = hop,
+        .seconds = cuda_stage_seconds(&rates, &stage),
+        .flops = windows * (5 * channels * log2((double)points) + 8 * paths) * (double)points,
+        .shared = cache,
+        .bytes = size_add((size_t)paths * points * 2 * shape->scalar_bytes, cache),
+        .error = cuda_transform_error(shape, points, (double)shape->group_in),
+    };
+    estimate_store(ret, &decision, sizeof decision);
+    return true;
+}
+
+static bool try_save(const struct request *request, const struct shape *shape, size_t points,
+                     int variant, struct estimate *ret)
+{
+    (void)variant;
+    return try_launches(request, shape, points, 0, ret);
+}
+
+static bool try_add(const struct request *request, const struct shape *shape, size_t points,
+                    int variant, struct estimate *ret)
+{
+    const bool fits = try_launches(request, shape, points, variant + 2, ret);
+    ret->variant = variant;
+    return fits;
+}
+
+static void save_estimate(const struct request *request, struct estimate *ret)
+{
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    struct shape shape;
+    if (overlap_shape(request, &shape, ret->reason, sizeof ret->reason))
+        cuda_spectral_search(request, &shape, weight ? cuda_gradient_try : try_save, weight ? 2 : 1,
+                             ret);
+}
+
+static void add_estimate(const struct request *request, struct estimate *ret)
+{
+    struct shape shape;
+    if (overlap_shape(request, &shape, ret->reason, sizeof ret->reason))
+        cuda_spectral_search(request, &shape, try_add, 2, ret);
+}
+
+static enum partita_status prepare_filtering(struct partita_plan *plan, struct overlap *overlap)
+{
+    const struct shape *shape = &overlap->shape;
+    struct decision *decision = &overlap->decision;
+    estimate_load(&plan->choice, decision, sizeof *decision);
+    assert(decision->layout.cache_bytes == plan->choice.shared);
+    const enum partita_status status =
+        cuda_fft_create(plan, decision->points, !shape->complex_signal, 1, &overlap->fft);
+    overlap->filtering = filtering_of(shape, &overlap->fft.form, decision->launches);
+    overlap->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
+    return status;
+}
+
+static enum partita_status overlap_plan_create(struct partita_plan *plan,
+                                               const struct request *request)
+{
+    struct overlap *overlap = mem_allocate(&plan->allocator, sizeof *overlap);
+    plan->state = overlap;
+    if (!overlap) return PARTITA_ERR_NOMEM;
+    overlap_shape(request, &overlap->shape, plan->choice.reason, sizeof plan->choice.reason);
+    const enum partita_status status = cuda_enter(plan);
+    if (status != PARTITA_OK) return status;
+    return plan->direction == PARTITA_BACKWARD_WEIGHT
+               ? cuda_gradient_create(plan, &overlap->gradient)
+               : prepare_filtering(plan, overlap);
+}
+
+static void overlap_plan_destroy(struct partita_plan *plan)
+{
+    struct overlap *overlap = plan->state;
+    if (!overlap) return;
+    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    cuda_fft_destroy(plan, &overlap->fft);
+    cuda_fft_destroy(plan, &overlap->gradient.fft);
+    mem_release(&plan->allocator, overlap);
+}
+
+// Spectra of all paths [out_channels][group_in][points], of taps in causal order, `dilation` apart:
+// those of a correlation are read from the last one on.
+static cudaError_t transform_taps(const struct partita_plan *plan, void *to, const void *taps)
+{
+    const struct overlap *overlap = plan->state;
+    const struct shape *shape = &overlap->shape;
+    const struct cuda_fft *fft = &overlap->fft;
+    const struct cuda_windows windows = {.size = (int64_t)shape->axis[0].kernel,
+                                         .step = (int64_t)shape->axis[0].dilation,
+                                         .count = 1,
+                                         .length =
+                                             (int64_t)cuda_spectral_samples(shape, fft->points),
+                                         .outer = shape->adjoint ? (int64_t)shape->group_out : 1,
+                                         .inner = shape->adjoint ? (int64_t)shape->group_in : 1,
+                                         .pitch = 1,
+                                         .complex_samples = shape->complex_taps,
+                                         .reversed = !shape->flip,
+                                         .conjugated = !shape->flip,
+                                         .scale = 1 / (double)fft->points};
+    const struct cuda_fft_params params = {.form = fft->form,
+                                           .points = (int64_t)fft->points,
+                                           .planes = 1,
+                                           .f64 = fft->f64,
+                                           .in_block = true};
+    return cuda_launch_parts(&params, to, &windows,
+                             (int64_t)(shape->out_channels * shape->group_in), taps,
+                             cudaStreamPerThread);
+}
+
+static enum partita_status overlap_filter_create(struct partita_filter *filter, const void *taps)
+{
+    const struct overlap *overlap = filter->plan->state;
+    const struct shape *shape = &overlap->shape;
+    const size_t paths = shape->out_channels * shape->group_in;
+    return cuda_filter_transform(
+        filter, taps, paths * overlap->fft.points * 2 * shape->scalar_bytes, transform_taps);
+}
+
+// Each launch's windows do not meet in an output.
+static enum partita_status accumulate(const struct cuda_call *call,
+                                      const struct cuda_filter_arrays *arrays)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct overlap *overlap = plan->state;
+    const struct shape *shape = &overlap->shape;
+    const struct cuda_finish finish = {.y = call->to,
+                                       .bias = arrays->bias,
+                                       .rows = (int64_t)(shape->batch * shape->out_channels),
+                                       .length = (int64_t)shape->axis[0].out,
+                                       .channels = (int64_t)shape->out_channels,
+                                       .relu = overlap->filtering.out.relu};
+    struct cuda_filter_windows windows = {0, overlap->decision.launches};
+    enum partita_status status =
+        CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    for (; windows.first < windows.step && windows.first < overlap->filtering.in.count &&
+           status == PARTITA_OK;
+         windows.first++)
+        status = CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
+                                             shape->f64, &windows, arrays, cudaStreamPerThread));
+    if (status != PARTITA_OK || !(finish.bias || finish.relu)) return status;
+    return CU(plan, cuda_launch_finish(&finish, shape->f64, cudaStreamPerThread));
+}
+
+static enum partita_status overlap_run(const struct partita_plan *plan,
+                                       const struct partita_filter *filter,
+                                       const struct operands *operands, void *workspace)
+{
+    const struct overlap *overlap = plan->state;
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        return cuda_gradient_run(plan, &overlap->gradient, operands, workspace);
+    const struct cuda_filter *spectra = filter->state;
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
+    struct cuda_call call;
+    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    if (status != PARTITA_OK) return cuda_call_end(&call, status);
+    const struct cuda_filter_windows all = {0, 1};
+    const struct cuda_filter_arrays arrays = {.y = call.to,
+                                              .x = call.from[0],
+                                              .spectra = spectra->taps,
+                                              .bias = spectra->bias,
+                                              .spectra_cache = call.workspace};
+    status =
+        overlap->filtering.accumulate
+            ? accumulate(&call, &arrays)
+            : CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
+                                          overlap->fft.f64, &all, &arrays, cudaStreamPerThread));
+    return cuda_call_end(&call, status);
+}
+
+static const char *const save_variants[] = {"1-sum", "2-sums", NULL}; // of backward weight
+static const char *const add_variants[] = {"2-steps", "3-steps", NULL};
+
+const struct engine cuda_overlap_save = {
+    .name = "cuda/overlap-save",
+    .variants = save_variants,
+    .directions = CUDA_ALL_DIRECTIONS,
+    .estimate = save_estimate,
+    .plan_create = overlap_plan_create,
+    .plan_destroy = overlap_plan_destroy,
+    .filter_create = overlap_filter_create,
+    .filter_bias = cuda_filter_bias,
+    .filter_destroy = cuda_filter_destroy,
+    .run = overlap_run,
+};
+
+const struct engine cuda_overlap_add = {
+    .name = "cuda/overlap-add",
+    .variants = add_variants,
+    .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA,
+    .estimate = add_estimate,
+    .plan_create = overlap_plan_create,
+    .plan_destroy = overlap_plan_destroy,
+    .filter_create = overlap_filter_create,
+    .filter_bias = cuda_filter_bias,
+    .filter_destroy = cuda_filter_destroy,
+    .run = overlap_run,
+};
