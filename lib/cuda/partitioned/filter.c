@@ -43,8 +43,9 @@ static void measure_given_path(struct filter_build *build, struct cuda_path *pat
         path->segment[i].first = (int)range.first;
         path->segment[i].count = (int)(range.end - range.first);
     }
-    samples_copy(build->samples + build->n_given * span * shape->sample_bytes, widen ? 2 : 1,
-                 build->paths.causal, 1, span, shape->tap_bytes);
+    char *samples = build->samples + build->n_given * span * shape->sample_bytes;
+    if (widen) memset(samples, 0, span * shape->sample_bytes); // the imaginary parts
+    samples_copy(samples, widen ? 2 : 1, build->paths.causal, 1, span, shape->tap_bytes);
 }
 
 // What the paths consist of, and the columns of their spectra.
