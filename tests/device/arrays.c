@@ -3,6 +3,8 @@
 
 #include "device/arrays.h"
 
+#include <pthread.h>
+
 size_t layer_bytes(const struct layer *layer, int array)
 {
     return layer->n[array] * partita_type_size(layer->problem.signal);
@@ -81,4 +83,68 @@ bool layer_attempt(const struct layer *reference, const struct partita_options *
     layer_close(&layer);
     assert_int_equal(hostdev_allocations(), allocations);
     return failed;
+}
+
+void *device_copy(const void *from, size_t bytes, size_t offset)
+{
+    char *memory = array_allocate(DEVICE, bytes + offset);
+    if (from)
+        assert_int_equal(cudaMemcpy(memory + offset, from, bytes, cudaMemcpyDefault), cudaSuccess);
+    return memory;
+}
+
+void check_failing_calls(const struct failing_calls *calls, cudaError_t error)
+{
+    const enum partita_status expected =
+        error == cudaErrorMemoryAllocation ? PARTITA_ERR_NOMEM : PARTITA_ERR_DEVICE;
+    const size_t allocations = hostdev_allocations();
+    void *y = guarded_alloc(calls->bytes, 0);
+    bool failed = true;
+    for (size_t k = 1; failed; k++) {
+        memset(y, 0xff, calls->bytes);
+        hostdev_fail(k, error);
+        const enum partita_status status = calls->compute(calls->objects, y);
+        failed = hostdev_calls() >= k;
+        hostdev_fail(0, cudaSuccess);
+        const bool usable = calls->usable(calls->objects);
+        if (!failed) assert_ok(status);
+        if (status == PARTITA_OK) assert_memory_equal(y, calls->expected, calls->bytes);
+        else assert_true(status == expected || (!usable && status == PARTITA_ERR_DEVICE));
+        if (status == PARTITA_ERR_DEVICE && usable) // the device is lost to these objects
+            assert_int_equal(calls->compute(calls->objects, y), PARTITA_ERR_DEVICE);
+        calls->release(calls->objects);
+        assert_int_equal(hostdev_allocations(), allocations);
+    }
+    guarded_free(y);
+}
+
+struct concurrent_call {
+    const struct failing_calls *calls;
+    void *y;
+    enum partita_status status;
+};
+
+static void *call_repeatedly(void *context)
+{
+    struct concurrent_call *call = context;
+    for (int i = 0; i < 4 && call->status == PARTITA_OK; i++)
+        call->status = call->calls->compute(call->calls->objects, call->y);
+    return NULL;
+}
+
+void check_concurrent_calls(const struct failing_calls *calls)
+{
+    enum { N_THREADS = 3 };
+    struct concurrent_call call[N_THREADS];
+    pthread_t threads[N_THREADS];
+    for (int i = 0; i < N_THREADS; i++) {
+        call[i] = (struct concurrent_call){calls, malloc(calls->bytes), PARTITA_OK};
+        assert_int_equal(pthread_create(&threads[i], NULL, call_repeatedly, &call[i]), 0);
+    }
+    for (int i = 0; i < N_THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_ok(call[i].status);
+        assert_memory_equal(call[i].y, calls->expected, calls->bytes);
+        free(call[i].y);
+    }
 }

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "hostdev/hostdev.h"
+#include "device/arrays.h"
 
 static const struct partita_problem strided = STRIDED_LAYER, planes = DEPTHWISE_LAYER;
 
@@ -46,14 +46,6 @@ static const struct subject subjects[] = {
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects, MOST_SAMPLES = 1 << 16 };
 
-static void *to_device(const void *from, size_t bytes)
-{
-    void *memory = NULL;
-    assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
-    assert_int_equal(cudaMemcpy(memory, from, bytes, cudaMemcpyDefault), cudaSuccess);
-    return memory;
-}
-
 // Every array in the device's memory, the workspace too: nothing is allocated, and the bits are
 // those of host arrays.
 static void device_arrays(void **state)
@@ -69,7 +61,8 @@ static void device_arrays(void **state)
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         static float poison[MOST_SAMPLES];
         assert_true(layer.n[i] <= MOST_SAMPLES);
-        device[i] = to_device(i < LAYER_Y ? layer.array[i] : poison, layer.n[i] * sizeof(float));
+        device[i] =
+            device_copy(i < LAYER_Y ? layer.array[i] : poison, layer.n[i] * sizeof(float), 0);
     }
     size_t bytes = 0;
     for (int d = PARTITA_FORWARD; d <= PARTITA_BACKWARD_WEIGHT; d *= 2) {
@@ -355,7 +348,7 @@ static void plans_that_cufft_refuses(void **state)
 static void queued_work_waits(void **state)
 {
     (void)state;
-    float host = 1, *device = to_device(&(float){2}, sizeof(float));
+    float host = 1, *device = device_copy(&(float){2}, sizeof(float), 0);
     assert_int_equal(
         cudaMemcpyAsync(&host, device, sizeof host, cudaMemcpyDefault, cudaStreamPerThread),
         cudaSuccess);

@@ -6,10 +6,9 @@
 
 #include "support/layer_rig.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
-#include "hostdev/hostdev.h"
+#include "device/arrays.h"
 
 struct way {
     const char *name;
@@ -37,15 +36,6 @@ static struct partita_options options_of(const struct way *way)
         .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->signal, false}};
 }
 
-static void *to_device(const void *from, size_t bytes, size_t offset)
-{
-    void *memory = NULL;
-    assert_int_equal(cudaMalloc(&memory, bytes + offset), cudaSuccess);
-    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault),
-                     cudaSuccess);
-    return memory;
-}
-
 // Every array in the device's memory, one scalar past its alignment: the bits are those of host
 // arrays, and but for what a filter keeps nothing is allocated.
 static void device_arrays(void **state)
@@ -61,8 +51,8 @@ static void device_arrays(void **state)
     rig_forward(&rig);
     rig_check(&rig);
     const size_t y_bytes = rig.n_y * rig.sample_bytes, w_bytes = rig.n_w * rig.sample_bytes;
-    char *x = to_device(rig.x, rig.n_x * rig.sample_bytes, OFFSET),
-         *w = to_device(rig.w, w_bytes, OFFSET), *y = NULL;
+    char *x = device_copy(rig.x, rig.n_x * rig.sample_bytes, OFFSET),
+         *w = device_copy(rig.w, w_bytes, OFFSET), *y = NULL;
     void *workspace = NULL;
     assert_int_equal(cudaMalloc((void **)&y, y_bytes + OFFSET), cudaSuccess);
     assert_int_equal(cudaMalloc(&workspace, partita_plan_workspace_size(rig.plan)), cudaSuccess);
@@ -107,7 +97,8 @@ static void any_order_same_bits(void **state)
 static void forward_there(const struct rig *rig)
 {
     const size_t bytes = rig->n_y * rig->sample_bytes;
-    void *x = to_device(rig->x, rig->n_x * rig->sample_bytes, 0), *y = to_device(rig->y, bytes, 0);
+    void *x = device_copy(rig->x, rig->n_x * rig->sample_bytes, 0),
+         *y = device_copy(rig->y, bytes, 0);
     assert_ok(partita_forward(rig->plan, rig->filter, y, x, NULL));
     assert_int_equal(cudaMemcpy(rig->y, y, bytes, cudaMemcpyDefault), cudaSuccess);
     cudaFree(x), cudaFree(y);
@@ -145,101 +136,88 @@ static void intervals_in_runs(void **state)
     rig_close(&first);
 }
 
-// Everything a caller does, up to the first failure.
-static enum partita_status use(const struct way *way, const struct partita_options *options,
-                               const struct rig *like, struct partita_plan **plan,
-                               struct partita_filter **filter)
+// A plan and a filter with their inputs, for failing and concurrent calls.
+struct objects {
+    const struct way *way;
+    const struct rig *inputs;
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+};
+
+// Makes plan and filter unless they are there.
+static enum partita_status objects_compute(void *context, void *y)
 {
-    enum partita_status status = partita_plan_create(&way->problem, options, plan);
-    if (status == PARTITA_OK) status = partita_filter_create(*plan, like->w, filter);
-    if (status == PARTITA_OK) status = partita_forward(*plan, *filter, like->y, like->x, NULL);
-    if (status == PARTITA_OK) status = partita_forward_once(*plan, like->y, like->x, like->w);
+    struct objects *o = context;
+    struct log_lines lines;
+    struct partita_options options = options_of(o->way);
+    enum partita_status status = PARTITA_OK;
+    options.log = log_into(&lines);
+    if (!o->plan) status = partita_plan_create(&o->way->problem, &options, &o->plan);
+    if (status == PARTITA_OK && !o->filter)
+        status = partita_filter_create(o->plan, o->inputs->w, &o->filter);
+    if (status == PARTITA_OK) status = partita_forward(o->plan, o->filter, y, o->inputs->x, NULL);
+    if (status == PARTITA_OK) status = partita_forward_once(o->plan, y, o->inputs->x, o->inputs->w);
     return status;
 }
 
-// A failure of any call comes back as a status and leaves nothing behind; others are unharmed.
-static void error_at_any_call(const struct way *way, cudaError_t error,
-                              enum partita_status expected)
+static bool objects_usable(const void *context)
 {
-    struct partita_options options = options_of(way);
+    const struct objects *o = context;
+    return o->plan;
+}
+
+static void objects_release(void *context)
+{
+    struct objects *o = context;
+    partita_filter_destroy(o->filter);
+    partita_plan_destroy(o->plan);
+    o->filter = NULL;
+    o->plan = NULL;
+}
+
+// Other plans are not affected by a failure.
+static void error_at_any_call(const struct way *way, cudaError_t error)
+{
+    const struct partita_options options = options_of(way);
     struct random random = random_start(way->name);
-    struct rig good;
-    struct log_lines lines;
-    rig_open(&good, &way->problem, &options, &random);
-    rig_forward(&good);
-    const size_t bytes = good.n_y * good.sample_bytes, kept = hostdev_allocations();
-    char *expected_y = malloc(bytes);
-    memcpy(expected_y, good.y, bytes);
-    bool failed = true;
-    for (size_t k = 1; failed; k++) {
-        struct partita_plan *plan = NULL;
-        struct partita_filter *filter = NULL;
-        options.log = log_into(&lines);
-        memset(good.y, 0xff, bytes);
-        hostdev_fail(k, error);
-        const enum partita_status status = use(way, &options, &good, &plan, &filter);
-        failed = hostdev_calls() >= k;
-        hostdev_fail(0, cudaSuccess);
-        if (status == PARTITA_OK) assert_memory_equal(good.y, expected_y, bytes);
-        else if (!plan) assert_true(status == PARTITA_ERR_DEVICE || status == expected);
-        else assert_int_equal(status, expected);
-        partita_filter_destroy(filter);
-        partita_plan_destroy(plan);
-        assert_int_equal(hostdev_allocations(), kept);
-    }
-    rig_forward(&good);
-    assert_memory_equal(good.y, expected_y, bytes);
-    free(expected_y);
-    rig_close(&good);
+    struct rig rig;
+    rig_open(&rig, &way->problem, &options, &random);
+    rig_forward(&rig);
+    const size_t bytes = rig.n_y * rig.sample_bytes;
+    void *expected = malloc(bytes);
+    memcpy(expected, rig.y, bytes);
+    struct objects objects = {.way = way, .inputs = &rig};
+    check_failing_calls(&(struct failing_calls){&objects, objects_compute, objects_usable,
+                                                objects_release, expected, bytes},
+                        error);
+    rig_forward(&rig);
+    assert_memory_equal(rig.y, expected, bytes);
+    free(expected);
+    rig_close(&rig);
 }
 
 static void lost_device(void **state)
 {
-    error_at_any_call(*state, cudaErrorIllegalAddress, PARTITA_ERR_DEVICE);
+    error_at_any_call(*state, cudaErrorIllegalAddress);
 }
 
 static void no_memory(void **state)
 {
-    error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
+    error_at_any_call(*state, cudaErrorMemoryAllocation);
 }
 
-struct shared_call {
-    const struct rig *rig;
-    void *y;
-    enum partita_status status;
-};
-
-static void *forward(void *context)
-{
-    struct shared_call *call = context;
-    for (int i = 0; i < 4 && call->status == PARTITA_OK; i++)
-        call->status =
-            partita_forward(call->rig->plan, call->rig->filter, call->y, call->rig->x, NULL);
-    return NULL;
-}
-
-// Calls at once share plan and filter, each with a plan of cuFFT of its own.
+// Concurrent calls share plan and filter, each with a plan of cuFFT of its own.
 static void calls_at_once(void **state)
 {
-    enum { CALLS = 3 };
     const struct way *way = *state;
     const struct partita_options options = options_of(way);
     struct random random = random_start(way->name);
-    struct shared_call calls[CALLS];
-    pthread_t threads[CALLS];
     struct rig rig;
     rig_open(&rig, &way->problem, &options, &random);
     rig_forward(&rig);
-    for (int i = 0; i < CALLS; i++) {
-        calls[i] = (struct shared_call){&rig, malloc(rig.n_y * rig.sample_bytes), PARTITA_OK};
-        assert_int_equal(pthread_create(&threads[i], NULL, forward, &calls[i]), 0);
-    }
-    for (int i = 0; i < CALLS; i++) {
-        pthread_join(threads[i], NULL);
-        assert_ok(calls[i].status);
-        assert_memory_equal(calls[i].y, rig.y, rig.n_y * rig.sample_bytes);
-        free(calls[i].y);
-    }
+    struct objects objects = {way, &rig, rig.plan, rig.filter};
+    check_concurrent_calls(&(struct failing_calls){&objects, objects_compute, objects_usable, NULL,
+                                                   rig.y, rig.n_y * rig.sample_bytes});
     rig_close(&rig);
 }
 

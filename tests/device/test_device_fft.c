@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "device/arrays.h"
 #include "support/test.h"
 
 enum { MOST_SAMPLES = 2 * CUDA_FFT_MAX_F32, TAPS = 9, LINES = 3 };
@@ -18,14 +19,6 @@ static struct partita_plan plan_on_device(bool f64)
     struct partita_plan plan = {.shape.f64 = f64};
     assert_int_equal(cuda_open(0, text, sizeof text, &plan.device), PARTITA_OK);
     return plan;
-}
-
-static void *on_device(const void *from, size_t bytes)
-{
-    void *memory = NULL;
-    assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
-    if (from) assert_int_equal(cudaMemcpy(memory, from, bytes, cudaMemcpyDefault), cudaSuccess);
-    return memory;
 }
 
 static double read_real(const void *array, size_t i, bool f64)
@@ -101,7 +94,7 @@ static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *w
                         const void *samples, size_t scalars)
 {
     const size_t scalar = fft->f64 ? 8 : 4, bytes = LINES * fft->points * 2 * scalar;
-    void *x = on_device(samples, scalars * scalar), *spectra = on_device(NULL, bytes),
+    void *x = device_copy(samples, scalars * scalar, 0), *spectra = device_copy(NULL, bytes, 0),
          *ret = malloc(bytes);
     const struct cuda_fft_params params = params_of(fft);
     assert_int_equal(cuda_launch_parts(&params, spectra, windows, LINES, x, cudaStreamPerThread),
@@ -141,8 +134,8 @@ static void within_a_block(void **state)
     void *spectra = spectra_of(&fft, &of_a, a, LINES * n * per),
          *taps = spectra_of(&fft, &of_b, b, LINES * TAPS * per);
     multiply(spectra, taps, LINES * job->points, job->f64);
-    void *products = on_device(spectra, LINES * job->points * 2 * scalar);
-    void *to = on_device(NULL, LINES * n * per * scalar);
+    void *products = device_copy(spectra, LINES * job->points * 2 * scalar, 0);
+    void *to = device_copy(NULL, LINES * n * per * scalar, 0);
     struct cuda_fft_params params = params_of(&fft);
     if (!job->negacyclic) params.planes = 2; // complex samples
     const struct cuda_lags whole = {
@@ -181,7 +174,8 @@ static void by_cufft(void **state)
     random_samples(&random, job->f64 ? PARTITA_CF64 : PARTITA_CF32, a, LINES * points);
     assert_int_equal(cuda_fft_create(&plan, points, false, LINES, &fft), PARTITA_OK);
     assert_false(fft.in_block);
-    void *area = on_device(NULL, cuda_fft_work_bytes(&fft)), *spectra = on_device(a, bytes);
+    void *area = device_copy(NULL, cuda_fft_work_bytes(&fft), 0),
+         *spectra = device_copy(a, bytes, 0);
     assert_int_equal(cuda_fft_acquire(&plan, &fft, area, &lease), PARTITA_OK);
     assert_int_equal(cuda_fft_acquire(&plan, &fft, area, &other), PARTITA_OK);
     assert_true(lease != other);

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "hostdev/hostdev.h"
+#include "device/arrays.h"
 #include "support/test.h"
 
 struct subject {
@@ -179,14 +179,6 @@ static struct shape shape_of(const struct gradient_case *c)
     return shape;
 }
 
-static void *on_device(const void *from, size_t bytes)
-{
-    void *memory = NULL;
-    assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
-    if (from) assert_int_equal(cudaMemcpy(memory, from, bytes, cudaMemcpyDefault), cudaSuccess);
-    return memory;
-}
-
 // gw of x and gy, in an array of the host's.
 static void *run(const struct gradient_case *c, const struct shape *shape, const void *x,
                  const void *gy)
@@ -207,10 +199,10 @@ static void *run(const struct gradient_case *c, const struct shape *shape, const
     plan.choice.shared = cuda_gradient_bytes(shape, &gradient);
     assert_ok(cuda_gradient_create(&plan, &weight));
     void *device_x =
-        on_device(x, shape->batch * shape->in_channels * axis->size * shape->scalar_bytes);
+        device_copy(x, shape->batch * shape->in_channels * axis->size * shape->scalar_bytes, 0);
     void *device_gy =
-        on_device(gy, shape->batch * shape->out_channels * axis->out * shape->scalar_bytes);
-    void *gw = on_device(NULL, bytes), *workspace = on_device(NULL, plan.choice.shared),
+        device_copy(gy, shape->batch * shape->out_channels * axis->out * shape->scalar_bytes, 0);
+    void *gw = device_copy(NULL, bytes, 0), *workspace = device_copy(NULL, plan.choice.shared, 0),
          *ret = malloc(bytes);
     const struct operands operands = {.to = gw, .from = {device_x, device_gy}};
     assert_ok(cuda_gradient_run(&plan, &weight, &operands, workspace));

@@ -6,10 +6,9 @@
 #include "support/layer_rig.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 
-#include "hostdev/hostdev.h"
+#include "device/arrays.h"
 
 struct way {
     const char *name;
@@ -149,15 +148,6 @@ static void values(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-static void *to_device(const void *from, size_t bytes, size_t offset)
-{
-    void *memory = NULL;
-    assert_int_equal(cudaMalloc(&memory, bytes + offset), cudaSuccess);
-    assert_int_equal(cudaMemcpy((char *)memory + offset, from, bytes, cudaMemcpyDefault),
-                     cudaSuccess);
-    return memory;
-}
-
 // Every array in the device's memory, one scalar past its alignment: the bits are those of host
 // arrays, and x and h may go when they are transformed.
 static void device_arrays(void **state)
@@ -165,9 +155,9 @@ static void device_arrays(void **state)
     struct rig rig, other;
     rig_open(&rig, *state);
     const size_t offset = type_is_f64(rig.way->type) ? sizeof(double) : sizeof(float);
-    char *x = to_device(rig.x, rig.way->n * rig.bytes, offset),
-         *h = to_device(rig.h, rig.way->m * rig.bytes, offset);
-    char *y = to_device(rig.y, rig.y_bytes, offset), *result = malloc(rig.y_bytes);
+    char *x = device_copy(rig.x, rig.way->n * rig.bytes, offset),
+         *h = device_copy(rig.h, rig.way->m * rig.bytes, offset);
+    char *y = device_copy(rig.y, rig.y_bytes, offset), *result = malloc(rig.y_bytes);
     other = rig;
     assert_ok(create(&other, x + offset, h + offset, &on_device));
     cudaFree(x);
@@ -226,37 +216,44 @@ static void any_order_same_bits(void **state)
     rig_close(&rig);
 }
 
-// A failure of any call comes back as a status and leaves nothing behind; spectra that were there
-// are unharmed.
-static void error_at_any_call(const struct way *way, cudaError_t error,
-                              enum partita_status expected)
+// Makes the spectra unless they are there.
+static enum partita_status rig_compute(void *context, void *y)
 {
-    struct rig good;
+    struct rig *rig = context;
     struct log_lines lines;
+    const struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
+    enum partita_status status = PARTITA_OK;
+    if (!rig->sh) status = create(rig, rig->x, rig->h, &options);
+    if (status == PARTITA_OK) status = multiply(rig, y);
+    if (status == PARTITA_OK) status = multiply_with(rig, y, rig->h);
+    return status;
+}
+
+static bool rig_usable(const void *context)
+{
+    const struct rig *rig = context;
+    return rig->sh;
+}
+
+static void rig_release(void *context)
+{
+    struct rig *rig = context;
+    partita_spectrum_destroy(rig->sx);
+    partita_spectrum_destroy(rig->sh);
+    rig->sx = rig->sh = NULL;
+}
+
+// Other spectra are not affected by a failure.
+static void error_at_any_call(const struct way *way, cudaError_t error)
+{
+    struct rig good, rig;
     rig_open(&good, way);
-    const size_t kept = hostdev_allocations();
     void *y = guarded_alloc(good.y_bytes, 0);
-    bool failed = true;
-    for (size_t k = 1; failed; k++) {
-        struct rig rig = good;
-        const struct partita_options options = {.device = "cuda:0", .log = log_into(&lines)};
-        rig.sx = rig.sh = NULL;
-        memset(y, 0xff, good.y_bytes);
-        hostdev_fail(k, error);
-        enum partita_status status = create(&rig, good.x, good.h, &options);
-        if (status == PARTITA_OK) status = multiply(&rig, y);
-        if (status == PARTITA_OK) status = multiply_with(&rig, y, good.h);
-        failed = hostdev_calls() >= k;
-        hostdev_fail(0, cudaSuccess);
-        if (status == PARTITA_OK) assert_memory_equal(y, good.y, good.y_bytes);
-        else assert_true(status == expected || (!rig.sh && status == PARTITA_ERR_DEVICE));
-        if (!failed) assert_ok(status);
-        if (expected == PARTITA_ERR_DEVICE && rig.sx && rig.sh && status != PARTITA_OK)
-            assert_int_equal(multiply(&rig, y), PARTITA_ERR_DEVICE); // lost to it for good
-        partita_spectrum_destroy(rig.sx);
-        partita_spectrum_destroy(rig.sh);
-        assert_int_equal(hostdev_allocations(), kept);
-    }
+    rig = good;
+    rig.sx = rig.sh = NULL;
+    check_failing_calls(
+        &(struct failing_calls){&rig, rig_compute, rig_usable, rig_release, good.y, good.y_bytes},
+        error);
     memset(y, 0xff, good.y_bytes);
     assert_ok(multiply(&good, y));
     assert_memory_equal(y, good.y, good.y_bytes);
@@ -266,46 +263,20 @@ static void error_at_any_call(const struct way *way, cudaError_t error,
 
 static void lost_device(void **state)
 {
-    error_at_any_call(*state, cudaErrorIllegalAddress, PARTITA_ERR_DEVICE);
+    error_at_any_call(*state, cudaErrorIllegalAddress);
 }
 
 static void no_memory(void **state)
 {
-    error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
-}
-
-struct shared_call {
-    const struct rig *rig;
-    void *y;
-    enum partita_status status;
-};
-
-static void *multiply_often(void *context)
-{
-    struct shared_call *call = context;
-    for (int i = 0; i < 3 && call->status == PARTITA_OK; i++)
-        call->status =
-            i % 2 ? multiply_with(call->rig, call->y, call->rig->h) : multiply(call->rig, call->y);
-    return NULL;
+    error_at_any_call(*state, cudaErrorMemoryAllocation);
 }
 
 static void calls_at_once(void **state)
 {
-    enum { CALLS = 3 };
-    struct shared_call calls[CALLS];
-    pthread_t threads[CALLS];
     struct rig rig;
     rig_open(&rig, *state);
-    for (int i = 0; i < CALLS; i++) {
-        calls[i] = (struct shared_call){&rig, malloc(rig.y_bytes), PARTITA_OK};
-        assert_int_equal(pthread_create(&threads[i], NULL, multiply_often, &calls[i]), 0);
-    }
-    for (int i = 0; i < CALLS; i++) {
-        pthread_join(threads[i], NULL);
-        assert_ok(calls[i].status);
-        assert_memory_equal(calls[i].y, rig.y, rig.y_bytes);
-        free(calls[i].y);
-    }
+    check_concurrent_calls(
+        &(struct failing_calls){&rig, rig_compute, rig_usable, NULL, rig.y, rig.y_bytes});
     rig_close(&rig);
 }
 

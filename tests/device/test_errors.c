@@ -7,9 +7,9 @@
 
 #include <stdio.h>
 
+#include "device/device_engines.h"
 #include "hostdev/hostdev.h"
 #include "stream/stream.h"
-#include "device/device_engines.h"
 #include "support/test.h"
 
 enum { MOST_SAMPLES = 4096, TAPS = 16 };

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "cuda/kernels/product.h"
-#include "hostdev/hostdev.h"
+#include "device/arrays.h"
 
 static const struct {
     const char *name;
@@ -55,14 +55,6 @@ static void *operand(struct random *random, enum cuda_element element,
     return array;
 }
 
-static void *on_device(const void *array, size_t bytes)
-{
-    void *memory = NULL;
-    assert_int_equal(cudaMalloc(&memory, bytes), cudaSuccess);
-    assert_int_equal(cudaMemcpy(memory, array, bytes, cudaMemcpyDefault), cudaSuccess);
-    return memory;
-}
-
 // The result, of memory that was 0xee.
 static void *run(const struct cuda_product *product, int processors, const void *a, const void *b,
                  size_t bytes)
@@ -70,9 +62,9 @@ static void *run(const struct cuda_product *product, int processors, const void 
     const int64_t size = cuda_element_bytes(product->element);
     void *result = malloc(bytes);
     memset(result, 0xee, bytes);
-    void *c = on_device(result, bytes),
-         *on[2] = {on_device(a, (size_t)(product->batch * product->a.plane * size)),
-                   on_device(b, (size_t)(product->batch * product->b.plane * size))};
+    void *c = device_copy(result, bytes, 0),
+         *on[2] = {device_copy(a, (size_t)(product->batch * product->a.plane * size), 0),
+                   device_copy(b, (size_t)(product->batch * product->b.plane * size), 0)};
     assert_int_equal(cuda_launch_product(product, processors, c, on[0], on[1], cudaStreamPerThread),
                      cudaSuccess);
     assert_int_equal(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
