@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "tile_search.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -40,6 +41,7 @@ void tile_search(const struct request *request, tile_try_fn *try_size, struct es
     enum { EVERY_SIZE = 128 }; // up to which every size is tried
     const size_t most = longest(request, ret->reason, sizeof ret->reason);
     if (!most) return;
+    assert(most <= TILE_MAX_SIZE && !ret->applicable);
     if (request->transform) try_size(request, request->transform, ret);
     else
         for (size_t n = 1; n <= most; n = tile_tables_next_size(n < EVERY_SIZE ? n + 1 : n + n / 4))

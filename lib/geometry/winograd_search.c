@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "winograd_search.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -14,6 +15,7 @@ bool winograd_split(const struct request *request, int number, struct winograd_s
 {
     const size_t extent[WINOGRAD_AXES] = {extents[number / EXTENTS], extents[number % EXTENTS]};
     size_t tile[3] = {1, 1, 1};
+    assert(number >= 0 && number < SPLITS);
     struct tile_grid *grid = &ret->grid;
     ret->number = number;
     ret->frequencies = extent[0] * extent[1];

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "geometry/residues.h"
 #include "geometry/samples.h"
 
 // Limits of boxes, by shape alone; decision 12.
@@ -20,17 +21,6 @@ static ptrdiff_t tap_low(const struct conv_axis *axis, size_t tap)
     return floor_div(axis->base + axis->slope * (ptrdiff_t)tap, axis->step);
 }
 
-// Distance of the taps that meet one residue of x, or reach one of gx.
-static size_t tap_period(const struct axis *axis)
-{
-    return axis->stride / size_gcd(axis->stride, axis->dilation);
-}
-
-static size_t residue_count(const struct axis *axis)
-{
-    return size_min(axis->kernel, tap_period(axis));
-}
-
 static struct conv_axis forward_axis(const struct axis *axis)
 {
     struct conv_axis ret = {.size = axis->size,
@@ -43,7 +33,7 @@ static struct conv_axis forward_axis(const struct axis *axis)
                             .tap_spread = 1,
                             .base = axis->begin,
                             .slope = (ptrdiff_t)axis->dilation,
-                            .phases = residue_count(axis)};
+                            .phases = axis_residues(axis)};
     ret.low = tap_low(&ret, 0);
     ret.reach = (size_t)(tap_low(&ret, axis->kernel - 1) - ret.low);
     return ret;
@@ -67,7 +57,7 @@ static void set_residue(struct conv_axis *axis, size_t r, ptrdiff_t reached)
 
 static struct conv_axis backward_axis(const struct axis *axis, size_t r)
 {
-    const size_t period = tap_period(axis);
+    const size_t period = axis_tap_period(axis);
     struct conv_axis ret = {.size = axis->out,
                             .out_size = axis->size,
                             .step = 1,
@@ -124,7 +114,7 @@ bool conv_pass_make(const struct shape *shape, enum partita_direction direction,
     bool empty = false;
     for (int a = 2; a >= 0; a--) {
         const struct axis axis = shape_axis(shape, a);
-        const size_t residues = backward ? residue_count(&axis) : 1;
+        const size_t residues = backward ? axis_residues(&axis) : 1;
         ret->axis[a] = backward ? backward_axis(&axis, i % residues) : forward_axis(&axis);
         ret->terms *= ret->axis[a].taps;
         empty |= ret->axis[a].count == 0;
@@ -139,7 +129,7 @@ size_t conv_pass_count(const struct shape *shape, enum partita_direction directi
 {
     size_t n = 1;
     for (int i = 0; i < shape->rank && direction == PARTITA_BACKWARD_DATA; i++)
-        n = size_mul(n, residue_count(&shape->axis[i]));
+        n = size_mul(n, axis_residues(&shape->axis[i]));
     return n;
 }
 
@@ -195,7 +185,7 @@ static size_t multiply_classes(const struct axis *axis, struct conv_class *ret, 
     for (size_t i = n; i-- > 0;)
         for (size_t k = classes; k-- > 0;)
             ret[i * classes + k] = (struct conv_class){
-                ret[i].first * residue_count(axis) + own[k].first, ret[i].n * own[k].n};
+                ret[i].first * axis_residues(axis) + own[k].first, ret[i].n * own[k].n};
     return n * classes;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "filter.h"
 
+#include <assert.h>
+
 size_t cuda_taps_bytes(const struct shape *shape)
 {
     return shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes;
@@ -8,6 +10,7 @@ size_t cuda_taps_bytes(const struct shape *shape)
 
 static struct cuda_filter *make_state(struct partita_filter *filter)
 {
+    assert(!filter->state);
     filter->state = mem_allocate(&filter->plan->allocator, sizeof(struct cuda_filter));
     return filter->state;
 }
@@ -26,6 +29,7 @@ enum partita_status cuda_filter_transform(struct partita_filter *filter, const v
     const struct partita_plan *plan = filter->plan;
     struct cuda_filter *state = make_state(filter);
     void *copy = NULL;
+    assert(bytes > 0);
     bool owns = false;
     if (!state) return PARTITA_ERR_NOMEM;
     enum partita_status status = cuda_enter(plan);

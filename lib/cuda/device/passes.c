@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "passes.h"
 
-#include "base/mem.h"
+#include <assert.h>
 
-// Axes of the shape count from the slowest; passes always have three, the last of which is
-// contiguous.
-static struct axis axis_of(const struct shape *shape, int a)
-{
-    const int unused = PARTITA_MAX_RANK - shape->rank;
-    return shape->axis[a < unused ? shape->rank + a : a - unused];
-}
+#include "base/mem.h"
+#include "geometry/residues.h"
 
 // Taps in the caller's order: first and step of those that the sum takes in turn, counted from the
 // first sample on.
@@ -34,7 +29,7 @@ struct cuda_pass cuda_pass_forward(const struct shape *shape)
         .relu = shape->relu,
     };
     for (int a = 0; a < 3; a++) {
-        const struct axis of = axis_of(shape, a);
+        const struct axis of = shape_axis(shape, a);
         pass.axis[a] = (struct cuda_axis){
             .n = (int64_t)of.out,
             .to_step = 1,
@@ -51,30 +46,13 @@ struct cuda_pass cuda_pass_forward(const struct shape *shape)
     return pass;
 }
 
-static size_t divisor(size_t a, size_t b)
-{
-    return b ? divisor(b, a % b) : a;
-}
-
-// Taps that are `period` apart meet the same residue.
-static size_t period_of(const struct axis *axis)
-{
-    return axis->stride / divisor(axis->stride, axis->dilation);
-}
-
-static size_t residues_of(const struct axis *axis)
-{
-    const size_t period = period_of(axis);
-    return axis->kernel < period ? axis->kernel : period;
-}
-
 size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
 {
     size_t n = 1;
     *ret_covers = true;
     for (int a = 0; a < 3; a++) {
-        const struct axis axis = axis_of(shape, a);
-        const size_t residues = residues_of(&axis);
+        const struct axis axis = shape_axis(shape, a);
+        const size_t residues = axis_residues(&axis);
         n = size_mul(n, residues);
         if (residues < axis.stride) *ret_covers = false;
     }
@@ -88,17 +66,19 @@ size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
 // p grows.
 static struct cuda_axis backward_axis(const struct shape *shape, const struct axis *of, size_t t0)
 {
-    const ptrdiff_t stride = (ptrdiff_t)of->stride, period = (ptrdiff_t)period_of(of);
-    const ptrdiff_t met = of->begin + (ptrdiff_t)(of->dilation * t0);
-    const ptrdiff_t residue = (met % stride + stride) % stride, size = (ptrdiff_t)of->size;
+    const ptrdiff_t stride = (ptrdiff_t)of->stride, period = (ptrdiff_t)axis_tap_period(of);
+    const ptrdiff_t reached = of->begin + (ptrdiff_t)(of->dilation * t0);
+    const ptrdiff_t sample = floor_div(reached, of->stride), residue = reached - sample * stride;
     const ptrdiff_t taps = ((ptrdiff_t)(of->kernel - t0) + period - 1) / period;
     const ptrdiff_t dilation = (ptrdiff_t)of->dilation * period / stride;
+    const ptrdiff_t size = (ptrdiff_t)of->size;
+    assert(residue >= 0 && residue < stride && taps > 0);
     struct cuda_axis axis = {
         .n = residue < size ? (size - residue + stride - 1) / stride : 0,
         .to_first = residue,
         .to_step = stride,
         .to_size = size,
-        .from_first = (residue - met) / stride - dilation * (taps - 1),
+        .from_first = -sample - dilation * (taps - 1),
         .from_step = 1,
         .from_dilation = dilation,
         .from_size = (int64_t)of->out,
@@ -119,8 +99,8 @@ struct cuda_pass cuda_pass_backward(const struct shape *shape, size_t i)
     pass.tap_from = taps;
     pass.relu = false;
     for (int a = 2; a >= 0; a--) {
-        const struct axis of = axis_of(shape, a);
-        const size_t residues = residues_of(&of);
+        const struct axis of = shape_axis(shape, a);
+        const size_t residues = axis_residues(&of);
         pass.axis[a] = backward_axis(shape, &of, i % residues);
         i /= residues;
     }

@@ -4,6 +4,7 @@
 #ifndef PARTITA_CUDA_RATES_H
 #define PARTITA_CUDA_RATES_H
 
+#include <assert.h>
 #include <math.h>
 
 #include "device.h"
@@ -36,6 +37,7 @@ static inline double cuda_stage_seconds(const struct cuda_rates *rates,
                                         const struct cuda_stage *stage)
 {
     const double busy = fmin(1, stage->blocks * stage->threads / rates->threads);
+    assert(busy > 0);
     const double computing = stage->slots / (rates->fma * busy);
     return stage->launches * CUDA_LAUNCH_SECONDS + fmax(computing, stage->bytes / rates->bytes);
 }

@@ -6,6 +6,7 @@
 
 #include "base/sizes.h"
 #include "core/plan.h"
+#include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
 #include "cuda/device/rates.h"
 #include "direct.h"
@@ -90,6 +91,7 @@ bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struc
     tile.each = spans ? CUDA_TILE_SPAN : CUDA_TILE_COLUMNS;
     tile.threads_x = direct_power_of_two((column->n + tile.each - 1) / tile.each, WARP);
     tile.threads_y = direct_power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
+    assert(tile.threads_x * tile.threads_y <= CUDA_PASS_THREADS);
     for (;;) {
         const int64_t bytes = measure_tile(pass, f64, &tile);
         if (bytes <= (int64_t)limit) {
@@ -120,18 +122,16 @@ static double tile_slots(const struct cuda_pass *pass, const struct cuda_tile *t
     return product * tiles * n * threads / ((double)pass_outputs(pass) * (double)pass->to);
 }
 
-// The stage of one pass, its slots those of one product; false if no tile fits.
-static bool pass_stage(const struct cuda_pass *pass, enum cuda_direct_variant variant,
-                       const struct request *request, struct cuda_stage *ret)
+// How a pass is queued, its slots those of one product; false if no tile fits.
+static bool pass_stage(const struct request *request, enum cuda_direct_variant variant,
+                       const struct cuda_pass *pass, struct cuda_stage *ret)
 {
-    const double channels = (double)pass->groups * (double)pass->to;
-    *ret = (struct cuda_stage){
-        .launches = 1,
-        .blocks =
-            ceil((double)pass_outputs(pass) / CUDA_PASS_THREADS) * channels * (double)pass->batch,
-        .threads = CUDA_PASS_THREADS,
-        .slots = slots.plain,
-    };
+    const double planes = (double)pass->groups * (double)pass->batch;
+    const double blocks = ceil((double)pass_outputs(pass) / CUDA_PASS_THREADS);
+    *ret = (struct cuda_stage){.launches = 1,
+                               .blocks = blocks * planes * (double)pass->to,
+                               .threads = CUDA_PASS_THREADS,
+                               .slots = slots.plain};
     if (variant == CUDA_DIRECT_PLAIN) return true;
     const size_t shared = ((const struct cuda_device *)request->device)->shared_bytes;
     struct cuda_tile tile;
@@ -139,7 +139,7 @@ static bool pass_stage(const struct cuda_pass *pass, enum cuda_direct_variant va
     const double tiles = ceil((double)pass->axis[2].n / (tile.each * tile.threads_x)) *
                          ceil((double)pass->axis[1].n / tile.threads_y) * (double)pass->axis[0].n *
                          ceil((double)pass->to / tile.channels);
-    ret->blocks = tiles * (double)pass->groups * (double)pass->batch;
+    ret->blocks = tiles * planes;
     ret->threads = tile.threads_x * tile.threads_y;
     ret->slots = tile_slots(pass, &tile, tiles);
     return true;
@@ -151,75 +151,58 @@ int64_t cuda_weight_chunks(const struct cuda_pass *pass, bool f64, size_t worksp
                            pass->from * pass->to * pass->groups;
     const int64_t rows = pass->batch * pass->axis[0].n * pass->axis[1].n;
     const size_t bytes = (size_t)(pass->groups * pass->tap_group) * (f64 ? 8 : 4);
+    assert(blocks > 0 && bytes > 0);
     const size_t chunks =
         size_min(size_min((size_t)(TARGET_BLOCKS / blocks), (size_t)(rows / MIN_CHUNK_ROWS)),
                  workspace_limit / bytes);
     return chunks > 1 ? (int64_t)chunks : 1;
 }
 
+// The same of the gradient of taps.
 static struct cuda_stage weight_stage(const struct cuda_pass *pass, int64_t chunks)
 {
     const double taps = (double)pass_taps(pass);
-    const double spans = ceil(taps / CUDA_WEIGHT_TAPS);
+    const double blocks = ceil(taps / CUDA_WEIGHT_TAPS);
     const double columns = ceil((double)pass->axis[2].n / WARP);
     const double lanes = columns * WARP / (double)pass->axis[2].n;
     const double row = slots.weight_row / (columns * CUDA_WEIGHT_TAPS);
     return (struct cuda_stage){
         .launches = chunks > 1 ? 2 : 1,
-        .blocks = spans * (double)(pass->from * pass->to * pass->groups * chunks),
+        .blocks = blocks * (double)(pass->from * pass->to * pass->groups * chunks),
         .threads = CUDA_PASS_THREADS,
-        .slots = (slots.weight + row) * lanes * spans * CUDA_WEIGHT_TAPS / taps,
-    };
+        .slots = (slots.weight + row) * lanes * blocks * CUDA_WEIGHT_TAPS / taps};
 }
 
-// The first pass of backward data that has outputs; of all that have some it has most taps. If none
-// has, one output.
-static struct cuda_pass first_backward(const struct shape *shape, size_t passes)
+// The pass that has most taps, with one output at least.
+static struct cuda_pass first_pass(const struct request *request)
 {
-    for (size_t i = 0; i < passes; i++) {
-        const struct cuda_pass pass = cuda_pass_backward(shape, i);
-        if (pass_outputs(&pass) > 0) return pass;
-    }
-    struct cuda_pass pass = cuda_pass_backward(shape, 0);
-    for (int a = 0; a < 3; a++) pass.axis[a].n = 1;
+    struct cuda_pass pass = request->direction == PARTITA_BACKWARD_DATA
+                                ? cuda_pass_backward(request->shape, 0)
+                                : cuda_pass_forward(request->shape);
+    for (int a = 0; a < 3; a++)
+        if (pass.axis[a].n < 1) pass.axis[a].n = 1;
     return pass;
 }
 
-static bool supports(const struct request *request, size_t passes, char *reason, size_t size)
-{
-    const struct shape *shape = request->shape;
-    if (shape->stream) snprintf(reason, size, "runs bounded problems, not streams");
-    else if (shape->complex_signal) snprintf(reason, size, "works on real samples");
-    else if (passes > MAX_PASSES)
-        snprintf(reason, size, "stride and kernel make more than %d sub-problems", MAX_PASSES);
-    else return true;
-    return false;
-}
-
 static void direct_estimate_variant(const struct request *request, enum cuda_direct_variant variant,
-                                    struct estimate *ret)
+                                    size_t passes, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     const struct cuda_rates rates = cuda_rates_of(request);
-    const bool backward = request->direction == PARTITA_BACKWARD_DATA;
-    bool covers;
-    const size_t passes = backward && !shape->stream ? cuda_passes_backward(shape, &covers) : 1;
-    struct cuda_stage stage;
-    if (!supports(request, passes, ret->reason, sizeof ret->reason)) return;
-    const struct cuda_pass pass =
-        backward ? first_backward(shape, passes) : cuda_pass_forward(shape);
+    const struct cuda_pass pass = first_pass(request);
+    const double channels = (double)shape->out_channels * (double)shape->group_in;
+    const double results = (double)shape->batch * (double)shape_outputs(shape);
+    const double products = channels * results * (double)shape_taps(shape);
     double terms = (double)pass.from * (double)pass_taps(&pass);
+    struct cuda_stage stage;
     if (request->direction == PARTITA_BACKWARD_WEIGHT) {
         const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, request->workspace_limit);
         const size_t sums = (size_t)(chunks * pass.groups * pass.tap_group) * shape->scalar_bytes;
         ret->shared = chunks > 1 ? sums : 0;
         stage = weight_stage(&pass, chunks);
-        terms = (double)shape->batch * (double)shape_outputs(shape) / CUDA_PASS_THREADS +
-                log2(CUDA_PASS_THREADS);
-    } else if (!pass_stage(&pass, variant, request, &stage)) {
-        snprintf(ret->reason, sizeof ret->reason,
-                 "no tile with these taps fits %zu bytes of shared memory",
-                 ((const struct cuda_device *)request->device)->shared_bytes);
+        terms = results / CUDA_PASS_THREADS + log2(CUDA_PASS_THREADS);
+    } else if (!pass_stage(request, variant, &pass, &stage)) {
+        snprintf(ret->reason, sizeof ret->reason, "no tile with these taps fits shared memory");
         return;
     }
     if (stage.blocks > CUDA_MAX_BLOCKS) {
@@ -228,9 +211,7 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
         return;
     }
     const double outputs = (double)pass_outputs(&pass) * (double)pass.groups * (double)pass.to;
-    const double products = (double)shape->batch * (double)shape->out_channels *
-                            (double)shape->group_in * (double)shape_taps(shape) *
-                            (double)shape_outputs(shape);
+    assert(stage.blocks > 0 && stage.slots > 0);
     ret->hop = (size_t)(outputs * (double)pass.batch / stage.blocks);
     stage.launches *= (double)passes;
     stage.slots *= products;
@@ -239,19 +220,30 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
     ret->flops = 2 * products;
     ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms);
     ret->variant = (int)variant;
-    ret->bytes = size_add(ret->shared, size_mul(shape->out_channels * shape->group_in,
-                                                shape_taps(shape) * shape->tap_bytes));
+    ret->bytes = size_add(ret->shared, cuda_taps_bytes(shape));
     ret->applicable = true;
 }
 
 void cuda_direct_estimate(const struct request *request, struct estimate *ret)
 {
+    const struct shape *shape = request->shape;
+    const bool backward = request->direction == PARTITA_BACKWARD_DATA;
+    bool covers;
+    const size_t passes = backward ? cuda_passes_backward(shape, &covers) : 1;
+    if (shape->stream || shape->complex_signal) {
+        snprintf(ret->reason, sizeof ret->reason, "computes bounded problems of real samples");
+        return;
+    }
+    if (passes > MAX_PASSES) {
+        snprintf(ret->reason, sizeof ret->reason, "stride and kernel make more than %d passes",
+                 MAX_PASSES);
+        return;
+    }
     for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
         struct estimate estimate = {0};
         if (!request_allows(request, v)) continue;
-        direct_estimate_variant(request, (enum cuda_direct_variant)v, &estimate);
-        const bool better =
-            estimate.applicable && (!ret->applicable || estimate.seconds < ret->seconds);
-        if (better || (!ret->applicable && !ret->reason[0])) *ret = estimate;
+        direct_estimate_variant(request, (enum cuda_direct_variant)v, passes, &estimate);
+        if (!ret->applicable || (estimate.applicable && estimate.seconds < ret->seconds))
+            *ret = estimate;
     }
 }

@@ -2,6 +2,8 @@
 // cuda/direct: the sum itself, for layers.
 #include "direct.h"
 
+#include <assert.h>
+
 #include "cuda/device/call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
@@ -37,6 +39,7 @@ static enum partita_status direct_run_pass(const struct cuda_call *call,
                                                 ((const struct cuda_filter *)filter->state)->taps,
                                             .bias = cuda_filter_added(filter)};
     struct cuda_tile tile;
+    assert(plan->choice.variant >= 0 && plan->choice.variant < CUDA_DIRECT_VARIANTS);
     for (int a = 0; a < 3; a++)
         if (pass->axis[a].n == 0) return PARTITA_OK;
     if (plan->choice.variant == CUDA_DIRECT_PLAIN)
@@ -72,6 +75,7 @@ static enum partita_status run_backward_weight(const struct cuda_call *call)
         .gw = call->to, .sums = call->workspace, .x = call->from[0], .gy = call->from[1]};
     // The workspace that the estimate asked for allows as many chunks as the limit did.
     const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, plan->choice.shared);
+    assert(chunks == 1 || call->workspace);
     return CU(plan,
               cuda_direct_queue_weight(&pass, shape->f64, &arrays, chunks, cudaStreamPerThread));
 }

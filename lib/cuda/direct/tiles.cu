@@ -42,18 +42,44 @@ __device__ direct_tile<T> locate_direct_tile(const cuda_pass &pass, const cuda_t
     return at;
 }
 
+// The rows of a tile that a warp moves, and the columns of one of its threads.
+struct warp_rows {
+    int first, step, column, width;
+
+    __device__ warp_rows()
+    {
+        enum { WARP = 32 };
+        const int threads = blockDim.x * blockDim.y,
+                  thread = threadIdx.y * blockDim.x + threadIdx.x;
+        width = threads < WARP ? threads : WARP;
+        first = thread / width;
+        step = threads / width;
+        column = thread % width;
+    }
+};
+
+inline __device__ int clamp_index(int64_t n, int most)
+{
+    return min_int(n < 0 ? 0 : n, most);
+}
+
 template <typename T>
 __device__ void load_tile(const cuda_pass &pass, const cuda_tile &tile, const direct_tile<T> &at,
                           const T *plane, T *shared)
 {
     const cuda_axis *axis = pass.axis;
-    for (int row = threadIdx.y; row < tile.rows; row += blockDim.y)
-        for (int column = threadIdx.x; column < tile.columns; column += blockDim.x) {
-            const bool within = in_range(at.row + row, axis[1].from_size) &&
-                                in_range(at.column + column, axis[2].from_size);
+    const warp_rows rows;
+    const int begin = clamp_index(-at.column, tile.columns),
+              end = clamp_index(axis[2].from_size - at.column, tile.columns);
+    const T *line = plane + (at.row + rows.first) * axis[2].from_size + at.column;
+    for (int row = rows.first; row < tile.rows;
+         row += rows.step, line += rows.step * axis[2].from_size) {
+        const int last = in_range(at.row + row, axis[1].from_size) ? end : 0;
+#pragma unroll 4
+        for (int column = rows.column; column < tile.columns; column += rows.width)
             shared[row * tile.columns + column] =
-                within ? plane[(at.row + row) * axis[2].from_size + at.column + column] : 0;
-        }
+                begin <= column && column < last ? line[column] : 0;
+    }
 }
 
 // Taps [row][column][channel], 0 for channels beyond the last.
@@ -147,46 +173,6 @@ struct span_start {
     }
 };
 
-// The rows of a tile that a warp moves, and the columns of one of its threads.
-struct warp_rows {
-    int first, step, column, width;
-
-    __device__ warp_rows()
-    {
-        enum { WARP = 32 };
-        const int threads = blockDim.x * blockDim.y,
-                  thread = threadIdx.y * blockDim.x + threadIdx.x;
-        width = threads < WARP ? threads : WARP;
-        first = thread / width;
-        step = threads / width;
-        column = thread % width;
-    }
-};
-
-inline __device__ int clamp_index(int64_t n, int most)
-{
-    return min_int(n < 0 ? 0 : n, most);
-}
-
-template <typename T>
-__device__ void load_span_tile(const cuda_pass &pass, const cuda_tile &tile,
-                               const direct_tile<T> &at, const T *plane, T *shared)
-{
-    const cuda_axis *axis = pass.axis;
-    const warp_rows rows;
-    const int begin = clamp_index(-at.column, tile.columns),
-              end = clamp_index(axis[2].from_size - at.column, tile.columns);
-    const T *line = plane + (at.row + rows.first) * axis[2].from_size + at.column;
-    for (int row = rows.first; row < tile.rows;
-         row += rows.step, line += rows.step * axis[2].from_size) {
-        const int last = in_range(at.row + row, axis[1].from_size) ? end : 0;
-#pragma unroll 4
-        for (int column = rows.column; column < tile.columns; column += rows.width)
-            shared[row * tile.columns + column] =
-                begin <= column && column < last ? line[column] : 0;
-    }
-}
-
 // Taps of an input channel, rows of them in whole groups; nothing is multiplied by those that fill
 // the last one.
 template <typename T>
@@ -247,10 +233,10 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(1))
             const int64_t depth = met(axis[0], at.z, t0);
             if (!in_range(depth, axis[0].from_size)) continue; // the same for all threads
             __syncthreads();
-            load_span_tile(pass, tile, at,
-                           at.samples + c * from_plane(pass) +
-                               depth * axis[1].from_size * axis[2].from_size,
-                           samples);
+            load_tile(pass, tile, at,
+                      at.samples + c * from_plane(pass) +
+                          depth * axis[1].from_size * axis[2].from_size,
+                      samples);
             load_span_taps(pass, at, c, t0, pitch, taps);
             __syncthreads();
             add_span_products(pass, tile,

@@ -7,6 +7,8 @@
 // CUDA, its documentation).
 #include "product.h"
 
+#include <assert.h>
+
 #include "complex.cuh"
 #include "launch.cuh"
 
@@ -323,7 +325,10 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
 {
     double slots;
     const int shape = best_shape(*product, processors, &slots);
-    if (product->a.terms_inner != product->b.terms_inner) return cudaErrorInvalidValue;
+    const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(product->element);
+    assert(product->a.terms_inner == product->b.terms_inner && product->chunks > 0);
+    assert(product->a.pitch % vector == 0 && product->b.pitch % vector == 0);
+    assert(product->c.pitch % vector == 0 && product->c.pitch >= product->columns);
     return with_element(product->element, [=](auto zero) {
         typedef decltype(zero) E;
         switch (shape) {

@@ -64,6 +64,7 @@ static void separable_estimate(const struct request *request, struct estimate *r
     ret->flops = 2 * outputs * terms;
     // One rounding more than those of the sums: the factors'.
     ret->error = shape_roundoff(shape) * sqrt(0.09 * terms + 1);
+    assert(form.pitch > 0 && form.slots > 0);
     ret->hop = (size_t)(outputs / fmax(1, form.blocks));
     ret->bytes = shape->out_channels * 2 * (size_t)form.pitch * shape->scalar_bytes;
     ret->applicable = true;
@@ -148,6 +149,7 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
         }
         for (int a = 0; a < 2; a++) {
             const struct cuda_axis *axis = &pass->axis[1 + a];
+            assert((size_t)axis->taps <= pitch && pitch <= CUDA_SEPARABLE_TAPS);
             for (int64_t t = 0; t < axis->taps; t++)
                 put_tap(shape, ret_taps, (2 * c + (size_t)a) * pitch + (size_t)t,
                         factors[a][axis->tap_first + axis->tap_step * t]);

@@ -81,6 +81,7 @@ static void choose_chunks(struct cuda_tiles_layout *layout, size_t limit)
     const struct cuda_tiles_layout whole = *layout;
     cuda_tiles_set_batch(layout, whole.choice.groups, whole.choice.blocks, chunks);
     if (cuda_tiles_workspace(layout) > limit) *layout = whole;
+    assert(layout->choice.chunks == chunks || layout->choice.chunks == 1);
 }
 
 // Chunks of a fused kernel's positions make as many thread blocks as keep a device busy, and are
@@ -230,6 +231,7 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
     double flops = 0;
     const double seconds = tiles->fused ? seconds_of_fused(request, &layout, &flops)
                                         : tiles_seconds(request, &layout, &flops);
+    assert(seconds > 0 || tiles->positions == 0);
     if (ret->applicable && ret->seconds <= seconds) return;
     const size_t workspace = cuda_tiles_workspace(&layout);
     const size_t *n = layout.n;

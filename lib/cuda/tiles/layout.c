@@ -68,6 +68,7 @@ bool cuda_tiles_split(const struct request *request, const struct cuda_tiles_cho
     struct cuda_tiles *tiles = &ret->tiles;
     tiles->elements = (int)tile_tables_elements(ret->n);
     tiles->bins = (int)tile_tables_bins(ret->n);
+    assert(tiles->elements > 0 && tiles->bins > 0 && tiles->bins <= tiles->elements);
     tiles->gauss = choice->variant == CUDA_TILES_GAUSS;
     tiles->fused = choice->variant == CUDA_TILES_FUSED;
     tiles->relu = request->shape->relu && request->direction == PARTITA_FORWARD;
@@ -85,6 +86,7 @@ void cuda_tiles_set_pairs(struct cuda_tiles_layout *layout, int pairs)
     while (tiles->threads < CUDA_TILES_THREADS &&
            tiles->threads * BUTTERFLY < pairs * tiles->elements)
         tiles->threads *= 2;
+    assert(tiles->threads <= CUDA_TILES_THREADS && tiles->threads % tiles->row_threads == 0);
     int held = pairs; // by a thread block; a fused kernel has sums besides
     if (tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT) held = pairs + 1;
     else if (tiles->fused && tiles->in > 1) held = 2 * pairs;
@@ -113,6 +115,7 @@ void cuda_tiles_set_batch(struct cuda_tiles_layout *layout, int64_t groups, int6
     const size_t each = ceil_div((size_t)tiles->positions, (size_t)blocks);
     batch->block = (int64_t)size_round_up(each ? each : 1, 2 * (size_t)tiles->pairs);
     batch->pitch = (int64_t)size_round_up((size_t)batch->block, PITCH);
+    assert(batch->block % (2 * tiles->pairs) == 0 && batch->pitch >= batch->block);
     const int64_t taps_pitch = tiles->fused ? tiles->out : tiles->out_pitch;
     layout->filter_group = tile_spectra_bytes(tiles, 1, tiles->in, taps_pitch);
     layout->filter_bytes = weight ? 0 : size_mul(layout->filter_group, (size_t)tiles->groups);
@@ -151,6 +154,7 @@ struct cuda_product cuda_tiles_product(const struct cuda_tiles_layout *layout,
     const struct cuda_tiles *tiles = &layout->tiles;
     const enum cuda_element real = tiles->f64 ? CUDA_F64 : CUDA_F32;
     const enum cuda_element complex = tiles->f64 ? CUDA_CF64 : CUDA_CF32;
+    assert(!tiles->fused && batch->block <= batch->pitch);
     const int64_t x_plane = batch->pitch * tiles->in, y_plane = batch->pitch * tiles->out;
     const struct cuda_matrices taps = {tiles->out_pitch, tiles->out_pitch * tiles->in, false};
     struct cuda_product product = {.element = tiles->gauss ? real : complex,

@@ -27,6 +27,8 @@ static struct tiles_call tiles_call_of(const struct cuda_call *call,
     of.d = of.x + (layout->cached ? 0 : layout->x_bytes);
     of.y = of.d + layout->d_bytes;
     of.sums = of.y + layout->y_bytes;
+    assert(of.sums + layout->sum_bytes - of.x <= (ptrdiff_t)call->plan->choice.shared);
+    assert(!cached || !layout->tiles.fused);
     if (filter) {
         of.filter = filter->state;
         of.bias = cuda_filter_added(filter);
@@ -135,6 +137,7 @@ static enum partita_status run_fused(const struct tiles_call *of)
         return CU(plan, cuda_tiles_fused(tiles, call->to, call->from[0], of->filter->taps, of->bias,
                                          cudaStreamPerThread));
     const int64_t n = tiles->groups * tiles->in * tiles->out * tiles->bins * 2;
+    assert(layout->y_bytes >= (size_t)n * (tiles->f64 ? 8 : 4));
     const int64_t chunks = layout->choice.chunks;
     const struct cuda_tiles_batch all = {.groups = tiles->groups};
     enum partita_status status =
@@ -150,6 +153,7 @@ static enum partita_status run_all(const struct tiles_call *of)
     const struct cuda_call *call = of->call;
     const struct partita_plan *plan = call->plan;
     struct cuda_tiles_batch batch = of->layout->batch;
+    assert(batch.groups > 0 && batch.block > 0);
     const int64_t groups = of->layout->tiles.groups, most = batch.groups;
     const bool none = of->layout->tiles.positions == 0;
     enum partita_status status = PARTITA_OK;

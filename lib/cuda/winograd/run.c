@@ -20,6 +20,7 @@ static struct matrices matrices_of(const struct cuda_call *call)
     struct matrices at = {.from = call->workspace};
     at.other = at.from + winograd->from_bytes;
     at.sums = at.other + winograd->other_bytes;
+    assert(at.sums + winograd->sum_bytes - at.from == (ptrdiff_t)call->plan->choice.shared);
     return at;
 }
 
@@ -53,6 +54,7 @@ static enum partita_status queue_outputs(const struct cuda_call *call,
     struct cuda_winograd_tiles to = tiles_from(winograd, &winograd->to, first);
     struct cuda_product product = winograd->product;
     const bool f64 = plan->shape.f64;
+    assert(from.n <= (size_t)product.columns && from.n == to.n);
     product.columns = from.n;
     to.wide = to.wide && (uintptr_t)call->to % CUDA_PRODUCT_ALIGN == 0;
     enum partita_status status =
@@ -74,6 +76,7 @@ static enum partita_status queue_sums(const struct cuda_call *call, size_t first
     const struct cuda_winograd_tiles gy = tiles_from(winograd, &winograd->to, first);
     struct cuda_product product = winograd->product;
     const bool f64 = plan->shape.f64;
+    assert(x.n <= (size_t)product.terms && x.n == gy.n);
     product.terms = x.n;
     product.onto = first > 0;
     enum partita_status status =

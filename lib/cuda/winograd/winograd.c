@@ -124,6 +124,7 @@ static void lay_out_winograd(const struct request *request, const struct winogra
     ret->to.relu = shape->relu && request->direction == PARTITA_FORWARD;
     ret->product = product_of(ret, weight);
     const size_t scalar = shape->scalar_bytes, line = (size_t)pitch * scalar;
+    assert(line % CUDA_PRODUCT_ALIGN == 0);
     const size_t lines = (size_t)ret->product.batch;
     ret->from_bytes = mem_round(size_mul(size_mul(lines, split->in), line));
     ret->other_bytes = weight ? mem_round(size_mul(size_mul(lines, split->out), line)) : 0;
