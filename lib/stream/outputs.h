@@ -8,6 +8,20 @@
 #include "history.h"
 #include "paths.h"
 
+// Where a stream is that works in quanta of frames, counted from its begin. Where calls bring whole
+// quanta, the work on a quantum comes before its outputs are played: while they are, the quantum
+// counts as complete, and the position is a quantum ahead of the frame asked for.
+struct position {
+    uint64_t quantum; // complete quanta
+    size_t fill;      // frames of the quantum that is being collected, or played
+    size_t set;       // which of the two sets of outputs belongs to the stream's own filter
+};
+
+static inline uint64_t position_frame(const struct position *position, size_t quantum)
+{
+    return position->quantum * quantum + position->fill;
+}
+
 // How an engine computes a step's outputs.
 struct outputs {
     const struct history *history;

@@ -14,8 +14,7 @@
 #include "fft/fft.h"
 #include "geometry/partition_search.h"
 #include "kernels/kernels.h"
-#include "stream/history.h"
-#include "stream/paths.h"
+#include "stream/outputs.h"
 
 // Index of a block in its batch.
 static inline size_t index_in_batch(const struct partition_segment *segment, uint64_t block)
@@ -148,17 +147,8 @@ struct partitioned_filter {
 struct path_view partitioned_paths(const struct partita_filter *filter);
 
 enum partita_status partitioned_filter_create(struct partita_filter *filter,
-                                              const struct partita_cell *cells, size_t n_cells,
+                                              const struct partita_cell *paths, size_t n_paths,
                                               const struct partita_filter *base);
-
-// Where a stream is. Everything counts from the stream's begin. Where calls bring whole quanta, a
-// quantum is complete before its outputs are played: while they are, `quantum` and `fill` are the
-// position of the outputs, a quantum ahead of what was asked for.
-struct position {
-    uint64_t quantum; // complete quanta
-    size_t fill;      // frames of the quantum that is being collected
-    size_t set;       // which of the two sets of outputs belongs to the stream's own filter
-};
 
 // A segment's progress on its current block, kept in the region.
 struct progress {

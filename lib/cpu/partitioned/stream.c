@@ -6,7 +6,6 @@
 
 #include "base/sizes.h"
 #include "partitioned.h"
-#include "stream/outputs.h"
 
 static void layout_region(const struct partita_plan *plan, size_t i, struct segment_state *own,
                           struct arena *arena)
@@ -94,8 +93,8 @@ struct region partitioned_stream_region(struct partita_stream *stream)
 
 static uint64_t stream_now(const struct partita_stream *stream)
 {
-    const struct position *position = partitioned_stream_of(stream)->position;
-    return position->quantum * partitioned_of(stream->plan)->layout.quantum + position->fill;
+    return position_frame(partitioned_stream_of(stream)->position,
+                          partitioned_of(stream->plan)->layout.quantum);
 }
 
 // Adds what the segments have ready for the next n frames, segments in order.

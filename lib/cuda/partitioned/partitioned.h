@@ -7,8 +7,7 @@
 #include "cuda/device/fft.h"
 #include "cuda/device/queue.h"
 #include "kernels.h"
-#include "stream/history.h"
-#include "stream/paths.h"
+#include "stream/outputs.h"
 
 // How a stream is cut into partitions, stored in its estimate. Outputs come `latency` frames after
 // their inputs, one quantum less where calls bring whole quanta. The device's part of them takes

@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Streams of cuda/partitioned: input into the history, a launch whenever a quantum is complete,
-// outputs from the head and from what the device has written; it is waited for no earlier than
-// that. What the device holds is mirrored on the host only while a state is saved or restored.
+// outputs from the head and from what the device has written, which is waited for no earlier. The
+// device's memory is mirrored on the host only while a state is saved or restored.
 #include <assert.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "partitioned.h"
-#include "stream/outputs.h"
-#include "stream/stream.h"
-
-// Where a stream is. Where calls bring whole quanta, `quantum` is advanced at the launch, before
-// its outputs are played: the position is then a quantum ahead of the frame asked for, and the
-// delay includes that quantum.
-struct cuda_position {
-    uint64_t quantum; // complete quanta; the next launch is of this one
-    size_t fill;      // frames of the quantum that is being collected
-    size_t set;       // which of the two sets of outputs belongs to the stream's own filter
-};
 
 struct cuda_partitioned_stream {
-    struct cuda_position *position;
+    struct position *position;
     struct history history;
     char *samples[2]; // outputs of one quantum of one channel, by either filter
     struct cuda_queue queue;
@@ -221,8 +210,7 @@ void cuda_partitioned_resume(struct partita_stream *stream)
 
 static uint64_t stream_frame(const struct partita_stream *stream)
 {
-    const struct cuda_position *position = cuda_stream_of(stream)->position;
-    return position->quantum * choice_of_stream(stream)->quantum + position->fill;
+    return position_frame(cuda_stream_of(stream)->position, choice_of_stream(stream)->quantum);
 }
 
 // The filter that outputs are made with as well from the next launch on; NULL: none.
@@ -239,7 +227,7 @@ static bool launch_quantum(struct partita_stream *stream)
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    const struct cuda_position *position = state->position;
+    const struct position *position = state->position;
     const struct cuda_partition_layout *layout = layout_of_stream(stream);
     const size_t frames = choice_of_stream(stream)->quantum, bytes = frames * shape->sample_bytes;
     const size_t at = position->quantum * frames % state->history.frames;
@@ -319,7 +307,7 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     static const struct step nothing;
     const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    struct cuda_position *position = state->position;
+    struct position *position = state->position;
     const size_t quantum = choice->quantum, n = size_min(frames->n, quantum - position->fill);
     // Of a whole quantum all is there with its first frame, even where a swap cuts this step short.
     const bool take = !choice->whole || position->fill == 0;
@@ -342,7 +330,7 @@ size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
     const struct cuda_partition_layout *layout = layout_of_stream(stream);
-    const struct cuda_position *position = cuda_stream_of(stream)->position;
+    const struct position *position = cuda_stream_of(stream)->position;
     // Between whole quanta the next one's outputs are those of a quantum ahead.
     const size_t ahead = choice->whole && position->fill == 0 ? choice->quantum : 0;
     uint64_t last = 0;
@@ -363,7 +351,7 @@ size_t cuda_partitioned_swap_end(struct partita_stream *stream)
 {
     const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    struct cuda_position *position = state->position;
+    struct position *position = state->position;
     const size_t left = choice->quantum - position->fill;
     position->set = 1 - position->set;
     if (!state->queue.running) return 0;
