@@ -72,12 +72,12 @@ template <typename T, bool BACK> inline __device__ complex_of<T> root16(complex_
 {
     const T c1 = (T)0.92387953251128675613, s1 = (T)0.38268343236508977173,
             c2 = (T)0.70710678118654752440;
-    const complex_of<T> w = k == 1   ? complex_of<T>{c1, -s1}
-                            : k == 2 ? complex_of<T>{c2, -c2}
-                            : k == 3 ? complex_of<T>{s1, -c1}
-                            : k == 4 ? complex_of<T>{0, -1}
-                            : k == 6 ? complex_of<T>{-c2, -c2}
-                                     : complex_of<T>{-c1, s1}; // 9
+    complex_of<T> w = {-c1, s1}; // 9
+    if (k == 1) w = {c1, -s1};
+    if (k == 2) w = {c2, -c2};
+    if (k == 3) w = {s1, -c1};
+    if (k == 4) w = {0, -1};
+    if (k == 6) w = {-c2, -c2};
     return rotate<BACK>(a, w);
 }
 

@@ -11,7 +11,7 @@ template <typename T> struct transform_job {
     int segment;
     int64_t number; // of the transform within its segment
     bool idle;
-    fft_thread<T> place;
+    fft_thread<T> fft;
 };
 
 // Thread blocks of a segment that has `n` transforms.
@@ -29,8 +29,8 @@ __device__ transform_job<T> segment_job(const cuda_segment &segment, int i, int6
     const int64_t number = block * (blockDim.x / threads) + row;
     complex_of<T> *shared =
         (complex_of<T> *)shared_memory + row * (segment.points + segment.points / 16);
-    const fft_thread<T> place = fft_thread_at<T>(segment.form, shared, threadIdx.x % threads);
-    return {i, number < n ? number : n - 1, number >= n, place};
+    const fft_thread<T> fft = fft_thread_at<T>(segment.form, shared, threadIdx.x % threads);
+    return {i, number < n ? number : n - 1, number >= n, fft};
 }
 
 // The same where the segments have `n` transforms each, one after the other.
@@ -56,15 +56,15 @@ __device__ void transform_frames(const cuda_partition_layout &layout, const tran
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
-        const int at = job.place.thread + j * threads;
+        const int at = job.fft.thread + j * threads;
         v[j] = layout.complex ? complex_of<T>{sample(2 * at), sample(2 * at + 1)}
                               : complex_of<T>{sample(at), -sample(at + points)};
     }
-    fft_forward(job.place, v);
+    fft_forward(job.fft, v);
     if (job.idle) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
-        const int k = job.place.thread + j * threads;
+        const int k = job.fft.thread + j * threads;
         to[(k >> layout.log2_share) * pitch + (k & (share - 1))] = v[j];
     }
 }
@@ -185,12 +185,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++)
-        v[j] = job.idle ? complex_of<T>{0, 0} : sums[job.place.thread + j * threads];
-    fft_inverse(job.place, v);
+        v[j] = job.idle ? complex_of<T>{0, 0} : sums[job.fft.thread + j * threads];
+    fft_inverse(job.fft, v);
     if (job.idle) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
-        const int at = job.place.thread + j * threads;
+        const int at = job.fft.thread + j * threads;
         if (!layout.complex) put(at, -v[j].im);
         else if (j >= CUDA_FFT_POINTS / 2) {
             put(2 * at - n, v[j].re);
