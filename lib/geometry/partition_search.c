@@ -116,8 +116,8 @@ static double products_seconds(const struct shape *shape, const struct partition
 }
 
 // Chooses how many blocks are multiplied together, and says how far the spectra are.
-static void choose_batch(const struct shape *shape, const struct partition_device *device,
-                         struct partition_segment *segment)
+static void partition_choose_batch(const struct shape *shape, const struct partition_device *device,
+                                   struct partition_segment *segment)
 {
     const size_t spectrum = 2 * bin_count(shape, segment) * shape->scalar_bytes;
     const size_t shares = spectrum / (SPECTRUM_LINE_BYTES);
@@ -236,7 +236,7 @@ static bool is_served(const struct search *search, size_t i, size_t multiple)
 }
 
 // Quanta of work on a block. With half windows the work of larger segments fills the other half.
-static size_t window_of(const struct search *search, size_t quanta, bool last)
+static size_t segment_window(const struct search *search, size_t quanta, bool last)
 {
     return search->device->half_windows && !last && quanta > 1 ? quanta / 2 : quanta;
 }
@@ -245,7 +245,7 @@ static size_t window_of(const struct search *search, size_t quanta, bool last)
 static size_t in_time(const struct search *search, size_t i, bool last)
 {
     const struct partition_device *device = search->device;
-    const size_t quanta = (size_t)1 << i, window = window_of(search, quanta, last);
+    const size_t quanta = (size_t)1 << i, window = segment_window(search, quanta, last);
     const size_t lag = device->lag + (quanta > 1 ? device->long_lag : 0);
     const size_t early = search->whole ? 0 : device->early;
     return hop_at(search, i) + (window - 1 + lag) * search->quantum - early;
@@ -263,11 +263,11 @@ static struct partition_segment make_segment(const struct search *search, size_t
         .partitions = partitions,
         .first = first,
         .quanta = quanta,
-        .window = window_of(search, quanta, last),
+        .window = segment_window(search, quanta, last),
         .start = quanta - 1 + (search->device->fixed_start ? 0 : slack / search->quantum),
     };
     assert(first + search->latency >= in_time(search, i, last));
-    choose_batch(search->shape, search->device, &segment);
+    partition_choose_batch(search->shape, search->device, &segment);
     return segment;
 }
 
@@ -350,8 +350,8 @@ static double seconds_to_beat(const struct partition_layout *best)
 }
 
 // Completes what leads to node i by a segment of hop j that holds the rest.
-static void finish(struct search *search, size_t i, size_t j, size_t multiple,
-                   struct partition_layout *best)
+static void finish_layout(struct search *search, size_t i, size_t j, size_t multiple,
+                          struct partition_layout *best)
 {
     const size_t span = search->shape->axis[0].span;
     const struct partition_segment before = segment_between(search, i, j, multiple, true);
@@ -375,8 +375,8 @@ static double seconds_before(const struct search *search)
 }
 
 // Layouts of a single segment, with a head before it.
-static void finish_alone(struct search *search, size_t i, size_t first,
-                         struct partition_layout *best)
+static void finish_single(struct search *search, size_t i, size_t first,
+                          struct partition_layout *best)
 {
     const size_t span = search->shape->axis[0].span;
     if (first >= span) return;
@@ -411,8 +411,8 @@ static void search_from(struct search *search, size_t begin, size_t allowed,
 {
     const size_t span = search->shape->axis[0].span;
     const size_t max_segments = search->device->max_segments;
-    finish_alone(search, begin, choose_latency(search, in_time(search, begin, true), allowed),
-                 best);
+    finish_single(search, begin, choose_latency(search, in_time(search, begin, true), allowed),
+                  best);
     const size_t needed = in_time(search, begin, false);
     const size_t head = choose_latency(search, needed, allowed);
     if (head >= span) return;
@@ -429,7 +429,7 @@ static void search_from(struct search *search, size_t begin, size_t allowed,
         for (size_t multiple = 1; multiple <= search->device->max_multiple; multiple++) {
             if (!is_served(search, i, multiple)) continue;
             for (size_t j = i + 1; j < search->n_hops; j++) {
-                finish(search, i, j, multiple, best);
+                finish_layout(search, i, j, multiple, best);
                 if (node->segments + 3 <= max_segments) relax(search, i, j, multiple);
             }
         }

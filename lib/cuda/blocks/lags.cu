@@ -101,11 +101,11 @@ __device__ void add_term(const cuda_lags &lags, const cursor<T> &at, const fft_t
 {
     complex_of<T> v[CUDA_FFT_POINTS];
     load_window<T, false>(lags.taps, at.taps, at.taps_first, fft, v);
-    fft_forward(fft, v);
+    fft_block_forward(fft, v);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) cache[j * blockDim.x] = v[j];
     load_window<T, true>(lags.x, at.x, at.x_first, fft, v);
-    fft_forward(fft, v);
+    fft_block_forward(fft, v);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) multiply_add(sum[j], v[j], cache[j * blockDim.x]);
 }
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const fft_thread<T> fft = fft_thread_of<T>(params.form);
     complex_of<T> v[CUDA_FFT_POINTS];
     spectrum_load(sums + (int64_t)blockIdx.x * params.points, fft, v);
-    fft_inverse(fft, v);
+    fft_block_inverse(fft, v);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int64_t at = first + threadIdx.x + j * blockDim.x - (lags.taps.length - 1),

@@ -5,8 +5,8 @@
 // Multidigit multiplication for mathematicians, 2001). All twiddle factors of a node are powers of
 // one number, so the table has two numbers a node. Bins are not reordered.
 //
-// Before fft_forward and after fft_inverse thread t holds points t + j*threads as v[j]; after
-// fft_forward and before fft_inverse it holds 16 bins, which lie in memory as
+// Before fft_block_forward and after fft_block_inverse thread t holds points t + j*threads as v[j];
+// after fft_block_forward and before fft_block_inverse it holds 16 bins, which lie in memory as
 // spectrum[j*threads + t]. An inverse multiplies by n.
 #ifndef PARTITA_CUDA_FFT_CUH
 #define PARTITA_CUDA_FFT_CUH
@@ -185,8 +185,8 @@ inline __device__ void fft_put(const fft_thread<T> &fft, int log2_node, const co
 }
 
 template <typename T, int R, bool BACK>
-inline __device__ void fft_pass(const fft_thread<T> &fft, const fft_twiddles<T> *twiddles,
-                                int log2_node, complex_of<T> *v)
+inline __device__ void fft_radix_pass(const fft_thread<T> &fft, const fft_twiddles<T> *twiddles,
+                                      int log2_node, complex_of<T> *v)
 {
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
@@ -210,7 +210,7 @@ template <typename T, int R>
 inline __device__ void fft_down(const fft_thread<T> &fft, const fft_inner &pass, complex_of<T> *v)
 {
     fft_get<T, R>(fft, pass.log2_node, v);
-    fft_pass<T, R, false>(fft, fft.twiddles + pass.first, pass.log2_node, v);
+    fft_radix_pass<T, R, false>(fft, fft.twiddles + pass.first, pass.log2_node, v);
     if (pass.log2_node > pass.log2_radix) fft_put<T, R>(fft, pass.log2_node, v);
 }
 
@@ -219,7 +219,7 @@ template <typename T, int R>
 inline __device__ void fft_up(const fft_thread<T> &fft, const fft_inner &pass, complex_of<T> *v)
 {
     if (pass.log2_node > pass.log2_radix) fft_get<T, R>(fft, pass.log2_node, v);
-    fft_pass<T, R, true>(fft, fft.twiddles + pass.first, pass.log2_node, v);
+    fft_radix_pass<T, R, true>(fft, fft.twiddles + pass.first, pass.log2_node, v);
     fft_put<T, R>(fft, pass.log2_node, v);
 }
 
@@ -243,7 +243,7 @@ template <typename T> inline __device__ fft_thread<T> fft_recompute(fft_thread<T
 // All threads of the block take part. The caller needs no barrier between its own use of the shared
 // memory and a transform, but one afterwards.
 template <typename T>
-inline __device__ void fft_forward(const fft_thread<T> &fft, complex_of<T> v[16])
+inline __device__ void fft_block_forward(const fft_thread<T> &fft, complex_of<T> v[16])
 {
     fft_outer_pass<T, false>(fft, v);
     if (fft.log2_points == 4) return;
@@ -263,7 +263,7 @@ inline __device__ void fft_forward(const fft_thread<T> &fft, complex_of<T> v[16]
 }
 
 template <typename T>
-inline __device__ void fft_inverse(const fft_thread<T> &fft, complex_of<T> v[16])
+inline __device__ void fft_block_inverse(const fft_thread<T> &fft, complex_of<T> v[16])
 {
     if (fft.log2_points > 4) {
         const int longest = fft.log2_points - 4, second = CUDA_FFT_SECOND_RADIX(fft.log2_points);

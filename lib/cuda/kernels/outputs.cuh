@@ -94,7 +94,7 @@ inline __device__ void outputs_store_consecutive(const outputs<T> &to, int begin
     }
 }
 
-// All of a thread's points, as fft_inverse leaves them.
+// All of a thread's points, as fft_block_inverse leaves them.
 template <bool ADD, typename T>
 inline __device__ void outputs_store(const outputs<T> &to, const fft_thread<T> &fft,
                                      const complex_of<T> v[16], const finish<T> &finish)

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
         if (windows.scale != 1) v[j] = scaled(v[j], (T)windows.scale);
         if (plane) v[j] = v[j] * ((const complex_of<T> *)params.twist)[at];
     }
-    fft_forward(fft, v);
+    fft_block_forward(fft, v);
     if (number < transforms) spectrum_store(spectra + number * params.points, fft, v);
 }
 

@@ -13,10 +13,10 @@ inline __device__ void planes_inverse(const cuda_fft_params &params, const compl
                                       complex_of<T> second[CUDA_FFT_POINTS])
 {
     spectrum_load(spectrum, fft, v);
-    fft_inverse(fft, v);
+    fft_block_inverse(fft, v);
     if (params.planes == 1) return;
     spectrum_load(spectrum + params.points, fft, second);
-    fft_inverse(fft, second);
+    fft_block_inverse(fft, second);
 }
 
 // Sample j of a result, from the points of its planes; of real samples the imaginary part is minus

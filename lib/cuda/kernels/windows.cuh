@@ -53,7 +53,7 @@ template <typename S> struct window {
 };
 
 template <typename S>
-inline __device__ window<S> window_of(const cuda_windows &windows, const S *row, int64_t first)
+inline __device__ window<S> window_from(const cuda_windows &windows, const S *row, int64_t first)
 {
     const int64_t from = first < 0 ? -first : 0, rest = windows.size - first;
     const int64_t to = rest < windows.length ? rest : windows.length;
@@ -88,14 +88,14 @@ inline __device__ void window_points(const cuda_windows &in, const T *row, int64
 {
     const int points = 1 << fft.log2_points;
     if (fft.negacyclic) {
-        const window<T> from = window_of(in, row, first);
+        const window<T> from = window_from(in, row, first);
         T lower[16], upper[16];
         window_load(from, 0, points, fft.thread, lower);
         window_load(from, points, points, fft.thread, upper);
 #pragma unroll
         for (int j = 0; j < 16; j++) v[j] = {lower[j], -upper[j]};
     } else {
-        const window<complex_of<T>> from = window_of(in, (const complex_of<T> *)row, first);
+        const window<complex_of<T>> from = window_from(in, (const complex_of<T> *)row, first);
         window_load(from, 0, points, fft.thread, v);
     }
 }

@@ -61,7 +61,7 @@ __device__ void transform_inputs(const cuda_filtering &filtering, const task &ta
     for (int c = 0; c < (GROUP == MANY ? (int)filtering.group_in : 1); c++) {
         const fft_thread<T> here = fft_recompute(fft);
         window_points(filtering.in, row, first, here, x);
-        fft_forward(fft_recompute(here), x);
+        fft_block_forward(fft_recompute(here), x);
         if (GROUP == MANY) spectrum_store(cache, here, x);
         row += filtering.in.size * (fft.negacyclic ? 1 : 2);
         cache += 1 << fft.log2_points;
@@ -100,7 +100,7 @@ __device__ void filter_run_task(const cuda_filtering &filtering, const task &tas
     for (int k = 0; k < (GROUP == ONE_TO_ONE ? 1 : chunk_outputs); k++) {
         const fft_thread<T> here = fft_recompute(fft);
         sum_inputs<T, GROUP>(filtering, here, spectra, cache, x, v);
-        fft_inverse(fft_recompute(here), v);
+        fft_block_inverse(fft_recompute(here), v);
         if (k < left)
             outputs_store<ACCUMULATE>(to, fft_recompute(here), v,
                                       finish_of(!ACCUMULATE && filtering.out.relu, bias, channel));

@@ -65,7 +65,7 @@ __device__ void transform_window(const cuda_gradient &of, const T *row, int64_t 
 {
     const fft_thread<T> here = fft_recompute(fft);
     window_points(of.x, row, first, here, v);
-    fft_forward(fft_recompute(here), v);
+    fft_block_forward(fft_recompute(here), v);
 }
 
 template <typename T>
@@ -75,7 +75,7 @@ __device__ void transform_block(const cuda_gradient &of, const T *row, int64_t f
     const fft_thread<T> here = fft_recompute(fft);
     if (of.gy.step == 1) window_points(of.gy, row, first, here, v);
     else windows_points(of.gy, row, first, here, v);
-    fft_forward(fft_recompute(here), v);
+    fft_block_forward(fft_recompute(here), v);
 }
 
 // The products of a block. Where there are two sums, `cache` holds the spectrum of the block's
@@ -207,7 +207,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const int points = 1 << fft.log2_points;
     complex_of<T> v[CUDA_FFT_POINTS];
     spectrum_load(sums + (number < all ? number : all - 1) * points, fft, v);
-    fft_inverse(fft, v);
+    fft_block_inverse(fft, v);
     if (number >= all) return;
     const int64_t path = number / of.chunks, lag = number % of.chunks * of.chunk;
     const T scale = 1 / (T)points;

@@ -60,7 +60,7 @@ __device__ void transform_frames(const cuda_partition_layout &layout, const tran
         v[j] = layout.complex ? complex_of<T>{sample(2 * at), sample(2 * at + 1)}
                               : complex_of<T>{sample(at), -sample(at + points)};
     }
-    fft_forward(job.fft, v);
+    fft_block_forward(job.fft, v);
     if (job.idle) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++)
         v[j] = job.idle ? complex_of<T>{0, 0} : sums[job.fft.thread + j * threads];
-    fft_inverse(job.fft, v);
+    fft_block_inverse(job.fft, v);
     if (job.idle) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
