@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engines of a device's module, so that what is added to its table is tested without a word
-// elsewhere.
+// The engines of a device's module, so that engines added to its table are tested automatically.
 #ifndef DEVICE_ENGINES_H
 #define DEVICE_ENGINES_H
 

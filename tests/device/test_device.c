@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What only devices have, on the stand-in: arrays in the device's memory, the same bits in any
-// order of threads, an error at any call, and that the stand-in itself catches what it is there to
-// catch.
+// What only devices have, on the stand-in: arrays in device memory, the same bits in any order of
+// threads, an error at any call. Also that the stand-in itself detects violations.
 #include "core/plan.h"
 #include "cuda/direct/kernels.h"
 
@@ -17,19 +16,19 @@
 
 static const struct partita_problem strided = STRIDED_LAYER, planes = DEPTHWISE_LAYER;
 
-static const struct partita_problem short_lines = {
+static const struct partita_problem short_sequences = {
     LENGTH(300), BATCH(2), CHANNELS(4, 6), GROUPS(2), KERNEL(33), PAD_BEGIN(32), RELU};
 
-// Windows that no thread block holds.
-static const struct partita_problem long_lines = {LENGTH(16560), CHANNELS(2, 2), GROUPS(2),
-                                                  KERNEL(16500), PAD_BEGIN(40)};
-static const struct partita_parts long_parts = {.taps = 16384, .signal = 16384};
+// Windows that exceed a thread block.
+static const struct partita_problem long_sequences = {LENGTH(16560), CHANNELS(2, 2), GROUPS(2),
+                                                      KERNEL(16500), PAD_BEGIN(40)};
+static const struct partita_parts long_partitions = {.taps = 16384, .signal = 16384};
 
-// An engine at one of the problems.
+// An engine and its problem.
 struct subject {
     const char *name, *engine;
     const struct partita_problem *problem;
-    size_t transform; // as long as the engine's may be; 0: it sums
+    size_t transform; // the largest that the engine may have; 0: direct sums
 };
 
 static const struct subject subjects[] = {
@@ -39,14 +38,14 @@ static const struct subject subjects[] = {
     {"cuda/tiles:complex", "cuda/tiles:complex", &strided, 0},
     {"cuda/tiles:gauss", "cuda/tiles:gauss", &strided, 0},
     {"cuda/tiles:fused", "cuda/tiles:fused", &planes, 0},
-    {"cuda/overlap-save", "cuda/overlap-save", &short_lines, 1024},
-    {"cuda/overlap-save:1-sum", "cuda/overlap-save:1-sum", &short_lines, 1024},
-    {"cuda/overlap-save:2-sums", "cuda/overlap-save:2-sums", &short_lines, 1024},
-    {"cuda/blocks-long", "cuda/blocks", &long_lines, 65536},
+    {"cuda/overlap-save", "cuda/overlap-save", &short_sequences, 1024},
+    {"cuda/overlap-save:1-sum", "cuda/overlap-save:1-sum", &short_sequences, 1024},
+    {"cuda/overlap-save:2-sums", "cuda/overlap-save:2-sums", &short_sequences, 1024},
+    {"cuda/blocks-long", "cuda/blocks", &long_sequences, 65536},
 };
-enum { N_SUBJECTS = sizeof subjects / sizeof *subjects, MOST_SAMPLES = 1 << 16 };
+enum { N_SUBJECTS = sizeof subjects / sizeof *subjects, MAX_SAMPLES = 1 << 16 };
 
-// Every array in the device's memory, the workspace too: nothing is allocated, and the bits are
+// With every array in device memory, also the workspace, nothing is allocated and the bits are
 // those of host arrays.
 static void device_arrays(void **state)
 {
@@ -59,8 +58,8 @@ static void device_arrays(void **state)
                &random);
     layer_run(&layer);
     for (int i = 0; i < LAYER_ARRAYS; i++) {
-        static float poison[MOST_SAMPLES];
-        assert_true(layer.n[i] <= MOST_SAMPLES);
+        static float poison[MAX_SAMPLES];
+        assert_true(layer.n[i] <= MAX_SAMPLES);
         device[i] =
             device_copy(i < LAYER_Y ? layer.array[i] : poison, layer.n[i] * sizeof(float), 0);
     }
@@ -81,7 +80,7 @@ static void device_arrays(void **state)
     assert_ok(partita_backward_bias(layer.plan, device[LAYER_GB], device[LAYER_GY]));
     assert_int_equal(hostdev_allocations(), n_allocations);
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
-        static float result[MOST_SAMPLES];
+        static float result[MAX_SAMPLES];
         cudaMemcpy(result, device[i], layer.n[i] * sizeof(float), cudaMemcpyDefault);
         assert_memory_equal(result, layer.array[i], layer.n[i] * sizeof(float));
     }
@@ -132,7 +131,7 @@ static void describe(void **state)
     hostdev_fail(0, cudaSuccess);
 }
 
-// Planning on a device: what it cannot do is refused, in words.
+// Plans that a device cannot have are refused with a reason.
 static void refusals(void **state)
 {
     (void)state;
@@ -161,7 +160,7 @@ static void refusals(void **state)
     assert_null(plan);
 }
 
-// Sums keep no transforms: saving them is refused, in words.
+// Direct sums have no transforms to save: refused with a reason.
 static void nothing_to_save(void **state)
 {
     (void)state;
@@ -182,7 +181,7 @@ static void nothing_to_save(void **state)
     partita_plan_destroy(plan);
 }
 
-// Whether a process that does this is ended by a signal.
+// Whether a signal ends a process that does this.
 static bool ends(void (*act)(void))
 {
     pid_t child = fork();
@@ -190,7 +189,7 @@ static bool ends(void (*act)(void))
         int quiet = dup(STDERR_FILENO);
         (void)quiet;
         close(STDERR_FILENO);
-        signal(SIGSEGV, SIG_DFL); // a sanitizer's report is not wanted here
+        signal(SIGSEGV, SIG_DFL); // without a sanitizer's report
         signal(SIGABRT, SIG_DFL);
         act();
         _exit(0);
@@ -224,7 +223,7 @@ static void release_twice(void)
     cudaFree(memory);
 }
 
-static void act_well(void)
+static void do_nothing_wrong(void)
 {
     static char host[128];
     void *memory = NULL;
@@ -233,17 +232,17 @@ static void act_well(void)
     cudaFree(memory);
 }
 
-static void stand_in_catches(void **state)
+static void stand_in_detects(void **state)
 {
     (void)state;
     assert_true(ends(read_device_memory));
     assert_true(ends(copy_too_much));
     assert_true(ends(release_twice));
-    assert_false(ends(act_well));
+    assert_false(ends(do_nothing_wrong));
 }
 
-// Samples that tap 0 meets, and that any tap meets, may be none at all: the cost of the gradient is
-// a number still.
+// No sample may have a product with tap 0, or with any tap: the cost of the gradient is still
+// finite.
 static void gradients_of_few(void **state)
 {
     static const char *const engines[] = {"cuda/direct:plain", "cuda/direct:halo"};
@@ -265,8 +264,7 @@ static void gradients_of_few(void **state)
         }
 }
 
-// A way that estimate would refuse is refused by the call as well, and the plan is none the worse
-// for it.
+// A variant that estimate would refuse is also refused by the call, and the plan does not change.
 static void tiles_that_do_not_fit(void **state)
 {
     const struct partita_problem problem = {SIZE(70010), KERNEL(2), DILATION(70000)};
@@ -294,14 +292,14 @@ static void plan_without_cufft(void)
                                             .device = "cuda:0",
                                             .log = log_into(&log),
                                             .directions = PARTITA_FORWARD,
-                                            .parts = long_parts};
+                                            .parts = long_partitions};
     const struct partita_options short_options = {.engine = "cuda/blocks", .device = "cuda:0"};
     setenv("PARTITA_CUFFT", "/nowhere", 1);
     const bool refused =
-        partita_plan_create(&long_lines, &options, &plan) == PARTITA_ERR_UNSUPPORTED;
+        partita_plan_create(&long_sequences, &options, &plan) == PARTITA_ERR_UNSUPPORTED;
     if (!refused || !strstr(log.text, "cuFFT")) abort();
-    if (partita_plan_create(&short_lines, &short_options, &plan) != PARTITA_OK)
-        abort(); // which needs none
+    if (partita_plan_create(&short_sequences, &short_options, &plan) != PARTITA_OK)
+        abort(); // which needs no cuFFT
     partita_plan_destroy(plan);
 }
 
@@ -311,7 +309,7 @@ static void without_cufft(void **state)
     assert_false(ends(plan_without_cufft));
 }
 
-// What cuFFT makes no plan for is refused, which is not the device's fault: it is not called lost.
+// Sizes for which cuFFT makes no plan are refused; the device is not reported as lost.
 static void plans_that_cufft_refuses(void **state)
 {
     static const struct {
@@ -334,9 +332,9 @@ static void plans_that_cufft_refuses(void **state)
         const struct partita_options options = {.engine = "cuda/blocks",
                                                 .device = "cuda:0",
                                                 .log = log_into(&lines),
-                                                .parts = long_parts};
+                                                .parts = long_partitions};
         refuse(cases[i].result);
-        assert_int_equal(partita_plan_create(&long_lines, &options, &plan), cases[i].status);
+        assert_int_equal(partita_plan_create(&long_sequences, &options, &plan), cases[i].status);
         refuse(0);
         assert_non_null(strstr(lines.text, "cuFFT"));
         assert_null(strstr(lines.text, "cuda:0"));
@@ -344,7 +342,7 @@ static void plans_that_cufft_refuses(void **state)
     dlclose(cufft);
 }
 
-// What is queued has not happened before somebody waits.
+// Queued work is not done before somebody waits for it.
 static void queued_work_waits(void **state)
 {
     (void)state;
@@ -365,7 +363,7 @@ int main(void)
     static struct CMUnitTest tests[2 * N_SUBJECTS + 9];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before anybody opened it
+    tests[n++] = named_test(without_cufft, NULL, "without-cufft"); // before it is opened
     for (size_t e = 0; e < N_SUBJECTS; e++)
         for (size_t i = 0; i < 2; i++)
             tests[n++] = named_test(promises[i].run, &subjects[e], "%s/%s", subjects[e].name,
@@ -376,7 +374,7 @@ int main(void)
     tests[n++] = named_test(tiles_that_do_not_fit, NULL, "tiles-that-do-not-fit");
     tests[n++] = named_test(plans_that_cufft_refuses, NULL, "plans-that-cufft-refuses");
     tests[n++] = named_test(nothing_to_save, NULL, "nothing-to-save");
-    tests[n++] = named_test(stand_in_catches, NULL, "stand-in-catches");
+    tests[n++] = named_test(stand_in_detects, NULL, "stand-in-catches");
     tests[n++] = named_test(queued_work_waits, NULL, "queued-work-waits");
     return run_test_list(tests, n);
 }

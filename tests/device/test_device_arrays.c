@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arrays in the memory of a CUDA device, on the stand-in and, as part of the suite gpu, on a real
-// one: at any address that is aligned to a sample, mixed with arrays of the host, and in calls on
-// several threads at once.
+// Arrays in device memory, on the stand-in and, in the suite gpu, on a real device: at any address
+// that is aligned to a sample, mixed with host arrays, and in concurrent calls.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -11,7 +10,7 @@ static const struct partita_problem strided = {SIZE(19, 23),   CORRELATE, BATCH(
                                                CHANNELS(6, 9), GROUPS(3), KERNEL(3, 5),
                                                STRIDE(1, 2),   PAD(1, 2), RELU};
 
-// The same taps on less of everything else: the same kernels with less shared memory.
+// The same taps on a smaller problem: the same kernels with less shared memory.
 static const struct partita_problem smaller = {SIZE(5, 7), CORRELATE,    CHANNELS(6, 9),
                                                GROUPS(3),  KERNEL(3, 5), PAD(1, 2)};
 
@@ -36,7 +35,7 @@ static void release(float *array)
     assert_int_equal(cudaFree(array - FIRST), cudaSuccess);
 }
 
-// Runs all directions with those arrays on the device whose bit is set, and compares with host
+// Executes all directions with the arrays whose bits are set on the device, and compares with host
 // arrays.
 static void run_mixed(const struct layer *layer, unsigned on_device)
 {
@@ -86,7 +85,7 @@ static void any_mixture(void **state)
     layer_close(&layer);
 }
 
-// One of several callers of one plan, with taps of its own.
+// One of several callers of a plan, with its own taps.
 struct caller {
     const struct partita_plan *plan;
     const float *x;
@@ -112,8 +111,9 @@ static void *call(void *context)
     return NULL;
 }
 
-// What each caller gets alone it gets beside others with other taps and another problem's plan.
-static void callers_at_once(void **state)
+// A caller has the same results alone as beside others with other taps and a plan of another
+// problem.
+static void concurrent_callers(void **state)
 {
     enum { CALLERS = 4, PLANS = 2 };
     static struct caller alone[CALLERS], beside[CALLERS];
@@ -150,7 +150,7 @@ int main(void)
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_DEVICE_ENGINES; e++) {
         tests[n++] = named_test(any_mixture, engines[e], "%s/any-mixture", engines[e]);
-        tests[n++] = named_test(callers_at_once, engines[e], "%s/callers-at-once", engines[e]);
+        tests[n++] = named_test(concurrent_callers, engines[e], "%s/callers-at-once", engines[e]);
     }
     return run_test_list(tests, n);
 }

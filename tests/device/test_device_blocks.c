@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What cuda/blocks promises besides results (test_blocks.c, test_batches.c, test_engines.c on the
-// stand-in): arrays in the device's memory at any address, taps read there without a filter, the
-// same bits in any order of threads, an error at any call, calls at once that share a plan.
+// cuda/blocks beyond its results (test_blocks.c, test_batches.c, test_engines.c on the stand-in):
+// arrays in device memory at any address, taps read there without a filter, the same bits in any
+// order of threads, an error at any call, concurrent calls that share a plan.
 #include "support/rig.h"
 
 #include "support/layer_rig.h"
@@ -10,15 +10,15 @@
 
 #include "device/arrays.h"
 
-struct way {
+struct block_case {
     const char *name;
     struct partita_problem problem;
-    size_t part, signal; // imposed, of taps and of the signal; 0: none
+    size_t taps, signal; // imposed partition sizes; 0: none
     bool needs_cufft;
 };
 
-// Each way, by transforms in a thread block and by cuFFT.
-static const struct way ways[] = {
+// Each schedule, with transforms in a thread block and by cuFFT.
+static const struct block_case cases[] = {
     {"pairs", {LENGTH(700), BATCH(2), INPUTS(2), KERNEL(300), PAD_BEGIN(299)}, 64, 64, false},
     {"pairs-complex", {LENGTH(700), TYPES(CF32, CF32), CORRELATE, KERNEL(300)}, 64, 64, false},
     {"pairs-long", {LENGTH(20100), KERNEL(20000), PAD_BEGIN(3)}, 16384, 16384, true},
@@ -28,26 +28,26 @@ static const struct way ways[] = {
     {"lags", {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)}, 0, 0, false},
     {"lags-complex", {LENGTH(9010), TYPES(CF32, CF32), CORRELATE, KERNEL(9000)}, 0, 0, false},
 };
-enum { N_WAYS = sizeof ways / sizeof *ways };
+enum { N_CASES = sizeof cases / sizeof *cases };
 
-static struct partita_options options_of(const struct way *way)
+static struct partita_options options_of(const struct block_case *c)
 {
     return (struct partita_options){
-        .engine = "cuda/blocks", .device = "cuda:0", .parts = {way->part, way->signal, false}};
+        .engine = "cuda/blocks", .device = "cuda:0", .parts = {c->taps, c->signal, false}};
 }
 
-// Every array in the device's memory, one scalar past its alignment: the bits are those of host
-// arrays, and but for what a filter keeps nothing is allocated.
+// With every array in device memory, one scalar past its alignment, the bits are those of host
+// arrays, and only filters allocate.
 static void device_arrays(void **state)
 {
-    const struct way *way = *state;
+    const struct block_case *c = *state;
     enum { OFFSET = sizeof(float) };
-    const struct partita_options options = options_of(way);
-    struct random random = random_start(way->name);
+    const struct partita_options options = options_of(c);
+    struct random random = random_start(c->name);
     struct rig rig;
     struct partita_filter *filter;
-    rig_open(&rig, &way->problem, &options, &random);
-    assert_true(rig.plan->choice.from_taps == !way->part); // windows of lags read taps as they are
+    rig_open(&rig, &c->problem, &options, &random);
+    assert_true(rig.plan->choice.from_taps == !c->taps); // windows of lags read the taps directly
     rig_forward(&rig);
     rig_check(&rig);
     const size_t y_bytes = rig.n_y * rig.sample_bytes, w_bytes = rig.n_w * rig.sample_bytes;
@@ -78,12 +78,12 @@ static void device_arrays(void **state)
 static void any_order_same_bits(void **state)
 {
     static const char *const orders[] = {"reverse", "1", "2", "3"};
-    const struct way *way = *state;
-    const struct partita_options options = options_of(way);
-    struct random random = random_start(way->name);
+    const struct block_case *c = *state;
+    const struct partita_options options = options_of(c);
+    struct random random = random_start(c->name);
     struct rig first;
     hostdev_order("forward");
-    rig_open(&first, &way->problem, &options, &random);
+    rig_open(&first, &c->problem, &options, &random);
     rig_forward(&first);
     for (int i = 0; i < 4; i++) {
         hostdev_order(orders[i]);
@@ -93,8 +93,8 @@ static void any_order_same_bits(void **state)
     hostdev_order(getenv("HOSTDEV_ORDER"));
 }
 
-// Arrays in the device's memory, which are not cut into pieces whatever the limit is.
-static void forward_there(const struct rig *rig)
+// With arrays in device memory, which are not split for any limit.
+static void forward_on_device(const struct rig *rig)
 {
     const size_t bytes = rig->n_y * rig->sample_bytes;
     void *x = device_copy(rig->x, rig->n_x * rig->sample_bytes, 0),
@@ -104,30 +104,30 @@ static void forward_there(const struct rig *rig)
     cudaFree(x), cudaFree(y);
 }
 
-// Less workspace makes fewer lines, then fewer intervals at a time, or a refusal in words; the bits
-// are the same.
-static void intervals_in_runs(void **state)
+// With less workspace there are fewer channels, then fewer intervals at a time, with the same bits,
+// or a refusal with a reason.
+static void intervals_in_chunks(void **state)
 {
-    const struct way *way = *state;
-    struct partita_options options = options_of(way);
-    struct random random = random_start(way->name);
+    const struct block_case *c = *state;
+    struct partita_options options = options_of(c);
+    struct random random = random_start(c->name);
     struct log_lines lines;
     struct rig first, other;
     size_t served = 0;
-    rig_open(&first, &way->problem, &options, &random);
+    rig_open(&first, &c->problem, &options, &random);
     rig_forward(&first);
     rig_check(&first);
     options.log = log_into(&lines);
     for (size_t limit = first.plan->choice.shared;; limit -= limit / 32, served++) {
         struct partita_plan *plan;
         options.workspace_limit = limit;
-        const enum partita_status status = partita_plan_create(&way->problem, &options, &plan);
+        const enum partita_status status = partita_plan_create(&c->problem, &options, &plan);
         if (status == PARTITA_ERR_UNSUPPORTED) break;
         assert_ok(status);
         assert_true(plan->choice.shared <= limit);
         partita_plan_destroy(plan);
-        rig_open_with(&other, &way->problem, &options, first.x, first.w);
-        forward_there(&other);
+        rig_open_with(&other, &c->problem, &options, first.x, first.w);
+        forward_on_device(&other);
         assert_memory_equal(first.y, other.y, first.n_y * first.sample_bytes);
         rig_close(&other);
     }
@@ -138,7 +138,7 @@ static void intervals_in_runs(void **state)
 
 // A plan and a filter with their inputs, for failing and concurrent calls.
 struct objects {
-    const struct way *way;
+    const struct block_case *c;
     const struct rig *inputs;
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -149,10 +149,10 @@ static enum partita_status objects_compute(void *context, void *y)
 {
     struct objects *o = context;
     struct log_lines lines;
-    struct partita_options options = options_of(o->way);
+    struct partita_options options = options_of(o->c);
     enum partita_status status = PARTITA_OK;
     options.log = log_into(&lines);
-    if (!o->plan) status = partita_plan_create(&o->way->problem, &options, &o->plan);
+    if (!o->plan) status = partita_plan_create(&o->c->problem, &options, &o->plan);
     if (status == PARTITA_OK && !o->filter)
         status = partita_filter_create(o->plan, o->inputs->w, &o->filter);
     if (status == PARTITA_OK) status = partita_forward(o->plan, o->filter, y, o->inputs->x, NULL);
@@ -176,17 +176,17 @@ static void objects_release(void *context)
 }
 
 // Other plans are not affected by a failure.
-static void error_at_any_call(const struct way *way, cudaError_t error)
+static void error_at_any_call(const struct block_case *c, cudaError_t error)
 {
-    const struct partita_options options = options_of(way);
-    struct random random = random_start(way->name);
+    const struct partita_options options = options_of(c);
+    struct random random = random_start(c->name);
     struct rig rig;
-    rig_open(&rig, &way->problem, &options, &random);
+    rig_open(&rig, &c->problem, &options, &random);
     rig_forward(&rig);
     const size_t bytes = rig.n_y * rig.sample_bytes;
     void *expected = malloc(bytes);
     memcpy(expected, rig.y, bytes);
-    struct objects objects = {.way = way, .inputs = &rig};
+    struct objects objects = {.c = c, .inputs = &rig};
     check_failing_calls(&(struct failing_calls){&objects, objects_compute, objects_usable,
                                                 objects_release, expected, bytes},
                         error);
@@ -209,32 +209,33 @@ static void no_memory(void **state)
 // Concurrent calls share plan and filter, each with a plan of cuFFT of its own.
 static void calls_at_once(void **state)
 {
-    const struct way *way = *state;
-    const struct partita_options options = options_of(way);
-    struct random random = random_start(way->name);
+    const struct block_case *c = *state;
+    const struct partita_options options = options_of(c);
+    struct random random = random_start(c->name);
     struct rig rig;
-    rig_open(&rig, &way->problem, &options, &random);
+    rig_open(&rig, &c->problem, &options, &random);
     rig_forward(&rig);
-    struct objects objects = {way, &rig, rig.plan, rig.filter};
+    struct objects objects = {c, &rig, rig.plan, rig.filter};
     check_concurrent_calls(&(struct failing_calls){&objects, objects_compute, objects_usable, NULL,
                                                    rig.y, rig.n_y * rig.sample_bytes});
     rig_close(&rig);
 }
 
-// A device whose thread blocks hold less, as most do: windows of lags that are best on others are
-// not for it.
+// A device with less shared memory, as most have, does not have the windows of lags that are best
+// on others.
 static void small_device(void **state)
 {
-    static const struct way way = {"lags", {LENGTH(30999), CORRELATE, KERNEL(30000)}, 0, 0, false};
-    const struct partita_options options = options_of(&way);
+    static const struct block_case c = {
+        "lags", {LENGTH(30999), CORRELATE, KERNEL(30000)}, 0, 0, false};
+    const struct partita_options options = options_of(&c);
     struct random random = random_start("small-device");
     struct rig rig;
     (void)state;
-    rig_open(&rig, &way.problem, &options, &random);
+    rig_open(&rig, &c.problem, &options, &random);
     assert_true(rig.plan->choice.from_taps && rig.plan->choice.transform == 16384);
     rig_close(&rig);
     hostdev_shared(99 << 10);
-    rig_open(&rig, &way.problem, &options, &random);
+    rig_open(&rig, &c.problem, &options, &random);
     rig_forward(&rig);
     rig_check(&rig);
     rig_close(&rig);
@@ -249,19 +250,19 @@ int main(void)
                                               {"no-memory", no_memory},
                                               {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
-    static struct CMUnitTest tests[N_WAYS * (N_PROMISES + 1) + 1];
+    static struct CMUnitTest tests[N_CASES * (N_PROMISES + 1) + 1];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    for (size_t w = 0; w < N_WAYS; w++)
+    for (size_t w = 0; w < N_CASES; w++)
         for (size_t i = 0; i < N_PROMISES; i++)
-            if (!ways[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
-                tests[n++] =
-                    named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
-    for (size_t w = 0; w < N_WAYS; w++)
-        if (ways[w].part != ways[w].signal && !ways[w].needs_cufft)
+            if (!cases[w].needs_cufft || !cufft || strcmp(cufft, "none") != 0)
+                tests[n++] = named_test(promises[i].run, &cases[w], "%s/%s", cases[w].name,
+                                        promises[i].name);
+    for (size_t w = 0; w < N_CASES; w++)
+        if (cases[w].taps != cases[w].signal && !cases[w].needs_cufft)
             tests[n++] =
-                named_test(intervals_in_runs, &ways[w], "%s/intervals-in-runs", ways[w].name);
+                named_test(intervals_in_chunks, &cases[w], "%s/intervals-in-runs", cases[w].name);
     tests[n++] = named_test(small_device, NULL, "small-device");
     return run_test_list(tests, n);
 }

@@ -179,7 +179,7 @@ static struct shape shape_of(const struct gradient_case *c)
     return shape;
 }
 
-// gw of x and gy, in an array of the host's.
+// gw of x and gy, in host memory.
 static void *run(const struct gradient_case *c, const struct shape *shape, const void *x,
                  const void *gy)
 {
@@ -226,7 +226,7 @@ static double expected(const struct shape *shape, const void *x, const void *gy,
     const size_t out = cell / shape->group_in,
                  in = out / shape->group_out * shape->group_in + cell % shape->group_in;
     const size_t tap = shape->flip ? axis->kernel - 1 - k : k;
-    long double sum = 0; // or rounding it would be seen in f64
+    long double sum = 0; // long double, for f64
     for (size_t item = 0; item < shape->batch; item++)
         for (size_t o = 0; o < axis->out; o++) {
             const ptrdiff_t at = axis->begin + (ptrdiff_t)(o * axis->stride + tap * axis->dilation);
@@ -263,12 +263,12 @@ static void against_sums(void **state)
     double error = 0, norm = 0;
     for (size_t cell = 0; cell < cells; cell++)
         for (size_t k = 0; k < axis->kernel; k++) {
-            const double right = expected(&shape, x, gy, cell, k);
-            const double off = read(gw, cell * axis->kernel + k, c->f64) - right;
-            error += off * off, norm += right * right;
+            const double reference = expected(&shape, x, gy, cell, k);
+            const double difference = read(gw, cell * axis->kernel + k, c->f64) - reference;
+            error += difference * difference, norm += reference * reference;
         }
-    // Transforms spread their errors evenly, also over lags that see little of x: at most those of
-    // a third, the mean square of a product of two samples being a ninth.
+    // Transforms spread their errors evenly, also over lags with few products: the norm is at least
+    // that of a third of them, since the mean square of a product of two samples is a ninth.
     const double typical = (double)(cells * axis->kernel * shape.batch * axis->out) / 27;
     const double gate = gate_transform(c->f64 ? PARTITA_F64 : PARTITA_F32, 2 * c->subject->points);
     const double limit =
@@ -302,7 +302,7 @@ static void any_order_same_bits(void **state)
     free(x);
 }
 
-// What is no number in one channel stays there; and in all of its taps it is seen.
+// A NaN in one channel affects all of its taps and no other channel.
 static void channels_apart(void **state)
 {
     const struct gradient_case *c = *state;
@@ -334,7 +334,8 @@ static void cuts(void **state)
     struct cuda_gradient gradient;
     (void)state;
     assert_false(cuda_gradient_split(&shape, 2 * CUDA_FFT_MAX_F32, 1, SIZE_MAX, 0, &gradient));
-    assert_false(cuda_gradient_split(&shape, 16, 1, 16 * 8, 0, &gradient)); // no room for sums
+    assert_false(
+        cuda_gradient_split(&shape, 16, 1, 16 * 8, 0, &gradient)); // no shared memory for sums
     shape.batch = 1 << 20;
     for (size_t limit = SIZE_MAX; limit > 1024; limit /= 1024) {
         assert_true(cuda_gradient_split(&shape, 32, 1, limit, 0, &gradient));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What spectra on a device promise besides results (test_spectrum.c on the stand-in): arrays in the
-// device's memory at any address, blocks of long transforms, the same bits in any order of threads
-// and in runs of any length, an error at any call, calls at once, and that what does not fit
-// together is refused in words.
+// Spectra on a device beyond their results (test_spectrum.c on the stand-in): arrays in device
+// memory at any address, blocks of long transforms, the same bits in any order of threads and in
+// chunks of any length, an error at any call, concurrent calls, refusal of spectra that do not
+// match.
 #include "support/layer_rig.h"
 
 #include <math.h>
@@ -10,21 +10,18 @@
 
 #include "device/arrays.h"
 
-struct way {
+struct spectrum_case {
     const char *name;
     enum partita_type type;
     enum partita_op op;
     size_t n, m, block;
     struct partita_slice slice;
-    enum {
-        SHORT,
-        LONG,
-        LONG_VALUES
-    } length; // within a thread block; by cuFFT; likewise, its values alone
+    // Transforms within a thread block; by cuFFT; by cuFFT, only the test of values.
+    enum { SHORT, LONG, LONG_VALUES } length;
 };
 
-// In a thread block and by cuFFT; real samples and complex ones; both operations.
-static const struct way ways[] = {
+// Real and complex samples, both operations.
+static const struct spectrum_case cases[] = {
     {"convolve", PARTITA_F32, PARTITA_CONVOLVE, 700, 300, 64, {.mode = PARTITA_FULL}, SHORT},
     {"correlate", PARTITA_F32, PARTITA_CORRELATE, 300, 700, 64, {.mode = PARTITA_FULL}, SHORT},
     {"correlate-complex",
@@ -69,11 +66,11 @@ static const struct way ways[] = {
      {.first = -60, .last = 60},
      LONG},
 };
-enum { N_WAYS = sizeof ways / sizeof *ways };
+enum { N_CASES = sizeof cases / sizeof *cases };
 
-// Inputs, and what a caller has of them.
+// Inputs, and a caller's objects of them.
 struct rig {
-    const struct way *way;
+    const struct spectrum_case *c;
     size_t bytes, n_y, y_bytes; // of a sample; samples and bytes of y
     void *x, *h, *y;
     struct partita_spectrum *sx, *sh;
@@ -81,42 +78,42 @@ struct rig {
 
 static enum partita_status multiply(const struct rig *rig, void *y)
 {
-    return (rig->way->op == PARTITA_CONVOLVE
+    return (rig->c->op == PARTITA_CONVOLVE
                 ? partita_spectrum_convolve
-                : partita_spectrum_correlate)(y, rig->sx, rig->sh, &rig->way->slice);
+                : partita_spectrum_correlate)(y, rig->sx, rig->sh, &rig->c->slice);
 }
 
 static enum partita_status multiply_with(const struct rig *rig, void *y, const void *h)
 {
-    return (rig->way->op == PARTITA_CONVOLVE
+    return (rig->c->op == PARTITA_CONVOLVE
                 ? partita_spectrum_convolve_with
-                : partita_spectrum_correlate_with)(y, rig->sx, h, rig->way->m, &rig->way->slice);
+                : partita_spectrum_correlate_with)(y, rig->sx, h, rig->c->m, &rig->c->slice);
 }
 
 static enum partita_status create(struct rig *rig, const void *x, const void *h,
                                   const struct partita_options *options)
 {
-    const struct way *way = rig->way;
+    const struct spectrum_case *c = rig->c;
     enum partita_status status =
-        partita_spectrum_create(way->type, x, way->n, way->block, options, &rig->sx);
+        partita_spectrum_create(c->type, x, c->n, c->block, options, &rig->sx);
     if (status != PARTITA_OK) return status;
-    return partita_spectrum_create(way->type, h, way->m, partita_spectrum_block(rig->sx), options,
+    return partita_spectrum_create(c->type, h, c->m, partita_spectrum_block(rig->sx), options,
                                    &rig->sh);
 }
 
 static const struct partita_options on_device = {.device = "cuda:0"};
 
-static void rig_open(struct rig *rig, const struct way *way)
+static void rig_open(struct rig *rig, const struct spectrum_case *c)
 {
-    struct random random = random_start(way->name);
-    *rig = (struct rig){.way = way, .bytes = partita_type_size(way->type)};
-    rig->n_y = partita_slice_size(way->op, way->n, way->m, &way->slice);
+    struct random random = random_start(c->name);
+    *rig = (struct rig){.c = c, .bytes = partita_type_size(c->type)};
+    rig->n_y = partita_slice_size(c->op, c->n, c->m, &c->slice);
     rig->y_bytes = rig->n_y * rig->bytes;
-    rig->x = guarded_alloc(way->n * rig->bytes, 0);
-    rig->h = guarded_alloc(way->m * rig->bytes, 0);
+    rig->x = guarded_alloc(c->n * rig->bytes, 0);
+    rig->h = guarded_alloc(c->m * rig->bytes, 0);
     rig->y = guarded_alloc(rig->y_bytes, 0);
-    random_samples(&random, way->type, rig->x, way->n);
-    random_samples(&random, way->type, rig->h, way->m);
+    random_samples(&random, c->type, rig->x, c->n);
+    random_samples(&random, c->type, rig->h, c->m);
     assert_ok(create(rig, rig->x, rig->h, &on_device));
     assert_ok(multiply(rig, rig->y));
 }
@@ -135,28 +132,27 @@ static void values(void **state)
     struct rig rig;
     struct partita_problem problem;
     rig_open(&rig, *state);
-    const struct way *way = rig.way;
-    assert_ok(partita_slice_problem(way->op, way->type, way->n, way->m, &way->slice, &problem));
+    const struct spectrum_case *c = rig.c;
+    assert_ok(partita_slice_problem(c->op, c->type, c->n, c->m, &c->slice, &problem));
     double complex *expected = malloc(rig.n_y * sizeof *expected);
     reference_forward(&problem, expected, rig.x, rig.h);
-    const double gate = gate_transform(way->type, 2 * partita_spectrum_block(rig.sx));
-    const double error =
-        error_against(way->type, rig.y, expected, rig.n_y, typical_output(&problem));
+    const double gate = gate_transform(c->type, 2 * partita_spectrum_block(rig.sx));
+    const double error = error_against(c->type, rig.y, expected, rig.n_y, typical_output(&problem));
     if (!(error <= gate_for_outputs(gate, rig.n_y))) fail_msg("error %.3g", error);
     free(expected);
     rig_close(&rig);
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Every array in the device's memory, one scalar past its alignment: the bits are those of host
-// arrays, and x and h may go when they are transformed.
+// With every array in device memory, one scalar past its alignment, the bits are those of host
+// arrays, and x and h may be released after they are transformed.
 static void device_arrays(void **state)
 {
     struct rig rig, other;
     rig_open(&rig, *state);
-    const size_t offset = type_is_f64(rig.way->type) ? sizeof(double) : sizeof(float);
-    char *x = device_copy(rig.x, rig.way->n * rig.bytes, offset),
-         *h = device_copy(rig.h, rig.way->m * rig.bytes, offset);
+    const size_t offset = type_is_f64(rig.c->type) ? sizeof(double) : sizeof(float);
+    char *x = device_copy(rig.x, rig.c->n * rig.bytes, offset),
+         *h = device_copy(rig.h, rig.c->m * rig.bytes, offset);
     char *y = device_copy(rig.y, rig.y_bytes, offset), *result = malloc(rig.y_bytes);
     other = rig;
     assert_ok(create(&other, x + offset, h + offset, &on_device));
@@ -179,8 +175,8 @@ static void device_arrays(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// A limit makes runs of one block: the bits are the same, and no more memory is taken at a time.
-static void any_run_same_bits(void **state)
+// With a limit there are chunks of one block, with the same bits.
+static void any_chunk_same_bits(void **state)
 {
     struct rig rig, other;
     rig_open(&rig, *state);
@@ -244,10 +240,10 @@ static void rig_release(void *context)
 }
 
 // Other spectra are not affected by a failure.
-static void error_at_any_call(const struct way *way, cudaError_t error)
+static void error_at_any_call(const struct spectrum_case *c, cudaError_t error)
 {
     struct rig good, rig;
-    rig_open(&good, way);
+    rig_open(&good, c);
     void *y = guarded_alloc(good.y_bytes, 0);
     rig = good;
     rig.sx = rig.sh = NULL;
@@ -324,21 +320,21 @@ int main(void)
 {
     static const struct promise promises[] = {{"values", values},
                                               {"device-arrays", device_arrays},
-                                              {"any-run-same-bits", any_run_same_bits},
+                                              {"any-run-same-bits", any_chunk_same_bits},
                                               {"any-order-same-bits", any_order_same_bits},
                                               {"lost-device", lost_device},
                                               {"no-memory", no_memory},
                                               {"calls-at-once", calls_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
-    static struct CMUnitTest tests[N_WAYS * N_PROMISES + 1];
+    static struct CMUnitTest tests[N_CASES * N_PROMISES + 1];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    for (size_t w = 0; w < N_WAYS; w++)
-        for (size_t i = 0; i < (ways[w].length == LONG_VALUES ? 1 : N_PROMISES); i++)
-            if (ways[w].length == SHORT || !cufft || strcmp(cufft, "none") != 0)
-                tests[n++] =
-                    named_test(promises[i].run, &ways[w], "%s/%s", ways[w].name, promises[i].name);
+    for (size_t w = 0; w < N_CASES; w++)
+        for (size_t i = 0; i < (cases[w].length == LONG_VALUES ? 1 : N_PROMISES); i++)
+            if (cases[w].length == SHORT || !cufft || strcmp(cufft, "none") != 0)
+                tests[n++] = named_test(promises[i].run, &cases[w], "%s/%s", cases[w].name,
+                                        promises[i].name);
     tests[n++] = named_test(refusals, NULL, "refusals");
     return run_test_list(tests, n);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Streams of a device where it is unkind: the same bits in any order of threads, an error at any
-// call, silence and a lasting status from there on, other streams unharmed, nothing left behind.
+// Streams on a device: the same bits in any order of threads; after an error at any call silence
+// and a lasting status, no effect on other streams, and all memory released.
 #include "support/stream_rig.h"
 
 #include "hostdev/hostdev.h"
@@ -41,8 +41,8 @@ static void any_order_same_bits(void **state)
     stream_rig_close(&rig);
 }
 
-// Everything a caller does with a stream.
-struct life {
+// All calls of a caller of a stream.
+struct stream_calls {
     const struct partita_problem *problem;
     struct partita_options options;
     size_t frames; // before the stream is reset; after the swap is over
@@ -51,130 +51,130 @@ struct life {
     struct partita_filter *filters[3];
     struct partita_stream *stream, *clone;
     void *kept;
-    enum partita_status status; // the first bad one of the calls that return one
-    size_t failed;              // first frame that was fed after the stream's status was bad
+    enum partita_status status; // the first error of a call
+    size_t failed;              // first frame after the stream's error
 };
 
-static void feed(struct life *life, size_t first, size_t end)
+static void feed_frames(struct stream_calls *calls, size_t first, size_t end)
 {
     for (size_t at = first, n; at < end; at += n) {
         n = end - at < 48 ? end - at : 48;
-        const void *x[] = {life->x[0] + at, life->x[1] + at};
-        void *y[] = {life->y[0] + at, life->y[1] + at, life->y[2] + at};
-        if (partita_stream_status(life->stream) != PARTITA_OK && at < life->failed)
-            life->failed = at;
-        partita_stream_process(life->stream, y, x, n);
+        const void *x[] = {calls->x[0] + at, calls->x[1] + at};
+        void *y[] = {calls->y[0] + at, calls->y[1] + at, calls->y[2] + at};
+        if (partita_stream_status(calls->stream) != PARTITA_OK && at < calls->failed)
+            calls->failed = at;
+        partita_stream_process(calls->stream, y, x, n);
     }
 }
 
-static bool well(struct life *life, enum partita_status status)
+static bool succeeded(struct stream_calls *calls, enum partita_status status)
 {
-    if (life->status == PARTITA_OK) life->status = status;
+    if (calls->status == PARTITA_OK) calls->status = status;
     return status == PARTITA_OK;
 }
 
-static bool prepare(struct life *life)
+static bool prepare(struct stream_calls *calls)
 {
-    const struct partita_cell cell = {.length = 300, .taps = life->w[0]};
-    return well(life, partita_plan_create(life->problem, &life->options, &life->plan)) &&
-           well(life, partita_filter_create(life->plan, life->w[0], &life->filters[0])) &&
-           well(life, partita_filter_create(life->plan, life->w[1], &life->filters[1])) &&
-           well(life, partita_filter_edit(life->filters[1], &cell, 1, &life->filters[2])) &&
-           well(life, partita_stream_open(life->plan, life->filters[0], &life->stream));
+    const struct partita_cell cell = {.length = 300, .taps = calls->w[0]};
+    return succeeded(calls, partita_plan_create(calls->problem, &calls->options, &calls->plan)) &&
+           succeeded(calls, partita_filter_create(calls->plan, calls->w[0], &calls->filters[0])) &&
+           succeeded(calls, partita_filter_create(calls->plan, calls->w[1], &calls->filters[1])) &&
+           succeeded(calls, partita_filter_edit(calls->filters[1], &cell, 1, &calls->filters[2])) &&
+           succeeded(calls, partita_stream_open(calls->plan, calls->filters[0], &calls->stream));
 }
 
-// A run with a swap on the way, a state saved and restored, a clone, a reset.
-static void live(struct life *life)
+// Feeds the stream with a swap, saves and restores its state, clones and resets it.
+static void use_stream(struct stream_calls *calls)
 {
-    if (!prepare(life)) return;
-    feed(life, 0, SWAP_AT);
-    assert_ok(partita_stream_swap(life->stream, life->filters[2], 100));
-    feed(life, SWAP_AT, life->frames);
-    assert_false(partita_stream_swapping(life->stream));
-    const size_t size = partita_stream_state_size(life->stream);
-    life->kept = malloc(size);
-    if (well(life, partita_stream_save(life->stream, life->kept))) {
-        well(life, partita_stream_restore(life->stream, life->kept, size));
-        well(life, partita_stream_clone(life->stream, &life->clone));
+    if (!prepare(calls)) return;
+    feed_frames(calls, 0, SWAP_AT);
+    assert_ok(partita_stream_swap(calls->stream, calls->filters[2], 100));
+    feed_frames(calls, SWAP_AT, calls->frames);
+    assert_false(partita_stream_swapping(calls->stream));
+    const size_t size = partita_stream_state_size(calls->stream);
+    calls->kept = malloc(size);
+    if (succeeded(calls, partita_stream_save(calls->stream, calls->kept))) {
+        succeeded(calls, partita_stream_restore(calls->stream, calls->kept, size));
+        succeeded(calls, partita_stream_clone(calls->stream, &calls->clone));
     }
-    partita_stream_reset(life->stream);
-    feed(life, life->frames, life->frames + LATER);
-    well(life, partita_stream_status(life->stream));
+    partita_stream_reset(calls->stream);
+    feed_frames(calls, calls->frames, calls->frames + LATER);
+    succeeded(calls, partita_stream_status(calls->stream));
 }
 
-static void close_life(struct life *life)
+static void close_calls(struct stream_calls *calls)
 {
-    partita_stream_close(life->clone);
-    partita_stream_close(life->stream);
-    for (int i = 0; i < 3; i++) partita_filter_destroy(life->filters[i]);
-    partita_plan_destroy(life->plan);
-    free(life->kept);
+    partita_stream_close(calls->clone);
+    partita_stream_close(calls->stream);
+    for (int i = 0; i < 3; i++) partita_filter_destroy(calls->filters[i]);
+    partita_plan_destroy(calls->plan);
+    free(calls->kept);
 }
 
-static void open_life(struct life *life, const struct partita_problem *problem)
+static void open_calls(struct stream_calls *calls, const struct partita_problem *problem)
 {
     struct random random = random_start("errors");
     const size_t frames = problem->block > 16 ? FRAMES : 1500;
-    *life = (struct life){.problem = problem,
-                          .options = {.engine = "cuda/partitioned", .device = "cuda:0"},
-                          .frames = frames,
-                          .failed = frames + LATER};
-    random_samples(&random, PARTITA_F32, life->x, sizeof life->x / sizeof(float));
-    random_samples(&random, PARTITA_F32, life->w, sizeof life->w / sizeof(float));
-    memset(life->y, 0xff, sizeof life->y);
+    *calls = (struct stream_calls){.problem = problem,
+                                   .options = {.engine = "cuda/partitioned", .device = "cuda:0"},
+                                   .frames = frames,
+                                   .failed = frames + LATER};
+    random_samples(&random, PARTITA_F32, calls->x, sizeof calls->x / sizeof(float));
+    random_samples(&random, PARTITA_F32, calls->w, sizeof calls->w / sizeof(float));
+    memset(calls->y, 0xff, sizeof calls->y);
 }
 
-// Outputs are those of a run without errors up to some frame, and zeros from there on.
-static void check_outputs(const struct life *good, const struct life *life)
+// Outputs equal those without errors up to some frame and are zero from there on.
+static void check_outputs(const struct stream_calls *good, const struct stream_calls *calls)
 {
-    const size_t outputs = life->problem->out_channels ? life->problem->out_channels : 1;
+    const size_t outputs = calls->problem->out_channels ? calls->problem->out_channels : 1;
     for (size_t k = 0; k < outputs; k++) {
         size_t same = 0;
-        while (same < life->frames + LATER &&
-               !memcmp(&good->y[k][same], &life->y[k][same], sizeof(float)))
+        while (same < calls->frames + LATER &&
+               !memcmp(&good->y[k][same], &calls->y[k][same], sizeof(float)))
             same++;
-        if (partita_stream_status(life->stream) == PARTITA_OK)
-            assert_int_equal(same, life->frames + LATER);
-        for (size_t i = same; i < life->frames + LATER; i++) assert_true(life->y[k][i] == 0);
-        for (size_t i = life->failed; i < life->frames + LATER; i++)
-            assert_true(life->y[k][i] == 0);
+        if (partita_stream_status(calls->stream) == PARTITA_OK)
+            assert_int_equal(same, calls->frames + LATER);
+        for (size_t i = same; i < calls->frames + LATER; i++) assert_true(calls->y[k][i] == 0);
+        for (size_t i = calls->failed; i < calls->frames + LATER; i++)
+            assert_true(calls->y[k][i] == 0);
     }
 }
 
-// A failure of a CUDA call comes back as a status; the first ones are all tried, then one in
+// A failing CUDA call is reported as a status. All of the first calls fail in turn, then one in
 // eleven.
 static void error_at_any_call(const struct partita_problem *problem, cudaError_t error,
                               enum partita_status expected)
 {
-    static struct life good, life;
+    static struct stream_calls good, calls;
     struct log_lines lines;
-    open_life(&good, problem);
-    live(&good);
+    open_calls(&good, problem);
+    use_stream(&good);
     assert_ok(good.status);
     const size_t kept = hostdev_allocations();
     for (size_t k = 1;; k += k < 60 ? 1 : 11) {
-        open_life(&life, problem);
-        life.options.log = log_into(&lines);
+        open_calls(&calls, problem);
+        calls.options.log = log_into(&lines);
         hostdev_fail(k, error);
-        live(&life);
+        use_stream(&calls);
         const bool reached = hostdev_calls() >= k;
-        if (life.stream) check_outputs(&good, &life);
-        if (life.status != PARTITA_OK) assert_true(life.status == expected || !life.plan);
-        if (life.stream && partita_stream_status(life.stream) != PARTITA_OK)
-            assert_int_equal(partita_stream_save(life.stream, life.kept), expected);
-        if (expected == PARTITA_ERR_DEVICE && life.plan && life.status != PARTITA_OK)
+        if (calls.stream) check_outputs(&good, &calls);
+        if (calls.status != PARTITA_OK) assert_true(calls.status == expected || !calls.plan);
+        if (calls.stream && partita_stream_status(calls.stream) != PARTITA_OK)
+            assert_int_equal(partita_stream_save(calls.stream, calls.kept), expected);
+        if (expected == PARTITA_ERR_DEVICE && calls.plan && calls.status != PARTITA_OK)
             assert_int_equal(lines.n_lines, 1);
-        if (expected == PARTITA_ERR_NOMEM && life.plan)
+        if (expected == PARTITA_ERR_NOMEM && calls.plan)
             assert_int_equal(lines.n_lines, 0); // the device is not lost
         hostdev_fail(0, cudaSuccess);
-        close_life(&life);
+        close_calls(&calls);
         assert_int_equal(hostdev_allocations(), kept);
         if (!reached) break;
     }
-    assert_ok(life.status);
-    feed(&good, good.frames, good.frames + LATER); // others are unharmed
+    assert_ok(calls.status);
+    feed_frames(&good, good.frames, good.frames + LATER); // others are not affected
     assert_ok(partita_stream_status(good.stream));
-    close_life(&good);
+    close_calls(&good);
     assert_int_equal(hostdev_allocations(), 0);
 }
 
@@ -188,24 +188,24 @@ static void no_memory(void **state)
     error_at_any_call(*state, cudaErrorMemoryAllocation, PARTITA_ERR_NOMEM);
 }
 
-// Once a stream that failed in the midst of a swap says that the swap is over, nothing is queued
-// any more that would read the old filter.
+// When a stream that failed during a swap reports that the swap is over, no queued work reads the
+// old filter.
 static void swap_over_by_failure(void **state)
 {
-    static struct life life;
+    static struct stream_calls calls;
     for (size_t late = 0; late < 20; late++) {
-        open_life(&life, *state);
-        assert_true(prepare(&life));
-        feed(&life, 0, SWAP_AT);
-        assert_ok(partita_stream_swap(life.stream, life.filters[1], 100));
-        feed(&life, SWAP_AT, SWAP_AT + 48 * late);
+        open_calls(&calls, *state);
+        assert_true(prepare(&calls));
+        feed_frames(&calls, 0, SWAP_AT);
+        assert_ok(partita_stream_swap(calls.stream, calls.filters[1], 100));
+        feed_frames(&calls, SWAP_AT, SWAP_AT + 48 * late);
         hostdev_fail(1, cudaErrorMemoryAllocation);
-        feed(&life, SWAP_AT + 48 * late, life.frames + LATER);
+        feed_frames(&calls, SWAP_AT + 48 * late, calls.frames + LATER);
         hostdev_fail(0, cudaSuccess);
-        assert_int_equal(partita_stream_status(life.stream), PARTITA_ERR_NOMEM);
-        assert_false(partita_stream_swapping(life.stream));
+        assert_int_equal(partita_stream_status(calls.stream), PARTITA_ERR_NOMEM);
+        assert_false(partita_stream_swapping(calls.stream));
         assert_int_equal(hostdev_queued(), 0);
-        close_life(&life);
+        close_calls(&calls);
     }
 }
 
@@ -215,8 +215,8 @@ static void status_of_nothing(void **state)
     assert_int_equal(partita_stream_status(NULL), PARTITA_ERR_ARG);
 }
 
-// A tick takes one launch and one wait, each after asking for the device.
-static void few_calls_a_tick(void **state)
+// A quantum has one launch and one wait, each after a query of the device.
+static void few_calls_a_quantum(void **state)
 {
     enum { TICKS = 20 };
     struct partita_problem problem = {STREAM(64), KERNEL(400)};
@@ -225,7 +225,7 @@ static void few_calls_a_tick(void **state)
     (void)state;
     stream_rig_open_exactly(&rig, &forced, &problem, NULL, 64 * TICKS, &random);
     char *y = stream_rig_alloc_output(&rig);
-    hostdev_fail(0, cudaSuccess); // counts from here on
+    hostdev_fail(0, cudaSuccess); // starts counting
     stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 64, false}, &random);
     assert_true(hostdev_calls() >= 2 * TICKS - 1 && hostdev_calls() <= 4 * TICKS);
     guarded_free(y);
@@ -246,6 +246,6 @@ int main(void)
         for (size_t i = 0; i < N_PROMISES; i++)
             tests[n++] = named_test(promises[i].run, &problems[p], "%s-%zu", promises[i].name, p);
     tests[n++] = named_test(status_of_nothing, NULL, "status-of-nothing");
-    tests[n++] = named_test(few_calls_a_tick, NULL, "few-calls-a-tick");
+    tests[n++] = named_test(few_calls_a_quantum, NULL, "few-calls-a-tick");
     return run_test_list(tests, n);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cuda/tiles on the stand-in in every way that the planner may take (size of tiles, kind, blocks of
-// positions), which the tables of test_layers.c see only where it is the cheapest; and what forward
-// saves for backward weight.
+// cuda/tiles on the stand-in with every variant that the planner may choose (size of tiles,
+// product, batches of positions), which test_layers.c has only where they are the cheapest;
+// transforms that forward saves for backward weight.
 #include "core/plan.h" // before the complex numbers of test.h
 
 #include "hostdev/hostdev.h"
@@ -19,16 +19,16 @@ static const struct partita_problem problems[] = {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-struct way_case {
+struct variant_case {
     size_t problem;
     enum partita_type type;
 };
 
-static const char *const kinds[] = {"cuda/tiles:complex", "cuda/tiles:gauss", "cuda/tiles:fused"};
-enum { N_KINDS = sizeof kinds / sizeof *kinds };
+static const char *const variants[] = {"cuda/tiles:complex", "cuda/tiles:gauss",
+                                       "cuda/tiles:fused"};
+enum { N_VARIANTS = sizeof variants / sizeof *variants };
 
-// Makes a plan of one direction again with tiles of that size in that workspace; false if there are
-// none.
+// Makes a plan of one direction again with a size of tiles and a workspace; false if there is none.
 static bool remake(struct partita_plan *plan, size_t transform, size_t workspace)
 {
     const struct request request = {.shape = &plan->shape,
@@ -58,25 +58,25 @@ static bool remake_all(struct layer *layer, size_t transform, size_t workspace)
     return true;
 }
 
-static struct partita_problem problem_of(const struct way_case *c)
+static struct partita_problem problem_of(const struct variant_case *c)
 {
     struct partita_problem problem = problems[c->problem];
     problem.signal = problem.taps = c->type;
     return problem;
 }
 
-static void every_way(void **state)
+static void every_variant(void **state)
 {
-    const struct way_case *c = *state;
+    const struct variant_case *c = *state;
     static const size_t transforms[] = {6, 8, 12, 16, 27, 32, 48},
                         workspaces[] = {SIZE_MAX, 300000};
     const struct partita_problem problem = problem_of(c);
     struct random random = random_start("ways");
     int n_made = 0;
-    for (int kind = 0; kind < N_KINDS; kind++) {
-        const struct partita_options options = {.engine = kinds[kind], .directions = LAYER_ALL};
+    for (int v = 0; v < N_VARIANTS; v++) {
+        const struct partita_options options = {.engine = variants[v], .directions = LAYER_ALL};
         struct layer layer;
-        if (kind == N_KINDS - 1 && problem.groups != problem.in_channels) continue;
+        if (v == N_VARIANTS - 1 && problem.groups != problem.in_channels) continue;
         layer_open(&layer, &problem, &options, &random);
         for (size_t i = 0; i < 2 * sizeof transforms / sizeof *transforms; i++) {
             if (!remake_all(&layer, transforms[i / 2], workspaces[i % 2])) continue;
@@ -89,30 +89,30 @@ static void every_way(void **state)
     assert_true(n_made >= 4);
 }
 
-// A layer whose forward takes several blocks of tiles, where its taps fit small ones.
-static void in_blocks(struct layer *layer)
+// Imposes several batches of tiles on a layer if its taps fit small ones.
+static void impose_batches(struct layer *layer)
 {
     if (!remake_all(layer, 12, 200000)) remake_all(layer, 48, 200000);
 }
 
-// Transforms kept by forward: y to the same bits, gw within its gate, and the same at the second
-// call; with arrays of the host's and workspaces of the calls'.
+// With transforms saved by forward, y has the same bits and gw is within its gate, also at the
+// second call; with host arrays and workspaces of the calls.
 static void saved_transforms(void **state)
 {
-    const struct way_case *c = *state;
+    const struct variant_case *c = *state;
     const struct partita_problem problem = problem_of(c);
     struct random random = random_start("saved");
-    for (int kind = 0; kind < N_KINDS - 1; kind++) {
-        const struct partita_options options = {.engine = kinds[kind], .directions = LAYER_ALL};
+    for (int v = 0; v < N_VARIANTS - 1; v++) {
+        const struct partita_options options = {.engine = variants[v], .directions = LAYER_ALL};
         struct layer layer, other;
         layer_open(&layer, &problem, &options, &random);
-        in_blocks(&layer);
+        impose_batches(&layer);
         layer_run(&layer);
         layer_open_copy(&other, &layer, &options);
-        in_blocks(&other);
+        impose_batches(&other);
         void **a = other.array;
-        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB],
-                                        a[LAYER_GY])); // makes what the plan keeps
+        // Allocates what the plan keeps.
+        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
         const size_t kept = hostdev_allocations();
         layer_run_saved(&other, false);
         assert_int_equal(hostdev_allocations(), kept);
@@ -124,7 +124,7 @@ static void saved_transforms(void **state)
     }
 }
 
-// One kernel leaves no spectra, so there is nothing to save.
+// A single kernel stores no spectra that could be saved.
 static void saved_refusals(void **state)
 {
     (void)state;
@@ -142,7 +142,7 @@ static void saved_refusals(void **state)
     layer_close(&layer);
 }
 
-// Everything that a caller of saved transforms does, up to the first failure.
+// All calls of a caller of saved transforms, up to the first failure.
 static enum partita_status use_saved(struct layer *layer, struct partita_saved **saved)
 {
     void **a = layer->array;
@@ -155,7 +155,7 @@ static enum partita_status use_saved(struct layer *layer, struct partita_saved *
     return status;
 }
 
-// An error at any call comes back as a status and leaves nothing behind.
+// An error at any call is returned as a status, and all memory is released.
 static void saved_without_memory(void **state)
 {
     (void)state;
@@ -182,17 +182,17 @@ static void saved_without_memory(void **state)
 
 int main(void)
 {
-    static struct way_case ways[2][N_PROBLEMS];
+    static struct variant_case cases[2][N_PROBLEMS];
     static struct CMUnitTest tests[4 * N_PROBLEMS + 2];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     for (int f64 = 0; f64 < (layer_is_brief() ? 1 : 2); f64++)
         for (size_t i = 0; i < N_PROBLEMS; i++) {
             const char *type = f64 ? "f64" : "f32";
-            ways[f64][i] = (struct way_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
+            cases[f64][i] = (struct variant_case){i, f64 ? PARTITA_F64 : PARTITA_F32};
             tests[n++] =
-                named_test(every_way, &ways[f64][i], "every way: %s: problem %zu", type, i);
-            tests[n++] = named_test(saved_transforms, &ways[f64][i],
+                named_test(every_variant, &cases[f64][i], "every way: %s: problem %zu", type, i);
+            tests[n++] = named_test(saved_transforms, &cases[f64][i],
                                     "saved transforms: %s: problem %zu", type, i);
         }
     tests[n++] = named_test(saved_refusals, NULL, "saved transforms: refusals");

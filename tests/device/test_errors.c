@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Every CUDA call may fail. Each engine of the module's own table, by name, on a layer, a signal
-// and a stream as far as it serves them: with the k-th call failing, for every k until nothing
-// fails any more, each failure is a status or does no harm, is said once with its place, leaves
-// nothing behind on the device, and is nothing to the CPU or to other plans.
+// Every CUDA call may fail. Tests each engine in the module's table on a layer, a signal and a
+// stream, if it serves them, with the k-th call failing, for every k until none fails. Each failure
+// is returned as a status or has no effect, is logged once with its call, releases all device
+// memory, and does not affect the CPU or other plans.
 #include "core/plan.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "stream/stream.h"
 #include "support/test.h"
 
-enum { MOST_SAMPLES = 4096, TAPS = 16 };
+enum { MAX_SAMPLES = 4096, TAPS = 16 };
 
 enum call_class { LAYER_CALLS, SIGNAL_CALLS, STREAM_CALLS, N_CLASSES };
 
@@ -39,17 +39,17 @@ static const struct {
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
-// Results, in the order in which they are made.
+// Results, in the order of their computation.
 enum array { Y, GX, GW, GB, N_RESULTS };
 
 struct arrays {
     struct partita_problem problem;
     unsigned directions;
-    char x[MOST_SAMPLES * 8], w[MOST_SAMPLES * 8], gy[MOST_SAMPLES * 8], bias[64 * 8],
-        result[N_RESULTS][MOST_SAMPLES * 8];
+    char x[MAX_SAMPLES * 8], w[MAX_SAMPLES * 8], gy[MAX_SAMPLES * 8], bias[64 * 8],
+        result[N_RESULTS][MAX_SAMPLES * 8];
 };
 
-// What a caller holds.
+// The objects of a caller.
 struct objects {
     struct partita_plan *plan;
     struct partita_filter *filter, *other;
@@ -67,19 +67,19 @@ static void fill(struct arrays *a, const struct partita_problem *problem)
 {
     struct random random = random_start("errors");
     a->problem = *problem;
-    random_samples(&random, problem->signal, a->x, MOST_SAMPLES);
-    random_samples(&random, problem->signal, a->gy, MOST_SAMPLES);
+    random_samples(&random, problem->signal, a->x, MAX_SAMPLES);
+    random_samples(&random, problem->signal, a->gy, MAX_SAMPLES);
     random_samples(&random, problem->signal, a->bias, 64);
     const size_t taps = taps_of(problem), row = problem->rank == 2 ? problem->kernel[1] : taps;
-    for (size_t i = 0; i < MOST_SAMPLES; i++) {
+    for (size_t i = 0; i < MAX_SAMPLES; i++) {
         const size_t r = i % taps;
         sample_put(problem->taps, a->w, i,
                    (double)(1 + r % row) * (double)(2 + r / row + i / taps) / 100);
     }
 }
 
-// Some calls of a stream, with a swap under way to the other filter, whose taps are the same.
-static void play(struct arrays *a, const struct objects *o)
+// Some calls of a stream during a swap to another filter with the same taps.
+static void use_stream(struct arrays *a, const struct objects *o)
 {
     enum { CALLS = 16, FRAMES = 32 };
     float *x = (float *)a->x, *y = (float *)a->result[Y];
@@ -94,11 +94,11 @@ static void play(struct arrays *a, const struct objects *o)
     }
 }
 
-// Everything a caller does with a plan, up to the first failure.
+// All calls of a caller of a plan, up to the first failure.
 static enum partita_status use(struct arrays *a, const struct objects *o)
 {
     if (o->stream) {
-        play(a, o);
+        use_stream(a, o);
         return partita_stream_status(o->stream);
     }
     enum partita_status status = partita_forward(o->plan, o->filter, a->result[Y], a->x, NULL);
@@ -140,15 +140,14 @@ static void destroy(struct objects *o)
     partita_plan_destroy(o->plan);
 }
 
-// A plan of the CPU, made before anything fails: its results are the same whatever becomes of the
-// device.
-struct bystander {
+// A plan of the CPU, made before any failure: its results must not change.
+struct unaffected {
     struct partita_plan *plan;
     struct partita_filter *filter;
     float x[200], w[TAPS], y[200 - TAPS + 1], right[200 - TAPS + 1];
 };
 
-static void bystander_open(struct bystander *b)
+static void unaffected_open(struct unaffected *b)
 {
     struct random random = random_start("bystander");
     const struct partita_problem problem = {LENGTH(200), KERNEL(TAPS)};
@@ -159,7 +158,7 @@ static void bystander_open(struct bystander *b)
     assert_ok(partita_forward(b->plan, b->filter, b->right, b->x, NULL));
 }
 
-static void bystander_check(struct bystander *b)
+static void unaffected_check(struct unaffected *b)
 {
     struct partita_filter *fresh;
     assert_ok(partita_filter_create(b->plan, b->w, &fresh));
@@ -171,14 +170,13 @@ static void bystander_check(struct bystander *b)
     partita_filter_destroy(fresh);
 }
 
-static void bystander_close(struct bystander *b)
+static void unaffected_close(struct unaffected *b)
 {
     partita_filter_destroy(b->filter);
     partita_plan_destroy(b->plan);
 }
 
-// Whether the engine serves a problem, in all directions or forward alone: a->directions says
-// which.
+// Whether the engine serves a problem, in all directions or only forward; sets a->directions.
 static bool serves(struct arrays *a, const char *engine, size_t i)
 {
     const enum call_class calls = problems[i].calls;
@@ -195,7 +193,7 @@ static bool serves(struct arrays *a, const char *engine, size_t i)
     return false;
 }
 
-// One attempt with the k-th call failing. False if there were fewer calls.
+// One attempt with the k-th call failing. Returns false if there were fewer calls.
 static bool attempt(struct arrays *a, const char *engine, const struct arrays *right, size_t k,
                     cudaError_t error)
 {
@@ -212,14 +210,15 @@ static bool attempt(struct arrays *a, const char *engine, const struct arrays *r
     const bool harmless = status == PARTITA_OK;
     if (!failed) assert_true(harmless && lines.n_lines == 0);
     if (harmless)
-        assert_memory_equal(a->result, right->result, sizeof a->result); // some failures do no harm
+        assert_memory_equal(a->result, right->result,
+                            sizeof a->result); // some failures have no effect
     if (status != PARTITA_OK && o.plan) assert_int_equal(status, expected);
     if (!o.plan) assert_true(status == PARTITA_ERR_DEVICE || status == expected);
     if (o.plan && !harmless && expected == PARTITA_ERR_DEVICE) {
         assert_int_equal(lines.n_lines, 1);
         assert_non_null(strstr(lines.text, "lib/cuda/"));
-        hostdev_fail(0, cudaSuccess); // and even if the device answers again: it is lost to this
-                                      // plan, without a word
+        // Also if the device works again: it is lost to this plan, without another log line.
+        hostdev_fail(0, cudaSuccess);
         struct partita_filter *filter = NULL;
         assert_int_equal(partita_filter_create(o.plan, a->w, &filter), expected);
         assert_null(filter);
@@ -232,32 +231,31 @@ static bool attempt(struct arrays *a, const char *engine, const struct arrays *r
 static void run_errors(const char *engine, size_t problem, cudaError_t error)
 {
     static struct arrays arrays, right;
-    static struct bystander bystander;
+    static struct unaffected bystander;
     struct objects good;
     assert_true(serves(&arrays, engine, problem));
     right = arrays;
     memset(right.result, 0xff, sizeof right.result);
-    bystander_open(&bystander);
+    unaffected_open(&bystander);
     assert_ok(create(&right, engine, &(struct partita_log){0}, &good));
     assert_ok(use(&right, &good));
     const size_t kept = hostdev_allocations();
     for (size_t k = 1; attempt(&arrays, engine, &right, k, error); k++) {
-        bystander_check(&bystander);
+        unaffected_check(&bystander);
         hostdev_fail(0, cudaSuccess);
         assert_int_equal(hostdev_allocations(), kept);
     }
     hostdev_fail(0, cudaSuccess);
-    arrays = right; // a plan that was there all the while
+    arrays = right; // a plan that existed before
     memset(arrays.result, 0xff, sizeof arrays.result);
     assert_ok(use(&arrays, &good));
     assert_memory_equal(arrays.result, right.result, sizeof right.result);
     destroy(&good);
-    bystander_close(&bystander);
+    unaffected_close(&bystander);
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// The first problem of each way that the engine serves; an engine that serves none here needs one
-// that it does.
+// The first problem of each class that the engine serves; there must be one.
 static void error_at_any_call(const char *engine, cudaError_t error)
 {
     static struct arrays arrays;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Long lines in the host's memory, piece by piece (decision 27): every engine's results are right
-// wherever a line is cut and the same from any memory; signals and filters may be larger than the
-// device's memory; a failure leaves nothing behind.
+// Long sequences in host memory in micro-batches (decision 27): every engine's results are right
+// for any split and the same from any memory; signals and filters may exceed device memory; after a
+// failure all memory is released.
 #include "support/rig.h"
 
 #include <math.h>
@@ -10,9 +10,9 @@
 #include "device/device_engines.h"
 #include "support/layer_rig.h"
 
-// Lines that are cut: with zeros before and behind, without, with more of them than a piece is
-// long, less than all of a signal, not all of the taps; of channels; strided and dilated; of a
-// batch.
+// Sequences that are split: with padding and without, with more padding than a micro-batch has
+// samples, with a part of the signal, with a part of the taps; several channels; strides and
+// dilation; a batch.
 static const struct partita_problem problems[] = {
     {LENGTH(500), KERNEL(33), PAD(32)},
     {LENGTH(400), CORRELATE, KERNEL(20)},
@@ -31,14 +31,14 @@ static const struct partita_problem problems[] = {
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
 // Bytes of x and y of one item.
-static size_t item_of(const struct partita_problem *problem)
+static size_t item_bytes(const struct partita_problem *problem)
 {
     const size_t samples = problem_inputs(problem) + problem_outputs(problem);
     return samples * partita_type_size(problem->signal) / (problem->batch ? problem->batch : 1);
 }
 
-// Outputs of a line in a piece, inputs of backward data; 0: a plan whose lines are not cut.
-static size_t outputs_of_piece(const struct partita_plan *plan)
+// Outputs of a sequence in a micro-batch, inputs of backward data; 0: the plan does not split it.
+static size_t micro_batch_outputs(const struct partita_plan *plan)
 {
     if (!plan || !plan->piece) return 0;
     const struct axis *piece = &plan->piece->shape.axis[0], *whole = &plan->shape.axis[0];
@@ -53,9 +53,9 @@ static struct partita_options options_of(const char *engine, size_t limit)
         .engine = engine, .directions = LAYER_ALL, .workspace_limit = limit});
 }
 
-// How many of the directions that an engine has are cut within a limit.
-static size_t directions_cut(const char *engine, const struct partita_problem *problem,
-                             size_t limit)
+// The number of an engine's directions that are split within a limit.
+static size_t count_split_directions(const char *engine, const struct partita_problem *problem,
+                                     size_t limit)
 {
     size_t split = 0;
     for (unsigned direction = 1; direction <= PARTITA_BACKWARD_WEIGHT; direction *= 2) {
@@ -63,8 +63,8 @@ static size_t directions_cut(const char *engine, const struct partita_problem *p
         struct partita_plan *plan;
         options.directions = direction;
         if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
-        split += outputs_of_piece(plan) || outputs_of_piece(plan->backward_data) ||
-                 outputs_of_piece(plan->backward_weight);
+        split += micro_batch_outputs(plan) || micro_batch_outputs(plan->backward_data) ||
+                 micro_batch_outputs(plan->backward_weight);
         partita_plan_destroy(plan);
     }
     return split;
@@ -81,11 +81,11 @@ static bool serves(const char *engine, const struct partita_problem *problem, un
     return status == PARTITA_OK;
 }
 
-// Into how many parts, about, arrays are cut; brief runs have the last of them.
-static const size_t all_parts[] = {1, 6, 3};
-enum { N_PARTS = sizeof all_parts / sizeof *all_parts };
+// Into about how many micro-batches arrays are split; brief runs have the last of them.
+static const size_t all_splits[] = {1, 6, 3};
+enum { N_SPLITS = sizeof all_splits / sizeof *all_splits };
 
-// Every engine, its lines cut into ever shorter pieces.
+// Sequences split into shorter and shorter micro-batches.
 static void lines(void **state)
 {
     const char *engine = *state;
@@ -95,15 +95,15 @@ static void lines(void **state)
     for (size_t i = 0; i < N_PROBLEMS; i++)
         served = served || serves(engine, &problems[i], LAYER_ALL);
     for (size_t i = 0; i < N_PROBLEMS; i++)
-        for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
-            const size_t limit = 4 * item_of(&problems[i]) / all_parts[k] - 1;
+        for (size_t k = layer_is_brief() ? N_SPLITS - 1 : 0; k < N_SPLITS; k++) {
+            const size_t limit = 4 * item_bytes(&problems[i]) / all_splits[k] - 1;
             const struct partita_options options = options_of(engine, limit);
             struct partita_plan *plan;
             struct layer layer;
-            const size_t directions = directions_cut(engine, &problems[i], limit);
+            const size_t directions = count_split_directions(engine, &problems[i], limit);
             if (!directions) continue;
             if (partita_plan_create(&problems[i], &options, &plan) != PARTITA_OK)
-                continue; // forward alone: below
+                continue; // only forward, see forward_lines
             partita_plan_destroy(plan);
             split += directions;
             layer_open(&layer, &problems[i], &options, &random);
@@ -112,10 +112,10 @@ static void lines(void **state)
             layer_close(&layer);
             assert_int_equal(hostdev_allocations(), 0);
         }
-    if (!split && served) fail_msg("%s: no lines are cut in all directions", engine);
+    if (!split && served) fail_msg("%s: no sequence is split in all directions", engine);
 }
 
-// Engines of forward alone and types without gradients: against the oracle too.
+// Engines with forward only and types without gradients.
 static void forward_lines(void **state)
 {
     static const struct partita_problem complex_problems[] = {
@@ -129,21 +129,21 @@ static void forward_lines(void **state)
     struct random random = random_start("forward-lines");
     size_t served = 0, split = 0;
     for (size_t i = 0; i < N_PROBLEMS + N_COMPLEX; i++)
-        for (size_t k = layer_is_brief() ? N_PARTS - 1 : 0; k < N_PARTS; k++) {
+        for (size_t k = layer_is_brief() ? N_SPLITS - 1 : 0; k < N_SPLITS; k++) {
             const struct partita_problem *problem =
                 i < N_PROBLEMS ? &problems[i] : &complex_problems[i - N_PROBLEMS];
             if (problem->activation || serves(engine, problem, LAYER_ALL))
-                continue; // no oracle here; above
+                continue; // tested by lines
             struct partita_options options =
-                options_of(engine, 4 * item_of(problem) / all_parts[k] - 1);
+                options_of(engine, 4 * item_bytes(problem) / all_splits[k] - 1);
             struct partita_plan *plan;
             struct rig rig;
             options.directions = PARTITA_FORWARD;
             served += serves(engine, problem, PARTITA_FORWARD);
             if (partita_plan_create(problem, &options, &plan) != PARTITA_OK) continue;
-            const bool is_cut = outputs_of_piece(plan);
+            const bool is_split = micro_batch_outputs(plan);
             partita_plan_destroy(plan);
-            if (!is_cut) continue;
+            if (!is_split) continue;
             split++;
             rig_open(&rig, problem, &options, &random);
             rig_forward(&rig);
@@ -151,10 +151,10 @@ static void forward_lines(void **state)
             rig_close(&rig);
             assert_int_equal(hostdev_allocations(), 0);
         }
-    if (!split && served && !layer_is_brief()) fail_msg("%s: no lines are cut", engine);
+    if (!split && served && !layer_is_brief()) fail_msg("%s: no sequence is split", engine);
 }
 
-// Samples of x, taps and gy, small integers: all sums are exact, in any order.
+// Small integers for x, taps and gy, so that all sums are exact in any order.
 static void put_integers(struct layer *layer, struct random *random)
 {
     for (int a = 0; a < LAYER_Y; a++)
@@ -168,7 +168,7 @@ static void copy_inputs(struct layer *to, const struct layer *from)
     for (int a = 0; a < LAYER_Y; a++) memcpy(to->array[a], from->array[a], layer_bytes(to, a));
 }
 
-// A layer whose inputs were replaced: the filter too.
+// Makes the filter of a layer whose inputs were replaced.
 static void renew_filter(struct layer *layer)
 {
     partita_filter_destroy(layer->filter);
@@ -177,12 +177,11 @@ static void renew_filter(struct layer *layer)
                                            layer->array[LAYER_BIAS], &layer->filter));
 }
 
-// Impulses on both sides of every cut, of x and of gy, have the bits that they have in a line that
-// is whole.
+// Impulses on both sides of every split of x and of gy have the bits of the whole sequence.
 static void impulses(struct layer *split, struct layer *whole)
 {
     struct layer *const layers[] = {split, whole};
-    const size_t hop = outputs_of_piece(split->plan) * split->plan->shape.axis[0].stride;
+    const size_t hop = micro_batch_outputs(split->plan) * split->plan->shape.axis[0].stride;
     const ptrdiff_t begin = split->plan->shape.axis[0].begin;
     for (ptrdiff_t at = begin + (ptrdiff_t)hop - 1; at < (ptrdiff_t)split->n[LAYER_X];
          at += (ptrdiff_t)hop)
@@ -200,13 +199,13 @@ static void impulses(struct layer *split, struct layer *whole)
         }
 }
 
-// Wherever lines are cut, exact sums are the same.
-static void any_cut_same_integers(void **state)
+// Exact sums are the same for any split.
+static void any_split_same_integers(void **state)
 {
     static const struct partita_problem exact[] = {
         {LENGTH(60), KERNEL(5), PAD(4)},
         {LENGTH(70), CORRELATE, KERNEL(3), STRIDE(2), DILATION(2), PAD_BEGIN(1)},
-        // Limits that are less than one step of a piece, which shares nothing.
+        // Limits below one step of a micro-batch, which has no overlap.
         {LENGTH(20), CHANNELS(8, 8), KERNEL(1)},
     };
     (void)state;
@@ -217,12 +216,12 @@ static void any_cut_same_integers(void **state)
         size_t last = 0, sizes = 0;
         layer_open(&whole, &exact[i], &options, &random);
         assert_null(whole.plan->piece);
-        const size_t step = 64 << i; // of limits; the last problem is the longest
-        for (options.workspace_limit = 64; options.workspace_limit < 4 * item_of(&exact[i]);
+        const size_t step = 64 << i; // of limits
+        for (options.workspace_limit = 64; options.workspace_limit < 4 * item_bytes(&exact[i]);
              options.workspace_limit += step) {
             struct partita_plan *plan;
             assert_ok(partita_plan_create(&exact[i], &options, &plan));
-            const size_t n = outputs_of_piece(plan);
+            const size_t n = micro_batch_outputs(plan);
             partita_plan_destroy(plan);
             if (!n || n == last) continue;
             last = n, sizes++;
@@ -240,13 +239,13 @@ static void any_cut_same_integers(void **state)
     }
 }
 
-// What a piece brings: 16 MiB with what it shares with the one before, or four times what it
-// shares; within a limit less, but no less than it shares.
+// Size of a micro-batch: 16 MiB including the overlap with the previous one, or four times the
+// overlap; less within a limit, but at least the overlap.
 static void sizes(void **state)
 {
     enum { MIB = 1 << 20 };
     static const struct {
-        size_t kernel, limit, least, most; // taps; bytes; outputs of a piece, 0: not cut
+        size_t kernel, limit, min, max; // taps; bytes; outputs of a micro-batch, 0: not split
     } cases[] = {
         {1, 0, MIB, 2 * MIB},
         {100, 0, MIB, 2 * MIB},
@@ -264,15 +263,16 @@ static void sizes(void **state)
             struct partita_plan *plan;
             options.directions = direction;
             assert_ok(partita_plan_create(&problem, &options, &plan));
-            const size_t n = outputs_of_piece(plan->backward_data     ? plan->backward_data
-                                              : plan->backward_weight ? plan->backward_weight
-                                                                      : plan);
-            if (n < cases[i].least || n > cases[i].most) fail_msg("case %zu: %zu outputs", i, n);
+            const size_t n = micro_batch_outputs(plan->backward_data     ? plan->backward_data
+                                                 : plan->backward_weight ? plan->backward_weight
+                                                                         : plan);
+            if (n < cases[i].min || n > cases[i].max) fail_msg("case %zu: %zu outputs", i, n);
             partita_plan_destroy(plan);
         }
 }
 
-// Long by long stays whole, which the log says where it cannot fit; a signal that is cut fits.
+// A long filter on a long signal is not split, and the log says that it cannot fit; a signal that
+// is split fits.
 static void too_large(void **state)
 {
     const size_t memory = (size_t)1 << 40; // the stand-in's
@@ -296,28 +296,30 @@ static void too_large(void **state)
     assert_non_null(strstr(lines.text, "for arrays, which are not cut"));
 }
 
-// The bits are those of pageable arrays; but for gradients of taps and bias of the device's arrays,
-// which are not cut.
+// The bits are those of pageable arrays, except gradients of taps and bias of arrays on the device,
+// which are not split.
 static void any_memory_same_bits(void **state)
 {
-    static const enum memory ways[][2] = {
+    static const enum memory memories[][2] = {
         {PINNED, PINNED}, {PINNED, PAGEABLE}, {DEVICE, PAGEABLE}, {PAGEABLE, DEVICE}};
     static const size_t tried[] = {0, 1, 6, 10};
     (void)state;
     for (size_t k = 0; k < sizeof tried / sizeof *tried; k++) {
         const struct partita_problem *problem = &problems[tried[k]];
         struct random random = random_start("memory");
-        const struct partita_options options = options_of("cuda/direct", 4 * item_of(problem) / 2);
+        const struct partita_options options =
+            options_of("cuda/direct", 4 * item_bytes(problem) / 2);
         struct layer first, other;
         layer_open(&first, problem, &options, &random);
-        assert_true(outputs_of_piece(first.plan) && outputs_of_piece(first.plan->backward_data) &&
-                    outputs_of_piece(first.plan->backward_weight));
+        assert_true(micro_batch_outputs(first.plan) &&
+                    micro_batch_outputs(first.plan->backward_data) &&
+                    micro_batch_outputs(first.plan->backward_weight));
         layer_run(&first);
-        for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
             layer_open_copy(&other, &first, &options);
-            layer_run_in(&other, LAYER_ALL, ways[i][0], ways[i][1]);
+            layer_run_in(&other, LAYER_ALL, memories[i][0], memories[i][1]);
             for (int a = LAYER_Y; a < LAYER_ARRAYS; a++)
-                if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
+                if (!(memories[i][0] == DEVICE && a >= LAYER_GW))
                     assert_memory_equal(first.array[a], other.array[a], layer_bytes(&first, a));
             layer_close(&other);
         }
@@ -326,8 +328,7 @@ static void any_memory_same_bits(void **state)
     }
 }
 
-// A lone signal that the device's memory does not hold: within a limit it is filtered, and has
-// gradients.
+// A signal that exceeds device memory is filtered and has gradients within a limit.
 static void larger_than_memory(void **state)
 {
     const char *engine = *state;
@@ -335,9 +336,8 @@ static void larger_than_memory(void **state)
     const size_t limit = 16 << 10;
     struct random random = random_start("larger");
     struct layer layer;
-    hostdev_memory(
-        2 * limit +
-        8192); // arrays, a workspace of up to all of the limit, filters and two gradients
+    // Arrays, a workspace of at most the limit, filters and two gradients.
+    hostdev_memory(2 * limit + 8192);
     const struct partita_options options = options_of(engine, limit),
                                  unlimited = options_of(engine, 0);
     layer_open(&layer, &problem, &options, &random);
@@ -353,8 +353,8 @@ static void larger_than_memory(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Few outputs of long operands, in pieces of taps: signals larger than the device's memory, and
-// taps that are used once.
+// Few outputs of long operands, split along the taps: signals larger than device memory, and taps
+// of a single use.
 static const struct partita_problem lags[] = {
     {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)},
     {LENGTH(29990), KERNEL(30000), PAD(20)},
@@ -379,7 +379,7 @@ static void few_outputs(void **state)
     char text[4096];
     partita_plan_explain(rig.plan, text, sizeof text);
     assert_non_null(strstr(text, "taps at a time"));
-    hostdev_memory(limit + 4096 + rig.n_w * rig.sample_bytes); // what is summed, and the filter
+    hostdev_memory(limit + 4096 + rig.n_w * rig.sample_bytes); // the operands and the filter
     rig_forward(&rig);
     rig_check(&rig);
     void *first = malloc(rig.n_y * rig.sample_bytes);
@@ -403,8 +403,8 @@ static void few_outputs(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Taps that are used once and go with every piece of many outputs, or of a batch.
-static void taps_with_every_piece(void **state)
+// Taps of a single use that every micro-batch of many outputs, or of a batch, reads.
+static void taps_of_every_micro_batch(void **state)
 {
     static const struct {
         struct partita_problem problem;
@@ -419,11 +419,11 @@ static void taps_with_every_piece(void **state)
         options.directions = PARTITA_FORWARD;
         rig_open(&rig, &many[i].problem, &options, &random);
         assert_true(rig.plan->choice.from_taps);
-        assert_true(i ? rig.plan->piece->shape.batch > 1 : outputs_of_piece(rig.plan) > 1);
+        assert_true(i ? rig.plan->piece->shape.batch > 1 : micro_batch_outputs(rig.plan) > 1);
         partita_filter_destroy(rig.filter);
         rig.filter = NULL;
         const struct shape *piece = &rig.plan->piece->shape;
-        const size_t arrays = 2 * piece->batch * item_of(&many[i].problem),
+        const size_t arrays = 2 * piece->batch * item_bytes(&many[i].problem),
                      taps = rig.n_w * rig.sample_bytes;
         hostdev_memory(i ? arrays + taps + rig.plan->piece->choice.shared + taps / 2
                          : 2 * many[i].limit);
@@ -439,19 +439,19 @@ static void failing_lines(void **state)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
     static const struct partita_problem few = {LENGTH(50), KERNEL(4), PAD_BEGIN(3)};
-    const struct partita_options options = options_of(*state, 4 * item_of(&few) / 2);
+    const struct partita_options options = options_of(*state, 4 * item_bytes(&few) / 2);
     struct random random = random_start("failing-lines");
-    struct layer right;
-    layer_open(&right, &few, &options, &random);
-    assert_int_equal(directions_cut(*state, &few, options.workspace_limit), 3);
-    layer_run(&right);
+    struct layer reference;
+    layer_open(&reference, &few, &options, &random);
+    assert_int_equal(count_split_directions(*state, &few, options.workspace_limit), 3);
+    layer_run(&reference);
     for (size_t e = 0; e < 2; e++)
-        for (size_t k = 1; layer_attempt(&right, &options, k, errors[e]); k++) {
+        for (size_t k = 1; layer_attempt(&reference, &options, k, errors[e]); k++) {
         }
-    layer_close(&right);
+    layer_close(&reference);
 }
 
-// The engines of the device that serve any of the lines.
+// The engines of the device that serve any of the sequences.
 static size_t list_engines(struct engine_name ret[MAX_DEVICE_ENGINES])
 {
     const size_t n_names = list_device_engines(ret);
@@ -472,7 +472,7 @@ int main(void)
     static struct engine_name engines[MAX_DEVICE_ENGINES];
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
-    tests[n++] = named_test(any_cut_same_integers, NULL, "any-cut-same-integers");
+    tests[n++] = named_test(any_split_same_integers, NULL, "any-cut-same-integers");
     tests[n++] = named_test(sizes, NULL, "sizes");
     tests[n++] = named_test(too_large, NULL, "too-large");
     tests[n++] = named_test(any_memory_same_bits, NULL, "any-memory-same-bits");
@@ -483,7 +483,7 @@ int main(void)
     tests[n++] = named_test(larger_than_memory, "cuda/blocks", "cuda/blocks/larger-than-memory");
     for (size_t i = 0; i < N_LAGS; i++)
         tests[n++] = named_test(few_outputs, &lags[i], "few-outputs-%zu", i);
-    tests[n++] = named_test(taps_with_every_piece, NULL, "taps-with-every-piece");
+    tests[n++] = named_test(taps_of_every_micro_batch, NULL, "taps-with-every-piece");
     const size_t n_engines = list_engines(engines);
     for (size_t e = 0; e < n_engines; e++) {
         tests[n++] = named_test(lines, engines[e].text, "%s/lines", engines[e].text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Batches in the host's memory, some items at a time (decision 27): every engine's results are
-// right and the same from any memory; batches may be larger than the device's; nothing is made
-// twice; a failure leaves nothing behind.
+// Batches in host memory in micro-batches (decision 27): every engine's results are right and the
+// same from any memory; batches may exceed device memory; nothing is allocated twice; after a
+// failure all memory is released.
 #include "core/plan.h"
 
 #include <complex.h>
@@ -9,9 +9,10 @@
 
 #include "device/arrays.h"
 #include "device/device_engines.h"
+#include "support/allocators.h"
 #include "support/layer_rig.h"
 
-// Batches of layers and signals whose last piece has fewer items than the others.
+// Batches of layers and signals whose last micro-batch has fewer items than the others.
 static const struct partita_problem batches[] = {
     {SIZE(9, 11), BATCH(7), CHANNELS(4, 6), GROUPS(2), KERNEL(3, 3), PAD(1, 1), RELU},
     {SIZE(12, 13), CORRELATE, BATCH(7), CHANNELS(2, 2), GROUPS(2), KERNEL(5, 5), PAD(2, 2)},
@@ -19,17 +20,17 @@ static const struct partita_problem batches[] = {
     {LENGTH(500), BATCH(7), CHANNELS(2, 3), KERNEL(33), PAD_BEGIN(32)},
     {LENGTH(700), BATCH(7), KERNEL(300), PAD(299)},
 };
-// Smaller ones for what is done again and again.
+// Smaller ones for tests with many repetitions.
 static const struct partita_problem few_sums = {SIZE(4, 5), BATCH(5), KERNEL(2, 2)};
-static const struct partita_problem few_lines = {LENGTH(500), BATCH(5), KERNEL(9)};
+static const struct partita_problem few_sequences = {LENGTH(500), BATCH(5), KERNEL(9)};
 // Other types.
 static const struct partita_problem doubles = {SIZE(7, 9),     TYPES(F64, F64), BATCH(7),
                                                CHANNELS(2, 3), KERNEL(3, 2),    STRIDE(2, 1)};
-static const struct partita_problem complex_lines = {LENGTH(600), TYPES(CF32, CF32), BATCH(7),
-                                                     OUTPUTS(2),  KERNEL(40),        PAD_BEGIN(39)};
+static const struct partita_problem complex_sequences = {
+    LENGTH(600), TYPES(CF32, CF32), BATCH(7), OUTPUTS(2), KERNEL(40), PAD_BEGIN(39)};
 enum { N_BATCHES = sizeof batches / sizeof *batches };
 
-// An engine and the batch that it is tried on.
+// An engine and its batch.
 struct subject {
     const char *engine;
     const struct partita_problem *problem;
@@ -37,77 +38,78 @@ struct subject {
 };
 
 // Bytes of the arrays of one item.
-static size_t item_of(const struct layer *layer)
+static size_t item_bytes(const struct layer *layer)
 {
     return (layer_bytes(layer, LAYER_X) + layer_bytes(layer, LAYER_Y)) / layer->problem.batch;
 }
 
-// With a limit that leaves so many items to a piece; false if the engine cannot work in it.
-static bool open_in_pieces(struct layer *layer, const struct subject *subject, size_t items,
-                           struct random *random)
+// Opens with a limit that leaves `items` items in a micro-batch; false if the engine refuses it.
+static bool open_micro_batches(struct layer *layer, const struct subject *subject, size_t items,
+                               struct random *random)
 {
     struct layer whole;
     struct partita_options options = {.engine = subject->engine, .directions = subject->directions};
     layer_open(&whole, subject->problem, &options, random);
     options = layer_options(&options);
-    options.workspace_limit = 4 * items * item_of(&whole);
+    options.workspace_limit = 4 * items * item_bytes(&whole);
     struct partita_plan *plan;
-    bool cut = false;
+    bool split = false;
     if (partita_plan_create(subject->problem, &options, &plan) == PARTITA_OK) {
-        cut = plan->piece && (subject->directions == PARTITA_FORWARD ||
-                              (plan->backward_data->piece && plan->backward_weight->piece));
+        split = plan->piece && (subject->directions == PARTITA_FORWARD ||
+                                (plan->backward_data->piece && plan->backward_weight->piece));
         partita_plan_destroy(plan);
     }
-    if (cut) layer_open_copy(layer, &whole, &options);
+    if (split) layer_open_copy(layer, &whole, &options);
     layer_close(&whole);
-    if (cut) assert_int_equal(layer->plan->piece->shape.batch, items);
-    return cut;
+    if (split) assert_int_equal(layer->plan->piece->shape.batch, items);
+    return split;
 }
 
-// Of 7 items pieces of 1, 2 and 3: all of one size, one item short, two short.
+// Micro-batches of 1, 2 and 3 of 7 items: of one size, with a last one that lacks one item, two
+// items.
 static void pieces(void **state)
 {
     const struct subject *subject = *state;
     struct random random = random_start("pieces");
     struct layer layer;
-    size_t cut = 0;
+    size_t split = 0;
     for (size_t items = 1; items <= 3; items++) {
-        if (!open_in_pieces(&layer, subject, items, &random)) continue;
+        if (!open_micro_batches(&layer, subject, items, &random)) continue;
         layer_run(&layer);
         layer_check(&layer);
         layer_close(&layer);
         assert_int_equal(hostdev_allocations(), 0);
-        cut += items > 1;
+        split += items > 1;
     }
-    if (!cut) fail_msg("%s is not cut into pieces", subject->engine);
+    if (!split) fail_msg("%s has no micro-batches", subject->engine);
 }
 
-// Wherever the arrays are, the bits are those of pageable ones. Not where nothing is cut, all that
-// is long being the device's: gradients of taps are then summed in another order, and tiles
-// transformed in other pairs.
+// With arrays in any memory the bits are those of pageable ones. This does not hold if nothing is
+// split because all arrays are on the device: gradients of taps then have another order of sums,
+// and tiles other pairs.
 static void any_memory_same_bits(void **state)
 {
-    static const enum memory ways[][2] = {{PINNED, PINNED},
-                                          {PINNED, PAGEABLE},
-                                          {DEVICE, PAGEABLE},
-                                          {PAGEABLE, DEVICE},
-                                          {DEVICE, DEVICE}};
+    static const enum memory memories[][2] = {{PINNED, PINNED},
+                                              {PINNED, PAGEABLE},
+                                              {DEVICE, PAGEABLE},
+                                              {PAGEABLE, DEVICE},
+                                              {DEVICE, DEVICE}};
     const struct subject *subject = *state;
     struct random random = random_start("memory");
     struct layer first, other;
     size_t items = 3;
-    while (items && !open_in_pieces(&first, subject, items, &random)) items--;
+    while (items && !open_micro_batches(&first, subject, items, &random)) items--;
     assert_true(items > 1);
     layer_run_in(&first, subject->directions, PAGEABLE, PAGEABLE);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        const bool whole = ways[i][0] == DEVICE && ways[i][1] == DEVICE;
+    for (size_t i = 0; i < sizeof memories / sizeof *memories; i++) {
+        const bool whole = memories[i][0] == DEVICE && memories[i][1] == DEVICE;
         const struct partita_options options = {.engine = subject->engine,
                                                 .directions = subject->directions,
-                                                .workspace_limit = 4 * items * item_of(&first)};
+                                                .workspace_limit = 4 * items * item_bytes(&first)};
         layer_open_copy(&other, &first, &options);
-        layer_run_in(&other, subject->directions, ways[i][0], ways[i][1]);
+        layer_run_in(&other, subject->directions, memories[i][0], memories[i][1]);
         for (int a = LAYER_Y; a < LAYER_ARRAYS && !(whole && layer_transforms_pairs(&first)); a++)
-            if (!(ways[i][0] == DEVICE && a >= LAYER_GW))
+            if (!(memories[i][0] == DEVICE && a >= LAYER_GW))
                 assert_memory_equal(first.array[a], other.array[a], layer_bytes(&first, a));
         layer_close(&other);
     }
@@ -115,7 +117,7 @@ static void any_memory_same_bits(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Complex lines in pieces have the bits of the whole batch on the device.
+// Complex sequences in micro-batches have the bits of the whole batch on the device.
 static void complex_samples(void **state)
 {
     enum { X = 7 * 600, Y = 7 * 2 * 600, LIMIT = 4 * 3 * (600 + 2 * 600) * 8 };
@@ -129,7 +131,7 @@ static void complex_samples(void **state)
                                             .directions = PARTITA_FORWARD};
     random_samples(&random, PARTITA_CF32, x, X);
     random_samples(&random, PARTITA_CF32, w, 2 * 40);
-    assert_ok(partita_plan_create(&complex_lines, &options, &plan));
+    assert_ok(partita_plan_create(&complex_sequences, &options, &plan));
     assert_non_null(plan->piece);
     assert_int_equal(plan->piece->shape.batch, 3);
     char text[4096];
@@ -149,7 +151,7 @@ static void complex_samples(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// One of several calls on a plan at the same time.
+// One of several concurrent calls of a plan.
 struct caller {
     const struct layer *layer;
     void *y;
@@ -174,7 +176,7 @@ static void several_callers(void **state)
     struct layer layer;
     struct caller callers[CALLERS];
     (void)state;
-    assert_true(open_in_pieces(&layer, &subject, 2, &random));
+    assert_true(open_micro_batches(&layer, &subject, 2, &random));
     layer_run(&layer);
     const size_t bytes = layer_bytes(&layer, LAYER_Y);
     for (int i = 0; i < CALLERS; i++) {
@@ -191,52 +193,36 @@ static void several_callers(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-static size_t n_blocks; // of the host's memory that were asked for
-
-static void *count_allocate(void *context, size_t bytes)
-{
-    (void)context;
-    n_blocks++;
-    return aligned_alloc(64, (bytes + 63) / 64 * 64);
-}
-
-static void count_release(void *context, void *memory)
-{
-    (void)context;
-    free(memory);
-}
-
-// From the second call on nothing is allocated, neither pinned nor otherwise; what the first one
-// made goes with the plan.
-static void kept(void **state)
+// After the first call no memory is allocated, pinned or other; the plan releases that of the first
+// one.
+static void memory_is_kept(void **state)
 {
     (void)state;
-    static const size_t limits[] = {0, 4 * 2 * 99 * 10 * sizeof(float)}; // as they are; in pieces
+    static const size_t limits[] = {0, 4 * 2 * 99 * 10 * sizeof(float)}; // none; with micro-batches
     for (size_t i = 0; i < 2; i++) {
         struct random random = random_start("kept");
+        struct meter meter = {0};
         struct layer layer;
         layer_open(&layer, &batches[0],
-                   &(struct partita_options){
-                       .engine = "cuda/direct",
-                       .directions = LAYER_ALL,
-                       .workspace_limit = limits[i],
-                       .allocator = {.allocate = count_allocate, .release = count_release}},
+                   &(struct partita_options){.engine = "cuda/direct",
+                                             .directions = LAYER_ALL,
+                                             .workspace_limit = limits[i],
+                                             .allocator = meter_allocator(&meter)},
                    &random);
         assert_true(!layer.plan->piece == !limits[i]);
         const size_t before = hostdev_allocations();
         layer_run(&layer);
-        const size_t after = hostdev_allocations(), blocks = n_blocks;
+        const size_t after = hostdev_allocations(), blocks = meter.n_allocated;
         assert_true(after > before);
         layer_run(&layer);
         assert_int_equal(hostdev_allocations(), after);
-        assert_int_equal(n_blocks, blocks);
+        assert_int_equal(meter.n_allocated, blocks);
         layer_close(&layer);
         assert_int_equal(hostdev_allocations(), 0);
     }
 }
 
-// A batch that the device's memory does not hold: within a limit it runs, from the device's memory
-// it could not.
+// A batch that exceeds device memory is computed within a limit.
 static void larger_than_memory(void **state)
 {
     const struct partita_problem problem = {SIZE(32, 32), BATCH(40), KERNEL(1, 1)};
@@ -244,7 +230,7 @@ static void larger_than_memory(void **state)
     struct layer layer;
     (void)state;
     const size_t item = 2 * sizeof(float) * 32 * 32, limit = 8 * item;
-    hostdev_memory(limit + 1024); // beside the arrays there are the taps
+    hostdev_memory(limit + 1024); // the taps, besides the arrays
     layer_open(&layer, &problem,
                &(struct partita_options){.engine = "cuda/direct:plain",
                                          .directions = LAYER_ALL,
@@ -267,21 +253,21 @@ static void failing_pieces(void **state)
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
     const struct subject *subject = *state;
     struct random random = random_start("failing-pieces");
-    struct layer right;
-    assert_true(open_in_pieces(&right, subject, 3, &random));
+    struct layer reference;
+    assert_true(open_micro_batches(&reference, subject, 3, &random));
     const struct partita_options options = {.engine = subject->engine,
                                             .directions = LAYER_ALL,
-                                            .workspace_limit = 4 * 3 * item_of(&right)};
-    layer_run(&right);
+                                            .workspace_limit = 4 * 3 * item_bytes(&reference)};
+    layer_run(&reference);
     for (size_t e = 0; e < 2; e++)
-        for (size_t k = 1; layer_attempt(&right, &options, k, errors[e]); k++) {
+        for (size_t k = 1; layer_attempt(&reference, &options, k, errors[e]); k++) {
         }
-    layer_close(&right);
+    layer_close(&reference);
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// The engines of the device, each with the first batch that it serves, in all directions or forward
-// alone.
+// The engines of the device, each with the first batch that it serves, in all directions or only
+// forward.
 static size_t list_subjects(struct subject ret[MAX_DEVICE_ENGINES])
 {
     static struct engine_name names[MAX_DEVICE_ENGINES];
@@ -306,10 +292,11 @@ static size_t list_subjects(struct subject ret[MAX_DEVICE_ENGINES])
 int main(void)
 {
     enum { ALONE = 5, N_FAILING = 2, OTHER_TYPES = 1 };
-    static const struct subject failing[N_FAILING] = {{"cuda/direct:plain", &few_sums, LAYER_ALL},
-                                                      {"cuda/overlap-save", &few_lines, LAYER_ALL}};
+    static const struct subject failing[N_FAILING] = {
+        {"cuda/direct:plain", &few_sums, LAYER_ALL},
+        {"cuda/overlap-save", &few_sequences, LAYER_ALL}};
     static struct CMUnitTest tests[ALONE + 2 * (OTHER_TYPES + MAX_DEVICE_ENGINES) + N_FAILING] = {
-        cmocka_unit_test(kept),
+        {.name = "kept", .test_func = memory_is_kept},
         cmocka_unit_test(larger_than_memory),
         cmocka_unit_test(several_callers),
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The batched products of lib/cuda/product.h, which the engines with tiles are built on: every
-// element type, both layouts, all edges of the thread blocks' tiles, sums in chunks.
+// The batched products of lib/cuda/kernels/product.h, which engines with tiles use: every element
+// type, both layouts, all edges of the thread blocks' tiles, sums in chunks.
 #include "support/test.h"
 
 #include <math.h>
@@ -38,7 +38,7 @@ static double complex get(enum cuda_element element, const void *array, int64_t 
     }
 }
 
-// An operand: all bytes 0xff, which is NaN, but for its positions and terms.
+// An operand: all bytes are 0xff, which is NaN, except its positions and terms.
 static void *operand(struct random *random, enum cuda_element element,
                      const struct cuda_matrices *of, int64_t batch, int64_t positions,
                      int64_t terms)
@@ -55,7 +55,7 @@ static void *operand(struct random *random, enum cuda_element element,
     return array;
 }
 
-// The result, of memory that was 0xee.
+// The result, in memory that was 0xee.
 static void *run(const struct cuda_product *product, int processors, const void *a, const void *b,
                  size_t bytes)
 {
@@ -128,9 +128,9 @@ static struct cuda_product product_of(enum cuda_element element, bool inner, siz
     return product;
 }
 
-// Sums within the gate of direct ones (4 u sqrt(terms), two products a term of complex numbers),
-// the same bits for any number of processors, i.e. any tiles; nothing behind the last row is
-// written (the stand-in's guards).
+// Sums are within the gate of direct sums (4 u sqrt(terms), with two products a term for complex
+// numbers), with the same bits for any number of processors, that is, for any tiles. Nothing after
+// the last row is written (the stand-in's guards).
 static void sums(void **state)
 {
     const enum cuda_element element = *(const enum cuda_element *)*state;
@@ -162,7 +162,7 @@ static void sums(void **state)
     }
 }
 
-// Parts are whole steps, cover all terms, and may be empty at the end.
+// Chunks are multiples of steps, cover all terms, and may be empty at the end.
 static void chunks(void **state)
 {
     (void)state;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Pageable memory on its way to the device and back (decision 27): every chunk arrives, whatever
-// runs ahead or lags behind; a failure leaves nothing behind.
+// Staged copies of pageable memory to the device and back (decision 27): every chunk arrives in any
+// order of execution; after a failure all memory is released.
 #include "cuda/device/staging.h"
 #include "cuda/module.h"
 
 #include "hostdev/hostdev.h"
 #include "support/layer_rig.h"
 
-enum { CHUNK = 1000, MOST_BYTES = 6 * CHUNK };
+enum { CHUNK = 1000, MAX_BYTES = 6 * CHUNK };
 
 static struct partita_plan plan_on_device(void)
 {
@@ -22,8 +22,8 @@ static void draw(struct random *random, unsigned char *bytes, size_t n)
     for (size_t i = 0; i < n; i++) bytes[i] = (unsigned char)random_bits(random);
 }
 
-// There on one stream, back on another one, which waits for an event alone. What was staged may be
-// overwritten at once.
+// Copies to the device on one stream and back on another one, which only waits for an event. The
+// staged memory may be overwritten at once.
 static enum partita_status there_and_back(const struct partita_plan *plan,
                                           struct cuda_staging *staging, void *device,
                                           unsigned char *to, unsigned char *from, size_t bytes)
@@ -40,17 +40,17 @@ static enum partita_status there_and_back(const struct partita_plan *plan,
 static void chunks(void **state)
 {
     static const size_t sizes[] = {0,         1,         CHUNK - 1,     CHUNK,
-                                   CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 7, MOST_BYTES};
+                                   CHUNK + 1, 2 * CHUNK, 3 * CHUNK + 7, MAX_BYTES};
     struct random random = random_start("chunks");
     struct partita_plan plan = plan_on_device();
     struct cuda_staging *staging;
     void *device = NULL;
     (void)state;
     assert_ok(cuda_staging_create(&plan, CHUNK, &staging));
-    assert_int_equal(cudaMalloc(&device, MOST_BYTES), cudaSuccess);
-    for (size_t turn = 0; turn < 4; turn++)
+    assert_int_equal(cudaMalloc(&device, MAX_BYTES), cudaSuccess);
+    for (size_t round = 0; round < 4; round++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            unsigned char from[MOST_BYTES], kept[MOST_BYTES], to[MOST_BYTES + 1] = {0};
+            unsigned char from[MAX_BYTES], kept[MAX_BYTES], to[MAX_BYTES + 1] = {0};
             draw(&random, from, sizes[i]);
             memcpy(kept, from, sizes[i]);
             assert_ok(there_and_back(&plan, staging, device, to, from, sizes[i]));
@@ -63,7 +63,7 @@ static void chunks(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// Chunks that several threads copy, a part each, of even and uneven sizes.
+// Chunks that several threads copy together, of sizes that are multiples and that are not.
 static void threads(void **state)
 {
     enum { WIDE = 1 << 20 };
@@ -92,7 +92,7 @@ static void threads(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
-// With the k-th call failing, for every k: a status, or no harm.
+// With the k-th call failing, for every k: an error status, or the right result.
 static void failing_chunks(void **state)
 {
     static const cudaError_t errors[] = {cudaErrorMemoryAllocation, cudaErrorIllegalAddress};
@@ -102,17 +102,17 @@ static void failing_chunks(void **state)
         for (size_t k = 1, calls = k; calls >= k; k++) {
             struct partita_plan plan = plan_on_device();
             struct cuda_staging *staging = NULL;
-            unsigned char from[MOST_BYTES], kept[MOST_BYTES], to[MOST_BYTES];
+            unsigned char from[MAX_BYTES], kept[MAX_BYTES], to[MAX_BYTES];
             void *device = NULL;
-            assert_int_equal(cudaMalloc(&device, MOST_BYTES), cudaSuccess);
-            draw(&random, from, MOST_BYTES);
-            memcpy(kept, from, MOST_BYTES);
+            assert_int_equal(cudaMalloc(&device, MAX_BYTES), cudaSuccess);
+            draw(&random, from, MAX_BYTES);
+            memcpy(kept, from, MAX_BYTES);
             hostdev_fail(k, errors[e]);
             enum partita_status status = cuda_staging_create(&plan, CHUNK, &staging);
             if (status == PARTITA_OK)
-                status = there_and_back(&plan, staging, device, to, from, MOST_BYTES);
+                status = there_and_back(&plan, staging, device, to, from, MAX_BYTES);
             calls = hostdev_calls();
-            if (status == PARTITA_OK) assert_memory_equal(to, kept, MOST_BYTES);
+            if (status == PARTITA_OK) assert_memory_equal(to, kept, MAX_BYTES);
             else assert_int_equal(status, e ? PARTITA_ERR_DEVICE : PARTITA_ERR_NOMEM);
             assert_int_equal(status == PARTITA_OK, calls < k);
             hostdev_fail(0, cudaSuccess);
