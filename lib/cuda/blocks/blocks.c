@@ -4,30 +4,16 @@
 #include "blocks.h"
 
 #include <assert.h>
-#include <math.h>
-
-// Rounding errors of transforms grow as everywhere; products are summed up to 64 at a time and then
-// the sums: two more random walks.
-static double error_of(const struct request *request, const struct cuda_blocks_layout *layout)
-{
-    const struct shape *shape = request->shape;
-    const size_t rows =
-        request->direction == PARTITA_BACKWARD_WEIGHT ? shape->batch : shape->group_in;
-    const double terms = (double)layout->parts * (double)rows, run = fmin(terms, 64);
-    return shape_roundoff(shape) *
-           hypot(1.3 * sqrt(log2((double)layout->n)), 0.3 * sqrt(run + terms / 64));
-}
 
 static void blocks_estimate(const struct request *request, struct estimate *ret)
 {
-    struct cuda_blocks_layout layout;
+    struct block_layout layout;
     struct request run = *request;
     struct shape shape;
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
     run.shape = &shape;
-    const int method = run.compatible_with ? run.compatible_with->variant : ANY_VARIANT;
-    if (!cuda_blocks_search(&run, method, &layout, ret->reason, sizeof ret->reason)) return;
+    if (!cuda_blocks_search(&run, &layout, ret->reason, sizeof ret->reason)) return;
     *ret = (struct estimate){
         .applicable = true,
         .transform = layout.n,
@@ -35,10 +21,10 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
         .hop = layout.hop,
         .seconds = layout.seconds,
         .flops = layout.flops,
-        .shared = layout.workspace,
-        .bytes = size_add(layout.filter, layout.workspace),
-        .error = error_of(&run, &layout),
-        .from_taps = layout.method == CUDA_BLOCKS_LAGS,
+        .shared = layout.shared,
+        .bytes = size_add(layout.filter, layout.shared),
+        .error = block_error(&run, &layout),
+        .from_taps = layout.method == BLOCK_LAGS,
     };
     estimate_store(ret, &layout, sizeof layout);
 }
@@ -55,21 +41,17 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
         shape_forward(&plan->shape, plan->direction, &blocks->shape, reason, sizeof reason);
     assert(forward); // as estimate saw
     (void)forward;
-    struct cuda_blocks_layout *layout = &blocks->layout;
+    struct block_layout *layout = &blocks->layout;
     estimate_load(&plan->choice, layout, sizeof *layout);
     enum partita_status status = cuda_enter(plan);
-    const bool planes = layout->method != CUDA_BLOCKS_LAGS;
+    const bool lags = layout->method == BLOCK_LAGS;
     if (status == PARTITA_OK)
-        status =
-            cuda_parts_create(plan, layout->points, layout->transforms, planes, &blocks->parts);
-    if (status != PARTITA_OK || blocks->parts.fft.in_block || !planes) return status;
-    // What cuFFT wants is known now.
-    const struct cuda_pairs_bytes bytes = cuda_pairs_bytes(&blocks->shape, plan->direction, layout);
-    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    const size_t taps = weight ? mem_round(bytes.taps) : 0;
-    plan->choice.shared =
-        size_add(size_add(mem_round(bytes.inputs), mem_round(bytes.sums)),
-                 size_add(taps, mem_round(cuda_fft_work_bytes(&blocks->parts.fft))));
+        status = cuda_parts_create(plan, cuda_blocks_points(&blocks->shape, layout),
+                                   cuda_blocks_transforms(&blocks->shape, layout), !lags,
+                                   &blocks->parts);
+    if (status == PARTITA_OK && !lags) // what cuFFT wants is known now
+        plan->choice.shared = cuda_pairs_workspace(&blocks->shape, plan->direction, layout,
+                                                   cuda_fft_work_bytes(&blocks->parts.fft));
     return status;
 }
 
@@ -132,9 +114,9 @@ struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
 static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     enum partita_status status = cuda_filter_copy(filter, taps, cuda_taps_bytes(&plan->shape));
-    if (status != PARTITA_OK || layout->method == CUDA_BLOCKS_LAGS) return status;
+    if (status != PARTITA_OK || layout->method == BLOCK_LAGS) return status;
     struct cuda_filter *state = filter->state;
     void *copy = state->taps;
     status = cuda_allocate(plan, layout->filter, &state->taps);
@@ -147,7 +129,7 @@ static enum partita_status blocks_filter_create(struct partita_filter *filter, c
 static const void *blocks_filter_taps(const struct partita_filter *filter)
 {
     const struct cuda_filter *state = filter->state;
-    const bool lags = cuda_blocks_of(filter->plan)->layout.method == CUDA_BLOCKS_LAGS;
+    const bool lags = cuda_blocks_of(filter->plan)->layout.method == BLOCK_LAGS;
     return lags && !state->bias ? state->taps : NULL;
 }
 
@@ -195,13 +177,13 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
     enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
     switch (cuda_blocks_of(plan)->layout.method) {
-    case CUDA_BLOCKS_PAIRS:
+    case BLOCK_PAIRS:
         status = cuda_pairs_run(&call, state);
         break;
-    case CUDA_BLOCKS_DIVISIONS:
+    case BLOCK_IMPOSED:
         status = cuda_divisions_run(&call, state);
         break;
-    case CUDA_BLOCKS_LAGS:
+    case BLOCK_LAGS:
         status =
             cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
     }
@@ -211,41 +193,41 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
 static void blocks_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    const struct cuda_blocks_layout *layout = &blocks->layout;
+    const struct block_layout *layout = &blocks->layout;
     const struct trimmed *trimmed = &layout->trimmed;
     if (trimmed->first_tap || trimmed->taps < blocks->shape.axis[0].span)
         text_add(text, "  taps %zu to %zu are all that these outputs see\n", trimmed->first_tap,
                  trimmed->first_tap + trimmed->taps - (trimmed->taps > 0));
-    if (layout->method == CUDA_BLOCKS_LAGS) {
+    if (layout->method == BLOCK_LAGS) {
         text_add(text,
                  "  %zu window%s of %zu outputs, each the sum of %zu parts of %zu taps by "
                  "transforms of %zu samples\n",
-                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->parts,
-                 layout->part, layout->n);
+                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->segments,
+                 layout->segment, layout->n);
         text_add(text, "  %zu at once, in %zu chunks of parts each; one inverse a window\n",
-                 layout->tasks, layout->chunks);
+                 layout->windows, layout->chunks);
         return;
     }
     const char *where = blocks->parts.fft.in_block ? "in a thread block" : "by cuFFT";
-    if (layout->method == CUDA_BLOCKS_DIVISIONS) {
+    if (layout->method == BLOCK_IMPOSED) {
         const struct part_schedule divisions = cuda_blocks_divisions(&blocks->shape, layout);
         text_add(text,
                  "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s "
                  "of %zu\n",
-                 layout->part, layout->signal_part, where, layout->n);
-        if (layout->unit_blocks < layout->blocks)
-            text_add(text, "  %zu intervals of a division at a time\n", layout->unit_blocks);
+                 layout->segment, layout->signal_segment, where, layout->n);
+        if (layout->in_flight < layout->blocks)
+            text_add(text, "  %zu intervals of a division at a time\n", layout->in_flight);
         part_schedule_explain(&divisions, text);
         return;
     }
     const size_t inputs =
-        segments_inside(trimmed->first, layout->part, blocks->shape.axis[0].size).count;
+        segments_inside(trimmed->first, layout->segment, blocks->shape.axis[0].size).count;
     text_add(text,
              "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal "
              "-> %zu of the result\n",
-             layout->part, where, layout->n, layout->parts, inputs, layout->blocks);
-    if (layout->unit_blocks < layout->blocks)
-        text_add(text, "  %zu parts of the result at a time\n", layout->unit_blocks);
+             layout->segment, where, layout->n, layout->segments, inputs, layout->blocks);
+    if (layout->in_flight < layout->blocks)
+        text_add(text, "  %zu parts of the result at a time\n", layout->in_flight);
     text_add(text,
              "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
 }

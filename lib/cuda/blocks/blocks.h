@@ -6,36 +6,13 @@
 
 #include "cuda/device/call.h"
 #include "cuda/device/filter.h"
+#include "geometry/block_search.h"
 #include "geometry/part_schedule.h"
-#include "geometry/segments.h"
 #include "parts.h"
-
-enum cuda_blocks_method {
-    CUDA_BLOCKS_PAIRS,     // spectra of both operands, all pairs summed: pairs.c
-    CUDA_BLOCKS_LAGS,      // few outputs of long operands, each operand read once: lags.c
-    CUDA_BLOCKS_DIVISIONS, // parts of sizes that the caller imposes: divisions.c
-};
-
-// The decision of an estimate: how a problem is split, by its shape and the limits alone.
-struct cuda_blocks_layout {
-    enum cuda_blocks_method method;
-    struct trimmed trimmed;
-    size_t n, points;          // samples and points of a transform
-    size_t part, parts;        // taps of a part, parts
-    size_t signal_part;        // divisions: samples of a part of x
-    size_t hop, blocks;        // outputs of a block, window or interval; how many (intervals: of a
-                               // division, at most)
-    size_t units, unit_blocks; // pairs: in work at once, items of [batch][groups] and blocks of
-                               // outputs; of the gradient of taps items of the batch, all blocks
-    size_t transforms;         // pairs: of one call of a long transform
-    size_t tasks, chunks;      // lags: windows of rows at once, chunks of terms of each
-    size_t filter, workspace;  // bytes; workspace without what a long transform wants
-    double seconds, flops;
-};
 
 struct cuda_blocks {
     struct shape shape; // what is run: the plan's problem, or the one that its gradient is
-    struct cuda_blocks_layout layout;
+    struct block_layout layout;
     struct cuda_parts parts; // of lags without planes
 };
 
@@ -44,10 +21,13 @@ static inline const struct cuda_blocks *cuda_blocks_of(const struct partita_plan
     return plan->state;
 }
 
-// The cheapest layout, by any method or, unless it is ANY_VARIANT, one; false if none fits, with a
-// reason.
-bool cuda_blocks_search(const struct request *request, int method, struct cuda_blocks_layout *ret,
-                        char *reason, size_t size);
+// The cheapest layout, which is the decision of an estimate; false if none fits, with a reason.
+bool cuda_blocks_search(const struct request *request, struct block_layout *ret, char *reason,
+                        size_t size);
+
+// Points of the transforms of a layout; transforms of one call of cuFFT.
+size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *layout);
+size_t cuda_blocks_transforms(const struct shape *shape, const struct block_layout *layout);
 
 // Rows of y, `rows` of them from `row` on; bias NULL: none.
 struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t row, size_t rows,
@@ -65,10 +45,14 @@ struct cuda_pairs_bytes {
 };
 struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
                                          enum partita_direction direction,
-                                         const struct cuda_blocks_layout *layout);
+                                         const struct block_layout *layout);
+
+// The workspace for these, with so many bytes of cuFFT's work area.
+size_t cuda_pairs_workspace(const struct shape *shape, enum partita_direction direction,
+                            const struct block_layout *layout, size_t work_area);
 
 struct part_schedule cuda_blocks_divisions(const struct shape *shape,
-                                           const struct cuda_blocks_layout *layout);
+                                           const struct block_layout *layout);
 
 // A call by pairs or divisions: its transforms, spectra and arrays.
 struct cuda_blocks_call {

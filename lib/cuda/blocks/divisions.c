@@ -6,9 +6,9 @@
 #include "cuda/kernels/sums.h"
 
 struct part_schedule cuda_blocks_divisions(const struct shape *shape,
-                                           const struct cuda_blocks_layout *layout)
+                                           const struct block_layout *layout)
 {
-    return part_schedule_of(shape, layout->part, layout->signal_part);
+    return part_schedule_of(shape, layout->segment, layout->signal_segment);
 }
 
 // x < n with t*x = at modulo n, t and n having no common divisor: Euclid's algorithm, keeping of
@@ -51,7 +51,7 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
 {
     const struct partita_plan *plan = call->fft.plan;
     const struct cuda_fft_params *params = &call->fft.params;
-    const size_t n = part_schedule_intervals(divisions, k), max = call->blocks->layout.unit_blocks;
+    const size_t n = part_schedule_intervals(divisions, k), max = call->blocks->layout.in_flight;
     struct cuda_intervals intervals = intervals_of(divisions, k, pairs);
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0, count; at < n && status == PARTITA_OK; at += count) {

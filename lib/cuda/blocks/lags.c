@@ -27,7 +27,7 @@ static void map_rows(const struct partita_plan *plan, struct cuda_lags *lags)
 
 static struct cuda_lags lags_of(const struct partita_plan *plan, const void *taps, const void *x)
 {
-    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     struct cuda_lags lags = {.taps = cuda_blocks_taps(plan),
                              .x = cuda_blocks_x(plan),
                              .taps_samples = taps,
@@ -36,9 +36,9 @@ static struct cuda_lags lags_of(const struct partita_plan *plan, const void *tap
                              .windows = (int64_t)layout->blocks,
                              .chunks = (int64_t)layout->chunks};
     lags.taps.first = (int64_t)layout->trimmed.first_tap;
-    lags.taps.count = (int64_t)layout->parts;
-    lags.taps.hop = lags.taps.length = (int64_t)layout->part;
-    lags.x.first = layout->trimmed.first - (ptrdiff_t)(layout->part - 1);
+    lags.taps.count = (int64_t)layout->segments;
+    lags.taps.hop = lags.taps.length = (int64_t)layout->segment;
+    lags.x.first = layout->trimmed.first - (ptrdiff_t)(layout->segment - 1);
     lags.x.length = (int64_t)layout->n;
     map_rows(plan, &lags);
     return lags;
@@ -50,9 +50,9 @@ static enum partita_status sum_windows(const struct partita_plan *plan,
                                        const struct cuda_fft_params *params,
                                        const struct cuda_lags *lags, char *sums, char **ret_sums)
 {
-    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
-    const size_t spectrum = layout->points * 2 * plan->shape.scalar_bytes;
-    char *from = sums, *to = sums + layout->tasks * layout->chunks * spectrum;
+    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
+    const size_t spectrum = cuda_blocks_of(plan)->parts.fft.points * 2 * plan->shape.scalar_bytes;
+    char *from = sums, *to = sums + layout->windows * layout->chunks * spectrum;
     enum partita_status status =
         CU(plan, cuda_launch_lags(params, lags, sums, cudaStreamPerThread));
     for (int64_t chunks = lags->chunks; chunks > 1 && status == PARTITA_OK;
@@ -71,7 +71,7 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
 {
     const struct partita_plan *plan = call->plan;
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t rows = shape->out_channels * (weight ? shape->group_in : shape->batch);
     const struct cuda_fft_params params = cuda_parts_params(&cuda_blocks_of(plan)->parts);
@@ -79,10 +79,10 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
     struct cuda_lags lags = lags_of(plan, taps, call->from[0]);
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0, all = rows * layout->blocks; at < all && status == PARTITA_OK;
-         at += layout->tasks) {
+         at += layout->windows) {
         char *sums = NULL;
         lags.first = (int64_t)at;
-        lags.tasks = (int64_t)size_min(layout->tasks, all - at);
+        lags.tasks = (int64_t)size_min(layout->windows, all - at);
         status = sum_windows(plan, &params, &lags, call->workspace, &sums);
         if (status == PARTITA_OK)
             status = CU(plan,

@@ -4,30 +4,30 @@
 #include "base/sizes.h"
 #include "blocks.h"
 
-static void set_parts(struct cuda_windows *windows, const struct cuda_blocks_layout *layout,
+static void set_parts(struct cuda_windows *windows, const struct block_layout *layout,
                       ptrdiff_t first, size_t count)
 {
     windows->first = first;
     windows->count = (int64_t)count;
-    windows->hop = windows->length = (int64_t)layout->part;
+    windows->hop = windows->length = (int64_t)layout->segment;
 }
 
 // Parts of the taps from the first that any output sees.
 static struct cuda_windows parts_of_taps(const struct partita_plan *plan)
 {
-    const struct cuda_blocks_layout *layout = &cuda_blocks_of(plan)->layout;
+    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     struct cuda_windows windows = cuda_blocks_taps(plan);
-    set_parts(&windows, layout, (ptrdiff_t)layout->trimmed.first_tap, layout->parts);
+    set_parts(&windows, layout, (ptrdiff_t)layout->trimmed.first_tap, layout->segments);
     return windows;
 }
 
 // Parts of x that output blocks first .. end-1 see.
 static struct segment_range inputs_seen(const struct cuda_blocks *blocks, size_t first, size_t end)
 {
-    const struct cuda_blocks_layout *layout = &blocks->layout;
+    const struct block_layout *layout = &blocks->layout;
     struct segment_range range =
-        segments_inside(layout->trimmed.first, layout->part, blocks->shape.axis[0].size);
-    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->parts;
+        segments_inside(layout->trimmed.first, layout->segment, blocks->shape.axis[0].size);
+    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->segments;
     ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
     if (range.first < from) range.first = from;
     if (behind > (ptrdiff_t)end) behind = (ptrdiff_t)end;
@@ -67,19 +67,20 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
 {
     const struct partita_plan *plan = call->fft.plan;
     const struct cuda_blocks *blocks = call->blocks;
-    const struct cuda_blocks_layout *layout = &blocks->layout;
+    const struct block_layout *layout = &blocks->layout;
     const struct shape *shape = &blocks->shape;
     const size_t first = (size_t)pairs->first, end = first + (size_t)pairs->count;
     const struct segment_range range = inputs_seen(blocks, first, end);
     struct cuda_windows inputs = cuda_blocks_x(plan);
-    set_parts(&inputs, layout, layout->trimmed.first + range.first * (ptrdiff_t)layout->part,
+    set_parts(&inputs, layout, layout->trimmed.first + range.first * (ptrdiff_t)layout->segment,
               range.count);
-    pairs->left = call->taps, pairs->left_count = (int64_t)layout->parts;
+    pairs->left = call->taps, pairs->left_count = (int64_t)layout->segments;
     pairs->right = call->inputs, pairs->right_first = range.first;
     pairs->right_count = (int64_t)range.count;
     pairs->out = call->sums;
-    pairs->per_thread = (int64_t)cuda_parts_per_thread(
-        layout->points * (size_t)blocks->parts.planes, (size_t)pairs->rows, (size_t)pairs->count);
+    pairs->per_thread =
+        (int64_t)cuda_parts_per_thread(blocks->parts.fft.points * (size_t)blocks->parts.planes,
+                                       (size_t)pairs->rows, (size_t)pairs->count);
     const char *x = rows_from(shape, call->arrays->from[0], shape->axis[0].size, row);
     enum partita_status status = cuda_fft_call_forward(&call->fft, call->inputs, &inputs, rows, x);
     if (status != PARTITA_OK) return status;
@@ -105,12 +106,12 @@ static enum partita_status run_units(const struct cuda_blocks_call *call, size_t
 static enum partita_status run_forward(const struct cuda_blocks_call *call)
 {
     const struct shape *shape = &call->blocks->shape;
-    const struct cuda_blocks_layout *layout = &call->blocks->layout;
+    const struct block_layout *layout = &call->blocks->layout;
     enum partita_status status = PARTITA_OK;
     for (size_t unit = 0, all = shape->batch * shape->groups; unit < all; unit += layout->units)
-        for (size_t at = 0; at < layout->blocks && status == PARTITA_OK; at += layout->unit_blocks)
+        for (size_t at = 0; at < layout->blocks && status == PARTITA_OK; at += layout->in_flight)
             status = run_units(call, unit, size_min(layout->units, all - unit), at,
-                               size_min(layout->unit_blocks, layout->blocks - at));
+                               size_min(layout->in_flight, layout->blocks - at));
     return status;
 }
 
