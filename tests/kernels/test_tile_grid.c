@@ -3,7 +3,6 @@
 // of the defining sum belongs to exactly one combination of image, phase, tile, output and tap, and
 // no other product does. Also the classes of passes of these axes (lib/cpu/conv/pass.h).
 #include "cpu/conv/pass.h"
-#include "cpu/tiles/tiles.h"
 #include "geometry/tile_grid.h"
 
 #include "core/problem.h"
@@ -172,28 +171,10 @@ static void passes_of_a_class(void **state)
     assert_true(max_classes > 4);
 }
 
-// The parameters packed into an estimate's variant are read back; chunks that are too large for it
-// are as large as it can represent.
-static void variants_of_tiles(void **state)
-{
-    (void)state;
-    for (int bit = 0; bit < 40; bit++)
-        for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
-            const struct tiles tiles = {.part = (size_t)1 << bit,
-                                        .product = (enum tiles_product)product};
-            const struct estimate choice = {.variant = tiles_variant(&tiles)};
-            assert_true(choice.variant > 0);
-            const struct tiles_way way = tiles_way_of(&choice);
-            assert_int_equal(way.product, product);
-            if (bit < 29) assert_int_equal(way.part, tiles.part);
-            else assert_in_range(way.part, (size_t)1 << 28, tiles.part);
-        }
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_product_once), cmocka_unit_test(outputs_once),
-        cmocka_unit_test(passes_of_a_class), cmocka_unit_test(variants_of_tiles)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_product_once),
+                                       cmocka_unit_test(outputs_once),
+                                       cmocka_unit_test(passes_of_a_class)};
     return run_all(tests);
 }

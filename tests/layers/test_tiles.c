@@ -297,21 +297,22 @@ static void biased_rows(void **state)
 }
 
 // Makes a plan of one direction again with other parameters; false if it cannot have them.
-static bool remake(struct partita_plan *plan, const struct tiles_way *way)
+static bool remake(struct partita_plan *plan, const struct tiles_params *params)
 {
     struct cost_model model;
     cost_model_default(&model, plan->isa);
-    const struct request request =
-        estimate_request(plan, &(struct partita_options){0}, &model, plan->engine, way->transform);
+    const struct request request = estimate_request(plan, &(struct partita_options){0}, &model,
+                                                    plan->engine, params->transform);
     struct tiles tiles;
-    size_t n[3];
-    if (!tiles_cut(&request, way, &tiles, n)) return false;
+    if (!tiles_layout(&request, params, &tiles)) return false;
+    const struct tiles_params made = {params->transform, tiles.batch, tiles.oc_chunk,
+                                      params->product};
     plan->engine->plan_destroy(plan);
-    plan->choice.transform = way->transform;
-    plan->choice.hop = tiles.block;
-    plan->choice.variant = tiles_variant(&tiles);
-    plan->choice.shared = tiles_shared_bytes(&tiles, n);
-    plan->choice.worker = tiles_worker_bytes(&tiles, n);
+    plan->choice.transform = params->transform;
+    plan->choice.hop = tiles.batch;
+    estimate_store(&plan->choice, &made, sizeof made);
+    plan->choice.shared = tiles_shared_bytes(&tiles, false);
+    plan->choice.worker = tiles_worker_bytes(&tiles);
     assert_ok(plan->engine->plan_create(plan, &request));
     return true;
 }
@@ -345,12 +346,12 @@ static void every_variant(void **state)
         &random);
     int n_made = 0;
     for (size_t i = 0; i < 4 * sizeof transforms / sizeof *transforms; i++)
-        for (int product = TILES_COMPLEX; product <= TILES_TURNED; product++) {
-            const struct tiles_way way = {transforms[i / 4], blocks[i / 2 % 2], parts[i % 2],
-                                          (enum tiles_product)product};
-            const bool made = remake(layer.plan, &way),
-                       data = remake(layer.plan->backward_data, &way);
-            if (!remake(layer.plan->backward_weight, &way) && !made && !data) continue;
+        for (int product = TILES_COMPLEX; product <= TILES_TRANSPOSED; product++) {
+            const struct tiles_params params = {transforms[i / 4], blocks[i / 2 % 2], parts[i % 2],
+                                                (enum tiles_product)product};
+            const bool made = remake(layer.plan, &params),
+                       data = remake(layer.plan->backward_data, &params);
+            if (!remake(layer.plan->backward_weight, &params) && !made && !data) continue;
             n_made++;
             partita_filter_destroy(layer.filter);
             assert_ok(partita_filter_create_biased(layer.plan, layer.array[LAYER_W],
@@ -367,8 +368,9 @@ static void every_variant(void **state)
 static void impose_batches(struct layer *layer, bool transposed)
 {
     const size_t transform = layer->plan->choice.transform;
-    const struct tiles_way way = {12, 16, 8, TILES_GAUSS}, other = {transform, 16, 8, TILES_TURNED};
-    if (!remake(layer->plan, transposed ? &other : &way)) return;
+    const struct tiles_params params = {12, 16, 8, TILES_GAUSS},
+                              other = {transform, 16, 8, TILES_TRANSPOSED};
+    if (!remake(layer->plan, transposed ? &other : &params)) return;
     partita_filter_destroy(layer->filter);
     assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
                                            layer->array[LAYER_BIAS], &layer->filter));
@@ -390,11 +392,13 @@ static void saved_transforms(void **state)
             .engine = "cpu/tiles", .threads = threads, .directions = LAYER_ALL};
         layer_open(&layer, &problem, &options, &random);
         impose_batches(&layer, transposed);
-        const struct tiles_way way = tiles_way_of(&layer.plan->choice);
-        assert_true(remake(
-            layer.plan->backward_weight,
-            &(struct tiles_way){way.transform, way.block, way.part,
-                                way.product == TILES_TURNED ? TILES_TURNED : TILES_COMPLEX}));
+        struct tiles_params params;
+        estimate_load(&layer.plan->choice, &params, sizeof params);
+        assert_true(
+            remake(layer.plan->backward_weight,
+                   &(struct tiles_params){params.transform, params.batch, params.oc_chunk,
+                                          params.product == TILES_TRANSPOSED ? TILES_TRANSPOSED
+                                                                             : TILES_COMPLEX}));
         layer_run(&layer);
         layer_open_copy(&other, &layer, &options);
         impose_batches(&other, transposed);

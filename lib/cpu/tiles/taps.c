@@ -6,246 +6,226 @@
 //   (tile_factors_fn)
 #include <string.h>
 
-#include "base/sizes.h"
-#include "base/thread.h"
 #include "tiles.h"
 
-// The taps of a line of output channels for one input channel and phase; samples of a row in the
-// caller's array or, where they are not in order there, one by one.
-struct cells {
-    const struct tiles *tiles;
+// The taps of a line of output channels for one input channel and phase.
+struct tap_line {
+    const struct tiles *p;
     size_t group, in, first, n; // output channels first .. first+n-1
-    bool in_order;
-    // Without phases every tap is there, so many taps from the first of its lane.
-    bool even;
-    size_t begin[TILE_MAX_LANES];
-    size_t step[3]; // modulo the range of indices
+    bool in_order;              // samples of a row are in order in the caller's array
+    // Without phases every tap exists: so many from the first of its lane, modulo the range of
+    // indices.
+    bool regular;
+    size_t begin[TILE_MAX_LANES], step[3];
 };
 
 // Index into w of tap (d, h, i) of lane l; SIZE_MAX: none.
-static size_t find_tap(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
+static size_t find_tap(const struct tap_line *line, size_t l, size_t d, size_t h, size_t i)
 {
-    const struct tile_grid *grid = &cells->tiles->grid;
+    const struct tile_grid *grid = &line->p->grid;
     const size_t taps = grid->axis[0].kernel * grid->axis[1].kernel * grid->axis[2].kernel;
-    size_t in = cells->in, out = cells->first + l, phase[3];
+    size_t in = line->in, out = line->first + l, phase[3];
     tile_grid_phase(grid, (grid->phases_out ? out : in) % grid->phases, phase);
     if (grid->phases_out) out /= grid->phases;
     else in /= grid->phases;
     const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){d, h, i});
-    return tap == SIZE_MAX ? tap : tile_grid_cell(grid, cells->group, out, in) * taps + tap;
+    return tap == SIZE_MAX ? tap : tile_grid_cell(grid, line->group, out, in) * taps + tap;
 }
 
-static struct cells cells_of(const struct tiles *tiles, size_t group, size_t in, size_t out)
+static struct tap_line tap_line(const struct tiles *p, size_t group, size_t in, size_t out)
 {
-    const struct tile_grid *grid = &tiles->grid;
-    const struct tile_axis *axis = &grid->axis[2];
-    struct cells cells = {.tiles = tiles, .group = group, .in = in, .first = out};
-    cells.n = tiles->out - out < tiles->lanes ? tiles->out - out : tiles->lanes;
-    cells.in_order = axis->period == 1 && !grid->flip && !axis->reversed;
-    cells.even = grid->phases == 1;
-    for (size_t l = 0; cells.even && l < cells.n; l++)
-        cells.begin[l] = find_tap(&cells, l, 0, 0, 0);
-    for (int a = 0; cells.even && a < 3; a++)
+    const struct tile_grid *grid = &p->grid;
+    struct tap_line line = {.p = p,
+                            .group = group,
+                            .in = in,
+                            .first = out,
+                            .n = size_min(p->out - out, p->lanes),
+                            .regular = grid->phases == 1};
+    line.in_order = grid->axis[2].period == 1 && !grid->flip && !grid->axis[2].reversed;
+    for (size_t l = 0; line.regular && l < line.n; l++) line.begin[l] = find_tap(&line, l, 0, 0, 0);
+    for (int a = 0; line.regular && a < 3; a++)
         if (grid->axis[a].taps > 1)
-            cells.step[a] = find_tap(&cells, 0, a == 0, a == 1, a == 2) - cells.begin[0];
-    return cells;
+            line.step[a] = find_tap(&line, 0, a == 0, a == 1, a == 2) - line.begin[0];
+    return line;
 }
 
-// The same by steps where that can be.
-static size_t tap_at(const struct cells *cells, size_t l, size_t d, size_t h, size_t i)
+// The same by steps where that is possible.
+static size_t tap_at(const struct tap_line *line, size_t l, size_t d, size_t h, size_t i)
 {
-    if (!cells->even) return find_tap(cells, l, d, h, i);
-    return cells->begin[l] + d * cells->step[0] + h * cells->step[1] + i * cells->step[2];
+    if (!line->regular) return find_tap(line, l, d, h, i);
+    return line->begin[l] + d * line->step[0] + h * line->step[1] + i * line->step[2];
 }
 
-static char *scratch_rows(const struct tiles *tiles, char *scratch, size_t l)
+// The making of a filter.
+struct tiles_filling {
+    const struct partita_plan *plan;
+    const char *w;
+    char *spectra, *workers;
+    size_t group, worker_bytes;
+};
+
+static char *lane_row(const struct tiles *p, char *rows, size_t l)
 {
-    return scratch + l * tiles->transform.n[2] * tiles->grid.scalar_bytes;
+    return rows + l * p->n[2] * p->grid.scalar_bytes;
 }
 
-// Row (d, h) of the taps of a line of cells into z.
-static void gather_taps(const struct cells *cells, const struct kernels *kernels, const char *w,
-                        char *z, size_t d, size_t h, char *rows)
+// Row (d, h) of the taps of a line into z.
+static void gather_taps(const struct tap_line *line, const struct tiles_filling *filling, char *z,
+                        size_t d, size_t h, char *rows)
 {
-    const size_t bytes = cells->tiles->grid.scalar_bytes, taps = cells->tiles->grid.axis[2].taps;
+    const struct tiles *p = line->p;
+    const size_t bytes = p->grid.scalar_bytes, taps = p->grid.axis[2].taps;
     const void *from[TILE_MAX_LANES];
-    for (size_t l = 0; l < cells->tiles->lanes; l++) {
-        char *copy = scratch_rows(cells->tiles, rows, l);
+    for (size_t l = 0; l < p->lanes; l++) {
+        char *copy = lane_row(p, rows, l);
         from[l] = copy;
-        const size_t at = l < cells->n ? tap_at(cells, l, d, h, 0) : SIZE_MAX;
-        if (cells->in_order && at != SIZE_MAX) {
-            from[l] = w + at * bytes;
+        const size_t at = l < line->n ? tap_at(line, l, d, h, 0) : SIZE_MAX;
+        if (line->in_order && at != SIZE_MAX) {
+            from[l] = filling->w + at * bytes;
             continue;
         }
         memset(copy, 0, taps * bytes);
-        for (size_t i = 0; l < cells->n && i < taps; i++) {
-            const size_t tap = tap_at(cells, l, d, h, i);
-            if (tap != SIZE_MAX) memcpy(copy + i * bytes, w + tap * bytes, bytes);
+        for (size_t i = 0; l < line->n && i < taps; i++) {
+            const size_t tap = tap_at(line, l, d, h, i);
+            if (tap != SIZE_MAX) memcpy(copy + i * bytes, filling->w + tap * bytes, bytes);
         }
     }
-    kernels->tile.gather(z, 2, from, taps);
-}
-
-struct filling {
-    const struct partita_plan *plan;
-    const char *w;
-    char *spectra, *scratch;
-    size_t group, scratch_bytes;
-};
-
-static size_t lines_of_outputs(const struct tiles *tiles)
-{
-    return (tiles->out + tiles->lanes - 1) / tiles->lanes;
+    filling->plan->kernels->tile.gather(z, 2, from, taps);
 }
 
 // A line of one bin's spectra to where the product wants it.
-static void put_taps(const struct tiles *tiles, const struct kernels *kernels, char *w,
-                     const char *line, const struct cells *cells)
+static void put_factors(const struct kernels *kernels, char *w, const char *spectrum,
+                        const struct tap_line *line)
 {
-    const size_t bytes = tiles->grid.scalar_bytes, in = tiles->in;
-    const bool gauss = tiles->product == TILES_GAUSS;
-    if (tiles->product == TILES_TURNED) {
-        const struct tile_spectrum to = tiles_factors(tiles, w, 0, in, cells->in, cells->first);
-        kernels->tile.factors(to.re, to.im, line, line + TILE_LINE_BYTES, tiles->lanes, false);
+    const struct tiles *p = line->p;
+    const size_t bytes = p->grid.scalar_bytes, in = p->in;
+    const bool gauss = p->product == TILES_GAUSS;
+    if (p->product == TILES_TRANSPOSED) {
+        const struct tile_spectrum to = tiles_factors(p, w, 0, in, line->in, line->first);
+        kernels->tile.factors(to.re, to.im, spectrum, spectrum + TILE_LINE_BYTES, p->lanes, false);
         return;
     }
-    for (size_t l = 0; l < cells->n; l += CONV_CHANNELS) {
-        const size_t k = cells->first + l;
-        const size_t rows = tiles->out - k < CONV_CHANNELS ? tiles->out - k : CONV_CHANNELS;
-        const size_t at = gauss ? k * in + cells->in * rows : 2 * (k * in + cells->in * rows);
-        kernels->tile.factors(w + at * bytes, gauss ? in * tiles->out : rows, line + l * bytes,
-                              line + TILE_LINE_BYTES + l * bytes, rows, gauss);
+    for (size_t l = 0; l < line->n; l += CONV_CHANNELS) {
+        const size_t k = line->first + l, rows = size_min(p->out - k, CONV_CHANNELS);
+        const size_t at = (k * in + line->in * rows) * (gauss ? 1 : 2);
+        kernels->tile.factors(w + at * bytes, gauss ? in * p->out : rows, spectrum + l * bytes,
+                              spectrum + TILE_LINE_BYTES + l * bytes, rows, gauss);
     }
 }
 
-// Two lines of cells: scratch holds their rows, the transform's elements and the two spectra.
+// Two lines of taps. A worker's memory holds their rows, the transform's elements and the two
+// spectra.
 static void fill_pair(void *context, size_t task, int worker)
 {
-    const struct filling *filling = context;
-    const struct tiles *tiles = filling->plan->state;
-    const struct tile_tables *transform = &tiles->transform;
+    const struct tiles_filling *filling = context;
+    const struct tiles *p = filling->plan->state;
     const struct kernels *kernels = filling->plan->kernels;
-    const size_t bytes = tiles->grid.scalar_bytes, units = tiles->in * lines_of_outputs(tiles),
-                 *n = transform->n;
-    char *rows = filling->scratch + (size_t)worker * filling->scratch_bytes;
-    char *z = rows + tiles_rows_bytes(tiles, n), *line = z + mem_round(tiles_transform_bytes(n));
-    const size_t bin = 4 * tiles->lanes;
-    struct cells cells[2] = {{0}};
-    const struct tile_spectrum a = {line, bin, tiles->lanes},
-                               b = {line + 2 * TILE_LINE_BYTES, bin, tiles->lanes};
-    memset(z, 0, tiles_transform_bytes(n));
-    for (size_t i = 0; i < 2 && 2 * task + i < units; i++) {
-        const size_t unit = 2 * task + i;
-        cells[i] =
-            cells_of(tiles, filling->group, unit % tiles->in, unit / tiles->in * tiles->lanes);
-        for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
-            for (size_t h = 0; h < tiles->grid.axis[1].taps; h++)
-                gather_taps(&cells[i], kernels, filling->w,
-                            z + ((d * transform->step[0] + h * transform->step[1]) * 2 + i) *
-                                    TILE_LINE_BYTES,
-                            d, h, rows);
+    const size_t bytes = p->grid.scalar_bytes, bin = 4 * p->lanes;
+    const size_t lines = p->in * ceil_div(p->out, p->lanes);
+    const size_t taps[2] = {p->grid.axis[0].taps, p->grid.axis[1].taps};
+    struct arena arena = {.base = filling->workers + (size_t)worker * filling->worker_bytes};
+    const struct tiles_worker own = tiles_layout_worker(p, &arena);
+    char *spectra = arena.base + arena.used;
+    struct tap_line line[2] = {{0}};
+    const struct tile_spectrum a = {spectra, bin, p->lanes};
+    const struct tile_spectrum b = {spectra + 2 * TILE_LINE_BYTES, bin, p->lanes};
+    memset(own.z, 0, tiles_transform_bytes(p->n));
+    for (size_t i = 0; i < 2 && 2 * task + i < lines; i++) {
+        const size_t at = 2 * task + i;
+        line[i] = tap_line(p, filling->group, at % p->in, at / p->in * p->lanes);
+        for (size_t d = 0; d < taps[0]; d++)
+            for (size_t h = 0; h < taps[1]; h++)
+                gather_taps(&line[i], filling, tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, d,
+                            h, own.rows);
     }
-    for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
-        for (size_t h = 0; h < tiles->grid.axis[1].taps; h++)
-            tiles_transform_row(transform, kernels,
-                                z + (d * transform->step[0] + h * transform->step[1]) * 2 *
-                                        TILE_LINE_BYTES);
-    tiles_transform_columns(transform, kernels, z);
-    kernels->tile.split(&a, &b, z, transform->pair, transform->bins);
-    const size_t cell = tiles_filter_scalars(tiles, 1) / tiles->grid.groups * bytes;
-    for (size_t f = 0; f < transform->bins; f++)
-        for (size_t i = 0; i < 2 && cells[i].n; i++)
-            put_taps(tiles, kernels,
-                     filling->spectra + (filling->group * transform->bins + f) * cell,
-                     line + (4 * f + 2 * i) * TILE_LINE_BYTES, &cells[i]);
+    for (size_t d = 0; d < taps[0]; d++)
+        for (size_t h = 0; h < taps[1]; h++)
+            tiles_transform_row(&p->tables, kernels, tiles_row(p, own.z, d, h));
+    tiles_transform_columns(&p->tables, kernels, own.z);
+    kernels->tile.split(&a, &b, own.z, p->tables.pair, p->bins);
+    const size_t factors = tiles_filter_scalars(p, 1) / p->grid.groups * bytes;
+    for (size_t f = 0; f < p->bins; f++)
+        for (size_t i = 0; i < 2 && line[i].n; i++)
+            put_factors(kernels, filling->spectra + (filling->group * p->bins + f) * factors,
+                        spectra + (4 * f + 2 * i) * TILE_LINE_BYTES, &line[i]);
 }
 
 enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const struct tiles *tiles = plan->state;
-    const size_t *n = tiles->transform.n;
-    struct filling filling = {.plan = plan, .w = taps};
-    filling.scratch_bytes =
-        size_add(size_add(tiles_rows_bytes(tiles, n), mem_round(tiles_transform_bytes(n))),
-                 tiles->transform.bins * 4 * TILE_LINE_BYTES);
-    filter->state =
-        mem_reserve(&plan->allocator, size_mul(tiles_filter_scalars(tiles, tiles->transform.bins),
-                                               tiles->grid.scalar_bytes));
+    const struct tiles *p = plan->state;
+    struct arena worker = {0};
+    tiles_layout_worker(p, &worker);
+    arena_take(&worker, size_mul(p->bins, 4 * (size_t)TILE_LINE_BYTES)); // spectra
+    struct tiles_filling filling = {.plan = plan, .w = taps, .worker_bytes = worker.used};
+    const size_t scalars = tiles_filter_scalars(p, p->bins);
+    filter->state = mem_reserve(&plan->allocator, size_mul(scalars, p->grid.scalar_bytes));
     filling.spectra = filter->state;
-    filling.scratch =
-        mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filling.scratch_bytes));
-    if (!filter->state || !filling.scratch) {
-        mem_release(&plan->allocator, filling.scratch);
-        return PARTITA_ERR_NOMEM;
-    }
-    for (filling.group = 0; filling.group < tiles->grid.groups; filling.group++)
-        thread_loop(plan->threads, (tiles->in * lines_of_outputs(tiles) + 1) / 2, fill_pair,
-                    &filling);
-    mem_release(&plan->allocator, filling.scratch);
-    return PARTITA_OK;
+    filling.workers =
+        mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filling.worker_bytes));
+    const bool made = filter->state && filling.workers;
+    const size_t pairs = ceil_div(p->in * ceil_div(p->out, p->lanes), 2);
+    for (; made && filling.group < p->grid.groups; filling.group++)
+        thread_loop(plan->threads, pairs, fill_pair, &filling);
+    mem_release(&plan->allocator, filling.workers);
+    return made ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
-// Row (d, h) of the gradient of a line of cells to where its taps are.
-static void scatter_taps(const struct cells *cells, const struct kernels *kernels, char *gw,
-                         const char *z, size_t d, size_t h, char *rows)
+// Row (d, h) of the gradient of a line to where its taps are.
+static void scatter_taps(const struct tap_line *line, const struct tiles_call *call, const char *z,
+                         size_t d, size_t h, char *rows)
 {
-    const size_t bytes = cells->tiles->grid.scalar_bytes, taps = cells->tiles->grid.axis[2].taps;
+    const struct tiles *p = line->p;
+    const size_t bytes = p->grid.scalar_bytes, taps = p->grid.axis[2].taps;
+    char *gw = call->to;
     struct tile_rows to = {{0}, {0}, {0}};
-    for (size_t l = 0; l < cells->n; l++) {
-        const size_t at = cells->in_order ? tap_at(cells, l, d, h, 0) : 0;
+    for (size_t l = 0; l < line->n; l++) {
+        const size_t at = line->in_order ? tap_at(line, l, d, h, 0) : 0;
         if (at == SIZE_MAX) continue;
-        to.row[l] = cells->in_order ? gw + at * bytes : scratch_rows(cells->tiles, rows, l);
+        to.row[l] = line->in_order ? gw + at * bytes : lane_row(p, rows, l);
         to.end[l] = taps;
     }
-    kernels->tile.scatter(&to, z, 2, taps, &(struct conv_finish){.bias = NULL});
-    for (size_t l = 0; l < cells->n && !cells->in_order; l++)
+    call->kernels->tile.scatter(&to, z, 2, taps, &(struct conv_finish){.bias = NULL});
+    for (size_t l = 0; l < line->n && !line->in_order; l++)
         for (size_t i = 0; i < taps; i++) {
-            const size_t tap = tap_at(cells, l, d, h, i);
+            const size_t tap = tap_at(line, l, d, h, i);
             if (tap != SIZE_MAX) memcpy(gw + tap * bytes, (char *)to.row[l] + i * bytes, bytes);
         }
-}
-
-// Lines of output channels whose sums there are.
-static size_t sum_lines(const struct tiles_call *call)
-{
-    return ceil_div(call->part_n, call->tiles->lanes);
 }
 
 static void store_weight_pair(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
-    const struct tiles *tiles = call->tiles;
-    const struct tile_tables *transform = &tiles->transform;
-    const struct kernels *kernels = call->plan->kernels;
-    const bool turned = tiles->product == TILES_TURNED;
-    const size_t lines = sum_lines(call), units = call->in_n * lines, *n = transform->n;
-    char *rows = tiles_scratch(call, worker), *z = rows + tiles_rows_bytes(tiles, n);
-    struct cells cells[2] = {{0}};
+    const struct tiles *p = call->p;
+    const size_t lines = ceil_div(call->oc_n, p->lanes); // of output channels
+    struct arena arena = tiles_worker_arena(call, worker);
+    const struct tiles_worker own = tiles_layout_worker(p, &arena);
+    struct tap_line line[2] = {{0}};
     struct tile_spectrum from[2] = {{0}};
-    const size_t n_lines = 2 * task + 1 < units ? 2 : 1;
-    for (size_t i = 0; i < n_lines; i++) {
-        const size_t unit = 2 * task + i, in = unit / lines, line = unit % lines;
-        cells[i] = cells_of(tiles, call->group, call->in_first + in,
-                            call->part_first + line * tiles->lanes);
+    const size_t n = 2 * task + 1 < call->ic_n * lines ? 2 : 1;
+    for (size_t i = 0; i < n; i++) {
+        const size_t in = (2 * task + i) / lines, out = (2 * task + i) % lines * p->lanes;
+        const size_t row = lines * p->lanes, at = in * 2 * row + out;
+        line[i] = tap_line(p, call->group, call->ic_first + in, call->oc_first + out);
         from[i] =
-            turned ? tiles_sums(tiles, call->y, call->in_n, in, line * tiles->lanes)
-                   : tiles_spectrum(tiles, call->y, tiles->y_bin, lines * tiles->lanes, in, line);
+            (struct tile_spectrum){call->spectra.y + at * p->grid.scalar_bytes, p->y_bin, row};
+        if (p->product == TILES_TRANSPOSED)
+            from[i] = tiles_sums(p, call->spectra.y, call->ic_n, in, out);
     }
-    kernels->tile.join(z, transform->pair, transform->bins, &from[0], &from[1],
-                       0.25 / (double)(n[0] * n[1] * n[2]));
-    tiles_transform_columns_inverse(transform, kernels, z);
-    for (size_t d = 0; d < tiles->grid.axis[0].taps; d++)
-        for (size_t h = 0; h < tiles->grid.axis[1].taps; h++) {
-            char *row = z + (d * transform->step[0] + h * transform->step[1]) * 2 * TILE_LINE_BYTES;
-            tiles_transform_row_inverse(transform, kernels, row);
-            for (size_t i = 0; i < n_lines; i++)
-                scatter_taps(&cells[i], kernels, call->to, row + i * TILE_LINE_BYTES, d, h, rows);
+    call->kernels->tile.join(own.z, p->tables.pair, p->bins, &from[0], &from[1],
+                             0.25 / (double)(p->n[0] * p->n[1] * p->n[2]));
+    tiles_transform_columns_inverse(&p->tables, call->kernels, own.z);
+    for (size_t d = 0; d < p->grid.axis[0].taps; d++)
+        for (size_t h = 0; h < p->grid.axis[1].taps; h++) {
+            char *row = tiles_row(p, own.z, d, h);
+            tiles_transform_row_inverse(&p->tables, call->kernels, row);
+            for (size_t i = 0; i < n; i++)
+                scatter_taps(&line[i], call, row + i * TILE_LINE_BYTES, d, h, own.rows);
         }
 }
 
 void tiles_store_weight(const struct tiles_call *call)
 {
-    thread_loop(call->plan->threads, ceil_div(call->in_n * sum_lines(call), 2), store_weight_pair,
-                (void *)call);
+    const size_t lines = call->ic_n * ceil_div(call->oc_n, call->p->lanes);
+    thread_loop(call->plan->threads, ceil_div(lines, 2), store_weight_pair, (void *)call);
 }

@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: MIT
-// Layers by transforms of tiles (decision 15). A layer is a grid of tiles that sees neither stride
-// nor dilation (tile_grid.h). Tiles overlap by the taps, as in overlap-save along every axis; the
-// products of all tiles and channels at one frequency are one matrix product. Backward data are the
-// same with gy and reversed taps; backward weight multiplies x by the conjugate of gy without its
-// overlap, sums over tiles and keeps the lags that are taps. Source: Mathieu, Henaff & LeCun, Fast
-// training of convolutional networks through FFTs (2013); Zlateski, Jia, Li & Durand, FFT
+// Layers by transforms of tiles (decision 15). A layer is a grid of tiles without stride or
+// dilation (geometry/tile_grid.h). Tiles overlap by the taps, as in overlap-save along every axis;
+// the products of all tiles and channels at one frequency are one matrix product. Backward data are
+// the same with gy and reversed taps; backward weight multiplies x by the conjugate of gy without
+// its overlap, sums over tiles and keeps the lags that are taps. Source: Mathieu, Henaff & LeCun,
+// Fast training of convolutional networks through FFTs (2013); Zlateski, Jia, Li & Durand, FFT
 // convolutions are faster than Winograd on modern CPUs, here's why (2018), for tiles of any size.
 #include "tiles.h"
-#include "base/sizes.h"
 
+#include <assert.h>
 #include <string.h>
 
-// Output channels of turned sums of backward weight where forward says how tiles are cut.
-enum { WEIGHT_PART = 64 };
+// Where term i of a product begins in the packed operand.
+static size_t term_offset(const struct tiles *p, size_t i)
+{
+    const size_t row = p->weight ? size_round_up(p->out, p->lanes) : p->batch;
+    if (p->product == TILES_TRANSPOSED) return i * p->panel;
+    if (p->product == TILES_GAUSS && !p->weight) return i * 3 * row;
+    return i / 2 * 3 * row + (i % 2 ? 0 : row);
+}
 
-// One arena: the plan's state, then its tables. Called twice, to size it and to cut it.
-static struct tiles *cut_state(const struct partita_plan *plan, const struct request *request,
-                               struct arena *arena)
+// One arena: the plan's state, then its tables.
+static struct tiles *build_state(const struct partita_plan *plan, const struct request *request,
+                                 struct arena *arena)
 {
     struct tiles *state = arena_take(arena, sizeof *state), tiles;
-    size_t n[3];
-    const struct tiles_way way = tiles_way_of(&plan->choice);
-    tiles_cut(request, &way, &tiles, n);
-    tile_tables_make(n, request->shape->f64, arena, &tiles.transform);
+    struct tiles_params params;
+    estimate_load(&plan->choice, &params, sizeof params);
+    const bool made = tiles_layout(request, &params, &tiles);
+    assert(made && tiles.batch == params.batch);
+    assert(tiles_worker_bytes(&tiles) == plan->choice.worker);
+    (void)made;
+    tile_tables_make(tiles.n, request->shape->f64, arena, &tiles.tables);
     tiles.offset = arena_take(arena, 2 * tiles.chunk * sizeof *tiles.offset);
     if (!state) return NULL;
-    const size_t out = size_round_up(tiles.out, tiles.lanes);
-    const bool weight = tiles.direction == PARTITA_BACKWARD_WEIGHT;
-    const size_t row = weight ? out : tiles.block;
-    for (size_t i = 0; i < 2 * tiles.chunk; i++)
-        if (tiles.product == TILES_TURNED) tiles.offset[i] = i * tiles.panel;
-        else if (weight || tiles.product == TILES_COMPLEX)
-            tiles.offset[i] = i / 2 * 3 * row + (i % 2 ? 0 : row);
-        else tiles.offset[i] = i * 3 * row;
+    for (size_t i = 0; i < 2 * tiles.chunk; i++) tiles.offset[i] = term_offset(&tiles, i);
     *state = tiles;
     return state;
 }
@@ -41,11 +43,9 @@ static enum partita_status tiles_plan_create(struct partita_plan *plan,
                                              const struct request *request)
 {
     struct arena arena = {0};
-    cut_state(plan, request, &arena);
-    arena.base = mem_allocate(&plan->allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    plan->state = cut_state(plan, request, &arena);
+    build_state(plan, request, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    plan->state = build_state(plan, request, &arena);
     return PARTITA_OK;
 }
 
@@ -54,115 +54,83 @@ static void tiles_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, plan->state);
 }
 
-static void tiles_explain(const struct partita_plan *plan, struct text *text)
+static void tiles_plan_explain(const struct partita_plan *plan, struct text *text)
 {
-    const struct tiles *tiles = plan->state;
-    const size_t *n = tiles->transform.n;
-    const struct tile_axis *axis = tiles->grid.axis;
+    static const char *const products[] = {[TILES_COMPLEX] = "complex products",
+                                           [TILES_GAUSS] = "products by Gauss, 3 real ones",
+                                           [TILES_TRANSPOSED] =
+                                               "products with output channels along the vectors"};
+    const struct tiles *p = plan->state;
+    const struct tile_axis *axis = p->grid.axis;
     text_add(text,
              "  tiles of %zux%zux%zu samples for %zux%zux%zu %s, %zu of them in blocks of %zu, %zu "
              "channels at once; %s\n",
-             n[0], n[1], n[2], axis[0].tile, axis[1].tile, axis[2].tile,
-             tiles->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs", tiles->positions,
-             tiles->block, tiles->part,
-             tiles->product == TILES_TURNED  ? "products with output channels along the vectors"
-             : tiles->product == TILES_GAUSS ? "products by Gauss, 3 real ones"
-                                             : "complex products");
+             p->n[0], p->n[1], p->n[2], axis[0].tile, axis[1].tile, axis[2].tile,
+             p->weight ? "of gy" : "outputs", p->positions, p->batch, p->oc_chunk,
+             products[p->product]);
 }
 
-static size_t block_count(const struct tiles *tiles)
+static size_t batch_count(const struct tiles *p)
 {
-    return ceil_div(tiles->positions, tiles->block);
+    return ceil_div(p->positions, p->batch);
 }
 
-static bool reads_saved(const struct tiles_call *call)
+static void set_positions(const struct tiles_call *call)
 {
-    return call->saved && call->tiles->direction == PARTITA_BACKWARD_WEIGHT;
-}
-
-// Where a call's arrays are in its workspace.
-static void lay_out(struct tiles_call *call, char *workspace)
-{
-    const struct tiles *tiles = call->tiles;
-    const size_t *n = tiles->transform.n;
-    call->place = (struct tiles_place *)workspace;
-    call->x = workspace + mem_round(tiles->block * sizeof *call->place);
-    call->y = call->x + (reads_saved(call) ? 0 : tiles_spectra_bytes(tiles, n, tiles->x_bin));
-    call->d = call->y + tiles_spectra_bytes(tiles, n, tiles->y_bin);
-    call->packed = call->d + tiles_spectra_bytes(tiles, n, tiles->d_bin);
-    call->scratch = workspace + call->plan->choice.shared;
-}
-
-static void place_block(const struct tiles_call *call)
-{
-    const struct tiles *tiles = call->tiles;
-    const struct tile_grid *grid = &tiles->grid;
-    for (size_t i = 0; i < tiles->block; i++) {
-        const size_t position = call->first + i;
-        struct tiles_place *place = &call->place[i];
-        place->item = position / grid->tiles / grid->images;
-        tile_grid_image(grid, position / grid->tiles % grid->images, place->image);
-        tile_grid_tile(grid, position % grid->tiles, place->tile);
+    const struct tile_grid *grid = &call->p->grid;
+    for (size_t i = 0; i < call->p->batch; i++) {
+        const size_t position = call->first + i, map = position / grid->tiles;
+        struct tiles_position *at = &call->spectra.position[i];
+        at->item = map / grid->images;
+        tile_grid_image(grid, map % grid->images, at->image);
+        tile_grid_tile(grid, position % grid->tiles, at->tile);
     }
 }
 
-static void run_parts(struct tiles_call *call)
+static void run_chunks(struct tiles_call *call)
 {
-    const struct tiles *tiles = call->tiles;
-    for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
-        call->part_n = size_min(tiles->part, tiles->out - call->part_first);
-        if (tiles->product == TILES_TURNED) tiles_multiply_turned(call);
-        else tiles_multiply(call);
-        tiles_store(call);
+    const struct tiles *p = call->p;
+    for (call->oc_first = 0; call->oc_first < p->out; call->oc_first += p->oc_chunk) {
+        call->oc_n = size_min(p->oc_chunk, p->out - call->oc_first);
+        tiles_multiply(call);
+        if (p->weight) tiles_store_weight(call);
+        else tiles_store(call);
     }
 }
 
-// Turned sums of the gradient: there is one block, so that parts of them are complete and need not
-// leave the caches.
-static void run_weight_parts(struct tiles_call *call)
+// Transposed sums of gw: there is one batch, so that chunks of them are complete and need not leave
+// the caches.
+static void run_weight_chunks(struct tiles_call *call)
 {
-    const struct tiles *tiles = call->tiles;
-    for (call->in_first = 0; call->in_first < tiles->in; call->in_first += tiles->in_part) {
-        call->in_n = size_min(tiles->in_part, tiles->in - call->in_first);
-        tiles_pack_turned(call);
-        for (call->part_first = 0; call->part_first < tiles->out; call->part_first += tiles->part) {
-            call->part_n = size_min(tiles->part, tiles->out - call->part_first);
-            tiles_multiply_weight_turned(call);
-            tiles_store_weight(call);
-        }
+    const struct tiles *p = call->p;
+    for (call->ic_first = 0; call->ic_first < p->in; call->ic_first += p->ic_chunk) {
+        call->ic_n = size_min(p->ic_chunk, p->in - call->ic_first);
+        tiles_pack_inputs(call);
+        run_chunks(call);
     }
 }
 
-static void run(struct tiles_call *call, void *workspace)
+static void run_batch(struct tiles_call *call)
 {
-    const struct tiles *tiles = call->tiles;
-    const bool weight = tiles->direction == PARTITA_BACKWARD_WEIGHT,
-               turned = tiles->product == TILES_TURNED;
-    const struct tiles_array from = {call->from, false,     tiles->in,
-                                     0,          tiles->in, turned ? TILES_CELLS : TILES_POSITIONS},
-                             gy = {call->from_gy, true,
-                                   tiles->out,    0,
-                                   tiles->out,    turned ? TILES_CHANNELS : TILES_POSITIONS};
-    lay_out(call, workspace);
-    for (call->group = 0; call->group < tiles->grid.groups; call->group++) {
-        for (call->first = 0; call->first < tiles->positions; call->first += tiles->block) {
-            place_block(call);
-            if (call->saved)
-                call->x =
-                    call->saved + (call->group * block_count(tiles) + call->first / tiles->block) *
-                                      tiles_spectra_bytes(tiles, tiles->transform.n, tiles->x_bin);
-            if (!reads_saved(call)) tiles_load(call, &from, call->x, tiles->x_bin);
-            if (weight) tiles_load(call, &gy, call->d, tiles->d_bin);
-            if (!weight) run_parts(call);
-            else if (turned) run_weight_parts(call);
-            else tiles_multiply_weight(call);
-        }
-        if (weight && !turned) {
-            call->in_n = tiles->in;
-            call->part_n = tiles->out;
-            tiles_store_weight(call);
-        }
-    }
+    const struct tiles *p = call->p;
+    const bool transposed = p->product == TILES_TRANSPOSED;
+    const struct tiles_array x = {.data = call->x,
+                                  .channels = p->in,
+                                  .n = p->in,
+                                  .order = transposed ? TILES_INTERLEAVED : TILES_POSITIONS};
+    const struct tiles_array gy = {.data = call->gy,
+                                   .outputs = true,
+                                   .channels = p->out,
+                                   .n = p->out,
+                                   .order = transposed ? TILES_CHANNELS : TILES_POSITIONS};
+    const size_t batch = call->group * batch_count(p) + call->first / p->batch;
+    set_positions(call);
+    if (call->cached) call->spectra.x = call->cached + batch * tiles_spectra_bytes(p, p->x_bin);
+    if (!p->weight || !call->cached) tiles_load(call, &x, call->spectra.x, p->x_bin);
+    if (p->weight) tiles_load(call, &gy, call->spectra.gy, p->gy_bin);
+    if (!p->weight) run_chunks(call);
+    else if (transposed) run_weight_chunks(call);
+    else tiles_multiply(call);
 }
 
 static enum partita_status tiles_run(const struct partita_plan *plan,
@@ -170,52 +138,63 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                                      const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
+    const struct tiles *p = plan->state;
     struct tiles_call call = {.plan = plan,
-                              .tiles = plan->state,
+                              .p = p,
+                              .kernels = plan->kernels,
                               .filter = filter,
-                              .from = operands->from[0],
-                              .from_gy = operands->from[1],
+                              .x = operands->from[0],
+                              .gy = operands->from[1],
                               .to = operands->to,
-                              .saved = operands->cached_spectra};
+                              .cached = operands->cached_spectra,
+                              .workers = (char *)workspace + plan->choice.shared};
+    struct arena arena = {.base = workspace};
+    call.spectra = tiles_layout_shared(p, p->weight && call.cached, &arena);
+    assert(arena.used <= plan->choice.shared);
     // Samples of gx that no tap reads.
-    const bool gaps = !call.tiles->grid.covers || call.tiles->positions == 0;
+    const bool gaps = !p->grid.covers || p->positions == 0;
     if (plan->direction == PARTITA_BACKWARD_DATA && gaps)
         memset(call.to, 0,
                shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
-    run(&call, workspace);
+    for (; call.group < p->grid.groups; call.group++) {
+        for (call.first = 0; call.first < p->positions; call.first += p->batch) run_batch(&call);
+        if (!p->weight || p->product == TILES_TRANSPOSED) continue;
+        call.ic_n = p->in;
+        call.oc_n = p->out;
+        tiles_store_weight(&call);
+    }
     return PARTITA_OK;
 }
 
-static size_t tiles_saved_bytes(const struct partita_plan *plan)
+static size_t tiles_cached_bytes(const struct partita_plan *plan)
 {
-    const struct tiles *tiles = plan->state;
-    return size_mul(size_mul(tiles->grid.groups, block_count(tiles)),
-                    tiles_spectra_bytes(tiles, tiles->transform.n, tiles->x_bin));
+    const struct tiles *p = plan->state;
+    return size_mul(size_mul(p->grid.groups, batch_count(p)), tiles_spectra_bytes(p, p->x_bin));
 }
 
-// Forward's blocks are cut the same once more, since they are as even as whole lines can be.
-static enum partita_status tiles_saved_plan(const struct partita_plan *plan,
-                                            const struct partita_plan *weight,
-                                            struct partita_plan *ret_plan)
+// Batches are those of forward, since they are as even as whole lines can be.
+static enum partita_status tiles_cached_plan(const struct partita_plan *plan,
+                                             const struct partita_plan *weight,
+                                             struct partita_plan *ret_plan)
 {
     const struct tiles *forward = plan->state;
     const struct request request = {.shape = &plan->shape, .direction = PARTITA_BACKWARD_WEIGHT};
-    const struct tiles_way way = {.transform = plan->choice.transform,
-                                  .block = forward->block,
-                                  .part = WEIGHT_PART,
-                                  .product = forward->product == TILES_TURNED ? TILES_TURNED
-                                                                              : TILES_COMPLEX};
+    const bool transposed = forward->product == TILES_TRANSPOSED;
+    struct tiles_params params = {.transform = plan->choice.transform,
+                                  .batch = forward->batch,
+                                  .oc_chunk = TILES.weight_out,
+                                  .product = transposed ? TILES_TRANSPOSED : TILES_COMPLEX};
     struct tiles tiles;
-    size_t n[3];
-    tiles_cut(&request, &way, &tiles, n);
+    const bool made = tiles_layout(&request, &params, &tiles);
+    assert(made && tiles.batch == forward->batch && tiles.x_bin == forward->x_bin);
+    (void)made;
     *ret_plan = *weight;
     ret_plan->state = NULL;
-    ret_plan->choice.transform = way.transform;
-    ret_plan->choice.hop = tiles.block;
-    ret_plan->choice.variant = tiles_variant(&tiles);
-    ret_plan->choice.shared =
-        tiles_shared_bytes(&tiles, n) - tiles_spectra_bytes(&tiles, n, tiles.x_bin);
-    ret_plan->choice.worker = tiles_worker_bytes(&tiles, n);
+    ret_plan->choice.transform = params.transform;
+    ret_plan->choice.hop = tiles.batch;
+    ret_plan->choice.shared = tiles_shared_bytes(&tiles, true);
+    ret_plan->choice.worker = tiles_worker_bytes(&tiles);
+    estimate_store(&ret_plan->choice, &params, sizeof params);
     return tiles_plan_create(ret_plan, &request);
 }
 
@@ -225,10 +204,10 @@ const struct engine engine_tiles = {
     .estimate = tiles_estimate,
     .plan_create = tiles_plan_create,
     .plan_destroy = tiles_plan_destroy,
-    .plan_explain = tiles_explain,
+    .plan_explain = tiles_plan_explain,
     .filter_create = tiles_filter_create,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = tiles_run,
-    .cached_spectra_bytes = tiles_saved_bytes,
-    .cached_spectra_plan = tiles_saved_plan,
+    .cached_spectra_bytes = tiles_cached_bytes,
+    .cached_spectra_plan = tiles_cached_plan,
 };

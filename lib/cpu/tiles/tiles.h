@@ -1,130 +1,152 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/tiles share: a plan, its arrays, one call. Arrays of spectra begin with the
-// bin, so that all of a bin's channels and positions, the operands of one matrix product, lie
-// together:
-//   x [bin][in][re, im][block]    y [bin][part][re, im][block]    gw [bin][in][re, im][out, whole
-//   lines]
-// block counts positions: tiles of all images and items of the batch, a whole number of lines of
-// them at once. Turned, lanes are output channels, in panels of a few lines, and there is one block
-// (tiles_turned.c):
-//   x [bin][re, im][four positions][in][position]
-//   y [bin][part's panel][four positions][re, im][position][output channel], gw the same with input
-//   channels for positions d [bin][panel][position][re, im][output channel], as a filter's factors
-//   are with input channels for positions
+// What the files of cpu/tiles share: its limits and costs, the layout of a direction, its arrays,
+// one call. Arrays of spectra begin with the bin, so that all of a bin's channels and positions,
+// the operands of one matrix product, are adjacent:
+//   x  [bin][in][re, im][batch]    y [bin][oc_chunk][re, im][batch]
+//   gw [bin][in][re, im][out, whole lines]
+// A tile batch counts positions: tiles of all images and items, a whole number of lines of them.
+// Transposed, lanes are output channels, in panels of a few lines, and there is one batch:
+//   x  [bin][re, im][four positions][in][position]
+//   y  [bin][panel][four positions][re, im][position][output channel]
+//   gw as y with input channels in place of positions
+//   gy [bin][panel][position][re, im][output channel], and the taps with input channels in place of
+//      positions
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
 
-#include <limits.h>
-
 #include "base/sizes.h"
+#include "base/thread.h"
 #include "core/plan.h"
 #include "geometry/tile_grid.h"
 #include "transform.h"
 
 // How spectra are multiplied: by four real products, or by three and two additions (Gauss); by four
 // with output channels along the vectors instead of positions.
-enum tiles_product { TILES_COMPLEX, TILES_GAUSS, TILES_TURNED };
+enum tiles_product { TILES_COMPLEX, TILES_GAUSS, TILES_TRANSPOSED };
 
-enum {
-    TILES_ROWS = CONV_CHANNELS / 2
-}; // rows of a turned product's sums, complex ones, that a kernel has at once
+enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product of one kernel call
+
+// "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
+// layers of decision 15; "typed": chosen.
+struct tiles_limits {
+    size_t max_terms;            // of a product, summed in registers before a sum is rounded
+    size_t max_elements;         // of a tile; typed
+    size_t transposed_positions; // up to which transposed products are tried; measured
+    size_t weight_in;            // input channels of transposed sums of gw, for one reading of gy
+    size_t weight_out;           // output channels of them where forward says how tiles are split
+    // Costs, in fused multiply-adds: an operation of a transform with its loads and stores; a
+    // product's multiply-add, and what it takes more over the number of lines of positions, with
+    // Gauss's product over its square, and transposed. Measured.
+    double transform, product, narrow, narrow_gauss, transposed;
+    double edge;         // copies of a sample that each sample of a tile takes on its way; measured
+    double sums;         // copies of a scalar that clearing, loading and storing a sum takes
+    double task_seconds; // of a task of transforms; measured
+};
+static const struct tiles_limits TILES = {
+    .max_terms = 512,
+    .max_elements = 1 << 17,
+    .transposed_positions = 32,
+    .weight_in = 32,
+    .weight_out = 64,
+    .transform = 0.8,
+    .product = 1.12,
+    .narrow = 0.4,
+    .narrow_gauss = 0.6,
+    .transposed = 0.3,
+    .edge = 4,
+    .sums = 3,
+    .task_seconds = 1e-6,
+};
+
+// An estimate's decision: tiles of `transform` samples along each axis, or of all there are; how
+// many positions and output channels at once, at most; how to multiply.
+struct tiles_params {
+    size_t transform, batch, oc_chunk;
+    enum tiles_product product;
+};
 
 struct tiles {
     struct tile_grid grid;
-    struct tile_tables transform;
-    enum partita_direction direction;
+    size_t n[3]; // samples of a transform along each axis
+    size_t bins;
+    struct tile_tables tables; // empty in a layout
+    bool weight;               // backward weight
     enum tiles_product product;
-    size_t in, out;      // transformed channels of a group, phases included
-    size_t lanes;        // of a line
-    size_t positions;    // all of them
-    size_t block;        // of one block
-    size_t part;         // output channels multiplied and transformed back at once
-    size_t chunk;        // input channels (backward weight: positions) packed for one product
-    size_t *offset;      // of a chunk's terms
-    size_t x_bin, y_bin; // from one bin to the next, in scalars; y: of gw for backward weight
-    size_t d_bin;        // of gy for backward weight
-    size_t cells;        // turned: of x, input channels times positions, whole lines
-    size_t panel;        // turned: output channels side by side in a product, whole lines
-    size_t
-        in_part; // turned backward weight: input channels multiplied and transformed back at once
-    size_t packed_bin; // turned backward weight: of those of x as products read them
+    size_t in, out;              // transformed channels of a group, phases included
+    size_t lanes;                // of a line
+    size_t positions, batch;     // all of them; of one batch
+    size_t oc_chunk;             // output channels multiplied and transformed back at once
+    size_t chunk;                // input channels (weight: positions) packed for one product
+    size_t *offset;              // of a chunk's terms
+    size_t x_bin, y_bin, gy_bin; // from one bin to the next, in scalars; y: of gw
+    size_t x_scalars;            // transposed: real parts of a bin of x, in whole lines
+    size_t panel;                // transposed: output channels of a product, whole lines
+    size_t ic_chunk;             // transposed weight: input channels at once
+    size_t packed_bin;           // transposed weight: x as products read it
 };
 
-// What positions of a block are.
-struct tiles_place {
-    size_t item, image[3], tile[3];
-};
-
-struct tiles_call {
-    const struct partita_plan *plan;
-    const struct tiles *tiles;
-    const struct partita_filter *filter; // NULL: backward weight
-    const char *from, *from_gy;          // x, or gy; gy of backward weight
-    char *to;
-    size_t group;
-    size_t first;              // position of the block
-    size_t part_first, part_n; // output channels
-    size_t in_first, in_n;     // input channels of turned sums of backward weight
-    struct tiles_place *place;
-    char *x, *y, *d; // spectra
-    char *packed;    // of x as turned products of backward weight read them
-    char *saved; // x of all blocks and groups: made by forward, read by backward weight; NULL: not
-                 // kept
-    char *scratch; // of all workers
-};
-
-// What is to be decided: tiles of `transform` samples along each axis, or of all there are; how to
-// multiply; positions and output channels at once, at most.
-struct tiles_way {
-    size_t transform, block, part;
-    enum tiles_product product;
-};
-
-// The shape cut that way; false if it has no such tiles. Leaves transform and offset open.
-bool tiles_cut(const struct request *request, const struct tiles_way *way, struct tiles *ret,
-               size_t ret_n[3]);
-
-// An estimate's variant holds what its transform and hop do not say. Only backward weight has parts
-// that it has no room for, where a part is all output channels and nobody asks.
-static inline int tiles_variant(const struct tiles *tiles)
-{
-    return (int)(size_min(tiles->part, INT_MAX >> 2) << 2) | (int)tiles->product;
-}
-
-static inline struct tiles_way tiles_way_of(const struct estimate *choice)
-{
-    return (struct tiles_way){choice->transform, choice->hop, (size_t)choice->variant >> 2,
-                              (enum tiles_product)(choice->variant & 3)};
-}
-
-// Lines of positions of a block.
-static inline size_t tiles_lines(const struct tiles *tiles)
-{
-    return tiles->block / tiles->lanes;
-}
+// The layout that parameters make of a request, without tables and offset; false if there is none.
+bool tiles_layout(const struct request *request, const struct tiles_params *params,
+                  struct tiles *ret);
 
 void tiles_estimate(const struct request *request, struct estimate *ret);
 
-// Bytes of all spectra of an array, bins `bin` scalars apart.
-size_t tiles_spectra_bytes(const struct tiles *tiles, const size_t n[3], size_t bin);
+// One position of a batch.
+struct tiles_position {
+    size_t item, image[3], tile[3];
+};
 
-// Bytes of the parts of the workspace: what all threads share, and each thread's.
-size_t tiles_shared_bytes(const struct tiles *tiles, const size_t n[3]);
-size_t tiles_worker_bytes(const struct tiles *tiles, const size_t n[3]);
+// Spectra and positions of a call in the workspace that its threads share. `cached`: x is in the
+// caller's cached spectra.
+struct tiles_shared {
+    struct tiles_position *position;
+    char *x, *y, *gy;
+    char *packed; // x as transposed products of backward weight read it
+};
+struct tiles_shared tiles_layout_shared(const struct tiles *p, bool cached, struct arena *arena);
+size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 
-// Scalars of all spectra of a filter.
-size_t tiles_filter_scalars(const struct tiles *tiles, size_t bins);
+// A worker's memory: of transforms, a row of zeros and one for each lane, and the elements; or of
+// products.
+struct tiles_worker {
+    char *rows, *z;
+};
+struct tiles_product_worker {
+    char *packed, *sums;   // of a chunk; Gauss's third product
+    char *zeros, *weights; // backward weight
+};
+struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena);
+struct tiles_product_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);
+size_t tiles_worker_bytes(const struct tiles *p);
 
-static inline char *tiles_scratch(const struct tiles_call *call, int worker)
+// Bytes of all spectra of an array, bins `bin` scalars apart; scalars of those of a filter.
+size_t tiles_spectra_bytes(const struct tiles *p, size_t bin);
+size_t tiles_filter_scalars(const struct tiles *p, size_t bins);
+
+struct tiles_call {
+    const struct partita_plan *plan;
+    const struct tiles *p;
+    const struct kernels *kernels;
+    const struct partita_filter *filter; // NULL: backward weight
+    const char *x, *gy;                  // what is transformed; gy of backward weight alone
+    char *to;
+    size_t group;
+    size_t first;          // position of the batch
+    size_t oc_first, oc_n; // output channels
+    size_t ic_first, ic_n; // input channels of gw
+    char *cached;          // spectra of x of all batches and groups; NULL: none
+    struct tiles_shared spectra;
+    char *workers;
+};
+
+static inline struct arena tiles_worker_arena(const struct tiles_call *call, int worker)
 {
-    return call->scratch + (size_t)worker * call->plan->choice.worker;
+    return (struct arena){.base = call->workers + (size_t)worker * call->plan->choice.worker};
 }
 
-enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps);
-
-// What lies side by side in a line: positions of one channel; cells, a few positions of each
-// channel after the other; channels at one position.
-enum tiles_order { TILES_POSITIONS, TILES_CELLS, TILES_CHANNELS };
+// Lanes of a line: positions of one channel; a few positions of each channel after the other;
+// channels at one position.
+enum tiles_order { TILES_POSITIONS, TILES_INTERLEAVED, TILES_CHANNELS };
 
 // One array in tiles: what is transformed, or written after the inverse transform.
 struct tiles_array {
@@ -135,65 +157,51 @@ struct tiles_array {
     enum tiles_order order;
 };
 
-// Transforms all channels and positions of a block; bins are `bin` scalars apart.
+// Transforms all channels and positions of a batch; bins are `bin` scalars apart. The other way,
+// into the outputs of a batch and chunk of output channels.
 void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
                 size_t bin);
-
-// The other way, into the outputs of a block and part.
 void tiles_store(const struct tiles_call *call);
 
-// y from x and the filter; gw from x and d, added to what it holds unless the block is the first.
+// y from x and the filter, of a chunk of output channels; gw from x and gy, added to what it holds
+// unless the batch is the first. Transposed products of backward weight take a chunk of input
+// channels, which are packed first.
 void tiles_multiply(const struct tiles_call *call);
-void tiles_multiply_weight(const struct tiles_call *call);
+void tiles_pack_inputs(const struct tiles_call *call);
 
-// The same turned: of the part's output channels, and of the part's input channels, once these are
-// packed.
-void tiles_pack_turned(const struct tiles_call *call);
-void tiles_multiply_turned(const struct tiles_call *call);
-void tiles_multiply_weight_turned(const struct tiles_call *call);
-
-// gw from its spectra.
+// Taps into spectra; gw from its spectra.
+enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps);
 void tiles_store_weight(const struct tiles_call *call);
 
-// All lanes' rows of zeros and of copied samples, which every worker's scratch begins with.
-static inline size_t tiles_rows_bytes(const struct tiles *tiles, const size_t n[3])
+// Row (d, h) of the elements of a pair of lines.
+static inline char *tiles_row(const struct tiles *p, char *z, size_t d, size_t h)
 {
-    return mem_round(size_mul((tiles->lanes + 1) * tiles->grid.scalar_bytes, n[2]));
+    return z + (d * p->tables.step[0] + h * p->tables.step[1]) * 2 * TILE_LINE_BYTES;
 }
 
 // Output channels in whole panels.
-static inline size_t tiles_wide(const struct tiles *tiles, size_t n)
+static inline size_t tiles_whole_panels(const struct tiles *p, size_t n)
 {
-    return (n + tiles->panel - 1) / tiles->panel * tiles->panel;
+    return size_round_up(n, p->panel);
 }
 
-// Turned sums: row `row` of `rows`, output channels from k of the part on. Input cells of a group
-// of rows lie likewise.
-static inline struct tile_spectrum tiles_sums(const struct tiles *tiles, char *sums, size_t rows,
+// Transposed sums: row `row` of `rows`, output channels from k of the chunk on. The positions of x
+// are grouped likewise.
+static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums, size_t rows,
                                               size_t row, size_t k)
 {
-    const size_t group = row / TILES_ROWS * TILES_ROWS,
-                 own = rows - group < TILES_ROWS ? rows - group : TILES_ROWS;
-    const size_t panel = tiles->panel,
-                 at = k / panel * rows * 2 * panel + (group + row) * panel + k % panel;
-    return (struct tile_spectrum){sums + at * tiles->grid.scalar_bytes, tiles->y_bin, own * panel};
+    const size_t panel = p->panel, group = row / TILES_ROWS * TILES_ROWS;
+    const size_t own = size_min(rows - group, TILES_ROWS);
+    const size_t at = k / panel * rows * 2 * panel + (group + row) * panel + k % panel;
+    return (struct tile_spectrum){sums + at * p->grid.scalar_bytes, p->y_bin, own * panel};
 }
 
-// Turned factors, of a filter or of gy: term `term` of `terms`, output channels from k on.
-static inline struct tile_spectrum tiles_factors(const struct tiles *tiles, char *factors,
-                                                 size_t bin, size_t terms, size_t term, size_t k)
+// Transposed factors, of a filter or of gy: term `term` of `terms`, output channels from k on.
+static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t bin,
+                                                 size_t terms, size_t term, size_t k)
 {
-    const size_t panel = tiles->panel, at = (k / panel * terms + term) * 2 * panel + k % panel;
-    return (struct tile_spectrum){factors + at * tiles->grid.scalar_bytes, bin, panel};
-}
-
-// A spectrum of whole lines of one channel.
-static inline struct tile_spectrum tiles_spectrum(const struct tiles *tiles, char *spectra,
-                                                  size_t bin, size_t row, size_t channel,
-                                                  size_t line)
-{
-    return (struct tile_spectrum){
-        spectra + (channel * 2 * row + line * tiles->lanes) * tiles->grid.scalar_bytes, bin, row};
+    const size_t panel = p->panel, at = (k / panel * terms + term) * 2 * panel + k % panel;
+    return (struct tile_spectrum){factors + at * p->grid.scalar_bytes, bin, panel};
 }
 
 #endif
