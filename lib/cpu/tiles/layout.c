@@ -282,7 +282,7 @@ static void try_layout(const struct request *request, struct candidate *candidat
         .shared = shared,
         .worker = worker,
         .bytes = size_add(size_add(shared, worker), size_mul(filter, p->grid.scalar_bytes)),
-        .error = tile_error(p->n, request->shape->f64, p->product == TILES_GAUSS)};
+        .error = tile_error(request->shape, p->n, p->product == TILES_GAUSS)};
     estimate_store(ret, &decision, sizeof decision);
 }
 
