@@ -24,7 +24,7 @@ static const struct {
     .edge = 10,
     .product = 6,
     .imposed = 14,
-    .moved = 0.4,
+    .moved = 0.45,
     .launches = 4,
     .target_threads = 528,
 };
