@@ -134,7 +134,7 @@ static enum partita_status transform_given(const struct filter_build *build,
             .first = (int64_t)first_tap(build, i),
             .paths = *ret_staged,
             .taps = taps,
-            .spectra = (void *)(uintptr_t)state->device.spectra[i],
+            .spectra = state->device.spectra[i],
             .columns = build->columns[i],
         };
         status =
@@ -153,8 +153,8 @@ struct spectrum_rows {
 static struct spectrum_rows rows_of(const struct cuda_paths *device, int i, int64_t column,
                                     size_t share)
 {
-    char *spectra = (char *)(uintptr_t)device->spectra[i];
-    return (struct spectrum_rows){spectra + (size_t)column * share,
+    assert(column <= device->columns[i]);
+    return (struct spectrum_rows){(char *)device->spectra[i] + (size_t)column * share,
                                   (size_t)device->columns[i] * share};
 }
 
@@ -163,6 +163,7 @@ static enum partita_status copy_rows(const struct partita_plan *plan, struct spe
                                      struct spectrum_rows from, size_t bytes, size_t rows)
 {
     enum partita_status status = PARTITA_OK;
+    assert(bytes <= to.pitch && bytes <= from.pitch);
     if (to.pitch <= INT32_MAX && from.pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
         return CU(plan, cudaMemcpy2DAsync(to.first, to.pitch, from.first, from.pitch, bytes, rows,
                                           cudaMemcpyDefault, cudaStreamPerThread));
@@ -207,10 +208,10 @@ static enum partita_status fill_device(struct filter_build *build,
     arena = (struct arena){.base = state->memory, .size = arena.used};
     layout_filter_memory(build, &state->device, &arena);
     assert(arena.used == arena.size);
-    status = cuda_copy(plan, (void *)(uintptr_t)state->device.first_path, state->view.first_path,
+    status = cuda_copy(plan, state->device.first_path, state->view.first_path,
                        (outputs + 1) * sizeof *state->view.first_path);
     if (status == PARTITA_OK && build->paths.n)
-        status = cuda_copy(plan, (void *)(uintptr_t)state->device.paths, state->paths,
+        status = cuda_copy(plan, state->device.paths, state->paths,
                            build->paths.n * sizeof *state->paths);
     if (status == PARTITA_OK) status = transform_given(build, state, &staged);
     for (size_t p = 0; p < build->paths.n && status == PARTITA_OK; p++)

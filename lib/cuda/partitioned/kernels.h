@@ -77,13 +77,13 @@ struct cuda_path {
 
 // A filter in the device's memory. first_path NULL: there is none, outputs are left as they are.
 struct cuda_paths {
-    const size_t *first_path; // [outputs + 1] into paths, which are sorted by output
-    const struct cuda_path *paths;
-    const void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share]
+    size_t *first_path; // [outputs + 1] into paths, which are sorted by output
+    struct cuda_path *paths;
+    void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share]
     int64_t columns[CUDA_MAX_SEGMENTS];
 };
 
-// What the host says of a quantum, in memory that both see. It divides so that the device need not.
+// What the host says of a quantum, in memory that both see. Its divisions are done by the host.
 struct cuda_quantum {
     uint64_t number;
     int ring_index;                // of the outputs
@@ -96,8 +96,8 @@ struct cuda_partition_memory {
     struct cuda_quantum *quantum;
     void *x;                             // [inputs][quantum] samples of the quantum
     void *y;                             // [ring_quanta][2 sets][outputs][quantum]
-    struct cuda_quantum *device_quantum; // a copy that is near
-    void *samples;                       // [inputs][window] the last ones
+    struct cuda_quantum *device_quantum; // its copy on the device
+    void *samples;                       // [inputs][window], a ring
     struct {
         void *spectra; // [quanta][inputs][partitions][share]
         void *sums;    // [2 sets][outputs][points]

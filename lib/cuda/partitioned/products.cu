@@ -3,6 +3,8 @@
 // the quantum's share of the bins of each segment. Both spectra are read once, 16 bytes a thread,
 // and nothing else is: sums stay in registers. Lanes divide the share among them; groups of lanes
 // divide the paths, or where these are few the partitions of a path.
+#include <assert.h>
+
 #include "cuda/kernels/fft.cuh"
 #include "cuda/kernels/launch.cuh"
 #include "kernels.h"
@@ -145,6 +147,7 @@ cudaError_t launch_products(const cuda_partition_layout *layout,
                             const cuda_partition_memory *memory, cudaStream_t stream)
 {
     const int log2_vectors = layout->log2_share - (bin_vector<T>::N == 2);
+    assert(layout->n_segments <= CUDA_MAX_SEGMENTS && log2_vectors >= 0);
     const int log2_lanes = log2_vectors < 5 ? log2_vectors : 5,
               log2_chunks = log2_vectors - log2_lanes;
     return queue(partition_products_kernel<T>,

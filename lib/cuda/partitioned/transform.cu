@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Transforms of cuda/partitioned, from samples to spectra in shares and back. All segments go in
 // one launch: a thread block holds as many transforms of one segment as it has threads for.
+#include <assert.h>
+
 #include "cuda/kernels/windows.cuh"
 #include "kernels.h"
 
@@ -212,6 +214,7 @@ transform_block transform_block_of(const cuda_segment *segments, int n, bool f64
     for (int i = 0; i < n; i++)
         if (cuda_fft_threads(segments[i].points) > block.threads)
             block.threads = cuda_fft_threads(segments[i].points);
+    assert((size_t)block.threads * CUDA_FFT_POINTS <= cuda_fft_max(f64) || block.threads == FULL);
     for (int i = 0; i < n; i++) {
         const size_t bytes = block.threads / cuda_fft_threads(segments[i].points) *
                              cuda_fft_shared(segments[i].points, f64);
@@ -277,6 +280,7 @@ cudaError_t cuda_partitioned_launch_taps(const cuda_partition_layout *layout,
                                          const cuda_partition_taps *taps, cudaStream_t stream)
 {
     const cuda_segment &segment = layout->segment[taps->segment];
+    assert(taps->segment < layout->n_segments && taps->first < taps->span);
     const transform_block block = transform_block_of(&segment, 1, layout->f64);
     return launch_transforms(layout->f64 ? partition_taps_kernel<double>
                                          : partition_taps_kernel<float>,
