@@ -69,7 +69,7 @@ __device__ void add_at(const cuda_intervals &intervals, const cuda_sink &sink, i
                        int64_t interval, int64_t at, complex_of<T> value)
 {
     const int64_t position = intervals.position + interval * intervals.apart + at;
-    if (at >= intervals.hop || !in_range(position, sink.end)) return;
+    if (at >= intervals.hop || !in_bounds(position, sink.end)) return;
     T *y =
         (T *)sink.y + ((sink.row + row) * sink.length + position) * (sink.complex_samples ? 2 : 1);
     y[0] += value.re;

@@ -28,7 +28,7 @@ static inline struct cuda_rates cuda_rates_of(const struct request *request)
                                .threads = (double)device->processors * FULL_THREADS};
 }
 
-// Kernels of one kind: multiply-adds, or what takes as long, in all, and bytes moved.
+// Launches of one kernel: all their multiply-adds, or what takes as long, and bytes moved.
 struct cuda_stage {
     double launches, blocks, threads, slots, bytes; // threads of a block
 };

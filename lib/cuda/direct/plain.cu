@@ -27,19 +27,19 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, sizeof(T) == 8 ? 2 : 3)
     for (int64_t c = 0; c < pass.from; c++, from += from_plane(pass), taps += pass.tap_from)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t plane = met(axis[0], z, t0);
-            if (!in_range(plane, axis[0].from_size)) continue;
+            if (!in_bounds(plane, axis[0].from_size)) continue;
             for (int64_t t1 = 0; t1 < axis[1].taps; t1++) {
                 const int64_t row = met(axis[1], y, t1);
-                if (!in_range(row, axis[1].from_size)) continue;
+                if (!in_bounds(row, axis[1].from_size)) continue;
                 const T *samples = from + (plane * axis[1].from_size + row) * axis[2].from_size;
                 const T *w = taps + tap_index(pass, t0, t1, 0);
                 int64_t column = met(axis[2], x, 0);
                 for (int64_t t2 = 0; t2 < axis[2].taps;
                      t2++, column += axis[2].from_dilation, w += axis[2].tap_step)
-                    if (in_range(column, axis[2].from_size)) sum += samples[column] * *w;
+                    if (in_bounds(column, axis[2].from_size)) sum += samples[column] * *w;
             }
         }
-    store_output(pass, to, {item, channel, z, y, x}, sum, bias);
+    store_pass_output(pass, to, {item, channel, z, y, x}, sum, bias);
 }
 } // namespace
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cuda/direct:halo: a thread block shares a tile of samples with its halo and the taps of one input
 // channel; a thread sums several columns of up to CUDA_TILE_CHANNELS output channels in registers.
-// Planes are not tiled: each plane of taps is loaded and summed in its turn.
+// Planes are not tiled: planes of taps are loaded and summed one after the other.
 #include "cuda/kernels/pass.cuh"
 #include "kernels.h"
 
@@ -74,7 +74,7 @@ __device__ void load_tile(const cuda_pass &pass, const cuda_tile &tile, const di
     const T *line = plane + (at.row + rows.first) * axis[2].from_size + at.column;
     for (int row = rows.first; row < tile.rows;
          row += rows.step, line += rows.step * axis[2].from_size) {
-        const int last = in_range(at.row + row, axis[1].from_size) ? end : 0;
+        const int last = in_bounds(at.row + row, axis[1].from_size) ? end : 0;
 #pragma unroll 4
         for (int column = rows.column; column < tile.columns; column += rows.width)
             shared[row * tile.columns + column] =
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(CHANNELS
     for (int64_t c = 0; c < pass.from; c++)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t depth = met(axis[0], at.z, t0);
-            if (!in_range(depth, axis[0].from_size)) continue; // the same for all threads
+            if (!in_bounds(depth, axis[0].from_size)) continue; // the same for all threads
             __syncthreads();
             load_tile(pass, tile, at,
                       at.samples + c * from_plane(pass) +
@@ -153,8 +153,8 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(CHANNELS
             const int64_t x = at.x + p * tile.threads_x + threadIdx.x,
                           channel = at.first_channel + k;
             if (y < axis[1].n && x < axis[2].n && channel < pass.to)
-                store_output(pass, to, {at.item, at.group * pass.to + channel, at.z, y, x},
-                             sum[k][p], bias);
+                store_pass_output(pass, to, {at.item, at.group * pass.to + channel, at.z, y, x},
+                                  sum[k][p], bias);
         }
 }
 
@@ -231,7 +231,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(1))
     for (int64_t c = 0; c < pass.from; c++)
         for (int64_t t0 = 0; t0 < axis[0].taps; t0++) {
             const int64_t depth = met(axis[0], at.z, t0);
-            if (!in_range(depth, axis[0].from_size)) continue; // the same for all threads
+            if (!in_bounds(depth, axis[0].from_size)) continue; // the same for all threads
             __syncthreads();
             load_tile(pass, tile, at,
                       at.samples + c * from_plane(pass) +
@@ -253,7 +253,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(1))
     for (int row = rows.first; row < tile.threads_y && at.y + row < axis[1].n; row += rows.step)
         for (int x = rows.column; x < tile.each * tile.threads_x && at.x + x < axis[2].n;
              x += rows.width)
-            store_output(
+            store_pass_output(
                 pass, to,
                 {at.item, at.group * pass.to + at.first_channel, at.z, at.y + row, at.x + x},
                 samples[row * tile.columns + x], bias);

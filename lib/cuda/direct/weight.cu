@@ -54,8 +54,8 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
         for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
             const int64_t at_row = met_first[t][1] + axis[1].from_step * y;
             const int64_t at_plane = met_first[t][0] + axis[0].from_step * z;
-            const bool meets = first_tap + t < n_taps && in_range(at_row, axis[1].from_size) &&
-                               in_range(at_plane, axis[0].from_size);
+            const bool meets = first_tap + t < n_taps && in_bounds(at_row, axis[1].from_size) &&
+                               in_bounds(at_plane, axis[0].from_size);
             line[t] = meets ? samples + (at_plane * axis[1].from_size + at_row) * axis[2].from_size
                             : nullptr;
         }
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, 1)
 #pragma unroll
             for (int t = 0; t < CUDA_WEIGHT_TAPS; t++) {
                 const int64_t at = met_first[t][2] + axis[2].from_step * column;
-                if (line[t] && in_range(at, axis[2].from_size)) sum[t] += factor * line[t][at];
+                if (line[t] && in_bounds(at, axis[2].from_size)) sum[t] += factor * line[t][at];
             }
         }
     }

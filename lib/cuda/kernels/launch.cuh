@@ -97,7 +97,7 @@ inline __device__ int64_t take(int64_t *number, int64_t n)
     return digit;
 }
 
-inline __device__ bool in_range(int64_t at, int64_t size)
+inline __device__ bool in_bounds(int64_t at, int64_t size)
 {
     return (uint64_t)at < (uint64_t)size;
 }

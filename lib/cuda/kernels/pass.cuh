@@ -40,8 +40,8 @@ struct output_index {
 
 // Stores the sum of an output with bias and activation. A NaN stays one.
 template <typename T>
-inline __device__ void store_output(const cuda_pass &pass, T *to, const output_index &at, T sum,
-                                    const T *bias)
+inline __device__ void store_pass_output(const cuda_pass &pass, T *to, const output_index &at,
+                                         T sum, const T *bias)
 {
     const cuda_axis *axis = pass.axis;
     const int64_t plane = axis[0].to_first + axis[0].to_step * at.z,

@@ -15,9 +15,10 @@
 namespace {
 constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 
-// A lane's place in its warp. Of all pairs of neighbours one has the same row, and of neighbours
-// but one the same column: then shared memory answers a load of 16 bytes in two cycles, not four
-// (an answer of NVIDIA's on its forum, "unexpected shared memory bank conflict", 2019).
+// The vector of rows and of columns that a lane of a warp reads first. Of all pairs of neighbours
+// one has the same row, and of neighbours but one the same column: then shared memory answers a
+// load of 16 bytes in two cycles, not four (an answer of NVIDIA's on its forum, "unexpected shared
+// memory bank conflict", 2019).
 inline __device__ int lane_row(int lane)
 {
     return lane % 2 + lane / 8 % 2 * 2;
@@ -41,7 +42,7 @@ template <typename E, int WARP_ROWS, int WARP_COLUMNS> struct block_tile {
     static constexpr int COLUMNS = WARP_COLUMNS * LANE_COLUMNS * thread_tile<E>::COLUMNS;
 };
 
-// An operand's way through shared memory: a panel is STEP terms of EXTENT positions,
+// A panel of an operand on its way through shared memory: STEP terms of EXTENT positions,
 // [term][position]. A thread moves COUNT vectors of it, the lines of which are APART from each
 // other.
 template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
@@ -49,7 +50,7 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
     static constexpr int OF_LINE = INNER ? STEP / N : EXTENT / N, APART = THREADS / OF_LINE;
     static constexpr int PITCH =
         EXTENT + N; // a vector more: four terms of a position are then in four banks' groups
-    vector_of<E> held[COUNT];
+    vector_of<E> vectors[COUNT];
     const E *from;
 
     static __device__ int line()
@@ -74,13 +75,13 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
         const int lines = INNER ? positions : terms, length = INNER ? terms : positions;
 #pragma unroll
         for (int i = 0; i < COUNT; i++) {
-            held[i] = {};
+            vectors[i] = {};
             if (line() + i * APART < lines && along() < length)
-                held[i] = *(const vector_of<E> *)(from + i * APART * pitch);
+                vectors[i] = *(const vector_of<E> *)(from + i * APART * pitch);
             if (INNER)
 #pragma unroll
                 for (int k = 1; k < N; k++)
-                    if (along() + k >= terms) held[i].at[k] = {};
+                    if (along() + k >= terms) vectors[i].at[k] = {};
         }
         from += INNER ? STEP : STEP * pitch;
     }
@@ -92,8 +93,8 @@ template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
         for (int i = 0; i < COUNT; i++)
             if (INNER)
 #pragma unroll
-                for (int k = 0; k < N; k++) shared[k * PITCH + i * APART] = held[i].at[k];
-            else *(vector_of<E> *)(shared + i * APART * PITCH) = held[i];
+                for (int k = 0; k < N; k++) shared[k * PITCH + i * APART] = vectors[i].at[k];
+            else *(vector_of<E> *)(shared + i * APART * PITCH) = vectors[i];
     }
 };
 
@@ -325,7 +326,8 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
 {
     double slots;
     const int shape = best_shape(*product, processors, &slots);
-    const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(product->element);
+    [[maybe_unused]] const int64_t vector =
+        CUDA_PRODUCT_ALIGN / cuda_element_bytes(product->element);
     assert(product->a.terms_inner == product->b.terms_inner && product->chunks > 0);
     assert(product->a.pitch % vector == 0 && product->b.pitch % vector == 0);
     assert(product->c.pitch % vector == 0 && product->c.pitch >= product->columns);

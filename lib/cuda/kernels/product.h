@@ -72,8 +72,7 @@ int64_t cuda_product_chunk_begin(const struct cuda_product *product, int64_t chu
 int64_t cuda_product_chunks(const struct cuda_product *product, int64_t terms, int64_t max);
 
 // Times of a multiply-add (of two complex numbers: four) that the busiest of so many processors
-// spends on a product with the blocks that are best for it; the least part of a device's time, all
-// threads of a processor being one rate.
+// spends on a product with the blocks that are best for it, all its threads being one rate.
 double cuda_product_slots(const struct cuda_product *product, int processors);
 
 // Queues the products, on blocks as best for so many processors; they change no bit of C.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // cuda/separable: two axes one after the other, in one pass over memory, where the problem promises
-// that the taps of each cell are products of a factor of their row and one of their column; a
+// that the taps of each path are products of a factor of their row and one of their column; a
 // channel from one channel. The factors are found when a filter is made.
 #include "separable.h"
 
@@ -22,7 +22,7 @@ static struct cuda_pass separable_pass(const struct shape *shape, enum partita_d
 static const char *reason_against(const struct request *request)
 {
     const struct shape *shape = request->shape;
-    if (shape->stream || shape->complex_signal) return "runs layers of f32 and f64 alone";
+    if (shape->stream || shape->complex_signal) return "computes layers of f32 and f64 alone";
     if (!shape->separable) return "the problem does not promise that its taps are separable";
     if (request->direction == PARTITA_BACKWARD_WEIGHT) return "gradients of taps are not separable";
     if (shape->group_in != 1 || shape->group_out != 1) return "makes each channel from one channel";

@@ -62,10 +62,10 @@ __device__ void load_samples(const cuda_pass &pass, const T *plane, int64_t row,
     bool within[COLUMNS];
 #pragma unroll
     for (int k = 0; k < COLUMNS; k++)
-        within[k] = in_range(column + lane + k * WARP, axis[2].from_size);
+        within[k] = in_bounds(column + lane + k * WARP, axis[2].from_size);
 #pragma unroll 2
     for (int i = first; i < rows; i += WARPS, line += WARPS * axis[2].from_size) {
-        const bool row_within = in_range(row + i, axis[1].from_size);
+        const bool row_within = in_bounds(row + i, axis[1].from_size);
         T held[COLUMNS];
 #pragma unroll
         for (int k = 0; k < COLUMNS; k++) held[k] = row_within && within[k] ? line[k * WARP] : 0;

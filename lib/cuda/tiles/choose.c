@@ -60,8 +60,8 @@ static bool choose_tiles_batch(struct cuda_tiles_layout *layout, size_t limit)
     int64_t groups = tiles->groups;
     int64_t blocks = 1;
     for (;;) {
-        const int64_t run = 2 * (int64_t)tiles->pairs;
-        const int64_t max_blocks = (tiles->positions + run - 1) / run;
+        const int64_t width = 2 * (int64_t)tiles->pairs;
+        const int64_t max_blocks = (tiles->positions + width - 1) / width;
         cuda_tiles_set_batch(layout, groups, blocks, 1);
         if (cuda_tiles_workspace(layout) <= most) return true;
         if (blocks < max_blocks) blocks = 2 * blocks < max_blocks ? 2 * blocks : max_blocks;
@@ -73,14 +73,14 @@ static bool choose_tiles_batch(struct cuda_tiles_layout *layout, size_t limit)
 }
 
 // Chunks of the sums over positions, as far as a quarter of the workspace has room for them.
-static void choose_chunks(struct cuda_tiles_layout *layout, size_t limit)
+static void choose_tiles_chunks(struct cuda_tiles_layout *layout, size_t limit)
 {
     const struct cuda_product product = cuda_tiles_product(layout, &layout->batch);
     const size_t max = size_min(limit, MAX_WORKSPACE) / 4 / layout->y_bytes;
     const int64_t chunks = cuda_product_chunks(&product, layout->batch.block, (int64_t)max);
-    const struct cuda_tiles_layout whole = *layout;
-    cuda_tiles_set_batch(layout, whole.choice.groups, whole.choice.blocks, chunks);
-    if (cuda_tiles_workspace(layout) > limit) *layout = whole;
+    const struct cuda_tiles_layout before = *layout;
+    cuda_tiles_set_batch(layout, before.choice.groups, before.choice.blocks, chunks);
+    if (cuda_tiles_workspace(layout) > limit) *layout = before;
     assert(layout->choice.chunks == chunks || layout->choice.chunks == 1);
 }
 
@@ -102,8 +102,9 @@ static bool choose_fused(struct cuda_tiles_layout *layout, size_t limit)
     return cuda_tiles_workspace(layout) <= limit;
 }
 
-static bool choose_layout(const struct request *request, const struct cuda_tiles_choice *choice,
-                          struct cuda_tiles_layout *ret)
+static bool choose_tiles_layout(const struct request *request,
+                                const struct cuda_tiles_choice *choice,
+                                struct cuda_tiles_layout *ret)
 {
     const size_t limit = request->workspace_limit;
     if (!cuda_tiles_split(request, choice, ret)) return false;
@@ -112,7 +113,7 @@ static bool choose_layout(const struct request *request, const struct cuda_tiles
         return false;
     if (ret->tiles.fused) return choose_fused(ret, limit);
     if (!choose_tiles_batch(ret, limit)) return false;
-    if (request->direction == PARTITA_BACKWARD_WEIGHT) choose_chunks(ret, limit);
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) choose_tiles_chunks(ret, limit);
     return true;
 }
 
@@ -126,7 +127,7 @@ void cuda_tiles_choose_cached(const struct request *request,
     ret->cached = true;
     cuda_tiles_set_pairs(ret, forward->pairs);
     cuda_tiles_set_batch(ret, forward->groups, forward->blocks, 1);
-    choose_chunks(ret, SIZE_MAX);
+    choose_tiles_chunks(ret, SIZE_MAX);
 }
 
 // Transforms of all tiles of so many channels, and spectra of `forms` reals a bin in memory.
@@ -226,7 +227,8 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
                         struct estimate *ret)
 {
     struct cuda_tiles_layout layout;
-    if (!choose_layout(request, choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS) return;
+    if (!choose_tiles_layout(request, choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS)
+        return;
     const struct cuda_tiles *tiles = &layout.tiles;
     double flops = 0;
     const double seconds = tiles->fused ? seconds_of_fused(request, &layout, &flops)

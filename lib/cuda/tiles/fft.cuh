@@ -17,14 +17,14 @@ template <typename T> inline __device__ complex_of<T> rotate_back(complex_of<T> 
     return {a.im, -a.re};
 }
 
-template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[2])
+template <typename T> inline __device__ void cuda_tile_radix(complex_of<T> (&a)[2])
 {
     const complex_of<T> sum = a[0] + a[1];
     a[1] = a[0] - a[1];
     a[0] = sum;
 }
 
-template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[3])
+template <typename T> inline __device__ void cuda_tile_radix(complex_of<T> (&a)[3])
 {
     const T sine = (T)0.86602540378443864676;
     const complex_of<T> sum = a[1] + a[2], difference = a[1] - a[2];
@@ -36,7 +36,7 @@ template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[3])
     a[2] = middle - rotated;
 }
 
-template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[4])
+template <typename T> inline __device__ void cuda_tile_radix(complex_of<T> (&a)[4])
 {
     const complex_of<T> even = a[0] + a[2], even_rotated = a[0] - a[2], odd = a[1] + a[3];
     const complex_of<T> odd_rotated = rotate_back(a[1] - a[3]);
@@ -47,11 +47,11 @@ template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[4])
 }
 
 // By primes: 3 x 2 without factors.
-template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[6])
+template <typename T> inline __device__ void cuda_tile_radix(complex_of<T> (&a)[6])
 {
     complex_of<T> even[3] = {a[0], a[2], a[4]}, odd[3] = {a[3], a[5], a[1]};
-    tile_radix(even);
-    tile_radix(odd);
+    cuda_tile_radix(even);
+    cuda_tile_radix(odd);
     a[0] = even[0] + odd[0];
     a[3] = even[0] - odd[0];
     a[4] = even[1] + odd[1];
@@ -60,12 +60,12 @@ template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[6])
     a[5] = even[2] - odd[2];
 }
 
-template <typename T> inline __device__ void tile_radix(complex_of<T> (&a)[8])
+template <typename T> inline __device__ void cuda_tile_radix(complex_of<T> (&a)[8])
 {
     const T root = (T)0.70710678118654752440;
     complex_of<T> even[4] = {a[0], a[2], a[4], a[6]}, odd[4] = {a[1], a[3], a[5], a[7]};
-    tile_radix(even);
-    tile_radix(odd);
+    cuda_tile_radix(even);
+    cuda_tile_radix(odd);
     odd[1] = {root * (odd[1].re + odd[1].im), root * (odd[1].im - odd[1].re)};
     odd[2] = rotate_back(odd[2]);
     odd[3] = {root * (odd[3].im - odd[3].re), -root * (odd[3].im + odd[3].re)};
@@ -115,8 +115,8 @@ struct lines {
 // One butterfly, its elements `step` apart; its factors are from w[first] on, or all 1. The inverse
 // is the mirrored forward one with real and imaginary parts exchanged.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void tile_butterfly(complex_of<T> *z, int step, const complex_of<T> *w, int first,
-                                      bool factors)
+inline __device__ void cuda_tile_butterfly(complex_of<T> *z, int step, const complex_of<T> *w,
+                                           int first, bool factors)
 {
     complex_of<T> a[RADIX];
 #pragma unroll
@@ -127,7 +127,7 @@ inline __device__ void tile_butterfly(complex_of<T> *z, int step, const complex_
     if (INVERSE && factors)
 #pragma unroll
         for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
-    tile_radix(a);
+    cuda_tile_radix(a);
     if (!INVERSE && factors)
 #pragma unroll
         for (int k = 1; k < RADIX; k++) a[k] = a[k] * w[first + k - 1];
@@ -142,8 +142,8 @@ inline __device__ void tile_butterfly(complex_of<T> *z, int step, const complex_
 // offset within its block and block; its element is the sum of their steps, here of what a number
 // adds beyond what the next one's digits do.
 template <int RADIX, bool INVERSE, typename T>
-inline __device__ void tile_pass(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p,
-                                 int length, const complex_of<T> *w)
+inline __device__ void cuda_tile_pass(complex_of<T> *z, const cuda_dft &plan, const lines &of,
+                                      int p, int length, const complex_of<T> *w)
 {
     const divider within(length / RADIX, plan.inverse[p]);
     const int n = of.inner.by * of.outer.by * of.tiles.by * (plan.n / RADIX),
@@ -158,44 +158,44 @@ inline __device__ void tile_pass(complex_of<T> *z, const cuda_dft &plan, const l
         const int block = within.quotient(offset), j = offset - block * within.by;
         const int at = i * of.inner_step + outer * of_outer + tile * of_tile + offset * of_offset +
                        block * of_block;
-        tile_butterfly<RADIX, INVERSE>(z + at, step, w, plan.twiddle[p] + (j - 1) * (RADIX - 1),
-                                       j > 0);
+        cuda_tile_butterfly<RADIX, INVERSE>(z + at, step, w,
+                                            plan.twiddle[p] + (j - 1) * (RADIX - 1), j > 0);
     }
 }
 
 template <bool INVERSE, typename T>
-inline __device__ void tile_pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of, int p,
-                                    int length, const complex_of<T> *w)
+inline __device__ void cuda_tile_pass_of(complex_of<T> *z, const cuda_dft &plan, const lines &of,
+                                         int p, int length, const complex_of<T> *w)
 {
     switch (plan.radix[p]) {
     case 2:
-        tile_pass<2, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<2, INVERSE>(z, plan, of, p, length, w);
         break;
     case 3:
-        tile_pass<3, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<3, INVERSE>(z, plan, of, p, length, w);
         break;
     case 4:
-        tile_pass<4, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<4, INVERSE>(z, plan, of, p, length, w);
         break;
     case 6:
-        tile_pass<6, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<6, INVERSE>(z, plan, of, p, length, w);
         break;
     default:
-        tile_pass<8, INVERSE>(z, plan, of, p, length, w);
+        cuda_tile_pass<8, INVERSE>(z, plan, of, p, length, w);
     }
     __syncthreads();
 }
 
 // Forward from natural order to the passes' own; inverse, without 1/n, from there to natural order.
 template <bool INVERSE, typename T>
-inline __device__ void tile_transform_axis(complex_of<T> *z, const cuda_dft &plan, const lines &of,
-                                           const complex_of<T> *twiddle)
+inline __device__ void cuda_tile_transform_axis(complex_of<T> *z, const cuda_dft &plan,
+                                                const lines &of, const complex_of<T> *twiddle)
 {
     int length = INVERSE ? 1 : plan.n;
     for (int i = 0; i < plan.passes; i++) {
         const int p = INVERSE ? plan.passes - 1 - i : i;
         if (INVERSE) length *= plan.radix[p];
-        tile_pass_of<INVERSE>(z, plan, of, p, length, twiddle);
+        cuda_tile_pass_of<INVERSE>(z, plan, of, p, length, twiddle);
         if (!INVERSE) length /= plan.radix[p];
     }
 }
@@ -203,8 +203,8 @@ inline __device__ void tile_transform_axis(complex_of<T> *z, const cuda_dft &pla
 // All axes of `pairs` tiles: of their `planes` planes and `rows` rows, others being zeros (forward)
 // or not wanted (inverse). Begins and ends with a barrier.
 template <bool INVERSE, typename T>
-inline __device__ void tile_transform(complex_of<T> *z, const cuda_tiles &tiles, int pairs,
-                                      int planes, int rows)
+inline __device__ void cuda_tile_transform(complex_of<T> *z, const cuda_tiles &tiles, int pairs,
+                                           int planes, int rows)
 {
     const cuda_dft *axis = tiles.dft;
     const complex_of<T> *twiddle = (const complex_of<T> *)tiles.tables.twiddle;
@@ -220,7 +220,7 @@ inline __device__ void tile_transform(complex_of<T> *z, const cuda_tiles &tiles,
 #pragma unroll
     for (int i = 0; i < 3; i++) {
         const int a = INVERSE ? i : 2 - i;
-        tile_transform_axis<INVERSE>(z, axis[a], along[a], twiddle);
+        cuda_tile_transform_axis<INVERSE>(z, axis[a], along[a], twiddle);
     }
 }
 

@@ -8,8 +8,8 @@
 namespace {
 // sum = z times the taps' spectrum, or onto it; z and sum may be the same. Begins after a barrier.
 template <typename T>
-__device__ void multiply_tiles(const cuda_tiles &tiles, complex_of<T> *sum, const complex_of<T> *z,
-                               const complex_of<T> *taps, bool onto)
+__device__ void multiply_by_taps(const cuda_tiles &tiles, complex_of<T> *sum,
+                                 const complex_of<T> *z, const complex_of<T> *taps, bool onto)
 {
     const divider pairs(tiles.pairs);
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
@@ -29,9 +29,9 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     tiles_fused_kernel(const __grid_constant__ cuda_tiles tiles, T *to, const T *samples,
                        const complex_of<T> *taps, const T *bias)
 {
-    const int run = 2 * tiles.pairs, size = tiles.pairs * tiles.elements;
+    const int width = 2 * tiles.pairs, size = tiles.pairs * tiles.elements;
     int64_t block = blockIdx.x;
-    const int64_t first = take(&block, ceiling(tiles.positions, run)) * run,
+    const int64_t first = take(&block, ceiling(tiles.positions, width)) * width,
                   channel = take(&block, tiles.out);
     const int64_t group = block;
     complex_of<T> *const z = tiles_of_block<T>(), *const sum = tiles.in > 1 ? z + size : z;
@@ -40,15 +40,15 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_box in = box_of(tiles, false), out = box_of(tiles, true);
     for (int64_t c = 0; c < tiles.in; c++) {
         __syncthreads();
-        locate_tiles(tiles, at, {false, group, c}, first, run);
+        locate_tiles(tiles, at, {false, group, c}, first, width);
         __syncthreads();
         fill_tiles(tiles, z, at, from, tiles.pairs);
-        tile_transform<false>(z, tiles, tiles.pairs, in.planes, in.rows);
-        multiply_tiles(tiles, sum, z,
-                       taps + ((group * tiles.in + c) * tiles.out + channel) * tiles.bins, c > 0);
+        cuda_tile_transform<false>(z, tiles, tiles.pairs, in.planes, in.rows);
+        multiply_by_taps(tiles, sum, z,
+                         taps + ((group * tiles.in + c) * tiles.out + channel) * tiles.bins, c > 0);
     }
-    locate_tiles(tiles, at, {true, group, channel}, first, run);
-    tile_transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
+    locate_tiles(tiles, at, {true, group, channel}, first, width);
+    cuda_tile_transform<true>(sum, tiles, tiles.pairs, out.planes, out.rows);
     const T of_channel = bias ? bias[group * tiles.out + channel] : 0;
     const tile_output<T> output = {to, scale_of<T>(tiles, 1), of_channel};
     drain_tiles(tiles, sum, at, output, tiles.pairs);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                 first + i / 2 < end ? locate_tile(tiles, of[i % 2], first + i / 2) : tile_samples{};
         __syncthreads();
         fill_tiles(tiles, z, at, from, tiles.pairs);
-        tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
+        cuda_tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
         tiles_add_products(tiles, sum, z);
     }
     for (int bin = threadIdx.x; bin < tiles.bins; bin += blockDim.x)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The sizes of everything that a call of cuda/tiles has, by what was decided.
+// The sizes of the arrays of a call of cuda/tiles, by its choice.
 #include <assert.h>
 
 #include "base/sizes.h"
@@ -87,10 +87,10 @@ void cuda_tiles_set_pairs(struct cuda_tiles_layout *layout, int pairs)
            tiles->threads * BUTTERFLY < pairs * tiles->elements)
         tiles->threads *= 2;
     assert(tiles->threads <= CUDA_TILES_THREADS && tiles->threads % tiles->row_threads == 0);
-    int held = pairs; // by a thread block; a fused kernel has sums besides
-    if (tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT) held = pairs + 1;
-    else if (tiles->fused && tiles->in > 1) held = 2 * pairs;
-    layout->shared_bytes = cuda_tiles_shared_bytes(tiles, held);
+    int buffers = pairs; // of a thread block; a fused kernel has sums besides
+    if (tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT) buffers = pairs + 1;
+    else if (tiles->fused && tiles->in > 1) buffers = 2 * pairs;
+    layout->shared_bytes = cuda_tiles_shared_bytes(tiles, buffers);
 }
 
 // Bytes of the spectra of lines [group][bin][lines][pitch].

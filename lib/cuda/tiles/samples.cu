@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Tiles of samples into spectra, and spectra into tiles of samples: a thread block holds pairs of
 // neighbouring positions of one channel, each pair the real and the imaginary part of one
-// transform, and reads or writes runs of 2*pairs of them at every bin.
+// transform, and reads or writes 2*pairs of them side by side at every bin.
 #include "spectra.cuh"
 
 namespace {
@@ -13,21 +13,21 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                       const T *samples)
 {
     const int64_t channels = outputs ? tiles.out : tiles.in;
-    const int run = 2 * tiles.pairs;
+    const int width = 2 * tiles.pairs;
     int64_t block = blockIdx.x;
-    const int64_t first = take(&block, batch.block / run) * run, channel = take(&block, channels),
-                  group = block;
+    const int64_t first = take(&block, batch.block / width) * width,
+                  channel = take(&block, channels), group = block;
     complex_of<T> *z = tiles_of_block<T>();
     tile_samples *at = samples_of_block<T>(tiles, tiles.pairs);
     locate_tiles(tiles, at, {outputs, batch.first_group + group, channel}, batch.first + first,
-                 run);
+                 width);
     __syncthreads();
     const tile_source<T> from[2] = {{samples, outputs}, {samples, outputs}};
     fill_tiles(tiles, z, at, from, tiles.pairs);
     const tile_box box = box_of(tiles, outputs);
-    tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
+    cuda_tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
     split_tiles(tiles, z, spectra,
-                index_spectra(tiles, group, channels, batch.pitch, channel, first), run, outputs);
+                index_spectra(tiles, group, channels, batch.pitch, channel, first), width, outputs);
 }
 
 template <typename T>
@@ -36,17 +36,17 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
                        const __grid_constant__ cuda_tiles_batch batch, T *samples, const T *spectra,
                        const T *bias)
 {
-    const int run = 2 * tiles.pairs;
+    const int width = 2 * tiles.pairs;
     int64_t block = blockIdx.x;
-    const int64_t first = take(&block, batch.block / run) * run, channel = take(&block, tiles.out),
-                  group = block;
+    const int64_t first = take(&block, batch.block / width) * width,
+                  channel = take(&block, tiles.out), group = block;
     complex_of<T> *z = tiles_of_block<T>();
     tile_samples *at = samples_of_block<T>(tiles, tiles.pairs);
-    locate_tiles(tiles, at, {true, batch.first_group + group, channel}, batch.first + first, run);
+    locate_tiles(tiles, at, {true, batch.first_group + group, channel}, batch.first + first, width);
     join_tiles(tiles, z, spectra,
-               index_spectra(tiles, group, tiles.out, batch.pitch, channel, first), run);
+               index_spectra(tiles, group, tiles.out, batch.pitch, channel, first), width);
     const tile_box box = box_of(tiles, true);
-    tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
+    cuda_tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     const T of_channel = bias ? bias[(batch.first_group + group) * tiles.out + channel] : 0;
     const tile_output<T> output = {samples, scale_of<T>(tiles, 2), of_channel};
     drain_tiles(tiles, z, at, output, tiles.pairs);

@@ -130,7 +130,7 @@ struct tile_rows {
         return blockDim.x / width;
     }
 
-    __device__ tile_row row_at(int i) const
+    __device__ tile_row tile_row_at(int i) const
     {
         const int h = rows.take_digit(&i), d = planes.take_digit(&i);
         return {i, d, h};
@@ -203,7 +203,7 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
     const tile_rows rows(tiles, n_pairs, tiles.dft[0].n, tiles.dft[1].n);
     const int n = tiles.dft[2].n;
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.row_at(r);
+        const tile_row row = rows.tile_row_at(r);
         const sample_row<const T> a(tiles, from[0].outputs, at[2 * row.pair], row, from[0].samples);
         const sample_row<const T> b(tiles, from[1].outputs, at[2 * row.pair + 1], row,
                                     from[1].samples);
@@ -252,7 +252,7 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
     const tile_box box = box_of(tiles, true);
     const tile_rows rows(tiles, n_pairs, box.planes, box.rows);
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.row_at(r);
+        const tile_row row = rows.tile_row_at(r);
         const complex_of<T> *const from = z + row.offset(tiles);
         const sample_row<T> to[2] = {{tiles, true, at[2 * row.pair], row, output.samples},
                                      {tiles, true, at[2 * row.pair + 1], row, output.samples}};

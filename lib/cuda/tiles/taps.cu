@@ -11,9 +11,9 @@ struct tap_channels {
 
     explicit __device__ tap_channels(const cuda_tiles &tiles)
     {
-        const int run = 2 * tiles.pairs;
+        const int width = 2 * tiles.pairs;
         int64_t block = blockIdx.x;
-        first = take(&block, ceiling(tiles.out, run)) * run;
+        first = take(&block, ceiling(tiles.out, width)) * width;
         in = take(&block, tiles.in);
         group = block;
     }
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const tile_rows rows(tiles, tiles.pairs, tiles.dft[0].n, tiles.dft[1].n);
     complex_of<T> *z = tiles_of_block<T>();
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.row_at(r);
+        const tile_row row = rows.tile_row_at(r);
         const bool any = row.d < box.planes && row.h < box.rows;
         for (int i = rows.column; i < tiles.dft[2].n; i += rows.width) {
             T tap[2] = {};
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
             z[row.offset(tiles) + i] = {tap[0], tap[1]};
         }
     }
-    tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
+    cuda_tile_transform<false>(z, tiles, tiles.pairs, box.planes, box.rows);
     split_tiles(tiles, z, spectra, channels.spectra_at(tiles), tiles.out - channels.first, true);
 }
 
@@ -74,9 +74,9 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
     const T scale = scale_of<T>(tiles, 2);
     complex_of<T> *z = tiles_of_block<T>();
     join_tiles(tiles, z, spectra, channels.spectra_at(tiles), tiles.out - channels.first);
-    tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
+    cuda_tile_transform<true>(z, tiles, tiles.pairs, box.planes, box.rows);
     for (int r = rows.first(); r < rows.n; r += rows.step()) {
-        const tile_row row = rows.row_at(r);
+        const tile_row row = rows.tile_row_at(r);
         for (int i = rows.column; i < box.columns; i += rows.width) {
             const complex_of<T> sums = z[row.offset(tiles) + i];
             for (int half = 0; half < 2; half++) {

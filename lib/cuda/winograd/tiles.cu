@@ -54,7 +54,7 @@ inline __device__ bool locate_winograd_tile(const cuda_winograd_tiles &tiles, wi
     return true;
 }
 
-template <typename T, int E0, int E1, winograd_transform KIND>
+template <typename T, int E0, int E1, winograd_transform TRANSFORM>
 __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     winograd_tiles_kernel(const __grid_constant__ cuda_winograd_tiles tiles,
                           const __grid_constant__ winograd_points<T> down,
@@ -67,21 +67,21 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
     bool within[E1];
 #pragma unroll
     for (int j = 0; j < E1; j++)
-        within[j] = j < columns->elements && in_range(at.at[1] + columns->step * j, columns->size);
+        within[j] = j < columns->elements && in_bounds(at.at[1] + columns->step * j, columns->size);
     T v[E0][E1];
     const T *line = from + at.at[0] * columns->size + at.at[1];
 #pragma unroll
     for (int i = 0; i < E0; i++, line += rows->step * columns->size) {
         const bool row_within =
-            i < rows->elements && in_range(at.at[0] + rows->step * i, rows->size);
+            i < rows->elements && in_bounds(at.at[0] + rows->step * i, rows->size);
         const T *sample = line;
         T x[E1];
 #pragma unroll
         for (int j = 0; j < E1; j++, sample += columns->step)
             x[j] = row_within && within[j] ? *sample : 0;
-        winograd_axis_transform<KIND, E1>(v[i], x, columns->elements, along);
+        winograd_axis_transform<TRANSFORM, E1>(v[i], x, columns->elements, along);
     }
-    winograd_columns<KIND, E0, E1>(v, rows->elements, down);
+    winograd_columns<TRANSFORM, E0, E1>(v, rows->elements, down);
     const int64_t frequency = winograd_lines(tiles) * tiles.pitch;
     to += at.line * tiles.pitch + at.column;
 #pragma unroll
@@ -116,7 +116,7 @@ __device__ void winograd_store_row(const cuda_winograd_tiles &tiles, T *line, in
 #pragma unroll
     for (int j = 0; j < E1; j++) {
         const int64_t sample = column + columns.step * j;
-        if (j < columns.elements && in_range(sample, columns.size)) line[sample] = y[j];
+        if (j < columns.elements && in_bounds(sample, columns.size)) line[sample] = y[j];
     }
 }
 
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 #pragma unroll
     for (int i = 0; i < E0; i++) {
         const int64_t row = at.at[0] + rows->step * i;
-        if (i >= rows->elements || !in_range(row, rows->size)) continue;
+        if (i >= rows->elements || !in_bounds(row, rows->size)) continue;
         T y[E1] = {};
         winograd_axis_transform<WINOGRAD_OUTPUT, E1>(y, v[i], columns->elements, along);
         winograd_store_row<T, E1>(tiles, to + row * columns->size, at.at[1], y, added);
@@ -162,7 +162,7 @@ int64_t winograd_blocks(const cuda_winograd_tiles &tiles, dim3 threads)
     return ceiling(tiles.n, threads.x) * ceiling(winograd_lines(tiles), threads.y);
 }
 
-template <winograd_transform KIND>
+template <winograd_transform TRANSFORM>
 cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *from,
                          cudaStream_t stream)
 {
@@ -170,7 +170,7 @@ cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, c
     const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
-        return queue(winograd_tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, KIND>,
+        return queue(winograd_tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, TRANSFORM>,
                      winograd_blocks(*tiles, threads), threads, 0, stream, *tiles,
                      winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
                      (T *)to, (const T *)from);

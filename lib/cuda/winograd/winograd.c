@@ -2,7 +2,7 @@
 // cuda/winograd: layers by minimal filtering, F(m x m, r x r), on a device. All tiles of a batch
 // are transformed into matrices, one for each frequency, products of these are summed over channels
 // (over tiles, backward weight), and the sums are transformed back. This file chooses tiles and
-// batches; run.c queues them. Stride is polyphase, dilation sub-images (tile_grid.h), so both are
+// batches, run.c queues them. Stride is polyphase, dilation sub-images (tile_grid.h), so both are
 // served with the taps that are left. Source: Lavin & Gray, Fast algorithms for convolutional
 // neural networks (2015), algorithm 1.
 #include "winograd.h"
@@ -24,7 +24,7 @@ _Static_assert((int)CUDA_WINOGRAD_AXES == (int)WINOGRAD_AXES, "the same axes");
 
 enum {
     MAX_WORKSPACE = 256 << 20, // without a limit: batches that take longer than to queue them
-    BATCH_TILES = 32,          // batches are of whole such, if there are several
+    BATCH_TILES = 32,          // several batches are multiples of so many
     MAX_TILES = INT32_MAX,
 };
 // Times of a multiply-add for an element of a transformed tile, counted from the machine code
@@ -143,8 +143,8 @@ static size_t tiles_at_once(size_t tiles, size_t bytes, size_t limit, size_t tak
 }
 
 // As few batches as the workspace allows; chunks as far as a quarter of it has room for their sums.
-static void choose_batch(const struct request *request, const struct winograd_split *split,
-                         struct cuda_winograd *ret)
+static void choose_winograd_batch(const struct request *request, const struct winograd_split *split,
+                                  struct cuda_winograd *ret)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
@@ -191,8 +191,8 @@ static double cuda_winograd_seconds(const struct request *request,
     return cuda_stage_seconds(&rates, &transforms) + cuda_stage_seconds(&rates, &products);
 }
 
-static void try_split(const struct request *request, const struct winograd_split *split,
-                      struct estimate *ret)
+static void try_cuda_split(const struct request *request, const struct winograd_split *split,
+                           struct estimate *ret)
 {
     const double in = (double)split->in, out = (double)split->out;
     struct cuda_winograd_choice other;
@@ -201,7 +201,7 @@ static void try_split(const struct request *request, const struct winograd_split
         estimate_load(request->compatible_with, &other, sizeof other);
         if (split->number != other.split) return;
     }
-    choose_batch(request, split, &winograd);
+    choose_winograd_batch(request, split, &winograd);
     if (winograd.tiles > MAX_TILES) return;
     const double matrices = (double)request->shape->groups * (double)split->frequencies;
     const double taps = matrices * in * (double)winograd.taps.pitch;
@@ -218,8 +218,8 @@ static void cuda_winograd_estimate(const struct request *request, struct estimat
 {
     const struct shape *shape = request->shape;
     if (shape->stream || shape->complex_signal || shape->half)
-        snprintf(ret->reason, sizeof ret->reason, "runs layers of f32 and f64 alone");
-    else winograd_search(request, try_split, ret);
+        snprintf(ret->reason, sizeof ret->reason, "computes layers of f32 and f64 alone");
+    else winograd_search(request, try_cuda_split, ret);
 }
 
 static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,

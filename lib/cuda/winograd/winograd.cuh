@@ -90,7 +90,7 @@ inline __device__ void output_transform(T *y, const T *x, int count,
 template <int E, typename T>
 inline __device__ void taps_transform(T *y, const T *x, int count, const winograd_points<T> &points)
 {
-    T part[E / 2][2] = {};
+    T parity[E / 2][2] = {}; // sums of even and of odd taps
     y[E - 1] = 0;
 #pragma unroll
     for (int k = 0; k < E - 1; k++) {
@@ -98,31 +98,31 @@ inline __device__ void taps_transform(T *y, const T *x, int count, const winogra
         if (k + 1 == count) y[E - 1] = x[k];
 #pragma unroll
         for (int pair = 0; pair < E / 2 - 1; pair++)
-            part[pair][k % 2] += points.taps[pair][k] * x[k];
+            parity[pair][k % 2] += points.taps[pair][k] * x[k];
     }
     y[0] = points.first * x[0];
 #pragma unroll
     for (int pair = 0; pair < E / 2 - 1; pair++) {
-        y[1 + 2 * pair] = part[pair][0] + part[pair][1];
-        y[2 + 2 * pair] = part[pair][0] - part[pair][1];
+        y[1 + 2 * pair] = parity[pair][0] + parity[pair][1];
+        y[2 + 2 * pair] = parity[pair][0] - parity[pair][1];
     }
 }
 
 enum winograd_transform { WINOGRAD_INPUT, WINOGRAD_OUTPUT, WINOGRAD_TAPS };
 
 // One of them; an extent of 1 leaves the element alone.
-template <winograd_transform KIND, int E, typename T>
+template <winograd_transform TRANSFORM, int E, typename T>
 inline __device__ void winograd_axis_transform(T *y, const T *x, int count,
                                                const winograd_points<T> &points)
 {
     if constexpr (E == 1) y[0] = x[0];
-    else if constexpr (KIND == WINOGRAD_INPUT) input_transform<E>(y, x, points);
-    else if constexpr (KIND == WINOGRAD_OUTPUT) output_transform<E>(y, x, count, points);
+    else if constexpr (TRANSFORM == WINOGRAD_INPUT) input_transform<E>(y, x, points);
+    else if constexpr (TRANSFORM == WINOGRAD_OUTPUT) output_transform<E>(y, x, count, points);
     else taps_transform<E>(y, x, count, points);
 }
 
 // Along the first axis of a tile of `E0` by `E1`, column by column, in place.
-template <winograd_transform KIND, int E0, int E1, typename T>
+template <winograd_transform TRANSFORM, int E0, int E1, typename T>
 inline __device__ void winograd_columns(T (*v)[E1], int count, const winograd_points<T> &points)
 {
     if constexpr (E0 > 1) {
@@ -131,7 +131,7 @@ inline __device__ void winograd_columns(T (*v)[E1], int count, const winograd_po
             T x[E0], y[E0] = {};
 #pragma unroll
             for (int i = 0; i < E0; i++) x[i] = v[i][j];
-            winograd_axis_transform<KIND, E0>(y, x, count, points);
+            winograd_axis_transform<TRANSFORM, E0>(y, x, count, points);
 #pragma unroll
             for (int i = 0; i < E0; i++) v[i][j] = y[i];
         }
