@@ -51,13 +51,13 @@ size_t partition_sums(const struct partition_segment *segment, size_t age,
     return n;
 }
 
-static double path_count(const struct shape *shape)
+static double partition_paths(const struct shape *shape)
 {
     return (double)(shape->out_channels * shape->group_in);
 }
 
 // Complex bins of a segment's spectra.
-static size_t bin_count(const struct shape *shape, const struct partition_segment *segment)
+static size_t partition_bins(const struct shape *shape, const struct partition_segment *segment)
 {
     return shape->complex_signal ? segment->n : segment->n / 2;
 }
@@ -69,7 +69,7 @@ static enum cost_distance distance_of(const struct shape *shape,
 {
     const size_t shared = device->rates->shared_bytes;
     const size_t paths = shape->out_channels * shape->group_in;
-    const size_t spectrum = 2 * bin_count(shape, segment) * shape->scalar_bytes;
+    const size_t spectrum = 2 * partition_bins(shape, segment) * shape->scalar_bytes;
     const size_t kept =
         spectrum * (paths * segment->partitions + shape->in_channels * partition_slots(segment));
     // A filter that no cache holds comes from memory block after block, but for its small segments.
@@ -85,7 +85,7 @@ static void product_rates(const struct shape *shape, const struct partition_devi
 {
     const enum cost_distance distance = distance_of(shape, device, segment);
     const double inputs = (double)(segment->multiple * shape->in_channels);
-    const double share = fmin(1, inputs / path_count(shape));
+    const double share = fmin(1, inputs / partition_paths(shape));
     for (int i = 0; i < 3; i++) {
         const double near = device->rates->product[COST_NEAR][i];
         const double own = device->rates->product[distance][i];
@@ -111,7 +111,8 @@ static double products_seconds(const struct shape *shape, const struct partition
     struct partition_sum unused[SECTIONS];
     size_t sums = 0;
     for (size_t age = 0; age < segment->batch; age++) sums += partition_sums(segment, age, unused);
-    return path_count(shape) * (double)bin_count(shape, segment) * bin_seconds(segment, rates) +
+    return partition_paths(shape) * (double)partition_bins(shape, segment) *
+               bin_seconds(segment, rates) +
            (double)(sums * shape->out_channels) * device->sum;
 }
 
@@ -119,7 +120,7 @@ static double products_seconds(const struct shape *shape, const struct partition
 static void partition_choose_batch(const struct shape *shape, const struct partition_device *device,
                                    struct partition_segment *segment)
 {
-    const size_t spectrum = 2 * bin_count(shape, segment) * shape->scalar_bytes;
+    const size_t spectrum = 2 * partition_bins(shape, segment) * shape->scalar_bytes;
     const size_t shares = spectrum / (SPECTRUM_LINE_BYTES);
     // Blocks before its first output at which the last partition's input is known.
     const size_t known = (segment->partitions - 1) * segment->multiple;
@@ -144,12 +145,12 @@ double partition_product_seconds(const struct shape *shape, const struct partiti
 {
     double rates[3];
     product_rates(shape, device, segment, rates);
-    return bin_seconds(segment, rates) * (double)bin_count(shape, segment);
+    return bin_seconds(segment, rates) * (double)partition_bins(shape, segment);
 }
 
 double partition_flops(const struct shape *shape, const struct partition_layout *layout)
 {
-    const double paths = path_count(shape), complex = shape->complex_signal ? 2 : 1;
+    const double paths = partition_paths(shape), complex = shape->complex_signal ? 2 : 1;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
     for (size_t i = 0; i < layout->n_segments; i++) {
@@ -224,7 +225,7 @@ static double head_seconds(const struct search *search, size_t head)
     const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     const double sum = (double)head * products * device->rates->multiply_add;
     const double path = sum + (head ? device->rates->direct_call / (double)call : 0);
-    return path_count(shape) * path + device->call / (double)call +
+    return partition_paths(shape) * path + device->call / (double)call +
            device->quantum / (double)search->quantum + device->frame;
 }
 
@@ -307,9 +308,10 @@ static void relax(struct search *search, size_t i, size_t j, size_t multiple)
 // Takes the segments that lead to node i, the one before the last if there is one, and the last, if
 // that is the best yet. `seconds` are those of the segments, and of the head unless both run side
 // by side.
-static void try_layout(const struct search *search, size_t i,
-                       const struct partition_segment *before, const struct partition_segment *last,
-                       double seconds, struct partition_layout *best)
+static void try_partition_layout(const struct search *search, size_t i,
+                                 const struct partition_segment *before,
+                                 const struct partition_segment *last, double seconds,
+                                 struct partition_layout *best)
 {
     const size_t span = search->shape->axis[0].span;
     const bool wasteful =
@@ -363,7 +365,8 @@ static void finish_layout(struct search *search, size_t i, size_t j, size_t mult
         const size_t partitions = partitions_for(span - end_of(&before), own, hop_at(search, j));
         const struct partition_segment last =
             make_segment(search, j, end_of(&before), own, partitions, true);
-        try_layout(search, i, &before, &last, seconds + segment_seconds(search, &last), best);
+        try_partition_layout(search, i, &before, &last, seconds + segment_seconds(search, &last),
+                             best);
     }
 }
 
@@ -385,8 +388,8 @@ static void finish_single(struct search *search, size_t i, size_t first,
         if (!is_served(search, i, own)) continue;
         const size_t partitions = partitions_for(span - first, own, hop_at(search, i));
         const struct partition_segment last = make_segment(search, i, first, own, partitions, true);
-        try_layout(search, i, NULL, &last, seconds_before(search) + segment_seconds(search, &last),
-                   best);
+        try_partition_layout(search, i, NULL, &last,
+                             seconds_before(search) + segment_seconds(search, &last), best);
     }
 }
 

@@ -18,7 +18,7 @@ struct build {
     struct arena arena;                    // of the filter
 };
 
-static size_t segment_count(const struct build *build)
+static size_t filter_segments(const struct build *build)
 {
     return partitioned_of(build->paths.plan)->layout.n_segments;
 }
@@ -99,7 +99,7 @@ static void fill_path(struct build *build, size_t p)
 {
     const struct path_source *source = &build->paths.sources[p];
     const struct path *path = &build->own[p];
-    for (size_t i = 0; i < segment_count(build); i++)
+    for (size_t i = 0; i < filter_segments(build); i++)
         for (size_t s = 0; s < SECTIONS; s++) {
             const struct path_section *own = &path->segment[i][s];
             if (!source->given)
@@ -159,7 +159,7 @@ static struct partitioned_filter *layout_filter(struct build *build)
     struct partitioned_filter *state = arena_take(&build->arena, sizeof *state);
     struct path *paths = arena_take(&build->arena, size_mul(n, sizeof *paths));
     const struct path_view view = path_build_view(&build->paths, &build->arena);
-    for (size_t i = 0; i < segment_count(build); i++)
+    for (size_t i = 0; i < filter_segments(build); i++)
         for (size_t s = 0; s < SECTIONS; s++) layout_spectra(build, i, s);
     if (!state) return NULL;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) fill_path(build, p);

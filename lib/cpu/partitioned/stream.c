@@ -41,8 +41,8 @@ static void layout_pointers(const struct partita_plan *plan, size_t i, struct se
     }
 }
 
-static struct partitioned_stream *layout_stream(const struct partita_plan *plan,
-                                                struct arena *arena)
+static struct partitioned_stream *layout_partitioned_stream(const struct partita_plan *plan,
+                                                            struct arena *arena)
 {
     const struct partition_layout *layout = &partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
@@ -66,9 +66,9 @@ static struct partitioned_stream *layout_stream(const struct partita_plan *plan,
 enum partita_status partitioned_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
-    layout_stream(stream->plan, &arena);
+    layout_partitioned_stream(stream->plan, &arena);
     if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
-    stream->state = layout_stream(stream->plan, &arena);
+    stream->state = layout_partitioned_stream(stream->plan, &arena);
     assert(arena.used == arena.size);
     return workers_open(stream);
 }

@@ -165,8 +165,8 @@ static char *sum_at(const struct task *at, size_t which, size_t index, size_t ou
 }
 
 // One output's products for some lines of a share by one of the filters.
-static void add_products(const struct task *at, size_t which, size_t out, size_t share,
-                         struct fft_steps lines)
+static void add_line_products(const struct task *at, size_t which, size_t out, size_t share,
+                              struct fft_steps lines)
 {
     const struct partition_segment *segment = at->segment;
     const struct active_paths *active = &at->state->active[which];
@@ -227,7 +227,7 @@ static void multiply_share(const struct task *at, size_t share, struct fft_steps
         lines.end = all.end - lines.first < step ? all.end : lines.first + step;
         for (size_t out = 0; out < outputs; out++)
             for (size_t which = 0; which < filters; which++)
-                if (state->active[which].any[out]) add_products(at, which, out, share, lines);
+                if (state->active[which].any[out]) add_line_products(at, which, out, share, lines);
                 else clear_sum(at, which, out, share, lines);
     }
 }

@@ -46,7 +46,7 @@ struct cuda_segment {
     int hop;        // frames of a block, and taps of a partition: quanta * quantum
     int points;     // of a transform, and bins of a spectrum: hop of real samples, 2 * hop of
                     // complex ones
-    int partitions; // and spectra kept of each input
+    int partitions; // and spectra stored of each input
     int start;      // quanta by which its taps begin after those of segment 0
     struct cuda_fft_form form;
 };

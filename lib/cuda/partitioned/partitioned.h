@@ -50,7 +50,7 @@ static inline const struct cuda_partitioned *cuda_partitioned_of(const struct pa
     return plan->state;
 }
 
-// filter->state. The host keeps the paths and the taps of their heads.
+// filter->state. The host has a copy of the paths, and the taps of their heads.
 struct cuda_partitioned_filter {
     struct path_view view;
     struct cuda_path *paths; // as in view
