@@ -7,7 +7,7 @@
 enum { SQUARE_ROWS = (int)CONV_CHANNELS < (int)LANES ? (int)CONV_CHANNELS : (int)LANES };
 
 // rows rows, LANES columns, a vector of the result after each `step` samples.
-INLINE void block(REAL *y, size_t step, const REAL *x, size_t x_stride, size_t rows)
+INLINE void conv_columns_block(REAL *y, size_t step, const REAL *x, size_t x_stride, size_t rows)
 {
     vec v[LANES];
     UNROLL
@@ -25,10 +25,11 @@ void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_st
     size_t r = 0;
     for (; rows - r >= LANES; r += LANES)
         for (size_t i = 0; i < n; i += LANES)
-            block(y + i * y_stride + r, y_stride, x + r * x_stride + i, x_stride, LANES);
+            conv_columns_block(y + i * y_stride + r, y_stride, x + r * x_stride + i, x_stride,
+                               LANES);
     if (rows == SQUARE_ROWS && y_stride == SQUARE_ROWS && (int)SQUARE_ROWS < (int)LANES) {
         for (size_t i = 0; i < n; i += LANES)
-            block(y + i * y_stride, LANES, x + i, x_stride, SQUARE_ROWS);
+            conv_columns_block(y + i * y_stride, LANES, x + i, x_stride, SQUARE_ROWS);
         return;
     }
     for (; r < rows; r++)

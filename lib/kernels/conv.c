@@ -34,7 +34,7 @@ struct conv {
 };
 
 // rows channels from k on, width vectors from position i on.
-INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
+INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
     const REAL *x = call->x + i, *w = call->w + k;
     REAL *y = call->y + k * call->y_stride + i;
@@ -75,20 +75,22 @@ INLINE void rectangle(const struct conv *call, size_t k, size_t i, size_t rows, 
 }
 
 // Rectangles of one size as far as they go; returns the first position left.
-INLINE size_t run(const struct conv *call, size_t k, size_t i, size_t n, size_t rows, size_t width)
+INLINE size_t conv_rectangles(const struct conv *call, size_t k, size_t i, size_t n, size_t rows,
+                              size_t width)
 {
-    for (; width && n - i >= width * LANES; i += width * LANES) rectangle(call, k, i, rows, width);
+    for (; width && n - i >= width * LANES; i += width * LANES)
+        conv_rectangle(call, k, i, rows, width);
     return i;
 }
 
 // All positions of some channels.
-INLINE void band(const struct conv *call, size_t k, size_t n, size_t rows, size_t width)
+INLINE void conv_channels(const struct conv *call, size_t k, size_t n, size_t rows, size_t width)
 {
     // Two vectors and two rather than three and one: a lone vector leaves few sums in flight.
     const size_t pairs = width == 3 && n / LANES % 3 == 1 && n / LANES > 3 ? 4 * LANES : 0;
-    size_t i = run(call, k, 0, n - pairs, rows, width);
-    i = run(call, k, i, n, rows, width > 2 ? 2 : 1);
-    run(call, k, i, n, rows, 1);
+    size_t i = conv_rectangles(call, k, 0, n - pairs, rows, width);
+    i = conv_rectangles(call, k, i, n, rows, width > 2 ? 2 : 1);
+    conv_rectangles(call, k, i, n, rows, 1);
 }
 
 void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
@@ -96,20 +98,20 @@ void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset,
 {
     const struct conv call = {y, x, w, offset, y_stride, channels, terms, ahead};
     size_t k = 0;
-    for (; channels - k >= ROWS; k += ROWS) band(&call, k, n, ROWS, WIDTH);
+    for (; channels - k >= ROWS; k += ROWS) conv_channels(&call, k, n, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4) {
-        band(&call, k, n, 4, SUMS / 4 < 6 ? SUMS / 4 : 6);
+        conv_channels(&call, k, n, 4, SUMS / 4 < 6 ? SUMS / 4 : 6);
         k += 4;
     }
     if (channels - k >= 2) {
-        band(&call, k, n, 2, SUMS / 2 < 6 ? SUMS / 2 : 6);
+        conv_channels(&call, k, n, 2, SUMS / 2 < 6 ? SUMS / 2 : 6);
         k += 2;
     }
-    if (channels - k) band(&call, k, n, 1, 8);
+    if (channels - k) conv_channels(&call, k, n, 1, 8);
 }
 
 // Lane j of the result is the sum of the lanes of v[j].
-INLINE vec sums_of(vec v[LANES])
+INLINE vec conv_sum_lanes(vec v[LANES])
 {
     UNROLL
     for (size_t n = LANES; n > 1; n /= 2) {
@@ -129,7 +131,8 @@ struct conv_weight {
 };
 
 // rows channels from k on, columns taps from t on.
-INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows, size_t columns)
+INLINE void conv_weight_rectangle(const struct conv_weight *call, size_t k, size_t t, size_t rows,
+                                  size_t columns)
 {
     const REAL *y = call->y + k * call->y_stride, *x[WEIGHT_SUMS];
     vec sum[WEIGHT_SUMS];
@@ -158,7 +161,7 @@ INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows
         UNROLL
         for (size_t j = 0; j < LANES; j++)
             v[j] = first + j < rows * columns ? sum[first + j] : (vec){0};
-        vec_store(total, sums_of(v));
+        vec_store(total, conv_sum_lanes(v));
         UNROLL
         for (size_t s = first; s < first + LANES; s++)
             if (s < rows * columns)
@@ -166,15 +169,16 @@ INLINE void dots(const struct conv_weight *call, size_t k, size_t t, size_t rows
     }
 }
 
-INLINE void dots_of_rows(const struct conv_weight *call, size_t k, size_t terms, size_t rows)
+INLINE void conv_weight_channels(const struct conv_weight *call, size_t k, size_t terms,
+                                 size_t rows)
 {
     size_t t = 0;
-    for (; terms - t >= COLUMNS; t += COLUMNS) dots(call, k, t, rows, COLUMNS);
+    for (; terms - t >= COLUMNS; t += COLUMNS) conv_weight_rectangle(call, k, t, rows, COLUMNS);
     if (COLUMNS > 3 && terms - t >= 3) {
-        dots(call, k, t, rows, 3);
+        conv_weight_rectangle(call, k, t, rows, 3);
         t += 3;
     }
-    for (; t < terms; t++) dots(call, k, t, rows, 1);
+    for (; t < terms; t++) conv_weight_rectangle(call, k, t, rows, 1);
 }
 
 void KERNEL(conv_weight)(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels,
@@ -183,10 +187,10 @@ void KERNEL(conv_weight)(void *w, size_t w_stride, const void *y, size_t y_strid
     const struct conv_weight call = {w, y, x, offset, w_stride, y_stride, n};
     size_t k = 0;
     for (; channels - k >= WEIGHT_ROWS; k += WEIGHT_ROWS)
-        dots_of_rows(&call, k, terms, WEIGHT_ROWS);
+        conv_weight_channels(&call, k, terms, WEIGHT_ROWS);
     if (channels - k >= 2) {
-        dots_of_rows(&call, k, terms, 2);
+        conv_weight_channels(&call, k, terms, 2);
         k += 2;
     }
-    if (channels - k) dots_of_rows(&call, k, terms, 1);
+    if (channels - k) conv_weight_channels(&call, k, terms, 1);
 }

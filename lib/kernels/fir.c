@@ -9,143 +9,160 @@
 
 enum {
     MAX_DEPTH = 4,     // multiplications fed by one load
-    WIDTH = FIR_WIDTH, // sums in registers
+    WIDTH = FIR_WIDTH, // sums in registers: a power of two, see meson.build
     TILE = 4096,       // reals of y that stay in the L1 cache while the segments pass
 };
 
-// What is constant in one instance of the loops: reals from a sample to the next (2: interleaved
-// complex), reals in a tap (2: complex), taps fed by one load.
-struct kind {
-    size_t step, parts, depth;
+// What is constant in one instance of the loops.
+struct fir_kind {
+    size_t step;  // reals from a sample to the next (2: interleaved complex)
+    size_t parts; // reals in a tap (2: complex)
+    size_t depth; // taps fed by one load
+    size_t width; // output vectors
 };
-static const struct kind real_signal = {.step = 1, .parts = 1, .depth = MAX_DEPTH};
-static const struct kind complex_signal = {.step = 2, .parts = 1, .depth = MAX_DEPTH};
-static const struct kind complex_taps = {.step = 2, .parts = 2, .depth = MAX_DEPTH / 2};
+static const struct fir_kind real_signal = {1, 1, MAX_DEPTH, WIDTH};
+static const struct fir_kind complex_signal = {2, 1, MAX_DEPTH, WIDTH};
+static const struct fir_kind complex_taps = {2, 2, MAX_DEPTH / 2, WIDTH / 2};
 
-// Adds taps (a, s), a < depth, first <= s < last, to width output vectors; part c of vector p is
-// sum[p*parts + c]. From x[0] on, `newest` reals may be read: fewer than LANES only for the last,
-// partial vector, with width 1.
-INLINE void add_rows(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t first,
-                     size_t last, size_t width, size_t depth, const struct kind *kind)
+// Taps, and samples for the first of them. From x[0] on, `readable` reals may be read: fewer than
+// LANES only for the last, partial vector, with width 1.
+struct fir_operands {
+    const REAL *x, *h;
+    size_t readable;
+};
+
+// Adds taps (a, s), a < depth, first <= s < last, to the output vectors; part c of vector p is
+// sum[p*parts + c].
+INLINE void fir_add_rows(vec *sum, struct fir_operands at, size_t first, size_t last, size_t depth,
+                         struct fir_kind kind)
 {
-    const size_t row = LANES / kind->step, parts = kind->parts;
+    const size_t row = LANES / kind.step, parts = kind.parts;
     NO_UNROLL
     for (size_t s = first; s < last; s++) {
         vec tap[MAX_DEPTH];
         UNROLL
         for (size_t k = 0; k < depth * parts; k++)
-            tap[k] = vec_broadcast(h[(k / parts * row + s) * parts + k % parts]);
+            tap[k] = vec_broadcast(at.h[(k / parts * row + s) * parts + k % parts]);
         UNROLL
-        for (size_t q = 0; q < width + depth - 1; q++) {
-            const REAL *in = x - (s * kind->step + (depth - 1) * LANES) + q * LANES;
-            const size_t readable = q == depth - 1 && width == 1 ? newest + s * kind->step : LANES;
+        for (size_t q = 0; q < kind.width + depth - 1; q++) {
+            const REAL *in = at.x - (s * kind.step + (depth - 1) * LANES) + q * LANES;
+            const bool newest = q == depth - 1 && kind.width == 1;
+            const size_t readable = newest ? at.readable + s * kind.step : LANES;
             const vec v =
                 keep_in_register(readable < LANES ? vec_load_first(in, readable) : vec_load(in));
             UNROLL
             for (size_t k = 0; k < depth * parts; k++) {
-                const size_t p = q + k / parts + 1 -
-                                 depth; // wraps, and so exceeds width, before the first output
-                const size_t part = p * parts + k % parts;
-                if (p < width) sum[part] = vec_multiply_add(tap[k], v, sum[part]);
+                // Wraps, and so exceeds width, before the first output.
+                const size_t p = q + k / parts + 1 - depth, part = p * parts + k % parts;
+                if (p < kind.width) sum[part] = vec_multiply_add(tap[k], v, sum[part]);
             }
         }
     }
 }
 
 // The last taps of a segment if they fill full rows and some more.
-INLINE void add_last(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps,
-                     size_t full, size_t width, const struct kind *kind)
+INLINE void fir_add_last(vec *sum, struct fir_operands at, size_t taps, size_t full,
+                         struct fir_kind kind)
 {
-    const size_t row = LANES / kind->step;
-    if (full >= kind->depth || taps / row != full) return;
-    add_rows(sum, x, newest, h, 0, taps % row, width, full + 1, kind);
-    if (full) add_rows(sum, x, newest, h, taps % row, row, width, full, kind);
+    const size_t row = LANES / kind.step;
+    if (full >= kind.depth || taps / row != full) return;
+    fir_add_rows(sum, at, 0, taps % row, full + 1, kind);
+    if (full) fir_add_rows(sum, at, taps % row, row, full, kind);
 }
 
-// All taps of a segment for width output vectors. The order of the sum is the same for every width.
-INLINE void add_taps(vec *sum, const REAL *x, size_t newest, const REAL *h, size_t taps,
-                     size_t width, const struct kind *kind)
+// All taps of a segment. The order of the sum is the same for every width.
+INLINE void fir_add_taps(vec *sum, struct fir_operands at, size_t taps, struct fir_kind kind)
 {
-    const size_t row = LANES / kind->step, chunk = kind->depth * row;
-    for (; taps >= chunk; taps -= chunk, h += chunk * kind->parts) {
-        add_rows(sum, x, newest, h, 0, row, width, kind->depth, kind);
-        x -= kind->depth * LANES;
-        newest = LANES;
+    const size_t row = LANES / kind.step, chunk = kind.depth * row;
+    for (; taps >= chunk; taps -= chunk, at.h += chunk * kind.parts) {
+        fir_add_rows(sum, at, 0, row, kind.depth, kind);
+        at.x -= kind.depth * LANES;
+        at.readable = LANES;
     }
-    add_last(sum, x, newest, h, taps, 0, width, kind);
-    add_last(sum, x, newest, h, taps, 1, width, kind);
-    add_last(sum, x, newest, h, taps, 2, width, kind);
-    add_last(sum, x, newest, h, taps, 3, width, kind);
+    fir_add_last(sum, at, taps, 0, kind);
+    fir_add_last(sum, at, taps, 1, kind);
+    fir_add_last(sum, at, taps, 2, kind);
+    fir_add_last(sum, at, taps, 3, kind);
 }
 
 // (a + ib) x for interleaved x, from the sums a x and b x.
-INLINE vec combine(vec a, vec b)
+INLINE vec fir_combine(vec a, vec b)
 {
     static const REAL sign[] = {-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1, 1};
     return a + vec_load(sign) * __builtin_shufflevector(b, b, SWAPPED);
 }
 
-INLINE void filter(vec *ret, const REAL *x, size_t newest, const REAL *h, size_t taps, size_t width,
-                   const struct kind *kind)
+INLINE void fir_filter(vec *ret, struct fir_operands at, size_t taps, struct fir_kind kind)
 {
     vec sum[WIDTH];
     UNROLL
-    for (size_t p = 0; p < width * kind->parts; p++) sum[p] = (vec){0};
-    add_taps(sum, x, newest, h, taps, width, kind);
+    for (size_t p = 0; p < kind.width * kind.parts; p++) sum[p] = (vec){0};
+    fir_add_taps(sum, at, taps, kind);
     UNROLL
-    for (size_t p = 0; p < width; p++)
-        ret[p] = kind->parts == 2 ? combine(sum[2 * p], sum[2 * p + 1]) : sum[p];
+    for (size_t p = 0; p < kind.width; p++)
+        ret[p] = kind.parts == 2 ? fir_combine(sum[2 * p], sum[2 * p + 1]) : sum[p];
 }
 
-INLINE void whole_vectors(REAL *y, const REAL *x, const REAL *h, size_t taps, size_t width,
-                          const struct kind *kind)
-{
-    vec sum[WIDTH];
-    filter(sum, x, LANES, h, taps, width, kind);
-    UNROLL
-    for (size_t p = 0; p < width; p++) vec_store(y + p * LANES, vec_load(y + p * LANES) + sum[p]);
-}
-
-// The last n < LANES reals.
-INLINE void part_of_vector(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
-                           const struct kind *kind)
-{
-    REAL out[LANES];
-    vec sum;
-    filter(&sum, x, n, h, taps, 1, kind);
-    vec_store(out, sum);
-    for (size_t i = 0; i < n; i++) y[i] += out[i];
-}
+// A segment of taps over n reals of y.
+struct fir_segment {
+    REAL *y;
+    const REAL *x, *h;
+    size_t n, taps;
+};
 
 // As many groups of width vectors as fit from output i on; returns the first output left.
-INLINE size_t groups(REAL *y, const REAL *x, const REAL *h, size_t i, size_t n, size_t taps,
-                     size_t width, const struct kind *kind)
+INLINE size_t fir_groups(const struct fir_segment *segment, size_t i, size_t width,
+                         struct fir_kind kind)
 {
-    for (; width && n - i >= width * LANES; i += width * LANES)
-        whole_vectors(y + i, x + i, h, taps, width, kind);
+    kind.width = width;
+    for (; width && segment->n - i >= width * LANES; i += width * LANES) {
+        const struct fir_operands at = {segment->x + i, segment->h, LANES};
+        REAL *y = segment->y + i;
+        vec sum[WIDTH];
+        fir_filter(sum, at, segment->taps, kind);
+        UNROLL
+        for (size_t p = 0; p < width; p++)
+            vec_store(y + p * LANES, vec_load(y + p * LANES) + sum[p]);
+    }
     return i;
 }
 
-INLINE void segment(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
-                    const struct kind *kind)
+// The last reals, fewer than LANES, from i on.
+INLINE void fir_partial_vector(const struct fir_segment *segment, size_t i, struct fir_kind kind)
 {
-    const size_t width = WIDTH / kind->parts;
-    size_t i = groups(y, x, h, 0, n, taps, width, kind);
-    i = groups(y, x, h, i, n, taps, width / 2, kind);
-    i = groups(y, x, h, i, n, taps, width / 4, kind);
-    i = groups(y, x, h, i, n, taps, width / 8, kind);
-    i = groups(y, x, h, i, n, taps, width / 16, kind);
-    if (i < n) part_of_vector(y + i, x + i, h, n - i, taps, kind);
+    const struct fir_operands at = {segment->x + i, segment->h, segment->n - i};
+    REAL out[LANES], *y = segment->y + i;
+    vec sum;
+    kind.width = 1;
+    fir_filter(&sum, at, segment->taps, kind);
+    vec_store(out, sum);
+    for (size_t k = 0; k < at.readable; k++) y[k] += out[k];
+}
+
+INLINE void fir_run_segment(const struct fir_segment *segment, struct fir_kind kind)
+{
+    size_t i = fir_groups(segment, 0, kind.width, kind);
+    i = fir_groups(segment, i, kind.width / 2, kind);
+    i = fir_groups(segment, i, kind.width / 4, kind);
+    i = fir_groups(segment, i, kind.width / 8, kind);
+    i = fir_groups(segment, i, kind.width / 16, kind);
+    if (i < segment->n) fir_partial_vector(segment, i, kind);
 }
 
 // n counts reals. Inlined once for each kind.
-INLINE void fir(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
-                const struct kind *kind)
+INLINE void fir_run(REAL *y, const REAL *x, const REAL *h, size_t n, size_t taps,
+                    struct fir_kind kind)
 {
     for (size_t i = 0; i < n; i += TILE)
-        for (size_t j = 0; j < taps; j += FIR_SEGMENT)
-            segment(y + i, x + i - j * kind->step, h + j * kind->parts, n - i < TILE ? n - i : TILE,
-                    taps - j < FIR_SEGMENT ? taps - j : FIR_SEGMENT, kind);
+        for (size_t j = 0; j < taps; j += FIR_SEGMENT) {
+            const struct fir_segment segment = {.y = y + i,
+                                                .x = x + i - j * kind.step,
+                                                .h = h + j * kind.parts,
+                                                .n = n - i < TILE ? n - i : TILE,
+                                                .taps = taps - j < FIR_SEGMENT ? taps - j
+                                                                               : FIR_SEGMENT};
+            fir_run_segment(&segment, kind);
+        }
 }
 
 // Filters too short to use most loads twice run up to half as fast again in vectors half as wide
@@ -163,11 +180,11 @@ void KERNEL(fir)(void *y, const void *x, const void *h, size_t n, size_t taps, s
         return;
     }
 #endif
-    if (step == 1) fir(y, x, h, n, taps, &real_signal);
-    else fir(y, x, h, n, taps, &complex_signal);
+    if (step == 1) fir_run(y, x, h, n, taps, real_signal);
+    else fir_run(y, x, h, n, taps, complex_signal);
 }
 
 void KERNEL(fir_complex)(void *y, const void *x, const void *h, size_t n, size_t taps)
 {
-    fir(y, x, h, 2 * n, taps, &complex_taps);
+    fir_run(y, x, h, 2 * n, taps, complex_taps);
 }

@@ -9,12 +9,26 @@
 uint64_t KERNEL(peak)(const void *x_, size_t n)
 {
     const BITS *x = x_;
-    BITS most = 0;
+    BITS max = 0;
     for (size_t i = 0; i < n; i++) {
         const BITS magnitude = x[i] & (BITS)-1 >> 1;
-        most = magnitude > most ? magnitude : most;
+        max = magnitude > max ? magnitude : max;
     }
-    return most;
+    return max;
+}
+
+void KERNEL(add)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) y[i] += x[i];
+}
+
+void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t i = 0; i < n; i++) y[i] = (REAL)s * x[i];
 }
 
 void KERNEL(blend)(void *y_, const void *x_, size_t n, size_t per_frame, double first, double slope)
@@ -44,21 +58,21 @@ void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n,
     REAL *y = y_;
     const REAL *sum = sum_;
     const REAL bias = finish->bias ? *(const REAL *)finish->bias : 0;
-    const REAL least = finish->relu ? 0 : -(REAL)INFINITY;
+    const REAL min = finish->relu ? 0 : -(REAL)INFINITY;
     if (y_step == 1 && finish->add)
         for (size_t i = 0; i < n; i++) {
             const REAL v = y[i] + sum[i] + bias;
-            y[i] = v < least ? least : v;
+            y[i] = v < min ? min : v;
         }
     else if (y_step == 1)
         for (size_t i = 0; i < n; i++) {
             const REAL v = sum[i] + bias;
-            y[i] = v < least ? least : v;
+            y[i] = v < min ? min : v;
         }
     else
         for (size_t i = 0; i < n; i++) {
             const REAL v = (finish->add ? y[i * y_step] : 0) + sum[i] + bias;
-            y[i * y_step] = v < least ? least : v;
+            y[i * y_step] = v < min ? min : v;
         }
 }
 

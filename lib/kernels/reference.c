@@ -22,7 +22,7 @@ void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps
 
 // One output of a complex segment. The products are spelled out: C's complex multiplication would
 // turn some NaNs into infinities, at a price.
-static void complex_sum(REAL *y, const REAL *x, const REAL *h, size_t taps)
+static void reference_fir_complex(REAL *y, const REAL *x, const REAL *h, size_t taps)
 {
     REAL re = 0, im = 0;
     for (size_t j = 0; j < taps; j++) {
@@ -41,14 +41,14 @@ void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, siz
     for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
         const size_t length = taps - first < FIR_SEGMENT ? taps - first : FIR_SEGMENT;
         for (size_t i = 0; i < n; i++)
-            complex_sum(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
+            reference_fir_complex(y + 2 * i, x + 2 * i - 2 * first, h + 2 * first, length);
     }
 }
 
-enum { TILE_REALS = 2 * SPECTRUM_LANES };
+enum { LINE_REALS = 2 * SPECTRUM_LANES };
 
-// Adds a term to one block.
-static void add_products(REAL *y, const REAL *x, const REAL *h)
+// Adds a term to one line.
+static void reference_multiply_line(REAL *y, const REAL *x, const REAL *h)
 {
     for (size_t k = 0; k < SPECTRUM_LANES; k++) {
         const REAL xr = x[k], xi = x[SPECTRUM_LANES + k], hr = h[k], hi = h[SPECTRUM_LANES + k];
@@ -58,56 +58,43 @@ static void add_products(REAL *y, const REAL *x, const REAL *h)
 }
 
 void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, size_t h_stride,
-                  size_t terms, size_t n_blocks)
+                  size_t terms, size_t n_lines)
 {
     REAL *y = y_;
     const REAL *x = x_, *h = h_;
-    for (size_t b = 0; b < n_blocks; b++) {
-        REAL sum[TILE_REALS] = {0};
+    for (size_t b = 0; b < n_lines; b++) {
+        REAL sum[LINE_REALS] = {0};
         for (size_t t = 0; t < terms; t++)
-            add_products(sum, x + (t * x_stride + b) * TILE_REALS,
-                         h + (t * h_stride + b) * TILE_REALS);
-        memcpy(y + b * TILE_REALS, sum, sizeof sum);
+            reference_multiply_line(sum, x + (t * x_stride + b) * LINE_REALS,
+                                    h + (t * h_stride + b) * LINE_REALS);
+        memcpy(y + b * LINE_REALS, sum, sizeof sum);
     }
 }
 
-// One tile of one sum.
-static void sum_tile(REAL *y, const struct cmac_terms *terms, const struct cmac_path *lines,
-                     size_t n_lines, size_t tile, size_t k)
+// One line of one sum.
+static void reference_sum_line(REAL *y, const struct cmac_terms *terms,
+                               const struct cmac_path *paths, size_t n_paths, size_t line, size_t k)
 {
-    REAL sum[TILE_REALS] = {0};
+    REAL sum[LINE_REALS] = {0};
     if (!terms->fresh[k]) memcpy(sum, y, sizeof sum);
-    for (const struct cmac_path *line = lines; line < lines + n_lines; line++)
-        for (size_t p = line->first; p < line->first + line->count; p++) {
+    for (const struct cmac_path *path = paths; path < paths + n_paths; path++)
+        for (size_t p = path->first; p < path->first + path->count; p++) {
             const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
-            add_products(
-                sum, (const REAL *)line->x + (tile * line->x_pitch + slot + k) * TILE_REALS,
-                (const REAL *)line->h + (tile * line->h_pitch + p - line->first) * TILE_REALS);
+            const REAL *x = (const REAL *)path->x + (line * path->x_pitch + slot + k) * LINE_REALS;
+            const REAL *h =
+                (const REAL *)path->h + (line * path->h_pitch + p - path->first) * LINE_REALS;
+            reference_multiply_line(sum, x, h);
         }
     memcpy(y, sum, sizeof sum);
 }
 
 void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
-                             const struct cmac_path *lines, size_t n_lines, size_t first,
+                             const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    for (size_t tile = first; tile < end; tile++)
+    for (size_t line = first; line < end; line++)
         for (size_t k = 0; k < terms->sums; k++)
-            sum_tile((REAL *)y[k] + tile * TILE_REALS, terms, lines, n_lines, tile, k);
-}
-
-void KERNEL(add)(void *y_, const void *x_, size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t i = 0; i < n; i++) y[i] += x[i];
-}
-
-void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t i = 0; i < n; i++) y[i] = (REAL)s * x[i];
+            reference_sum_line((REAL *)y[k] + line * LINE_REALS, terms, paths, n_paths, line, k);
 }
 
 void KERNEL(split)(void *y_, const void *x_, size_t n)
@@ -178,8 +165,8 @@ void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_st
 }
 
 // y[to][n] = matrix[to][from] x, for each line.
-static void lines_product(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to,
-                          size_t from, const struct winograd_rows *lines)
+static void reference_winograd(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to,
+                               size_t from, const struct winograd_rows *lines)
 {
     for (size_t l = 0; l < lines->lines; l++, x += lines->x_line, y += lines->y_line)
         for (size_t i = 0; i < to; i++)
@@ -200,7 +187,7 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
         winograd_input_row(extent, i, row);
         for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)row[k];
     }
-    lines_product(y, x, matrix, extent, extent, lines);
+    reference_winograd(y, x, matrix, extent, extent, lines);
 }
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
@@ -210,7 +197,7 @@ void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < extent; k++)
             matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
-    lines_product(y, x, matrix, count, extent, lines);
+    reference_winograd(y, x, matrix, count, extent, lines);
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
@@ -220,7 +207,7 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
     for (size_t i = 0; i < extent; i++)
         for (size_t k = 0; k < count; k++)
             matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
-    lines_product(y, x, matrix, extent, count, lines);
+    reference_winograd(y, x, matrix, extent, count, lines);
 }
 
 void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,

@@ -43,7 +43,7 @@ void KERNEL(tile_clip)(void *z_, size_t stride, const void *begin, const void *b
 }
 
 // v finished, for one lane's samples from y on.
-INLINE vec finished(vec v, vec y, const struct conv_finish *finish, vec bias)
+INLINE vec tile_finish(vec v, vec y, const struct conv_finish *finish, vec bias)
 {
     if (finish->add) v += y;
     if (finish->bias) v += bias;
@@ -52,25 +52,25 @@ INLINE vec finished(vec v, vec y, const struct conv_finish *finish, vec bias)
 }
 
 // Samples i .. i+LANES-1 of one row, as far as they are wanted.
-INLINE void store_row(REAL *y, vec v, size_t i, size_t begin, size_t end,
-                      const struct conv_finish *finish, vec bias)
+INLINE void tile_store_row(REAL *y, vec v, size_t i, size_t begin, size_t end,
+                           const struct conv_finish *finish, vec bias)
 {
     if (begin <= i && end >= i + LANES) {
-        vec_store(y + i, finished(v, finish->add ? vec_load(y + i) : v, finish, bias));
+        vec_store(y + i, tile_finish(v, finish->add ? vec_load(y + i) : v, finish, bias));
         return;
     }
     const size_t to = end < i + LANES ? end : i + LANES;
     if (begin <= i && i < to) {
-        vec_store_first(y + i,
-                        finished(v, finish->add ? vec_load_first(y + i, to - i) : v, finish, bias),
-                        to - i);
+        vec_store_first(
+            y + i, tile_finish(v, finish->add ? vec_load_first(y + i, to - i) : v, finish, bias),
+            to - i);
         return;
     }
     REAL part[LANES];
     vec_store(part, v);
     for (size_t k = begin > i ? begin : i; k < to; k++) {
-        const vec one = finished(vec_broadcast(part[k - i]), vec_broadcast(finish->add ? y[k] : 0),
-                                 finish, bias);
+        const vec one = tile_finish(vec_broadcast(part[k - i]),
+                                    vec_broadcast(finish->add ? y[k] : 0), finish, bias);
         y[k] = one[0];
     }
 }
@@ -91,8 +91,9 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
             vec_transpose(v, LANES);
             UNROLL
             for (size_t l = 0; l < LANES; l++)
-                store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l], rows->end[lane + l],
-                          finish, vec_broadcast(bias ? bias[lane + l] : 0));
+                tile_store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l],
+                               rows->end[lane + l], finish,
+                               vec_broadcast(bias ? bias[lane + l] : 0));
         }
 }
 
@@ -154,8 +155,8 @@ void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im
     for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
 }
 
-INLINE void scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row, size_t terms,
-                    REAL sign)
+INLINE void tile_put_scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row,
+                             size_t terms, REAL sign)
 {
     const REAL *re = from->re, *im = re + from->im;
     for (size_t t = 0; t < terms; t++, w += 4 * rows) {
@@ -175,7 +176,7 @@ void KERNEL(tile_scalars)(void *w, const struct tile_scalars *from, size_t rows,
     enum { ALL = CONV_CHANNELS / 2 };
     const REAL sign = conjugate ? -1 : 1;
     // The usual cases by constants, of which the compiler makes vectors.
-    if (rows == ALL && from->row == 1) scalars(w, from, ALL, 1, terms, sign);
-    else if (rows == ALL) scalars(w, from, ALL, from->row, terms, sign);
-    else scalars(w, from, rows, from->row, terms, sign);
+    if (rows == ALL && from->row == 1) tile_put_scalars(w, from, ALL, 1, terms, sign);
+    else if (rows == ALL) tile_put_scalars(w, from, ALL, from->row, terms, sign);
+    else tile_put_scalars(w, from, rows, from->row, terms, sign);
 }

@@ -10,7 +10,7 @@ enum { PAIRS = WINOGRAD_EXTENT / 2 - 1, MAX_INTERLEAVED = 16 };
 
 // Coefficients in x^2 of the product of (x^2 - p^2) over the pairs but `skipped`; returns its
 // degree in x^2.
-INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS + 1])
+INLINE size_t winograd_product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS + 1])
 {
     size_t degree = 0;
     ret[0] = 1;
@@ -28,7 +28,7 @@ INLINE size_t product_of_pairs(size_t extent, size_t skipped, double ret[PAIRS +
 }
 
 // sum + c*x, or c*x where there is no sum yet.
-INLINE vec add_scaled(vec sum, bool first, double c, vec x)
+INLINE vec winograd_add_scaled(vec sum, bool first, double c, vec x)
 {
     if (first) return vec_broadcast((REAL)c) * x;
     if (c == 1) return sum + x;
@@ -36,31 +36,32 @@ INLINE vec add_scaled(vec sum, bool first, double c, vec x)
 }
 
 // Sum of c[k] * x[from + 2k], k <= degree, highest first: its coefficient is 1.
-INLINE vec every_other(const vec *x, size_t from, const double *c, size_t degree)
+INLINE vec winograd_even_polynomial(const vec *x, size_t from, const double *c, size_t degree)
 {
     vec sum = x[from + 2 * degree];
     UNROLL
-    for (size_t k = degree; k-- > 0;) sum = add_scaled(sum, false, c[k], x[from + 2 * k]);
+    for (size_t k = degree; k-- > 0;) sum = winograd_add_scaled(sum, false, c[k], x[from + 2 * k]);
     return sum;
 }
 
-INLINE void input_tile(vec *y, const vec *x, size_t extent)
+INLINE void winograd_input_tile(vec *y, const vec *x, size_t extent)
 {
     double c[PAIRS + 1];
-    size_t degree = product_of_pairs(extent, extent, c);
-    y[0] = every_other(x, 0, c, degree);
-    y[extent - 1] = every_other(x, 1, c, degree);
+    size_t degree = winograd_product_of_pairs(extent, extent, c);
+    y[0] = winograd_even_polynomial(x, 0, c, degree);
+    y[extent - 1] = winograd_even_polynomial(x, 1, c, degree);
     UNROLL
     for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
         const vec p = vec_broadcast((REAL)winograd_pair(extent, pair));
-        degree = product_of_pairs(extent, pair, c);
-        const vec even = every_other(x, 2, c, degree), odd = every_other(x, 1, c, degree);
+        degree = winograd_product_of_pairs(extent, pair, c);
+        const vec even = winograd_even_polynomial(x, 2, c, degree),
+                  odd = winograd_even_polynomial(x, 1, c, degree);
         y[1 + 2 * pair] = vec_multiply_add(p, odd, even);
         y[2 + 2 * pair] = vec_multiply_add(-p, odd, even);
     }
 }
 
-INLINE void output_tile(vec *y, const vec *x, size_t extent, size_t count)
+INLINE void winograd_output_tile(vec *y, const vec *x, size_t extent, size_t count)
 {
     vec even[PAIRS], odd[PAIRS];
     UNROLL
@@ -73,50 +74,51 @@ INLINE void output_tile(vec *y, const vec *x, size_t extent, size_t count)
         vec sum = k == 0 ? x[0] : x[extent - 1];
         UNROLL
         for (size_t pair = 0; pair < extent / 2 - 1; pair++)
-            sum = add_scaled(sum, k > 0 && k + 1 < count && pair == 0,
-                             winograd_power(winograd_pair(extent, pair), k),
-                             k % 2 ? odd[pair] : even[pair]);
+            sum = winograd_add_scaled(sum, k > 0 && k + 1 < count && pair == 0,
+                                      winograd_power(winograd_pair(extent, pair), k),
+                                      k % 2 ? odd[pair] : even[pair]);
         y[k] = sum;
     }
 }
 
-INLINE void taps_tile(vec *y, const vec *x, size_t extent, size_t count)
+INLINE void winograd_taps_tile(vec *y, const vec *x, size_t extent, size_t count)
 {
     double c[PAIRS + 1];
-    product_of_pairs(extent, extent, c);
+    winograd_product_of_pairs(extent, extent, c);
     y[0] = vec_broadcast((REAL)(1 / c[0])) * x[0];
     y[extent - 1] = x[count - 1];
     UNROLL
     for (size_t pair = 0; pair < extent / 2 - 1; pair++) {
         const double p = winograd_pair(extent, pair);
-        const size_t degree = product_of_pairs(extent, pair, c);
+        const size_t degree = winograd_product_of_pairs(extent, pair, c);
         double divisor = 0;
         UNROLL
         for (size_t k = 0; k <= degree; k++) divisor += c[k] * winograd_power(p, 2 * k + 2) * 2;
         vec part[2];
         UNROLL
         for (size_t k = 0; k < count; k++)
-            part[k % 2] = add_scaled(part[k % 2], k < 2, winograd_power(p, k) / divisor, x[k]);
+            part[k % 2] =
+                winograd_add_scaled(part[k % 2], k < 2, winograd_power(p, k) / divisor, x[k]);
         y[1 + 2 * pair] = part[0] + part[1];
         y[2 + 2 * pair] = part[0] - part[1];
     }
 }
 
-enum kind { INPUT, OUTPUT, TAPS };
+enum matrix { INPUT, OUTPUT, TAPS };
 
-INLINE void tile(enum kind kind, vec *y, const vec *x, size_t extent, size_t count)
+INLINE void winograd_tile(enum matrix matrix, vec *y, const vec *x, size_t extent, size_t count)
 {
-    if (kind == INPUT) input_tile(y, x, extent);
-    else if (kind == OUTPUT) output_tile(y, x, extent, count);
-    else taps_tile(y, x, extent, count);
+    if (matrix == INPUT) winograd_input_tile(y, x, extent);
+    else if (matrix == OUTPUT) winograd_output_tile(y, x, extent, count);
+    else winograd_taps_tile(y, x, extent, count);
 }
 
 // One matrix over all lines and positions.
-INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, size_t count,
-                       const struct winograd_rows *given)
+INLINE void winograd_transform(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
+                               size_t count, const struct winograd_rows *given)
 {
     const struct winograd_rows lines = *given; // y may not change it
-    const size_t from = kind == TAPS ? count : extent, to = kind == OUTPUT ? count : extent;
+    const size_t from = matrix == TAPS ? count : extent, to = matrix == OUTPUT ? count : extent;
     for (size_t l = 0; l < lines.lines; l++, x += lines.x_line, y += lines.y_line) {
         const REAL *element[WINOGRAD_EXTENT];
         UNROLL
@@ -126,7 +128,7 @@ INLINE void over_tiles(enum kind kind, REAL *y, const REAL *x, size_t extent, si
             vec in[WINOGRAD_EXTENT], out[WINOGRAD_EXTENT];
             UNROLL
             for (size_t k = 0; k < from; k++) in[k] = vec_load(element[k] + i);
-            tile(kind, out, in, extent, count);
+            winograd_tile(matrix, out, in, extent, count);
             UNROLL
             for (size_t k = 0; k < to; k++) vec_store(y + k * lines.y_stride + i, out[k]);
         }
@@ -137,9 +139,9 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
                             const struct winograd_rows *lines)
 {
     (void)count;
-    if (extent == 4) over_tiles(INPUT, y, x, 4, 0, lines);
-    else if (extent == 6) over_tiles(INPUT, y, x, 6, 0, lines);
-    else over_tiles(INPUT, y, x, 8, 0, lines);
+    if (extent == 4) winograd_transform(INPUT, y, x, 4, 0, lines);
+    else if (extent == 6) winograd_transform(INPUT, y, x, 6, 0, lines);
+    else winograd_transform(INPUT, y, x, 8, 0, lines);
 }
 
 #define EACH_COUNT(CASE)                                                                           \
@@ -164,7 +166,7 @@ void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count
     switch (CASE_OF(extent, count)) {
 #define OUTPUT_CASE(extent, count)                                                                 \
     case CASE_OF(extent, count):                                                                   \
-        over_tiles(OUTPUT, y, x, extent, count, lines);                                            \
+        winograd_transform(OUTPUT, y, x, extent, count, lines);                                    \
         break;
         EACH_COUNT(OUTPUT_CASE)
     }
@@ -176,14 +178,14 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
     switch (CASE_OF(extent, count)) {
 #define TAPS_CASE(extent, count)                                                                   \
     case CASE_OF(extent, count):                                                                   \
-        over_tiles(TAPS, y, x, extent, count, lines);                                              \
+        winograd_transform(TAPS, y, x, extent, count, lines);                                      \
         break;
         EACH_COUNT(TAPS_CASE)
     }
 }
 
 // Residues of `step` = 2 or 4 vectors in a row.
-INLINE void residues(vec *y, const REAL *x, size_t step)
+INLINE void deinterleave_residues(vec *y, const REAL *x, size_t step)
 {
     vec v[4];
     UNROLL
@@ -207,7 +209,7 @@ INLINE void deinterleave_vectors(REAL *y, size_t stride, const REAL *x, size_t s
 {
     for (size_t i = 0; i < n; i += LANES) {
         vec v[4];
-        residues(v, x + i * step, step);
+        deinterleave_residues(v, x + i * step, step);
         UNROLL
         for (size_t k = 0; k < count; k++) vec_store(y + k * stride + i, v[k]);
     }

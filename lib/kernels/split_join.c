@@ -1,26 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The loops around the transforms: overlap, scale, and the change between interleaved and blocked
-// complex numbers.
+// Between interleaved complex numbers and lines of a spectrum.
 #include "vector.h"
-
-void KERNEL(add)(void *y_, const void *x_, size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    size_t i = 0;
-    for (; n - i >= LANES; i += LANES) vec_store(y + i, vec_load(y + i) + vec_load(x + i));
-    for (; i < n; i++) y[i] += x[i];
-}
-
-void KERNEL(scale)(void *y_, const void *x_, double s, size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    const vec factor = vec_broadcast((REAL)s);
-    size_t i = 0;
-    for (; n - i >= LANES; i += LANES) vec_store(y + i, factor * vec_load(x + i));
-    for (; i < n; i++) y[i] = (REAL)s * x[i];
-}
 
 void KERNEL(split)(void *y_, const void *x_, size_t n)
 {
