@@ -2,9 +2,8 @@
 #include "context.h"
 
 #ifdef __x86_64__
-// As in the C library, but for the signal mask, which takes two system calls a switch: registers
-// that a function keeps (System V ABI) go onto the stack that is left and come from the one that is
-// entered.
+// As swapcontext without the signal mask, which costs two system calls: pushes the callee-saved
+// registers (System V ABI) onto the old stack and pops them from the new one.
 void hostdev_switch(void **from, void *to);
 __asm__(".text\n"
         ".globl hostdev_switch\n"
@@ -21,7 +20,7 @@ void context_make(struct context *context, void *stack, size_t bytes, void (*ent
 {
     enum { REGISTERS = 6 };
     void **top = (void **)((char *)stack + bytes);
-    *--top = NULL; // in place of a caller
+    *--top = NULL; // return address
     *--top = (void *)entry;
     for (int i = 0; i < REGISTERS; i++) *--top = NULL;
     context->stack = top;

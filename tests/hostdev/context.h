@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Switching between stacks.
+// Switches between stacks.
 #ifndef HOSTDEV_CONTEXT_H
 #define HOSTDEV_CONTEXT_H
 
@@ -7,7 +7,7 @@
 
 #ifdef __x86_64__
 struct context {
-    void *stack; // where its registers lie
+    void *stack; // its registers
 };
 #else
 #include <ucontext.h>
@@ -19,7 +19,7 @@ struct context {
 // A context that runs `entry`, which never returns, on a stack of its own.
 void context_make(struct context *context, void *stack, size_t bytes, void (*entry)(void));
 
-// Goes on where `to` left, until somebody switches back.
+// Saves the running context in `from` and continues `to`.
 void context_switch(struct context *from, struct context *to);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A stand-in for cuFFT, under its own names: transforms on FFTW, queued as kernels are. A plan that
-// is not to allocate a work area insists on the one that it was told, as cuFFT does, and spoils
-// what lies there.
+// A stand-in for cuFFT on FFTW, queued like kernels. A plan without automatic allocation requires a
+// work area, as in cuFFT, and overwrites it.
 #include <cufft.h>
 
 #include <fftw3.h>
@@ -11,10 +10,10 @@
 
 #include "internal.h"
 
-enum { MOST_PLANS = 64 };
+enum { MAX_PLANS = 64 };
 
 struct plan {
-    bool used, made, has_area; // has_area: of its own
+    bool used, made, has_area; // has_area: automatic allocation
     int rank, extent[3], in_distance, out_distance, batch;
     cufftType type;
     void *area;
@@ -22,10 +21,9 @@ struct plan {
 };
 
 static int refusal;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // FFTW's planner has one thread at a time
-static struct plan plans[MOST_PLANS + 1];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // FFTW's planner is not thread-safe
+static struct plan plans[MAX_PLANS + 1];
 
-// One queued run.
 struct run {
     struct plan plan;
     void *samples;
@@ -39,7 +37,7 @@ static cufftResult result_of(cudaError_t error)
                                                 : CUFFT_EXEC_FAILED;
 }
 
-// Bytes of all rows, of which those that are read or written are longer.
+// Bytes of all rows, of input or output, whichever are longer.
 static size_t rows_bytes(const struct plan *plan)
 {
     const size_t sample = plan->type == CUFFT_Z2Z ? 16 : 8;
@@ -82,7 +80,7 @@ static void run_plan(void *call)
     memory_check(run->samples, rows_bytes(plan));
     if (!plan->has_area) {
         memory_check(plan->area, rows_bytes(plan));
-        memset(plan->area, 0xff, rows_bytes(plan)); // what others left there is lost
+        memset(plan->area, 0xff, rows_bytes(plan));
     }
     pthread_mutex_lock(&lock);
     if (plan->type == CUFFT_Z2Z) run_double(run);
@@ -92,8 +90,8 @@ static void run_plan(void *call)
 
 static struct plan *plan_of(cufftHandle handle)
 {
-    if (handle < 1 || handle > MOST_PLANS || !plans[handle].used)
-        hostdev_break("a plan of cuFFT that is none");
+    if (handle < 1 || handle > MAX_PLANS || !plans[handle].used)
+        hostdev_abort("a plan of cuFFT that does not exist");
     return &plans[handle];
 }
 
@@ -102,9 +100,9 @@ static cufftResult queue_run(cufftHandle handle, void *from, void *to, cufftType
 {
     const struct plan *plan = plan_of(handle);
     if (!plan->made || plan->type != type || from != to || !(plan->area || plan->has_area))
-        hostdev_break("a plan of cuFFT that is not ready for this");
+        hostdev_abort("a plan of cuFFT that is not ready for this call");
     struct run *run = malloc(sizeof *run);
-    if (!run) hostdev_break("out of memory");
+    if (!run) hostdev_abort("out of memory");
     *run = (struct run){*plan, from, direction};
     return result_of(hostdev_queue(plan->stream, run_plan, free, run));
 }
@@ -119,9 +117,9 @@ cufftResult cufftCreate(cufftHandle *handle)
     const cufftResult result = result_of(hostdev_count());
     if (result != CUFFT_SUCCESS) return result;
     pthread_mutex_lock(&lock);
-    for (*handle = 1; *handle <= MOST_PLANS && plans[*handle].used; ++*handle) {
+    for (*handle = 1; *handle <= MAX_PLANS && plans[*handle].used; ++*handle) {
     }
-    if (*handle > MOST_PLANS) hostdev_break("too many plans of cuFFT");
+    if (*handle > MAX_PLANS) hostdev_abort("too many plans of cuFFT");
     plans[*handle] = (struct plan){.used = true, .has_area = true};
     pthread_mutex_unlock(&lock);
     return CUFFT_SUCCESS;
@@ -149,7 +147,7 @@ cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long
         all *= n[a];
         plan->extent[a] = (int)n[a];
     }
-    // Without extents rows are dense; with them they have one axis here.
+    // Without extents rows are dense; with extents there is one axis.
     if (in_extent || out_extent ? rank > 1 || *in_extent > in_distance || *out_extent > out_distance
                                 : in_distance != all || out_distance != all)
         return CUFFT_INVALID_VALUE;
@@ -193,7 +191,7 @@ cufftResult cufftExecC2R(cufftHandle handle, void *from, void *to)
     return queue_run(handle, from, to, CUFFT_C2R, CUFFT_INVERSE);
 }
 
-// Also where it then says that something else went wrong.
+// Releases even when it returns an error of an earlier call.
 cufftResult cufftDestroy(cufftHandle handle)
 {
     plan_of(handle)->used = false;

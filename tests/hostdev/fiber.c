@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fibers: one for each thread of a block, on stacks that are kept. One of them runs at a time,
-// until it ends or comes to a barrier.
+// Fibers: one for each thread of a block, with stacks that are reused. One runs at a time, until it
+// ends or reaches a barrier.
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -16,8 +16,7 @@
     ((void)(saved), (void)(bottom), (void)(size))
 #endif
 
-// Stacks begin at different lines of the caches: at the same ones they would push each other out at
-// every switch.
+// Stacks have different offsets, so that they do not evict each other from the caches.
 enum { STACK_BYTES = 256 << 10, SHIFT_BYTES = 17 * 64, SHIFTS = 61 };
 
 enum state { READY, WAITING, DONE };
@@ -25,13 +24,13 @@ enum state { READY, WAITING, DONE };
 struct fiber {
     struct context context;
     void *stack, *sanitizer;
-    bool begun; // it has a stack and is in its loop
+    bool begun; // has a stack and is in its loop
     enum state state;
-    const char *file; // of the barrier it waits at
+    const char *file; // of its barrier
     int line;
 };
 
-static struct fiber fibers[MOST_THREADS];
+static struct fiber fibers[MAX_THREADS];
 static unsigned current;
 static void (*current_task)(unsigned i);
 static struct context scheduler;
@@ -60,7 +59,7 @@ static void begin(struct fiber *fiber)
 {
     fiber->stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fiber->stack == MAP_FAILED) hostdev_break("no stack for a fiber");
+    if (fiber->stack == MAP_FAILED) hostdev_abort("no stack for a fiber");
     const size_t shift = (size_t)(fiber - fibers) % SHIFTS * SHIFT_BYTES;
     context_make(&fiber->context, fiber->stack, STACK_BYTES - shift, fiber_main);
     fiber->begun = true;
@@ -76,7 +75,8 @@ static void enter(unsigned i)
     __sanitizer_finish_switch_fiber(scheduler_sanitizer, NULL, NULL);
 }
 
-// Whether all wait: then they may go on. It is all or none, and one barrier for all.
+// Returns whether the fibers wait at a barrier. Aborts unless all or none wait, and all at the same
+// one.
 static bool all_wait(unsigned n)
 {
     unsigned waiting = 0;
@@ -84,9 +84,9 @@ static bool all_wait(unsigned n)
     if (!waiting) return false;
     for (unsigned i = 0; i < n; i++) {
         if (fibers[i].state == DONE)
-            hostdev_break("thread %u of %u ended, others wait at a barrier", i, n);
+            hostdev_abort("thread %u of %u ended, others wait at a barrier", i, n);
         if (fibers[i].line != fibers[0].line || fibers[i].file != fibers[0].file)
-            hostdev_break("thread %u waits at %s:%d, thread 0 at %s:%d", i, fibers[i].file,
+            hostdev_abort("thread %u waits at %s:%d, thread 0 at %s:%d", i, fibers[i].file,
                           fibers[i].line, fibers[0].file, fibers[0].line);
     }
     return true;
@@ -95,7 +95,7 @@ static bool all_wait(unsigned n)
 void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
                void (*shuffle)(unsigned *order, unsigned n))
 {
-    static unsigned order[MOST_THREADS];
+    static unsigned order[MAX_THREADS];
     current_task = task;
     for (unsigned i = 0; i < n; i++) fibers[i].state = READY;
     do {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A stand-in for a GPU that is as unkind as the rules of CUDA allow: threads of a block run as
-// fibers in an order that is drawn, and no further than a barrier; memory begins as NaN, lies
-// between guard pages and cannot be touched by the host; what is queued happens when somebody waits
-// for it, or, where orders are drawn, at any time before; any call may fail. What breaks the rules
-// ends the process with a message. What is here is for tests; engines know cuda_runtime_api.h
-// alone.
+// A stand-in for a GPU that uses all freedom of the rules of CUDA: threads of a block run as fibers
+// in forward, reverse or random order, from barrier to barrier; memory is filled with NaN, has
+// guards around it and is inaccessible to the host; a queued operation runs when a caller waits for
+// it, or in random orders at any time before; any call may fail. A violated rule ends the process
+// with a message. Tests include this file; engines include only cuda_runtime_api.h.
 #ifndef HOSTDEV_H
 #define HOSTDEV_H
 
@@ -12,27 +11,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Order of the threads of a block, and of blocks: HOSTDEV_ORDER in the environment, "forward" (the
-// default), "reverse" or a number, the seed of orders that change at every barrier.
+// Order of blocks and of the threads of a block: "forward" (the default), "reverse" or a number,
+// the seed of random orders that change at every barrier. Initially it is HOSTDEV_ORDER in the
+// environment.
 void hostdev_order(const char *order);
 
-// The k-th call from now on, counted from 1, fails; 0: none does. After an error but lack of memory
-// so do all that follow, as with a lost device, until this is called again.
+// The k-th call after this one, counted from 1, fails; 0: none does. After any error except lack of
+// memory all later calls fail, as with a lost device, until the next hostdev_fail.
 void hostdev_fail(size_t k, cudaError_t error);
 
 // Calls since hostdev_fail.
 size_t hostdev_calls(void);
 
-// Bytes of shared memory that a thread block may ask for from now on; 0: as at first.
+// Sets the bytes of shared memory that a thread block may have; 0: the initial limit.
 void hostdev_shared(size_t bytes);
 
-// Operations that are queued and have not happened yet, other than giving and taking memory.
+// Queued operations that have not run, without allocations and releases.
 size_t hostdev_queued(void);
 
-// Bytes that the device has from now on; 0: as at first.
+// Sets the bytes of device memory; 0: the initial size.
 void hostdev_memory(size_t bytes);
 
-// Allocations of device memory that were not released; queued releases are carried out first.
+// Objects that were not released: device memory, pinned memory, streams, events and graphs. Queued
+// operations run first.
 size_t hostdev_allocations(void);
 
 #endif

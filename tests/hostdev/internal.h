@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parts of hostdev know of each other. One lock, taken in runtime.c, is held around all of
-// it.
+// Internal interface of hostdev. One lock in runtime.c protects all state.
 #ifndef HOSTDEV_INTERNAL_H
 #define HOSTDEV_INTERNAL_H
 
@@ -9,13 +8,13 @@
 #include "hostdev.h"
 
 enum {
-    SHARED_BYTES = 227 << 10,  // of a block, at most, as on compute capability 9.0
-    SHARED_DEFAULT = 48 << 10, // without asking
-    MOST_THREADS = 1024,       // of a block
+    SHARED_BYTES = 227 << 10,  // maximum of a block, as on compute capability 9.0
+    SHARED_DEFAULT = 48 << 10, // without cudaFuncSetAttribute
+    MAX_THREADS = 1024,        // of a block
 };
 
-// Says what rule was broken, and ends the process.
-_Noreturn void hostdev_break(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// Reports a violated rule and ends the process.
+_Noreturn void hostdev_abort(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct hostdev_index {
     unsigned x, y, z;
@@ -30,83 +29,86 @@ struct hostdev_kernel {
     void *call;
 };
 
-// What is queued until somebody waits for it.
+// Queued until a caller waits for it.
 struct operation {
     enum { COPY, SET, ALLOCATE, RELEASE, KERNEL, CALL, GRAPH, RECORD, WAIT } kind;
     cudaStream_t stream;
-    pthread_t owner; // of cudaStreamPerThread there is one each
+    pthread_t owner; // each thread has its own cudaStreamPerThread
     void *to;
     const void *from;
     size_t bytes;
     int value;
     struct hostdev_kernel kernel;
     cudaGraphExec_t graph;
-    uint64_t ticket; // of an event's record, and of what waits for it
+    uint64_t ticket; // of an event's record and of the waits for it
     bool done;
     struct operation *next;
 };
 
-// runtime.c. Counts a call and takes the lock; whether the call is to fail, and how. call_end() is
-// to follow.
+// runtime.c: counts a call and locks; returns the error with which the call must fail. call_end
+// unlocks and returns its argument.
 cudaError_t call_begin(void);
 cudaError_t call_end(cudaError_t error);
 
-// runtime.c: a call that queues an operation; with the lock held, whether the device is lost.
+// runtime.c: a call that queues an operation. device_lost needs the lock.
 cudaError_t queue(cudaStream_t stream, const struct operation *operation);
 bool device_lost(void);
 
-// queue.c, with the lock held: queues an operation; carries one out; releases it; carries out what
-// waits in a stream, or in all (NULL); where orders are drawn, something that waits; events that
+// queue.c, with the lock held. queue_drain runs all operations of a stream, or of all (NULL).
+// queue_run_any runs a random operation where orders are random. event_count counts events that
 // were not released.
 void queue_append(const struct operation *operation);
-void carry_out(const struct operation *operation);
+void operation_run(const struct operation *operation);
 void operation_free(struct operation *operation);
 void queue_drain(cudaStream_t stream);
-void queue_stir(void);
-size_t queue_work(void); // operations that have not happened, other than giving and taking memory
+void queue_run_any(void);
+size_t queue_work(void); // operations that have not run, without allocations and releases
 size_t event_count(void);
 
-// stream.c, with the lock held: whether a stream is being recorded and took the operation over;
-// runs and releases what was recorded; streams, graphs and pinned memory that were not released.
+// stream.c, with the lock held. stream_records returns whether a recording stream took the
+// operation. stream_recording_failed: an operation for the stream failed. stream_count counts
+// streams, graphs and pinned memory that were not released.
 bool stream_records(cudaStream_t stream, struct operation *operation);
 bool stream_is_recording(cudaStream_t stream);
-void stream_spoil(cudaStream_t stream); // what it was to record failed
+void stream_recording_failed(cudaStream_t stream);
 void graph_run(cudaGraphExec_t graph);
 void graph_release(cudaGraphExec_t graph);
 size_t stream_count(void);
 bool pinned_contains(const void *pointer);
 
-// runtime.c: what the template in cuda_runtime.h queues a kernel with.
+// runtime.c: queues a kernel for the template in cuda_runtime.h.
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
                            size_t parameter_bytes, cudaStream_t stream);
 
-// runtime.c: what other libraries' functions, which queue work of their own, are counted and queued
-// with. `run` happens when a kernel would, `release` in any case.
+// runtime.c: count and queue calls of other libraries that run on the device. `run` is called when
+// a kernel would run, `release` in any case.
 cudaError_t hostdev_count(void);
 cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call),
                           void *call);
 
-// fiber.c: called by the kernels where they say __syncthreads().
+// fiber.c: __syncthreads of kernels.
 void hostdev_barrier(const char *file, int line);
 
 // fiber.c: runs task(i) for all i < n as fibers, none of which passes a barrier before all have
-// reached it. `shuffle` orders the n numbers anew for each stretch between barriers.
+// reached it. `shuffle` gives the order of the fibers from one barrier to the next; `resume` is
+// called before a fiber goes on.
 void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
                void (*shuffle)(unsigned *order, unsigned n));
 
-// launch.c: runs a kernel to its end; a number below n where orders are drawn, else 0.
+// launch.c: runs a kernel. order_draw returns a number below n where orders are random, else 0.
 void launch_run(const struct hostdev_kernel *kernel);
 size_t order_draw(size_t n);
 
 // memory.c: device memory.
-void *memory_map(size_t bytes);            // NULL: none left
-void memory_limit(size_t bytes);           // how much there is; 0: as at first
-void memory_unmap(void *memory);           // checks what lies around it
+void *memory_map(size_t bytes);            // NULL: not enough memory
+void memory_limit(size_t bytes);           // sets the size of the memory; 0: the initial size
+void memory_unmap(void *memory);           // checks the bytes around it
 bool memory_contains(const void *pointer); // any byte of an allocation
-void memory_check(const void *pointer,
-                  size_t bytes); // a range within one allocation or outside of all
-void memory_open(void);          // the device runs: memory can be touched
+void memory_open(void);                    // makes memory accessible while the device runs
 void memory_close(void);
+
+// Aborts unless the range lies within one allocation or outside all.
+void memory_check(const void *pointer, size_t bytes);
 size_t memory_count(void);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels: block after block, in an order that is drawn, threads as fibers, shared memory poisoned
-// and guarded.
+// Runs kernels: block after block, threads as fibers, shared memory poisoned and guarded.
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +11,7 @@ struct hostdev_index threadIdx, blockIdx, blockDim, gridDim;
 _Alignas(128) unsigned char shared_memory[SHARED_BYTES + GUARD_BYTES];
 
 static const struct hostdev_kernel *running;
-static struct hostdev_index indices[MOST_THREADS]; // of the threads of its blocks
+static struct hostdev_index indices[MAX_THREADS]; // of the threads of a block
 
 static enum { UNSET, FORWARD, REVERSE, SHUFFLED } order_kind;
 static uint64_t order_state;
@@ -81,14 +80,14 @@ static void run_block(unsigned block)
     fiber_run(kernel->block.x * kernel->block.y * kernel->block.z, run_thread, resume, shuffle);
     for (size_t i = 0; i < GUARD_BYTES; i++)
         if (guard[i] != GUARD)
-            hostdev_break("written %zu bytes beyond %zu of shared memory", i, kernel->shared_bytes);
+            hostdev_abort("written %zu bytes beyond %zu of shared memory", i, kernel->shared_bytes);
 }
 
 void launch_run(const struct hostdev_kernel *kernel)
 {
     const unsigned n = kernel->grid.x * kernel->grid.y * kernel->grid.z;
     unsigned *order = malloc(n * sizeof *order);
-    if (!order) hostdev_break("out of memory");
+    if (!order) hostdev_abort("out of memory");
     read_order();
     running = kernel;
     gridDim = kernel->grid;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device memory: one range of addresses that is closed to everybody unless the device runs.
-// Allocations lie in it with poison between them, which is NaN to whoever reads it and must be
-// there still when they are released.
+// Device memory: one range of addresses that is inaccessible unless the device runs. Poison between
+// allocations, NaN for a reader, must be unchanged when they are released.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,20 +10,20 @@
 
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
 #define RANGE ((size_t)1 << 30)
-#define PAGE ((size_t)2 << 20) // opening and closing costs time by the page: large ones
-#define TAIL                                                                                       \
-    ((size_t)64 << 10) // of poison behind the last allocation, at most to the end of its page
+#define PAGE ((size_t)2 << 20)  // large, as mprotect takes time for every page
+#define TAIL ((size_t)64 << 10) // maximum of poison after the last allocation
+
 static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
 
 struct allocation {
     unsigned char *memory;
-    size_t bytes, whole;     // asked for; rounded, with the gap behind it
-    bool fresh;              // to be filled when the device runs
+    size_t bytes, whole;     // as requested; rounded, with the gap after it
+    bool fresh;              // not yet poisoned
     struct allocation *next; // at a higher address
 };
 
 static unsigned char *range;
-static size_t opened; // bytes from its begin, 0: the device does not run
+static size_t opened; // accessible bytes from its start
 static unsigned char *tail;
 static size_t tail_bytes;
 static struct allocation *allocations;
@@ -32,7 +31,7 @@ static struct allocation *allocations;
 static void reserve(void)
 {
     range = mmap(NULL, RANGE + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) hostdev_break("no addresses for device memory");
+    if (range == MAP_FAILED) hostdev_abort("no addresses for device memory");
     range += PAGE - (uintptr_t)range % PAGE;
     madvise(range, RANGE, MADV_HUGEPAGE);
 }
@@ -60,7 +59,7 @@ void *memory_map(size_t bytes)
         at = (*link)->memory + (*link)->whole;
     if (at + whole > range + RANGE) return NULL;
     struct allocation *a = malloc(sizeof *a);
-    if (!a) hostdev_break("out of memory");
+    if (!a) hostdev_abort("out of memory");
     *a = (struct allocation){at, bytes, whole, true, *link};
     *link = a;
     return at;
@@ -72,7 +71,7 @@ static void check_gaps(const struct allocation *a)
     for (const unsigned char *byte = a->memory - GAP; byte < end; byte++) {
         if (byte == a->memory) byte += a->bytes;
         if (byte < end && *byte != POISON)
-            hostdev_break("written %td bytes from the begin of an allocation of %zu",
+            hostdev_abort("written %td bytes from the start of an allocation of %zu",
                           byte - a->memory, a->bytes);
     }
 }
@@ -88,7 +87,7 @@ void memory_unmap(void *memory)
         free(a);
         return;
     }
-    hostdev_break("released %p, which is no allocation", memory);
+    hostdev_abort("released %p, which is no allocation", memory);
 }
 
 static const struct allocation *find(const unsigned char *pointer)
@@ -108,12 +107,12 @@ void memory_check(const void *pointer, size_t bytes)
     const struct allocation *a = find(pointer);
     const unsigned char *byte = pointer;
     if (a ? bytes > (size_t)(a->memory + a->bytes - byte) : byte >= range && byte < range + RANGE)
-        hostdev_break("%zu bytes from %p, which are not of one allocation", bytes, pointer);
+        hostdev_abort("%zu bytes from %p, which are not in one allocation", bytes, pointer);
 }
 
-// Poison behind the last allocation, where the range ends for the device too: at the end of the
-// page.
-static void lay_tail(unsigned char *end)
+// Poisons memory from the last allocation to at most the end of its page, where accessible memory
+// ends.
+static void poison_tail(unsigned char *end)
 {
     if (end == tail) return;
     tail = end;
@@ -124,8 +123,7 @@ static void lay_tail(unsigned char *end)
 static void check_tail(void)
 {
     for (size_t i = 0; i < tail_bytes; i++)
-        if (tail[i] != POISON)
-            hostdev_break("written %zu bytes behind the last allocation's end", i);
+        if (tail[i] != POISON) hostdev_abort("written %zu bytes after the last allocation", i);
 }
 
 void memory_open(void)
@@ -137,7 +135,7 @@ void memory_open(void)
     unsigned char *end = range + opened;
     opened = (opened + PAGE - 1) / PAGE * PAGE;
     mprotect(range, opened, PROT_READ | PROT_WRITE);
-    lay_tail(end);
+    poison_tail(end);
     for (struct allocation *a = allocations; a; a = a->next) {
         if (a->fresh) memset(a->memory - GAP, POISON, a->whole + GAP);
         a->fresh = false;

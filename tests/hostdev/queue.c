@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What is queued, and when it happens: as late as the rules allow, that is when somebody waits for
-// it, or for something that waits for it. Other streams then stand where they stood. Where orders
-// are drawn, things also happen at once, so that neither what runs ahead nor what lags behind
-// without having been told to wait goes unseen.
+// The queue. An operation runs as late as the rules allow: when a caller, or an operation that must
+// run, waits for it; operations of other streams do not run then. In random orders some run
+// earlier, so that tests find a missing wait in either direction.
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
 
 struct CUevent_st {
-    uint64_t ticket; // of the last record; 0: none yet
+    uint64_t ticket; // of the last record, 0: none
     struct CUevent_st *next;
 };
 
@@ -30,7 +29,7 @@ static void set(const struct operation *o)
     memset(o->to, o->value, o->bytes);
 }
 
-void carry_out(const struct operation *o)
+void operation_run(const struct operation *o)
 {
     if (o->kind == COPY) copy(o);
     if (o->kind == SET || o->kind == ALLOCATE) set(o);
@@ -61,17 +60,17 @@ static struct operation *find_record(uint64_t ticket)
 
 static void advance(const struct operation *until);
 
-// Nothing happens any more on a lost device, but for releases.
+// On a lost device only releases run.
 static void perform(struct operation *o)
 {
     if (o->done) return;
     o->done = true;
     const struct operation *record = o->kind == WAIT ? find_record(o->ticket) : NULL;
     if (record) advance(record);
-    if (!device_lost() || o->kind == RELEASE) carry_out(o);
+    if (!device_lost() || o->kind == RELEASE) operation_run(o);
 }
 
-// Everything in an operation's stream up to it.
+// Runs the operations of a stream up to this one.
 static void advance(const struct operation *until)
 {
     for (struct operation *o = first;; o = o->next) {
@@ -108,7 +107,7 @@ void queue_drain(cudaStream_t stream)
 void queue_append(const struct operation *operation)
 {
     struct operation *o = malloc(sizeof *o);
-    if (!o) hostdev_break("out of memory");
+    if (!o) hostdev_abort("out of memory");
     *o = *operation;
     o->owner = pthread_self();
     o->done = false;
@@ -126,12 +125,11 @@ size_t queue_work(void)
     return n;
 }
 
-// Something that is queued happens, with what had to happen before.
-void queue_stir(void)
+void queue_run_any(void)
 {
     size_t n = 0;
     for (const struct operation *o = first; o; o = o->next) n++;
-    size_t i = order_draw(2 * n); // half of the time nothing does
+    size_t i = order_draw(2 * n); // half of the time none
     if (i == 0 || i > n) return;
     const struct operation *o = first;
     while (--i) o = o->next;
@@ -152,7 +150,7 @@ static struct CUevent_st **find_event(cudaEvent_t event)
 {
     struct CUevent_st **at = &events;
     while (*at && *at != event) at = &(*at)->next;
-    if (!*at) hostdev_break("an event that is not served");
+    if (!*at) hostdev_abort("an event that does not exist");
     return at;
 }
 
@@ -162,13 +160,13 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
     if (error != cudaSuccess) return call_end(error);
     if (flags != cudaEventDisableTiming) return call_end(cudaErrorInvalidValue);
     struct CUevent_st *made = malloc(sizeof *made);
-    if (!made) hostdev_break("out of memory");
+    if (!made) hostdev_abort("out of memory");
     *made = (struct CUevent_st){0, events};
     *event = events = made;
     return call_end(cudaSuccess);
 }
 
-// Releases, also where it then says that something else went wrong, as the run-time does.
+// Releases even when it returns an error of an earlier call, as the run-time does.
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     const cudaError_t error = call_begin();

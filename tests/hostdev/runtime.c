@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The run-time's functions: every call is counted and may be made to fail; what is queued goes to
-// queue.c.
+// Functions of the CUDA run-time. Every call is counted and can be made to fail.
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +15,11 @@ static bool lost;
 static size_t shared_bytes = SHARED_BYTES;
 static struct symbol {
     const void *kernel;
-    size_t shared_bytes; // that it may have
+    size_t shared_bytes; // limit
     bool loaded;
 } symbols[1024];
 
-void hostdev_break(const char *format, ...)
+void hostdev_abort(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -57,8 +56,8 @@ cudaError_t queue(cudaStream_t stream, const struct operation *operation)
     struct operation o = *operation;
     o.stream = stream;
     if (error == cudaSuccess) queue_append(&o);
-    else stream_spoil(stream);
-    queue_stir();
+    else stream_recording_failed(stream);
+    queue_run_any();
     return call_end(error);
 }
 
@@ -141,10 +140,10 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
-// Figures of a small device, so that small problems fill it.
+// A small device, so that small problems fill it.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    const int figures[] = {
+    const int values[] = {
         [cudaDevAttrClockRate] = 1000000,
         [cudaDevAttrMultiProcessorCount] = 2,
         [cudaDevAttrMemoryClockRate] = 1000000,
@@ -155,7 +154,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         [cudaDevAttrMaxSharedMemoryPerBlockOptin] = (int)shared_bytes,
     };
     const cudaError_t error = call_begin();
-    *value = figures[attribute];
+    *value = values[attribute];
     return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
@@ -166,7 +165,7 @@ static struct symbol *symbol_of(const void *kernel)
         if (!symbols[i].kernel) symbols[i] = (struct symbol){kernel, SHARED_DEFAULT, false};
         return &symbols[i];
     }
-    hostdev_break("too many kernels");
+    hostdev_abort("too many kernels");
 }
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel)
@@ -181,14 +180,14 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const v
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
 {
     const cudaError_t error = call_begin();
-    (void)attribute; // there is one
+    (void)attribute; // the only one
     if (error != cudaSuccess) return call_end(error);
     if (value < 0 || (size_t)value > shared_bytes) return call_end(cudaErrorInvalidValue);
-    size_t *most = &symbol_of(kernel)->shared_bytes;
-    // The limit is the kernel's, not the thread's.
-    if ((size_t)value < *most)
-        hostdev_break("shared memory taken from a kernel that other threads may be launching");
-    *most = (size_t)value;
+    size_t *limit = &symbol_of(kernel)->shared_bytes;
+    // All threads share a kernel's limit.
+    if ((size_t)value < *limit)
+        hostdev_abort("less shared memory for a kernel that other threads may be launching");
+    *limit = (size_t)value;
     return call_end(cudaSuccess);
 }
 
@@ -212,14 +211,14 @@ const char *cudaGetErrorString(cudaError_t error)
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
     const cudaError_t error = call_begin();
-    *pool = NULL; // there is one
+    *pool = NULL; // the only one
     return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
 {
     const cudaError_t error = call_begin();
-    (void)value; // nothing depends on when memory goes back
+    (void)value; // memory is released at once
     return call_end(error == cudaSuccess && (pool || attribute != cudaMemPoolAttrReleaseThreshold)
                         ? cudaErrorInvalidValue
                         : error);
@@ -237,8 +236,8 @@ static cudaError_t allocate(void **memory, size_t bytes)
     return cudaSuccess;
 }
 
-// Until the stream comes to it the memory may be somebody else's: what another stream has written
-// there by then is lost.
+// The memory may be another owner's until the stream reaches this operation, which therefore
+// overwrites it.
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 {
     cudaError_t error = call_begin();
@@ -255,7 +254,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     return call_end(error == cudaSuccess ? allocate(memory, bytes) : error);
 }
 
-// Releases, also where it then says that something else went wrong, as the run-time does.
+// Releases even when it returns an error of an earlier call, as the run-time does.
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
@@ -276,7 +275,7 @@ cudaError_t cudaFree(void *memory)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    (void)kind; // found out
+    (void)kind; // known from the pointers
     return queue(stream, &(struct operation){.kind = COPY, .to = to, .from = from, .bytes = bytes});
 }
 
@@ -331,8 +330,7 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     return call_end(error);
 }
 
-// Launches that a device would refuse are refused. Parameters: 32764 bytes, CUDA C++ Programming
-// Guide.
+// Refuses launches that a device would refuse. Limit of parameters: CUDA C++ Programming Guide.
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
                            size_t parameter_bytes, cudaStream_t stream)
 {
@@ -341,13 +339,13 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
     pthread_mutex_lock(&lock);
     struct symbol *own = symbol_of(symbol);
     if (!own->loaded && stream_is_recording(stream))
-        hostdev_break("a kernel is loaded while its stream is recorded");
+        hostdev_abort("a kernel is loaded while its stream is recorded");
     own->loaded = true;
-    const size_t most = own->shared_bytes;
+    const size_t limit = own->shared_bytes;
     pthread_mutex_unlock(&lock);
-    const bool possible = threads && threads <= MOST_THREADS && blocks &&
+    const bool possible = threads && threads <= MAX_THREADS && blocks &&
                           blocks < (uint64_t)1 << 31 && kernel->grid.y < 65536 &&
-                          kernel->grid.z < 65536 && kernel->shared_bytes <= most &&
+                          kernel->grid.z < 65536 && kernel->shared_bytes <= limit &&
                           parameter_bytes <= 32764;
     const cudaError_t error =
         possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel})

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Streams that are made, graphs that are recorded on them, and pinned memory of the host. A launch
-// of a graph waits like everything else that is queued; a stream that is destroyed leaves behind
-// what nobody has waited for.
+// Streams, graphs recorded on them, and pinned memory of the host. Launches of graphs are queued
+// like kernels. Operations of a destroyed stream stay queued.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +16,8 @@ struct CUgraph_st {
 };
 
 struct CUstream_st {
-    cudaGraphExec_t recording; // NULL: what is queued is queued
-    bool spoilt;               // something that it was to record failed
+    cudaGraphExec_t recording; // NULL: not recording
+    bool failed;               // an operation to record failed
     struct CUstream_st *next;
 };
 
@@ -32,10 +31,10 @@ static struct CUstream_st *streams;
 static struct pinned *pins;
 static size_t n_graphs;
 
-static void *make(size_t bytes)
+static void *allocate(size_t bytes)
 {
     void *made = calloc(1, bytes);
-    if (!made) hostdev_break("out of memory");
+    if (!made) hostdev_abort("out of memory");
     return made;
 }
 
@@ -43,7 +42,7 @@ static struct CUstream_st **find(cudaStream_t stream)
 {
     struct CUstream_st **at = &streams;
     while (*at && *at != stream) at = &(*at)->next;
-    if (!*at) hostdev_break("a stream that is not served");
+    if (!*at) hostdev_abort("a stream that does not exist");
     return at;
 }
 
@@ -52,7 +51,7 @@ bool stream_records(cudaStream_t stream, struct operation *operation)
     if (stream == cudaStreamPerThread) return false;
     cudaGraphExec_t graph = (*find(stream))->recording;
     if (!graph) return false;
-    if (operation->kind != KERNEL) hostdev_break("recorded something that is no kernel");
+    if (operation->kind != KERNEL) hostdev_abort("recorded an operation that is no kernel");
     *graph->last = operation;
     graph->last = &operation->next;
     return true;
@@ -63,16 +62,16 @@ bool stream_is_recording(cudaStream_t stream)
     return stream != cudaStreamPerThread && (*find(stream))->recording;
 }
 
-void stream_spoil(cudaStream_t stream)
+void stream_recording_failed(cudaStream_t stream)
 {
     if (stream == cudaStreamPerThread) return;
     struct CUstream_st *at = *find(stream);
-    if (at->recording) at->spoilt = true;
+    if (at->recording) at->failed = true;
 }
 
 void graph_run(cudaGraphExec_t graph)
 {
-    for (const struct operation *o = graph->first; o; o = o->next) carry_out(o);
+    for (const struct operation *o = graph->first; o; o = o->next) operation_run(o);
 }
 
 void graph_release(cudaGraphExec_t graph)
@@ -121,19 +120,19 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
     if (flags != cudaStreamNonBlocking || priority < -5 || priority > 0)
         return call_end(cudaErrorInvalidValue);
     if (error != cudaSuccess) return call_end(error);
-    struct CUstream_st *made = make(sizeof *made);
+    struct CUstream_st *made = allocate(sizeof *made);
     made->next = streams;
     *stream = streams = made;
     return call_end(cudaSuccess);
 }
 
-// Releases, also where it then says that something else went wrong, as the run-time does; so do the
+// Releases even when it returns an error of an earlier call, as the run-time does; so do the
 // functions below.
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
     struct CUstream_st **at = find(stream);
-    if ((*at)->recording) hostdev_break("destroyed a stream that records");
+    if ((*at)->recording) hostdev_abort("destroyed a recording stream");
     *at = stream->next;
     free(stream);
     return call_end(error);
@@ -145,7 +144,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     (void)mode;
     if (error != cudaSuccess) return call_end(error);
     if ((*find(stream))->recording) return call_end(cudaErrorInvalidValue);
-    stream->recording = make(sizeof *stream->recording);
+    stream->recording = allocate(sizeof *stream->recording);
     *stream->recording = (struct CUgraphExec_st){.last = &stream->recording->first, .holders = 1};
     n_graphs++;
     return call_end(cudaSuccess);
@@ -155,16 +154,16 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
     cudaError_t error = call_begin();
     cudaGraphExec_t recorded = (*find(stream))->recording;
-    if (error == cudaSuccess && stream->spoilt) error = cudaErrorStreamCaptureInvalidated;
+    if (error == cudaSuccess && stream->failed) error = cudaErrorStreamCaptureInvalidated;
     stream->recording = NULL;
-    stream->spoilt = false;
+    stream->failed = false;
     *graph = NULL;
     if (error != cudaSuccess) {
         if (recorded) graph_release(recorded);
         return call_end(error);
     }
     if (!recorded) return call_end(cudaErrorInvalidValue);
-    *graph = make(sizeof **graph);
+    *graph = allocate(sizeof **graph);
     (*graph)->recorded = recorded;
     return call_end(cudaSuccess);
 }
@@ -214,9 +213,9 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     const cudaError_t error = call_begin();
     (void)flags;
     if (error != cudaSuccess) return call_end(error);
-    struct pinned *pin = make(sizeof *pin);
+    struct pinned *pin = allocate(sizeof *pin);
     *pin = (struct pinned){aligned_alloc(256, (bytes + 255) / 256 * 256), bytes, pins};
-    if (!pin->memory) hostdev_break("out of memory");
+    if (!pin->memory) hostdev_abort("out of memory");
     memset(pin->memory, 0xff, bytes);
     pins = pin;
     *memory = pin->memory;
@@ -229,7 +228,7 @@ cudaError_t cudaFreeHost(void *memory)
     queue_drain(NULL); // as the run-time does
     struct pinned **at = &pins;
     while (*at && (*at)->memory != memory) at = &(*at)->next;
-    if (!*at) hostdev_break("released %p, which is not pinned", memory);
+    if (!*at) hostdev_abort("released %p, which is not pinned", memory);
     struct pinned *pin = *at;
     *at = pin->next;
     free(pin->memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CUDA C++ for a host compiler: the words of the language that the kernels use, and launching.
+// CUDA C++ for a host compiler: the keywords that the kernels use, and launches.
 #ifndef HOSTDEV_CUDA_RUNTIME_H
 #define HOSTDEV_CUDA_RUNTIME_H
 
@@ -32,7 +32,7 @@ struct hostdev_index {
     unsigned x, y, z;
 };
 
-// A queued kernel: what one thread of it runs, with arguments of its own.
+// A queued kernel: `run` is the body of a thread, `call` its copy of the arguments.
 struct hostdev_kernel {
     struct hostdev_index grid, block;
     size_t shared_bytes;
@@ -42,7 +42,7 @@ struct hostdev_kernel {
 };
 
 extern "C" {
-// Those of the running thread.
+// Of the running thread.
 extern struct hostdev_index threadIdx, blockIdx, blockDim, gridDim;
 
 void hostdev_barrier(const char *file, int line);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The part of the CUDA run-time's interface that the engines use, under its own names, served by
-// hostdev.
+// The functions of the CUDA run-time that the engines use, implemented by hostdev.
 #ifndef HOSTDEV_CUDA_RUNTIME_API_H
 #define HOSTDEV_CUDA_RUNTIME_API_H
 
@@ -25,17 +24,13 @@ typedef enum cudaError {
     cudaErrorStreamCaptureInvalidated = 901,
 } cudaError_t;
 
-// A stream is known by its handle alone; there is the default one, one for each thread, and those
-// that are made.
 typedef struct CUstream_st *cudaStream_t;
 #define cudaStreamPerThread ((cudaStream_t)2)
 #define cudaStreamNonBlocking 1
 
-// A place in a stream.
 typedef struct CUevent_st *cudaEvent_t;
 #define cudaEventDisableTiming 2
 
-// What a stream recorded, and the same made ready to be launched.
 typedef struct CUgraph_st *cudaGraph_t;
 typedef struct CUgraphExec_st *cudaGraphExec_t;
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal = 1 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// As much of cuFFT's interface as the module and the peers of bench_gpu use, for the stand-in:
-// transforms in place, in rows, carried out by FFTW when what was queued is.
+// The functions of cuFFT that the module and the peers of bench_gpu use, implemented with FFTW:
+// transforms of rows in place.
 #ifndef HOSTDEV_CUFFT_H
 #define HOSTDEV_CUFFT_H
 
@@ -30,8 +30,7 @@ cufftResult cufftExecR2C(cufftHandle handle, void *from, void *to);
 cufftResult cufftExecC2R(cufftHandle handle, void *from, void *to);
 cufftResult cufftDestroy(cufftHandle handle);
 
-// From now on no plan is made, with that result; CUFFT_SUCCESS: plans are made again. Tests find it
-// by its name.
+// Plans fail with this result, until it is CUFFT_SUCCESS. Tests find it by its name.
 void hostdev_cufft_refuse(int result);
 
 #endif
