@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# examples/digits learns: at least 97 % of unseen digits right within a minute, the same losses to the last bit whatever
-# the number of threads, and by every engine that can run its layers.
+# examples/digits learns: an accuracy of at least 97 % on unseen digits within a minute, by every engine that has its
+# layers, and losses with the same bits for any number of threads.
 # Usage: digits.sh DIGITS_PROGRAM EXPORT.py
 digits=$(realpath "$1")
 export=$(realpath "$2")
@@ -20,13 +20,13 @@ report() { # STATUS NAME
     if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
 }
 
-# The accuracy that a run has printed, in whole per cent.
+# The accuracy that a run printed, in whole per cent.
 accuracy() {
     sed -n 's/^accuracy \([0-9]*\).*/\1/p' "$1"
 }
 
-# Whether the first losses of two runs, before anything was learnt, differ by what rounding does: each of four layers
-# adds less than the error budget of 2e-6, which a loss of about 2 may see a few times over.
+# Whether the first losses of two runs, before any training step, differ by rounding alone: each of four layers adds
+# an error of less than 2e-6, and a loss of about 2 may have several times their sum.
 same_start() {
     paste -d, "$1" "$2" | awk -F, 'NR == 2 { d = $2 - $4; exit !(d < 1e-4 && d > -1e-4) }'
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Installs the build into a temporary folder, builds a small program against what pkg-config says of it, runs it, and
-# checks that the shared library exports nothing but partita_*.
+# Installs the build into a temporary folder, compiles a small program with the flags of pkg-config, runs it, and checks
+# that the shared library exports only partita_*.
 # Usage: install.sh BUILD_FOLDER EXAMPLE.c     (CC and SANITIZE in the environment)
 build=$1
 example=$2
@@ -33,16 +33,16 @@ $CC -std=c11 -Wall -Wextra -Wpedantic -Werror $sanitize "$example" -o "$folder/e
 report $? compile
 
 library=$(find "$folder" -name 'libpartita.so')
-said=$(LD_LIBRARY_PATH=$(dirname "$library") "$folder/example")
-[ "$said" = "1 0 0.5 0.25 0 0 0 0 cpu/direct $(pkg-config --modversion partita)" ]
-report $? "run: $said"
+output=$(LD_LIBRARY_PATH=$(dirname "$library") "$folder/example")
+[ "$output" = "1 0 0.5 0.25 0 0 0 0 cpu/direct $(pkg-config --modversion partita)" ]
+report $? "run: $output"
 
 others=$(nm -D --defined-only "$library" | awk '{print $NF}' | grep -v '^partita_')
 [ -z "$others" ] || echo "# exported: $others"
 [ -z "$others" ]
 report $? exports-partita-only
 
-# Every call that the installed headers declare is there, and nothing else: names, one a line.
+# The library exports exactly the functions that the installed headers declare.
 declared=$(cat "$folder"/*/*/include/partita/*.h | tr '\n' ' ' | grep -o 'PARTITA_API [^(;]*(' | grep -o 'partita_[a-z_]*($' | tr -d '(' | sort -u)
 exported=$(nm -D --defined-only "$library" | awk '{print $NF}' | sort -u)
 [ "$declared" = "$exported" ] || printf '%s\n--\n%s\n' "$declared" "$exported" | sed 's/^/# /'

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program as a user would write it: echoes of an impulse, streamed. Built and run against the
-// installed library.
+// A user's program, compiled and run with the installed library: streams echoes of an impulse.
 #include <partita/partita.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Each public header compiles alone and twice, as C11 and as C++11, without a warning under -Wpedantic.
+# Each public header compiles alone and when included twice, as C11 and as C++11, without a warning under -Wpedantic.
 # Usage: test_headers.sh INCLUDE_FOLDER     (CC and CXX in the environment)
 include=$1
 : "${CC:=cc}" "${CXX:=c++}"

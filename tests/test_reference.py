@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# Holds the oracle of the C tests against SciPy: convolve and correlate of every type, n-dimensional correlation with
-# stride, dilation and padding, groups, streams, layers and their gradients. Usage: test_reference.py LIBRARY (reference.c as a shared library).
+# Compares the reference of the C tests with SciPy: convolve and correlate of every type, n-dimensional correlation with
+# stride, dilation and padding, groups, streams, layers and their gradients.
+# Usage: test_reference.py LIBRARY (support/reference*.c as a shared library)
 import ctypes
 import itertools
 import sys
@@ -65,7 +66,7 @@ def pairs():
             yield signal, taps
 
 
-def wide(x):
+def as_complex(x):
     return x.astype(numpy.complex128)
 
 
@@ -73,7 +74,7 @@ def one_axis():
     for (signal, taps), op, (n, m) in itertools.product(pairs(), (0, 1), ((1, 1), (7, 3), (3, 7), (20, 20))):
         x, w = noise(n, signal), noise(m, taps)
         full = reference(x[None, None], w[None, None], op, begin=(m - 1,), end=(m - 1,))[0, 0]
-        expected = (scipy.signal.correlate if op else scipy.signal.convolve)(wide(x), wide(w), "full", "direct")
+        expected = (scipy.signal.correlate if op else scipy.signal.convolve)(as_complex(x), as_complex(w), "full", "direct")
         report(f"{numpy.dtype(signal)}/{numpy.dtype(taps)}/{'correlate' if op else 'convolve'}-{n}-{m}", full, expected)
         crop = reference(x[None, None], w[None, None], op, begin=(m - 2,), end=(m - 1,)) if n + m > 2 else full[None, None, 1:]
         report(f"crop-{n}-{m}", crop[0, 0], expected[1:])
@@ -86,37 +87,37 @@ def many_axes():
         y = reference(x, w, op, 2, (stride,) * rank, (dilation,) * rank, begin, end)
         padded = numpy.pad(x, [(0, 0), (0, 0)] + [(max(b, 0), max(e, 0)) for b, e in zip(begin, end)])
         cut = tuple(slice(max(-b, 0), n) for b, n in zip(begin, padded.shape[2:]))
-        spread = numpy.zeros([dilation * (k - 1) + 1 for k in w.shape[2:]])
+        dilated = numpy.zeros([dilation * (k - 1) + 1 for k in w.shape[2:]])
         expected = numpy.zeros(y.shape)
         for n, k, c in itertools.product(range(2), range(6), range(2)):
-            spread[(slice(None, None, dilation),) * rank] = w[k, c][(slice(None, None, -1),) * rank] if op == 0 else w[k, c]
+            dilated[(slice(None, None, dilation),) * rank] = w[k, c][(slice(None, None, -1),) * rank] if op == 0 else w[k, c]
             plane = padded[(n, k // 3 * 2 + c) + cut]
-            expected[n, k] += scipy.signal.correlate(plane, spread, "valid", "direct")[(slice(None, None, stride),) * rank]
+            expected[n, k] += scipy.signal.correlate(plane, dilated, "valid", "direct")[(slice(None, None, stride),) * rank]
         report(f"rank-{rank}-stride-{stride}-dilation-{dilation}-op-{op}", y, expected)
 
 
 def streams():
     for stride, dilation in itertools.product((1, 3), (1, 2)):
         x, w = noise((1, 50), numpy.complex64), noise(8, numpy.complex64)
-        spread = numpy.zeros(dilation * 7 + 1, numpy.complex128)
-        spread[::dilation] = w
+        dilated = numpy.zeros(dilation * 7 + 1, numpy.complex128)
+        dilated[::dilation] = w
         p = Problem(signal=2, taps=2, kernel=size3(8), size=size3(ctypes.c_size_t(-1).value), stride=size3(stride),
                     dilation=size3(dilation), block=16, latency=5)
         y = numpy.zeros(-(-50 // stride), numpy.complex128)
         library.reference_stream(ctypes.byref(p), ctypes.c_size_t(50), pointer(y), pointer(x), pointer(w))
-        report(f"stream-stride-{stride}-dilation-{dilation}", y, scipy.signal.upfirdn(spread, x[0], 1, stride)[:len(y)])
+        report(f"stream-stride-{stride}-dilation-{dilation}", y, scipy.signal.upfirdn(dilated, x[0], 1, stride)[:len(y)])
 
 
-def spread_taps(w, op, dilation):
+def dilate_taps(w, op, dilation):
     """Taps in the order of correlation with zeros between them."""
     rank = w.ndim
-    wide = numpy.zeros([dilation * (k - 1) + 1 for k in w.shape])
-    wide[(slice(None, None, dilation),) * rank] = w[(slice(None, None, -1),) * rank] if op == 0 else w
-    return wide
+    dilated = numpy.zeros([dilation * (k - 1) + 1 for k in w.shape])
+    dilated[(slice(None, None, dilation),) * rank] = w[(slice(None, None, -1),) * rank] if op == 0 else w
+    return dilated
 
 
 def layers():
-    """Forward with bias and relu; the gradients as the transposes of forward's matrices, made column by column with
+    """Forward with bias and relu; gradients by the transposes of forward's matrices, computed column by column with
     SciPy."""
     for rank, stride, dilation, op in itertools.product((1, 2, 3), (1, 2), (1, 2), (0, 1)):
         size, kernel = (6, 5, 4)[:rank], (3, 2, 2)[:rank]
@@ -131,7 +132,7 @@ def layers():
 
         def plane(x, w):
             padded = numpy.pad(x, pads)[cut]
-            full = scipy.signal.correlate(padded, spread_taps(w, op, dilation), "valid", "direct")
+            full = scipy.signal.correlate(padded, dilate_taps(w, op, dilation), "valid", "direct")
             return full[(slice(None, None, stride),) * rank]
 
         outputs = plane(x[0, 0], w[0, 0]).shape

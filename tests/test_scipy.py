@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-# The one-call helpers against SciPy itself: modes, conjugation and alignment of convolve and correlate, on both sides
-# of n < m, by SciPy's direct and FFT methods. Usage: test_scipy.py LIBPARTITA
+# Compares the one-call helpers with SciPy: modes, conjugation and alignment of convolve and correlate, for n < m and
+# n > m, with SciPy's direct and FFT methods. Usage: test_scipy.py LIBPARTITA
 import ctypes
 import itertools
 import os
@@ -52,27 +52,27 @@ def partita(op, x, h, piece):
     return y if status == 0 else None
 
 
-def close(got, expected, kind, least):
-    """Gate of both methods, as tests/test.h derives them; the reference is computed in double precision."""
+def close(got, expected, kind, fewest):
+    """The tolerance of both methods as in support/test.h; the expected result is computed in double precision."""
     if got is None or got.shape != expected.shape:
         return False
     u = 2.0**-24 if numpy.dtype(kind).itemsize // (1 + (numpy.dtype(kind).kind == "c")) == 4 else 2.0**-53
     if u < 1e-10:
         u *= 2  # SciPy rounds too
-    typical = numpy.sqrt(least * len(expected)) * (2 if numpy.dtype(kind).kind == "c" else 1) / 3
-    gate = u * max(4 * numpy.sqrt(least), 3 * numpy.sqrt(16)) * max(1, 0.5 + 2 / numpy.sqrt(len(expected)))
-    return numpy.linalg.norm(got - expected) <= gate * max(numpy.linalg.norm(expected), typical)
+    typical = numpy.sqrt(fewest * len(expected)) * (2 if numpy.dtype(kind).kind == "c" else 1) / 3
+    tolerance = u * max(4 * numpy.sqrt(fewest), 3 * numpy.sqrt(16)) * max(1, 0.5 + 2 / numpy.sqrt(len(expected)))
+    return numpy.linalg.norm(got - expected) <= tolerance * max(numpy.linalg.norm(expected), typical)
 
 
 for kind, (n, m), op, mode, method in itertools.product(TYPES, SIZES, (0, 1), MODES, ("direct", "fft")):
     x, h = noise(n, kind), noise(m, kind)
     function = scipy.signal.correlate if op else scipy.signal.convolve
-    wide = numpy.complex128 if numpy.dtype(kind).kind == "c" else numpy.float64
-    expected = function(x.astype(wide), h.astype(wide), mode, method)
+    precise = numpy.complex128 if numpy.dtype(kind).kind == "c" else numpy.float64
+    expected = function(x.astype(precise), h.astype(precise), mode, method)
     got = partita(op, x, h, Slice(mode=MODES[mode]))
     report(f"{function.__name__}/{mode}-{method}-{n}-{m}-{numpy.dtype(kind)}", close(got, expected, kind, min(n, m)))
 
-# Lag windows are SciPy's correlation_lags, also where they reach beyond the full result.
+# Lags equal SciPy's correlation_lags, also beyond the full result.
 for n, m in SIZES:
     x, h = noise(n, numpy.complex64), noise(m, numpy.complex64)
     lags = scipy.signal.correlation_lags(n, m)

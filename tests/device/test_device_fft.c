@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The device's transforms: products of spectra are convolutions, cyclic or negacyclic
-// (lib/cuda/fft.h). Nothing else is known of a spectrum, so nothing else is asked.
+// Transforms of the device (cuda/device/fft.h): products of spectra are cyclic or negacyclic
+// convolutions. This is all that their interface promises.
 #include "cuda/blocks/kernels.h"
 #include "cuda/device/fft.h"
 #include "cuda/kernels/pass.h"
@@ -11,7 +11,7 @@
 #include "device/arrays.h"
 #include "support/test.h"
 
-enum { MOST_SAMPLES = 2 * CUDA_FFT_MAX_F32, TAPS = 9, LINES = 3 };
+enum { MAX_SAMPLES = 2 * CUDA_FFT_MAX_F32, TAPS = 9, LINES = 3 };
 
 static struct partita_plan plan_on_device(bool f64)
 {
@@ -38,36 +38,36 @@ static double complex read_sample(const void *array, size_t i, bool f64, bool pa
                 : read_real(array, i, f64);
 }
 
-// One length: LINES lines by taps of as many lines.
-struct job {
+// LINES lines convolved with taps of as many lines.
+struct fft_case {
     size_t points;
     bool negacyclic, f64;
 };
 
-static size_t samples_of(const struct job *job)
+static size_t samples_of(const struct fft_case *c)
 {
-    return job->negacyclic ? 2 * job->points : job->points;
+    return c->negacyclic ? 2 * c->points : c->points;
 }
 
-// a's line convolved with b's, and how far y is from it.
-static void check_line(const struct job *job, const void *a, const void *b, const void *y,
+// Compares a line of y with the convolution of a's and b's.
+static void check_line(const struct fft_case *c, const void *a, const void *b, const void *y,
                        size_t line)
 {
-    const size_t n = samples_of(job);
-    const bool pair = !job->negacyclic;
+    const size_t n = samples_of(c);
+    const bool pair = !c->negacyclic;
     double error = 0, norm = 0;
     for (size_t i = 0; i < n; i++) {
         double complex sum = 0;
         for (size_t t = 0; t < TAPS; t++) {
-            const double complex x = read_sample(a, line * n + (i + n - t) % n, job->f64, pair);
-            sum += (job->negacyclic && i < t ? -x : x) *
-                   read_sample(b, line * TAPS + t, job->f64, pair);
+            const double complex x = read_sample(a, line * n + (i + n - t) % n, c->f64, pair);
+            sum +=
+                (c->negacyclic && i < t ? -x : x) * read_sample(b, line * TAPS + t, c->f64, pair);
         }
-        const double complex off = read_sample(y, line * n + i, job->f64, pair) - sum;
+        const double complex off = read_sample(y, line * n + i, c->f64, pair) - sum;
         error += creal(off * conj(off)), norm += creal(sum * conj(sum));
     }
-    // Design, section 8: relative L2 error of transforms.
-    const double unit = job->f64 ? 0x1p-53 : 0x1p-24;
+    // Relative L2 error of transforms.
+    const double unit = c->f64 ? 0x1p-53 : 0x1p-24;
     assert_true(sqrt(error / norm) <= 3 * unit * sqrt(log2((double)n)));
 }
 
@@ -89,7 +89,7 @@ static struct cuda_fft_params params_of(const struct cuda_fft *fft)
                                     .in_block = true};
 }
 
-// What a transform within a block makes of windows.
+// Transforms of windows within thread blocks.
 static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *windows,
                         const void *samples, size_t scalars)
 {
@@ -107,18 +107,18 @@ static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *w
 
 static void within_a_block(void **state)
 {
-    const struct job *job = *state;
-    const size_t n = samples_of(job), per = job->negacyclic ? 1 : 2, scalar = job->f64 ? 8 : 4;
-    const enum partita_type type = job->negacyclic ? job->f64 ? PARTITA_F64 : PARTITA_F32
-                                   : job->f64      ? PARTITA_CF64
-                                                   : PARTITA_CF32;
-    static double a[LINES * MOST_SAMPLES * 2], b[LINES * TAPS * 2], y[LINES * MOST_SAMPLES * 2];
+    const struct fft_case *c = *state;
+    const size_t n = samples_of(c), per = c->negacyclic ? 1 : 2, scalar = c->f64 ? 8 : 4;
+    const enum partita_type type = c->negacyclic ? c->f64 ? PARTITA_F64 : PARTITA_F32
+                                   : c->f64      ? PARTITA_CF64
+                                                 : PARTITA_CF32;
+    static double a[LINES * MAX_SAMPLES * 2], b[LINES * TAPS * 2], y[LINES * MAX_SAMPLES * 2];
     struct random random = random_start("device-fft");
-    struct partita_plan plan = plan_on_device(job->f64);
+    struct partita_plan plan = plan_on_device(c->f64);
     struct cuda_fft fft;
     random_samples(&random, type, a, LINES * n);
     random_samples(&random, type, b, LINES * TAPS);
-    assert_int_equal(cuda_fft_create(&plan, job->points, job->negacyclic, 1, &fft), PARTITA_OK);
+    assert_int_equal(cuda_fft_create(&plan, c->points, c->negacyclic, 1, &fft), PARTITA_OK);
     assert_true(fft.in_block);
     const struct cuda_windows of_a = {.size = (int64_t)n,
                                       .step = 1,
@@ -127,17 +127,17 @@ static void within_a_block(void **state)
                                       .outer = 1,
                                       .inner = 1,
                                       .pitch = 1,
-                                      .complex_samples = !job->negacyclic,
+                                      .complex_samples = !c->negacyclic,
                                       .scale = 1};
     struct cuda_windows of_b = of_a;
     of_b.size = TAPS;
     void *spectra = spectra_of(&fft, &of_a, a, LINES * n * per),
          *taps = spectra_of(&fft, &of_b, b, LINES * TAPS * per);
-    multiply(spectra, taps, LINES * job->points, job->f64);
-    void *products = device_copy(spectra, LINES * job->points * 2 * scalar, 0);
+    multiply(spectra, taps, LINES * c->points, c->f64);
+    void *products = device_copy(spectra, LINES * c->points * 2 * scalar, 0);
     void *to = device_copy(NULL, LINES * n * per * scalar, 0);
     struct cuda_fft_params params = params_of(&fft);
-    if (!job->negacyclic) params.planes = 2; // complex samples
+    if (!c->negacyclic) params.planes = 2; // complex samples
     const struct cuda_lags whole = {
         .taps.length = 1, .hop = (int64_t)n, .tasks = LINES, .windows = 1};
     const struct cuda_sink sink = {.y = to,
@@ -146,12 +146,12 @@ static void within_a_block(void **state)
                                    .stride = 1,
                                    .end = (int64_t)n,
                                    .channels = 1,
-                                   .complex_samples = !job->negacyclic};
+                                   .complex_samples = !c->negacyclic};
     assert_int_equal(
         cuda_launch_lags_results(&params, &sink, &whole, products, cudaStreamPerThread),
         cudaSuccess);
     assert_int_equal(cudaMemcpy(y, to, LINES * n * per * scalar, cudaMemcpyDefault), cudaSuccess);
-    for (size_t line = 0; line < LINES; line++) check_line(job, a, b, y, line);
+    for (size_t line = 0; line < LINES; line++) check_line(c, a, b, y, line);
     cudaFree(to);
     cudaFree(products);
     cuda_fft_destroy(&plan, &fft);
@@ -160,18 +160,18 @@ static void within_a_block(void **state)
     plan.device->close(plan.device);
 }
 
-// cuFFT's complex transforms, several at once, there and back.
+// Batches of cuFFT's complex transforms, forward and inverse.
 static void by_cufft(void **state)
 {
-    const struct job *job = *state;
-    const size_t points = 2 * cuda_fft_max(job->f64), scalar = job->f64 ? 8 : 4,
+    const struct fft_case *c = *state;
+    const size_t points = 2 * cuda_fft_max(c->f64), scalar = c->f64 ? 8 : 4,
                  bytes = LINES * points * 2 * scalar;
     struct random random = random_start("cufft");
-    struct partita_plan plan = plan_on_device(job->f64);
+    struct partita_plan plan = plan_on_device(c->f64);
     struct cuda_fft fft;
     struct cuda_cufft_plan *lease, *other;
     void *a = malloc(bytes), *y = malloc(bytes);
-    random_samples(&random, job->f64 ? PARTITA_CF64 : PARTITA_CF32, a, LINES * points);
+    random_samples(&random, c->f64 ? PARTITA_CF64 : PARTITA_CF32, a, LINES * points);
     assert_int_equal(cuda_fft_create(&plan, points, false, LINES, &fft), PARTITA_OK);
     assert_false(fft.in_block);
     void *area = device_copy(NULL, cuda_fft_work_bytes(&fft), 0),
@@ -184,9 +184,9 @@ static void by_cufft(void **state)
     assert_int_equal(cudaMemcpy(y, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
     cuda_fft_return(&fft, lease);
     cuda_fft_return(&fft, other);
-    const double unit = job->f64 ? 0x1p-53 : 0x1p-24;
+    const double unit = c->f64 ? 0x1p-53 : 0x1p-24;
     for (size_t i = 0; i < 2 * LINES * points; i++)
-        assert_true(fabs(read_real(y, i, job->f64) / (double)points - read_real(a, i, job->f64)) <
+        assert_true(fabs(read_real(y, i, c->f64) / (double)points - read_real(a, i, c->f64)) <
                     3 * unit * log2((double)points));
     cudaFree(spectra);
     cudaFree(area);
@@ -196,7 +196,7 @@ static void by_cufft(void **state)
     plan.device->close(plan.device);
 }
 
-// More thread blocks than a launch takes are refused, not cut to 32 bits.
+// A launch of more thread blocks than a grid may have is refused, not truncated to 32 bits.
 static void too_many_blocks(void **state)
 {
     const int64_t points = CUDA_FFT_POINTS,
@@ -209,19 +209,19 @@ static void too_many_blocks(void **state)
 
 int main(void)
 {
-    static struct job jobs[64];
+    static struct fft_case cases[64];
     static struct CMUnitTest tests[64];
     size_t n = 0;
     for (int f64 = 0; f64 < 2; f64++)
         for (int negacyclic = 0; negacyclic < 2; negacyclic++)
             for (size_t points = CUDA_FFT_POINTS; points <= cuda_fft_max(f64); points *= 2, n++) {
-                jobs[n] = (struct job){points, negacyclic, f64};
-                tests[n] = named_test(within_a_block, &jobs[n], "%s/%s-%zu", f64 ? "f64" : "f32",
+                cases[n] = (struct fft_case){points, negacyclic, f64};
+                tests[n] = named_test(within_a_block, &cases[n], "%s/%s-%zu", f64 ? "f64" : "f32",
                                       negacyclic ? "negacyclic" : "cyclic", points);
             }
     for (int f64 = 0; f64 < 2 && cuda_fft_has_long(); f64++, n++) {
-        jobs[n].f64 = f64;
-        tests[n] = named_test(by_cufft, &jobs[n], "%s/cufft", f64 ? "f64" : "f32");
+        cases[n].f64 = f64;
+        tests[n] = named_test(by_cufft, &cases[n], "%s/cufft", f64 ? "f64" : "f32");
     }
     tests[n++] = named_test(too_many_blocks, NULL, "too-many-blocks");
     return run_test_list(tests, n);

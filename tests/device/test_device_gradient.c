@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The gradient of the taps as one kernel (lib/cuda/gradient.h), cut in ways that no plan would
-// choose at these sizes: any window, one sum or two, runs and chains, more products than are summed
-// in a row. Against plain sums, in several orders of threads to the same bits.
+// The gradient of the taps as one kernel (cuda/overlap/spectral.h) with decisions that no plan
+// makes at these sizes: any window, one sum or two, runs and chains, more products than one sum may
+// have. Results equal plain sums, and the same bits in several orders of threads.
 #include "cuda/device/device.h"
 #include "cuda/module.h"
 #include "cuda/overlap/spectral.h"
@@ -13,8 +13,8 @@
 
 struct subject {
     const char *name;
-    struct shape shape; // what follows from the rest is filled in: span, out, channels, type
-    size_t pad_end;     // zeros behind the line
+    struct shape shape; // without span, outputs, channels and type, which are derived
+    size_t pad_end;     // zeros after the line
     size_t points, runs;
     int sums;
 };
@@ -179,7 +179,7 @@ static struct shape shape_of(const struct gradient_case *c)
     return shape;
 }
 
-// gw of x and gy, in host memory.
+// Gradient of the taps from x and gy in host memory.
 static void *run(const struct gradient_case *c, const struct shape *shape, const void *x,
                  const void *gy)
 {
@@ -218,7 +218,7 @@ static double read(const void *array, size_t i, bool f64)
     return f64 ? ((const double *)array)[i] : ((const float *)array)[i];
 }
 
-// Tap k of a cell, as the formula in problem.h says.
+// Tap k of a cell by the formula in problem.h.
 static double expected(const struct shape *shape, const void *x, const void *gy, size_t cell,
                        size_t k)
 {
@@ -325,8 +325,8 @@ static void channels_apart(void **state)
     free(x);
 }
 
-// Sizes that the kernel does not have are refused; those that it has are cut within what a launch
-// and a row of sums take.
+// Sizes that the kernel does not have are refused; the others are split within the limits of a
+// launch and of a row of sums.
 static void cuts(void **state)
 {
     const struct gradient_case c = {&subjects[1], false};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The .npy reader on any bytes. The first byte chooses: as they are, or as the header's dictionary
-// with the right magic and length in front, or as the samples of a valid header.
+// Fuzz target: the .npy reader. The first byte chooses what precedes the bytes: nothing, a header
+// with the right magic and length without its dictionary, or a valid header.
 #include "fuzz/read_all.h"
 
 static const char dictionary[] = "{'descr': '>c8', 'fortran_order': True, 'shape': (3, 7), }\n";
@@ -16,6 +16,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     head[9] = (uint8_t)(length >> 8);
     memcpy(head + 10, dictionary, sizeof dictionary - 1);
     static const size_t lengths[] = {0, 10, 10 + sizeof dictionary - 1};
-    read_behind(head, lengths[data[0] % 3], data + 1, n, &request);
+    read_after(head, lengths[data[0] % 3], data + 1, n, &request);
     return 0;
 }

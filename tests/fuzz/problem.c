@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fuzz target: any problem and options -> plan; if one comes out and is small, run it and hold it
-// against the oracle. The first bytes choose fields, most of them small, some of any size, so that
-// both the refusals and the engines see every field.
+// Fuzz target: creates a plan for any problem and options, and if the problem is small compares its
+// results with the reference. The bytes choose fields, most of them small, some of any size, so
+// that both the checks of problems and the engines see every field.
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include <partita/partita.h>
 
-enum { MOST_BYTES = 1 << 26, MOST_PRODUCTS = 300000, MOST_SAMPLES = 20000 };
+enum { MAX_BYTES = 1 << 26, MAX_PRODUCTS = 300000, MAX_SAMPLES = 20000 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -28,17 +28,17 @@ static uint64_t take(struct input *input, size_t bytes)
     return value;
 }
 
-// Mostly 0 .. most-1; one in 128 any 64-bit number.
-static size_t take_size(struct input *input, size_t most)
+// Mostly below `limit`; one in 128 is any 64-bit number.
+static size_t take_size(struct input *input, size_t limit)
 {
-    return take(input, 1) % 128 == 127 ? (size_t)take(input, 8) : (size_t)take(input, 2) % most;
+    return take(input, 1) % 128 == 127 ? (size_t)take(input, 8) : (size_t)take(input, 2) % limit;
 }
 
-// The same for the enumerations and signed numbers.
-static int take_int(struct input *input, int most)
+// The same for enumerations and signed numbers.
+static int take_int(struct input *input, int limit)
 {
     return take(input, 1) % 128 == 127 ? (int)take(input, 4)
-                                       : (int)(take(input, 1) % (unsigned)most);
+                                       : (int)(take(input, 1) % (unsigned)limit);
 }
 
 static struct partita_problem take_problem(struct input *input)
@@ -46,7 +46,7 @@ static struct partita_problem take_problem(struct input *input)
     static const int pairs[6][2] = {{PARTITA_F32, PARTITA_F32},   {PARTITA_F64, PARTITA_F64},
                                     {PARTITA_CF32, PARTITA_CF32}, {PARTITA_CF64, PARTITA_CF64},
                                     {PARTITA_CF32, PARTITA_F32},  {PARTITA_CF64, PARTITA_F64}};
-    // Half of all are layers: real, small along each axis.
+    // Half of all problems are layers: real, small along each axis.
     const bool layer = take(input, 1) % 2;
     const int *pair = pairs[take(input, 1) % (layer ? 2 : 6)];
     struct partita_problem p = {.signal = (enum partita_type)pair[0],
@@ -78,11 +78,11 @@ static struct partita_problem take_problem(struct input *input)
     return p;
 }
 
-// Memory up to a limit, so that well-formed but huge problems end in NOMEM instead of swapping.
+// Limits memory, so that valid but huge problems return NOMEM.
 static void *allocate(void *user, size_t bytes)
 {
     (void)user;
-    return bytes > MOST_BYTES ? NULL : aligned_alloc(64, (bytes + 64) / 64 * 64);
+    return bytes > MAX_BYTES ? NULL : aligned_alloc(64, (bytes + 64) / 64 * 64);
 }
 
 static void release(void *user, void *memory)
@@ -108,8 +108,7 @@ static void fill(enum partita_type type, void *samples, size_t n, uint64_t seed)
     }
 }
 
-// Wide enough for every engine: 16 times the gate of the tests, with the oracle's own norm as the
-// scale.
+// Tolerance for every engine: 16 times that of the tests, relative to the reference's norm.
 static void compare(const struct partita_problem *p, const void *y, const double complex *expected,
                     size_t n)
 {
@@ -128,7 +127,7 @@ static void run_stream(const struct partita_problem *p, const struct partita_pla
     struct partita_stream *stream;
     size_t in = or_one(p->in_channels), out = or_one(p->out_channels),
            stride = or_one(p->stride[0]), n = 3000;
-    size_t bytes = partita_type_size(p->signal), late = partita_plan_latency(plan) / stride,
+    size_t bytes = partita_type_size(p->signal), first = partita_plan_latency(plan) / stride,
            n_y = (n + stride - 1) / stride;
     if (p->stride[0] > n || partita_plan_latency(plan) > p->latency ||
         partita_stream_open(plan, filter, &stream) != PARTITA_OK) {
@@ -140,18 +139,18 @@ static void run_stream(const struct partita_problem *p, const struct partita_pla
     fill(p->signal, x, in * n, 1);
     const void *x_at[8];
     void *y_at[8];
-    for (size_t at = 0, given = 0, chunk; at < n; at += chunk) {
+    for (size_t at = 0, done = 0, chunk; at < n; at += chunk) {
         chunk = take_size(input, 700) % (n - at + 1);
         if (input->left == 0) chunk = n - at;
         for (size_t c = 0; c < in; c++) x_at[c] = x + (c * n + at) * bytes;
-        for (size_t c = 0; c < out; c++) y_at[c] = y + (c * n_y + given) * bytes;
-        given += partita_stream_output_frames(stream, chunk);
-        if (given > n_y) abort();
+        for (size_t c = 0; c < out; c++) y_at[c] = y + (c * n_y + done) * bytes;
+        done += partita_stream_output_frames(stream, chunk);
+        if (done > n_y) abort();
         partita_stream_process(stream, y_at, x_at, chunk);
     }
     reference_stream(p, n, expected, x, w);
-    for (size_t k = 0; k < out && late < n_y; k++) {
-        compare(p, y + (k * n_y + late) * bytes, expected + k * n_y, n_y - late);
+    for (size_t k = 0; k < out && first < n_y; k++) {
+        compare(p, y + (k * n_y + first) * bytes, expected + k * n_y, n_y - first);
     }
     partita_stream_close(stream);
     free(expected);
@@ -179,9 +178,9 @@ static struct sizes sizes_of(const struct partita_problem *p)
 
 static double *doubles(enum partita_type type, const void *samples, size_t n)
 {
-    double *wide = malloc((n + 1) * sizeof *wide);
-    for (size_t i = 0; i < n; i++) wide[i] = creal(reference_sample(type, samples, i));
-    return wide;
+    double *converted = malloc((n + 1) * sizeof *converted);
+    for (size_t i = 0; i < n; i++) converted[i] = creal(reference_sample(type, samples, i));
+    return converted;
 }
 
 static void compare_doubles(const struct partita_problem *p, const void *y, const double *expected,
@@ -194,7 +193,7 @@ static void compare_doubles(const struct partita_problem *p, const void *y, cons
             abort();
 }
 
-// Both gradients, of y as if it were one.
+// Both gradients, with random samples for that of y.
 static void run_gradients(const struct partita_problem *p, const struct partita_plan *plan,
                           const struct partita_filter *filter, const void *x, const void *w,
                           size_t n_x, size_t n_y)
@@ -203,21 +202,21 @@ static void run_gradients(const struct partita_problem *p, const struct partita_
         or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * sizes_of(p).taps;
     char *gy = malloc(n_y * 8), *g = malloc((n_x + n_w) * 8);
     fill(p->signal, gy, n_y, 3);
-    double *wide_x = doubles(p->signal, x, n_x), *wide_w = doubles(p->signal, w, n_w),
-           *wide_gy = doubles(p->signal, gy, n_y),
+    double *double_x = doubles(p->signal, x, n_x), *double_w = doubles(p->signal, w, n_w),
+           *double_gy = doubles(p->signal, gy, n_y),
            *expected = malloc((n_x + n_w) * sizeof *expected);
     if (partita_backward_data(plan, filter, g, gy, NULL) == PARTITA_OK) {
-        reference_backward_data(p, expected, wide_gy, wide_w);
+        reference_backward_data(p, expected, double_gy, double_w);
         compare_doubles(p, g, expected, n_x, (double)n_w);
     }
     if (partita_backward_weight(plan, g, x, gy, NULL) == PARTITA_OK) {
-        reference_backward_weight(p, expected, wide_x, wide_gy);
+        reference_backward_weight(p, expected, double_x, double_gy);
         compare_doubles(p, g, expected, n_w, (double)n_y);
     }
     free(expected);
-    free(wide_x);
-    free(wide_w);
-    free(wide_gy);
+    free(double_x);
+    free(double_w);
+    free(double_gy);
     free(g);
     free(gy);
 }
@@ -245,7 +244,7 @@ static void run_bounded(const struct partita_problem *p, const struct partita_pl
     free(x);
 }
 
-static bool small(const struct partita_problem *p)
+static bool is_small(const struct partita_problem *p)
 {
     struct sizes s = {3000, 3000, or_one(p->kernel[0])};
     bool stream = p->size[0] == PARTITA_UNBOUNDED;
@@ -254,9 +253,9 @@ static bool small(const struct partita_problem *p)
         (double)or_one(p->batch) * (double)or_one(p->in_channels) * (double)or_one(p->out_channels);
     double samples = channels * ((double)s.plane + (double)s.outputs);
     double products = channels * (double)s.outputs * (double)s.taps;
-    double spread = channels * (double)s.taps * (p->rank > 1 ? 1 : (double)or_one(p->dilation[0]));
-    return or_one(p->in_channels) <= 8 && or_one(p->out_channels) <= 8 && samples < MOST_SAMPLES &&
-           products < MOST_PRODUCTS && spread < MOST_SAMPLES && (!stream || p->latency < 100000);
+    double span = channels * (double)s.taps * (p->rank > 1 ? 1 : (double)or_one(p->dilation[0]));
+    return or_one(p->in_channels) <= 8 && or_one(p->out_channels) <= 8 && samples < MAX_SAMPLES &&
+           products < MAX_PRODUCTS && span < MAX_SAMPLES && (!stream || p->latency < 100000);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -278,7 +277,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) return 0;
     char text[100];
     partita_plan_explain(plan, text, sizeof text);
-    if (small(&problem)) {
+    if (is_small(&problem)) {
         size_t n_w =
             or_one(problem.out_channels) * (or_one(problem.in_channels) / or_one(problem.groups));
         for (int a = 0; a < (problem.rank ? problem.rank : 1); a++)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Names of raw sample types, and reading any bytes as samples of the types so named: the first 12
-// bytes are a name, the next the number of channels, the rest samples.
+// Fuzz target: names of raw sample types, and samples of these types. The first 12 bytes are a
+// name, the next is the number of channels, the rest are samples.
 #include "fuzz/read_all.h"
 
 static void check_name(struct encoding encoding)
 {
     char name[ENCODING_NAME_SIZE];
     struct encoding again;
-    // The canonical name means the same again.
+    // The canonical name gives the same encoding.
     if (!encoding_parse(encoding_name(encoding, name), &again)) abort();
     if (again.kind != encoding.kind || again.bytes != encoding.bytes ||
         again.big_endian != encoding.big_endian || again.is_complex != encoding.is_complex)
@@ -21,7 +21,7 @@ static void read_samples(struct encoding encoding, const uint8_t *data, size_t s
                                     .channels = size ? data[0] : 1,
                                     .max_channels = 64,
                                     .wake_fd = -1};
-    read_behind("", 0, data, size, &request);
+    read_after("", 0, data, size, &request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

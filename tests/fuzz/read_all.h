@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the fuzz targets of the program's formats share: open bytes as a file and as a pipe, skip,
-// read to the end.
+// For the fuzz targets of file formats: opens bytes as a file and as a pipe, skips, reads to the
+// end.
 #ifndef PARTITA_FUZZ_READ_ALL_H
 #define PARTITA_FUZZ_READ_ALL_H
 
@@ -24,7 +24,7 @@ static inline void read_as(const uint8_t *data, size_t size, bool as_pipe,
         if (!audio_open_memory(&reader, data, size, as_pipe, request, &fault)) return;
         const struct audio_info *info = audio_reader_info(reader);
         if (info->channels == 0 || info->channels > request->max_channels) abort();
-        // Complex samples are never read as real ones.
+        // Complex samples are not read as real ones.
         enum partita_type type = info->encoding.is_complex ? PARTITA_CF64 : types[t];
         char *frames = malloc(FRAMES * info->channels * partita_type_size(type));
         size_t got = 1, total = 0;
@@ -32,7 +32,7 @@ static inline void read_as(const uint8_t *data, size_t size, bool as_pipe,
             while (got && audio_read(reader, type, frames, FRAMES, &got, &fault)) {
                 if (got > FRAMES) abort();
                 total += got;
-                // Nothing comes of nothing: a sample has a byte at least.
+                // A sample has at least one byte.
                 if (total * info->channels > size) abort();
             }
         free(frames);
@@ -40,9 +40,9 @@ static inline void read_as(const uint8_t *data, size_t size, bool as_pipe,
     }
 }
 
-// Prefixes `head` to the data, so that it reaches what lies behind the magic bytes.
-static inline void read_behind(const void *head, size_t n_head, const uint8_t *data, size_t size,
-                               const struct audio_request *request)
+// Reads `head` followed by the data.
+static inline void read_after(const void *head, size_t n_head, const uint8_t *data, size_t size,
+                              const struct audio_request *request)
 {
     uint8_t *whole = malloc(n_head + size + 1);
     if (!whole) return;

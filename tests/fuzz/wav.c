@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The WAV and RF64 reader on any bytes. The first byte chooses: as they are, or behind a RIFF
-// header, or behind one with a format chunk, or with the start of the data too, so that short
-// inputs reach the chunks and the samples.
+// Fuzz target: the WAV and RF64 reader. The first byte chooses what precedes the bytes: nothing, a
+// RIFF header, also a format chunk, also the start of the data chunk, so that short inputs reach
+// the chunks and the samples.
 #include "fuzz/read_all.h"
 
 static const uint8_t header[] = {'R', 'I', 'F',  'F',  0xff, 0xff, 0xff, 0xff, 'W',  'A',  'V',
@@ -17,6 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t head[sizeof header];
     memcpy(head, header, sizeof header);
     if (data[0] & 4) memcpy(head, "RF64", 4);
-    read_behind(head, lengths[data[0] & 3], data + 1, size - 1, &request);
+    read_after(head, lengths[data[0] & 3], data + 1, size - 1, &request);
     return 0;
 }
