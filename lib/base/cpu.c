@@ -6,6 +6,7 @@
 #endif
 #include "cpu.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,7 @@ enum cpu_isa cpu_detect(void)
 
 const char *cpu_isa_name(enum cpu_isa level)
 {
+    assert((size_t)level < sizeof names / sizeof *names);
     return names[level];
 }
 

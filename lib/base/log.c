@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "log.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -17,6 +18,7 @@ void log_line(const struct partita_log *log, const char *format, ...)
 
 void text_add(struct text *text, const char *format, ...)
 {
+    assert(text->at || !text->size);
     const size_t capacity = text->length < text->size ? text->size - text->length : 0;
     va_list arguments;
     va_start(arguments, format);

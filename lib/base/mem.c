@@ -61,10 +61,10 @@ void mem_release(const struct partita_allocator *allocator, void *memory)
 
 void *arena_take(struct arena *arena, size_t bytes)
 {
-    char *piece = arena->base ? arena->base + arena->used : NULL;
+    char *memory = arena->base ? arena->base + arena->used : NULL;
     arena->used = size_add(arena->used, mem_round(bytes));
     assert(!arena->base || !arena->size || arena->used <= arena->size);
-    return piece;
+    return memory;
 }
 
 static bool arena_restart(struct arena *arena, void *base)

@@ -29,7 +29,7 @@ struct arena {
     size_t used, size; // size 0: not known
 };
 
-// An aligned piece of the arena, NULL while counting.
+// Aligned memory of the arena, NULL while counting.
 void *arena_take(struct arena *arena, size_t bytes);
 
 // Gives a counted arena its memory, zeroed or as it comes, and starts over: run the same takes

@@ -3,6 +3,7 @@
 #ifndef PARTITA_SIZES_H
 #define PARTITA_SIZES_H
 
+#include <assert.h>
 #include <stddef.h>
 
 static inline size_t size_min(size_t a, size_t b)
@@ -19,12 +20,14 @@ static inline size_t size_max(size_t a, size_t b)
 static inline ptrdiff_t floor_div(ptrdiff_t a, size_t b)
 {
     const ptrdiff_t d = (ptrdiff_t)b;
+    assert(d > 0);
     return a / d - (a % d < 0);
 }
 
 // a/b rounded up.
 static inline size_t ceil_div(size_t a, size_t b)
 {
+    assert(b > 0);
     return a / b + (a % b > 0);
 }
 
@@ -34,10 +37,11 @@ static inline size_t size_round_up(size_t a, size_t b)
     return ceil_div(a, b) * b;
 }
 
-// The length of even parts of n, as few as parts of at most `most` can be.
-static inline size_t size_split_even(size_t n, size_t most)
+// The length of even parts of n, as few as parts of at most `max` can be.
+static inline size_t size_split_even(size_t n, size_t max)
 {
-    return ceil_div(n, ceil_div(n, most));
+    assert(n > 0 && max > 0);
+    return ceil_div(n, ceil_div(n, max));
 }
 
 // Coordinates of an index into an array of extents n, the last of which is contiguous.

@@ -17,6 +17,7 @@
 #ifndef PARTITA_WINOGRAD_MATRIX_H
 #define PARTITA_WINOGRAD_MATRIX_H
 
+#include <assert.h>
 #include <stddef.h>
 
 enum { WINOGRAD_EXTENT = 8 }; // the largest; the others are 4 and 6
@@ -47,6 +48,7 @@ static inline double winograd_power(double x, size_t n)
 // Row i of B': ret[extent].
 static inline void winograd_input_row(size_t extent, size_t i, double *ret)
 {
+    assert(extent <= WINOGRAD_EXTENT && i < extent);
     for (size_t k = 0; k < extent; k++) ret[k] = k == 0;
     for (size_t point = 0, degree = 0; point + 1 < extent; point++) {
         if (point == i) continue;
@@ -66,6 +68,7 @@ static inline double winograd_output_entry(size_t extent, size_t m, size_t k, si
 static inline double winograd_taps_entry(size_t extent, size_t r, size_t k, size_t i)
 {
     double divisor = 1;
+    assert(i < extent && k < r);
     if (i + 1 == extent) return k + 1 == r;
     for (size_t j = 0; j + 1 < extent; j++)
         if (j != i) divisor *= winograd_point(extent, i) - winograd_point(extent, j);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The seam itself: picks the provider. Which providers exist is decided when the library is built
+// Picks the provider of transforms. Which providers exist is decided when the library is built
 // (-Dfft=...); PARTITA_FFT=native|fftw prefers one of them in tests and benches.
 #include "fft.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,14 +34,14 @@ static const struct fft_provider *provider_for(size_t n)
 
 size_t fft_good_size(size_t n)
 {
-    enum { LARGEST = 1 << 28 };
+    enum { MAX_SIZE = 1 << 28 };
     size_t best = 0;
     // 2^a, 3*2^a and 5*2^a: three sizes an octave; other factors gain nothing on the cost of
     // rounding up.
     static const size_t odd[] = {1, 3, 5};
     for (int i = 0; i < 3; i++) {
         size_t size = odd[i] * 16;
-        while (size < LARGEST && (size < n || !provider_for(size))) size *= 2;
+        while (size < MAX_SIZE && (size < n || !provider_for(size))) size *= 2;
         if (size >= n && provider_for(size) && (!best || size < best)) best = size;
     }
     return best;
@@ -53,6 +54,8 @@ enum partita_status fft_create(const struct fft_request *request,
     const struct fft_provider *provider = provider_for(request->n);
     const enum partita_status status = provider->create(request, allocator, ret);
     if (status != PARTITA_OK) return status;
+    assert((*ret)->sample_steps <= (*ret)->steps);
+    assert(((*ret)->steps - (*ret)->sample_steps) % (*ret)->subtransforms == 0);
     (*ret)->sample_bytes = (size_t)(request->f64 ? 8 : 4) * (request->complex ? 2 : 1);
     (*ret)->halves = provider->forward_half && !request->complex;
     return status;
@@ -75,12 +78,12 @@ size_t fft_size(const struct fft *fft)
 
 size_t fft_lines(const struct fft *fft)
 {
-    return fft->blocks;
+    return fft->lines;
 }
 
 size_t fft_spectrum_bytes(const struct fft *fft)
 {
-    return fft->blocks * SPECTRUM_LINE_BYTES;
+    return fft->lines * SPECTRUM_LINE_BYTES;
 }
 
 double fft_gain(const struct fft *fft)
@@ -154,6 +157,8 @@ void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, voi
 void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x,
                        void *scratch, struct fft_steps steps)
 {
+    assert(steps.first <= steps.end && steps.end <= fft->steps);
+    assert(stride >= SPECTRUM_LINE_BYTES && (uintptr_t)to % MEM_ALIGN == 0);
     const struct fft_target target = {.to = to, .work = work, .stride = stride};
     fft->provider->forward(fft, &target, x, scratch, steps);
 }
@@ -161,6 +166,8 @@ void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *wor
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
                        struct fft_steps steps, bool upper)
 {
+    assert(steps.first <= steps.end && steps.end <= fft->steps);
+    assert((uintptr_t)spectrum % MEM_ALIGN == 0);
     fft->provider->inverse(fft, x, spectrum, scratch, steps, upper);
 }
 
@@ -186,6 +193,7 @@ void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double eve
 void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
                      bool back)
 {
+    assert(first + count <= fft->lines);
     fft->provider->add_rotated(fft, y, x, first, count, back);
 }
 
@@ -209,17 +217,16 @@ void fft_conjugate(bool f64, void *x, size_t count)
     }
 }
 
-#ifndef HAVE_FFTW
 char *fft_wisdom_export(bool f64)
 {
-    (void)f64;
+    for (int i = 0; i < N_PROVIDERS; i++)
+        if (providers[i]->wisdom_export) return providers[i]->wisdom_export(f64);
     return NULL;
 }
 
 bool fft_wisdom_import(bool f64, const char *text)
 {
-    (void)f64;
-    (void)text;
+    for (int i = 0; i < N_PROVIDERS; i++)
+        if (providers[i]->wisdom_import) return providers[i]->wisdom_import(f64, text);
     return true;
 }
-#endif

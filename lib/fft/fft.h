@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The spectral seam: transforms from samples to spectra whose products are convolutions. The order
+// Transforms from samples to spectra whose products are convolutions. The order
 // and meaning of bins are private to the provider; multiplying two spectra of one transform bin by
 // bin and going back gives the convolution of their samples, of which only what does not wrap
 // around the end is defined: a provider may wrap cyclically or negacyclically.
 //
-// A spectrum is a run of blocks of SPECTRUM_LANES_BYTES real lanes, then as many imaginary lanes
-// (kernels.h).
+// A spectrum is a sequence of lines: SPECTRUM_LANES_BYTES of real lanes, then as many imaginary
+// ones (kernels.h).
 #ifndef PARTITA_FFT_H
 #define PARTITA_FFT_H
 
@@ -34,7 +34,7 @@ void fft_destroy(struct fft *fft);
 const char *fft_provider(const struct fft *fft);
 
 size_t fft_size(const struct fft *fft);           // n
-size_t fft_lines(const struct fft *fft);          // blocks in one spectrum
+size_t fft_lines(const struct fft *fft);          // lines of one spectrum
 size_t fft_spectrum_bytes(const struct fft *fft); // fft_lines * SPECTRUM_LINE_BYTES
 double fft_gain(const struct fft *fft);           // of a forward and an inverse transform together
 size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
@@ -70,25 +70,25 @@ size_t fft_subtransforms(const struct fft *fft);
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                        struct fft_steps steps);
 
-// The same, but the spectrum's blocks come to lie `stride` bytes apart, from `to` on, the same bits
+// The same, but the spectrum's lines come to lie `stride` bytes apart, from `to` on, the same bits
 // as at once. They may be written in any step. work holds fft_spectrum_bytes, which must stay as
 // they are between the steps.
 void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x,
                        void *scratch, struct fft_steps steps);
 
-// `upper`: samples before the middle of x are not wanted, and may be left unwritten. The bits are
-// those of all steps at once with the same wish.
+// `upper`: samples before the middle of x are not needed and may be left unwritten. The bits are
+// those of all steps at once with the same `upper`.
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
                        struct fft_steps steps, bool upper);
 
 // y += x u^(n/2), or with `back` x u^(-n/2): the spectrum of x's samples moved by half the
 // transform, towards the end or the start; what passes the end comes back as the provider wraps. Of
-// x's blocks first .. first+count-1, y and x pointing at the first of these, 64-byte aligned. Bin
+// x's lines first .. first+count-1, y and x pointing at the first of these, 64-byte aligned. Bin
 // by bin a factor of modulus 1 that costs no multiplication.
 void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
                      bool back);
 
-// Conjugates `count` blocks: of real samples the spectrum of x[0], x[-1], .. as the provider wraps.
+// Conjugates `count` lines: of real samples the spectrum of x[0], x[-1], .. as the provider wraps.
 void fft_conjugate(bool f64, void *x, size_t count);
 
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW

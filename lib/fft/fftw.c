@@ -2,6 +2,7 @@
 // Transforms by FFTW 3 (any size; the reference provider). The only file that includes fftw3.h.
 // Real transforms keep their n/2 + 1 bins as they are, so every bin of a spectrum is an ordinary
 // complex number.
+#include <assert.h>
 #include <fftw3.h>
 #include <pthread.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static enum partita_status fftw_create(const struct fft_request *request,
                 .steps = 1,
                 .sample_steps = 1,
                 .subtransforms = 1,
-                .blocks = (bins + lanes - 1) / lanes,
+                .lines = (bins + lanes - 1) / lanes,
                 .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
         .kernels = kernels_select(request->level, request->f64),
         .f64 = request->f64,
@@ -130,7 +131,8 @@ static bool aligned(const void *pointer)
 static void fftw_forward(const struct fft *fft, const struct fft_target *target, const void *x,
                          void *scratch, struct fft_steps steps)
 {
-    (void)steps; // the one there is
+    assert(steps.first == 0 && steps.end == 1); // the one there is
+    (void)steps;
     const struct fftw *fftw = (const struct fftw *)fft;
     void *samples = scratch, *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     // FFTW's types are not const, but these plans keep their input.
@@ -142,9 +144,9 @@ static void fftw_forward(const struct fft *fft, const struct fft_target *target,
     else fftwf_execute_dft_r2c(fftw->forward, samples, bins);
     fftw->kernels->split(target->work, bins, fftw->bins);
     if (target->to == target->work) return;
-    for (size_t block = 0; block < fft->blocks; block++)
-        memcpy((char *)target->to + block * target->stride,
-               (char *)target->work + block * SPECTRUM_LINE_BYTES, SPECTRUM_LINE_BYTES);
+    for (size_t line = 0; line < fft->lines; line++)
+        memcpy((char *)target->to + line * target->stride,
+               (char *)target->work + line * SPECTRUM_LINE_BYTES, SPECTRUM_LINE_BYTES);
 }
 
 static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
@@ -163,13 +165,30 @@ static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *s
     if (samples != x) memcpy(x, samples, samples_bytes(fftw));
 }
 
-// Bin k's factor is (-1)^k; the first bin of a block is even.
+// Bin k's factor is (-1)^k; the first bin of a line is even.
 static void fftw_add_rotated(const struct fft *fft, void *y, const void *x, size_t first,
                              size_t count, bool back)
 {
     (void)first;
     (void)back;
     fft_add_signed(((const struct fftw *)fft)->f64, y, x, count, 1, -1);
+}
+
+static char *fftw_wisdom_export(bool f64)
+{
+    pthread_mutex_lock(&planner_lock);
+    char *text = f64 ? fftw_export_wisdom_to_string() : fftwf_export_wisdom_to_string();
+    pthread_mutex_unlock(&planner_lock);
+    return text;
+}
+
+static bool fftw_wisdom_import(bool f64, const char *text)
+{
+    pthread_mutex_lock(&planner_lock);
+    const int taken =
+        f64 ? fftw_import_wisdom_from_string(text) : fftwf_import_wisdom_from_string(text);
+    pthread_mutex_unlock(&planner_lock);
+    return taken != 0;
 }
 
 const struct fft_provider fft_fftw = {
@@ -179,22 +198,7 @@ const struct fft_provider fft_fftw = {
     .destroy = fftw_destroy,
     .forward = fftw_forward,
     .inverse = fftw_inverse,
+    .wisdom_export = fftw_wisdom_export,
+    .wisdom_import = fftw_wisdom_import,
     .add_rotated = fftw_add_rotated,
 };
-
-char *fft_wisdom_export(bool f64)
-{
-    pthread_mutex_lock(&planner_lock);
-    char *text = f64 ? fftw_export_wisdom_to_string() : fftwf_export_wisdom_to_string();
-    pthread_mutex_unlock(&planner_lock);
-    return text;
-}
-
-bool fft_wisdom_import(bool f64, const char *text)
-{
-    pthread_mutex_lock(&planner_lock);
-    const int taken =
-        f64 ? fftw_import_wisdom_from_string(text) : fftwf_import_wisdom_from_string(text);
-    pthread_mutex_unlock(&planner_lock);
-    return taken != 0;
-}

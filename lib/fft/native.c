@@ -179,6 +179,7 @@ static double *layout_tables(struct native *native, struct arena *arena)
     native->leaf_factors = arena_take(arena, nodes * 3 * complex_bytes(native));
     native->twists = arena_take(arena, native->group * 4 * vector_bytes(native));
     native->common = arena_take(arena, nodes / native->group * vector_bytes(native));
+    assert(nodes * 4 * native->kernels->lanes == native->length && nodes % native->group == 0);
     return arena_take(arena, nodes * sizeof(double));
 }
 
@@ -230,7 +231,7 @@ static enum partita_status native_create(const struct fft_request *request,
                 .allocator = *allocator,
                 .n = request->n,
                 .gain = (double)length,
-                .blocks = length / lanes},
+                .lines = length / lanes},
         .kernels = kernels_select(request->level, request->f64)->fft,
         .f64 = request->f64,
         .complex = request->complex,
@@ -272,6 +273,7 @@ struct subtree {
 
 static size_t radix_of(const struct native *native, struct subtree at)
 {
+    assert(at.pass < native->passes);
     return (size_t)native->radix[at.pass];
 }
 
@@ -413,7 +415,7 @@ static struct subtree whole(const struct native *native, void *data)
 }
 
 // Steps of the whole, as the passes count them: a transform of one step is not split.
-static struct fft_steps steps_of(const struct native *native, struct fft_steps steps)
+static struct fft_steps native_steps(const struct native *native, struct fft_steps steps)
 {
     assert(steps.first <= steps.end && steps.end <= native->fft.steps);
     if (native->fft.steps == 1)
@@ -430,7 +432,7 @@ static void native_forward(const struct fft *fft, const struct fft_target *targe
                                    .target = target,
                                    .x = x,
                                    .samples = native->complex ? FFT_COMPLEX : FFT_REAL};
-    forward_steps(&job, whole(native, target->work), steps_of(native, steps));
+    forward_steps(&job, whole(native, target->work), native_steps(native, steps));
 }
 
 static void native_forward_half(const struct fft *fft, void *spectrum, const void *x)
@@ -440,7 +442,7 @@ static void native_forward_half(const struct fft *fft, void *spectrum, const voi
     const struct native_job job = {
         .native = native, .target = &target, .x = x, .samples = FFT_REAL_HALF};
     forward_steps(&job, whole(native, spectrum),
-                  steps_of(native, (struct fft_steps){0, fft->steps}));
+                  native_steps(native, (struct fft_steps){0, fft->steps}));
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
@@ -452,7 +454,7 @@ static void native_inverse(const struct fft *fft, void *x, void *spectrum, void 
                                    .y = x,
                                    .samples = native->complex ? FFT_COMPLEX : FFT_REAL,
                                    .upper = upper};
-    inverse_steps(&job, whole(native, spectrum), steps_of(native, steps));
+    inverse_steps(&job, whole(native, spectrum), native_steps(native, steps));
 }
 
 static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
@@ -460,7 +462,7 @@ static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
     const struct native *native = (const struct native *)fft;
     const struct native_job job = {.native = native, .y = x, .samples = FFT_REAL_HALF};
     inverse_steps(&job, whole(native, spectrum),
-                  steps_of(native, (struct fft_steps){0, fft->steps}));
+                  native_steps(native, (struct fft_steps){0, fft->steps}));
 }
 
 // Real samples: u^(n/2) is -i in every bin, for that is the modulus.
@@ -487,12 +489,11 @@ static void add_rotated_f64(double *y, const double *x, size_t count, double sig
 // Complex samples: 1 and -1 alternate over the nodes of a pass of even radix. Child p of
 // node q of an odd pass has phase (q + 3 p) / (3 r), and similarly with 5: q + p tells odd from
 // even.
-static bool is_odd_node(const struct native *native, size_t block)
+static bool is_odd_node(const struct native *native, size_t line)
 {
     const size_t radix = (size_t)native->radix[0];
-    if (radix % 2 == 0) return block / (native->fft.blocks / radix) % 2;
-    const size_t next = (size_t)native->radix[1],
-                 node = block / (native->fft.blocks / radix / next);
+    if (radix % 2 == 0) return line / (native->fft.lines / radix) % 2;
+    const size_t next = (size_t)native->radix[1], node = line / (native->fft.lines / radix / next);
     return (node / next + node % next) % 2;
 }
 

@@ -5,8 +5,8 @@
 
 #include "fft.h"
 
-// Where a spectrum goes: its blocks `stride` bytes apart. work: fft_spectrum_bytes for what is not
-// finished; may be `to` if the blocks lie side by side.
+// Where a spectrum goes: its lines `stride` bytes apart. work: fft_spectrum_bytes for what is not
+// finished; may be `to` if the lines lie side by side.
 struct fft_target {
     void *to, *work;
     size_t stride;
@@ -26,6 +26,9 @@ struct fft_provider {
     // All steps, of real samples; see fft_forward_half. NULL: cannot.
     void (*forward_half)(const struct fft *fft, void *spectrum, const void *x);
     void (*inverse_half)(const struct fft *fft, void *x, void *spectrum);
+    // FFTW's wisdom, see fft.h; NULL: there is none.
+    char *(*wisdom_export)(bool f64);
+    bool (*wisdom_import)(bool f64, const char *text);
     void (*add_rotated)(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
                         bool back);
 };
@@ -33,7 +36,7 @@ struct fft_provider {
 struct fft {
     const struct fft_provider *provider;
     struct partita_allocator allocator;
-    size_t n, blocks, scratch_bytes;
+    size_t n, lines, scratch_bytes;
     size_t steps;         // of about the same work each, into which a transform may be split
     size_t sample_steps;  // those that touch samples: the first ones forward, the last ones inverse
     size_t subtransforms; // see fft_subtransforms; with more than one, scratch is not used
@@ -42,7 +45,7 @@ struct fft {
     bool halves; // the provider has forward_half and inverse_half for these samples
 };
 
-// y += x with a sign for the even lanes and one for the odd ones of each of `count` blocks.
+// y += x with a sign for the even lanes and one for the odd ones of each of `count` lines.
 void fft_add_signed(bool f64, void *y, const void *x, size_t count, double even, double odd);
 
 #ifdef HAVE_FFTW

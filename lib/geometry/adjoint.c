@@ -2,6 +2,7 @@
 // Problems of one axis as other problems, for engines of every device.
 #include "core/problem.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 bool shape_adjoint(const struct shape *shape, struct shape *ret)
@@ -24,6 +25,7 @@ void shape_gradient(const struct shape *shape, struct shape *ret)
     const struct axis *axis = &shape->axis[0];
     *ret = *shape;
     ret->flip = false;
+    assert(axis->out > 0);
     // gw[r] = sum over q of gy[q] x[begin + stride*q + dilation*r]
     ret->axis[0].kernel = axis->out, ret->axis[0].out = axis->kernel;
     ret->axis[0].dilation = axis->stride, ret->axis[0].stride = axis->dilation;

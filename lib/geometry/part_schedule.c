@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "part_schedule.h"
 
+#include <assert.h>
+
 #include "base/sizes.h"
 
 struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_part,
                                       size_t signal_part)
 {
     const struct axis *axis = &shape->axis[0];
+    assert(taps_part > 0 && signal_part > 0 && axis->out > 0);
     const size_t unit = size_gcd(taps_part, signal_part);
     const ptrdiff_t first = causal_first(axis);
     return (struct part_schedule){.taps_part = taps_part,
@@ -42,6 +45,7 @@ static size_t part_schedule_skipped(const struct part_schedule *schedule, size_t
 
 size_t part_schedule_begin(const struct part_schedule *schedule, size_t k, size_t interval)
 {
+    assert(k < schedule->count);
     return k * schedule->unit + (part_schedule_skipped(schedule, k) + interval) * schedule->apart;
 }
 
@@ -61,6 +65,7 @@ struct part_schedule_pairs part_schedule_pairs(const struct part_schedule *sched
 {
     const size_t t = schedule->taps_part / schedule->unit,
                  s = schedule->signal_part / schedule->unit;
+    assert(begin % schedule->unit == 0);
     const size_t at = begin / schedule->unit;
     size_t i = at / t < schedule->taps ? at / t : schedule->taps - 1;
     while (i > 0 && (at - i * t) % s) i--;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "samples.h"
 
+#include <assert.h>
 #include <string.h>
 
 // Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go
@@ -19,6 +20,7 @@ static void copy_pairs4(word4 *restrict y, const word4 *restrict x, size_t n)
 
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes)
 {
+    assert(bytes == 2 || bytes == 4 || bytes == 8 || bytes == 16);
     if (y_stride == 1 && x_stride == 1) {
         memmove(y, x, n * bytes);
     } else if (bytes == 2) {
@@ -40,6 +42,7 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
 
 struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t n)
 {
+    assert(stride > 0);
     // before: those whose index is negative; inside: those of the others before the first index >=
     // size.
     const size_t before = first < 0 ? ((size_t)-first + stride - 1) / stride : 0;
@@ -61,7 +64,7 @@ void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t
     memset((char *)y + (in.begin + in.count) * bytes, 0, (n - in.begin - in.count) * bytes);
 }
 
-static void conjugate(void *g, size_t n, bool f64)
+static void samples_conjugate(void *g, size_t n, bool f64)
 {
     for (size_t i = 0; i < n; i++) {
         if (f64) ((double *)g)[2 * i + 1] = -((double *)g)[2 * i + 1];
@@ -103,12 +106,13 @@ void causal_part(const struct shape *shape, void *g, const void *taps, size_t fi
     if (step > 1 || inside < n) memset(g, 0, n * bytes);
     if (!inside) return;
     char *at = (char *)g + (from * step - first) * bytes;
+    assert(from + inside <= axis->kernel);
     if (shape->flip) {
         samples_copy(at, step, (const char *)taps + from * bytes, 1, inside, bytes);
     } else {
         const char *first_read = (const char *)taps + (axis->kernel - from - inside) * bytes;
         samples_reverse(at, step, first_read, 1, inside, bytes);
-        if (shape->complex_taps) conjugate(g, n, shape->f64);
+        if (shape->complex_taps) samples_conjugate(g, n, shape->f64);
     }
 }
 

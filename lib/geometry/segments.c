@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "segments.h"
 
+#include <assert.h>
+
 #include "base/sizes.h"
 
 struct trimmed segments_trim(const struct shape *shape)
 {
     const struct axis *axis = &shape->axis[0];
+    assert(axis->out > 0 && axis->span > 0);
     const size_t outputs = (axis->out - 1) * axis->stride + 1;
     const ptrdiff_t q = causal_first(axis);
     // Tap j meets samples q - j .. q + outputs - 1 - j.
@@ -20,6 +23,7 @@ struct trimmed segments_trim(const struct shape *shape)
 
 struct segment_range segments_inside(ptrdiff_t origin, size_t length, size_t size)
 {
+    assert(size > 0);
     const ptrdiff_t first = floor_div(-origin, length),
                     last = floor_div((ptrdiff_t)size - 1 - origin, length);
     return (struct segment_range){first, (size_t)(last - first) + 1};

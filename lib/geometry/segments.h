@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How a bounded problem of one axis is cut into blocks, whatever the device: which taps its outputs
-// see, which blocks of a line hold anything, which outputs a block makes.
+// How a bounded problem of one axis is split into blocks, on any device: which taps its outputs
+// depend on, which blocks of a channel hold samples, which outputs a block yields.
 #ifndef PARTITA_SEGMENTS_H
 #define PARTITA_SEGMENTS_H
 
@@ -13,8 +13,8 @@ static inline ptrdiff_t causal_first(const struct axis *axis)
     return axis->begin + (ptrdiff_t)axis->span - 1;
 }
 
-// The same with g from the first tap that any output sees to the last: y[p] = sum over j < taps of
-// g[first_tap + j] * x[first + stride*p - j]. No taps: the result is zero.
+// The same with g from the first tap that any output depends on to the last: y[p] = sum over j <
+// taps of g[first_tap + j] * x[first + stride*p - j]. No taps: the result is zero.
 struct trimmed {
     size_t first_tap, taps;
     ptrdiff_t first;

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows become columns: as many vectors as there are rows, shuffled like cards. Two halves of a deck
-// of rows, zipped as often as the number of rows has factors of two, leave the columns one after
-// the other.
+// Rows become columns by transpositions in registers.
 #include "vector.h"
 
 enum { SQUARE_ROWS = (int)CONV_CHANNELS < (int)LANES ? (int)CONV_CHANNELS : (int)LANES };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The sums of layers. conv: vectors along the positions times output channels, a rectangle of sums
-// in registers over all taps and input channels; a vector of x is loaded once and meets every
-// channel, a weight is spread once and meets every vector. conv_weight: the same rectangle of
-// output channels times taps, summed along the positions. Source: Goto & van de Geijn, Anatomy of
-// high-performance matrix multiplication (2008), for the rectangle; taps as offsets are the
-// indirect convolution of Dukhan (2019) without its pointers.
+// in registers over all taps and input channels; a vector of x is loaded once and multiplied by the
+// weights of every channel, a weight is broadcast once for every vector. conv_weight: the same
+// rectangle of output channels times taps, summed along the positions. Source: Goto & van de Geijn,
+// Anatomy of high-performance matrix multiplication (2008), for the rectangle; taps as offsets are
+// the indirect convolution of Dukhan (2019) without its pointers.
 #include "vector.h"
 
 // Rectangles by number of registers: sums, one row or column of operands, one operand in flight.
@@ -19,7 +19,7 @@ enum {
     COLUMNS = 6,
 #endif
     SUMS = ROWS * WIDTH,
-    // What is added to at the end is often in memory until then. It arrives during so many terms.
+    // Outputs are often not in a cache. With more terms than this prefetching them pays.
     PREFETCH_TERMS = 32,
     WEIGHT_ROWS = 4,
     WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + 4 + 1

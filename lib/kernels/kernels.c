@@ -3,6 +3,8 @@
 // is the caller's.
 #include "kernels.h"
 
+#include <assert.h>
+
 extern const struct kernels k_table_f32_c, k_table_f64_c;
 extern const struct kernels k_table_f32_neon, k_table_f64_neon;
 extern const struct kernels k_table_f32_avx2, k_table_f64_avx2;
@@ -19,6 +21,6 @@ const struct kernels *kernels_select(enum cpu_isa level, bool f64)
 #ifdef HAVE_NEON
     if (level >= CPU_NEON) return f64 ? &k_table_f64_neon : &k_table_f32_neon;
 #endif
-    (void)level;
+    assert(level <= CPU_AVX512);
     return f64 ? &k_table_f64_c : &k_table_f32_c;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Kernels: pure loops over pointers, lengths and strides, no state, no allocation. Each slot has a
 // plain C reference k_<op>_<type>_c (reference.c) and vector versions k_<op>_<type>_<isa>, in the
-// file that has KERNEL(<op>), built once per instruction set. The comment on a slot is its contract
-// and what tests/test_kernels.c and test_stream_kernels.c check.
+// file that has KERNEL(<op>), built once per instruction set. The comment on a slot is its
+// contract, which tests/kernels checks.
 //
 // A line of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES
 // bins. The layout is the same at every instruction set.
@@ -21,10 +21,11 @@
 #include "base/cpu.h"
 #include "tile_kernels.h"
 
-enum { FIR_SEGMENT = 64 }; // taps summed before a sum is rounded into y
-
-// Bytes of a line's real lanes, and of the line with its imaginary lanes.
-enum { SPECTRUM_LANES_BYTES = 64, SPECTRUM_LINE_BYTES = 2 * SPECTRUM_LANES_BYTES };
+enum {
+    FIR_SEGMENT = 64,                              // taps summed before a sum is rounded into y
+    SPECTRUM_LANES_BYTES = 64,                     // the real lanes of a line
+    SPECTRUM_LINE_BYTES = 2 * SPECTRUM_LANES_BYTES // with the imaginary ones
+};
 
 // y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an
 // interleaved complex signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y
@@ -42,26 +43,26 @@ typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, siz
 typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
                      size_t terms, size_t n_lines);
 
-// The last spectra of an input of a stream are a ring: line by line of the spectrum, its slots side
-// by side, then copies of the first ones, so that the up to CMAC_SUMS - 1 spectra which follow a
-// slot in time follow it in memory.
+// The last spectra of a stream's input are a ring: for each line of the spectrum its slots side by
+// side, then copies of the first ones, so that the CMAC_SUMS - 1 spectra after a slot in time also
+// follow it in memory.
 enum { CMAC_SUMS = 4 };
 
 // One input's ring against partitions of a filter.
 struct cmac_path {
     const void *x;           // the ring
-    const void *h;           // line by line, the partitions first .. first+count-1 side by side
+    const void *h;           // for each line the partitions first .. first+count-1 side by side
     size_t first, count;     // partitions
     size_t x_pitch, h_pitch; // from one line of the spectrum to the next, in lines
 };
 
 // Which partitions meet which spectra.
 struct cmac_terms {
-    size_t slots, newest;  // partition p meets the slot `multiple * p` before the newest, at most
-    size_t multiple;       // once round the ring
+    size_t slots, newest;  // partition p meets the slot `multiple * p` before the newest,
+    size_t multiple;       // which is at most once round the ring
     size_t sums;           // 1, 2 or 4: sum k takes the slot k after that
-    bool fresh[CMAC_SUMS]; // the sum begins with 0, not with what y holds
-    size_t ahead; // lines: h is prefetched so far ahead, and x of the next line; 0: neither
+    bool fresh[CMAC_SUMS]; // the sum begins with 0, not with the contents of y
+    size_t ahead;          // lines by which h is prefetched, and the next line of x; 0: neither
 };
 
 // y[k][line] += sum over paths and their partitions p of x[slot_p + k][line] * h[p][line], complex
@@ -79,8 +80,8 @@ typedef void add_fn(void *y, const void *x, size_t n);
 // y[i] = s * x[i], i < n samples; y == x allowed.
 typedef void scale_fn(void *y, const void *x, double s, size_t n);
 
-// Of n samples: the bits, without the sign, of the one of largest magnitude; infinities and NaN
-// count as larger than any number. 0 means silence.
+// The bits, without the sign, of the sample of largest magnitude among n; infinities and NaN count
+// as larger than any number. 0 means silence.
 typedef uint64_t peak_fn(const void *x, size_t n);
 
 // y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in
@@ -88,27 +89,25 @@ typedef uint64_t peak_fn(const void *x, size_t n);
 typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first,
                       double slope);
 
-// Blocked spectrum y of n bins from interleaved complex x[n]; unused lanes of the last block become
-// 0. y aligned.
+// Spectrum y of n bins from interleaved complex x[n]; unused lanes of the last line become 0. y
+// aligned.
 typedef void split_fn(void *y, const void *x, size_t n);
 
-// Interleaved complex y[n] from the first n bins of a blocked spectrum x. x aligned.
+// Interleaved complex y[n] from the first n bins of a spectrum x. x aligned.
 typedef void join_fn(void *y, const void *x, size_t n);
 
-// Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset:
-// with neighbours of neighbours side by side one loop serves any rank, dilation and number of
-// channels. n is a multiple of a block everywhere; what the caller does not want among the sums it
-// does not store.
+// Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset
+// and one loop serves any rank, dilation and number of channels. n is a multiple of a block
+// everywhere; sums that the caller does not want are not stored by it.
 enum {
     CONV_CHANNELS = 8,          // outputs computed at once
     CONV_BLOCK_BYTES = 64,      // n counts whole blocks of so many
-    CONV_AHEAD_BYTES = 8 << 10, // of x: so far ahead it comes from memory in time
+    CONV_AHEAD_BYTES = 8 << 10, // prefetch distance at which x arrives from memory in time
 };
 
 // y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels
-// <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t. With x[offset[t] + i] the
-// line `ahead` bytes further on is asked for, if there is one; 0: x is near. Tolerance of the sum:
-// 4 u sqrt(terms) rel. L2.
+// <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t. x is prefetched `ahead`
+// bytes before its use; 0: x is in a cache. Tolerance of the sum: 4 u sqrt(terms) rel. L2.
 typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
                      const void *w, size_t channels, size_t n, size_t ahead);
 
@@ -118,18 +117,18 @@ typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_st
                             size_t channels, const void *x, const size_t *offset, size_t terms,
                             size_t n);
 
-// y[r*n + i] = x[r*x_stride + i], r < rows, i < n: rows closed up. May write into the block after
-// the last row's end, and read up to a block beyond the end of any row.
+// y[r*n + i] = x[r*x_stride + i], r < rows, i < n: rows without gaps. May write into the block
+// after the last row's end, and read up to a block beyond the end of any row.
 typedef void conv_rows_fn(void *y, const void *x, size_t x_stride, size_t rows, size_t n);
 
-// y[i*y_stride + r] = x[r*x_stride + i], r < rows, i < n: rows become columns. n is a multiple of a
+// y[i*y_stride + r] = x[r*x_stride + i], r < rows, i < n: a transposition. n is a multiple of a
 // block.
 typedef void conv_columns_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
                              size_t n);
 
-// What is done to a sum as it is stored.
+// How a sum is finished as it is stored.
 struct conv_finish {
-    bool add;         // to what y holds
+    bool add;         // y is added
     const void *bias; // one real; NULL: 0
     bool relu;        // negative results become 0
 };
@@ -138,12 +137,11 @@ struct conv_finish {
 typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n,
                            const struct conv_finish *finish);
 
-// Planes side by side: a position holds one sample of each of so many planes (16 of f32, 8 of f64
-// at every level), a block of CONV_BLOCK_BYTES, and each plane has its own taps. Blocks are 64-byte
-// aligned.
-enum { MAX_SPAN_TAPS = 8 }; // the longest run
+// Planes in lanes: a position holds one sample of each of 16 planes of f32 or 8 of f64, at every
+// level a block of CONV_BLOCK_BYTES, aligned to 64 bytes; each plane has its own taps.
+enum { MAX_SPAN_TAPS = 8 };
 
-// Taps that are neighbours: tap t of the run meets position offset + t.
+// Adjacent taps: tap t of the span meets position offset + t.
 struct tap_span {
     size_t offset, taps; // 1 .. MAX_SPAN_TAPS
 };
@@ -152,25 +150,24 @@ struct tap_span {
 typedef void lanes_read_fn(void *y, const void *const *x, size_t step, size_t n);
 
 // y[lane][i*step] = x[i][lane] + bias[lane] for i < n, of lanes whose y is not NULL; with relu
-// negative results become
-// 0. bias is a block; NULL: 0.
+// negative results become 0. bias is a block; NULL: 0.
 typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n, const void *bias,
                             bool relu);
 
-// y[i] += sum over runs and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w
-// holds a block for each tap, run after run. The sum is rounded once into y, in order of w.
+// y[i] += sum over spans and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w
+// holds a block for each tap, span after span. The sum is rounded once into y, in order of w.
 // Tolerance of the sum: 4 u sqrt(taps) rel. L2.
-typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct tap_span *run,
-                           size_t n_runs, size_t n);
+typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct tap_span *spans,
+                           size_t n_spans, size_t n);
 
-// w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all runs, w
+// w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all spans, w
 // as above. Tolerance of the sum: 4 u sqrt(n) rel. L2.
-typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct tap_span *run,
-                             size_t n_runs, size_t n);
+typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct tap_span *spans,
+                             size_t n_spans, size_t n);
 
-// Complex elements of planes side by side: block k*stride from re on holds real parts, the one `im`
-// blocks behind it the imaginary ones. A row of 2n real blocks is such a line with stride 1 and im
-// = n: element k is sample k + i sample n+k.
+// Complex elements of planes in lanes: block k*stride from re on holds real parts, the one `im`
+// blocks behind it the imaginary ones. 2n real blocks are such a row with stride 1 and im = n:
+// element k is sample k + i sample n+k.
 struct lanes_row {
     void *re;
     size_t im, stride;
@@ -188,7 +185,7 @@ struct lanes_dft {
 };
 
 // to = the transform of from, lane by lane, in the order in which the passes leave it; to == from
-// allowed. With passes 0 (n = 1) nothing is done. Back: times n; from is destroyed.
+// allowed. With passes 0 (n = 1) nothing is done. The inverse is times n; from is destroyed.
 typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *from,
                           const struct lanes_dft *dft);
 
@@ -197,38 +194,39 @@ typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *fr
 typedef void lanes_product_fn(const struct lanes_row *y, const struct lanes_row *x,
                               const struct lanes_row *h, size_t n, bool conjugate, bool add);
 
-// The sum of n samples, in double and in eight parts.
+// The sum of n samples, by eight accumulators in double.
 typedef double sum_fn(const void *x, size_t n);
 
-// Samples stored in two bytes: y[i] = x[i], i < n, to f32 (exact) or back (to the nearest even;
-// numbers too large become infinite, NaN stays NaN). Of f32 alone.
+// Samples stored in two bytes: y[i] = x[i], i < n, widened to f32 (exact) or narrowed from it (to
+// the nearest even; numbers too large become infinite, NaN stays NaN).
 enum half { HALF_F16, HALF_BF16, HALF_TYPES };
 typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
 
-// Tiles of a Winograd transform along one axis: element k of the tiles of line l is at offset[k] of
+// Tiles of a Winograd transform along one axis: element k of the tiles of row r is at offset[k] of
 // x, tiles side by side; n is a multiple of a block (CONV_BLOCK_BYTES).
 struct winograd_rows {
-    size_t n, lines;       // tiles of a line; lines
-    size_t x_line, y_line; // from one line to the next
-    size_t y_stride;       // from one element of a result to the next
+    size_t n, rows;                    // tiles of a row; rows
+    size_t x_row_stride, y_row_stride; // from one row to the next
+    size_t y_stride;                   // from one element of a result to the next
     const size_t *offset;
 };
 
-// y[l*y_line + i*y_stride + p] = sum over k of M[i][k] * x[l*x_line + offset[k] + p], p < n, with M
-// of winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns), output A'
+// y[r*y_row_stride + i*y_stride + p] = sum over k of M[i][k] * x[r*x_row_stride + offset[k] + p], p
+// < n, with M of winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns),
+// output A'
 // (`count` rows), taps G (`count` columns); count from 2 to extent-1, without meaning for input.
 // The order of a sum is the kernel's own. Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y
 // overlaps nothing.
 typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
-                         const struct winograd_rows *lines);
+                         const struct winograd_rows *rows);
 
-// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row dealt out to tiles of count
+// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row is split into tiles of count
 // samples, step apart. May read and write as if n were a multiple of a block.
 typedef void deinterleave_fn(void *y, size_t stride, const void *x, size_t step, size_t count,
                              size_t n);
 
 // y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or
-// lines a panel. Likewise, up to y[pitch*n' - 1] for n' the next multiple.
+// rows a panel. Likewise, up to y[pitch*n' - 1] for n' the next multiple.
 typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
                            size_t n);
 

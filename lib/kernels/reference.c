@@ -164,21 +164,21 @@ void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_st
         for (size_t i = 0; i < n; i++) y[i * y_stride + r] = x[r * x_stride + i];
 }
 
-// y[to][n] = matrix[to][from] x, for each line.
+// y[to][n] = matrix[to][from] x, for each row.
 static void reference_winograd(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to,
-                               size_t from, const struct winograd_rows *lines)
+                               size_t from, const struct winograd_rows *rows)
 {
-    for (size_t l = 0; l < lines->lines; l++, x += lines->x_line, y += lines->y_line)
+    for (size_t r = 0; r < rows->rows; r++, x += rows->x_row_stride, y += rows->y_row_stride)
         for (size_t i = 0; i < to; i++)
-            for (size_t p = 0; p < lines->n; p++) {
+            for (size_t p = 0; p < rows->n; p++) {
                 REAL sum = 0;
-                for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[lines->offset[k] + p];
-                y[i * lines->y_stride + p] = sum;
+                for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[rows->offset[k] + p];
+                y[i * rows->y_stride + p] = sum;
             }
 }
 
 void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_rows *lines)
+                            const struct winograd_rows *rows)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     (void)count;
@@ -187,27 +187,27 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
         winograd_input_row(extent, i, row);
         for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)row[k];
     }
-    reference_winograd(y, x, matrix, extent, extent, lines);
+    reference_winograd(y, x, matrix, extent, extent, rows);
 }
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
-                             const struct winograd_rows *lines)
+                             const struct winograd_rows *rows)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < extent; k++)
             matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
-    reference_winograd(y, x, matrix, count, extent, lines);
+    reference_winograd(y, x, matrix, count, extent, rows);
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
-                           const struct winograd_rows *lines)
+                           const struct winograd_rows *rows)
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     for (size_t i = 0; i < extent; i++)
         for (size_t k = 0; k < count; k++)
             matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
-    reference_winograd(y, x, matrix, extent, count, lines);
+    reference_winograd(y, x, matrix, extent, count, rows);
 }
 
 void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,
@@ -248,34 +248,34 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
         }
 }
 
-void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct tap_span *run,
-                        size_t n_runs, size_t n)
+void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct tap_span *span,
+                        size_t n_spans, size_t n)
 {
     REAL *y = y_;
     const REAL *x = x_;
     for (size_t i = 0; i < n; i++, x += CONV_LANES, y += CONV_LANES) {
         REAL sum[CONV_LANES] = {0};
         const REAL *w = w_;
-        for (size_t r = 0; r < n_runs; r++)
-            for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES)
+        for (size_t r = 0; r < n_spans; r++)
+            for (size_t t = 0; t < span[r].taps; t++, w += CONV_LANES)
                 for (size_t lane = 0; lane < CONV_LANES; lane++)
-                    sum[lane] += w[lane] * x[(run[r].offset + t) * CONV_LANES + lane];
+                    sum[lane] += w[lane] * x[(span[r].offset + t) * CONV_LANES + lane];
         for (size_t lane = 0; lane < CONV_LANES; lane++) y[lane] += sum[lane];
     }
 }
 
-void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *run,
-                          size_t n_runs, size_t n)
+void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *span,
+                          size_t n_spans, size_t n)
 {
     REAL *w = w_;
     const REAL *y = y_, *x = x_;
-    for (size_t r = 0; r < n_runs; r++)
-        for (size_t t = 0; t < run[r].taps; t++, w += CONV_LANES) {
+    for (size_t r = 0; r < n_spans; r++)
+        for (size_t t = 0; t < span[r].taps; t++, w += CONV_LANES) {
             REAL sum[CONV_LANES] = {0};
             for (size_t i = 0; i < n; i++)
                 for (size_t lane = 0; lane < CONV_LANES; lane++)
                     sum[lane] +=
-                        y[i * CONV_LANES + lane] * x[(run[r].offset + t + i) * CONV_LANES + lane];
+                        y[i * CONV_LANES + lane] * x[(span[r].offset + t + i) * CONV_LANES + lane];
             for (size_t lane = 0; lane < CONV_LANES; lane++) w[lane] += sum[lane];
         }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Kernels of cpu/tiles: small complex transforms, a line of independent ones at a time. A line is
 // TILE_LINE_BYTES of reals, lane l of every line belonging to transform l; an element is a line of
-// real parts and one of imaginary parts. Lines are aligned to 64 bytes. Source and levels as the
-// kernels of kernels.h; tests/test_tiles.c holds them against the definition of the transform in
+// real parts and one of imaginary parts. Lines are aligned to 64 bytes. Versions as in
+// kernels.h; tests/layers/test_tiles.c compares them with the definition of the transform in
 // double.
 #ifndef PARTITA_TILE_KERNELS_H
 #define PARTITA_TILE_KERNELS_H
@@ -73,16 +73,17 @@ typedef void tile_join_fn(void *z, const uint32_t *pair, size_t n_bins,
 typedef void tile_factors_fn(void *w, size_t step, const void *re, const void *im, size_t n,
                              bool gauss);
 
-// Scalars of rows and terms of a turned product: real parts, imaginary ones `im` reals behind them;
-// from one row and term to the next, in reals.
+// Scalars of rows and terms of a transposed product: real parts, imaginary ones `im` reals behind
+// them; from one row and term to the next, in reals.
 struct tile_scalars {
     const void *re;
     size_t im, row, term;
 };
 
 // w[term][0 .. 3][row] = re, im, -im, re; conjugate: re, im, im, -re. Of rows <= CONV_CHANNELS / 2.
-// What a factor's real part meets for the real and the imaginary part of a sum, and what its
-// imaginary part does.
+// The
+// first two multiply a factor's real part for the real and imaginary part of a sum, the others its
+// imaginary part.
 typedef void tile_scalars_fn(void *w, const struct tile_scalars *from, size_t rows, size_t terms,
                              bool conjugate);
 

@@ -2,7 +2,7 @@
 // Winograd's transforms along one axis of tiles, vectors over the tiles. Points come in pairs +-p
 // (winograd_matrix.h), whose rows have equal even parts and opposite odd parts: each part is
 // computed once. Extents and counts are constants in every instance, so that entries 0 and 1 cost
-// nothing. And rows of samples dealt out to tiles and back.
+// nothing. And rows of samples split into tiles and back.
 #include "base/winograd_matrix.h"
 #include "vector.h"
 
@@ -113,35 +113,35 @@ INLINE void winograd_tile(enum matrix matrix, vec *y, const vec *x, size_t exten
     else winograd_taps_tile(y, x, extent, count);
 }
 
-// One matrix over all lines and positions.
+// One matrix over all rows and tiles.
 INLINE void winograd_transform(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
                                size_t count, const struct winograd_rows *given)
 {
-    const struct winograd_rows lines = *given; // y may not change it
+    const struct winograd_rows rows = *given; // y may not change it
     const size_t from = matrix == TAPS ? count : extent, to = matrix == OUTPUT ? count : extent;
-    for (size_t l = 0; l < lines.lines; l++, x += lines.x_line, y += lines.y_line) {
+    for (size_t r = 0; r < rows.rows; r++, x += rows.x_row_stride, y += rows.y_row_stride) {
         const REAL *element[WINOGRAD_EXTENT];
         UNROLL
-        for (size_t k = 0; k < from; k++) element[k] = x + lines.offset[k];
+        for (size_t k = 0; k < from; k++) element[k] = x + rows.offset[k];
         NO_UNROLL
-        for (size_t i = 0; i < lines.n; i += LANES) {
+        for (size_t i = 0; i < rows.n; i += LANES) {
             vec in[WINOGRAD_EXTENT], out[WINOGRAD_EXTENT];
             UNROLL
             for (size_t k = 0; k < from; k++) in[k] = vec_load(element[k] + i);
             winograd_tile(matrix, out, in, extent, count);
             UNROLL
-            for (size_t k = 0; k < to; k++) vec_store(y + k * lines.y_stride + i, out[k]);
+            for (size_t k = 0; k < to; k++) vec_store(y + k * rows.y_stride + i, out[k]);
         }
     }
 }
 
 void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_rows *lines)
+                            const struct winograd_rows *rows)
 {
     (void)count;
-    if (extent == 4) winograd_transform(INPUT, y, x, 4, 0, lines);
-    else if (extent == 6) winograd_transform(INPUT, y, x, 6, 0, lines);
-    else winograd_transform(INPUT, y, x, 8, 0, lines);
+    if (extent == 4) winograd_transform(INPUT, y, x, 4, 0, rows);
+    else if (extent == 6) winograd_transform(INPUT, y, x, 6, 0, rows);
+    else winograd_transform(INPUT, y, x, 8, 0, rows);
 }
 
 #define EACH_COUNT(CASE)                                                                           \
@@ -161,24 +161,24 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
 #define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
-                             const struct winograd_rows *lines)
+                             const struct winograd_rows *rows)
 {
     switch (CASE_OF(extent, count)) {
 #define OUTPUT_CASE(extent, count)                                                                 \
     case CASE_OF(extent, count):                                                                   \
-        winograd_transform(OUTPUT, y, x, extent, count, lines);                                    \
+        winograd_transform(OUTPUT, y, x, extent, count, rows);                                     \
         break;
         EACH_COUNT(OUTPUT_CASE)
     }
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
-                           const struct winograd_rows *lines)
+                           const struct winograd_rows *rows)
 {
     switch (CASE_OF(extent, count)) {
 #define TAPS_CASE(extent, count)                                                                   \
     case CASE_OF(extent, count):                                                                   \
-        winograd_transform(TAPS, y, x, extent, count, lines);                                      \
+        winograd_transform(TAPS, y, x, extent, count, rows);                                       \
         break;
         EACH_COUNT(TAPS_CASE)
     }
@@ -242,8 +242,8 @@ INLINE void interleave_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t s
     }
 }
 
-// Tiles of 5 to 16 samples end to end: as many lines turned over as there are lanes or more, the
-// others zeros, and of each tile no more than its samples stored.
+// Tiles of 5 to 16 samples end to end: as many rows are transposed as there are lanes or more, the
+// others zeros, and of each tile no more than its samples is stored.
 INLINE void interleave_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t count, size_t n)
 {
     enum { VECTORS = MAX_INTERLEAVED / LANES }; // of a tile

@@ -10,6 +10,7 @@
 
 void history_layout(struct history *history, const struct shape *shape, struct arena *arena)
 {
+    assert(history->frames > 0);
     const size_t inputs = shape->in_channels,
                  channel = size_mul(2 * history->frames, shape->sample_bytes);
     history->nonzero_until = arena_take(arena, inputs * sizeof *history->nonzero_until);
@@ -110,6 +111,7 @@ static uint64_t history_affected_after(const struct history *history, const stru
 void history_mark_nonfinite(const struct history *history, const struct shape *shape, uint64_t now,
                             size_t channel, char *y, size_t n)
 {
+    assert(channel < shape->in_channels);
     uint64_t until = history->affected_until[channel];
     for (size_t i = 0; i < n; i++) {
         until = history_affected_after(history, shape, channel, now + i, until);

@@ -29,8 +29,8 @@ void path_build_layout(struct path_build *build, size_t n_paths, struct arena *a
     build->causal = arena_take(arena, shape->axis[0].span * shape->tap_bytes);
 }
 
-static bool same_contents(const struct path_build *build, const struct path_source *a,
-                          const struct path_source *b)
+static bool paths_equal(const struct path_build *build, const struct path_source *a,
+                        const struct path_source *b)
 {
     if (!a->given || !b->given) {
         const struct history_taps *heads = build->base.heads;
@@ -70,7 +70,7 @@ void path_build_list(struct path_build *build, const struct partita_cell *paths,
     assert(build->n <= path_build_max(build, n_paths));
     for (size_t i = 0; i < build->n; i++) {
         size_t twin = 0;
-        while (twin < i && !same_contents(build, &build->sources[twin], &build->sources[i])) twin++;
+        while (twin < i && !paths_equal(build, &build->sources[twin], &build->sources[i])) twin++;
         build->sources[i].twin = twin;
     }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "stats.h"
 
+#include <assert.h>
 #include <math.h>
 #include <partita/stream.h>
 
 // Bins of equal ratio: STATS_PER_OCTAVE an octave from one nanosecond on.
-static int bin_of(double seconds)
+static int stats_bin(double seconds)
 {
-    const double place = seconds > 1e-9 ? STATS_PER_OCTAVE * log2(seconds * 1e9) : 0;
-    return place < STATS_BINS - 1 ? (int)place : STATS_BINS - 1;
+    const double bin = seconds > 1e-9 ? STATS_PER_OCTAVE * log2(seconds * 1e9) : 0;
+    return bin < STATS_BINS - 1 ? (int)bin : STATS_BINS - 1;
 }
 
 static double upper_end(int bin)
@@ -25,8 +26,9 @@ static void increase(atomic_ullong *counter, unsigned long long by)
 
 void stats_count(struct stats *stats, double seconds, double deadline)
 {
+    assert(seconds >= 0);
     const unsigned long long nanoseconds = (unsigned long long)(seconds * 1e9);
-    increase(&stats->bin[bin_of(seconds)], 1);
+    increase(&stats->bin[stats_bin(seconds)], 1);
     increase(&stats->nanoseconds, nanoseconds);
     if (seconds > deadline) increase(&stats->missed, 1);
     if (nanoseconds > atomic_load_explicit(&stats->longest, memory_order_relaxed))

@@ -4,7 +4,7 @@
 #include "stream.h"
 
 // Enters the states that follow those without frames left.
-static void settle(struct partita_stream *stream)
+static void swap_enter_states(struct partita_stream *stream)
 {
     struct swap *swap = &stream->swap;
     if (swap->state == SWAP_WAITING && swap->left == 0) {
@@ -30,15 +30,16 @@ void swap_begin(struct partita_stream *stream)
     if (!pending) return;
     stream->swap =
         (struct swap){.state = SWAP_WAITING, .incoming = pending->filter, .fade = pending->fade};
+    assert(pending->filter);
     stream->swap.left = stream->plan->engine->swap_begin(stream);
-    settle(stream);
+    swap_enter_states(stream);
 }
 
 void swap_advance(struct partita_stream *stream, size_t n)
 {
     assert(n <= stream->swap.left);
     stream->swap.left -= n;
-    settle(stream);
+    swap_enter_states(stream);
 }
 
 void swap_end(struct partita_stream *stream)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "swap_queue.h"
 
+#include <assert.h>
+
 enum { SLOT = 3, FRESH = 4 };
 
 void swap_queue_open(struct swap_queue *swap_queue)
@@ -15,6 +17,7 @@ void swap_queue_open(struct swap_queue *swap_queue)
 void swap_queue_post(struct swap_queue *swap_queue, const struct partita_filter *filter,
                      size_t fade)
 {
+    assert(filter);
     const unsigned number = atomic_load_explicit(&swap_queue->posted, memory_order_relaxed) + 1;
     atomic_store_explicit(&swap_queue->posted, number, memory_order_release);
     swap_queue->slot[swap_queue->own] = (struct pending_swap){filter, fade, number};
@@ -29,6 +32,7 @@ const struct pending_swap *swap_queue_take(struct swap_queue *swap_queue)
     swap_queue->taken =
         atomic_exchange_explicit(&swap_queue->middle, swap_queue->taken, memory_order_acq_rel) &
         SLOT;
+    assert(swap_queue->taken < 3);
     return &swap_queue->slot[swap_queue->taken];
 }
 

@@ -14,25 +14,25 @@ struct partita_filter;
 struct pending_swap {
     const struct partita_filter *filter;
     size_t fade;
-    unsigned number; // of letters posted so far
+    unsigned number; // of swaps posted so far
 };
 
 struct swap_queue {
     struct pending_swap slot[3];
     unsigned own, taken; // slots of the poster and of the taker
     atomic_uint middle;  // slot, and FRESH if it has not been taken
-    atomic_uint posted;  // number of the last letter
-    atomic_uint settled; // number of the last letter that is all the stream uses
+    atomic_uint posted;  // number of the last swap posted
+    atomic_uint settled; // number of the last swap whose filter is all that the stream uses
 };
 
 void swap_queue_open(struct swap_queue *swap_queue);
 void swap_queue_post(struct swap_queue *swap_queue, const struct partita_filter *filter,
                      size_t fade);
 
-// The latest letter that has not been taken, or NULL. It stays valid until the next take.
+// The latest swap that has not been taken, or NULL. It stays valid until the next take.
 const struct pending_swap *swap_queue_take(struct swap_queue *swap_queue);
 
-// The stream uses nothing but the filter of the letter taken last.
+// The stream uses nothing but the filter of the swap taken last.
 void swap_queue_settle(struct swap_queue *swap_queue);
 bool swap_queue_settled(const struct swap_queue *swap_queue);
 
