@@ -57,10 +57,13 @@
 #define C16 (REAL)0.92387953251128675613
 #define S16 (REAL)0.38268343236508977173
 // e^(-2 pi i j / (2 half)) for the lanes j of one group, repeated.
-static const REAL lane_re8[16] = {1, C16, R2, S16, 0, -S16, -R2, -C16, 1, C16, R2, S16, 0, -S16, -R2, -C16};
-static const REAL lane_im8[16] = {0, -S16, -R2, -C16, -1, -C16, -R2, -S16, 0, -S16, -R2, -C16, -1, -C16, -R2, -S16};
+static const REAL lane_re8[16] = {1, C16, R2, S16, 0, -S16, -R2, -C16,
+                                  1, C16, R2, S16, 0, -S16, -R2, -C16};
+static const REAL lane_im8[16] = {0, -S16, -R2, -C16, -1, -C16, -R2, -S16,
+                                  0, -S16, -R2, -C16, -1, -C16, -R2, -S16};
 static const REAL lane_re4[16] = {1, R2, 0, -R2, 1, R2, 0, -R2, 1, R2, 0, -R2, 1, R2, 0, -R2};
-static const REAL lane_im4[16] = {0, -R2, -1, -R2, 0, -R2, -1, -R2, 0, -R2, -1, -R2, 0, -R2, -1, -R2};
+static const REAL lane_im4[16] = {0, -R2, -1, -R2, 0, -R2, -1, -R2,
+                                  0, -R2, -1, -R2, 0, -R2, -1, -R2};
 static const REAL lane_re2[16] = {1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0};
 static const REAL lane_im2[16] = {0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1, 0, -1};
 #undef C16
