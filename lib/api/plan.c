@@ -77,7 +77,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan,
     gradient->engine = NULL;
     gradient->estimates = NULL;
     gradient->state = NULL;
-    gradient->piece = NULL;
+    gradient->micro_batch = NULL;
     gradient->threads =
         bounded_threads(plan->device, options); // not what forward's workspace left of them
     gradient->backward_data = gradient->backward_weight = NULL;

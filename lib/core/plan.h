@@ -17,7 +17,7 @@ struct partita_plan {
     const struct engine *engine;         // NULL: forward was not asked for
     const struct engine *const *engines; // those of the device
     struct device *device;               // NULL: the CPU; owned by the caller's plan
-    struct partita_plan *piece; // device: for one chunk of the host's arrays; NULL: never split
+    struct partita_plan *micro_batch;    // device: of arrays of the host; NULL: never split
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;                        // loops of the CPU

@@ -3,7 +3,7 @@
 #include "module.h"
 
 #include "cuda/device/device.h"
-#include "cuda/device/pieces.h"
+#include "cuda/device/micro_batch.h"
 #include "cuda/device/pipeline.h"
 #include "cuda/device/staging.h"
 
@@ -36,12 +36,12 @@ static void release_memory(const struct partita_plan *plan, void *memory)
 
 static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
 {
-    return plan->shape.stream ? PARTITA_OK : cuda_pieces_plan(plan, request);
+    return plan->shape.stream ? PARTITA_OK : cuda_micro_batch_plan(plan, request);
 }
 
 static void plan_end(struct partita_plan *plan)
 {
-    cuda_pieces_forget(plan);
+    cuda_micro_batch_release(plan);
     if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
 }
 

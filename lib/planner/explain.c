@@ -112,18 +112,18 @@ static void describe_chooser(const struct partita_plan *plan, struct text *text)
     else text_add(text, "; chosen by %s\n", chooser);
 }
 
-// The arrays of one chunk: of a batch, of taps, of rows.
-static void describe_host_chunk(const struct partita_plan *plan, struct text *text)
+// The arrays of one part: of a batch, of taps, of rows.
+static void describe_micro_batch(const struct partita_plan *plan, struct text *text)
 {
-    const struct shape *whole = &plan->shape, *chunk = &plan->piece->shape;
+    const struct shape *whole = &plan->shape, *part = &plan->micro_batch->shape;
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
-    const size_t n = data ? chunk->axis[0].size : chunk->axis[0].out;
+    const size_t n = data ? part->axis[0].size : part->axis[0].out;
     text_add(text, "  arrays in the host's memory: ");
-    if (chunk->axis[0].kernel < whole->axis[0].kernel)
-        text_add(text, "%zu taps at a time\n", chunk->axis[0].kernel);
+    if (part->axis[0].kernel < whole->axis[0].kernel)
+        text_add(text, "%zu taps at a time\n", part->axis[0].kernel);
     else if (n < (data ? whole->axis[0].size : whole->axis[0].out))
         text_add(text, "%zu samples of each line of %s at a time\n", n, data ? "x" : "y");
-    else text_add(text, "%zu items of the batch at a time\n", chunk->batch);
+    else text_add(text, "%zu items of the batch at a time\n", part->batch);
 }
 
 static void describe_variants(const struct engine *engine, struct text *text)
@@ -153,7 +153,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
                  choice->transform);
     if (detailed) plan->engine->plan_explain(plan, text);
     if (plan->engine_asked && plan->engine->variants) describe_variants(plan->engine, text);
-    if (plan->piece) describe_host_chunk(plan, text);
+    if (plan->micro_batch) describe_micro_batch(plan, text);
 }
 
 static void describe_direction(const struct partita_plan *plan, const char *name, struct text *text)

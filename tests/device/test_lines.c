@@ -40,11 +40,10 @@ static size_t item_bytes(const struct partita_problem *problem)
 // Outputs of a sequence in a micro-batch, inputs of backward data; 0: the plan does not split it.
 static size_t micro_batch_outputs(const struct partita_plan *plan)
 {
-    if (!plan || !plan->piece) return 0;
-    const struct axis *piece = &plan->piece->shape.axis[0], *whole = &plan->shape.axis[0];
-    if (plan->direction == PARTITA_BACKWARD_DATA)
-        return piece->size < whole->size ? piece->size : 0;
-    return piece->out < whole->out ? piece->out : 0;
+    if (!plan || !plan->micro_batch) return 0;
+    const struct axis *part = &plan->micro_batch->shape.axis[0], *whole = &plan->shape.axis[0];
+    if (plan->direction == PARTITA_BACKWARD_DATA) return part->size < whole->size ? part->size : 0;
+    return part->out < whole->out ? part->out : 0;
 }
 
 static struct partita_options options_of(const char *engine, size_t limit)
@@ -215,7 +214,7 @@ static void any_split_same_integers(void **state)
         struct partita_options options = options_of("cuda/direct:plain", 0);
         size_t last = 0, sizes = 0;
         layer_open(&whole, &exact[i], &options, &random);
-        assert_null(whole.plan->piece);
+        assert_null(whole.plan->micro_batch);
         const size_t step = 64 << i; // of limits
         for (options.workspace_limit = 64; options.workspace_limit < 4 * item_bytes(&exact[i]);
              options.workspace_limit += step) {
@@ -284,16 +283,16 @@ static void too_large(void **state)
     options.log = log_into(&lines);
     const struct partita_problem fits = {LENGTH(memory / 4), KERNEL(1 << 20)};
     assert_ok(partita_plan_create(&fits, &options, &plan));
-    assert_non_null(plan->piece);
+    assert_non_null(plan->micro_batch);
     partita_plan_destroy(plan);
     assert_int_equal(lines.n_lines, 0);
     const struct partita_problem large = {LENGTH(memory / 8), KERNEL(memory / 16),
                                           PAD_BEGIN((ptrdiff_t)memory / 16)};
     assert_ok(partita_plan_create(&large, &options, &plan));
-    assert_null(plan->piece);
+    assert_null(plan->micro_batch);
     partita_plan_destroy(plan);
     assert_int_equal(lines.n_lines, 1);
-    assert_non_null(strstr(lines.text, "for arrays, which are not cut"));
+    assert_non_null(strstr(lines.text, "for arrays, which are not split"));
 }
 
 // The bits are those of pageable arrays, except gradients of taps and bias of arrays on the device,
@@ -374,8 +373,8 @@ static void few_outputs(void **state)
     options.directions = PARTITA_FORWARD;
     rig_open(&rig, problem, &options, &random);
     assert_true(rig.plan->choice.from_taps);
-    assert_non_null(rig.plan->piece);
-    assert_true(rig.plan->piece->shape.axis[0].kernel < problem->kernel[0]);
+    assert_non_null(rig.plan->micro_batch);
+    assert_true(rig.plan->micro_batch->shape.axis[0].kernel < problem->kernel[0]);
     char text[4096];
     partita_plan_explain(rig.plan, text, sizeof text);
     assert_non_null(strstr(text, "taps at a time"));
@@ -419,13 +418,13 @@ static void taps_of_every_micro_batch(void **state)
         options.directions = PARTITA_FORWARD;
         rig_open(&rig, &many[i].problem, &options, &random);
         assert_true(rig.plan->choice.from_taps);
-        assert_true(i ? rig.plan->piece->shape.batch > 1 : micro_batch_outputs(rig.plan) > 1);
+        assert_true(i ? rig.plan->micro_batch->shape.batch > 1 : micro_batch_outputs(rig.plan) > 1);
         partita_filter_destroy(rig.filter);
         rig.filter = NULL;
-        const struct shape *piece = &rig.plan->piece->shape;
-        const size_t arrays = 2 * piece->batch * item_bytes(&many[i].problem),
+        const struct shape *part = &rig.plan->micro_batch->shape;
+        const size_t arrays = 2 * part->batch * item_bytes(&many[i].problem),
                      taps = rig.n_w * rig.sample_bytes;
-        hostdev_memory(i ? arrays + taps + rig.plan->piece->choice.shared + taps / 2
+        hostdev_memory(i ? arrays + taps + rig.plan->micro_batch->choice.shared + taps / 2
                          : 2 * many[i].limit);
         assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
         hostdev_memory(0);

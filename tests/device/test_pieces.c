@@ -55,13 +55,13 @@ static bool open_micro_batches(struct layer *layer, const struct subject *subjec
     struct partita_plan *plan;
     bool split = false;
     if (partita_plan_create(subject->problem, &options, &plan) == PARTITA_OK) {
-        split = plan->piece && (subject->directions == PARTITA_FORWARD ||
-                                (plan->backward_data->piece && plan->backward_weight->piece));
+        split = plan->micro_batch && (subject->directions == PARTITA_FORWARD ||
+                                (plan->backward_data->micro_batch && plan->backward_weight->micro_batch));
         partita_plan_destroy(plan);
     }
     if (split) layer_open_copy(layer, &whole, &options);
     layer_close(&whole);
-    if (split) assert_int_equal(layer->plan->piece->shape.batch, items);
+    if (split) assert_int_equal(layer->plan->micro_batch->shape.batch, items);
     return split;
 }
 
@@ -132,8 +132,8 @@ static void complex_samples(void **state)
     random_samples(&random, PARTITA_CF32, x, X);
     random_samples(&random, PARTITA_CF32, w, 2 * 40);
     assert_ok(partita_plan_create(&complex_sequences, &options, &plan));
-    assert_non_null(plan->piece);
-    assert_int_equal(plan->piece->shape.batch, 3);
+    assert_non_null(plan->micro_batch);
+    assert_int_equal(plan->micro_batch->shape.batch, 3);
     char text[4096];
     partita_plan_explain(plan, text, sizeof text);
     assert_non_null(strstr(text, "3 items of the batch at a time"));
@@ -209,7 +209,7 @@ static void memory_is_kept(void **state)
                                              .workspace_limit = limits[i],
                                              .allocator = meter_allocator(&meter)},
                    &random);
-        assert_true(!layer.plan->piece == !limits[i]);
+        assert_true(!layer.plan->micro_batch == !limits[i]);
         const size_t before = hostdev_allocations();
         layer_run(&layer);
         const size_t after = hostdev_allocations(), blocks = meter.n_allocated;

@@ -172,9 +172,8 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     const struct cuda_filter *state = filter ? filter->state : NULL;
-    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
     switch (cuda_blocks_of(plan)->layout.method) {
     case BLOCK_PAIRS:

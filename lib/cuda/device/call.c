@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "call.h"
 
+#include <assert.h>
+
 #include "filter.h"
 
-struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
+// Those of the plan's direction, its workspace being the choice's shared bytes.
+static struct cuda_sizes sizes_of_plan(const struct partita_plan *plan)
 {
     const struct shape *shape = &plan->shape;
     const size_t x = cuda_input_bytes(shape), y = cuda_output_bytes(shape);
@@ -16,61 +19,49 @@ struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
 }
 
 // Memory of the call's own in place of an array that kernels may not use as it is.
-static enum partita_status view(const struct partita_plan *plan, const void *array, size_t bytes,
-                                size_t alignment, void **ret_own)
+static enum partita_status replace_array(const struct partita_plan *plan, const void *array,
+                                         size_t bytes, size_t alignment, void **ret_own)
 {
-    enum cuda_place place;
-    const enum partita_status status = cuda_place_of(plan, array, 1, &place);
-    const bool usable = place == CUDA_HERE && (!alignment || (uintptr_t)array % alignment == 0);
-    return status == PARTITA_OK && !usable ? cuda_allocate(plan, bytes, ret_own) : status;
+    enum cuda_memory memory;
+    const enum partita_status status = cuda_memory_of(plan, array, 1, &memory);
+    const bool aligned = !alignment || (uintptr_t)array % alignment == 0;
+    if (status != PARTITA_OK || (memory == CUDA_ON_DEVICE && aligned)) return status;
+    return cuda_allocate(plan, bytes, ret_own);
 }
 
-// How an array of the caller's is copied: through pinned memory, which the call then has, where its
-// own pages are not.
-static enum partita_status choose_way(struct cuda_call *call, const void *array, size_t bytes,
-                                      bool *ret_staged)
+// The staging buffers through which an array is copied; NULL: the device copies it by itself.
+static enum partita_status choose_staging(struct cuda_call *call, const void *array, size_t bytes,
+                                          struct cuda_staging **ret)
 {
-    enum cuda_place place;
-    enum partita_status status = cuda_place_of(call->plan, array, bytes, &place);
-    *ret_staged = place == CUDA_PAGEABLE;
-    if (status == PARTITA_OK && *ret_staged && !call->staging)
+    enum cuda_memory memory;
+    enum partita_status status = cuda_memory_of(call->plan, array, bytes, &memory);
+    const bool staged = memory == CUDA_PAGEABLE;
+    if (status == PARTITA_OK && staged && !call->staging)
         status = cuda_staging_borrow(call->plan, &call->staging);
+    *ret = staged ? call->staging : NULL;
     return status;
 }
 
-static enum partita_status bring(struct cuda_call *call, void *to, const void *array, size_t bytes)
-{
-    bool staged;
-    const enum partita_status status = choose_way(call, array, bytes, &staged);
-    if (status != PARTITA_OK) return status;
-    return staged ? cuda_stage_in(call->plan, call->staging, cudaStreamPerThread, to, array, bytes)
-                  : cuda_copy(call->plan, to, array, bytes);
-}
-
-static enum partita_status bring_home(struct cuda_call *call)
-{
-    bool staged;
-    const enum partita_status status = choose_way(call, call->caller_to, call->to_bytes, &staged);
-    if (status != PARTITA_OK) return status;
-    return staged ? cuda_stage_out(call->plan, call->staging, cudaStreamPerThread, call->caller_to,
-                                   call->own[0], call->to_bytes)
-                  : cuda_copy(call->plan, call->caller_to, call->own[0], call->to_bytes);
-}
-
-static enum partita_status view_input(struct cuda_call *call, int i, const void *array,
+static enum partita_status take_input(struct cuda_call *call, int i, const void *array,
                                       const struct cuda_sizes *sizes)
 {
     void **own = &call->own[1 + i];
-    enum partita_status status = view(call->plan, array, sizes->from[i], sizes->alignment, own);
-    if (status == PARTITA_OK && *own) status = bring(call, *own, array, sizes->from[i]);
+    const size_t bytes = sizes->from[i];
+    struct cuda_staging *staging;
+    enum partita_status status = replace_array(call->plan, array, bytes, sizes->alignment, own);
     call->from[i] = *own ? *own : array;
-    return status;
+    if (status != PARTITA_OK || !*own) return status;
+    status = choose_staging(call, array, bytes, &staging);
+    return status == PARTITA_OK
+               ? cuda_stage_in(call->plan, staging, cudaStreamPerThread, *own, array, bytes)
+               : status;
 }
 
-static enum partita_status view_workspace(struct cuda_call *call, void *workspace, size_t bytes)
+static enum partita_status take_workspace(struct cuda_call *call, void *workspace, size_t bytes)
 {
     if (!bytes) return PARTITA_OK;
-    const enum partita_status status = view(call->plan, workspace, bytes, 0, &call->own[3]);
+    const enum partita_status status =
+        replace_array(call->plan, workspace, bytes, 0, &call->own[3]);
     call->workspace = call->own[3] ? call->own[3] : workspace;
     return status;
 }
@@ -79,22 +70,36 @@ enum partita_status cuda_call_begin(const struct partita_plan *plan,
                                     const struct operands *operands, const struct cuda_sizes *sizes,
                                     void *workspace, struct cuda_call *ret)
 {
-    *ret = (struct cuda_call){
-        .plan = plan, .to_bytes = sizes->to, .caller_to = operands->to, .queued = operands->queued};
+    const struct cuda_sizes of_plan = sizes ? *sizes : sizes_of_plan(plan);
+    *ret = (struct cuda_call){.plan = plan,
+                              .to_bytes = of_plan.to,
+                              .caller_to = operands->to,
+                              .queued = operands->queued};
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK)
-        status = view(plan, operands->to, sizes->to, sizes->alignment, &ret->own[0]);
+        status = replace_array(plan, operands->to, of_plan.to, of_plan.alignment, &ret->own[0]);
     ret->to = ret->own[0] ? ret->own[0] : operands->to;
     for (int i = 0; i < 2 && status == PARTITA_OK; i++)
-        if (operands->from[i]) status = view_input(ret, i, operands->from[i], sizes);
-    if (status == PARTITA_OK) status = view_workspace(ret, workspace, sizes->workspace);
+        if (operands->from[i]) status = take_input(ret, i, operands->from[i], &of_plan);
+    if (status == PARTITA_OK) status = take_workspace(ret, workspace, of_plan.workspace);
     return status;
+}
+
+static enum partita_status return_result(struct cuda_call *call)
+{
+    struct cuda_staging *staging;
+    const enum partita_status status =
+        choose_staging(call, call->caller_to, call->to_bytes, &staging);
+    if (status != PARTITA_OK) return status;
+    assert(!call->queued || !staging); // a caller who waits himself has no pageable arrays
+    return cuda_stage_out(call->plan, staging, cudaStreamPerThread, call->caller_to, call->own[0],
+                          call->to_bytes);
 }
 
 enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status)
 {
     const struct partita_plan *plan = call->plan;
-    if (status == PARTITA_OK && call->own[0]) status = bring_home(call);
+    if (status == PARTITA_OK && call->own[0]) status = return_result(call);
     for (size_t i = 0; i < sizeof call->own / sizeof *call->own; i++)
         cuda_release(plan, call->own[i]);
     if (call->queued) return status;

@@ -9,13 +9,13 @@
 
 struct cuda_call {
     const struct partita_plan *plan;
-    void *to;            // in the device's memory
-    const void *from[2]; // likewise
-    void *workspace;     // likewise; as large as the plan's choice says
-    size_t to_bytes;
-    void *caller_to; // where the result belongs
-    void *own[4];    // to, from, workspace, where the call allocated them; NULL: the caller's
-    bool queued;     // as operands->queued
+    void *to;                     // in device memory
+    const void *from[2];          // likewise
+    void *workspace;              // likewise; as large as the plan's choice says
+    size_t to_bytes;              // of the result
+    void *caller_to;              // where the result belongs
+    void *own[4];                 // to, from, workspace, where the call allocated them
+    bool queued;                  // as operands->queued
     struct cuda_staging *staging; // NULL: nothing was pageable
 };
 
@@ -36,17 +36,14 @@ static inline size_t cuda_output_bytes(const struct shape *shape)
     return shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes;
 }
 
-// The sizes of the plan's direction, its workspace being the choice's shared bytes; from[1] of
-// forward are taps.
-struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan);
-
-// Prepares a call on a plan; cuda_call_end is to follow, whatever was returned.
+// Prepares a call on a plan; sizes NULL: those of its direction. cuda_call_end is to follow,
+// whatever was returned.
 enum partita_status cuda_call_begin(const struct partita_plan *plan,
                                     const struct operands *operands, const struct cuda_sizes *sizes,
                                     void *workspace, struct cuda_call *ret);
 
-// Brings the result home if `status` is PARTITA_OK, releases, waits unless the caller will; returns
-// the first failure.
+// Copies the result to the caller if `status` is PARTITA_OK, releases, waits unless the caller
+// will; returns the first failure.
 enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status);
 
 #endif

@@ -131,8 +131,8 @@ void cuda_release(const struct partita_plan *plan, void *memory)
     if (memory) CU(plan, cudaFreeAsync(memory, cudaStreamPerThread));
 }
 
-static enum partita_status place_of_byte(const struct partita_plan *plan, const char *byte,
-                                         enum cuda_place *ret)
+static enum partita_status memory_of_byte(const struct partita_plan *plan, const char *byte,
+                                          enum cuda_memory *ret)
 {
     struct cudaPointerAttributes attributes;
     const enum partita_status status = CU(plan, cudaPointerGetAttributes(&attributes, byte));
@@ -140,28 +140,20 @@ static enum partita_status place_of_byte(const struct partita_plan *plan, const 
     if (attributes.type == cudaMemoryTypeManaged ||
         (attributes.type == cudaMemoryTypeDevice &&
          attributes.device == cuda_device_of(plan)->index))
-        *ret = CUDA_HERE;
-    else *ret = attributes.type == cudaMemoryTypeUnregistered ? CUDA_PAGEABLE : CUDA_WITHIN_REACH;
+        *ret = CUDA_ON_DEVICE;
+    else *ret = attributes.type == cudaMemoryTypeUnregistered ? CUDA_PAGEABLE : CUDA_REACHABLE;
     return status;
 }
 
 // Somebody may have pinned a part of it.
-enum partita_status cuda_place_of(const struct partita_plan *plan, const void *array, size_t bytes,
-                                  enum cuda_place *ret)
+enum partita_status cuda_memory_of(const struct partita_plan *plan, const void *array, size_t bytes,
+                                   enum cuda_memory *ret)
 {
     *ret = CUDA_PAGEABLE;
     if (!array) return PARTITA_OK;
-    enum partita_status status = place_of_byte(plan, array, ret);
-    if (status == PARTITA_OK && *ret == CUDA_WITHIN_REACH && bytes)
-        status = place_of_byte(plan, (const char *)array + bytes - 1, ret);
-    return status;
-}
-
-enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns)
-{
-    enum cuda_place place;
-    const enum partita_status status = cuda_place_of(plan, pointer, 1, &place);
-    *ret_owns = place == CUDA_HERE;
+    enum partita_status status = memory_of_byte(plan, array, ret);
+    if (status == PARTITA_OK && *ret == CUDA_REACHABLE && bytes)
+        status = memory_of_byte(plan, (const char *)array + bytes - 1, ret);
     return status;
 }
 
@@ -177,8 +169,8 @@ enum partita_status cuda_wait(const struct partita_plan *plan)
 }
 
 // Also after a failure: what was queued reads the caller's array.
-enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes,
-                              void **ret_copy)
+enum partita_status cuda_upload(const struct partita_plan *plan, const void *from, size_t bytes,
+                                void **ret_copy)
 {
     enum partita_status status = cuda_enter(plan);
     if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_copy);

@@ -54,17 +54,13 @@ enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t err
 enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory);
 void cuda_release(const struct partita_plan *plan, void *memory);
 
-// Where an array is, for a device: where its kernels may use it, where it copies from and to by
-// itself (memory that the caller pinned, or another device's), or where the host has to hand it
-// over.
-enum cuda_place { CUDA_HERE, CUDA_WITHIN_REACH, CUDA_PAGEABLE };
+// Where an array is: where kernels of the device may use it; in memory from and to which the device
+// copies by itself, that the caller pinned or another device's; or in pageable host memory.
+enum cuda_memory { CUDA_ON_DEVICE, CUDA_REACHABLE, CUDA_PAGEABLE };
 
 // Of `bytes` from the pointer on. Of NULL: CUDA_PAGEABLE.
-enum partita_status cuda_place_of(const struct partita_plan *plan, const void *array, size_t bytes,
-                                  enum cuda_place *ret);
-
-// Whether a pointer is one that kernels of the device may use; false also for NULL.
-enum partita_status cuda_owns(const struct partita_plan *plan, const void *pointer, bool *ret_owns);
+enum partita_status cuda_memory_of(const struct partita_plan *plan, const void *array, size_t bytes,
+                                   enum cuda_memory *ret);
 
 // Queues a copy between any two kinds of memory.
 enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from,
@@ -72,8 +68,8 @@ enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const v
 
 // Makes the plan's device the thread's and leaves a copy of an array in its memory, complete when
 // the call returns.
-enum partita_status cuda_keep(const struct partita_plan *plan, const void *from, size_t bytes,
-                              void **ret_copy);
+enum partita_status cuda_upload(const struct partita_plan *plan, const void *from, size_t bytes,
+                                void **ret_copy);
 
 // Waits for all that the calling thread queued.
 enum partita_status cuda_wait(const struct partita_plan *plan);

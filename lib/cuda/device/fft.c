@@ -147,7 +147,7 @@ static enum partita_status make_twiddles(const struct partita_plan *plan, struct
     void *table = mem_reserve(&plan->allocator, bytes);
     if (!table) return PARTITA_ERR_NOMEM;
     fill_twiddles(table, &fft->form, fft->f64, &fft->form.last);
-    const enum partita_status status = cuda_keep(plan, table, bytes, &fft->twiddles);
+    const enum partita_status status = cuda_upload(plan, table, bytes, &fft->twiddles);
     mem_release(&plan->allocator, table);
     return status;
 }
@@ -160,7 +160,7 @@ enum partita_status cuda_fft_roots(const struct partita_plan *plan, size_t n, si
     void *table = mem_reserve(&plan->allocator, bytes);
     if (!table) return PARTITA_ERR_NOMEM;
     for (size_t j = 0; j < n; j++) put_root(table, j, (double)j / (double)period, f64);
-    const enum partita_status status = cuda_keep(plan, table, bytes, ret_roots);
+    const enum partita_status status = cuda_upload(plan, table, bytes, ret_roots);
     mem_release(&plan->allocator, table);
     return status;
 }

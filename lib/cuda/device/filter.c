@@ -18,7 +18,7 @@ static struct cuda_filter *make_state(struct partita_filter *filter)
 enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps, size_t bytes)
 {
     struct cuda_filter *state = make_state(filter);
-    return state ? cuda_keep(filter->plan, taps, bytes, &state->taps) : PARTITA_ERR_NOMEM;
+    return state ? cuda_upload(filter->plan, taps, bytes, &state->taps) : PARTITA_ERR_NOMEM;
 }
 
 enum partita_status cuda_filter_transform(struct partita_filter *filter, const void *taps,
@@ -30,13 +30,13 @@ enum partita_status cuda_filter_transform(struct partita_filter *filter, const v
     struct cuda_filter *state = make_state(filter);
     void *copy = NULL;
     assert(bytes > 0);
-    bool owns = false;
+    enum cuda_memory memory = CUDA_PAGEABLE;
     if (!state) return PARTITA_ERR_NOMEM;
     enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_owns(plan, taps, &owns);
-    const bool usable = owns && (uintptr_t)taps % plan->shape.tap_bytes == 0;
+    if (status == PARTITA_OK) status = cuda_memory_of(plan, taps, 1, &memory);
+    const bool usable = memory == CUDA_ON_DEVICE && (uintptr_t)taps % plan->shape.tap_bytes == 0;
     if (status == PARTITA_OK && !usable)
-        status = cuda_keep(plan, taps, cuda_taps_bytes(&plan->shape), &copy);
+        status = cuda_upload(plan, taps, cuda_taps_bytes(&plan->shape), &copy);
     if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, &state->taps);
     if (status == PARTITA_OK) status = CU(plan, transform(plan, state->taps, usable ? taps : copy));
     cuda_release(plan, copy);
@@ -48,7 +48,7 @@ enum partita_status cuda_filter_bias(struct partita_filter *filter, const void *
 {
     const struct shape *shape = &filter->plan->shape;
     struct cuda_filter *state = filter->state;
-    return cuda_keep(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &state->bias);
+    return cuda_upload(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &state->bias);
 }
 
 void cuda_filter_destroy(struct partita_filter *filter)

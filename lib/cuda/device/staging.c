@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
 #include "staging.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "queue.h"
 
-// A part of a chunk below which a thread costs more than it copies.
-static const size_t LEAST_PART = 256 << 10;
+// Bytes below which a thread costs more than it copies.
+static const size_t MIN_THREAD_BYTES = 256 << 10;
 
-enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t chunk,
+enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t bytes,
                                         struct cuda_staging **ret)
 {
     struct cuda_staging *staging = mem_allocate(&plan->allocator, sizeof *staging);
     *ret = NULL;
     if (!staging) return PARTITA_ERR_NOMEM;
-    staging->chunk = chunk;
+    staging->bytes = bytes;
     void *pinned = NULL;
-    enum partita_status status = cuda_pin(plan, CUDA_STAGING_BUFFERS * chunk, &pinned);
+    enum partita_status status = cuda_pin(plan, CUDA_STAGING_BUFFERS * bytes, &pinned);
     staging->pinned = pinned;
     if (status == PARTITA_OK)
         status = CU(plan, cudaStreamCreateWithFlags(&staging->in, cudaStreamNonBlocking));
@@ -53,7 +54,7 @@ enum partita_status cuda_staging_borrow(const struct partita_plan *plan, struct 
     *ret = device->idle;
     if (*ret) device->idle = (*ret)->next;
     pthread_mutex_unlock(&device->lock);
-    return *ret ? PARTITA_OK : cuda_staging_create(plan, CUDA_STAGING_CHUNK, ret);
+    return *ret ? PARTITA_OK : cuda_staging_create(plan, CUDA_STAGING_BYTES, ret);
 }
 
 void cuda_staging_give_back(const struct partita_plan *plan, struct cuda_staging *staging)
@@ -78,109 +79,115 @@ void cuda_staging_close(const struct partita_plan *plan)
     }
 }
 
+static int take_buffer(struct cuda_staging *staging)
+{
+    const int buffer = staging->next_buffer;
+    assert(buffer >= 0 && buffer < CUDA_STAGING_BUFFERS);
+    staging->next_buffer = (buffer + 1) % CUDA_STAGING_BUFFERS;
+    return buffer;
+}
+
 // Until the last copy from or to a buffer is done.
-static enum partita_status wait_for(const struct partita_plan *plan, struct cuda_staging *staging,
-                                    int buffer)
+static enum partita_status wait_for_buffer(const struct partita_plan *plan,
+                                           struct cuda_staging *staging, int buffer)
 {
     if (!staging->busy[buffer]) return PARTITA_OK;
     staging->busy[buffer] = false;
     return CU(plan, cudaEventSynchronize(staging->copied[buffer]));
 }
 
-static char *memory_of(const struct cuda_staging *staging, int buffer)
+static char *buffer_memory(const struct cuda_staging *staging, int buffer)
 {
-    return staging->pinned + (size_t)buffer * staging->chunk;
+    return staging->pinned + (size_t)buffer * staging->bytes;
 }
 
 // A copy by the host.
 struct host_copy {
     char *to;
     const char *from;
-    size_t bytes, part;
+    size_t bytes, of_thread;
 };
 
-static void copy_part(void *context, size_t i, int worker)
+static void copy_of_thread(void *context, size_t i, int worker)
 {
     const struct host_copy *copy = context;
-    const size_t at = i * copy->part;
+    const size_t at = i * copy->of_thread;
     (void)worker;
-    memcpy(copy->to + at, copy->from + at, size_min(copy->part, copy->bytes - at));
+    assert(at < copy->bytes);
+    memcpy(copy->to + at, copy->from + at, size_min(copy->of_thread, copy->bytes - at));
 }
 
-// On the plan's threads, a part each.
+// On the plan's threads.
 static void copy_on_host(const struct partita_plan *plan, void *to, const void *from, size_t bytes)
 {
-    const size_t parts = size_min((size_t)plan->threads, bytes / LEAST_PART),
-                 threads = parts ? parts : 1;
+    const size_t wanted = size_min((size_t)plan->threads, bytes / MIN_THREAD_BYTES);
+    const size_t threads = size_max(wanted, 1);
     struct host_copy copy = {to, from, bytes, ceil_div(bytes, threads)};
-    thread_loop((int)threads, ceil_div(bytes, copy.part), copy_part, &copy);
+    thread_loop((int)threads, ceil_div(bytes, copy.of_thread), copy_of_thread, &copy);
 }
 
-// Queues a copy and marks where it ends.
-static enum partita_status copy(const struct partita_plan *plan, struct cuda_staging *staging,
-                                cudaStream_t stream, void *to, const void *from, size_t bytes,
-                                int buffer)
+// A copy by the device, from or to a buffer.
+struct transfer {
+    void *to;
+    const void *from;
+    size_t bytes;
+    int buffer;
+    void *home; // where the content of a buffer belongs
+};
+
+static enum partita_status queue_transfer(const struct partita_plan *plan,
+                                          struct cuda_staging *staging, cudaStream_t stream,
+                                          const struct transfer *copy)
 {
+    const int buffer = copy->buffer;
     enum partita_status status =
-        CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+        CU(plan, cudaMemcpyAsync(copy->to, copy->from, copy->bytes, cudaMemcpyDefault, stream));
     if (status == PARTITA_OK) status = CU(plan, cudaEventRecord(staging->copied[buffer], stream));
     staging->busy[buffer] = status == PARTITA_OK;
     return status;
 }
 
-static int take_turn(struct cuda_staging *staging)
-{
-    const int buffer = staging->turn;
-    staging->turn = (buffer + 1) % CUDA_STAGING_BUFFERS;
-    return buffer;
-}
-
 enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging,
                                   cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
+    if (!staging) return CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
     enum partita_status status = PARTITA_OK;
-    for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->chunk) {
-        const size_t n = size_min(staging->chunk, bytes - at);
-        const int buffer = take_turn(staging);
-        status = wait_for(plan, staging, buffer);
+    for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->bytes) {
+        const size_t n = size_min(staging->bytes, bytes - at);
+        const int buffer = take_buffer(staging);
+        void *pinned = buffer_memory(staging, buffer);
+        status = wait_for_buffer(plan, staging, buffer);
         if (status != PARTITA_OK) break;
-        copy_on_host(plan, memory_of(staging, buffer), (const char *)from + at, n);
-        status =
-            copy(plan, staging, stream, (char *)to + at, memory_of(staging, buffer), n, buffer);
+        copy_on_host(plan, pinned, (const char *)from + at, n);
+        const struct transfer copy = {(char *)to + at, pinned, n, buffer, NULL};
+        status = queue_transfer(plan, staging, stream, &copy);
     }
     return status;
 }
 
-// A chunk that is on its way to the host.
-struct chunk {
-    void *to;
-    size_t bytes;
-    int buffer;
-};
-
-static enum partita_status empty(const struct partita_plan *plan, struct cuda_staging *staging,
-                                 const struct chunk *chunk)
+static enum partita_status empty_buffer(const struct partita_plan *plan,
+                                        struct cuda_staging *staging, const struct transfer *copy)
 {
-    const enum partita_status status = wait_for(plan, staging, chunk->buffer);
-    if (status == PARTITA_OK)
-        copy_on_host(plan, chunk->to, memory_of(staging, chunk->buffer), chunk->bytes);
+    const enum partita_status status = wait_for_buffer(plan, staging, copy->buffer);
+    if (status == PARTITA_OK) copy_on_host(plan, copy->home, copy->to, copy->bytes);
     return status;
 }
 
 enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_staging *staging,
                                    cudaStream_t stream, void *to, const void *from, size_t bytes)
 {
+    if (!staging) return CU(plan, cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
     enum partita_status status = PARTITA_OK;
-    struct chunk before = {0};
-    for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->chunk) {
-        const struct chunk now = {(char *)to + at, size_min(staging->chunk, bytes - at),
-                                  take_turn(staging)};
-        status = wait_for(plan, staging, now.buffer);
-        if (status == PARTITA_OK)
-            status = copy(plan, staging, stream, memory_of(staging, now.buffer),
-                          (const char *)from + at, now.bytes, now.buffer);
-        if (status == PARTITA_OK && before.bytes) status = empty(plan, staging, &before);
-        before = now;
+    struct transfer before = {0};
+    for (size_t at = 0; at < bytes && status == PARTITA_OK; at += staging->bytes) {
+        const size_t n = size_min(staging->bytes, bytes - at);
+        const int buffer = take_buffer(staging);
+        const struct transfer copy = {buffer_memory(staging, buffer), (const char *)from + at, n,
+                                      buffer, (char *)to + at};
+        status = wait_for_buffer(plan, staging, buffer);
+        if (status == PARTITA_OK) status = queue_transfer(plan, staging, stream, &copy);
+        if (status == PARTITA_OK && at) status = empty_buffer(plan, staging, &before);
+        before = copy;
     }
-    return status == PARTITA_OK && before.bytes ? empty(plan, staging, &before) : status;
+    return status == PARTITA_OK && bytes ? empty_buffer(plan, staging, &before) : status;
 }

@@ -84,9 +84,8 @@ static enum partita_status cuda_direct_run(const struct partita_plan *plan,
                                            const struct partita_filter *filter,
                                            const struct operands *operands, void *workspace)
 {
-    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
     if (plan->direction == PARTITA_FORWARD) {
         const struct cuda_pass pass = cuda_pass_forward(&plan->shape);

@@ -295,9 +295,8 @@ static enum partita_status overlap_run(const struct partita_plan *plan,
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         return cuda_gradient_run(plan, &overlap->gradient, operands, workspace);
     const struct cuda_filter *spectra = filter->state;
-    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
     const struct cuda_filter_windows all = {0, 1};
     const struct cuda_filter_arrays arrays = {.y = call.to,

@@ -183,10 +183,9 @@ static enum partita_status separable_run(const struct partita_plan *plan,
                                          const struct partita_filter *filter,
                                          const struct operands *operands, void *workspace)
 {
-    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     const struct cuda_pass pass = separable_pass(&plan->shape, plan->direction);
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
     const struct cuda_pass_arrays arrays = {.to = call.to,
                                             .from = call.from[0],
                                             .taps =

@@ -46,7 +46,7 @@ static enum partita_status make_tables(struct partita_plan *plan, struct tiles_p
     arena.used = 0;
     tile_tables_make(state->layout.n, tiles->f64, &arena, &tables);
     qsort(tables.pair, tables.bins, 2 * sizeof *tables.pair, by_element);
-    const enum partita_status status = cuda_keep(plan, arena.base, arena.used, &state->tables);
+    const enum partita_status status = cuda_upload(plan, arena.base, arena.used, &state->tables);
     for (int a = 0; a < 3; a++)
         tiles->dft[a] =
             dft_of(&tables.dft[a], tables.step[a], arena.base, 2 * (tiles->f64 ? 8 : 4));

@@ -111,9 +111,8 @@ enum partita_status cuda_winograd_run(const struct partita_plan *plan,
                                       const struct partita_filter *filter,
                                       const struct operands *operands, void *workspace)
 {
-    const struct cuda_sizes sizes = cuda_sizes_of(plan);
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, &sizes, workspace, &call);
+    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
     if (status == PARTITA_OK) status = queue_all(&call, filter);
     return cuda_call_end(&call, status);
 }
