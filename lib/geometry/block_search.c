@@ -33,7 +33,8 @@ double block_error(const struct request *request, const struct block_layout *lay
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const double channels = (double)(weight ? shape->batch : shape->group_in);
-    const double terms = (double)layout->segments * channels, row = fmin(terms, 64);
+    const double terms = (double)layout->segments * channels;
+    const double row = fmin(terms, 64);
     const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0;
     const double sums = 0.3 * sqrt(row + terms / 64);
     return shape_roundoff(shape) * hypot(transforms, sums);
@@ -58,7 +59,8 @@ static double transform_flops(const struct shape *shape, size_t n)
 static double chunk_count(const struct request *request, const struct block_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const double batch = (double)shape->batch, units = (double)layout->units;
+    const double batch = (double)shape->batch;
+    const double units = (double)layout->units;
     if (request->direction == PARTITA_BACKWARD_WEIGHT) return ceil(batch / units);
     return ceil(batch * (double)shape->groups / units) *
            ceil((double)layout->blocks / (double)layout->in_flight);
@@ -95,8 +97,10 @@ static bool layout_pairs(const struct block_device *device, size_t n, struct blo
     if (layout->segments > MAX_SEGMENTS || !device->fit(device, layout)) return false;
     assert(layout->in_flight && layout->units);
     const size_t inputs = block_inputs(shape, layout, layout->blocks);
-    const double segments = (double)layout->segments, blocks = (double)layout->blocks;
-    const double batch = (double)shape->batch, paths = path_count(shape);
+    const double segments = (double)layout->segments;
+    const double blocks = (double)layout->blocks;
+    const double batch = (double)shape->batch;
+    const double paths = path_count(shape);
     const double results = weight ? paths : batch * (double)shape->out_channels;
     const double pairs =
         fmin((blocks + 1) * (double)size_min(layout->segments, inputs), segments * (double)inputs);
@@ -125,7 +129,8 @@ static bool layout_lags(const struct block_device *device, size_t n, struct bloc
     const struct signal_rates *rates = device->rates;
     const struct shape *shape = device->request->shape;
     const bool weight = device->request->direction == PARTITA_BACKWARD_WEIGHT;
-    const size_t taps = layout->trimmed.taps, outputs = layout->trimmed.outputs;
+    const size_t taps = layout->trimmed.taps;
+    const size_t outputs = layout->trimmed.outputs;
     layout->method = BLOCK_LAGS;
     layout->n = n;
     layout->hop = size_min(outputs, n / 2);
@@ -134,7 +139,8 @@ static bool layout_lags(const struct block_device *device, size_t n, struct bloc
     layout->blocks = ceil_div(outputs, layout->hop);
     layout->in_flight = 1;
     if (!device->fit(device, layout)) return false;
-    const double batch = (double)shape->batch, blocks = (double)layout->blocks;
+    const double batch = (double)shape->batch;
+    const double blocks = (double)layout->blocks;
     const double terms = batch * path_count(shape) * (double)layout->segments * blocks;
     const double windows =
         (weight ? path_count(shape) : batch * (double)shape->out_channels) * blocks;
@@ -165,7 +171,8 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
     layout->segments = schedule.taps;
     layout->blocks = ceil_div(layout->trimmed.outputs, schedule.apart) + 1;
     if (!device->fit(device, layout)) return false;
-    const double batch = (double)shape->batch, paths = path_count(shape);
+    const double batch = (double)shape->batch;
+    const double paths = path_count(shape);
     const double signals = (double)part_schedule_signals(&schedule).count;
     const double all = (double)layout->segments * signals;
     const double intervals = fmin((double)schedule.count * (double)layout->blocks, all);
@@ -210,7 +217,8 @@ static void search_sizes(const struct block_device *device, struct block_layout 
     const struct signal_rates *rates = device->rates;
     const struct trimmed trimmed = segments_trim(request->shape);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const size_t taps = trimmed.taps ? trimmed.taps : 1, outputs = trimmed.outputs;
+    const size_t taps = trimmed.taps ? trimmed.taps : 1;
+    const size_t outputs = trimmed.outputs;
     // Beyond these sizes one segment holds everything. Few taps of a gradient take long segments
     // where windows of lags are not there to help.
     const size_t longest = weight && taps > outputs ? taps : size_min(taps, outputs);
@@ -219,7 +227,8 @@ static void search_sizes(const struct block_device *device, struct block_layout 
     const size_t window = size_min(taps + outputs, device->max_window);
     const bool by_lags = allows(request, BLOCK_LAGS) && (!weight || device->gradients_by_lags);
     const size_t lags = by_lags ? rates->good_size(rates, window) : 0;
-    const size_t given = request->transform, most = given ? given : size_max(pairs, lags);
+    const size_t given = request->transform;
+    const size_t most = given ? given : size_max(pairs, lags);
     for (size_t n = rates->good_size(rates, given); n && n <= most;
          n = rates->good_size(rates, n + 1)) {
         if (n <= pairs && allows(request, BLOCK_PAIRS)) try_layout(device, layout_pairs, n, best);

@@ -17,7 +17,8 @@ struct imposed_buffers {
     char *sum, *row, *spare;          // spectra; in time `sum` is an interval's samples
 };
 
-static struct imposed_buffers layout_buffers(const struct partita_plan *plan, struct arena *arena)
+static struct imposed_buffers imposed_layout_buffers(const struct partita_plan *plan,
+                                                     struct arena *arena)
 {
     const struct fft *fft = blocks_of(plan)->fft;
     const struct block_layout *layout = blocks_layout(plan);
@@ -37,15 +38,15 @@ static struct imposed_buffers layout_buffers(const struct partita_plan *plan, st
     return buffers;
 }
 
-static size_t buffers_bytes(const struct partita_plan *plan)
+static size_t imposed_buffers_bytes(const struct partita_plan *plan)
 {
     struct arena arena = {0};
-    layout_buffers(plan, &arena);
+    imposed_layout_buffers(plan, &arena);
     return arena.used;
 }
 
 // A segment of the taps as a filter holds it: a spectrum, or the causal taps.
-static size_t taps_bytes(const struct partita_plan *plan)
+static size_t imposed_taps_bytes(const struct partita_plan *plan)
 {
     const struct fft *fft = blocks_of(plan)->fft;
     const size_t in_time = mem_round(blocks_layout(plan)->segment * blocks_shape(plan)->tap_bytes);
@@ -64,7 +65,7 @@ void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout)
     const struct fft *fft = blocks_of(plan)->fft;
     const size_t spectra =
         size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).count);
-    layout->worker = buffers_bytes(plan);
+    layout->worker = imposed_buffers_bytes(plan);
     layout->shared = fft ? size_mul(spectra, fft_spectrum_bytes(fft)) : 0;
 }
 
@@ -75,10 +76,10 @@ static void make_path_segment(void *context, size_t task, int worker)
     const struct partita_plan *plan = call->filter->plan;
     const struct block_layout *layout = blocks_layout(plan);
     struct arena arena = {.base = call->work + (size_t)worker * call->work_bytes};
-    struct imposed_buffers buffers = layout_buffers(plan, &arena);
+    struct imposed_buffers buffers = imposed_layout_buffers(plan, &arena);
     const struct blocks_taps taps = blocks_segment(plan, call->taps, task / layout->segments,
                                                    task % layout->segments, layout->n);
-    char *to = (char *)call->filter->state + task * taps_bytes(plan);
+    char *to = (char *)call->filter->state + task * imposed_taps_bytes(plan);
     if (!layout->n) {
         causal_part(blocks_shape(plan), to, taps.taps, taps.first, layout->segment);
         return;
@@ -91,8 +92,9 @@ enum partita_status imposed_filter(struct partita_filter *filter, const void *ta
 {
     const struct partita_plan *plan = filter->plan;
     const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    const size_t bytes = size_mul(paths, size_mul(blocks_layout(plan)->segments, taps_bytes(plan)));
-    return blocks_filter(filter, taps, bytes, buffers_bytes(plan), make_path_segment);
+    const size_t bytes =
+        size_mul(paths, size_mul(blocks_layout(plan)->segments, imposed_taps_bytes(plan)));
+    return blocks_filter(filter, taps, bytes, imposed_buffers_bytes(plan), make_path_segment);
 }
 
 struct imposed_call {
@@ -121,12 +123,12 @@ static void load_signal(const struct imposed_call *call, size_t channel, size_t 
 }
 
 // One task: the spectrum of one segment of one channel.
-static void transform_signal(void *context, size_t task, int worker)
+static void imposed_transform_signal(void *context, size_t task, int worker)
 {
     const struct imposed_call *call = context;
     const struct fft *fft = blocks_of(call->plan)->fft;
     struct arena arena = blocks_worker(call->plan, call->workspace, worker);
-    struct imposed_buffers buffers = layout_buffers(call->plan, &arena);
+    struct imposed_buffers buffers = imposed_layout_buffers(call->plan, &arena);
     const size_t index = (size_t)call->signals.first + task % call->signals.count;
     load_signal(call, task / call->signals.count, index, buffers.samples, 0, fft_size(fft));
     fft_forward(fft, call->workspace + task * fft_spectrum_bytes(fft), buffers.samples,
@@ -137,7 +139,7 @@ static const char *taps_at(const struct imposed_call *call, size_t channel, size
 {
     const size_t path = call->output * blocks_shape(call->plan)->group_in + channel;
     const size_t index = path * blocks_layout(call->plan)->segments + segment;
-    return (const char *)call->filter->state + index * taps_bytes(call->plan);
+    return (const char *)call->filter->state + index * imposed_taps_bytes(call->plan);
 }
 
 // The samples of all pairs of an interval, by one transform.
@@ -201,7 +203,7 @@ static void add_interval(void *context, size_t task, int worker)
     const struct part_schedule_pairs pairs = part_schedule_pairs(schedule, begin);
     if (!pairs.count) return;
     struct arena arena = blocks_worker(call->plan, call->workspace, worker);
-    struct imposed_buffers buffers = layout_buffers(call->plan, &arena);
+    struct imposed_buffers buffers = imposed_layout_buffers(call->plan, &arena);
     const char *samples = blocks_layout(call->plan)->n ? sum_by_transform(call, &pairs, &buffers)
                                                        : sum_in_time(call, &pairs, &buffers);
     const ptrdiff_t from = (ptrdiff_t)begin, end = from + (ptrdiff_t)schedule->apart - 1;
@@ -213,7 +215,7 @@ static void add_interval(void *context, size_t task, int worker)
                              (size_t)(behind - first) * bytes / shape->scalar_bytes);
 }
 
-static void run_channel(struct imposed_call *call)
+static void imposed_run_channel(struct imposed_call *call)
 {
     const struct shape *shape = blocks_shape(call->plan);
     memset(call->y, 0, shape->axis[0].out * shape->sample_bytes);
@@ -234,12 +236,12 @@ void imposed_run(const struct partita_plan *plan, const struct partita_filter *f
         const size_t in = at * shape->group_in, out = at * shape->group_out;
         call.x = (const char *)operands->from[0] + in * axis->size * shape->sample_bytes;
         if (blocks_layout(plan)->n)
-            thread_loop(plan->threads, shape->group_in * call.signals.count, transform_signal,
-                        &call);
+            thread_loop(plan->threads, shape->group_in * call.signals.count,
+                        imposed_transform_signal, &call);
         for (size_t k = 0; k < shape->group_out; k++) {
             call.output = at % shape->groups * shape->group_out + k;
             call.y = (char *)operands->to + (out + k) * axis->out * shape->sample_bytes;
-            run_channel(&call);
+            imposed_run_channel(&call);
         }
     }
 }

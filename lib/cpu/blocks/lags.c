@@ -16,7 +16,7 @@
 
 enum { MAX_CHUNK = 64 };
 
-static size_t spectrum_bytes(const struct partita_plan *plan)
+static size_t lags_spectrum_bytes(const struct partita_plan *plan)
 {
     return fft_spectrum_bytes(blocks_of(plan)->fft);
 }
@@ -28,9 +28,9 @@ struct lags_buffers {
     char *spare;         // one
 };
 
-static struct lags_buffers layout_buffers(const struct partita_plan *plan, struct arena *arena)
+static struct lags_buffers lags_layout_buffers(const struct partita_plan *plan, struct arena *arena)
 {
-    const size_t n = blocks_layout(plan)->n, spectrum = spectrum_bytes(plan);
+    const size_t n = blocks_layout(plan)->n, spectrum = lags_spectrum_bytes(plan);
     struct lags_buffers buffers;
     buffers.samples = arena_take(arena, n * blocks_shape(plan)->sample_bytes);
     buffers.narrow = arena_take(arena, n * blocks_shape(plan)->tap_bytes);
@@ -41,46 +41,46 @@ static struct lags_buffers layout_buffers(const struct partita_plan *plan, struc
     return buffers;
 }
 
-static size_t buffers_bytes(const struct partita_plan *plan)
+static size_t lags_buffers_bytes(const struct partita_plan *plan)
 {
     struct arena arena = {0};
-    layout_buffers(plan, &arena);
+    lags_layout_buffers(plan, &arena);
     return arena.used;
 }
 
 void lags_sizes(const struct partita_plan *plan, struct block_layout *layout)
 {
-    layout->worker = buffers_bytes(plan);
-    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum_bytes(plan);
+    layout->worker = lags_buffers_bytes(plan);
+    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * lags_spectrum_bytes(plan);
 }
 
-static void transform_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
-                           char *spectrum, struct lags_buffers *buffers)
+static void lags_transform_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
+                                char *spectrum, struct lags_buffers *buffers)
 {
     blocks_load_taps(blocks_shape(plan), taps, buffers->samples, buffers->narrow);
     fft_forward(blocks_of(plan)->fft, spectrum, buffers->samples, buffers->scratch);
 }
 
 // One task: one segment of one path.
-static void transform_path_segment(void *context, size_t task, int worker)
+static void lags_transform_segment(void *context, size_t task, int worker)
 {
     const struct blocks_filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct block_layout *layout = blocks_layout(plan);
     struct arena arena = {.base = call->work + (size_t)worker * call->work_bytes};
-    struct lags_buffers buffers = layout_buffers(plan, &arena);
+    struct lags_buffers buffers = lags_layout_buffers(plan, &arena);
     const struct blocks_taps taps = blocks_segment(plan, call->taps, task / layout->segments,
                                                    task % layout->segments, layout->n);
-    transform_taps(plan, &taps, (char *)call->filter->state + task * spectrum_bytes(plan),
-                   &buffers);
+    lags_transform_taps(plan, &taps, (char *)call->filter->state + task * lags_spectrum_bytes(plan),
+                        &buffers);
 }
 
 enum partita_status lags_filter(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    const size_t bytes = size_mul(paths * blocks_layout(plan)->segments, spectrum_bytes(plan));
-    return blocks_filter(filter, taps, bytes, buffers_bytes(plan), transform_path_segment);
+    const size_t bytes = size_mul(paths * blocks_layout(plan)->segments, lags_spectrum_bytes(plan));
+    return blocks_filter(filter, taps, bytes, lags_buffers_bytes(plan), lags_transform_segment);
 }
 
 // One window of outputs of one channel: the sum over `count` segments of each input of the group,
@@ -98,8 +98,8 @@ struct window {
     char *workspace;
 };
 
-static void transform_signal(const struct window *window, size_t channel, size_t segment,
-                             char *spectrum, struct lags_buffers *buffers)
+static void lags_transform_signal(const struct window *window, size_t channel, size_t segment,
+                                  char *spectrum, struct lags_buffers *buffers)
 {
     const struct block_layout *layout = blocks_layout(window->plan);
     const size_t size = blocks_shape(window->plan)->axis[0].size;
@@ -116,48 +116,48 @@ static void transform_signal(const struct window *window, size_t channel, size_t
 }
 
 // Both operands of the elements from `at` on, of one channel: their sum goes to y.
-static void sum_group(const struct window *window, size_t at, size_t count, char *y,
-                      struct lags_buffers *buffers)
+static void lags_sum_group(const struct window *window, size_t at, size_t count, char *y,
+                           struct lags_buffers *buffers)
 {
     const struct partita_plan *plan = window->plan;
     const struct block_layout *layout = blocks_layout(plan);
     const size_t channel = at / window->count, path = window->first_path + channel;
     const size_t segment = window->first_segment + at % window->count;
-    const size_t bytes = spectrum_bytes(plan), lines = fft_lines(blocks_of(plan)->fft);
+    const size_t bytes = lags_spectrum_bytes(plan), lines = fft_lines(blocks_of(plan)->fft);
     const char *taps = buffers->taps;
     assert(count <= LAGS_GROUP && segment + count <= layout->segments);
     if (window->filter)
         taps = (const char *)window->filter->state + (path * layout->segments + segment) * bytes;
     for (size_t i = 0; i < count; i++) {
-        transform_signal(window, channel, segment + i, buffers->signal + i * bytes, buffers);
+        lags_transform_signal(window, channel, segment + i, buffers->signal + i * bytes, buffers);
         if (window->filter) continue;
         const struct blocks_taps from =
             blocks_segment(plan, window->taps, path, segment + i, layout->n);
-        transform_taps(plan, &from, buffers->taps + i * bytes, buffers);
+        lags_transform_taps(plan, &from, buffers->taps + i * bytes, buffers);
     }
     plan->kernels->cmac(y, buffers->signal, lines, taps, lines, count, lines);
 }
 
 static size_t spectrum_reals(const struct partita_plan *plan)
 {
-    return spectrum_bytes(plan) / blocks_shape(plan)->scalar_bytes;
+    return lags_spectrum_bytes(plan) / blocks_shape(plan)->scalar_bytes;
 }
 
 // One task: one chunk of elements; element e is segment e % count of channel e / count.
-static void sum_chunk(void *context, size_t task, int worker)
+static void lags_sum_chunk(void *context, size_t task, int worker)
 {
     const struct window *window = context;
     const struct partita_plan *plan = window->plan;
     struct arena arena = blocks_worker(plan, window->workspace, worker);
-    struct lags_buffers buffers = layout_buffers(plan, &arena);
+    struct lags_buffers buffers = lags_layout_buffers(plan, &arena);
     const size_t all = blocks_shape(plan)->group_in * window->count;
     const size_t first = (window->first_chunk + task) * window->chunk;
     const size_t end = size_min(all, first + window->chunk);
-    char *sum = window->sums + task * spectrum_bytes(plan);
+    char *sum = window->sums + task * lags_spectrum_bytes(plan);
     for (size_t at = first, n; at < end; at += n) {
         const size_t rest_of_channel = window->count - at % window->count;
         n = size_min(size_min(rest_of_channel, LAGS_GROUP), end - at);
-        sum_group(window, at, n, at == first ? sum : buffers.spare, &buffers);
+        lags_sum_group(window, at, n, at == first ? sum : buffers.spare, &buffers);
         if (at > first) plan->kernels->add(sum, buffers.spare, spectrum_reals(plan));
     }
 }
@@ -166,7 +166,7 @@ static void sum_chunk(void *context, size_t task, int worker)
 // there.
 static void add_carry(const struct window *window, size_t *taken)
 {
-    const size_t bytes = spectrum_bytes(window->plan), reals = spectrum_reals(window->plan);
+    const size_t bytes = lags_spectrum_bytes(window->plan), reals = spectrum_reals(window->plan);
     size_t digit = 0;
     for (; *taken >> digit & 1 && digit + 1 < LAGS_DIGITS; digit++)
         window->plan->kernels->add(window->sums, window->digits + digit * bytes, reals);
@@ -178,12 +178,12 @@ static void add_carry(const struct window *window, size_t *taken)
 static void sum_window(struct window *window)
 {
     const struct partita_plan *plan = window->plan;
-    const size_t bytes = spectrum_bytes(plan), reals = spectrum_reals(plan);
+    const size_t bytes = lags_spectrum_bytes(plan), reals = spectrum_reals(plan);
     size_t taken = 0;
     for (window->first_chunk = 0; window->first_chunk < window->chunks;
          window->first_chunk += LAGS_CHUNKS) {
         const size_t n = size_min(window->chunks - window->first_chunk, LAGS_CHUNKS);
-        thread_loop(plan->threads, n, sum_chunk, window);
+        thread_loop(plan->threads, n, lags_sum_chunk, window);
         split_k_reduce_tree(plan->kernels, window->sums, window->sums + bytes, bytes, n, reals);
         add_carry(window, &taken);
     }
@@ -223,7 +223,7 @@ static void run_window(struct window *window, size_t block, char *y)
     window->chunks = ceil_div(all, window->chunk);
     sum_window(window);
     struct arena arena = blocks_worker(plan, window->workspace, 0);
-    struct lags_buffers buffers = layout_buffers(plan, &arena);
+    struct lags_buffers buffers = lags_layout_buffers(plan, &arena);
     fft_inverse(fft, buffers.samples, window->sums, buffers.scratch);
     char *first = buffers.samples + before * bytes;
     plan->kernels->scale(first, first, 1 / fft_gain(fft),
@@ -241,7 +241,7 @@ void lags_run(const struct partita_plan *plan, const struct partita_filter *filt
                             .filter = filter,
                             .taps = operands->from_taps ? operands->from[1] : NULL,
                             .sums = workspace,
-                            .digits = workspace + LAGS_CHUNKS * spectrum_bytes(plan),
+                            .digits = workspace + LAGS_CHUNKS * lags_spectrum_bytes(plan),
                             .workspace = workspace};
     for (size_t at = 0; at < shape->batch * shape->out_channels; at++) {
         const size_t channel = at / shape->group_out * shape->group_in;

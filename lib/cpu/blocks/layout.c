@@ -19,18 +19,18 @@ static size_t spectrum_lines(const struct shape *shape, size_t n)
     return ceil_div(bins * shape->scalar_bytes, SPECTRUM_LANES_BYTES);
 }
 
-static size_t spectrum_bytes(const struct shape *shape, size_t n)
+static size_t blocks_spectrum_bytes(const struct shape *shape, size_t n)
 {
     return SPECTRUM_LINE_BYTES * spectrum_lines(shape, n);
 }
 
 // What a thread needs to transform: samples twice, a spectrum, a provider's scratch.
-static size_t transform_bytes(const struct shape *shape, size_t n)
+static size_t blocks_transform_bytes(const struct shape *shape, size_t n)
 {
-    return 5 * mem_round(n * shape->sample_bytes) + spectrum_bytes(shape, n);
+    return 5 * mem_round(n * shape->sample_bytes) + blocks_spectrum_bytes(shape, n);
 }
 
-static bool fits(const struct request *request, const struct block_layout *layout)
+static bool blocks_fits(const struct request *request, const struct block_layout *layout)
 {
     return size_add(layout->shared, layout->worker) <= request->workspace_limit;
 }
@@ -43,10 +43,11 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t lines = spectrum_lines(shape, layout->n);
     const size_t taps = segment_spectra_bytes(lines, layout->segments);
-    const size_t block = spectrum_bytes(shape, layout->n);
+    const size_t block = blocks_spectrum_bytes(shape, layout->n);
     const size_t wished = size_max(size_mul(layout->segments, PER_SEGMENT), MIN_IN_FLIGHT);
     layout->in_flight = weight ? layout->blocks : size_min(layout->blocks, wished);
-    layout->worker = size_add(transform_bytes(shape, layout->n), pair_sums_bytes(layout->segments));
+    layout->worker =
+        size_add(blocks_transform_bytes(shape, layout->n), pair_sums_bytes(layout->segments));
     layout->filter = weight ? 0 : size_mul(shape->out_channels * shape->group_in, taps);
     for (; layout->in_flight > 0; layout->in_flight = layout->in_flight * 3 / 4) {
         const size_t inputs = block_inputs(shape, layout, layout->blocks);
@@ -56,7 +57,7 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
         layout->shared = size_add(size_mul(shape->group_in, segment_spectra_bytes(lines, held)),
                                   size_mul(sums, size_mul(block, layout->in_flight + 1)));
         if (weight) layout->shared = size_add(layout->shared, size_mul(shape->group_out, taps));
-        if (fits(request, layout)) return true;
+        if (blocks_fits(request, layout)) return true;
         if (weight) return false;
     }
     return false;
@@ -65,12 +66,12 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
 static bool fit_lags(const struct request *request, struct block_layout *layout)
 {
     const struct shape *shape = request->shape;
-    const size_t spectrum = spectrum_bytes(shape, layout->n);
+    const size_t spectrum = blocks_spectrum_bytes(shape, layout->n);
     const size_t spectra = size_mul(shape->out_channels * shape->group_in, layout->segments);
-    layout->worker = transform_bytes(shape, layout->n) + (2 * LAGS_GROUP + 1) * spectrum;
+    layout->worker = blocks_transform_bytes(shape, layout->n) + (2 * LAGS_GROUP + 1) * spectrum;
     layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum;
     layout->filter = size_mul(spectra, spectrum);
-    return fits(request, layout);
+    return blocks_fits(request, layout);
 }
 
 static bool fit_imposed(const struct request *request, struct block_layout *layout)
@@ -78,10 +79,10 @@ static bool fit_imposed(const struct request *request, struct block_layout *layo
     const struct shape *shape = request->shape;
     const size_t paths = size_mul(shape->out_channels * shape->group_in, layout->segments);
     const size_t signals = ceil_div(shape->axis[0].size, layout->signal_segment);
-    const size_t spectrum = layout->n ? spectrum_bytes(shape, layout->n) : 0;
+    const size_t spectrum = layout->n ? blocks_spectrum_bytes(shape, layout->n) : 0;
     const size_t taps = mem_round(layout->segment * shape->tap_bytes);
     layout->in_flight = 1;
-    layout->worker = layout->n ? transform_bytes(shape, layout->n) + 3 * spectrum
+    layout->worker = layout->n ? blocks_transform_bytes(shape, layout->n) + 3 * spectrum
                                : 3 * mem_round(layout->hop * shape->sample_bytes);
     layout->shared = size_mul(shape->group_in, size_mul(signals, spectrum));
     layout->filter = size_mul(paths, layout->n ? spectrum : taps);

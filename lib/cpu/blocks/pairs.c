@@ -62,7 +62,7 @@ void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout)
     layout->worker = size_add(pair_sums_bytes(layout->segments), segment_buffers_bytes(&transform));
 }
 
-static size_t filtering_bytes(const struct partita_plan *plan)
+static size_t pairs_filtering_bytes(const struct partita_plan *plan)
 {
     const struct segment_transform transform = blocks_transform(plan);
     return segment_buffers_bytes(&transform) +
@@ -70,7 +70,7 @@ static size_t filtering_bytes(const struct partita_plan *plan)
 }
 
 // One task: one segment of one path.
-static void transform_path_segment(void *context, size_t task, int worker)
+static void pairs_transform_segment(void *context, size_t task, int worker)
 {
     const struct blocks_filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
@@ -95,8 +95,8 @@ enum partita_status pairs_filter(struct partita_filter *filter, const void *taps
     const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
     const size_t bytes =
         segment_spectra_bytes(fft_lines(blocks_of(plan)->fft), blocks_layout(plan)->segments);
-    return blocks_filter(filter, taps, size_mul(paths, bytes), filtering_bytes(plan),
-                         transform_path_segment);
+    return blocks_filter(filter, taps, size_mul(paths, bytes), pairs_filtering_bytes(plan),
+                         pairs_transform_segment);
 }
 
 // Some output blocks of one group of one item of the batch.
@@ -120,7 +120,7 @@ static struct segment_spectra input_spectra(const struct flight *flight, size_t 
                                     max_inputs(flight->plan)};
 }
 
-static struct segment_buffers worker_buffers(const struct flight *flight, int worker)
+static struct segment_buffers pairs_worker_buffers(const struct flight *flight, int worker)
 {
     struct arena arena = blocks_worker(flight->plan, flight->workspace, worker);
     return segment_buffers_layout(&flight->transform, &arena);
@@ -134,7 +134,7 @@ static void transform_input(void *context, size_t task, int worker)
     const size_t fresh = flight->range.count - flight->kept;
     const size_t channel = task / fresh, i = flight->kept + task % fresh;
     const char *x = flight->x + channel * shape->axis[0].size * shape->sample_bytes;
-    struct segment_buffers buffers = worker_buffers(flight, worker);
+    struct segment_buffers buffers = pairs_worker_buffers(flight, worker);
     pairs_load_input(flight->plan, x, flight->range.first + (ptrdiff_t)i, buffers.samples);
     const struct segment_spectra spectra = input_spectra(flight, channel);
     segment_forward(&flight->transform, &spectra, i, &buffers);
@@ -168,13 +168,13 @@ static void next_inputs(struct flight *flight)
 }
 
 // One task: one output block.
-static void finish_output(void *context, size_t task, int worker)
+static void pairs_finish_output(void *context, size_t task, int worker)
 {
     const struct flight *flight = context;
     const struct axis *axis = &blocks_shape(flight->plan)->axis[0];
     const size_t bytes = flight->transform.sample_bytes;
     const size_t hop = flight->transform.length, begin = (flight->first + task) * hop;
-    struct segment_buffers buffers = worker_buffers(flight, worker);
+    struct segment_buffers buffers = pairs_worker_buffers(flight, worker);
     const struct segment_outputs out = segment_outputs(axis, begin, begin + hop);
     if (!out.count) return;
     segment_inverse(&flight->transform, pair_sums_out(&flight->sums, task), &buffers);
@@ -206,7 +206,7 @@ static void sum_channel(struct flight *flight, size_t channel)
         };
         pair_sums_run(&flight->sums, plan->threads);
     }
-    thread_loop(plan->threads, flight->count, finish_output, flight);
+    thread_loop(plan->threads, flight->count, pairs_finish_output, flight);
 }
 
 void pairs_run(const struct partita_plan *plan, const struct partita_filter *filter,

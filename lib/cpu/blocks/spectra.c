@@ -18,13 +18,13 @@ struct cpu_spectrum {
     struct segment_spectra spectra;
 };
 
-static struct cpu_spectrum *state_of(const struct partita_spectrum *spectrum)
+static struct cpu_spectrum *cpu_spectrum_of(const struct partita_spectrum *spectrum)
 {
     return spectrum->state;
 }
 
-static struct segment_buffers worker_buffers(const struct segment_transform *transform, char *work,
-                                             int worker)
+static struct segment_buffers spectra_worker_buffers(const struct segment_transform *transform,
+                                                     char *work, int worker)
 {
     struct arena arena = {.base = work + (size_t)worker * segment_buffers_bytes(transform)};
     return segment_buffers_layout(transform, &arena);
@@ -40,9 +40,9 @@ struct transforming {
 static void transform_segment(void *context, size_t task, int worker)
 {
     const struct transforming *call = context;
-    const struct cpu_spectrum *state = state_of(call->spectrum);
+    const struct cpu_spectrum *state = cpu_spectrum_of(call->spectrum);
     const struct segment_transform *transform = &state->transform;
-    struct segment_buffers buffers = worker_buffers(transform, call->work, worker);
+    struct segment_buffers buffers = spectra_worker_buffers(transform, call->work, worker);
     samples_window(buffers.samples, call->x, call->spectrum->n,
                    (ptrdiff_t)(task * transform->length), 1, transform->length,
                    transform->sample_bytes);
@@ -52,7 +52,7 @@ static void transform_segment(void *context, size_t task, int worker)
 static enum partita_status transform_all(struct partita_spectrum *spectrum, const void *x)
 {
     const struct partita_allocator *allocator = &spectrum->allocator;
-    struct cpu_spectrum *state = state_of(spectrum);
+    struct cpu_spectrum *state = cpu_spectrum_of(spectrum);
     const struct segment_transform *transform = &state->transform;
     const size_t count = ceil_div(spectrum->n, transform->length);
     const size_t threads = (size_t)spectrum->threads;
@@ -83,7 +83,7 @@ static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum
     if (!state) return PARTITA_ERR_NOMEM;
     if (!spectrum->threads) spectrum->threads = cpu_count();
     enum partita_status status = PARTITA_OK;
-    if (spectrum->shared_with) state->fft = state_of(spectrum->shared_with)->fft;
+    if (spectrum->shared_with) state->fft = cpu_spectrum_of(spectrum->shared_with)->fft;
     else status = fft_create(&request, &spectrum->allocator, &state->fft);
     if (status != PARTITA_OK) return status;
     const struct kernels *kernels = kernels_select(request.level, request.f64);
@@ -93,7 +93,7 @@ static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum
 
 static void cpu_spectrum_destroy(struct partita_spectrum *spectrum)
 {
-    struct cpu_spectrum *state = state_of(spectrum);
+    struct cpu_spectrum *state = cpu_spectrum_of(spectrum);
     if (!state) return;
     if (!spectrum->shared_with) fft_destroy(state->fft);
     mem_release(&spectrum->allocator, state->spectra.lines);
@@ -102,8 +102,8 @@ static void cpu_spectrum_destroy(struct partita_spectrum *spectrum)
 
 static bool cpu_spectrum_meet(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
-    return state_of(x)->transform.kernels == state_of(h)->transform.kernels &&
-           fft_provider(state_of(x)->fft) == fft_provider(state_of(h)->fft);
+    return cpu_spectrum_of(x)->transform.kernels == cpu_spectrum_of(h)->transform.kernels &&
+           fft_provider(cpu_spectrum_of(x)->fft) == fft_provider(cpu_spectrum_of(h)->fft);
 }
 
 struct multiplying {
@@ -114,7 +114,7 @@ struct multiplying {
 };
 
 // One task: one output block, as far as it is wanted.
-static void finish_block(void *context, size_t task, int worker)
+static void spectra_finish_block(void *context, size_t task, int worker)
 {
     const struct multiplying *call = context;
     const struct segment_transform *transform = call->transform;
@@ -123,7 +123,7 @@ static void finish_block(void *context, size_t task, int worker)
     const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * length, end = begin + length;
     const ptrdiff_t behind = first + (ptrdiff_t)call->wanted.size;
     const ptrdiff_t from = begin > first ? begin : first, to = end < behind ? end : behind;
-    struct segment_buffers buffers = worker_buffers(transform, call->work, worker);
+    struct segment_buffers buffers = spectra_worker_buffers(transform, call->work, worker);
     assert(from < to);
     segment_inverse(transform, pair_sums_out(&call->sums, task), &buffers);
     memcpy(call->y + (size_t)(from - first) * bytes,
@@ -145,9 +145,9 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
                                                  const struct partita_spectrum *h,
                                                  const struct range *range)
 {
-    const struct cpu_spectrum *state = state_of(x);
+    const struct cpu_spectrum *state = cpu_spectrum_of(x);
     const struct segment_transform *transform = &state->transform;
-    const struct segment_spectra left = state_of(h)->spectra;
+    const struct segment_spectra left = cpu_spectrum_of(h)->spectra;
     const size_t blocks = range->size / transform->length + 2;
     const size_t in_flight = size_min(blocks, size_max(2 * left.count, MIN_IN_FLIGHT));
     struct multiplying call = {.transform = transform,
@@ -169,7 +169,7 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
         call.sums.first = block;
         call.sums.count = size_min((size_t)(call.wanted.end - block), in_flight);
         pair_sums_run(&call.sums, x->threads);
-        thread_loop(x->threads, call.sums.count, finish_block, &call);
+        thread_loop(x->threads, call.sums.count, spectra_finish_block, &call);
     }
     mem_release(&x->allocator, arena.base);
     return PARTITA_OK;

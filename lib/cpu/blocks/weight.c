@@ -26,7 +26,7 @@ static size_t sums_bytes(const struct partita_plan *plan)
 }
 
 // What all threads share.
-static size_t layout_shared(const struct partita_plan *plan, char *base, struct weight *ret)
+static size_t weight_layout_shared(const struct partita_plan *plan, char *base, struct weight *ret)
 {
     const struct shape *shape = blocks_shape(plan);
     const struct block_layout *layout = blocks_layout(plan);
@@ -46,12 +46,12 @@ static size_t layout_shared(const struct partita_plan *plan, char *base, struct 
 void weight_sizes(const struct partita_plan *plan, struct block_layout *layout)
 {
     struct weight call;
-    layout->shared = layout_shared(plan, NULL, &call);
+    layout->shared = weight_layout_shared(plan, NULL, &call);
     layout->worker =
         size_add(pair_sums_bytes(layout->segments), segment_buffers_bytes(&call.transform));
 }
 
-static struct segment_buffers worker_buffers(const struct weight *call, int worker)
+static struct segment_buffers weight_worker_buffers(const struct weight *call, int worker)
 {
     struct arena arena = blocks_worker(call->plan, call->workspace, worker);
     return segment_buffers_layout(&call->transform, &arena);
@@ -71,7 +71,7 @@ static void transform_x(void *context, size_t task, int worker)
     const struct weight *call = context;
     const struct shape *shape = blocks_shape(call->plan);
     const size_t count = call->inputs.count, channel = task / count, i = task % count;
-    struct segment_buffers buffers = worker_buffers(call, worker);
+    struct segment_buffers buffers = weight_worker_buffers(call, worker);
     pairs_load_input(call->plan, call->x + channel * shape->axis[0].size * shape->sample_bytes,
                      call->inputs.first + (ptrdiff_t)i, buffers.samples);
     const struct segment_spectra spectra = channel_spectra(call, call->x_spectra, channel, count);
@@ -92,7 +92,7 @@ static void transform_gy(void *context, size_t task, int worker)
         .count = size_min(layout->trimmed.taps - first, layout->segment),
         .n = layout->segment,
     };
-    struct segment_buffers buffers = worker_buffers(call, worker);
+    struct segment_buffers buffers = weight_worker_buffers(call, worker);
     blocks_load_taps(shape, &taps, buffers.samples, NULL);
     const struct segment_spectra spectra = channel_spectra(call, call->gy_spectra, channel, count);
     segment_forward(&call->transform, &spectra, i, &buffers);
@@ -133,7 +133,7 @@ static void sum_item(struct weight *call, bool first, bool last)
 }
 
 // One task: one block of one path's gradient, in the order of the caller's taps.
-static void finish_block(void *context, size_t task, int worker)
+static void weight_finish_block(void *context, size_t task, int worker)
 {
     const struct weight *call = context;
     const struct axis *axis = &blocks_shape(call->plan)->axis[0];
@@ -142,7 +142,7 @@ static void finish_block(void *context, size_t task, int worker)
     const size_t bytes = call->transform.sample_bytes, begin = block * layout->hop;
     const struct segment_outputs out = segment_outputs(axis, begin, begin + layout->hop);
     struct pair_sums sums = call->pairs;
-    struct segment_buffers buffers = worker_buffers(call, worker);
+    struct segment_buffers buffers = weight_worker_buffers(call, worker);
     if (!out.count) return;
     sums.out = call->sums + path * sums_bytes(call->plan);
     segment_inverse(&call->transform, pair_sums_out(&sums, block), &buffers);
@@ -160,7 +160,7 @@ void weight_run(const struct partita_plan *plan, const struct operands *operands
     const struct axis *axis = &shape->axis[0];
     const size_t bytes = shape->sample_bytes, paths = shape->group_in * shape->group_out;
     struct weight call = {.plan = plan, .workspace = workspace};
-    layout_shared(plan, workspace, &call);
+    weight_layout_shared(plan, workspace, &call);
     for (size_t group = 0; group < shape->groups; group++) {
         call.gw = (char *)operands->to + group * paths * axis->out * bytes;
         for (size_t item = 0; item < shape->batch; item++) {
@@ -170,6 +170,6 @@ void weight_run(const struct partita_plan *plan, const struct operands *operands
             call.gy = (const char *)operands->from[1] + out * axis->kernel * bytes;
             sum_item(&call, item == 0, item + 1 == shape->batch);
         }
-        thread_loop(plan->threads, paths * blocks_layout(plan)->blocks, finish_block, &call);
+        thread_loop(plan->threads, paths * blocks_layout(plan)->blocks, weight_finish_block, &call);
     }
 }

@@ -129,8 +129,8 @@ static char *output_at(const struct add_call *call, size_t channel)
     return call->y + channel * shape->axis[0].out * shape->sample_bytes;
 }
 
-static void transform_block(const struct add_call *call, size_t in, size_t block,
-                            struct overlap_buffers *buffers)
+static void add_transform_block(const struct add_call *call, size_t in, size_t block,
+                                struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(call->filter->plan);
     const size_t size = overlap->shape.axis[0].size, bytes = overlap->shape.sample_bytes;
@@ -156,7 +156,7 @@ static void filter_chunk(void *context, size_t task, int worker)
     struct overlap_buffers buffers = overlap_buffers_layout(shape, overlap->fft, &arena);
     memset(at.carried, 0, carried_bytes(shape));
     for (size_t block = at.first; block < at.end; block++) {
-        transform_block(call, at.in, block, &buffers);
+        add_transform_block(call, at.in, block, &buffers);
         for (size_t k = 0; k < shape->group_out; k++) {
             overlap_output(call->filter, at.out % shape->out_channels + k, &buffers);
             carry_overlap(plan, buffers.samples, at.carried + k * length);
@@ -168,7 +168,7 @@ static void filter_chunk(void *context, size_t task, int worker)
 
 // One task: what a chunk leaves over goes onto the outputs of the chunk after it; behind the last
 // one there are none.
-static void gather_overlap(void *context, size_t task, int worker)
+static void add_gather_overlap(void *context, size_t task, int worker)
 {
     (void)worker;
     const struct add_call *call = context;
@@ -198,7 +198,7 @@ static enum partita_status add_run(const struct partita_plan *plan,
     const size_t tasks = shape->batch * shape->groups * call.chunks.count;
     assert(tasks * carried_bytes(shape) <= plan->choice.shared);
     thread_loop(plan->threads, tasks, filter_chunk, &call);
-    thread_loop(plan->threads, tasks, gather_overlap, &call);
+    thread_loop(plan->threads, tasks, add_gather_overlap, &call);
     conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
 }

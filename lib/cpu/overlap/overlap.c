@@ -57,12 +57,12 @@ bool overlap_fits_half(const struct shape *shape, size_t n, bool weight, struct 
     return ret->used;
 }
 
-static size_t bin_count(const struct shape *shape, size_t n)
+static size_t overlap_bin_count(const struct shape *shape, size_t n)
 {
     return shape->complex_signal ? n : n / 2 + 1;
 }
 
-static size_t path_count(const struct shape *shape)
+static size_t overlap_path_count(const struct shape *shape)
 {
     return shape->out_channels * shape->group_in;
 }
@@ -70,7 +70,7 @@ static size_t path_count(const struct shape *shape)
 // Rounded to lines.
 size_t overlap_spectrum_bytes(const struct shape *shape, size_t n)
 {
-    return mem_round(bin_count(shape, n) * shape->scalar_bytes) * 2;
+    return mem_round(overlap_bin_count(shape, n) * shape->scalar_bytes) * 2;
 }
 
 double overlap_block_seconds(const struct request *request, size_t n, double moves)
@@ -78,7 +78,7 @@ double overlap_block_seconds(const struct request *request, size_t n, double mov
     const struct shape *shape = request->shape;
     const struct cost_model *model = request->model;
     const struct cost_rates *costs = &model->costs[shape->f64];
-    const size_t filter = path_count(shape) * overlap_spectrum_bytes(shape, n);
+    const size_t filter = overlap_path_count(shape) * overlap_spectrum_bytes(shape, n);
     const double product = filter > model->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
@@ -86,7 +86,7 @@ double overlap_block_seconds(const struct request *request, size_t n, double mov
     const bool beyond = overlap_spectrum_bytes(shape, n) > model->shared_bytes / 2;
     return BLOCK_SECONDS +
            channels / 2 * cost_model_fft(model, shape->f64, shape->complex_signal, n) +
-           (double)path_count(shape) * (double)bin_count(shape, n) * product +
+           (double)overlap_path_count(shape) * (double)overlap_bin_count(shape, n) * product +
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }
 
@@ -95,7 +95,7 @@ static double once_seconds(const struct request *request, size_t n, size_t work)
 {
     const struct shape *shape = request->shape;
     if (!shape_lone(shape)) return 0;
-    const size_t filter = path_count(shape) * overlap_spectrum_bytes(shape, n);
+    const size_t filter = overlap_path_count(shape) * overlap_spectrum_bytes(shape, n);
     return cost_model_fft(request->model, shape->f64, shape->complex_signal, n) / 2 +
            fresh_seconds(request->model, shape, size_add(work, filter));
 }
@@ -120,9 +120,9 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     if (seconds >= limit) return false;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double transforms = channels * (shape->complex_signal ? 2 : 1);
-    const double products = (double)path_count(shape) * (double)bin_count(shape, n);
+    const double products = (double)overlap_path_count(shape) * (double)overlap_bin_count(shape, n);
     const size_t outputs = hop * shape->out_channels * shape->sample_bytes;
-    const size_t filter = size_mul(path_count(shape), overlap_spectrum_bytes(shape, n));
+    const size_t filter = size_mul(overlap_path_count(shape), overlap_spectrum_bytes(shape, n));
     *ret = (struct estimate){
         .applicable = true,
         .transform = n,
@@ -219,8 +219,8 @@ static struct filtering layout_filtering(const struct overlap *overlap, struct a
 
 // samples[n] = the causal taps over the transform's gain, zero-padded; a real filter of a complex
 // signal gets zero imaginary parts.
-static void load_taps(const struct partita_plan *plan, const struct filtering *filtering,
-                      const void *taps)
+static void overlap_load_taps(const struct partita_plan *plan, const struct filtering *filtering,
+                              const void *taps)
 {
     const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
@@ -235,18 +235,18 @@ static void load_taps(const struct partita_plan *plan, const struct filtering *f
     else samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
 }
 
-static void transform_taps(struct partita_filter *filter, const struct filtering *filtering,
-                           const void *taps)
+static void overlap_transform_taps(struct partita_filter *filter, const struct filtering *filtering,
+                                   const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
     const struct fft *fft = overlap->fft;
-    for (size_t path = 0; path < path_count(shape); path++) {
+    for (size_t path = 0; path < overlap_path_count(shape); path++) {
         const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
         char *spectrum = (char *)filter->state + path * fft_spectrum_bytes(fft);
-        load_taps(plan, filtering,
-                  (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
+        overlap_load_taps(plan, filtering,
+                          (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
         if (!overlap->together) fft_forward(fft, spectrum, filtering->samples, filtering->scratch);
         else
             overlap_long_forward(fft, spectrum, filtering->samples, filtering->scratch,
@@ -259,13 +259,14 @@ enum partita_status overlap_filter_create(struct partita_filter *filter, const v
 {
     const struct partita_allocator *allocator = &filter->plan->allocator;
     const struct overlap *overlap = overlap_of(filter->plan);
-    const size_t bytes = size_mul(path_count(&overlap->shape), fft_spectrum_bytes(overlap->fft));
+    const size_t bytes =
+        size_mul(overlap_path_count(&overlap->shape), fft_spectrum_bytes(overlap->fft));
     struct arena arena = {0};
     layout_filtering(overlap, &arena);
     filter->state = mem_reserve(allocator, bytes);
     if (!filter->state || !arena_reserve(&arena, allocator)) return PARTITA_ERR_NOMEM;
     const struct filtering filtering = layout_filtering(overlap, &arena);
-    transform_taps(filter, &filtering, taps);
+    overlap_transform_taps(filter, &filtering, taps);
     mem_release(allocator, arena.base);
     return PARTITA_OK;
 }

@@ -85,8 +85,8 @@ static const void *save_window(const struct overlap *overlap, const char *x, ptr
     return samples;
 }
 
-static void store_output(const struct partita_filter *filter, const struct save_block *block,
-                         size_t k, struct overlap_buffers *buffers)
+static void save_store_output(const struct partita_filter *filter, const struct save_block *block,
+                              size_t k, struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
     const struct axis *axis = &overlap->shape.axis[0];
@@ -105,8 +105,8 @@ static void store_output(const struct partita_filter *filter, const struct save_
     if (!in_place) samples_copy(y, 1, samples, axis->stride, block->n, bytes);
 }
 
-static void filter_block(const struct partita_filter *filter, const struct save_block *block,
-                         struct overlap_buffers *buffers)
+static void save_filter_block(const struct partita_filter *filter, const struct save_block *block,
+                              struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
     const struct shape *shape = &overlap->shape;
@@ -128,7 +128,7 @@ static void filter_block(const struct partita_filter *filter, const struct save_
             overlap_transform(overlap, c, save_window(overlap, x, block->q, buffers->samples),
                               buffers);
     }
-    for (size_t k = 0; k < shape->group_out; k++) store_output(filter, block, k, buffers);
+    for (size_t k = 0; k < shape->group_out; k++) save_store_output(filter, block, k, buffers);
 }
 
 // One task: one block of one group of one item of the batch. Tasks of one group follow each other:
@@ -156,7 +156,7 @@ static void save_task(void *context, size_t task, int worker)
     const size_t bytes = overlap_buffers_bytes(shape, overlap->fft);
     struct arena arena = {.base = call->workspace + (size_t)worker * bytes, .size = bytes};
     struct overlap_buffers buffers = overlap_buffers_layout(shape, overlap->fft, &arena);
-    filter_block(call->filter, &block, &buffers);
+    save_filter_block(call->filter, &block, &buffers);
 }
 
 static enum partita_status save_run(const struct partita_plan *plan,

@@ -18,7 +18,8 @@ struct overlap_stream {
     struct overlap_buffers buffers;
 };
 
-static struct overlap_stream *layout_stream(const struct partita_plan *plan, struct arena *arena)
+static struct overlap_stream *overlap_stream_layout(const struct partita_plan *plan,
+                                                    struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
     const struct overlap *overlap = overlap_of(plan);
@@ -37,9 +38,9 @@ static struct overlap_stream *layout_stream(const struct partita_plan *plan, str
 enum partita_status overlap_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
-    layout_stream(stream->plan, &arena);
+    overlap_stream_layout(stream->plan, &arena);
     if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
-    stream->state = layout_stream(stream->plan, &arena);
+    stream->state = overlap_stream_layout(stream->plan, &arena);
     assert(arena.used == arena.size);
     return PARTITA_OK;
 }
@@ -154,7 +155,7 @@ static void filter_channel(struct partita_stream *stream, const struct partita_f
            overlap->hop * bytes);
 }
 
-static void filter_block(struct partita_stream *stream)
+static void overlap_stream_filter(struct partita_stream *stream)
 {
     struct overlap_stream *state = stream->state;
     const struct overlap *overlap = overlap_of(stream->plan);
@@ -187,7 +188,7 @@ struct step overlap_stream_step(struct partita_stream *stream, const struct fram
     if (n == room) {
         const size_t phase = (stream->phase + old.n) % stride;
         const struct due last = {.n = 1, .frame = old.n, .phase = phase, .written = written};
-        filter_block(stream);
+        overlap_stream_filter(stream);
         written += play_outputs(stream, frames, &last);
         *state->fill = 0;
     }

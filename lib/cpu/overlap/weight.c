@@ -12,7 +12,7 @@
 
 enum { TARGET_TASKS = 32 }; // groups are split into chunks of terms until there are so many
 
-static size_t term_count(const struct shape *shape, size_t hop)
+static size_t overlap_weight_terms(const struct shape *shape, size_t hop)
 {
     return shape->batch * overlap_block_count(shape, hop);
 }
@@ -53,7 +53,7 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const struct shape *shape = request->shape;
     if (n < shape->axis[0].span) return false;
     const size_t hop = n - shape->axis[0].span + 1, spectrum = overlap_spectrum_bytes(shape, n);
-    const size_t terms = term_count(shape, hop);
+    const size_t terms = overlap_weight_terms(shape, hop);
     // The transform's own scratch is at most three times its samples.
     const size_t operands = size_mul(shape->group_in + shape->group_out, spectrum);
     const size_t several = size_add(operands, 4 * mem_round(n * shape->sample_bytes));
@@ -100,7 +100,8 @@ struct weight_buffers {
     char *outputs, *sums;
 };
 
-static struct weight_buffers layout_buffers(const struct overlap *overlap, struct arena *arena)
+static struct weight_buffers overlap_weight_layout(const struct overlap *overlap,
+                                                   struct arena *arena)
 {
     const struct shape *shape = &overlap->shape;
     const size_t spectrum = fft_spectrum_bytes(overlap->fft);
@@ -118,7 +119,7 @@ void overlap_weight_sizes(struct partita_plan *plan)
     struct overlap *overlap = plan->state;
     struct arena arena = {0};
     estimate_load(&plan->choice, &overlap->chunks, sizeof overlap->chunks);
-    layout_buffers(overlap, &arena);
+    overlap_weight_layout(overlap, &arena);
     plan->choice.worker = arena.used;
     plan->choice.shared =
         sums_bytes(&overlap->shape, overlap->chunks, fft_spectrum_bytes(overlap->fft));
@@ -136,17 +137,17 @@ struct weight_term {
     size_t item, group, block;
 };
 
-static struct weight_buffers worker_buffers(const struct weight_call *call, int worker)
+static struct weight_buffers overlap_weight_buffers(const struct weight_call *call, int worker)
 {
     const struct estimate *choice = &call->plan->choice;
     struct arena arena = {.base =
                               call->workspace + choice->shared + (size_t)worker * choice->worker,
                           .size = choice->worker};
-    return layout_buffers(call->overlap, &arena);
+    return overlap_weight_layout(call->overlap, &arena);
 }
 
 // Where a chunk keeps the sums of a group's paths, if there are several chunks.
-static char *shared_sums(const struct weight_call *call, size_t group, size_t chunk)
+static char *overlap_weight_sums(const struct weight_call *call, size_t group, size_t chunk)
 {
     const size_t index = group * call->overlap->chunks + chunk;
     const size_t paths = group_paths(&call->overlap->shape);
@@ -175,8 +176,8 @@ static void store_path(const struct weight_call *call, size_t path, char *sum,
 }
 
 // Spectra of the windows that a block of outputs reads.
-static void transform_inputs(const struct weight_call *call, const struct weight_term *term,
-                             struct overlap_buffers *buffers)
+static void overlap_weight_inputs(const struct weight_call *call, const struct weight_term *term,
+                                  struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
@@ -197,8 +198,8 @@ static void transform_inputs(const struct weight_call *call, const struct weight
 }
 
 // Spectra of a block of outputs, the last one first, so that products correlate.
-static void transform_outputs(const struct weight_call *call, const struct weight_term *term,
-                              struct weight_buffers *buffers)
+static void overlap_weight_outputs(const struct weight_call *call, const struct weight_term *term,
+                                   struct weight_buffers *buffers)
 {
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
@@ -247,21 +248,21 @@ static void add_term(const struct weight_call *call, char *sums, bool fresh,
 }
 
 // One task: one chunk of terms of one group.
-static void sum_chunk(void *context, size_t task, int worker)
+static void overlap_weight_chunk(void *context, size_t task, int worker)
 {
     const struct weight_call *call = context;
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
     const size_t chunks = overlap->chunks, group = task / chunks, chunk = task % chunks;
     const size_t blocks = overlap_block_count(shape, overlap->hop);
-    const size_t terms = term_count(shape, overlap->hop), paths = group_paths(shape);
+    const size_t terms = overlap_weight_terms(shape, overlap->hop), paths = group_paths(shape);
     const size_t first = chunk * terms / chunks, end = (chunk + 1) * terms / chunks;
-    struct weight_buffers buffers = worker_buffers(call, worker);
-    char *sums = chunks > 1 ? shared_sums(call, group, chunk) : buffers.sums;
+    struct weight_buffers buffers = overlap_weight_buffers(call, worker);
+    char *sums = chunks > 1 ? overlap_weight_sums(call, group, chunk) : buffers.sums;
     for (size_t i = first; i < end; i++) {
         const struct weight_term term = {i / blocks, group, i % blocks};
-        transform_inputs(call, &term, &buffers.x);
-        transform_outputs(call, &term, &buffers);
+        overlap_weight_inputs(call, &term, &buffers.x);
+        overlap_weight_outputs(call, &term, &buffers);
         add_term(call, sums, i == first, &buffers);
     }
     for (size_t path = 0; chunks == 1 && path < paths; path++)
@@ -275,8 +276,8 @@ static void finish_path(void *context, size_t task, int worker)
     const struct weight_call *call = context;
     const struct shape *shape = &call->overlap->shape;
     const size_t bytes = fft_spectrum_bytes(call->overlap->fft), paths = group_paths(shape);
-    char *sums = shared_sums(call, task / paths, 0) + task % paths * bytes;
-    struct weight_buffers buffers = worker_buffers(call, worker);
+    char *sums = overlap_weight_sums(call, task / paths, 0) + task % paths * bytes;
+    struct weight_buffers buffers = overlap_weight_buffers(call, worker);
     split_k_reduce_tree(call->plan->kernels, sums, sums + paths * bytes, paths * bytes,
                         call->overlap->chunks, bytes / shape->scalar_bytes);
     store_path(call, task, sums, &buffers.x);
@@ -288,7 +289,7 @@ void overlap_weight_run(const struct partita_plan *plan, const struct operands *
     const struct overlap *overlap = overlap_of(plan);
     const size_t groups = overlap->shape.groups;
     struct weight_call call = {plan, overlap, operands, workspace};
-    thread_loop(plan->threads, groups * overlap->chunks, sum_chunk, &call);
+    thread_loop(plan->threads, groups * overlap->chunks, overlap_weight_chunk, &call);
     if (overlap->chunks > 1)
         thread_loop(plan->threads, groups * group_paths(&overlap->shape), finish_path, &call);
 }
