@@ -13,14 +13,14 @@ enum {
     MAX_TAPS = 1 << 24,   // of one path
 };
 
-// Pass i of the request's direction, laid out; false if it has no output.
-static bool conv_layout_make(const struct request *request, size_t i,
-                             const struct conv_method *method, struct conv_layout *ret)
+bool conv_layout_make(const struct request *request, const struct conv_method *method, size_t i,
+                      struct conv_layout *ret)
 {
     *ret = (struct conv_layout){.oc_splits = 1, .oc_block = CONV_CHANNELS};
     if (!conv_pass_make(request->shape, request->direction, i, &ret->pass)) return false;
     ret->out_padded = ret->pass.out;
-    method->layout(ret, request->workspace_limit);
+    method->layout(request, ret);
+    if (!ret->tasks) ret->tasks = ret->pass.groups * ret->oc_splits;
     assert(ret->oc_split % ret->oc_block == 0);
     assert((ret->oc_splits - 1) * ret->oc_split < ret->pass.out);
     assert(ret->pass.chunk > 0 && ret->pass.chunk <= ret->pass.in);
@@ -57,7 +57,7 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
     for (size_t k = 0; k < classes; k++) {
         struct conv_layout layout;
         struct conv_work one = {0};
-        if (!conv_layout_make(request, class[k].first, method, &layout)) continue;
+        if (!conv_layout_make(request, method, class[k].first, &layout)) continue;
         method->count_work(&layout, &one);
         conv_cost_add(&work, &one, (double)class[k].n);
         ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
@@ -89,14 +89,15 @@ static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
     size_t n = 0, made = 0, taps = 0;
     for (size_t k = 0; k < classes; k++) {
         struct conv_layout layout;
-        if (!conv_layout_make(request, class[k].first, method, &layout)) continue;
+        if (!conv_layout_make(request, method, class[k].first, &layout)) continue;
         layout.offset = arena_take(
             arena, size_mul(size_mul(layout.pass.chunk, layout.pass.terms), sizeof *layout.offset));
         made += class[k].n;
         taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
+        if (arena->base) conv_pass_offsets(&layout.pass, layout.offset, layout.pass.chunk);
+        if (method->make_tables) method->make_tables(&layout, arena);
         if (!arena->base) continue;
         if (plan->shape.half) layout.pass.widen = plan_widen(plan);
-        conv_pass_offsets(&layout.pass, layout.offset, layout.pass.chunk);
         layout.first_of_class = &list[n];
         list[n++] = layout;
     }
@@ -115,7 +116,7 @@ enum partita_status conv_passes_create(struct partita_plan *plan, const struct r
     return PARTITA_OK;
 }
 
-static bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
+bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
 {
     const struct conv_passes *passes = plan->state;
     if (passes->n) *ret = passes->layout[0];
@@ -136,8 +137,7 @@ static void conv_layout_adopt_class(const struct conv_passes *passes, struct con
     layout->weights = weights;
 }
 
-// The next pass with outputs; false after the last.
-static bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout)
+bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout)
 {
     const struct conv_axis *axis = layout->pass.axis;
     const size_t taps = conv_layout_taps(layout);
@@ -289,7 +289,6 @@ void conv_passes_run(const struct conv_method *method, const struct partita_plan
          more = conv_passes_next(plan, &layout)) {
         const size_t boxes = conv_pass_boxes(&layout.pass);
         assert(method->worker_bytes(&layout) <= plan->choice.worker);
-        thread_loop(plan->threads, boxes * layout.pass.groups * layout.oc_splits, method->run_task,
-                    &call);
+        thread_loop(plan->threads, boxes * layout.tasks, method->run_task, &call);
     }
 }

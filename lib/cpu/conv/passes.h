@@ -16,8 +16,10 @@ struct conv_layout {
     size_t oc_block;   // output channels whose taps are packed side by side
     size_t out_padded; // output channels of a group, and zeros that fill the last block's vectors
     size_t oc_splits, oc_split; // output channels of a group in splits of whole blocks, a task each
+    size_t tasks;               // of a box; by default groups times oc_splits
     size_t weights;             // index of its first packed tap
     size_t *offset;             // of one chunk
+    void *tables;               // the engine's own
     const struct conv_layout *first_of_class; // in the plan's list
 };
 
@@ -32,14 +34,23 @@ struct conv_passes {
 
 // How an engine computes passes.
 struct conv_method {
-    // Chooses chunk, box and splits of a pass within so many bytes of workspace, by shape alone;
-    // and blocks, if not those of CONV_CHANNELS without padding.
-    void (*layout)(struct conv_layout *layout, size_t limit);
+    // Chooses chunk, box and splits of a pass by shape and workspace limit alone; and blocks, if
+    // not those of CONV_CHANNELS without padding.
+    void (*layout)(const struct request *request, struct conv_layout *layout);
+    void (*make_tables)(struct conv_layout *layout, struct arena *arena);         // NULL: none
     void (*count_work)(const struct conv_layout *layout, struct conv_work *work); // adds to it
     size_t (*worker_bytes)(const struct conv_layout *layout);
     size_t (*hop)(const struct conv_pass *pass); // outputs of a box, for explain
     task_fn *run_task;                           // of a struct conv_call
 };
+
+// Pass i of the request's direction, laid out; false if it has no output.
+bool conv_layout_make(const struct request *request, const struct conv_method *method, size_t i,
+                      struct conv_layout *ret);
+
+// The first pass of a plan, and the next one; false after the last.
+bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret);
+bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout);
 
 // Whether there are too many taps or passes; says so in ret->reason.
 bool conv_passes_refuse(const struct request *request, struct estimate *ret);

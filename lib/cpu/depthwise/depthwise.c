@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Engine cpu/depthwise: layers in which every input channel is a group of its own, 16 (f32) or 8
-// (f64) planes side by side in the lanes of the vectors. Small kernels tap by tap, large ones by
-// transforms; the model says which.
+// cpu/depthwise: layers in which every input channel is a group of its own, 16 (f32) or 8 (f64)
+// planes side by side in the lanes of the vectors. Small kernels tap by tap, large ones by
+// transforms; the cost model says which.
 #include "depthwise.h"
 
 #include <stdio.h>
@@ -53,12 +53,10 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
                                          const struct partita_filter *filter,
                                          const struct operands *operands, void *workspace)
 {
-    const bool fft = plan->choice.variant == DEPTHWISE_FFT;
-    void *to = operands->to;
-    const void *from = operands->from[0], *gy = operands->from[1];
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        (fft ? depthwise_fft_weight : depthwise_weight_run)(plan, to, from, gy, workspace);
-    else (fft ? depthwise_fft_run : depthwise_direct_run)(plan, filter, to, from, workspace);
+    if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, operands, workspace);
+    else if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        depthwise_weight_run(plan, operands, workspace);
+    else depthwise_direct_run(plan, filter, operands, workspace);
     return PARTITA_OK;
 }
 
@@ -67,7 +65,7 @@ static void depthwise_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, plan->state);
 }
 
-static void depthwise_explain(const struct partita_plan *plan, struct text *text)
+static void depthwise_plan_explain(const struct partita_plan *plan, struct text *text)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_explain(plan, text);
     else
@@ -81,7 +79,7 @@ const struct engine engine_depthwise = {
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,
     .plan_destroy = depthwise_plan_destroy,
-    .plan_explain = depthwise_explain,
+    .plan_explain = depthwise_plan_explain,
     .filter_create = depthwise_filter_create,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = depthwise_run,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The way of cpu/depthwise by transforms: how a map is cut into tiles and what a tile's transform
-// looks like. A tile is a rectangle of outputs; the window of x that they see lies from its own
-// corner on in the edges t of the transform. Along the last axis a transform is one of t real
-// samples modulo u^t + 1, as t/2 complex elements; along the other one it is cyclic. So a spectrum
-// has t t/2 elements and no bin is special. An edge is long enough if what wraps around its end
-// falls on nothing that is wanted; zeros around the map need not be transformed. Source:
+// How the transforms of cpu/depthwise split a map into tiles, and what a tile's transform looks
+// like. A tile is a rectangle of outputs; the window of x that they read begins at the corner of a
+// transform of t samples along an axis. Along the last axis a transform is one of t real samples
+// modulo u^t + 1, as t/2 complex elements; along the other one it is cyclic. So a spectrum has
+// t t/2 elements and no bin is special. A transform is long enough if what wraps around its end
+// falls on nothing that is needed; zeros around the map need not be transformed. Source:
 // overlap-save after Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7; the real transform
 // after Crandall & Fagin, Discrete weighted transforms and large-integer arithmetic (1994).
 #ifndef PARTITA_DEPTHWISE_GRID_H
@@ -21,41 +21,41 @@ struct grid_axis {
     struct lanes_dft dft;
 };
 
-struct grid {
+struct depthwise_grid {
     struct grid_axis axis[2]; // the second one is the last of the shape
     bool flip;                // taps are read backwards
     size_t row;               // elements from one row of a spectrum to the next
-    size_t bytes;             // of one spectrum of a block of lanes
+    size_t bytes;             // of one spectrum of a lane group
 };
 
 // What a tile's window holds along an axis.
 struct grid_window {
     size_t at, length; // outputs
     ptrdiff_t first;   // sample of x at the window's begin
-    size_t n;          // samples of the window that lie in the edge
+    size_t n;          // samples of the window that lie in the transform
     size_t begin, end; // those of them that are of x
 };
 
-// The cheapest grid for a direction within `bytes` a spectrum. edge: that of the larger edge, or
-// where there is none below it; 0: any. seconds: of all planes of x once, without moves. False:
-// none.
-bool grid_choose(const struct request *request, size_t edge, size_t bytes, struct grid *ret,
-                 double *ret_seconds);
+// The cheapest grid for a request within `bytes` a spectrum. edge: the size of the larger
+// transform, or the cheapest below it where there is none; 0: any. seconds: of all planes of x
+// once, without moves. False: none.
+bool depthwise_grid_choose(const struct request *request, size_t edge, size_t bytes,
+                           struct depthwise_grid *ret, double *ret_seconds);
 
 // Vector operations, counted a lane: of all planes of x once. A fused multiply-add is one.
-double grid_operations(const struct request *request, const struct grid *grid);
+double depthwise_grid_operations(const struct request *request, const struct depthwise_grid *grid);
 
 // The factors of both axes' transforms.
-void grid_factors(struct grid *grid, const struct shape *shape, struct arena *arena);
+void depthwise_grid_factors(struct depthwise_grid *grid, bool f64, struct arena *arena);
 
 struct grid_window grid_window(const struct grid_axis *axis, size_t tile);
 
-static inline size_t grid_tiles(const struct grid *grid)
+static inline size_t grid_tiles(const struct depthwise_grid *grid)
 {
     return grid->axis[0].tiles * grid->axis[1].tiles;
 }
 
-// Where tap r of an axis lies in the edge; *negative flips if it has wrapped an odd number of
+// Index of tap r of an axis in the transform; *negative flips if it has wrapped an odd number of
 // times.
 size_t grid_tap(const struct grid_axis *axis, size_t r, bool *negative);
 

@@ -1,114 +1,125 @@
 // SPDX-License-Identifier: MIT
-// Planes side by side for cpu/depthwise, see depthwise.h.
+// Planes side by side for cpu/depthwise.
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "depthwise.h"
+#include "geometry/samples.h"
 
-size_t depthwise_blocks(const struct shape *shape)
+size_t depthwise_groups(const struct shape *shape)
 {
     return ceil_div(shape->in_channels, depthwise_width(shape));
 }
 
-struct depthwise_block depthwise_block(const struct shape *shape, size_t i)
+struct depthwise_group depthwise_group(const struct shape *shape, size_t i)
 {
     const size_t width = depthwise_width(shape), first = i * width;
     const size_t channels = size_min(width, shape->in_channels - first);
-    return (struct depthwise_block){first, channels, size_min(width / channels, shape->batch)};
+    assert(i < depthwise_groups(shape));
+    return (struct depthwise_group){first, channels, size_min(width / channels, shape->batch)};
 }
 
-size_t depthwise_turns(const struct shape *shape, const struct depthwise_block *block)
+size_t depthwise_sets(const struct shape *shape, const struct depthwise_group *group)
 {
-    return ceil_div(shape->batch, block->images);
+    return ceil_div(shape->batch, group->images);
 }
 
 struct depthwise_lanes depthwise_lanes(const struct shape *shape,
-                                       const struct depthwise_block *block, size_t turn,
+                                       const struct depthwise_group *group, size_t set,
                                        size_t planes)
 {
-    const size_t item = turn * block->images;
-    struct depthwise_lanes ret = {.used = size_min(block->images, shape->batch - item) *
-                                          block->channels};
-    for (size_t l = 0; l < ret.used; l++)
-        ret.plane[l] = ((item + l / block->channels) * shape->in_channels + block->first +
-                        l % block->channels) *
-                       planes;
+    const size_t first = set * group->images;
+    const size_t images = size_min(group->images, shape->batch - first);
+    struct depthwise_lanes ret = {.used = images * group->channels};
+    assert(ret.used <= depthwise_width(shape));
+    for (size_t l = 0; l < ret.used; l++) {
+        const size_t item = first + l / group->channels;
+        const size_t channel = group->first + l % group->channels;
+        ret.plane[l] = (item * shape->in_channels + channel) * planes;
+    }
     return ret;
 }
 
 size_t depthwise_tasks(const struct shape *shape)
 {
-    const struct depthwise_block last = depthwise_block(shape, depthwise_blocks(shape) - 1);
-    return (depthwise_blocks(shape) - 1) * shape->batch + depthwise_turns(shape, &last);
+    // Groups but the last have all lanes full of channels, and one set an image.
+    const size_t full = depthwise_groups(shape) - 1;
+    const struct depthwise_group last = depthwise_group(shape, full);
+    return full * shape->batch + depthwise_sets(shape, &last);
 }
 
 struct depthwise_task depthwise_task(const struct shape *shape, size_t i)
 {
-    const size_t block = size_min(i / shape->batch, depthwise_blocks(shape) - 1);
-    return (struct depthwise_task){block, i - block * shape->batch};
+    const size_t group = size_min(i / shape->batch, depthwise_groups(shape) - 1);
+    return (struct depthwise_task){group, i - group * shape->batch};
 }
 
 struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, size_t planes)
 {
     if (i == depthwise_tasks(shape)) return (struct depthwise_lanes){.used = 0};
     const struct depthwise_task task = depthwise_task(shape, i);
-    const struct depthwise_block block = depthwise_block(shape, task.block);
-    return depthwise_lanes(shape, &block, task.turn, planes);
-}
-
-double depthwise_filled(const struct shape *shape)
-{
-    return (double)(shape->batch * shape->in_channels) /
-           (double)(depthwise_tasks(shape) * depthwise_width(shape));
+    const struct depthwise_group group = depthwise_group(shape, task.group);
+    return depthwise_lanes(shape, &group, task.set, planes);
 }
 
 double depthwise_seconds(const struct request *request, double products, double moved)
 {
-    // A sample through a transposition takes as long as so many products: measured on AVX-512 and
-    // AVX2, either way.
-    enum { PRODUCTS = 9 };
     const struct shape *shape = request->shape;
     const double fma = request->model->costs[shape->f64].fma;
-    return fmax((products + moved * PRODUCTS) * fma / depthwise_filled(shape),
+    const double filled = (double)(shape->batch * shape->in_channels) /
+                          (double)(depthwise_tasks(shape) * depthwise_width(shape));
+    return fmax((products + moved * DEPTHWISE.moved) * fma / filled,
                 memory_seconds(request->model, shape));
 }
 
 void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
                     const char *x, const struct depthwise_row *row)
 {
-    const size_t bytes = plan->shape.scalar_bytes, step = row->step;
-    size_t begin = 0, end = 0; // what lies inside
-    if (row->first < (ptrdiff_t)row->size) {
-        if (row->first < 0) begin = size_min(row->n, ((size_t)-row->first + step - 1) / step);
-        end = size_min(row->n, ((size_t)((ptrdiff_t)row->size - row->first) + step - 1) / step);
-    }
-    if (end < begin) end = begin;
-    memset(to, 0, begin * CONV_BLOCK_BYTES);
+    const size_t bytes = plan->shape.scalar_bytes;
+    const struct inside in = samples_inside(row->size, row->first, row->step, row->n);
+    const size_t end = in.begin + in.count;
+    memset(to, 0, in.begin * CONV_BLOCK_BYTES);
     memset(to + end * CONV_BLOCK_BYTES, 0, (row->n - end) * CONV_BLOCK_BYTES);
-    if (begin == end) return;
+    if (!in.count) return;
     const void *from[DEPTHWISE_LANES];
-    const size_t first = row->row + (size_t)(row->first + (ptrdiff_t)(begin * step));
+    const size_t first = row->row + (size_t)(row->first + (ptrdiff_t)(in.begin * row->step));
     for (size_t l = 0; l < DEPTHWISE_LANES; l++)
         from[l] = l < lanes->used ? x + (lanes->plane[l] * row->plane_size + first) * bytes : NULL;
-    plan->kernels->lanes_read(to + begin * CONV_BLOCK_BYTES, from, step, end - begin);
+    plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, from, row->step, in.count);
 }
 
 void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y,
-                     const char *from, const struct depthwise_row *row, const void *bias, bool relu)
+                     const char *from, const struct depthwise_row *row,
+                     const struct depthwise_finish *finish)
 {
+    const size_t bytes = plan->shape.scalar_bytes, first = row->row + (size_t)row->first;
     void *to[DEPTHWISE_LANES];
-    const size_t first = row->row + (size_t)row->first;
     for (size_t l = 0; l < DEPTHWISE_LANES; l++)
-        to[l] = l < lanes->used
-                    ? y + (lanes->plane[l] * row->plane_size + first) * plan->shape.scalar_bytes
-                    : NULL;
-    plan->kernels->lanes_write(to, row->step, from, row->n, bias, relu);
+        to[l] = l < lanes->used ? y + (lanes->plane[l] * row->plane_size + first) * bytes : NULL;
+    plan->kernels->lanes_write(to, row->step, from, row->n, finish->bias, finish->relu);
 }
 
-void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
-                           const char *x, size_t i, size_t rows, size_t width)
+struct depthwise_finish depthwise_finish(const struct partita_filter *filter, size_t group,
+                                         size_t j, char bias[CONV_BLOCK_BYTES])
+{
+    const struct shape *shape = &filter->plan->shape;
+    const size_t bytes = shape->scalar_bytes;
+    if (filter->plan->direction != PARTITA_FORWARD) return (struct depthwise_finish){.bias = NULL};
+    if (!filter->bias) return (struct depthwise_finish){.relu = shape->relu};
+    const struct depthwise_group of = depthwise_group(shape, group);
+    memset(bias, 0, CONV_BLOCK_BYTES);
+    for (size_t l = 0; l < of.channels * of.images; l++) {
+        const size_t channel = (of.first + l % of.channels) * depthwise_multiplier(shape) + j;
+        memcpy(bias + l * bytes, (const char *)filter->bias + channel * bytes, bytes);
+    }
+    return (struct depthwise_finish){bias, shape->relu};
+}
+
+void depthwise_prefetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
+                        const char *x, size_t i, size_t rows, size_t width)
 {
     const size_t bytes = plan->shape.scalar_bytes;
     for (size_t l = 0; l < lanes->used && i < rows; l++) {
@@ -118,15 +129,15 @@ void depthwise_fetch_ahead(const struct partita_plan *plan, const struct depthwi
     }
 }
 
-void depthwise_bias(const struct partita_filter *filter, const struct depthwise_block *block,
-                    size_t j, void *lanes)
+void depthwise_copy_tap(const struct shape *shape, const struct depthwise_group *group, size_t j,
+                        size_t tap, const void *taps, char *to)
 {
-    const struct shape *shape = &filter->plan->shape;
-    const size_t bytes = shape->scalar_bytes, used = block->channels * block->images;
-    memset(lanes, 0, CONV_BLOCK_BYTES);
-    for (size_t l = 0; l < used; l++) {
-        const size_t channel = (block->first + l % block->channels) * depthwise_multiple(shape) + j;
-        memcpy((char *)lanes + l * bytes, (const char *)filter->bias + channel * bytes, bytes);
+    const size_t bytes = shape->scalar_bytes;
+    for (size_t l = 0; l < group->channels * group->images; l++) {
+        const size_t channel = group->first + l % group->channels;
+        const size_t path = channel * depthwise_multiplier(shape) + j;
+        memcpy(to + l * bytes, (const char *)taps + (path * shape_taps(shape) + tap) * bytes,
+               bytes);
     }
 }
 
@@ -138,75 +149,75 @@ struct packing {
     struct depthwise_row row;
 };
 
-static void pack_line(void *context, const struct conv_row *line)
+static void pack_planes_row(void *context, const struct conv_row *row)
 {
     const struct packing *call = context;
-    char *to = call->packed + line->to * CONV_BLOCK_BYTES;
-    struct depthwise_row row = call->row;
-    row.row = line->row;
-    row.first = line->first;
-    if (line->zero) memset(to, 0, row.n * CONV_BLOCK_BYTES);
-    else depthwise_read(call->plan, call->lanes, to, call->x, &row);
+    char *to = call->packed + row->to * CONV_BLOCK_BYTES;
+    struct depthwise_row from = call->row;
+    from.row = row->row;
+    from.first = row->first;
+    if (row->zero) memset(to, 0, from.n * CONV_BLOCK_BYTES);
+    else depthwise_read(call->plan, call->lanes, to, call->x, &from);
 }
 
 void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
-                    const struct conv_index *place, const struct depthwise_lanes *lanes,
+                    const struct conv_index *index, const struct depthwise_lanes *lanes,
                     char *packed, const char *x)
 {
     const struct conv_axis *axis = pass->axis;
-    struct packing call = {plan,
-                           lanes,
-                           packed,
-                           x,
-                           {.plane_size = axis[0].size * axis[1].size * axis[2].size,
-                            .size = axis[2].size,
-                            .step = axis[2].step,
-                            .n = pass->box.extent[2]}};
-    conv_pass_each_row(pass, place, pack_line, &call);
+    struct packing call = {.plan = plan,
+                           .lanes = lanes,
+                           .packed = packed,
+                           .x = x,
+                           .row = {.plane_size = axis[0].size * axis[1].size * axis[2].size,
+                                   .size = axis[2].size,
+                                   .step = axis[2].step,
+                                   .n = pass->box.extent[2]}};
+    conv_pass_each_row(pass, index, pack_planes_row, &call);
 }
 
-struct placed {
+struct offset_of_term {
     size_t offset, term;
 };
 
-static int by_offset(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
-    const struct placed *one = a, *other = b;
+    const struct offset_of_term *one = a, *other = b;
     return one->offset < other->offset ? -1 : one->offset > other->offset;
 }
 
-// Even runs of what is contiguous.
-static size_t cut_runs(const struct placed *placed, size_t n, struct tap_span *run)
+// Even spans of what is contiguous; returns their number.
+static size_t make_spans(const struct offset_of_term *list, size_t n, struct tap_span *span)
 {
-    size_t runs = 0;
+    size_t spans = 0;
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && placed[end].offset == placed[end - 1].offset + 1;) end++;
+        for (end = i + 1; end < n && list[end].offset == list[end - 1].offset + 1;) end++;
         const size_t pieces = ceil_div(end - i, MAX_SPAN_TAPS);
-        for (size_t p = 0; p < pieces; p++, runs++) {
-            const size_t first = (end - i) * p / pieces;
-            run[runs] =
-                (struct tap_span){placed[i].offset + first, (end - i) * (p + 1) / pieces - first};
+        for (size_t s = 0; s < pieces; s++, spans++) {
+            const size_t first = (end - i) * s / pieces, last = (end - i) * (s + 1) / pieces;
+            span[spans] = (struct tap_span){list[i].offset + first, last - first};
         }
     }
-    return runs;
+    return spans;
 }
 
-void depthwise_taps_cut(const struct conv_pass *pass, struct depthwise_taps *taps,
-                        struct arena *arena)
+void depthwise_make_taps(const struct conv_pass *pass, struct depthwise_taps *taps,
+                         struct arena *arena)
 {
     const size_t n = pass->terms;
     taps->n = n;
     taps->order = arena_take(arena, size_mul(n, sizeof *taps->order));
-    taps->run = arena_take(arena, size_mul(n, sizeof *taps->run));
-    struct placed *placed = arena_take(arena, size_mul(n, sizeof *placed));
+    taps->span = arena_take(arena, size_mul(n, sizeof *taps->span));
+    struct offset_of_term *list = arena_take(arena, size_mul(n, sizeof *list));
     if (!arena->base) return;
     conv_pass_offsets(pass, taps->order, 1);
     bool ordered = true; // as they often are
     for (size_t t = 0; t < n; t++) {
-        placed[t] = (struct placed){taps->order[t], t};
+        list[t] = (struct offset_of_term){taps->order[t], t};
         ordered = ordered && (t == 0 || taps->order[t - 1] < taps->order[t]);
     }
-    if (!ordered) qsort(placed, n, sizeof *placed, by_offset);
-    for (size_t t = 0; t < n; t++) taps->order[t] = placed[t].term;
-    taps->n_runs = cut_runs(placed, n, taps->run);
+    if (!ordered) qsort(list, n, sizeof *list, compare_offsets);
+    for (size_t t = 0; t < n; t++) taps->order[t] = list[t].term;
+    taps->spans = make_spans(list, n, taps->span);
+    assert(taps->spans > 0 && taps->spans <= n);
 }

@@ -1,105 +1,93 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of cpu/depthwise tap by tap: forward's pass packed as there, and for each row of
-// gy one sum a tap (kernels->lanes_weight), lane by lane. A task is a block of lanes and a run of
-// its boxes and images, both cut by shape alone; runs have sums of their own, added in a tree at
-// the end, and then those of the lanes of one channel.
-#include <math.h>
+// gy one sum a tap (kernels->lanes_weight), lane by lane. A task is a lane group and a split of its
+// boxes and images, both chosen by shape alone; splits have sums of their own, which are added in a
+// tree at the end, and then those of the lanes of one channel.
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "base/thread.h"
+#include "cpu/conv/cost.h"
 #include "cpu/conv/split_k.h"
 #include "depthwise.h"
 
-enum {
-    MOST_TAPS = 1 << 14,
-    ENOUGH_TASKS = 32,
-};
-
-struct weight {
+struct depthwise_weight {
     struct conv_pass pass;
     struct depthwise_taps taps;
-    size_t runs;
-    size_t sum_bytes; // of one block in one run
+    size_t splits, bytes; // of the sums of one lane group and split
 };
 
-static size_t packed_bytes(const struct weight *weight)
+static size_t depthwise_weight_worker_bytes(const struct depthwise_weight *weight)
 {
-    return size_mul(weight->pass.box.channel, CONV_BLOCK_BYTES);
+    const struct conv_pass *pass = &weight->pass;
+    return size_add(depthwise_packed_bytes(pass), size_mul(pass->box.count[2], CONV_BLOCK_BYTES));
 }
 
-static size_t worker_bytes(const struct weight *weight)
+size_t depthwise_k_splits(const struct request *request, size_t worker, size_t max_splits,
+                          size_t bytes)
 {
-    return size_add(packed_bytes(weight), size_mul(weight->pass.box.count[2], CONV_BLOCK_BYTES));
+    const size_t groups = depthwise_groups(request->shape), limit = request->workspace_limit;
+    const size_t room = (limit - size_min(limit, worker)) / size_mul(groups, bytes);
+    const size_t splits = size_min(ceil_div(DEPTHWISE.min_tasks, groups), max_splits);
+    return size_max(size_min(splits, room), 1);
 }
 
-static size_t shared_bytes(const struct shape *shape, const struct weight *weight)
-{
-    return size_mul(size_mul(weight->runs, depthwise_blocks(shape)), weight->sum_bytes);
-}
-
-static void decide(const struct request *request, struct weight *ret)
+static void depthwise_weight_layout(const struct request *request, struct depthwise_weight *ret)
 {
     const struct shape *shape = request->shape;
-    const size_t blocks = depthwise_blocks(shape), limit = request->workspace_limit;
-    size_t most = request->model->cache_bytes / 2;
-    if (limit / 2 < most) most = limit / 2;
-    conv_pass_make(shape, PARTITA_BACKWARD_WEIGHT, 0, &ret->pass);
-    ret->pass.in = ret->pass.out = ret->pass.batch = 1;
-    conv_pass_choose_box(&ret->pass,
-                         &(struct conv_box_limits){.max_positions = SIZE_MAX,
-                                                   .max_bytes = most / depthwise_width(shape),
-                                                   .tasks = 1});
-    ret->sum_bytes = size_mul(ret->pass.terms * depthwise_multiple(shape), CONV_BLOCK_BYTES);
-    ret->runs = size_min((ENOUGH_TASKS + blocks - 1) / blocks,
-                         size_mul(shape->batch, conv_pass_boxes(&ret->pass)));
-    const size_t left = limit > worker_bytes(ret) ? limit - worker_bytes(ret) : 0;
-    ret->runs = size_min(ret->runs, left / size_mul(blocks, ret->sum_bytes));
-    if (ret->runs == 0) ret->runs = 1;
+    struct conv_pass *pass = &ret->pass;
+    const size_t packed = size_min(request->model->cache_bytes, request->workspace_limit) / 2;
+    const struct conv_box_limits limits = {
+        .max_positions = SIZE_MAX, .max_bytes = packed / depthwise_width(shape), .tasks = 1};
+    conv_pass_make(shape, PARTITA_BACKWARD_WEIGHT, 0, pass);
+    pass->in = pass->out = pass->batch = 1;
+    conv_pass_choose_box(pass, &limits);
+    ret->bytes = size_mul(pass->terms * depthwise_multiplier(shape), CONV_BLOCK_BYTES);
+    ret->splits = depthwise_k_splits(request, depthwise_weight_worker_bytes(ret),
+                                     size_mul(shape->batch, conv_pass_boxes(pass)), ret->bytes);
 }
 
 void depthwise_weight_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const size_t taps = shape_taps(shape);
-    if (taps > MOST_TAPS) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps; at most %d", taps, MOST_TAPS);
+    const size_t n_taps = shape_taps(shape);
+    if (n_taps > DEPTHWISE.weight_taps) {
+        snprintf(ret->reason, sizeof ret->reason, "%zu taps; at most %zu", n_taps,
+                 DEPTHWISE.weight_taps);
         return;
     }
-    struct weight weight;
-    decide(request, &weight);
+    struct depthwise_weight weight;
     const struct conv_pass *pass = &weight.pass;
+    depthwise_weight_layout(request, &weight);
     const double planes = (double)shape->batch * (double)shape->in_channels;
-    const double multiple = (double)depthwise_multiple(shape),
-                 outputs = (double)shape_outputs(shape);
-    const double reads =
-        (double)conv_pass_boxes(pass) * (double)conv_pass_rows(pass) * (double)pass->box.extent[2];
-    // A row of taps of a row of outputs is begun and ended in the time of some products.
-    enum { BEGIN = 12 };
-    const double calls =
-        (double)taps / (double)pass->axis[2].kernel * outputs / (double)pass->box.count[2];
-    ret->flops = 2 * (double)taps * outputs * multiple * planes;
-    ret->seconds = depthwise_seconds(
-        request, ((double)taps * outputs * 1.1 + calls * BEGIN) * multiple * planes,
-        (reads + outputs * multiple) * planes);
-    // The rounding walk of a row's sums, then of rows.
-    const double row = (double)pass->box.count[2], rows = (double)shape->batch * outputs / row;
-    ret->error = shape_roundoff(shape) * 0.3 * sqrt(row + rows);
-    ret->hop = pass->box.count[0] * pass->box.count[1] * pass->box.count[2];
-    ret->worker = worker_bytes(&weight);
-    ret->shared = shared_bytes(shape, &weight);
+    const double multiplier = (double)depthwise_multiplier(shape);
+    const double outputs = (double)shape_outputs(shape);
+    const double taps = (double)n_taps;
+    const double boxes = (double)conv_pass_boxes(pass);
+    const double reads = boxes * (double)conv_pass_rows(pass) * (double)pass->box.extent[2];
+    const double row = (double)pass->box.count[2];
+    const double rows = taps / (double)pass->axis[2].kernel * outputs / row;
+    const double products = taps * outputs * DEPTHWISE.weight_product + rows * DEPTHWISE.weight_row;
+    ret->flops = 2 * taps * outputs * multiplier * planes;
+    ret->seconds = depthwise_seconds(request, products * multiplier * planes,
+                                     (reads + outputs * multiplier) * planes);
+    ret->error = conv_cost_error(shape, (double)shape->batch * outputs, row);
+    ret->hop = conv_pass_box_outputs(pass);
+    ret->worker = depthwise_weight_worker_bytes(&weight);
+    ret->shared = size_mul(size_mul(weight.splits, depthwise_groups(shape)), weight.bytes);
     ret->bytes = size_add(ret->worker, ret->shared);
     ret->variant = DEPTHWISE_DIRECT;
     ret->applicable = true;
 }
 
-static struct weight *cut_weight(const struct request *request, struct arena *arena)
+static struct depthwise_weight *build_weight(const struct request *request, struct arena *arena)
 {
-    struct weight decided, *weight = arena_take(arena, sizeof *weight);
-    decide(request, &decided);
-    depthwise_taps_cut(&decided.pass, &decided.taps, arena);
-    if (arena->base) *weight = decided;
+    struct depthwise_weight made, *weight = arena_take(arena, sizeof *weight);
+    depthwise_weight_layout(request, &made);
+    depthwise_make_taps(&made.pass, &made.taps, arena);
+    if (arena->base) *weight = made;
     return weight;
 }
 
@@ -107,124 +95,122 @@ enum partita_status depthwise_weight_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
     struct arena arena = {0};
-    cut_weight(request, &arena);
-    arena.base = mem_allocate(&plan->allocator, arena.used);
-    if (!arena.base) return PARTITA_ERR_NOMEM;
-    arena.used = 0;
-    plan->state = cut_weight(request, &arena);
+    build_weight(request, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    plan->state = build_weight(request, &arena);
     return PARTITA_OK;
 }
 
-struct call {
+struct depthwise_weight_call {
     const struct partita_plan *plan;
     char *sums, *workers;
     const char *x, *gy;
 };
 
 // Rows of gy's plane j of each channel against a packed box.
-static void sum_plane(const struct call *call, const struct conv_index *place,
-                      const struct depthwise_lanes *lanes, size_t j, const char *packed,
-                      char *row_of_gy, char *sums)
+static void sum_gradient_plane(const struct depthwise_weight_call *call,
+                               const struct conv_index *index, const struct depthwise_lanes *lanes,
+                               size_t j, const char *packed, char *sums)
 {
-    const struct weight *weight = call->plan->state;
+    const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
     const struct conv_axis *axis = pass->axis;
-    const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size,
-                 n_w = place->count[2];
-    for (size_t d = 0; d < place->count[0]; d++)
-        for (size_t h = 0; h < place->count[1]; h++) {
-            const struct depthwise_row row = {
-                .plane_size = plane,
-                .row = j * plane + ((place->at[0] + d) * axis[1].out_size + place->at[1] + h) *
-                                       axis[2].out_size,
-                .size = axis[2].out_size,
-                .step = 1,
-                .n = n_w,
-                .first = (ptrdiff_t)place->at[2]};
-            depthwise_read(call->plan, lanes, row_of_gy, call->gy, &row);
-            call->plan->kernels->lanes_weight(sums, row_of_gy,
-                                              packed + (d * pass->box.extent[1] + h) *
-                                                           pass->box.extent[2] * CONV_BLOCK_BYTES,
-                                              weight->taps.run, weight->taps.n_runs, n_w);
+    char *gy = (char *)packed + depthwise_packed_bytes(pass); // a row
+    for (size_t d = 0; d < index->count[0]; d++)
+        for (size_t h = 0; h < index->count[1]; h++) {
+            const struct depthwise_row row = {.plane_size = axis[0].out_size * axis[1].out_size *
+                                                            axis[2].out_size,
+                                              .row = conv_pass_output_row(pass, index, j, 0, d, h),
+                                              .size = index->count[2],
+                                              .step = 1,
+                                              .n = index->count[2]};
+            depthwise_read(call->plan, lanes, gy, call->gy, &row);
+            call->plan->kernels->lanes_weight(sums, gy, depthwise_packed_row(pass, packed, d, h),
+                                              weight->taps.span, weight->taps.spans,
+                                              index->count[2]);
         }
 }
 
-// One task: one block of lanes in one run of its boxes and turns.
-static void sum_run(void *context, size_t task, int worker)
+// One task: one lane group in one split of its boxes and sets.
+static void sum_split(void *context, size_t task, int worker)
 {
-    const struct call *call = context;
+    const struct depthwise_weight_call *call = context;
     const struct shape *shape = &call->plan->shape;
-    const struct weight *weight = call->plan->state;
+    const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
-    const size_t b = task / weight->runs, run = task % weight->runs,
-                 multiple = depthwise_multiple(shape);
-    const struct depthwise_block block = depthwise_block(shape, b);
-    const size_t boxes = conv_pass_boxes(pass), all = depthwise_turns(shape, &block) * boxes;
+    const size_t split = task % weight->splits, multiplier = depthwise_multiplier(shape);
+    const struct depthwise_group group = depthwise_group(shape, task / weight->splits);
+    const size_t boxes = conv_pass_boxes(pass), all = depthwise_sets(shape, &group) * boxes;
+    const size_t end = (split + 1) * all / weight->splits;
     char *packed = call->workers + (size_t)worker * call->plan->choice.worker;
-    char *row_of_gy = packed + packed_bytes(weight), *sums = call->sums + task * weight->sum_bytes;
-    memset(sums, 0, weight->sum_bytes);
-    for (size_t i = run * all / weight->runs; i < (run + 1) * all / weight->runs; i++) {
-        const struct conv_index place = conv_pass_index(pass, i % boxes);
-        struct depthwise_lanes lanes = depthwise_lanes(shape, &block, i / boxes, 1);
-        depthwise_pack(call->plan, pass, &place, &lanes, packed, call->x);
-        lanes = depthwise_lanes(shape, &block, i / boxes, multiple);
-        for (size_t j = 0; j < multiple; j++)
-            sum_plane(call, &place, &lanes, j, packed, row_of_gy,
-                      sums + j * pass->terms * CONV_BLOCK_BYTES);
+    char *sums = call->sums + task * weight->bytes;
+    memset(sums, 0, weight->bytes);
+    for (size_t i = split * all / weight->splits; i < end; i++) {
+        const struct conv_index index = conv_pass_index(pass, i % boxes);
+        struct depthwise_lanes lanes = depthwise_lanes(shape, &group, i / boxes, 1);
+        depthwise_pack(call->plan, pass, &index, &lanes, packed, call->x);
+        lanes = depthwise_lanes(shape, &group, i / boxes, multiplier);
+        for (size_t j = 0; j < multiplier; j++)
+            sum_gradient_plane(call, &index, &lanes, j, packed,
+                               sums + j * pass->terms * CONV_BLOCK_BYTES);
     }
 }
 
-static size_t tap_of(const void *state, size_t i)
+static size_t direct_tap_of(const void *state, size_t i)
 {
-    const struct weight *weight = state;
+    const struct depthwise_weight *weight = state;
     return conv_pass_tap(&weight->pass, weight->taps.order[i]);
 }
 
-struct adding {
+struct depthwise_reduction {
     const struct partita_plan *plan;
     const struct depthwise_sums *of;
     char *gw;
 };
 
-// One block of channels.
-static void add_block(void *context, size_t b, int worker)
+static void reduce_group(void *context, size_t g, int worker)
 {
-    const struct adding *call = context;
+    const struct depthwise_reduction *call = context;
     const struct depthwise_sums *of = call->of;
     const struct shape *shape = &call->plan->shape;
-    const size_t multiple = depthwise_multiple(shape), taps = shape_taps(shape),
-                 bytes = shape->scalar_bytes;
-    const struct depthwise_block block = depthwise_block(shape, b);
-    char *sums = of->sums + b * of->runs * of->run_bytes;
+    const struct kernels *kernels = call->plan->kernels;
+    const size_t multiplier = depthwise_multiplier(shape), taps = shape_taps(shape);
+    const size_t bytes = shape->scalar_bytes;
+    const struct depthwise_group group = depthwise_group(shape, g);
+    char *sums = of->sums + g * of->splits * of->bytes;
     (void)worker;
-    split_k_reduce_tree(call->plan->kernels, sums, sums + of->run_bytes, of->run_bytes, of->runs,
-                        of->run_bytes / bytes);
-    for (size_t c = 0; c < block.channels; c++)
-        for (size_t j = 0; j < multiple; j++)
+    split_k_reduce_tree(kernels, sums, sums + of->bytes, of->bytes, of->splits, of->bytes / bytes);
+    for (size_t c = 0; c < group.channels; c++)
+        for (size_t j = 0; j < multiplier; j++)
             for (size_t t = 0; t < taps; t++) {
+                const size_t path = (group.first + c) * multiplier + j;
                 const size_t tap = of->tap_of(call->plan->state, t);
                 const char *from = sums + (j * taps + t) * CONV_BLOCK_BYTES + c * bytes;
-                char *to = call->gw + (((block.first + c) * multiple + j) * taps + tap) * bytes;
+                char *to = call->gw + (path * taps + tap) * bytes;
                 memcpy(to, from, bytes);
-                for (size_t image = 1; image < block.images; image++)
-                    call->plan->kernels->add(to, from + image * block.channels * bytes, 1);
+                for (size_t image = 1; image < group.images; image++)
+                    kernels->add(to, from + image * group.channels * bytes, 1);
             }
 }
 
-void depthwise_add_sums(const struct partita_plan *plan, const struct depthwise_sums *sums,
-                        void *gw)
+void depthwise_reduce(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw)
 {
-    struct adding call = {plan, sums, gw};
-    thread_loop(plan->threads, depthwise_blocks(&plan->shape), add_block, &call);
+    struct depthwise_reduction call = {plan, sums, gw};
+    const size_t groups = depthwise_groups(&plan->shape);
+    assert(groups * sums->splits * sums->bytes <= plan->choice.shared);
+    thread_loop(plan->threads, groups, reduce_group, &call);
 }
 
-void depthwise_weight_run(const struct partita_plan *plan, void *gw, const void *x, const void *gy,
+void depthwise_weight_run(const struct partita_plan *plan, const struct operands *operands,
                           void *workspace)
 {
-    const struct shape *shape = &plan->shape;
-    const struct weight *weight = plan->state;
-    struct call call = {plan, workspace, (char *)workspace + plan->choice.shared, x, gy};
-    const struct depthwise_sums sums = {workspace, weight->runs, weight->sum_bytes, tap_of};
-    thread_loop(plan->threads, depthwise_blocks(shape) * weight->runs, sum_run, &call);
-    depthwise_add_sums(plan, &sums, gw);
+    const struct depthwise_weight *weight = plan->state;
+    struct depthwise_weight_call call = {.plan = plan,
+                                         .sums = workspace,
+                                         .workers = (char *)workspace + plan->choice.shared,
+                                         .x = operands->from[0],
+                                         .gy = operands->from[1]};
+    const struct depthwise_sums sums = {workspace, weight->splits, weight->bytes, direct_tap_of};
+    thread_loop(plan->threads, depthwise_groups(&plan->shape) * weight->splits, sum_split, &call);
+    depthwise_reduce(plan, &sums, operands->to);
 }

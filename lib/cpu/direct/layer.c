@@ -40,8 +40,9 @@ static void layer_choose_boxes(struct conv_layout *layout, size_t positions, siz
     conv_layout_split_outputs(layout, size_min(size_max(DIRECT.min_tasks / tasks, 1), max_splits));
 }
 
-static void layer_layout(struct conv_layout *layout, size_t limit)
+static void layer_layout(const struct request *request, struct conv_layout *layout)
 {
+    const size_t limit = request->workspace_limit;
     // The other half of a tight limit is for the sums; if they need more of it, boxes and splits
     // become smaller.
     size_t positions = DIRECT.max_positions;

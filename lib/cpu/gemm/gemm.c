@@ -84,8 +84,9 @@ static void gemm_choose_operand(struct conv_layout *layout)
     layout->out_padded = transposed ? conv_pass_vectors(pass, pass->out) : pass->out;
 }
 
-static void gemm_layout(struct conv_layout *layout, size_t limit)
+static void gemm_layout(const struct request *request, struct conv_layout *layout)
 {
+    const size_t limit = request->workspace_limit;
     struct conv_pass *pass = &layout->pass;
     const size_t chunk = size_min(size_max(GEMM_MAX_TERMS / pass->terms, 1), pass->in);
     pass->chunk = size_split_even(pass->in, chunk);
