@@ -235,7 +235,7 @@ enum partita_status cuda_pieces_plan(struct partita_plan *plan, const struct req
 void cuda_pieces_forget(struct partita_plan *plan)
 {
     if (!plan->piece) return;
-    plan->engine->plan_destroy(plan->piece);
+    plan_destroy_state(plan->piece);
     mem_release(&plan->allocator, plan->piece);
     plan->piece = NULL;
 }
