@@ -102,7 +102,7 @@ static bool accuracy_try_engine(const char *layer, const struct partita_plan *pl
         free(workspace);
     }
     partita_filter_destroy(filter);
-    trial.engine->plan_destroy(&trial);
+    plan_destroy_state(&trial);
     return ok;
 }
 

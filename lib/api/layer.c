@@ -120,7 +120,7 @@ void partita_saved_destroy(struct partita_saved *saved)
 {
     if (!saved) return;
     const struct partita_allocator allocator = saved->plan->allocator;
-    if (saved->weight.engine) saved->weight.engine->plan_destroy(&saved->weight);
+    if (saved->weight.engine) plan_destroy_state(&saved->weight);
     if (saved->plan->device) saved->plan->device->release(saved->plan, saved->data);
     else mem_release(&allocator, saved->data);
     mem_release(&allocator, saved);

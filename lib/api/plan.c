@@ -171,7 +171,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     partita_plan_destroy(plan->backward_data);
     partita_plan_destroy(plan->backward_weight);
     if (plan->device) plan->device->plan_end(plan);
-    if (plan->engine) plan->engine->plan_destroy(plan);
+    if (plan->engine) plan_destroy_state(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->estimates);
     mem_release(&allocator, plan);

@@ -83,7 +83,7 @@ struct engine {
     // Builds plan->state for plan->choice, which estimate made of the same request. The planner
     // calls plan_destroy on failure too.
     enum partita_status (*plan_create)(struct partita_plan *plan, const struct request *request);
-    void (*plan_destroy)(struct partita_plan *plan);
+    void (*plan_destroy)(struct partita_plan *plan); // NULL: plan->state is one arena
     void (*plan_load)(const struct partita_plan *plan, struct partita_load *ret); // streams
     void (*plan_explain)(const struct partita_plan *plan, struct text *text); // details; NULL: none
 

@@ -51,6 +51,13 @@ struct partita_saved {
     bool filled;                // by a forward
 };
 
+// Releases what plan_create made.
+static inline void plan_destroy_state(struct partita_plan *plan)
+{
+    if (plan->engine->plan_destroy) plan->engine->plan_destroy(plan);
+    else mem_release(&plan->allocator, plan->state);
+}
+
 // Bytes of workspace of one call.
 static inline size_t plan_workspace(const struct partita_plan *plan)
 {

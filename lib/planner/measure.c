@@ -171,7 +171,7 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
     const struct request request =
         estimate_request(&trial, contest->options, contest->model, trial.engine, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
-    trial.engine->plan_destroy(&trial);
+    plan_destroy_state(&trial);
     if (seconds >= 0 && seconds < contest->best) {
         contest->best = seconds;
         *contest->index = i;

@@ -33,7 +33,7 @@ static bool replan(struct partita_plan *plan, size_t transform)
                                     .workspace_limit = SIZE_MAX};
     plan->engine->estimate(&request, &estimate);
     if (!estimate.applicable) return false;
-    plan->engine->plan_destroy(plan);
+    plan_destroy_state(plan);
     plan->choice = estimate;
     assert_ok(plan->engine->plan_create(plan, &request));
     return true;

@@ -307,7 +307,7 @@ static bool remake(struct partita_plan *plan, const struct tiles_params *params)
     if (!tiles_layout(&request, params, &tiles)) return false;
     const struct tiles_params made = {params->transform, tiles.batch, tiles.oc_chunk,
                                       params->product};
-    plan->engine->plan_destroy(plan);
+    plan_destroy_state(plan);
     plan->choice.transform = params->transform;
     plan->choice.hop = tiles.batch;
     estimate_store(&plan->choice, &made, sizeof made);

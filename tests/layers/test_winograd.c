@@ -205,7 +205,7 @@ static void release(struct imposed *imposed)
     const struct engine *engine = imposed->plan.engine;
     if (engine->filter_destroy) engine->filter_destroy(&imposed->filter);
     else mem_release(&imposed->plan.allocator, imposed->filter.state);
-    engine->plan_destroy(&imposed->plan);
+    plan_destroy_state(&imposed->plan);
 }
 
 static void run(struct imposed *imposed, void *to, const void *from, const void *other)

@@ -113,11 +113,6 @@ static enum partita_status direct_plan_create(struct partita_plan *plan,
                                                 : PARTITA_OK;
 }
 
-static void direct_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
-}
-
 // Taps of all paths, [out][in of group], each sorted into its branches.
 static enum partita_status direct_filter_create(struct partita_filter *filter, const void *taps)
 {
@@ -397,7 +392,6 @@ const struct engine engine_direct = {
     .half = true,
     .estimate = direct_estimate,
     .plan_create = direct_plan_create,
-    .plan_destroy = direct_plan_destroy,
     .filter_create = direct_filter_create,
     .stream_open = direct_stream_open,
     .stream_step = direct_stream_step,

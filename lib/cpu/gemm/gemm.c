@@ -294,11 +294,6 @@ static enum partita_status gemm_plan_create(struct partita_plan *plan,
     return conv_passes_create(plan, request, &gemm_pass_method);
 }
 
-static void gemm_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
-}
-
 static enum partita_status gemm_run(const struct partita_plan *plan,
                                     const struct partita_filter *filter,
                                     const struct operands *operands, void *workspace)
@@ -317,7 +312,6 @@ const struct engine engine_gemm = {
     .half = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,
-    .plan_destroy = gemm_plan_destroy,
     .filter_create = conv_passes_filter_create,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = gemm_run,

@@ -49,11 +49,6 @@ static enum partita_status tiles_plan_create(struct partita_plan *plan,
     return PARTITA_OK;
 }
 
-static void tiles_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
-}
-
 static void tiles_plan_explain(const struct partita_plan *plan, struct text *text)
 {
     static const char *const products[] = {[TILES_COMPLEX] = "complex products",
@@ -203,7 +198,6 @@ const struct engine engine_tiles = {
     .max_rank = PARTITA_MAX_RANK,
     .estimate = tiles_estimate,
     .plan_create = tiles_plan_create,
-    .plan_destroy = tiles_plan_destroy,
     .plan_explain = tiles_plan_explain,
     .filter_create = tiles_filter_create,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,

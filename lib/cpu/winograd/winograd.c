@@ -155,11 +155,6 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan,
     return PARTITA_OK;
 }
 
-static void winograd_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
-}
-
 static enum partita_status winograd_run(const struct partita_plan *plan,
                                         const struct partita_filter *filter,
                                         const struct operands *operands, void *workspace)
@@ -176,7 +171,6 @@ const struct engine engine_winograd = {
     .max_rank = WINOGRAD_AXES,
     .estimate = winograd_estimate,
     .plan_create = winograd_plan_create,
-    .plan_destroy = winograd_plan_destroy,
     .filter_create = winograd_filter_create,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = winograd_run,

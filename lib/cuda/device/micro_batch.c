@@ -217,7 +217,7 @@ enum partita_status cuda_micro_batch_plan(struct partita_plan *plan, const struc
 void cuda_micro_batch_release(struct partita_plan *plan)
 {
     if (!plan->micro_batch) return;
-    plan->engine->plan_destroy(plan->micro_batch);
+    plan_destroy_state(plan->micro_batch);
     mem_release(&plan->allocator, plan->micro_batch);
     plan->micro_batch = NULL;
 }

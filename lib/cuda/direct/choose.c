@@ -11,20 +11,11 @@
 #include "cuda/device/rates.h"
 #include "direct.h"
 
-// Times in multiply-adds of one thread, counted from the kernels' machine code (sm_90, f32).
+// Times in multiply-adds of one thread, counted from the kernels' machine code (sm_90, f32): of a
+// product, and of a sample or tap on its way to shared memory.
 static const struct {
-    double plain, tile, tile_1, weight; // a product, of one variant, in a tile of one channel ..
-    double span_group, span_row; // .. a group and a row of taps over spans, besides the products ..
-    double sample;               // .. a sample or tap on its way to shared memory ..
-    double weight_row;           // .. a row of gy for CUDA_WEIGHT_TAPS gradients
-} slots = {.plain = 15,
-           .tile = 1.625,
-           .tile_1 = 5,
-           .weight = 14,
-           .span_group = 16,
-           .span_row = 25,
-           .sample = 24,
-           .weight_row = 476};
+    double plain, tile, tile_1, span, weight, sample;
+} slots = {.plain = 15, .tile = 1.6, .tile_1 = 5, .span = 1.6, .weight = 18, .sample = 24};
 
 enum {
     MAX_PASSES = 1 << 16,
@@ -109,17 +100,13 @@ bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struc
 // Times of a multiply-add that a product takes.
 static double tile_slots(const struct cuda_pass *pass, const struct cuda_tile *tile, double tiles)
 {
-    const double columns = (double)pass->axis[2].taps;
-    const double taps = (double)pass->axis[1].taps * columns;
-    const double n = tile->each * tile->channels;
-    const double threads = tile->threads_x * tile->threads_y;
+    const double taps = (double)pass->axis[1].taps * (double)pass->axis[2].taps;
+    const double outputs = tile->each * tile->channels * tile->threads_x * tile->threads_y;
     const double loaded = (double)tile->rows * tile->columns + taps * tile->channels;
-    const double groups = ceil(columns / CUDA_TILE_GROUP);
     double product = tile->channels == 1 ? slots.tile_1 : slots.tile;
-    if (tile->each == CUDA_TILE_SPAN)
-        product = 1 + (slots.span_group * groups + slots.span_row) / (n * columns);
-    product += slots.sample * loaded / (taps * n * threads);
-    return product * tiles * n * threads / ((double)pass_outputs(pass) * (double)pass->to);
+    if (tile->each == CUDA_TILE_SPAN) product = slots.span;
+    product += slots.sample * loaded / (taps * outputs);
+    return product * tiles * outputs / ((double)pass_outputs(pass) * (double)pass->to);
 }
 
 // How a pass is queued, its slots those of one product; false if no tile fits.
@@ -163,14 +150,11 @@ static struct cuda_stage weight_stage(const struct cuda_pass *pass, int64_t chun
 {
     const double taps = (double)pass_taps(pass);
     const double blocks = ceil(taps / CUDA_WEIGHT_TAPS);
-    const double columns = ceil((double)pass->axis[2].n / WARP);
-    const double lanes = columns * WARP / (double)pass->axis[2].n;
-    const double row = slots.weight_row / (columns * CUDA_WEIGHT_TAPS);
-    return (struct cuda_stage){
-        .launches = chunks > 1 ? 2 : 1,
-        .blocks = blocks * (double)(pass->from * pass->to * pass->groups * chunks),
-        .threads = CUDA_PASS_THREADS,
-        .slots = (slots.weight + row) * lanes * blocks * CUDA_WEIGHT_TAPS / taps};
+    return (struct cuda_stage){.launches = chunks > 1 ? 2 : 1,
+                               .blocks =
+                                   blocks * (double)(pass->from * pass->to * pass->groups * chunks),
+                               .threads = CUDA_PASS_THREADS,
+                               .slots = slots.weight * blocks * CUDA_WEIGHT_TAPS / taps};
 }
 
 // The pass that has most taps, with one output at least.

@@ -16,11 +16,6 @@ static enum partita_status cuda_direct_plan_create(struct partita_plan *plan,
     return cuda_enter(plan);
 }
 
-static void cuda_direct_plan_destroy(struct partita_plan *plan)
-{
-    (void)plan;
-}
-
 static enum partita_status cuda_direct_filter_create(struct partita_filter *filter,
                                                      const void *taps)
 {
@@ -102,7 +97,6 @@ const struct engine cuda_direct = {
     .max_rank = PARTITA_MAX_RANK,
     .estimate = cuda_direct_estimate,
     .plan_create = cuda_direct_plan_create,
-    .plan_destroy = cuda_direct_plan_destroy,
     .filter_create = cuda_direct_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,

@@ -77,11 +77,6 @@ static enum partita_status separable_plan_create(struct partita_plan *plan,
     return cuda_enter(plan);
 }
 
-static void separable_plan_destroy(struct partita_plan *plan)
-{
-    (void)plan;
-}
-
 static double get_tap(const struct shape *shape, const void *array, size_t i)
 {
     return shape->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
@@ -202,7 +197,6 @@ const struct engine cuda_separable = {
     .max_rank = 2,
     .estimate = separable_estimate,
     .plan_create = separable_plan_create,
-    .plan_destroy = separable_plan_destroy,
     .filter_create = separable_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,

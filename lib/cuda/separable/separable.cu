@@ -207,20 +207,16 @@ int64_t separable_blocks(const cuda_pass &pass)
 
 } // namespace
 
-// Counted from the machine code (sm_90, f32; decision 21): what a span of outputs takes besides its
-// products, for each group of taps and in all, and a sample on its way to shared memory.
+// Slots of an output: products along columns, of the rows of the halo too, those along rows, and
+// the rest, counted from the machine code (sm_90, f32; decision 21).
 cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
 {
-    enum { GROUP = 7, COLUMNS = 24, ROW_GROUP = 10, ROWS = 77, SAMPLE = 11 };
+    enum { REST = 32 };
     const double rows = (double)pass->axis[1].taps, columns = (double)pass->axis[2].taps;
-    const double above = (HEIGHT + rows - 1) / HEIGHT, beside = (WIDTH + columns - 1) / WIDTH;
-    const int n = groups_of(*pass);
-    const double along_columns = SPAN * columns + GROUP * n + COLUMNS;
-    const double along_rows = SPAN * rows + ROW_GROUP * n + ROWS;
     cuda_separable_form form;
-    form.pitch = n * TAPS;
+    form.pitch = groups_of(*pass) * TAPS;
     form.blocks = (double)separable_blocks(*pass);
-    form.slots = (along_columns * above + along_rows) / SPAN + SAMPLE * above * beside;
+    form.slots = columns * (HEIGHT + rows - 1) / HEIGHT + rows + REST;
     form.shared_bytes = with_groups(*pass, [=](auto groups) {
         return tile<decltype(groups)::N>::SIZE * (f64 ? sizeof(double) : sizeof(float));
     });

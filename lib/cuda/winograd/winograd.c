@@ -240,17 +240,11 @@ static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
     return PARTITA_OK;
 }
 
-static void cuda_winograd_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
-}
-
 const struct engine cuda_winograd = {
     .name = "cuda/winograd",
     .max_rank = CUDA_WINOGRAD_AXES,
     .estimate = cuda_winograd_estimate,
     .plan_create = cuda_winograd_plan_create,
-    .plan_destroy = cuda_winograd_plan_destroy,
     .filter_create = cuda_winograd_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
