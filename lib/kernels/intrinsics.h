@@ -17,7 +17,7 @@
 // are all that is read, then zeros. vec_store_first: the first n < LANES lanes of v, which are all
 // that is written.
 #if VECTOR_BYTES == 64
-typedef __typeof__(VEC_OP(_mm512_setzero)()) native_vec;
+typedef __typeof__(VEC_OP(_mm512_set1)(0)) native_vec;
 typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;
 
 INLINE vec vec_multiply_add(vec a, vec b, vec c)
@@ -35,7 +35,7 @@ INLINE void vec_store_first(REAL *y, vec v, size_t n)
     VEC_OP(_mm512_mask_storeu)(y, (vec_mask)((1u << n) - 1), (native_vec)v);
 }
 #elif VECTOR_BYTES == 32
-typedef __typeof__(VEC_OP(_mm256_setzero)()) native_vec;
+typedef __typeof__(VEC_OP(_mm256_set1)(0)) native_vec;
 
 INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
