@@ -269,3 +269,39 @@ bool block_search(const struct block_device *device, struct block_layout *ret, c
     if (!ret->hop) snprintf(reason, size, "%s", why);
     return ret->hop > 0;
 }
+
+void block_explain(const struct shape *shape, const struct block_layout *layout, struct text *text)
+{
+    const struct axis *axis = &shape->axis[0];
+    const struct trimmed *trimmed = &layout->trimmed;
+    struct part_schedule schedule;
+    if (trimmed->first_tap || trimmed->taps < axis->span)
+        text_add(text, "  taps %zu to %zu are all that these outputs read\n", trimmed->first_tap,
+                 trimmed->first_tap + trimmed->taps - (trimmed->taps > 0));
+    switch (layout->method) {
+    case BLOCK_LAGS:
+        text_add(text,
+                 "  %zu window%s of %zu outputs, each the sum of %zu segments of %zu taps by "
+                 "transforms of %zu samples\n  one spectrum sums all segments, one inverse a "
+                 "window\n",
+                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->segments,
+                 layout->segment, layout->n);
+        break;
+    case BLOCK_IMPOSED:
+        schedule = part_schedule_of(shape, layout->segment, layout->signal_segment);
+        part_schedule_explain(&schedule, text);
+        break;
+    case BLOCK_PAIRS:
+        text_add(text,
+                 "  segments of %zu samples by transforms of %zu: %zu of the taps, %zu of the "
+                 "signal -> %zu of the result\n",
+                 layout->segment, layout->n, layout->segments,
+                 segments_inside(trimmed->first, layout->segment, axis->size).count,
+                 layout->blocks);
+        if (layout->in_flight < layout->blocks)
+            text_add(text, "  %zu segments of the result at a time, %zu of the signal held\n",
+                     layout->in_flight, layout->in_flight + layout->segments);
+        text_add(text, "  products of all pairs summed in the spectrum, one inverse a segment of "
+                       "the result\n");
+    }
+}

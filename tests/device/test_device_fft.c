@@ -13,10 +13,10 @@
 
 enum { MAX_SAMPLES = 2 * CUDA_FFT_MAX_F32, TAPS = 9, LINES = 3 };
 
-static struct partita_plan plan_on_device(bool f64)
+static struct partita_plan plan_on_device(bool f64, bool complex_signal)
 {
     char text[160];
-    struct partita_plan plan = {.shape.f64 = f64};
+    struct partita_plan plan = {.shape = {.f64 = f64, .complex_signal = complex_signal}};
     assert_int_equal(cuda_open(0, text, sizeof text, &plan.device), PARTITA_OK);
     return plan;
 }
@@ -80,23 +80,16 @@ static void multiply(void *a, const void *b, size_t n, bool f64)
     }
 }
 
-static struct cuda_fft_params params_of(const struct cuda_fft *fft)
-{
-    return (struct cuda_fft_params){.form = fft->form,
-                                    .points = (int64_t)fft->points,
-                                    .planes = 1,
-                                    .f64 = fft->f64,
-                                    .in_block = true};
-}
-
 // Transforms of windows within thread blocks.
 static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *windows,
                         const void *samples, size_t scalars)
 {
-    const size_t scalar = fft->f64 ? 8 : 4, bytes = LINES * fft->points * 2 * scalar;
+    const size_t scalar = fft->params.f64 ? 8 : 4,
+                 bytes = LINES * (size_t)fft->params.points * 2 * scalar;
     void *x = device_copy(samples, scalars * scalar, 0), *spectra = device_copy(NULL, bytes, 0),
          *ret = malloc(bytes);
-    const struct cuda_fft_params params = params_of(fft);
+    struct cuda_fft_params params = fft->params;
+    params.planes = 1;
     assert_int_equal(cuda_launch_parts(&params, spectra, windows, LINES, x, cudaStreamPerThread),
                      cudaSuccess);
     assert_int_equal(cudaMemcpy(ret, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
@@ -114,12 +107,12 @@ static void within_a_block(void **state)
                                                  : PARTITA_CF32;
     static double a[LINES * MAX_SAMPLES * 2], b[LINES * TAPS * 2], y[LINES * MAX_SAMPLES * 2];
     struct random random = random_start("device-fft");
-    struct partita_plan plan = plan_on_device(c->f64);
+    struct partita_plan plan = plan_on_device(c->f64, !c->negacyclic);
     struct cuda_fft fft;
     random_samples(&random, type, a, LINES * n);
     random_samples(&random, type, b, LINES * TAPS);
-    assert_int_equal(cuda_fft_create(&plan, c->points, c->negacyclic, 1, &fft), PARTITA_OK);
-    assert_true(fft.in_block);
+    assert_int_equal(cuda_fft_create(&plan, c->points, 1, false, &fft), PARTITA_OK);
+    assert_true(fft.params.in_block);
     const struct cuda_windows of_a = {.size = (int64_t)n,
                                       .step = 1,
                                       .count = 1,
@@ -136,8 +129,7 @@ static void within_a_block(void **state)
     multiply(spectra, taps, LINES * c->points, c->f64);
     void *products = device_copy(spectra, LINES * c->points * 2 * scalar, 0);
     void *to = device_copy(NULL, LINES * n * per * scalar, 0);
-    struct cuda_fft_params params = params_of(&fft);
-    if (!c->negacyclic) params.planes = 2; // complex samples
+    const struct cuda_fft_params *params = &fft.params;
     const struct cuda_lags whole = {
         .taps.length = 1, .hop = (int64_t)n, .tasks = LINES, .windows = 1};
     const struct cuda_sink sink = {.y = to,
@@ -147,9 +139,8 @@ static void within_a_block(void **state)
                                    .end = (int64_t)n,
                                    .channels = 1,
                                    .complex_samples = !c->negacyclic};
-    assert_int_equal(
-        cuda_launch_lags_results(&params, &sink, &whole, products, cudaStreamPerThread),
-        cudaSuccess);
+    assert_int_equal(cuda_launch_lags_results(params, &sink, &whole, products, cudaStreamPerThread),
+                     cudaSuccess);
     assert_int_equal(cudaMemcpy(y, to, LINES * n * per * scalar, cudaMemcpyDefault), cudaSuccess);
     for (size_t line = 0; line < LINES; line++) check_line(c, a, b, y, line);
     cudaFree(to);
@@ -167,23 +158,19 @@ static void by_cufft(void **state)
     const size_t points = 2 * cuda_fft_max(c->f64), scalar = c->f64 ? 8 : 4,
                  bytes = LINES * points * 2 * scalar;
     struct random random = random_start("cufft");
-    struct partita_plan plan = plan_on_device(c->f64);
+    struct partita_plan plan = plan_on_device(c->f64, true);
     struct cuda_fft fft;
-    struct cuda_cufft_plan *lease, *other;
     void *a = malloc(bytes), *y = malloc(bytes);
     random_samples(&random, c->f64 ? PARTITA_CF64 : PARTITA_CF32, a, LINES * points);
-    assert_int_equal(cuda_fft_create(&plan, points, false, LINES, &fft), PARTITA_OK);
-    assert_false(fft.in_block);
+    assert_int_equal(cuda_fft_create(&plan, points, LINES, false, &fft), PARTITA_OK);
+    assert_false(fft.params.in_block);
     void *area = device_copy(NULL, cuda_fft_work_bytes(&fft), 0),
          *spectra = device_copy(a, bytes, 0);
-    assert_int_equal(cuda_fft_acquire(&plan, &fft, area, &lease), PARTITA_OK);
-    assert_int_equal(cuda_fft_acquire(&plan, &fft, area, &other), PARTITA_OK);
-    assert_true(lease != other);
-    assert_int_equal(cuda_fft_run(&plan, &fft, lease, spectra, false), PARTITA_OK);
-    assert_int_equal(cuda_fft_run(&plan, &fft, lease, spectra, true), PARTITA_OK);
+    assert_int_equal(cuda_fft_begin(&plan, &fft, area), PARTITA_OK);
+    assert_int_equal(cuda_fft_long(&plan, &fft, spectra, LINES, false), PARTITA_OK);
+    assert_int_equal(cuda_fft_long(&plan, &fft, spectra, LINES, true), PARTITA_OK);
+    assert_int_equal(cuda_fft_end(&plan, &fft, PARTITA_OK), PARTITA_OK);
     assert_int_equal(cudaMemcpy(y, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
-    cuda_fft_return(&fft, lease);
-    cuda_fft_return(&fft, other);
     const double unit = c->f64 ? 0x1p-53 : 0x1p-24;
     for (size_t i = 0; i < 2 * LINES * points; i++)
         assert_true(fabs(read_real(y, i, c->f64) / (double)points - read_real(a, i, c->f64)) <

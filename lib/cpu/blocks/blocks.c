@@ -133,45 +133,9 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
     return PARTITA_OK;
 }
 
-static void explain_pairs(const struct partita_plan *plan, struct text *text)
-{
-    const struct block_layout *layout = blocks_layout(plan);
-    const size_t size = blocks_shape(plan)->axis[0].size;
-    const size_t inputs = segments_inside(layout->trimmed.first, layout->segment, size).count;
-    text_add(text,
-             "  segments of %zu samples by transforms of %zu: %zu of the taps, %zu of the signal "
-             "-> %zu of the result\n",
-             layout->segment, layout->n, layout->segments, inputs, layout->blocks);
-    if (layout->in_flight < layout->blocks)
-        text_add(text, "  %zu segments of the result at a time, %zu of the signal held\n",
-                 layout->in_flight, layout->in_flight + layout->segments);
-    text_add(text, "  products of all pairs summed in the spectrum, one inverse a segment of the "
-                   "result\n");
-}
-
-static void explain_lags(const struct block_layout *layout, struct text *text)
-{
-    text_add(text,
-             "  %zu window%s of %zu outputs, each the sum of %zu segments of %zu taps by "
-             "transforms of %zu samples\n",
-             layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->segments,
-             layout->segment, layout->n);
-    text_add(text, "  one spectrum sums all segments, one inverse a window\n");
-}
-
 static void blocks_explain(const struct partita_plan *plan, struct text *text)
 {
-    const struct block_layout *layout = blocks_layout(plan);
-    const size_t first = layout->trimmed.first_tap, taps = layout->trimmed.taps;
-    if (first || taps < blocks_shape(plan)->axis[0].span)
-        text_add(text, "  taps %zu to %zu are all that these outputs read\n", first,
-                 first + taps - (taps > 0));
-    if (layout->method == BLOCK_PAIRS) explain_pairs(plan, text);
-    else if (layout->method == BLOCK_LAGS) explain_lags(layout, text);
-    else {
-        const struct part_schedule schedule = imposed_schedule(plan);
-        part_schedule_explain(&schedule, text);
-    }
+    block_explain(blocks_shape(plan), blocks_layout(plan), text);
 }
 
 const struct engine engine_blocks = {

@@ -46,12 +46,11 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
     enum partita_status status = cuda_enter(plan);
     const bool lags = layout->method == BLOCK_LAGS;
     if (status == PARTITA_OK)
-        status = cuda_parts_create(plan, cuda_blocks_points(&blocks->shape, layout),
-                                   cuda_blocks_transforms(&blocks->shape, layout), !lags,
-                                   &blocks->parts);
+        status = cuda_fft_create(plan, cuda_blocks_points(&blocks->shape, layout),
+                                 cuda_blocks_batch(&blocks->shape, layout), !lags, &blocks->fft);
     if (status == PARTITA_OK && !lags) // what cuFFT wants is known now
         plan->choice.shared = cuda_pairs_workspace(&blocks->shape, plan->direction, layout,
-                                                   cuda_fft_work_bytes(&blocks->parts.fft));
+                                                   cuda_fft_work_bytes(&blocks->fft));
     return status;
 }
 
@@ -60,7 +59,7 @@ static void blocks_plan_destroy(struct partita_plan *plan)
     struct cuda_blocks *blocks = plan->state;
     if (!blocks) return;
     CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
-    cuda_parts_destroy(plan, &blocks->parts);
+    cuda_fft_destroy(plan, &blocks->fft);
     mem_release(&plan->allocator, blocks);
 }
 
@@ -147,9 +146,9 @@ enum partita_status cuda_blocks_call_begin(const struct cuda_call *call,
     ret->inputs = arena_take(&arena, bytes.inputs);
     ret->taps = filter ? filter->taps : arena_take(&arena, bytes.taps);
     ret->sums = arena_take(&arena, bytes.sums);
-    void *area = arena_take(&arena, cuda_fft_work_bytes(&blocks->parts.fft));
+    void *area = arena_take(&arena, cuda_fft_work_bytes(&blocks->fft));
     assert(arena.used <= plan->choice.shared);
-    return cuda_fft_call_begin(plan, &blocks->parts, area, &ret->fft);
+    return cuda_fft_begin(plan, &blocks->fft, area);
 }
 
 struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t unit, size_t units)
@@ -192,43 +191,7 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
 static void blocks_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    const struct block_layout *layout = &blocks->layout;
-    const struct trimmed *trimmed = &layout->trimmed;
-    if (trimmed->first_tap || trimmed->taps < blocks->shape.axis[0].span)
-        text_add(text, "  taps %zu to %zu are all that these outputs see\n", trimmed->first_tap,
-                 trimmed->first_tap + trimmed->taps - (trimmed->taps > 0));
-    if (layout->method == BLOCK_LAGS) {
-        text_add(text,
-                 "  %zu window%s of %zu outputs, each the sum of %zu parts of %zu taps by "
-                 "transforms of %zu samples\n",
-                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->segments,
-                 layout->segment, layout->n);
-        text_add(text, "  %zu at once, in %zu chunks of parts each; one inverse a window\n",
-                 layout->windows, layout->chunks);
-        return;
-    }
-    const char *where = blocks->parts.fft.in_block ? "in a thread block" : "by cuFFT";
-    if (layout->method == BLOCK_IMPOSED) {
-        const struct part_schedule divisions = cuda_blocks_divisions(&blocks->shape, layout);
-        text_add(text,
-                 "  parts of %zu taps and of %zu samples, with zeros behind them, by transforms %s "
-                 "of %zu\n",
-                 layout->segment, layout->signal_segment, where, layout->n);
-        if (layout->in_flight < layout->blocks)
-            text_add(text, "  %zu intervals of a division at a time\n", layout->in_flight);
-        part_schedule_explain(&divisions, text);
-        return;
-    }
-    const size_t inputs =
-        segments_inside(trimmed->first, layout->segment, blocks->shape.axis[0].size).count;
-    text_add(text,
-             "  parts of %zu samples by transforms %s of %zu: %zu of the taps, %zu of the signal "
-             "-> %zu of the result\n",
-             layout->segment, where, layout->n, layout->segments, inputs, layout->blocks);
-    if (layout->in_flight < layout->blocks)
-        text_add(text, "  %zu parts of the result at a time\n", layout->in_flight);
-    text_add(text,
-             "  products of all pairs summed in the spectrum, one inverse a part of the result\n");
+    block_explain(&blocks->shape, &blocks->layout, text);
 }
 
 const struct engine cuda_blocks = {

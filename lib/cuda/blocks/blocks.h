@@ -13,7 +13,7 @@
 struct cuda_blocks {
     struct shape shape; // what is run: the plan's problem, or the one that its gradient is
     struct block_layout layout;
-    struct cuda_parts parts; // of lags without planes
+    struct cuda_fft fft;
 };
 
 static inline const struct cuda_blocks *cuda_blocks_of(const struct partita_plan *plan)
@@ -27,7 +27,7 @@ bool cuda_blocks_search(const struct request *request, struct block_layout *ret,
 
 // Points of the transforms of a layout; transforms of one call of cuFFT.
 size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *layout);
-size_t cuda_blocks_transforms(const struct shape *shape, const struct block_layout *layout);
+size_t cuda_blocks_batch(const struct shape *shape, const struct block_layout *layout);
 
 // Rows of y, `rows` of them from `row` on; bias NULL: none.
 struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t row, size_t rows,
@@ -54,16 +54,15 @@ size_t cuda_pairs_workspace(const struct shape *shape, enum partita_direction di
 struct part_schedule cuda_blocks_divisions(const struct shape *shape,
                                            const struct block_layout *layout);
 
-// A call by pairs or divisions: its transforms, spectra and arrays.
+// A call by pairs or divisions: its spectra and arrays.
 struct cuda_blocks_call {
-    struct cuda_fft_call fft;
     const struct cuda_blocks *blocks;
     char *inputs, *taps, *sums; // spectra
     const struct cuda_call *arrays;
     const void *bias;
 };
 
-// Fills what is the same for both. cuda_fft_call_end is to follow, whatever was returned.
+// Begins a call; cuda_fft_end of blocks->fft is to follow, whatever was returned.
 enum partita_status cuda_blocks_call_begin(const struct cuda_call *call,
                                            const struct cuda_filter *filter,
                                            struct cuda_blocks_call *ret);

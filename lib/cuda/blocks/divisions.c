@@ -38,9 +38,7 @@ static struct cuda_intervals intervals_of(const struct part_schedule *divisions,
                                    .signal_units = (int64_t)signal,
                                    .signals = (int64_t)divisions->signals,
                                    .begin = (int64_t)begin,
-                                   .residue = (int64_t)solve(taps, begin, signal),
-                                   .apart = (int64_t)divisions->apart,
-                                   .hop = (int64_t)divisions->apart - 1};
+                                   .residue = (int64_t)solve(taps, begin, signal)};
 }
 
 // Division k of some rows.
@@ -49,8 +47,8 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
                                         const struct cuda_pairs *pairs,
                                         const struct cuda_sink *sink)
 {
-    const struct partita_plan *plan = call->fft.plan;
-    const struct cuda_fft_params *params = &call->fft.params;
+    const struct partita_plan *plan = call->arrays->plan;
+    const struct cuda_fft *fft = &call->blocks->fft;
     const size_t n = part_schedule_intervals(divisions, k), max = call->blocks->layout.in_flight;
     struct cuda_intervals intervals = intervals_of(divisions, k, pairs);
     enum partita_status status = PARTITA_OK;
@@ -58,13 +56,11 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
         count = size_min(max, n - at);
         intervals.pairs.first = (int64_t)at;
         intervals.pairs.count = (int64_t)count;
-        intervals.position = (ptrdiff_t)part_schedule_begin(divisions, k, at) - divisions->first;
-        status = CU(plan, cuda_launch_intervals(params, &intervals, cudaStreamPerThread));
+        const ptrdiff_t position =
+            (ptrdiff_t)part_schedule_begin(divisions, k, at) - divisions->first;
+        status = CU(plan, cuda_launch_intervals(&fft->params, &intervals, cudaStreamPerThread));
         if (status == PARTITA_OK)
-            status = cuda_fft_call_long(&call->fft, call->sums, (size_t)pairs->rows * count);
-        if (status == PARTITA_OK)
-            status =
-                CU(plan, cuda_launch_add_intervals(params, &intervals, sink, cudaStreamPerThread));
+            status = cuda_parts_back(plan, fft, sink, call->sums, position, count);
     }
     return status;
 }
@@ -72,7 +68,7 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
 // Some units [item][group].
 static enum partita_status run_units(const struct cuda_blocks_call *call, size_t unit, size_t units)
 {
-    const struct partita_plan *plan = call->fft.plan;
+    const struct partita_plan *plan = call->arrays->plan;
     const struct shape *shape = &call->blocks->shape;
     const struct part_schedule divisions = cuda_blocks_divisions(shape, &call->blocks->layout);
     const struct segment_range signals = part_schedule_signals(&divisions);
@@ -87,10 +83,12 @@ static enum partita_status run_units(const struct cuda_blocks_call *call, size_t
     pairs.right = call->inputs, pairs.right_first = signals.first;
     pairs.right_count = (int64_t)signals.count;
     pairs.out = call->sums;
-    const struct cuda_sink sink =
+    struct cuda_sink sink =
         cuda_blocks_sink(plan, call->arrays->to, unit * shape->group_out, (size_t)pairs.rows, NULL);
-    enum partita_status status =
-        cuda_fft_call_forward(&call->fft, call->inputs, &windows, units * shape->group_in, x);
+    sink.accumulate = true;
+    sink.apart = (int64_t)divisions.apart, sink.hop = sink.apart - 1;
+    enum partita_status status = cuda_parts_forward(plan, &call->blocks->fft, call->inputs,
+                                                    &windows, units * shape->group_in, x);
     for (size_t k = 0; k < divisions.count && status == PARTITA_OK; k++)
         status = run_division(call, &divisions, k, &pairs, &sink);
     return status;
@@ -99,7 +97,7 @@ static enum partita_status run_units(const struct cuda_blocks_call *call, size_t
 // Bias and activation, which come behind the last sum.
 static enum partita_status finish(const struct cuda_blocks_call *call)
 {
-    const struct partita_plan *plan = call->fft.plan;
+    const struct partita_plan *plan = call->arrays->plan;
     const struct shape *shape = &call->blocks->shape;
     const struct cuda_finish finish = {.y = call->arrays->to,
                                        .bias = call->bias,
@@ -124,5 +122,5 @@ enum partita_status cuda_divisions_run(const struct cuda_call *call,
     for (size_t unit = 0; unit < all && status == PARTITA_OK; unit += units)
         status = run_units(&own, unit, size_min(units, all - unit));
     if (status == PARTITA_OK) status = finish(&own);
-    return cuda_fft_call_end(&own.fft, status);
+    return cuda_fft_end(call->plan, &own.blocks->fft, status);
 }

@@ -2,7 +2,7 @@
 #ifndef PARTITA_CUDA_BLOCKS_KERNELS_CUH
 #define PARTITA_CUDA_BLOCKS_KERNELS_CUH
 
-#include "cuda/kernels/spectra.cuh"
+#include "cuda/kernels/outputs.cuh"
 #include "kernels.h"
 
 constexpr int MAX_TERMS = 64; // products summed in a row before they are rounded into a sum of sums

@@ -75,18 +75,11 @@ struct cuda_intervals {
     int64_t taps_units, signal_units; // sizes of parts over their greatest common divisor
     int64_t signals;                  // parts of the signal, held or not
     int64_t begin, residue;
-    int64_t position;   // of the output that interval `first` begins at
-    int64_t apart, hop; // outputs from one interval to the next; of one
 };
 
-// Queue the sums [rows][count][planes][points] of all pairs of each interval; and adding their
-// samples to the outputs, long ones transformed back. The sink's bias and relu are left to
-// cuda_launch_finish (cuda/kernels/sums.h).
+// Queue the sums [rows][count][planes][points] of all pairs of each interval.
 cudaError_t cuda_launch_intervals(const struct cuda_fft_params *params,
                                   const struct cuda_intervals *intervals, cudaStream_t stream);
-cudaError_t cuda_launch_add_intervals(const struct cuda_fft_params *params,
-                                      const struct cuda_intervals *intervals,
-                                      const struct cuda_sink *sink, cudaStream_t stream);
 
 #ifdef __cplusplus
 }

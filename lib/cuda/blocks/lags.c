@@ -51,7 +51,7 @@ static enum partita_status sum_windows(const struct partita_plan *plan,
                                        const struct cuda_lags *lags, char *sums, char **ret_sums)
 {
     const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
-    const size_t spectrum = cuda_blocks_of(plan)->parts.fft.points * 2 * plan->shape.scalar_bytes;
+    const size_t spectrum = (size_t)params->points * 2 * plan->shape.scalar_bytes;
     char *from = sums, *to = sums + layout->windows * layout->chunks * spectrum;
     enum partita_status status =
         CU(plan, cuda_launch_lags(params, lags, sums, cudaStreamPerThread));
@@ -74,7 +74,7 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
     const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t rows = shape->out_channels * (weight ? shape->group_in : shape->batch);
-    const struct cuda_fft_params params = cuda_parts_params(&cuda_blocks_of(plan)->parts);
+    const struct cuda_fft_params *params = &cuda_blocks_of(plan)->fft.params;
     const struct cuda_sink sink = cuda_blocks_sink(plan, call->to, 0, rows, bias);
     struct cuda_lags lags = lags_of(plan, taps, call->from[0]);
     enum partita_status status = PARTITA_OK;
@@ -83,10 +83,10 @@ enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps
         char *sums = NULL;
         lags.first = (int64_t)at;
         lags.tasks = (int64_t)size_min(layout->windows, all - at);
-        status = sum_windows(plan, &params, &lags, call->workspace, &sums);
+        status = sum_windows(plan, params, &lags, call->workspace, &sums);
         if (status == PARTITA_OK)
-            status = CU(plan,
-                        cuda_launch_lags_results(&params, &sink, &lags, sums, cudaStreamPerThread));
+            status =
+                CU(plan, cuda_launch_lags_results(params, &sink, &lags, sums, cudaStreamPerThread));
     }
     return status;
 }

@@ -34,11 +34,10 @@ size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *
     return layout->method == BLOCK_LAGS && shape->complex_signal ? layout->n : layout->n / 2;
 }
 
-// Transforms of one call of cuFFT.
-size_t cuda_blocks_transforms(const struct shape *shape, const struct block_layout *layout)
+size_t cuda_blocks_batch(const struct shape *shape, const struct block_layout *layout)
 {
-    return cuda_parts_transforms(cuda_blocks_points(shape, layout), shape->f64,
-                                 size_min(layout->segments, layout->blocks));
+    return cuda_parts_batch(cuda_blocks_points(shape, layout), shape->f64,
+                            size_min(layout->segments, layout->blocks));
 }
 
 static size_t blocks_good_size(const struct signal_rates *rates, size_t n)
@@ -61,7 +60,7 @@ static double blocks_transform_seconds(const struct signal_rates *rates, size_t 
     double sweeps = 1.5, calls = 0;
     if (n / 2 > cuda_fft_max(f64)) {
         sweeps += points <= 0x1p24 ? 4 : 6;
-        calls = 3 / (double)cuda_parts_transforms(n / 2, f64, SIZE_MAX);
+        calls = 3 / (double)cuda_parts_batch(n / 2, f64, SIZE_MAX);
     }
     const double computing = points * (BLOCKS.edge + BLOCKS.pass * passes) / device.fma;
     const double moving = points * (f64 ? 16 : 8) * sweeps / device.bytes;
@@ -72,8 +71,8 @@ static size_t spectra_bytes(const struct shape *shape, const struct block_layout
                             size_t spectra)
 {
     return cuda_parts_bytes(spectra, shape->complex_signal ? 2 : 1,
-                            cuda_blocks_points(shape, layout),
-                            cuda_blocks_transforms(shape, layout), shape->f64);
+                            cuda_blocks_points(shape, layout), cuda_blocks_batch(shape, layout),
+                            shape->f64);
 }
 
 struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
@@ -109,9 +108,9 @@ static bool fit_pairs(const struct request *request, size_t limit, struct block_
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t points = cuda_blocks_points(shape, layout);
     // What cuFFT wants is known later; so much at most for powers of two.
-    const size_t transforms = cuda_blocks_transforms(shape, layout);
+    const size_t batch = cuda_blocks_batch(shape, layout);
     const size_t area =
-        points <= cuda_fft_max(shape->f64) ? 0 : points * transforms * 2 * shape->scalar_bytes;
+        points <= cuda_fft_max(shape->f64) ? 0 : points * batch * 2 * shape->scalar_bytes;
     layout->in_flight = layout->blocks;
     layout->units = weight ? shape->batch : shape->batch * shape->groups;
     for (;;) {

@@ -40,15 +40,14 @@ enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spe
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct cuda_windows windows = parts_of_taps(plan);
-    const size_t area_bytes = cuda_fft_work_bytes(&blocks->parts.fft);
-    struct cuda_fft_call fft = {0};
+    const size_t paths = blocks->shape.out_channels * blocks->shape.group_in;
     void *area = NULL;
-    enum partita_status status = area_bytes ? cuda_allocate(plan, area_bytes, &area) : PARTITA_OK;
-    if (status == PARTITA_OK) status = cuda_fft_call_begin(plan, &blocks->parts, area, &fft);
+    enum partita_status status = cuda_allocate(plan, cuda_fft_work_bytes(&blocks->fft), &area);
+    if (status != PARTITA_OK) return status;
+    status = cuda_fft_begin(plan, &blocks->fft, area);
     if (status == PARTITA_OK)
-        status = cuda_fft_call_forward(&fft, spectra, &windows,
-                                       blocks->shape.out_channels * blocks->shape.group_in, taps);
-    status = cuda_fft_call_end(&fft, status);
+        status = cuda_parts_forward(plan, &blocks->fft, spectra, &windows, paths, taps);
+    status = cuda_fft_end(plan, &blocks->fft, status);
     cuda_release(plan, area);
     return status;
 }
@@ -65,8 +64,9 @@ static const char *rows_from(const struct shape *shape, const void *array, size_
 static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct cuda_pairs *pairs,
                                      size_t row, size_t rows)
 {
-    const struct partita_plan *plan = call->fft.plan;
+    const struct partita_plan *plan = call->arrays->plan;
     const struct cuda_blocks *blocks = call->blocks;
+    const struct cuda_fft_params *params = &blocks->fft.params;
     const struct block_layout *layout = &blocks->layout;
     const struct shape *shape = &blocks->shape;
     const size_t first = (size_t)pairs->first, end = first + (size_t)pairs->count;
@@ -78,13 +78,13 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
     pairs->right = call->inputs, pairs->right_first = range.first;
     pairs->right_count = (int64_t)range.count;
     pairs->out = call->sums;
-    pairs->per_thread =
-        (int64_t)cuda_parts_per_thread(blocks->parts.fft.points * (size_t)blocks->parts.planes,
-                                       (size_t)pairs->rows, (size_t)pairs->count);
+    pairs->per_thread = (int64_t)cuda_parts_per_thread((size_t)(params->points * params->planes),
+                                                       (size_t)pairs->rows, (size_t)pairs->count);
     const char *x = rows_from(shape, call->arrays->from[0], shape->axis[0].size, row);
-    enum partita_status status = cuda_fft_call_forward(&call->fft, call->inputs, &inputs, rows, x);
+    enum partita_status status =
+        cuda_parts_forward(plan, &blocks->fft, call->inputs, &inputs, rows, x);
     if (status != PARTITA_OK) return status;
-    return CU(plan, cuda_launch_pairs(&call->fft.params, pairs, cudaStreamPerThread));
+    return CU(plan, cuda_launch_pairs(params, pairs, cudaStreamPerThread));
 }
 
 // Forward, of some units [item][group] and some blocks of outputs.
@@ -94,13 +94,14 @@ static enum partita_status run_units(const struct cuda_blocks_call *call, size_t
     const struct shape *shape = &call->blocks->shape;
     struct cuda_pairs pairs = cuda_blocks_rows(call, unit, units);
     pairs.first = (int64_t)first, pairs.count = (int64_t)count;
-    const struct cuda_sink sink = cuda_blocks_sink(
-        call->fft.plan, call->arrays->to, unit * shape->group_out, (size_t)pairs.rows, call->bias);
+    const struct cuda_sink sink =
+        cuda_blocks_sink(call->arrays->plan, call->arrays->to, unit * shape->group_out,
+                         (size_t)pairs.rows, call->bias);
     const enum partita_status status =
         sum_pairs(call, &pairs, unit * shape->group_in, units * shape->group_in);
     if (status != PARTITA_OK) return status;
-    return cuda_fft_call_back(&call->fft, &sink, call->sums,
-                              (ptrdiff_t)(first * call->blocks->layout.hop), count);
+    return cuda_parts_back(call->arrays->plan, &call->blocks->fft, &sink, call->sums,
+                           (ptrdiff_t)(first * call->blocks->layout.hop), count);
 }
 
 static enum partita_status run_forward(const struct cuda_blocks_call *call)
@@ -122,7 +123,7 @@ static enum partita_status add_items(const struct cuda_blocks_call *call, size_t
     const struct shape *shape = &call->blocks->shape;
     const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out,
                   groups = (int64_t)shape->groups;
-    const struct cuda_windows taps = parts_of_taps(call->fft.plan);
+    const struct cuda_windows taps = parts_of_taps(call->arrays->plan);
     const char *gy =
         rows_from(shape, call->arrays->from[1], shape->axis[0].kernel, item * shape->out_channels);
     struct cuda_pairs pairs = {
@@ -135,8 +136,8 @@ static enum partita_status add_items(const struct cuda_blocks_call *call, size_t
         .count = (int64_t)call->blocks->layout.blocks,
         .accumulate = item > 0,
     };
-    const enum partita_status status =
-        cuda_fft_call_forward(&call->fft, call->taps, &taps, items * shape->out_channels, gy);
+    const enum partita_status status = cuda_parts_forward(
+        call->arrays->plan, &call->blocks->fft, call->taps, &taps, items * shape->out_channels, gy);
     return status == PARTITA_OK
                ? sum_pairs(call, &pairs, item * shape->in_channels, items * shape->in_channels)
                : status;
@@ -151,10 +152,10 @@ static enum partita_status run_weight(const struct cuda_blocks_call *call)
     for (size_t item = 0; item < shape->batch && status == PARTITA_OK; item += units)
         status = add_items(call, item, size_min(units, shape->batch - item));
     const struct cuda_sink sink =
-        cuda_blocks_sink(call->fft.plan, call->arrays->to, 0, paths, NULL);
-    return status == PARTITA_OK
-               ? cuda_fft_call_back(&call->fft, &sink, call->sums, 0, call->blocks->layout.blocks)
-               : status;
+        cuda_blocks_sink(call->arrays->plan, call->arrays->to, 0, paths, NULL);
+    return status == PARTITA_OK ? cuda_parts_back(call->arrays->plan, &call->blocks->fft, &sink,
+                                                  call->sums, 0, call->blocks->layout.blocks)
+                                : status;
 }
 
 enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cuda_filter *filter)
@@ -162,5 +163,5 @@ enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cu
     struct cuda_blocks_call own;
     enum partita_status status = cuda_blocks_call_begin(call, filter, &own);
     if (status == PARTITA_OK) status = filter ? run_forward(&own) : run_weight(&own);
-    return cuda_fft_call_end(&own.fft, status);
+    return cuda_fft_end(call->plan, &own.blocks->fft, status);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Sums over all pairs of blocks that meet in an output block, bin by bin. A thread has one bin of
-// consecutive output blocks and sums SUMS of them at a time: one bin of a left block is read for
-// all of them, and right blocks go round a ring of registers, so that SUMS products take two loads.
+// Sums over all pairs of blocks that meet in an output block, or of parts of two sizes in an
+// interval of outputs, bin by bin. Of blocks a thread has one bin of consecutive output blocks and
+// sums SUMS of them at a time: one bin of a left block is read for all of them, and right blocks go
+// round a ring of registers, so that SUMS products take two loads.
 #include "kernels.cuh"
 
 #include <math.h>
@@ -127,6 +128,59 @@ __global__ void __launch_bounds__(PAIRS_THREADS, sizeof(T) == 8 ? 4 : 3)
         }
     }
 }
+
+// Pairs that begin at one output: the first one; from each to the next it is signal_units up in the
+// taps and taps_units down in the signal.
+struct pair_chain {
+    int64_t taps, signal, count;
+};
+
+__device__ pair_chain interval_chain(const cuda_intervals &intervals, int64_t interval)
+{
+    const int64_t t = intervals.taps_units, s = intervals.signal_units;
+    const int64_t at = intervals.begin + interval * (t + s), reach = at / t;
+    const int64_t top = reach < intervals.pairs.left_count ? reach : intervals.pairs.left_count - 1;
+    int64_t back = (top - intervals.residue - interval) % s;
+    if (back < 0) back += s;
+    const int64_t i = top - back, j = (at - i * t) / s;
+    if (i < 0 || j >= intervals.signals) return {0, 0, 0};
+    const int64_t down = i / s, up = (intervals.signals - 1 - j) / t, more = down < up ? down : up;
+    return {i - more * s, j + more * t, more + 1};
+}
+
+// A thread has one bin of one interval; blocks are [row][interval][bins of all planes].
+template <typename T>
+__global__ void __launch_bounds__(PAIRS_THREADS, 8)
+    intervals_kernel(const __grid_constant__ cuda_intervals intervals, int64_t bins)
+{
+    const cuda_pairs &pairs = intervals.pairs;
+    int64_t row = blockIdx.x;
+    const int64_t bin = take(&row, ceiling(bins, PAIRS_THREADS)) * PAIRS_THREADS + threadIdx.x;
+    const int64_t interval = take(&row, pairs.count);
+    if (bin >= bins) return;
+    const pair_chain chain = interval_chain(intervals, pairs.first + interval);
+    complex_of<T> total = {0, 0}, sum = {0, 0};
+    int summed = 0;
+    for (int64_t term = 0; term < pairs.terms; term++) {
+        const int64_t left_row =
+            row_of(pairs.left_rows, pairs.left_first + row) + term * pairs.left_term;
+        const int64_t right_row = row_of(pairs.right_rows, row) + term * pairs.right_term;
+        const int64_t first = left_row * pairs.left_count + chain.taps,
+                      last = right_row * pairs.right_count + chain.signal - pairs.right_first;
+        const complex_of<T> *left = (const complex_of<T> *)pairs.left + first * bins + bin;
+        const complex_of<T> *right = (const complex_of<T> *)pairs.right + last * bins + bin;
+        for (int64_t i = 0; i < chain.count; i++) {
+            multiply_add(sum, *left, *right);
+            left += intervals.signal_units * bins;
+            right -= intervals.taps_units * bins;
+            if (++summed < MAX_TERMS) continue;
+            total = total + sum;
+            sum = {0, 0};
+            summed = 0;
+        }
+    }
+    ((complex_of<T> *)pairs.out)[(row * pairs.count + interval) * bins + bin] = total + sum;
+}
 } // namespace
 
 cudaError_t cuda_launch_pairs(const cuda_fft_params *params, const cuda_pairs *pairs,
@@ -137,5 +191,16 @@ cudaError_t cuda_launch_pairs(const cuda_fft_params *params, const cuda_pairs *p
     return with_scalar(params->f64, [=](auto scalar) {
         return queue(pairs_kernel<decltype(scalar)>, blocks, dim3(PAIRS_THREADS), 0, stream, *pairs,
                      params->points, params->planes);
+    });
+}
+
+cudaError_t cuda_launch_intervals(const cuda_fft_params *params, const cuda_intervals *intervals,
+                                  cudaStream_t stream)
+{
+    const int64_t bins = params->points * params->planes,
+                  spectra = intervals->pairs.rows * intervals->pairs.count;
+    return with_scalar(params->f64, [=](auto scalar) {
+        return queue(intervals_kernel<decltype(scalar)>, ceiling(bins, PAIRS_THREADS) * spectra,
+                     dim3(PAIRS_THREADS), 0, stream, *intervals, bins);
     });
 }

@@ -13,10 +13,10 @@ enum {
 };
 
 struct cuda_spectrum {
-    struct partita_plan plan; // of no engine: what calls, memory and transforms know a device by
-    struct cuda_parts own;    // unless it uses another spectrum's
-    const struct cuda_parts *parts; // NULL: not yet prepared
-    void *blocks;                   // [blocks][planes][points], in device memory
+    struct partita_plan plan;   // of no engine: what calls, memory and transforms know a device by
+    struct cuda_fft own;        // unless it uses another spectrum's
+    const struct cuda_fft *fft; // NULL: not yet prepared
+    void *blocks;               // [blocks][planes][points], in device memory
 };
 
 static struct cuda_spectrum *cuda_spectrum_state(const struct partita_spectrum *spectrum)
@@ -24,11 +24,16 @@ static struct cuda_spectrum *cuda_spectrum_state(const struct partita_spectrum *
     return spectrum->state;
 }
 
-static size_t spectra_bytes(const struct cuda_parts *parts, size_t blocks)
+static size_t block_bytes(const struct cuda_fft *fft, size_t blocks, size_t batch)
 {
-    const struct cuda_fft *fft = &parts->fft;
-    return cuda_parts_bytes(blocks, (size_t)parts->planes, fft->points, cuda_fft_batch(fft),
-                            fft->f64);
+    const struct cuda_fft_params *params = &fft->params;
+    return cuda_parts_bytes(blocks, (size_t)params->planes, (size_t)params->points, batch,
+                            params->f64);
+}
+
+static size_t spectra_bytes(const struct cuda_fft *fft, size_t blocks)
+{
+    return block_bytes(fft, blocks, cuda_fft_batch(fft));
 }
 
 // Points of a transform, which are the samples of a block; 0 if none is as long as the caller
@@ -54,7 +59,7 @@ static enum partita_status cuda_spectrum_transform(const struct partita_spectrum
     const struct operands operands = {.to = state->blocks, .from = {x}};
     const struct cuda_sizes sizes = {.to = spectrum->bytes,
                                      .from = {spectrum->n * spectrum->sample_bytes},
-                                     .workspace = cuda_fft_work_bytes(&state->parts->fft),
+                                     .workspace = cuda_fft_work_bytes(state->fft),
                                      .alignment = spectrum->sample_bytes};
     const struct cuda_windows windows = {.size = (int64_t)spectrum->n,
                                          .step = 1,
@@ -67,13 +72,12 @@ static enum partita_status cuda_spectrum_transform(const struct partita_spectrum
                                          .complex_samples = plan->shape.complex_signal,
                                          .scale = 1};
     struct cuda_call call;
-    struct cuda_fft_call fft = {0};
     enum partita_status status = cuda_call_begin(plan, &operands, &sizes, NULL, &call);
+    if (status != PARTITA_OK) return cuda_call_end(&call, status);
+    status = cuda_fft_begin(plan, state->fft, call.workspace);
     if (status == PARTITA_OK)
-        status = cuda_fft_call_begin(plan, state->parts, call.workspace, &fft);
-    if (status == PARTITA_OK)
-        status = cuda_fft_call_forward(&fft, call.to, &windows, 1, call.from[0]);
-    return cuda_call_end(&call, cuda_fft_call_end(&fft, status));
+        status = cuda_parts_forward(plan, state->fft, call.to, &windows, 1, call.from[0]);
+    return cuda_call_end(&call, cuda_fft_end(plan, state->fft, status));
 }
 
 static enum partita_status cuda_spectrum_prepare(struct partita_spectrum *spectrum, size_t points)
@@ -81,11 +85,11 @@ static enum partita_status cuda_spectrum_prepare(struct partita_spectrum *spectr
     struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
     const bool f64 = spectrum->scalar_bytes == 8;
     enum partita_status status = cuda_enter(&state->plan);
-    state->parts =
-        spectrum->shared_with ? cuda_spectrum_state(spectrum->shared_with)->parts : &state->own;
+    state->fft =
+        spectrum->shared_with ? cuda_spectrum_state(spectrum->shared_with)->fft : &state->own;
     if (status != PARTITA_OK || spectrum->shared_with) return status;
-    const size_t transforms = cuda_parts_transforms(points, f64, spectrum_count(spectrum));
-    return cuda_parts_create(&state->plan, points, transforms, true, &state->own);
+    const size_t batch = cuda_parts_batch(points, f64, spectrum_count(spectrum));
+    return cuda_fft_create(&state->plan, points, batch, true, &state->own);
 }
 
 static enum partita_status cuda_spectrum_create(struct partita_spectrum *spectrum, const void *x,
@@ -114,7 +118,7 @@ static enum partita_status cuda_spectrum_create(struct partita_spectrum *spectru
     }
     enum partita_status status = cuda_spectrum_prepare(spectrum, points);
     if (status != PARTITA_OK) return status;
-    spectrum->bytes = spectra_bytes(state->parts, spectrum_count(spectrum));
+    spectrum->bytes = spectra_bytes(state->fft, spectrum_count(spectrum));
     status = cuda_allocate(&state->plan, spectrum->bytes, &state->blocks);
     return status == PARTITA_OK ? cuda_spectrum_transform(spectrum, x) : status;
 }
@@ -124,9 +128,9 @@ static void cuda_spectrum_destroy(struct partita_spectrum *spectrum)
     struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
     if (!state) return;
     const struct partita_plan *plan = &state->plan;
-    if (state->parts) CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    if (state->fft) CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_release(plan, state->blocks);
-    cuda_parts_destroy(plan, &state->own);
+    cuda_fft_destroy(plan, &state->own);
     if (!spectrum->shared_with) cuda_staging_close(plan);
     mem_release(&spectrum->allocator, state);
 }
@@ -144,16 +148,13 @@ struct product {
     struct spectrum_wanted wanted;
     size_t at_once; // blocks of the result
     struct cuda_call call;
-    struct cuda_fft_call fft;
     void *left, *sums; // h's blocks as the sums take them; [at_once]
 };
 
 // Blocks at once: as many as fit the limit, at least one. The bits do not depend on it.
 static size_t choose_blocks(const struct partita_spectrum *x, const struct spectrum_wanted *wanted)
 {
-    const struct cuda_parts *parts = cuda_spectrum_state(x)->parts;
-    const size_t block =
-        cuda_parts_bytes(1, (size_t)parts->planes, parts->fft.points, 1, parts->fft.f64);
+    const size_t block = block_bytes(cuda_spectrum_state(x)->fft, 1, 1);
     const size_t limit = x->workspace_limit, min = limit ? 1 : MIN_BLOCKS;
     const size_t fitting = (limit ? limit : SUM_BYTES) / block;
     const size_t all = wanted->end > wanted->block ? (size_t)(wanted->end - wanted->block) : 1;
@@ -165,7 +166,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
 {
     const struct partita_spectrum *x = product->x;
     const struct cuda_spectrum *state = cuda_spectrum_state(x);
-    const struct cuda_fft_params *params = &product->fft.params;
+    const struct cuda_fft_params *params = &state->fft->params;
     const int64_t left = (int64_t)spectrum_count(product->h), size = (int64_t)product->wanted.size;
     const struct cuda_pairs pairs = {
         .rows = 1,
@@ -193,7 +194,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
     const enum partita_status status =
         CU(&state->plan, cuda_launch_pairs(params, &pairs, cudaStreamPerThread));
     if (status != PARTITA_OK) return status;
-    return cuda_fft_call_back(&product->fft, &sink, product->sums, position, count);
+    return cuda_parts_back(&state->plan, state->fft, &sink, product->sums, position, count);
 }
 
 // What no block reaches is zero.
@@ -217,21 +218,20 @@ static enum partita_status queue_product(struct product *product)
     const struct spectrum_wanted *wanted = &product->wanted;
     struct arena arena = {.base = product->call.workspace};
     product->left =
-        product->lags ? arena_take(&arena, spectra_bytes(state->parts, left)) : template->blocks;
-    product->sums = arena_take(&arena, spectra_bytes(state->parts, product->at_once));
-    void *area = arena_take(&arena, cuda_fft_work_bytes(&state->parts->fft));
-    enum partita_status status =
-        cuda_fft_call_begin(&state->plan, state->parts, area, &product->fft);
+        product->lags ? arena_take(&arena, spectra_bytes(state->fft, left)) : template->blocks;
+    product->sums = arena_take(&arena, spectra_bytes(state->fft, product->at_once));
+    void *area = arena_take(&arena, cuda_fft_work_bytes(state->fft));
+    enum partita_status status = cuda_fft_begin(&state->plan, state->fft, area);
     if (status == PARTITA_OK) status = clear_rest(product);
     if (status == PARTITA_OK && product->lags)
         status = CU(&state->plan,
-                    cuda_launch_mirrored(&product->fft.params, product->left, template->blocks,
+                    cuda_launch_mirrored(&state->fft->params, product->left, template->blocks,
                                          (int64_t)left, cudaStreamPerThread));
     for (ptrdiff_t at = wanted->block; at < wanted->end && status == PARTITA_OK;
          at += (ptrdiff_t)product->at_once)
         status =
             multiply_blocks(product, at, size_min(product->at_once, (size_t)(wanted->end - at)));
-    return cuda_fft_call_end(&product->fft, status);
+    return cuda_fft_end(&state->plan, state->fft, status);
 }
 
 static enum partita_status cuda_spectrum_multiply(enum partita_op op, void *y,
@@ -246,9 +246,9 @@ static enum partita_status cuda_spectrum_multiply(enum partita_op op, void *y,
                               .wanted = spectrum_wanted(op, x, h, range)};
     product.at_once = choose_blocks(x, &product.wanted);
     const size_t mirrored =
-        product.lags ? mem_round(spectra_bytes(state->parts, spectrum_count(h))) : 0;
-    const size_t sums = mem_round(spectra_bytes(state->parts, product.at_once)),
-                 area = cuda_fft_work_bytes(&state->parts->fft);
+        product.lags ? mem_round(spectra_bytes(state->fft, spectrum_count(h))) : 0;
+    const size_t sums = mem_round(spectra_bytes(state->fft, product.at_once)),
+                 area = cuda_fft_work_bytes(state->fft);
     const struct operands operands = {.to = y};
     const struct cuda_sizes sizes = {.to = range->size * x->sample_bytes,
                                      .workspace =

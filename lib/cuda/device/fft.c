@@ -32,19 +32,12 @@ static struct {
     bool complete;
 } cufft;
 
-// A plan of cuFFT. It keeps the stream and the work area of its last use, so one call at a time has
-// it.
-struct cuda_cufft_plan {
-    int handle;
-    size_t work_bytes;
-    bool created, planned; // the handle; a plan in it
-    struct cuda_cufft_plan *next;
-};
-
+// A plan of cuFFT, which keeps the stream and the work area of its last use.
 struct cuda_cufft {
-    pthread_mutex_t lock;
-    struct cuda_cufft_plan *idle;
-    size_t batch, work_bytes; // work_bytes: of the first plan
+    pthread_mutex_t lock; // the call that uses it
+    int handle;
+    size_t batch, work_bytes;
+    bool created, planned; // the handle; a plan in it
 };
 
 static void *open_library(void)
@@ -142,26 +135,30 @@ static size_t fill_twiddles(void *table, const struct cuda_fft_form *form, bool 
 
 static enum partita_status make_twiddles(const struct partita_plan *plan, struct cuda_fft *fft)
 {
-    const size_t bytes =
-        fill_twiddles(NULL, &fft->form, fft->f64, &fft->form.last) * 2 * (fft->f64 ? 8 : 4);
+    struct cuda_fft_form *form = &fft->params.form;
+    const bool f64 = fft->params.f64;
+    const size_t bytes = fill_twiddles(NULL, form, f64, &form->last) * 2 * (f64 ? 8 : 4);
     void *table = mem_reserve(&plan->allocator, bytes);
     if (!table) return PARTITA_ERR_NOMEM;
-    fill_twiddles(table, &fft->form, fft->f64, &fft->form.last);
+    fill_twiddles(table, form, f64, &form->last);
     const enum partita_status status = cuda_upload(plan, table, bytes, &fft->twiddles);
     mem_release(&plan->allocator, table);
+    form->twiddles = fft->twiddles;
     return status;
 }
 
-enum partita_status cuda_fft_roots(const struct partita_plan *plan, size_t n, size_t period,
-                                   void **ret_roots)
+// The roots e^(-2 pi i j / period), j < points.
+static enum partita_status make_twist(const struct partita_plan *plan, struct cuda_fft *fft,
+                                      size_t period)
 {
-    const bool f64 = plan->shape.f64;
-    const size_t bytes = n * 2 * (f64 ? 8 : 4);
+    const size_t points = (size_t)fft->params.points, bytes = points * (fft->params.f64 ? 16 : 8);
     void *table = mem_reserve(&plan->allocator, bytes);
     if (!table) return PARTITA_ERR_NOMEM;
-    for (size_t j = 0; j < n; j++) put_root(table, j, (double)j / (double)period, f64);
-    const enum partita_status status = cuda_upload(plan, table, bytes, ret_roots);
+    for (size_t j = 0; j < points; j++)
+        put_root(table, j, (double)j / (double)period, fft->params.f64);
+    const enum partita_status status = cuda_upload(plan, table, bytes, &fft->twist);
     mem_release(&plan->allocator, table);
+    fft->params.twist = fft->twist;
     return status;
 }
 
@@ -194,76 +191,58 @@ static enum partita_status making_status(const struct partita_plan *plan, int re
 
 #define MAKING(plan, call) making_status(plan, call, #call, __LINE__)
 
-static enum partita_status cufft_plan_create(const struct partita_plan *plan,
-                                             const struct cuda_fft *fft,
-                                             struct cuda_cufft_plan **ret)
-{
-    struct cuda_cufft_plan *made = mem_allocate(&plan->allocator, sizeof *made);
-    *ret = made;
-    if (!made) return PARTITA_ERR_NOMEM;
-    enum partita_status status = MAKING(plan, cufft.create(&made->handle));
-    if (status != PARTITA_OK) return status;
-    made->created = true;
-    long long n = (long long)fft->points;
-    status = MAKING(plan, cufft.auto_allocation(made->handle, 0));
-    if (status == PARTITA_OK)
-        status = MAKING(plan, cufft.make_plan(made->handle, 1, &n, NULL, 1, n, NULL, 1, n,
-                                              fft->f64 ? CUFFT_Z2Z : CUFFT_C2C,
-                                              (long long)fft->cufft->batch, &made->work_bytes));
-    made->planned = status == PARTITA_OK;
-    return status;
-}
-
-static void cufft_plan_destroy(const struct partita_plan *plan, struct cuda_cufft_plan *made)
-{
-    // Destroying what could not be planned may fail without a word about the device.
-    if (made && made->created) {
-        const int result = cufft.destroy(made->handle);
-        if (made->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
-    }
-    mem_release(&plan->allocator, made);
-}
-
 static enum partita_status make_cufft(const struct partita_plan *plan, struct cuda_fft *fft,
                                       size_t batch)
 {
     if (!cuda_fft_has_long()) return PARTITA_ERR_UNSUPPORTED;
-    fft->cufft = mem_allocate(&plan->allocator, sizeof *fft->cufft);
-    if (!fft->cufft) return PARTITA_ERR_NOMEM;
-    fft->cufft->batch = batch;
-    pthread_mutex_init(&fft->cufft->lock, NULL);
-    // The first plan is made here, so that an impossible size, and the work area, are known.
-    const enum partita_status status = cufft_plan_create(plan, fft, &fft->cufft->idle);
-    if (status == PARTITA_OK) fft->cufft->work_bytes = fft->cufft->idle->work_bytes;
+    struct cuda_cufft *made = fft->cufft = mem_allocate(&plan->allocator, sizeof *made);
+    if (!made) return PARTITA_ERR_NOMEM;
+    made->batch = batch;
+    pthread_mutex_init(&made->lock, NULL);
+    enum partita_status status = MAKING(plan, cufft.create(&made->handle));
+    if (status != PARTITA_OK) return status;
+    made->created = true;
+    long long n = (long long)fft->params.points;
+    status = MAKING(plan, cufft.auto_allocation(made->handle, 0));
+    if (status == PARTITA_OK)
+        status = MAKING(plan, cufft.make_plan(made->handle, 1, &n, NULL, 1, n, NULL, 1, n,
+                                              fft->params.f64 ? CUFFT_Z2Z : CUFFT_C2C,
+                                              (long long)batch, &made->work_bytes));
+    made->planned = status == PARTITA_OK;
     return status;
 }
 
-enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, bool negacyclic,
-                                    size_t batch, struct cuda_fft *ret)
+enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, size_t batch,
+                                    bool planes, struct cuda_fft *ret)
 {
-    const bool f64 = plan->shape.f64;
+    const bool f64 = plan->shape.f64, complex = plan->shape.complex_signal;
     assert(cuda_fft_size(points) == points && batch > 0);
-    *ret = (struct cuda_fft){.points = points, .f64 = f64, .in_block = points <= cuda_fft_max(f64)};
-    ret->form.negacyclic = negacyclic;
-    while ((size_t)1 << ret->form.log2_points < points) ret->form.log2_points++;
-    enum partita_status status = PARTITA_OK;
-    if (ret->in_block) status = make_twiddles(plan, ret);
-    else if (negacyclic) status = cuda_fft_roots(plan, points, 4 * points, &ret->twiddles);
-    ret->form.twiddles = ret->twiddles;
-    return status == PARTITA_OK && !ret->in_block ? make_cufft(plan, ret, batch) : status;
+    *ret = (struct cuda_fft){.params = {.form.negacyclic = !complex,
+                                        .points = (int64_t)points,
+                                        .planes = complex ? 2 : 1,
+                                        .f64 = f64,
+                                        .in_block = points <= cuda_fft_max(f64)}};
+    while ((size_t)1 << ret->params.form.log2_points < points) ret->params.form.log2_points++;
+    const bool in_block = ret->params.in_block;
+    enum partita_status status = in_block ? make_twiddles(plan, ret) : PARTITA_OK;
+    if (status == PARTITA_OK && complex && planes) status = make_twist(plan, ret, 2 * points);
+    if (status == PARTITA_OK && !complex && !in_block) status = make_twist(plan, ret, 4 * points);
+    return status == PARTITA_OK && !in_block ? make_cufft(plan, ret, batch) : status;
 }
 
 void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft)
 {
+    struct cuda_cufft *made = fft->cufft;
     cuda_release(plan, fft->twiddles);
-    if (!fft->cufft) return;
-    while (fft->cufft->idle) {
-        struct cuda_cufft_plan *made = fft->cufft->idle;
-        fft->cufft->idle = made->next;
-        cufft_plan_destroy(plan, made);
+    cuda_release(plan, fft->twist);
+    if (!made) return;
+    // Destroying what could not be planned may fail without a word about the device.
+    if (made->created) {
+        const int result = cufft.destroy(made->handle);
+        if (made->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
     }
-    pthread_mutex_destroy(&fft->cufft->lock);
-    mem_release(&plan->allocator, fft->cufft);
+    pthread_mutex_destroy(&made->lock);
+    mem_release(&plan->allocator, made);
 }
 
 size_t cuda_fft_work_bytes(const struct cuda_fft *fft)
@@ -276,42 +255,38 @@ size_t cuda_fft_batch(const struct cuda_fft *fft)
     return fft->cufft ? fft->cufft->batch : 1;
 }
 
-enum partita_status cuda_fft_acquire(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                     void *work_area, struct cuda_cufft_plan **ret)
+enum partita_status cuda_fft_begin(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                   void *work_area)
 {
-    struct cuda_cufft *own = fft->cufft;
+    struct cuda_cufft *made = fft->cufft;
+    if (!made) return PARTITA_OK;
+    pthread_mutex_lock(&made->lock);
+    const enum partita_status status =
+        CUFFT(plan, cufft.set_stream(made->handle, cudaStreamPerThread));
+    if (status != PARTITA_OK || !made->work_bytes) return status;
+    return CUFFT(plan, cufft.set_work_area(made->handle, work_area));
+}
+
+enum partita_status cuda_fft_long(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                  void *spectra, size_t count, bool inverse)
+{
+    const struct cuda_cufft *made = fft->cufft;
+    const int direction = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
+    const size_t bytes = (size_t)fft->params.points * (fft->params.f64 ? 16 : 8);
     enum partita_status status = PARTITA_OK;
-    pthread_mutex_lock(&own->lock);
-    *ret = own->idle;
-    if (*ret) own->idle = (*ret)->next;
-    else status = cufft_plan_create(plan, fft, ret);
-    pthread_mutex_unlock(&own->lock);
-    // Callers have a work area as large as the first plan wanted.
-    if (status == PARTITA_OK && (*ret)->work_bytes > own->work_bytes) status = PARTITA_ERR_NOMEM;
-    if (status != PARTITA_OK) {
-        cufft_plan_destroy(plan, *ret);
-        *ret = NULL;
-        return status;
+    for (size_t at = 0; made && at < count && status == PARTITA_OK; at += made->batch) {
+        char *first = (char *)spectra + at * bytes;
+        status = fft->params.f64 ? CUFFT(plan, cufft.z2z(made->handle, first, first, direction))
+                                 : CUFFT(plan, cufft.c2c(made->handle, first, first, direction));
     }
-    status = CUFFT(plan, cufft.set_stream((*ret)->handle, cudaStreamPerThread));
-    if (status == PARTITA_OK && (*ret)->work_bytes)
-        status = CUFFT(plan, cufft.set_work_area((*ret)->handle, work_area));
     return status;
 }
 
-enum partita_status cuda_fft_run(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                 const struct cuda_cufft_plan *cufft_plan, void *spectra,
-                                 bool inverse)
+enum partita_status cuda_fft_end(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                 enum partita_status status)
 {
-    const int direction = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
-    return fft->f64 ? CUFFT(plan, cufft.z2z(cufft_plan->handle, spectra, spectra, direction))
-                    : CUFFT(plan, cufft.c2c(cufft_plan->handle, spectra, spectra, direction));
-}
-
-void cuda_fft_return(const struct cuda_fft *fft, struct cuda_cufft_plan *cufft_plan)
-{
-    pthread_mutex_lock(&fft->cufft->lock);
-    cufft_plan->next = fft->cufft->idle;
-    fft->cufft->idle = cufft_plan;
+    if (!fft->cufft) return status;
+    const enum partita_status waited = cuda_wait(plan);
     pthread_mutex_unlock(&fft->cufft->lock);
+    return status == PARTITA_OK ? waited : status;
 }

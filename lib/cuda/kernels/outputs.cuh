@@ -3,6 +3,7 @@
 #ifndef PARTITA_CUDA_OUTPUTS_CUH
 #define PARTITA_CUDA_OUTPUTS_CUH
 
+#include "spectra.h"
 #include "windows.cuh"
 
 // What the sums of one output channel are finished with.
@@ -113,6 +114,26 @@ inline __device__ void outputs_store(const outputs<T> &to, const fft_thread<T> &
             output_store<ADD>(to, i + points, -v[j].im, finish);
         } else output_store<ADD>(to, i, v[j], finish);
     }
+}
+
+// A result at a position of a row.
+template <typename T>
+inline __device__ void sink_store(const cuda_sink &sink, int64_t row, int64_t position,
+                                  complex_of<T> value)
+{
+    int64_t i = position;
+    if (position < 0 || position >= sink.end) return;
+    if (sink.stride > 1) {
+        i = position / sink.stride;
+        if (i * sink.stride != position) return;
+    }
+    row += sink.row;
+    if (sink.bias) value.re += ((const T *)sink.bias)[row % sink.channels];
+    if (sink.relu && value.re < 0) value.re = 0;
+    if (sink.reversed) i = sink.length - 1 - i;
+    T *y = (T *)sink.y + (row * sink.length + i) * (sink.complex_samples ? 2 : 1);
+    y[0] = value.re;
+    if (sink.complex_samples) y[1] = value.im;
 }
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Samples of parts on their way into spectra and back: fused with the transform where that fits a
 // thread block, else to and from the points that cuFFT transforms.
-#include "spectra.cuh"
+#include "outputs.cuh"
 
 namespace {
 enum { POINTS_OF_THREAD = 4, LONG_STEP = POINTS_OF_THREAD * CUDA_THREADS };
@@ -32,8 +32,61 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     if (number < transforms) spectrum_store(spectra + number * params.points, fft, v);
 }
 
-// Spectra are [row][block].
+// The inverse transforms of the planes of one spectrum.
 template <typename T>
+__device__ void planes_inverse(const cuda_fft_params &params, const complex_of<T> *spectrum,
+                               const fft_thread<T> &fft, complex_of<T> v[CUDA_FFT_POINTS],
+                               complex_of<T> second[CUDA_FFT_POINTS])
+{
+    spectrum_load(spectrum, fft, v);
+    fft_block_inverse(fft, v);
+    if (params.planes == 1) return;
+    spectrum_load(spectrum + params.points, fft, second);
+    fft_block_inverse(fft, second);
+}
+
+// Sample j of a result, from the points of its planes; of real samples the imaginary part is minus
+// sample j + points.
+template <typename T>
+__device__ complex_of<T> planes_sample(const cuda_fft_params &params, complex_of<T> first,
+                                       complex_of<T> second, int64_t j)
+{
+    const complex_of<T> *twist = (const complex_of<T> *)params.twist;
+    if (params.planes == 1)
+        return scaled(params.in_block ? first : first * conjugated(twist[j]), 1 / (T)params.points);
+    return scaled(first + second * conjugated(twist[j]), 1 / (T)(2 * params.points));
+}
+
+template <typename T>
+__device__ void sink_add(const cuda_sink &sink, int64_t row, int64_t begin, int64_t at,
+                         complex_of<T> value)
+{
+    const int64_t position = begin + at;
+    if (at >= sink.hop || position < 0 || position >= sink.end) return;
+    T *y =
+        (T *)sink.y + ((sink.row + row) * sink.length + position) * (sink.complex_samples ? 2 : 1);
+    y[0] += value.re;
+    if (sink.complex_samples) y[1] += value.im;
+}
+
+// Sample j of the block of results that begins at a position, from the points of its planes; both
+// halves where they accumulate.
+template <bool ACCUMULATE, typename T>
+__device__ void result_store(const cuda_fft_params &params, const cuda_sink &sink, int64_t row,
+                             int64_t begin, int j, complex_of<T> first, complex_of<T> second)
+{
+    const complex_of<T> low = planes_sample(params, first, second, j);
+    if (!ACCUMULATE) return sink_store(sink, row, begin + j, low);
+    complex_of<T> high = {-low.im, 0};
+    if (params.planes == 2)
+        high = scaled(first - second * conjugated(((const complex_of<T> *)params.twist)[j]),
+                      1 / (T)(2 * params.points));
+    sink_add(sink, row, begin, j, low);
+    sink_add(sink, row, begin, j + params.points, high);
+}
+
+// Spectra are [row][block].
+template <typename T, bool ACCUMULATE>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     results_kernel(const __grid_constant__ cuda_fft_params params,
                    const __grid_constant__ cuda_sink sink, const complex_of<T> *from, int64_t first,
@@ -44,13 +97,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     int64_t row = number < spectra ? number : spectra - 1;
     complex_of<T> v[CUDA_FFT_POINTS], second[CUDA_FFT_POINTS] = {};
     planes_inverse(params, from + row * params.planes * params.points, fft, v, second);
-    const int64_t begin = first + take(&row, blocks) * params.points;
+    const int64_t begin = first + take(&row, blocks) * (ACCUMULATE ? sink.apart : params.points);
     if (number >= spectra) return;
 #pragma unroll
-    for (int j = 0; j < CUDA_FFT_POINTS; j++) {
-        const int at = threadIdx.x + j * blockDim.x;
-        sink_store(sink, row, begin + at, planes_sample(params, v[j], second[j], at));
-    }
+    for (int j = 0; j < CUDA_FFT_POINTS; j++)
+        result_store<ACCUMULATE>(params, sink, row, begin, threadIdx.x + j * blockDim.x, v[j],
+                                 second[j]);
 }
 
 // Points of long transforms: [row][part][LONG_STEP points].
@@ -77,22 +129,22 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 }
 
 // [row][block][LONG_STEP points]
-template <typename T>
+template <typename T, bool ACCUMULATE>
 __global__ void __launch_bounds__(CUDA_THREADS, 4)
     long_results_kernel(const __grid_constant__ cuda_fft_params params,
                         const __grid_constant__ cuda_sink sink, const complex_of<T> *from,
                         int64_t first, int64_t blocks)
 {
     int64_t row = blockIdx.x;
-    const int begin = (int)take(&row, params.points / LONG_STEP) * LONG_STEP + threadIdx.x;
+    const int at = (int)take(&row, params.points / LONG_STEP) * LONG_STEP + threadIdx.x;
     const complex_of<T> *spectrum = from + row * params.planes * params.points;
-    const int64_t position = first + take(&row, blocks) * params.points;
+    const int64_t begin = first + take(&row, blocks) * (ACCUMULATE ? sink.apart : params.points);
 #pragma unroll
     for (int e = 0; e < POINTS_OF_THREAD; e++) {
-        const int j = begin + e * CUDA_THREADS;
+        const int j = at + e * CUDA_THREADS;
         const complex_of<T> second =
             params.planes == 2 ? spectrum[params.points + j] : complex_of<T>{0, 0};
-        sink_store(sink, row, position + j, planes_sample(params, spectrum[j], second, j));
+        result_store<ACCUMULATE>(params, sink, row, begin, j, spectrum[j], second);
     }
 }
 
@@ -140,10 +192,13 @@ cudaError_t cuda_launch_results(const cuda_fft_params *params, const cuda_sink *
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
         const complex_of<T> *spectra = (const complex_of<T> *)from;
+        const auto kernel = sink->accumulate ? results_kernel<T, true> : results_kernel<T, false>;
+        const auto long_kernel =
+            sink->accumulate ? long_results_kernel<T, true> : long_results_kernel<T, false>;
         if (!params->in_block)
-            return queue(long_results_kernel<T>, n * (params->points / LONG_STEP),
-                         dim3(CUDA_THREADS), 0, stream, *params, *sink, spectra, first, blocks);
-        return queue(results_kernel<T>, ceiling(n, threads.y), threads,
+            return queue(long_kernel, n * (params->points / LONG_STEP), dim3(CUDA_THREADS), 0,
+                         stream, *params, *sink, spectra, first, blocks);
+        return queue(kernel, ceiling(n, threads.y), threads,
                      fft_block_shared(log2_points, params->f64), stream, *params, *sink, spectra,
                      first, blocks, n);
     });

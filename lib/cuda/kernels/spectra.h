@@ -22,14 +22,18 @@ struct cuda_fft_params {
     const void *twist; // factors of the samples of a long negacyclic transform, or of plane 1
 };
 
-// Where results go: of a row's positions 0 .. end-1 those at multiples of `stride`.
+// Where results go: of a row's positions 0 .. end-1 those at multiples of `stride`. Blocks of
+// results follow each other, each with the first half of its samples; where they accumulate, they
+// begin `apart` positions apart, each with `hop` samples, and are added to what is there, without
+// bias and activation and at a stride of 1.
 struct cuda_sink {
     void *y;
     int64_t row, rows, length; // the first row of y, how many, samples of each
     int64_t stride, end;
     const void *bias; // [channels]; NULL: none
     int64_t channels; // of consecutive rows
-    bool complex_samples, relu, reversed;
+    bool complex_samples, relu, reversed, accumulate;
+    int64_t apart, hop;
 };
 
 // Queue spectra [rows][windows][planes][points], or for long transforms the points that cuFFT is to

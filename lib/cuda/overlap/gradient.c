@@ -180,8 +180,8 @@ enum partita_status cuda_gradient_create(struct partita_plan *plan, struct cuda_
                                           decision.splits, &ret->kernel);
     assert(fits && cuda_gradient_bytes(shape, &ret->kernel) == plan->choice.shared);
     (void)fits;
-    const enum partita_status status = cuda_fft_create(plan, decision.points, true, 1, &ret->fft);
-    ret->kernel.form = ret->fft.form;
+    const enum partita_status status = cuda_fft_create(plan, decision.points, 1, false, &ret->fft);
+    ret->kernel.form = ret->fft.params.form;
     return status;
 }
 
@@ -190,9 +190,9 @@ static enum partita_status queue_gradient(const struct cuda_call *call,
 {
     const struct partita_plan *plan = call->plan;
     const struct cuda_gradient *of = &gradient->kernel;
-    const bool f64 = gradient->fft.f64;
-    const int64_t scalars =
-        (int64_t)(paths_of(&plan->shape) * gradient->fft.points * 2) * of->chunks;
+    const struct cuda_fft_params *params = &gradient->fft.params;
+    const bool f64 = params->f64;
+    const int64_t scalars = (int64_t)paths_of(&plan->shape) * params->points * 2 * of->chunks;
     enum partita_status status =
         CU(plan, cuda_launch_gradient(of, gradient->sums, f64, call->workspace, call->from[0],
                                       call->from[1], cudaStreamPerThread));

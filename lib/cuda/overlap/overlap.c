@@ -194,8 +194,8 @@ static enum partita_status prepare_filtering(struct partita_plan *plan, struct o
     estimate_load(&plan->choice, decision, sizeof *decision);
     assert(decision->layout.cache_bytes == plan->choice.shared);
     const enum partita_status status =
-        cuda_fft_create(plan, decision->points, !shape->complex_signal, 1, &overlap->fft);
-    overlap->filtering = filtering_of(shape, &overlap->fft.form, decision->launches);
+        cuda_fft_create(plan, decision->points, 1, false, &overlap->fft);
+    overlap->filtering = filtering_of(shape, &overlap->fft.params.form, decision->launches);
     overlap->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
     return status;
 }
@@ -230,24 +230,20 @@ static cudaError_t transform_taps(const struct partita_plan *plan, void *to, con
 {
     const struct overlap *overlap = plan->state;
     const struct shape *shape = &overlap->shape;
-    const struct cuda_fft *fft = &overlap->fft;
-    const struct cuda_windows windows = {.size = (int64_t)shape->axis[0].kernel,
-                                         .step = (int64_t)shape->axis[0].dilation,
-                                         .count = 1,
-                                         .length =
-                                             (int64_t)cuda_spectral_samples(shape, fft->points),
-                                         .outer = shape->adjoint ? (int64_t)shape->group_out : 1,
-                                         .inner = shape->adjoint ? (int64_t)shape->group_in : 1,
-                                         .pitch = 1,
-                                         .complex_samples = shape->complex_taps,
-                                         .reversed = !shape->flip,
-                                         .conjugated = !shape->flip,
-                                         .scale = 1 / (double)fft->points};
-    const struct cuda_fft_params params = {.form = fft->form,
-                                           .points = (int64_t)fft->points,
-                                           .planes = 1,
-                                           .f64 = fft->f64,
-                                           .in_block = true};
+    struct cuda_fft_params params = overlap->fft.params;
+    params.planes = 1; // windows hold what they wrap
+    const struct cuda_windows windows = {
+        .size = (int64_t)shape->axis[0].kernel,
+        .step = (int64_t)shape->axis[0].dilation,
+        .count = 1,
+        .length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points),
+        .outer = shape->adjoint ? (int64_t)shape->group_out : 1,
+        .inner = shape->adjoint ? (int64_t)shape->group_in : 1,
+        .pitch = 1,
+        .complex_samples = shape->complex_taps,
+        .reversed = !shape->flip,
+        .conjugated = !shape->flip,
+        .scale = 1 / (double)params.points};
     return cuda_launch_parts(&params, to, &windows,
                              (int64_t)(shape->out_channels * shape->group_in), taps,
                              cudaStreamPerThread);
@@ -259,7 +255,7 @@ static enum partita_status overlap_filter_create(struct partita_filter *filter, 
     const struct shape *shape = &overlap->shape;
     const size_t paths = shape->out_channels * shape->group_in;
     return cuda_filter_transform(
-        filter, taps, paths * overlap->fft.points * 2 * shape->scalar_bytes, transform_taps);
+        filter, taps, paths * overlap->decision.points * 2 * shape->scalar_bytes, transform_taps);
 }
 
 // Each launch's windows do not meet in an output.
@@ -308,7 +304,7 @@ static enum partita_status overlap_run(const struct partita_plan *plan,
         overlap->filtering.accumulate
             ? accumulate(&call, &arrays)
             : CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
-                                          overlap->fft.f64, &all, &arrays, cudaStreamPerThread));
+                                          overlap->shape.f64, &all, &arrays, cudaStreamPerThread));
     return cuda_call_end(&call, status);
 }
 

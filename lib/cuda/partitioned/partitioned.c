@@ -63,9 +63,8 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
     enum partita_status status = cuda_enter(plan);
     for (int i = 0; i < partitioned->layout.n_segments && status == PARTITA_OK; i++) {
         struct cuda_segment *segment = &partitioned->layout.segment[i];
-        status = cuda_fft_create(plan, (size_t)segment->points, !plan->shape.complex_signal, 1,
-                                 &partitioned->fft[i]);
-        segment->form = partitioned->fft[i].form;
+        status = cuda_fft_create(plan, (size_t)segment->points, 1, false, &partitioned->fft[i]);
+        segment->form = partitioned->fft[i].params.form;
         assert(status != PARTITA_OK || 1 << segment->form.log2_points == segment->points);
     }
     return status;
