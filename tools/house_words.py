@@ -40,7 +40,7 @@ NAMES = (
     (word("ways?"), "algorithm, direction, variant"),
     (word("pieces?"), "split, shard, micro-batch"),
     (word("rooms?"), "capacity"),
-    (word("places?"), "index, coordinates"),
+    (re.compile(r"(?<![A-Za-z])(?<!in_)places?(?![A-Za-z])"), "index, coordinates"),  # in_place is the field's word
     (word("cuts?"), "split, layout, carve"),
     (word("like"), "compatible_with"),
 )

@@ -247,7 +247,8 @@ static const char *search_imposed(const struct block_device *device, struct bloc
                        rates->good_size(rates, 2 * parts->taps) == 2 * parts->taps;
     const size_t both = device->imposed_halves ? 2 * size_max(parts->taps, parts->signal)
                                                : parts->taps + parts->signal - 1;
-    const size_t n = equal ? 2 * parts->taps : parts->in_time ? 0 : rates->good_size(rates, both);
+    size_t n = parts->in_time ? 0 : rates->good_size(rates, both);
+    if (equal) n = 2 * parts->taps;
     if (parts->in_time && !device->in_time) return "sums pairs of parts by transforms, not in time";
     if (!equal && request->direction == PARTITA_BACKWARD_WEIGHT)
         return "backward weight needs equal parts of half a transform";

@@ -41,7 +41,8 @@ void partition_sections(const struct partition_segment *segment, size_t bounds[S
 size_t partition_sums(const struct partition_segment *segment, size_t age,
                       struct partition_sum ret[SECTIONS])
 {
-    size_t bounds[SECTIONS + 1], n = 0;
+    size_t bounds[SECTIONS + 1];
+    size_t n = 0;
     partition_sections(segment, bounds);
     if (age == 0 && bounds[SECTIONS] > bounds[SECTION_BATCH])
         ret[n++] = (struct partition_sum){SECTION_BATCH, segment->batch};
@@ -150,7 +151,8 @@ double partition_product_seconds(const struct shape *shape, const struct partiti
 
 double partition_flops(const struct shape *shape, const struct partition_layout *layout)
 {
-    const double paths = partition_paths(shape), complex = shape->complex_signal ? 2 : 1;
+    const double paths = partition_paths(shape);
+    const double complex = shape->complex_signal ? 2 : 1;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
     for (size_t i = 0; i < layout->n_segments; i++) {
@@ -246,7 +248,8 @@ static size_t segment_window(const struct search *search, size_t quanta, bool la
 static size_t in_time(const struct search *search, size_t i, bool last)
 {
     const struct partition_device *device = search->device;
-    const size_t quanta = (size_t)1 << i, window = segment_window(search, quanta, last);
+    const size_t quanta = (size_t)1 << i;
+    const size_t window = segment_window(search, quanta, last);
     const size_t lag = device->lag + (quanta > 1 ? device->long_lag : 0);
     const size_t early = search->whole ? 0 : device->early;
     return hop_at(search, i) + (window - 1 + lag) * search->quantum - early;
@@ -255,7 +258,8 @@ static size_t in_time(const struct search *search, size_t i, bool last)
 static struct partition_segment make_segment(const struct search *search, size_t i, size_t first,
                                              size_t multiple, size_t partitions, bool last)
 {
-    const size_t hop = hop_at(search, i), quanta = (size_t)1 << i;
+    const size_t hop = hop_at(search, i);
+    const size_t quanta = (size_t)1 << i;
     const size_t slack = first + search->latency - in_time(search, i, last);
     struct partition_segment segment = {
         .hop = hop,
@@ -282,7 +286,8 @@ static size_t partitions_for(size_t taps, size_t multiple, size_t hop)
 static struct partition_segment segment_between(const struct search *search, size_t i, size_t j,
                                                 size_t multiple, bool last)
 {
-    const size_t first = search->node[i].first, have = first + search->latency;
+    const size_t first = search->node[i].first;
+    const size_t have = first + search->latency;
     const size_t need = in_time(search, j, last) + search->slack;
     const size_t partitions =
         partitions_for(need > have ? need - have : 0, multiple, hop_at(search, i));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A layer as a grid of tiles, for engines that transform tiles. Along an axis, stride and dilation
-// fall apart until tiles see neighbours: outputs are dealt out to *images* by their residue
+// fall apart until tiles see neighbours: outputs are distributed to *images* by their residue
 // (dilation), taps to *phases* by theirs (stride), so that within an image and a phase output
 // position q meets input position q + k with tap k, k < taps. Phases are further input channels of
 // forward and of backward weight, further output channels of backward data. A tile is `tile`

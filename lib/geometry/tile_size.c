@@ -7,12 +7,12 @@
 
 size_t tile_size_whole(const struct tile_axis *axis)
 {
-    enum { MOST_SEEN = 64 };
+    enum { MAX_TRIES = 64 };
     if (axis->count == 0) return tile_tables_next_size(axis->taps);
     const size_t extent = axis->count + axis->taps - 1;
     const ptrdiff_t q = axis->first + axis->lead;
     struct tile_range seen = {extent, 0};
-    if (size_mul(axis->images, axis->phases) > MOST_SEEN) seen = (struct tile_range){0, extent};
+    if (size_mul(axis->images, axis->phases) > MAX_TRIES) seen = (struct tile_range){0, extent};
     else
         for (size_t i = 0; i < axis->images * axis->phases; i++) {
             const struct tile_range range =

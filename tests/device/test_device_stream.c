@@ -246,6 +246,6 @@ int main(void)
         for (size_t i = 0; i < N_PROMISES; i++)
             tests[n++] = named_test(promises[i].run, &problems[p], "%s-%zu", promises[i].name, p);
     tests[n++] = named_test(status_of_nothing, NULL, "status-of-nothing");
-    tests[n++] = named_test(few_calls_a_quantum, NULL, "few-calls-a-tick");
+    tests[n++] = named_test(few_calls_a_quantum, NULL, "few-calls-a-quantum");
     return run_test_list(tests, n);
 }

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "device/device_engines.h"
+#include "device/engines.h"
 #include "hostdev/hostdev.h"
 #include "stream/stream.h"
 #include "support/test.h"

@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "device/arrays.h"
-#include "device/device_engines.h"
+#include "device/engines.h"
 #include "support/layer_rig.h"
 
 // Sequences that are split: with padding and without, with more padding than a micro-batch has

@@ -8,7 +8,7 @@
 #include <pthread.h>
 
 #include "device/arrays.h"
-#include "device/device_engines.h"
+#include "device/engines.h"
 #include "support/allocators.h"
 #include "support/layer_rig.h"
 
@@ -55,8 +55,9 @@ static bool open_micro_batches(struct layer *layer, const struct subject *subjec
     struct partita_plan *plan;
     bool split = false;
     if (partita_plan_create(subject->problem, &options, &plan) == PARTITA_OK) {
-        split = plan->micro_batch && (subject->directions == PARTITA_FORWARD ||
-                                (plan->backward_data->micro_batch && plan->backward_weight->micro_batch));
+        split = plan->micro_batch &&
+                (subject->directions == PARTITA_FORWARD ||
+                 (plan->backward_data->micro_batch && plan->backward_weight->micro_batch));
         partita_plan_destroy(plan);
     }
     if (split) layer_open_copy(layer, &whole, &options);

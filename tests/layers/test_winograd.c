@@ -20,7 +20,7 @@ enum {
     N_EDGES_OF_TILES = 3,
     ROWS = 3,
     BLOCKS = 3,
-    TILES_MOST = 16 * BLOCKS
+    MAX_TILES = 16 * BLOCKS
 };
 
 static const size_t edges[N_EDGES_OF_TILES] = {4, 6, 8};

@@ -423,7 +423,7 @@ static void nonfinite_stays_in_reach(void **state)
 static const struct promise of_problems[] = {
     {"matches-oracle", matches_oracle},
     {"bursts-of-sound", bursts_of_sound},
-    {"states-in-a-bundle", states_in_a_batch},
+    {"states-in-a-batch", states_in_a_batch},
     {"swap-at-every-phase", swap_at_every_phase}, // not with a stride
 };
 static const struct promise promises[] = {

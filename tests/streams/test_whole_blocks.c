@@ -406,7 +406,7 @@ static void other_engines_serve_it(void **state)
 
 static const struct promise of_problems[] = {
     {"matches-oracle", matches_oracle},
-    {"frames-beyond-are-unheard", frames_beyond_are_ignored},
+    {"frames-beyond-are-ignored", frames_beyond_are_ignored},
     {"fades-of-any-length", fades_of_any_length}, // not with a stride
 };
 static const struct promise promises[] = {

@@ -354,10 +354,10 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *row
     }
     uint16_t copy[PIECE];
     for (size_t i = 0; i < n; i += PIECE) {
-        const size_t piece = size_min(PIECE, n - i);
+        const size_t stretch = size_min(PIECE, n - i);
         const char *from = row + i * step * sizeof *copy;
-        if (step > 1) samples_copy(copy, 1, from, step, piece, sizeof *copy);
-        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)copy : from, piece);
+        if (step > 1) samples_copy(copy, 1, from, step, stretch, sizeof *copy);
+        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)copy : from, stretch);
     }
 }
 

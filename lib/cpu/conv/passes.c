@@ -227,9 +227,9 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
     float row[PIECE];
     assert(pass->axis[2].spread == 1 && !finish->add); // forward, complete sums
     for (size_t i = 0; i < n; i += PIECE) {
-        const size_t piece = size_min(PIECE, n - i);
-        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, piece, finish);
-        plan_narrow(call->plan)(to + i * pass->sample_bytes, row, piece);
+        const size_t stretch = size_min(PIECE, n - i);
+        kernels->conv_store(row, 1, sums + i * pass->scalar_bytes, stretch, finish);
+        plan_narrow(call->plan)(to + i * pass->sample_bytes, row, stretch);
     }
 }
 

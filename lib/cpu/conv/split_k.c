@@ -21,11 +21,11 @@ size_t split_k_bytes(const struct shape *shape)
 }
 
 size_t split_k_count(const struct shape *shape, size_t min_tasks, size_t tasks, size_t max_splits,
-                     size_t room)
+                     size_t capacity)
 {
     assert(max_splits > 0);
     return size_min(size_min(ceil_div(min_tasks, tasks), max_splits),
-                    1 + room / split_k_bytes(shape));
+                    1 + capacity / split_k_bytes(shape));
 }
 
 // Adjacent splits first, then adjacent sums of two, and so on.

@@ -22,9 +22,9 @@ static inline char *split_k_sums(const struct split_k *split_k, size_t split)
 size_t split_k_bytes(const struct shape *shape);
 
 // Splits of which each is a task for all of `tasks`: enough for min_tasks, at most max_splits, and
-// all but the first within `room` bytes.
+// all but the first within `capacity` bytes.
 size_t split_k_count(const struct shape *shape, size_t min_tasks, size_t tasks, size_t max_splits,
-                     size_t room);
+                     size_t capacity);
 
 // Adds the accumulators of all splits to the first: n scalars of each in the same tree.
 void split_k_reduce_tree(const struct kernels *kernels, char *first, char *others, size_t bytes,

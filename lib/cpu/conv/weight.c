@@ -20,9 +20,9 @@ static void conv_weight_layout(const struct request *request,
     *ret = (struct conv_weight){0};
     conv_pass_make(request->shape, PARTITA_BACKWARD_WEIGHT, 0, &ret->pass);
     method->layout(ret, limit);
-    const size_t worker = method->worker_bytes(ret), room = limit - size_min(limit, worker);
+    const size_t worker = method->worker_bytes(ret), capacity = limit - size_min(limit, worker);
     ret->k_splits = split_k_count(request->shape, ret->min_tasks, conv_weight_tasks(ret),
-                                  conv_pass_boxes(&ret->pass), room);
+                                  conv_pass_boxes(&ret->pass), capacity);
     assert(ret->term_splits * ret->term_split >= ret->pass.chunk * ret->pass.terms);
     assert(ret->oc_splits * ret->oc_split >= ret->pass.out);
 }

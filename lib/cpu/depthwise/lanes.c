@@ -192,9 +192,9 @@ static size_t make_spans(const struct offset_of_term *list, size_t n, struct tap
     size_t spans = 0;
     for (size_t i = 0, end; i < n; i = end) {
         for (end = i + 1; end < n && list[end].offset == list[end - 1].offset + 1;) end++;
-        const size_t pieces = ceil_div(end - i, MAX_SPAN_TAPS);
-        for (size_t s = 0; s < pieces; s++, spans++) {
-            const size_t first = (end - i) * s / pieces, last = (end - i) * (s + 1) / pieces;
+        const size_t stretches = ceil_div(end - i, MAX_SPAN_TAPS);
+        for (size_t s = 0; s < stretches; s++, spans++) {
+            const size_t first = (end - i) * s / stretches, last = (end - i) * (s + 1) / stretches;
             span[spans] = (struct tap_span){list[i].offset + first, last - first};
         }
     }

@@ -29,9 +29,9 @@ size_t depthwise_k_splits(const struct request *request, size_t worker, size_t m
                           size_t bytes)
 {
     const size_t groups = depthwise_groups(request->shape), limit = request->workspace_limit;
-    const size_t room = (limit - size_min(limit, worker)) / size_mul(groups, bytes);
+    const size_t capacity = (limit - size_min(limit, worker)) / size_mul(groups, bytes);
     const size_t splits = size_min(ceil_div(DEPTHWISE.min_tasks, groups), max_splits);
-    return size_max(size_min(splits, room), 1);
+    return size_max(size_min(splits, capacity), 1);
 }
 
 static void depthwise_weight_layout(const struct request *request, struct depthwise_weight *ret)

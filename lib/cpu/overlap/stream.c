@@ -178,14 +178,14 @@ static void overlap_stream_filter(struct partita_stream *stream)
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
     const struct overlap_stream *state = stream->state;
-    const size_t room = overlap_of(stream->plan)->hop - *state->fill;
-    const size_t n = size_min(frames->n, room), stride = stream->plan->shape.axis[0].stride;
+    const size_t capacity = overlap_of(stream->plan)->hop - *state->fill;
+    const size_t n = size_min(frames->n, capacity), stride = stream->plan->shape.axis[0].stride;
     collect_inputs(stream, frames, n);
     // All but a block's last input meet outputs of the block before.
-    const struct due old = {.n = n < room ? n : n - 1, .phase = stream->phase};
+    const struct due old = {.n = n < capacity ? n : n - 1, .phase = stream->phase};
     size_t written = play_outputs(stream, frames, &old);
     *state->fill += old.n;
-    if (n == room) {
+    if (n == capacity) {
         const size_t phase = (stream->phase + old.n) % stride;
         const struct due last = {.n = 1, .frame = old.n, .phase = phase, .written = written};
         overlap_stream_filter(stream);

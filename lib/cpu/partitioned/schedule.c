@@ -120,8 +120,8 @@ static bool fill_window(const struct partition_segment *segment, struct segment_
 }
 
 // Places a segment: the lowest ceiling under which it fits, then its share added to the load.
-static void place_segment(const struct partition_segment *segment, struct segment_work *work,
-                          double *load)
+static void schedule_segment(const struct partition_segment *segment, struct segment_work *work,
+                             double *load)
 {
     const double most = schedule_seconds(work, 0, block_tasks(work));
     double low = 0, high = most * 1.01;
@@ -207,7 +207,7 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
         assert(segment->quanta >= shorter && segment->quanta % shorter == 0);
         for (size_t r = shorter; r < segment->quanta; r++) load[r] = load[r % shorter];
         shorter = segment->quanta;
-        place_segment(segment, work, load);
+        schedule_segment(segment, work, load);
     }
     predict_load(plan);
     return PARTITA_OK;

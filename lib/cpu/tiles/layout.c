@@ -225,7 +225,8 @@ static struct tiles_work count_work(const struct candidate *candidate)
     if (p->weight) products = lines * in * wide * 4;
     if (transposed) products = transposed_products(p);
     work.products = bins * products;
-    work.sums = p->weight ? batches * bins * 2 * in * wide : bins * 2 * work.y * (gauss ? 2 : 1);
+    const double terms = gauss ? 2 : 1;
+    work.sums = p->weight ? batches * bins * 2 * in * wide : bins * 2 * work.y * terms;
     work.factors = p->weight ? bins * 2 * in * wide
                              : (double)tiles_filter_scalars(p, 1) / (double)p->grid.groups * bins;
     return work;

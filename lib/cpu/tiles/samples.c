@@ -24,8 +24,8 @@ static const struct tile_side *side_of(const struct tile_axis *axis, bool output
 
 // Lane l of a line is one channel at one position of the batch: where its plane is, and what of its
 // tile exists.
-static void place_lane(const struct tiles_call *call, const struct tiles_array *array,
-                       struct line *line, size_t l, size_t channel, size_t position)
+static void locate_lane(const struct tiles_call *call, const struct tiles_array *array,
+                        struct line *line, size_t l, size_t channel, size_t position)
 {
     const struct tile_grid *grid = &call->p->grid;
     const struct tiles_position *at = &call->spectra.position[position];
@@ -112,7 +112,7 @@ static void open_line(const struct tiles_call *call, const struct tiles_array *a
     for (size_t l = 0; l < p->lanes; l++) {
         const struct lane at = lane_of(p, array, index, l);
         if (at.channel < array->n && call->first + at.position < p->positions)
-            place_lane(call, array, line, l, array->first + at.channel, at.position);
+            locate_lane(call, array, line, l, array->first + at.channel, at.position);
         else memset(line->range[l], 0, sizeof line->range[l]);
     }
 }

@@ -92,8 +92,8 @@ static void measure_panels(struct winograd *p)
     p->in_plane = size_max(p->in_plane, 2 * CONV_CHANNELS * strip);
 }
 
-// So many channels of transformed tiles and room after the last one's last vector: an odd number
-// of blocks, so that frequencies do not fall into the same sets of the cache.
+// So many channels of transformed tiles and capacity after the last one's last vector: an odd
+// number of blocks, so that frequencies do not fall into the same sets of the cache.
 static size_t plane_of(const struct winograd *p, size_t channels)
 {
     const size_t lanes = winograd_lanes(p);
@@ -178,8 +178,8 @@ static void whole_panels(struct winograd *p)
     p->oc_splits = ceil_div(p->out, p->oc_split);
 }
 
-// Forward and backward data with few batches: small splits of the output channels, if there is room
-// for all transformed inputs.
+// Forward and backward data with few batches: small splits of the output channels, if there is
+// capacity for all transformed inputs.
 static void try_shared_inputs(struct winograd *p, const struct request *request)
 {
     struct winograd shared = *p;
@@ -197,7 +197,7 @@ static void try_shared_inputs(struct winograd *p, const struct request *request)
     if (layout_fits(&shared, request)) *p = shared;
 }
 
-// Backward weight with shared panels, if there is room: where one batch has all tiles, or where
+// Backward weight with shared panels, if there is capacity: where one batch has all tiles, or where
 // many channels meet, so that panels and sums of each worker would exceed its cache, or tasks
 // transform the same tiles again.
 static bool try_shared_panels(struct winograd *p, const struct request *request)
@@ -213,15 +213,16 @@ static bool try_shared_panels(struct winograd *p, const struct request *request)
     measure(&shared);
     struct arena group = {0};
     winograd_layout_shared(&shared, &group);
-    const size_t limit = request->workspace_limit, room = limit - size_min(limit, shared.worker);
-    const size_t groups = size_min(room, WINOGRAD.group_bytes) / group.used;
+    const size_t limit = request->workspace_limit,
+                 capacity = limit - size_min(limit, shared.worker);
+    const size_t groups = size_min(capacity, WINOGRAD.group_bytes) / group.used;
     shared.group_chunk = size_min(size_max(1, groups), shared.grid.groups);
     if (!layout_fits(&shared, request)) return false;
     *p = shared;
     return true;
 }
 
-// Output channels as positions, where that costs less and there is room; returns the price.
+// Output channels as positions, where that costs less and there is capacity; returns the price.
 static double try_transposed(struct winograd *p, const struct request *request, double price)
 {
     struct winograd transposed = *p;
@@ -268,10 +269,10 @@ static double choose_weight_layout(struct winograd *p, const struct request *req
     if (winograd_batches(p) > 1) price = choose_batch(p, tiles = WINOGRAD.weight_tiles);
     if (!try_shared_panels(p, request)) price = fit_workspace(p, request, tiles, price);
     const size_t tasks = p->grid.groups * p->oc_splits * ceil_div(p->in, p->chunk);
-    const size_t limit = request->workspace_limit, room = limit - size_min(limit, p->worker);
+    const size_t limit = request->workspace_limit, capacity = limit - size_min(limit, p->worker);
     p->k_splits = p->shared_panels ? 1
                                    : split_k_count(request->shape, WINOGRAD.weight_tasks, tasks,
-                                                   winograd_batches(p), room);
+                                                   winograd_batches(p), capacity);
     return price;
 }
 

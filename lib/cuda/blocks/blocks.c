@@ -5,7 +5,7 @@
 
 #include <assert.h>
 
-static void blocks_estimate(const struct request *request, struct estimate *ret)
+static void cuda_blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct block_layout layout;
     struct request run = *request;
@@ -29,8 +29,8 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
     estimate_store(ret, &layout, sizeof layout);
 }
 
-static enum partita_status blocks_plan_create(struct partita_plan *plan,
-                                              const struct request *request)
+static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
+                                                   const struct request *request)
 {
     struct cuda_blocks *blocks = mem_allocate(&plan->allocator, sizeof *blocks);
     char reason[96];
@@ -54,7 +54,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
     return status;
 }
 
-static void blocks_plan_destroy(struct partita_plan *plan)
+static void cuda_blocks_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_blocks *blocks = plan->state;
     if (!blocks) return;
@@ -110,7 +110,8 @@ struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
                                  .scale = 1};
 }
 
-static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
+static enum partita_status cuda_blocks_filter_create(struct partita_filter *filter,
+                                                     const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
@@ -166,9 +167,9 @@ struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t u
     };
 }
 
-static enum partita_status blocks_run(const struct partita_plan *plan,
-                                      const struct partita_filter *filter,
-                                      const struct operands *operands, void *workspace)
+static enum partita_status cuda_blocks_run(const struct partita_plan *plan,
+                                           const struct partita_filter *filter,
+                                           const struct operands *operands, void *workspace)
 {
     const struct cuda_filter *state = filter ? filter->state : NULL;
     struct cuda_call call;
@@ -188,7 +189,7 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
     return cuda_call_end(&call, status);
 }
 
-static void blocks_explain(const struct partita_plan *plan, struct text *text)
+static void cuda_blocks_explain(const struct partita_plan *plan, struct text *text)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     block_explain(&blocks->shape, &blocks->layout, text);
@@ -196,14 +197,14 @@ static void blocks_explain(const struct partita_plan *plan, struct text *text)
 
 const struct engine cuda_blocks = {
     .name = "cuda/blocks",
-    .estimate = blocks_estimate,
-    .plan_create = blocks_plan_create,
-    .plan_destroy = blocks_plan_destroy,
-    .plan_explain = blocks_explain,
-    .filter_create = blocks_filter_create,
+    .estimate = cuda_blocks_estimate,
+    .plan_create = cuda_blocks_plan_create,
+    .plan_destroy = cuda_blocks_plan_destroy,
+    .plan_explain = cuda_blocks_explain,
+    .filter_create = cuda_blocks_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_taps = blocks_filter_taps,
     .filter_destroy = cuda_filter_destroy,
     .directions = CUDA_ALL_DIRECTIONS,
-    .run = blocks_run,
+    .run = cuda_blocks_run,
 };

@@ -66,7 +66,8 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
 }
 
 // Some units [item][group].
-static enum partita_status run_units(const struct cuda_blocks_call *call, size_t unit, size_t units)
+static enum partita_status cuda_blocks_run_units(const struct cuda_blocks_call *call, size_t unit,
+                                                 size_t units)
 {
     const struct partita_plan *plan = call->arrays->plan;
     const struct shape *shape = &call->blocks->shape;
@@ -120,7 +121,7 @@ enum partita_status cuda_divisions_run(const struct cuda_call *call,
     if (status == PARTITA_OK)
         status = CU(call->plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
     for (size_t unit = 0; unit < all && status == PARTITA_OK; unit += units)
-        status = run_units(&own, unit, size_min(units, all - unit));
+        status = cuda_blocks_run_units(&own, unit, size_min(units, all - unit));
     if (status == PARTITA_OK) status = finish(&own);
     return cuda_fft_end(call->plan, &own.blocks->fft, status);
 }

@@ -96,8 +96,9 @@ template <typename T> __device__ cursor<T> seek(const cuda_lags &lags, int64_t r
 // The product of one term's spectra is added to sum; `cache` holds the spectrum of the taps
 // meanwhile.
 template <typename T>
-__device__ void add_term(const cuda_lags &lags, const cursor<T> &at, const fft_thread<T> &fft,
-                         complex_of<T> *cache, complex_of<T> sum[CUDA_FFT_POINTS])
+__device__ void cuda_blocks_add_term(const cuda_lags &lags, const cursor<T> &at,
+                                     const fft_thread<T> &fft, complex_of<T> *cache,
+                                     complex_of<T> sum[CUDA_FFT_POINTS])
 {
     complex_of<T> v[CUDA_FFT_POINTS];
     load_window<T, false>(lags.taps, at.taps, at.taps_first, fft, v);
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
         rest -= left;
         for (; left > 0; left--) {
             fft = fft_recompute(fft);
-            add_term(lags, at, fft, cache, sum);
+            cuda_blocks_add_term(lags, at, fft, cache, sum);
             at.taps_first += lags.taps.length;
             at.x_first -= lags.taps.length;
         }

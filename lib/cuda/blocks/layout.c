@@ -67,8 +67,8 @@ static double blocks_transform_seconds(const struct signal_rates *rates, size_t 
     return count * planes * (calls * CUDA_LAUNCH_SECONDS + fmax(computing, moving));
 }
 
-static size_t spectra_bytes(const struct shape *shape, const struct block_layout *layout,
-                            size_t spectra)
+static size_t cuda_blocks_spectra_bytes(const struct shape *shape,
+                                        const struct block_layout *layout, size_t spectra)
 {
     return cuda_parts_bytes(spectra, shape->complex_signal ? 2 : 1,
                             cuda_blocks_points(shape, layout), cuda_blocks_batch(shape, layout),
@@ -86,9 +86,9 @@ struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
     const size_t taps = weight ? size_mul(layout->units, shape->out_channels) : paths;
     const size_t inputs = block_inputs(shape, layout, layout->in_flight);
     return (struct cuda_pairs_bytes){
-        .inputs = spectra_bytes(shape, layout, size_mul(in, inputs)),
-        .taps = spectra_bytes(shape, layout, size_mul(taps, layout->segments)),
-        .sums = spectra_bytes(shape, layout, size_mul(out, layout->in_flight)),
+        .inputs = cuda_blocks_spectra_bytes(shape, layout, size_mul(in, inputs)),
+        .taps = cuda_blocks_spectra_bytes(shape, layout, size_mul(taps, layout->segments)),
+        .sums = cuda_blocks_spectra_bytes(shape, layout, size_mul(out, layout->in_flight)),
     };
 }
 
@@ -102,7 +102,8 @@ size_t cuda_pairs_workspace(const struct shape *shape, enum partita_direction di
 }
 
 // Fewer units, then fewer blocks, where the workspace is limited; false if not even one fits.
-static bool fit_pairs(const struct request *request, size_t limit, struct block_layout *layout)
+static bool cuda_blocks_fit_pairs(const struct request *request, size_t limit,
+                                  struct block_layout *layout)
 {
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
@@ -126,7 +127,8 @@ static bool fit_pairs(const struct request *request, size_t limit, struct block_
 
 // Fewer windows, then fewer chunks, where the workspace is limited: sums of chunks and of groups of
 // them. False if not even one fits.
-static bool fit_lags(const struct request *request, size_t limit, struct block_layout *layout)
+static bool cuda_blocks_fit_lags(const struct request *request, size_t limit,
+                                 struct block_layout *layout)
 {
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
@@ -157,8 +159,8 @@ static bool blocks_fit(const struct block_device *block_device, struct block_lay
     const struct request *request = block_device->request;
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const size_t limit = size_min(request->workspace_limit, device->memory / 2);
-    return layout->method == BLOCK_LAGS ? fit_lags(request, limit, layout)
-                                        : fit_pairs(request, limit, layout);
+    return layout->method == BLOCK_LAGS ? cuda_blocks_fit_lags(request, limit, layout)
+                                        : cuda_blocks_fit_pairs(request, limit, layout);
 }
 
 bool cuda_blocks_search(const struct request *request, struct block_layout *ret, char *reason,

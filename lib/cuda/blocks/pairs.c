@@ -88,8 +88,9 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
 }
 
 // Forward, of some units [item][group] and some blocks of outputs.
-static enum partita_status run_units(const struct cuda_blocks_call *call, size_t unit, size_t units,
-                                     size_t first, size_t count)
+static enum partita_status cuda_blocks_pairs_run_units(const struct cuda_blocks_call *call,
+                                                       size_t unit, size_t units, size_t first,
+                                                       size_t count)
 {
     const struct shape *shape = &call->blocks->shape;
     struct cuda_pairs pairs = cuda_blocks_rows(call, unit, units);
@@ -111,8 +112,9 @@ static enum partita_status run_forward(const struct cuda_blocks_call *call)
     enum partita_status status = PARTITA_OK;
     for (size_t unit = 0, all = shape->batch * shape->groups; unit < all; unit += layout->units)
         for (size_t at = 0; at < layout->blocks && status == PARTITA_OK; at += layout->in_flight)
-            status = run_units(call, unit, size_min(layout->units, all - unit), at,
-                               size_min(layout->in_flight, layout->blocks - at));
+            status =
+                cuda_blocks_pairs_run_units(call, unit, size_min(layout->units, all - unit), at,
+                                            size_min(layout->in_flight, layout->blocks - at));
     return status;
 }
 

@@ -31,7 +31,7 @@ static size_t block_bytes(const struct cuda_fft *fft, size_t blocks, size_t batc
                             params->f64);
 }
 
-static size_t spectra_bytes(const struct cuda_fft *fft, size_t blocks)
+static size_t cuda_blocks_spectrum_spectra_bytes(const struct cuda_fft *fft, size_t blocks)
 {
     return block_bytes(fft, blocks, cuda_fft_batch(fft));
 }
@@ -118,7 +118,7 @@ static enum partita_status cuda_spectrum_create(struct partita_spectrum *spectru
     }
     enum partita_status status = cuda_spectrum_prepare(spectrum, points);
     if (status != PARTITA_OK) return status;
-    spectrum->bytes = spectra_bytes(state->fft, spectrum_count(spectrum));
+    spectrum->bytes = cuda_blocks_spectrum_spectra_bytes(state->fft, spectrum_count(spectrum));
     status = cuda_allocate(&state->plan, spectrum->bytes, &state->blocks);
     return status == PARTITA_OK ? cuda_spectrum_transform(spectrum, x) : status;
 }
@@ -217,9 +217,11 @@ static enum partita_status queue_product(struct product *product)
     const size_t left = spectrum_count(product->h);
     const struct spectrum_wanted *wanted = &product->wanted;
     struct arena arena = {.base = product->call.workspace};
-    product->left =
-        product->lags ? arena_take(&arena, spectra_bytes(state->fft, left)) : template->blocks;
-    product->sums = arena_take(&arena, spectra_bytes(state->fft, product->at_once));
+    product->left = product->lags
+                        ? arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(state->fft, left))
+                        : template->blocks;
+    product->sums =
+        arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(state->fft, product->at_once));
     void *area = arena_take(&arena, cuda_fft_work_bytes(state->fft));
     enum partita_status status = cuda_fft_begin(&state->plan, state->fft, area);
     if (status == PARTITA_OK) status = clear_rest(product);
@@ -246,8 +248,9 @@ static enum partita_status cuda_spectrum_multiply(enum partita_op op, void *y,
                               .wanted = spectrum_wanted(op, x, h, range)};
     product.at_once = choose_blocks(x, &product.wanted);
     const size_t mirrored =
-        product.lags ? mem_round(spectra_bytes(state->fft, spectrum_count(h))) : 0;
-    const size_t sums = mem_round(spectra_bytes(state->fft, product.at_once)),
+        product.lags ? mem_round(cuda_blocks_spectrum_spectra_bytes(state->fft, spectrum_count(h)))
+                     : 0;
+    const size_t sums = mem_round(cuda_blocks_spectrum_spectra_bytes(state->fft, product.at_once)),
                  area = cuda_fft_work_bytes(state->fft);
     const struct operands operands = {.to = y};
     const struct cuda_sizes sizes = {.to = range->size * x->sample_bytes,

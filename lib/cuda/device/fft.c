@@ -90,10 +90,11 @@ size_t cuda_fft_size(size_t n)
     return points < n ? 0 : points;
 }
 
-// Number i of a table becomes e^(-2 pi i turns).
-static void put_root(void *table, size_t i, double turns, bool f64)
+// Number i of a table becomes e^(-2 pi i revolutions).
+static void put_root(void *table, size_t i, double revolutions, bool f64)
 {
-    const double angle = 2 * 3.14159265358979323846 * turns, re = cos(angle), im = -sin(angle);
+    const double angle = 2 * 3.14159265358979323846 * revolutions, re = cos(angle),
+                 im = -sin(angle);
     if (f64) ((double *)table)[2 * i] = re, ((double *)table)[2 * i + 1] = im;
     else ((float *)table)[2 * i] = (float)re, ((float *)table)[2 * i + 1] = (float)im;
 }

@@ -64,7 +64,8 @@ size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
 // periods; sample i0 + stride*j meets with the m-th of them output p = j + (i0 - begin -
 // dilation*t0)/stride - dilation*period/stride*m. The sum takes them from the last one on, so that
 // p grows.
-static struct cuda_axis backward_axis(const struct shape *shape, const struct axis *of, size_t t0)
+static struct cuda_axis cuda_passes_backward_axis(const struct shape *shape, const struct axis *of,
+                                                  size_t t0)
 {
     const ptrdiff_t stride = (ptrdiff_t)of->stride, period = (ptrdiff_t)axis_tap_period(of);
     const ptrdiff_t reached = of->begin + (ptrdiff_t)(of->dilation * t0);
@@ -101,7 +102,7 @@ struct cuda_pass cuda_pass_backward(const struct shape *shape, size_t i)
     for (int a = 2; a >= 0; a--) {
         const struct axis of = shape_axis(shape, a);
         const size_t residues = axis_residues(&of);
-        pass.axis[a] = backward_axis(shape, &of, i % residues);
+        pass.axis[a] = cuda_passes_backward_axis(shape, &of, i % residues);
         i /= residues;
     }
     return pass;

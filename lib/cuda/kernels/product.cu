@@ -19,7 +19,7 @@ constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 // one has the same row, and of neighbours but one the same column: then shared memory answers a
 // load of 16 bytes in two cycles, not four (an answer of NVIDIA's on its forum, "unexpected shared
 // memory bank conflict", 2019).
-inline __device__ int lane_row(int lane)
+inline __device__ int cuda_product_lane_row(int lane)
 {
     return lane % 2 + lane / 8 % 2 * 2;
 }
@@ -192,7 +192,8 @@ __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
     const int64_t chunk = take(&block, product.chunks), matrix = block,
                   first = chunk_begin(product, chunk);
     const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    const int my_row = warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + lane_row(lane) * N;
+    const int my_row =
+        warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + cuda_product_lane_row(lane) * N;
     const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane_column(lane) * N;
     E *const shared = (E *)shared_memory;
     c += matrix * product.c.plane + chunk * product.chunk_plane + (row + my_row) * product.c.pitch +

@@ -7,7 +7,7 @@ namespace {
 // Inputs and outputs of a group decide where input spectra are held: one of each, nowhere; one
 // input and several outputs, in registers; several inputs, in memory, where each thread reads what
 // it wrote itself.
-enum group { ONE_TO_ONE, ONE_TO_MANY, MANY };
+enum group { SINGLE_PATH, SINGLE_INPUT, SUMMED_INPUTS };
 
 // One window of a group of an item, and a chunk of its outputs.
 struct task {
@@ -41,12 +41,12 @@ __device__ void sum_inputs(const cuda_filtering &filtering, const fft_thread<T> 
 {
     const int apart = 1 << (fft.log2_points - 4);
     filter += fft.thread;
-    if (GROUP == MANY) cache += fft.thread;
-    for (int c = 0; c < (GROUP == MANY ? (int)filtering.group_in : 1); c++)
+    if (GROUP == SUMMED_INPUTS) cache += fft.thread;
+    for (int c = 0; c < (GROUP == SUMMED_INPUTS ? (int)filtering.group_in : 1); c++)
 #pragma unroll
-        for (int j = 0; j < 16; j++, filter += apart, cache += GROUP == MANY ? apart : 0) {
-            const complex_of<T> product = (GROUP == MANY ? *cache : x[j]) * *filter;
-            v[j] = GROUP == MANY && c > 0 ? v[j] + product : product;
+        for (int j = 0; j < 16; j++, filter += apart, cache += GROUP == SUMMED_INPUTS ? apart : 0) {
+            const complex_of<T> product = (GROUP == SUMMED_INPUTS ? *cache : x[j]) * *filter;
+            v[j] = GROUP == SUMMED_INPUTS && c > 0 ? v[j] + product : product;
         }
 }
 
@@ -58,11 +58,11 @@ __device__ void transform_inputs(const cuda_filtering &filtering, const task &ta
 {
     const int64_t first = filtering.in.first + task.b * filtering.in.hop;
     const T *row = windows_row_at(filtering.in, from, task.group * filtering.batch + task.item);
-    for (int c = 0; c < (GROUP == MANY ? (int)filtering.group_in : 1); c++) {
+    for (int c = 0; c < (GROUP == SUMMED_INPUTS ? (int)filtering.group_in : 1); c++) {
         const fft_thread<T> here = fft_recompute(fft);
         window_points(filtering.in, row, first, here, x);
         fft_block_forward(fft_recompute(here), x);
-        if (GROUP == MANY) spectrum_store(cache, here, x);
+        if (GROUP == SUMMED_INPUTS) spectrum_store(cache, here, x);
         row += filtering.in.size * (fft.negacyclic ? 1 : 2);
         cache += 1 << fft.log2_points;
     }
@@ -97,7 +97,7 @@ __device__ void filter_run_task(const cuda_filtering &filtering, const task &tas
     int64_t channel = task.group * filtering.group_out + task.first;
     outputs<T> to = outputs_of_task<T, ACCUMULATE>(filtering, task, y, fft.negacyclic);
     spectra += channel * filter;
-    for (int k = 0; k < (GROUP == ONE_TO_ONE ? 1 : chunk_outputs); k++) {
+    for (int k = 0; k < (GROUP == SINGLE_PATH ? 1 : chunk_outputs); k++) {
         const fft_thread<T> here = fft_recompute(fft);
         sum_inputs<T, GROUP>(filtering, here, spectra, cache, x, v);
         fft_block_inverse(fft_recompute(here), v);
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
                          : (complex_of<T> *)shared_memory + blockDim.y * (points + points / 16);
     cache += threadIdx.y * of_task;
     // Without spectra in memory there is a thread block for every task.
-    for (int round = 0; GROUP == MANY || round == 0; round++) {
+    for (int round = 0; GROUP == SUMMED_INPUTS || round == 0; round++) {
         const int64_t first = ((int64_t)round * gridDim.x + blockIdx.x) * blockDim.y,
                       number = first + threadIdx.y;
         if (first >= n) break;
@@ -154,9 +154,9 @@ cudaError_t launch_group(const cuda_filtering *filtering, const cuda_filter_layo
                          const cuda_filter_windows *windows, const cuda_filter_arrays *arrays,
                          cudaStream_t stream)
 {
-    auto *launch = launch_filter<T, ONE_TO_ONE, ACCUMULATE>;
-    if (filtering->group_out > 1) launch = launch_filter<T, ONE_TO_MANY, ACCUMULATE>;
-    if (filtering->group_in > 1) launch = launch_filter<T, MANY, ACCUMULATE>;
+    auto *launch = launch_filter<T, SINGLE_PATH, ACCUMULATE>;
+    if (filtering->group_out > 1) launch = launch_filter<T, SINGLE_INPUT, ACCUMULATE>;
+    if (filtering->group_in > 1) launch = launch_filter<T, SUMMED_INPUTS, ACCUMULATE>;
     return launch(filtering, layout, windows, arrays, stream);
 }
 } // namespace

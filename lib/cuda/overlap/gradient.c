@@ -100,7 +100,7 @@ bool cuda_gradient_split(const struct shape *shape, size_t points, int sums, siz
     // Chains are no longer than the terms of a sum; no thread row shall be without one.
     const size_t chains = ceil_div(blocks, CUDA_GRADIENT_TERMS);
     const size_t wanted = ceil_div(splits * rows, shape->batch);
-    ret->chains = sums == 2 ? 1 : (int64_t)size_min(wanted > chains ? wanted : chains, blocks);
+    ret->chains = sums == 2 ? 1 : (int64_t)size_min(size_max(wanted, chains), blocks);
     return sum_bytes <= limit && size_mul(shape->batch, (size_t)ret->chains) <= MAX_BLOCKS;
 }
 

@@ -26,6 +26,7 @@ template <int SUMS> __device__ task gradient_task(const cuda_gradient &of)
     const int64_t sum =
         (split * of.groups * of.group_out * of.group_in + path) * of.chunks + job * SUMS;
     const int each = (int)ceiling(of.seen[job].end - of.seen[job].first, of.chains);
+    const int fitting = CUDA_GRADIENT_TERMS / (each > 0 ? each : 1);
     return {(group * of.group_in + in) * of.x.size,
             out * of.gy.size,
             of.groups * of.group_in * of.x.size,
@@ -37,8 +38,7 @@ template <int SUMS> __device__ task gradient_task(const cuda_gradient &of)
             of.seen[job].first,
             of.seen[job].end,
             each,
-            (each < CUDA_GRADIENT_TERMS ? CUDA_GRADIENT_TERMS / (each > 0 ? each : 1) : 1) *
-                (int)blockDim.y,
+            (fitting > 0 ? fitting : 1) * (int)blockDim.y,
             SUMS == 2 && job * SUMS + 1 < of.chunks};
 }
 

@@ -75,7 +75,8 @@ bool cuda_filter_lay_out(const struct cuda_filtering *filtering, bool f64, int p
     const size_t rows = (size_t)cuda_fft_rows(points);
     const size_t group_in = (size_t)filtering->group_in, group_out = (size_t)filtering->group_out;
     const size_t transforms = rows * cuda_fft_shared(points, f64);
-    const size_t cached = group_in > 1 ? rows * group_in * points * (f64 ? 16 : 8) : 0;
+    const size_t bytes_of_point = f64 ? 16 : 8;
+    const size_t cached = group_in > 1 ? rows * group_in * points * bytes_of_point : 0;
     const size_t tasks = (size_t)(filtering->groups * filtering->batch * filtering->in.count);
     const size_t target = (size_t)processors * BLOCKS_OF_PROCESSOR;
     // Outputs are split into chunks where tasks alone leave processors idle.
@@ -95,9 +96,9 @@ bool cuda_filter_lay_out(const struct cuda_filtering *filtering, bool f64, int p
 }
 
 // Transforms, products and bytes of all windows.
-static struct cuda_stage count_work(const struct shape *shape,
-                                    const struct cuda_filtering *filtering,
-                                    const struct decision *decision)
+static struct cuda_stage cuda_overlap_count_work(const struct shape *shape,
+                                                 const struct cuda_filtering *filtering,
+                                                 const struct decision *decision)
 {
     const struct cuda_filter_layout *layout = &decision->layout;
     const size_t points = decision->points;
@@ -136,7 +137,7 @@ static bool try_launches(const struct request *request, const struct shape *shap
     if (!cuda_filter_lay_out(&filtering, shape->f64, device->processors, device->shared_bytes,
                              request->workspace_limit, &decision.layout))
         return false;
-    const struct cuda_stage stage = count_work(shape, &filtering, &decision);
+    const struct cuda_stage stage = cuda_overlap_count_work(shape, &filtering, &decision);
     const double windows = (double)shape->batch * (double)filtering.in.count;
     const double paths = (double)shape->out_channels * (double)shape->group_in;
     const double channels = (double)(shape->in_channels + shape->out_channels);
@@ -171,7 +172,7 @@ static bool try_add(const struct request *request, const struct shape *shape, si
     return fits;
 }
 
-static void save_estimate(const struct request *request, struct estimate *ret)
+static void cuda_overlap_save_estimate(const struct request *request, struct estimate *ret)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     struct shape shape;
@@ -180,7 +181,7 @@ static void save_estimate(const struct request *request, struct estimate *ret)
                              ret);
 }
 
-static void add_estimate(const struct request *request, struct estimate *ret)
+static void cuda_overlap_add_estimate(const struct request *request, struct estimate *ret)
 {
     struct shape shape;
     if (overlap_shape(request, &shape, ret->reason, sizeof ret->reason))
@@ -200,8 +201,8 @@ static enum partita_status prepare_filtering(struct partita_plan *plan, struct o
     return status;
 }
 
-static enum partita_status overlap_plan_create(struct partita_plan *plan,
-                                               const struct request *request)
+static enum partita_status cuda_overlap_plan_create(struct partita_plan *plan,
+                                                    const struct request *request)
 {
     struct overlap *overlap = mem_allocate(&plan->allocator, sizeof *overlap);
     plan->state = overlap;
@@ -214,7 +215,7 @@ static enum partita_status overlap_plan_create(struct partita_plan *plan,
                : prepare_filtering(plan, overlap);
 }
 
-static void overlap_plan_destroy(struct partita_plan *plan)
+static void cuda_overlap_plan_destroy(struct partita_plan *plan)
 {
     struct overlap *overlap = plan->state;
     if (!overlap) return;
@@ -226,7 +227,8 @@ static void overlap_plan_destroy(struct partita_plan *plan)
 
 // Spectra of all paths [out_channels][group_in][points], of taps in causal order, `dilation` apart:
 // those of a correlation are read from the last one on.
-static cudaError_t transform_taps(const struct partita_plan *plan, void *to, const void *taps)
+static cudaError_t cuda_overlap_transform_taps(const struct partita_plan *plan, void *to,
+                                               const void *taps)
 {
     const struct overlap *overlap = plan->state;
     const struct shape *shape = &overlap->shape;
@@ -249,13 +251,15 @@ static cudaError_t transform_taps(const struct partita_plan *plan, void *to, con
                              cudaStreamPerThread);
 }
 
-static enum partita_status overlap_filter_create(struct partita_filter *filter, const void *taps)
+static enum partita_status cuda_overlap_filter_create(struct partita_filter *filter,
+                                                      const void *taps)
 {
     const struct overlap *overlap = filter->plan->state;
     const struct shape *shape = &overlap->shape;
     const size_t paths = shape->out_channels * shape->group_in;
-    return cuda_filter_transform(
-        filter, taps, paths * overlap->decision.points * 2 * shape->scalar_bytes, transform_taps);
+    return cuda_filter_transform(filter, taps,
+                                 paths * overlap->decision.points * 2 * shape->scalar_bytes,
+                                 cuda_overlap_transform_taps);
 }
 
 // Each launch's windows do not meet in an output.
@@ -315,10 +319,10 @@ const struct engine cuda_overlap_save = {
     .name = "cuda/overlap-save",
     .variants = save_variants,
     .directions = CUDA_ALL_DIRECTIONS,
-    .estimate = save_estimate,
-    .plan_create = overlap_plan_create,
-    .plan_destroy = overlap_plan_destroy,
-    .filter_create = overlap_filter_create,
+    .estimate = cuda_overlap_save_estimate,
+    .plan_create = cuda_overlap_plan_create,
+    .plan_destroy = cuda_overlap_plan_destroy,
+    .filter_create = cuda_overlap_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .run = overlap_run,
@@ -328,10 +332,10 @@ const struct engine cuda_overlap_add = {
     .name = "cuda/overlap-add",
     .variants = add_variants,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA,
-    .estimate = add_estimate,
-    .plan_create = overlap_plan_create,
-    .plan_destroy = overlap_plan_destroy,
-    .filter_create = overlap_filter_create,
+    .estimate = cuda_overlap_add_estimate,
+    .plan_create = cuda_overlap_plan_create,
+    .plan_destroy = cuda_overlap_plan_destroy,
+    .filter_create = cuda_overlap_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .run = overlap_run,

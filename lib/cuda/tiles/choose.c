@@ -250,7 +250,8 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
     estimate_store(ret, &layout.choice, sizeof layout.choice);
 }
 
-static void try_size(const struct request *request, size_t transform, struct estimate *ret)
+static void cuda_tiles_try_size(const struct request *request, size_t transform,
+                                struct estimate *ret)
 {
     for (int v = 0; v < CUDA_TILES_VARIANTS; v++) {
         if (v == CUDA_TILES_FUSED && request->shape->group_in > 1) continue;
@@ -264,7 +265,7 @@ static void try_size(const struct request *request, size_t transform, struct est
 
 void cuda_tiles_estimate(const struct request *request, struct estimate *ret)
 {
-    tile_search(request, try_size, ret);
+    tile_search(request, cuda_tiles_try_size, ret);
     if (ret->applicable || ret->reason[0]) return;
     if (request->variant == CUDA_TILES_FUSED && request->shape->group_in > 1)
         snprintf(ret->reason, sizeof ret->reason,

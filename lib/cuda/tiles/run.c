@@ -83,8 +83,8 @@ static enum partita_status store_gradient(const struct tiles_call *of,
 }
 
 // One batch of forward or backward data.
-static enum partita_status run_batch(const struct tiles_call *of,
-                                     const struct cuda_tiles_batch *batch)
+static enum partita_status cuda_tiles_run_batch(const struct tiles_call *of,
+                                                const struct cuda_tiles_batch *batch)
 {
     const struct cuda_call *call = of->call;
     const char *const taps =
@@ -121,7 +121,7 @@ static enum partita_status run_group(const struct tiles_call *of, struct cuda_ti
     enum partita_status status = PARTITA_OK;
     for (batch.first = 0; batch.first < of->layout->tiles.positions && status == PARTITA_OK;
          batch.first += batch.block)
-        status = weight ? run_weight_batch(of, &batch) : run_batch(of, &batch);
+        status = weight ? run_weight_batch(of, &batch) : cuda_tiles_run_batch(of, &batch);
     if (status == PARTITA_OK && weight) status = store_gradient(of, &batch);
     return status;
 }

@@ -35,7 +35,8 @@ static int by_element(const void *a, const void *b)
 }
 
 // The tables of the transform, made on the host and copied.
-static enum partita_status make_tables(struct partita_plan *plan, struct tiles_plan *state)
+static enum partita_status cuda_tiles_make_tables(struct partita_plan *plan,
+                                                  struct tiles_plan *state)
 {
     struct cuda_tiles *tiles = &state->layout.tiles;
     struct tile_tables tables;
@@ -70,7 +71,7 @@ static enum partita_status cuda_tiles_plan_create(struct partita_plan *plan,
     cuda_tiles_set_pairs(&state->layout, choice.pairs);
     cuda_tiles_set_batch(&state->layout, choice.groups, choice.blocks, choice.chunks);
     assert(cuda_tiles_workspace(&state->layout) == plan->choice.shared);
-    return make_tables(plan, state);
+    return cuda_tiles_make_tables(plan, state);
 }
 
 static void cuda_tiles_plan_destroy(struct partita_plan *plan)
@@ -132,7 +133,7 @@ static enum partita_status cached_spectra_plan(const struct partita_plan *plan,
     ret_plan->choice.variant = plan->choice.variant;
     ret_plan->choice.hop = (size_t)state->layout.batch.block;
     ret_plan->choice.shared = cuda_tiles_workspace(&state->layout);
-    return make_tables(ret_plan, state);
+    return cuda_tiles_make_tables(ret_plan, state);
 }
 
 const struct engine cuda_tiles = {

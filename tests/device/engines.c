@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "device_engines.h"
+#include "engines.h"
 
 #include <stdio.h>
 
