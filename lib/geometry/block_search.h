@@ -60,8 +60,7 @@ bool block_search(const struct block_device *device, struct block_layout *ret, c
 size_t block_inputs(const struct shape *shape, const struct block_layout *layout, size_t blocks);
 
 // The layout in words.
-void block_explain(const struct shape *shape, const struct block_layout *layout,
-                   struct text *text);
+void block_explain(const struct shape *shape, const struct block_layout *layout, struct text *text);
 
 // Predicted relative L2 error.
 double block_error(const struct request *request, const struct block_layout *layout);

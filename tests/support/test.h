@@ -26,8 +26,8 @@ struct type_pair {
 enum { N_TYPE_PAIRS = 6 };
 extern const struct type_pair type_pairs[N_TYPE_PAIRS];
 
-// The engines for bounded signals, by name; the first N_ENGINES of them serve those of any size, the
-// first N_STREAM_ENGINES streams too. cpu/partitioned serves neither signals nor short filters:
+// The engines for bounded signals, by name; the first N_ENGINES of them serve those of any size,
+// the first N_STREAM_ENGINES streams too. cpu/partitioned serves neither signals nor short filters:
 // tests of streams with long filters name it in addition.
 enum { N_STREAM_ENGINES = 2, N_ENGINES = 3, N_SIGNAL_ENGINES = 4 };
 extern const char *const engine_names[N_SIGNAL_ENGINES];

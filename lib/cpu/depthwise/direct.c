@@ -167,8 +167,8 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     const double multiplier = (double)depthwise_multiplier(shape);
     const double products = (double)taps * (double)shape_outputs(shape);
     const double moved = forward ? reads + writes * multiplier : reads * multiplier + writes;
-    const double terms =
-        fmin((double)taps, (double)(DEPTHWISE.max_spans * MAX_SPAN_TAPS)) * (forward ? 1 : multiplier);
+    const double terms = fmin((double)taps, (double)(DEPTHWISE.max_spans * MAX_SPAN_TAPS)) *
+                         (forward ? 1 : multiplier);
     ret->flops = 2 * products * multiplier * planes;
     ret->seconds = depthwise_seconds(
         request, (products * DEPTHWISE.product + rows * DEPTHWISE.row) * multiplier * planes,

@@ -37,22 +37,22 @@ void winograd_transform_tiles(const struct winograd_transform *transform, char *
     const bool first = transform->extent[0] > 1, second = transform->extent[1] > 1;
     size_t column[WINOGRAD_EXTENT];
     struct winograd_rows lines = {.n = n,
-                                   .rows = from[1],
-                                   .x_row_stride = transform->x_column,
-                                   .y_row_stride = n,
-                                   .y_stride = second ? from[1] * n : transform->y_plane,
-                                   .offset = transform->x_row};
+                                  .rows = from[1],
+                                  .x_row_stride = transform->x_column,
+                                  .y_row_stride = n,
+                                  .y_stride = second ? from[1] * n : transform->y_plane,
+                                  .offset = transform->x_row};
     if (first)
         transform->kernel(second ? stage : y, x, transform->extent[0], transform->count[0], &lines);
     if (!second) return;
     for (size_t j = 0; j < from[1]; j++)
         column[j] = first ? j * n : transform->x_row[0] + j * transform->x_column;
     lines = (struct winograd_rows){.n = n,
-                                    .rows = to[0],
-                                    .x_row_stride = from[1] * n,
-                                    .y_row_stride = to[1] * transform->y_plane,
-                                    .y_stride = transform->y_plane,
-                                    .offset = column};
+                                   .rows = to[0],
+                                   .x_row_stride = from[1] * n,
+                                   .y_row_stride = to[1] * transform->y_plane,
+                                   .y_stride = transform->y_plane,
+                                   .offset = column};
     transform->kernel(y, first ? stage : x, transform->extent[1], transform->count[1], &lines);
 }
 
