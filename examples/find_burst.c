@@ -35,8 +35,8 @@ static bool find(const float complex *capture, size_t n, const float complex *bu
     const struct partita_slice whole_bursts = {.mode = PARTITA_VALID};
     float complex *match = malloc((n - m + 1) * sizeof *match);
     size_t best = 0;
-    if (!match ||
-        partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m, &whole_bursts)) {
+    if (!match || partita_correlate_normalised(PARTITA_CF32, match, capture, n, burst, m,
+                                               &whole_bursts, NULL)) {
         free(match);
         return false;
     }

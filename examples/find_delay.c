@@ -32,9 +32,10 @@ static float *load(const char *path, size_t *ret_n)
 // Prints the delay. False: out of memory.
 static bool find(const float *second, size_t n, const float *first, size_t m, long max_lag)
 {
-    const struct partita_slice lags = {.first = -max_lag, .last = max_lag + 1};
+    const struct partita_slice lags = {
+        .mode = PARTITA_RANGE, .first = -max_lag, .last = max_lag + 1};
     float *match = malloc((2 * (size_t)max_lag + 1) * sizeof *match);
-    if (!match || partita_correlate(PARTITA_F32, match, second, n, first, m, &lags)) {
+    if (!match || partita_correlate(PARTITA_F32, match, second, n, first, m, &lags, NULL)) {
         free(match);
         return false;
     }

@@ -5,20 +5,10 @@
 # Usage: digits.sh DIGITS_PROGRAM EXPORT.py
 digits=$(realpath "$1")
 export=$(realpath "$2")
-/usr/bin/python3 -c 'import sklearn' 2>/dev/null || {
-    echo '1..0 # SKIP no scikit-learn (python3-sklearn)'
-    exit 0
-}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=tests/support/tap.sh
+. "$(dirname "$0")/support/tap.sh"
+/usr/bin/python3 -c 'import sklearn' 2>/dev/null || skip_all 'no scikit-learn (python3-sklearn)'
 cd "$folder" || exit 1
-n=0
-failed=0
-
-report() { # STATUS NAME
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
 
 # The accuracy that a run printed, in whole per cent.
 accuracy() {
@@ -53,8 +43,7 @@ for engine in gemm winograd tiles; do
         [ "$(accuracy $engine.out)" -ge 97 ] && same_start $engine.csv direct.csv
         report $? "cpu/$engine: $(tail -n 1 $engine.out)"
     elif grep -q 'no such engine' $engine.err; then
-        n=$((n + 1))
-        echo "ok $n - cpu/$engine # SKIP it is not in this build"
+        report 0 "cpu/$engine # SKIP it is not in this build"
     else
         report 1 "cpu/$engine: $(tail -n 1 $engine.err)"
     fi
@@ -76,5 +65,4 @@ report $? "--help is no file"
 /usr/bin/python3 "$export" 2>export.err
 [ $? -eq 1 ] && [ "$(cat export.err)" = 'usage: export.py OUT' ]
 report $? "export.py without a name"
-echo "1..$n"
-exit $failed
+end

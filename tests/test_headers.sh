@@ -5,15 +5,8 @@
 include=$1
 : "${CC:=cc}" "${CXX:=c++}"
 flags="-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -I$include"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-n=0
-failed=0
-
-report() { # STATUS NAME
-    n=$((n + 1))
-    if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; failed=1; fi
-}
+# shellcheck source=tests/support/tap.sh
+. "$(dirname "$0")/support/tap.sh"
 
 for header in "$include"/partita/*.h; do
     name=$(basename "$header")
@@ -26,5 +19,4 @@ for header in "$include"/partita/*.h; do
     $CXX -std=c++11 $flags "$folder/one.cc"
     report $? "$name-c++11"
 done
-echo "1..$n"
-exit $failed
+end

@@ -10,6 +10,7 @@ import sys
 import numpy
 import scipy.signal
 
+F32 = 1  # the first of enum partita_type
 TYPES = [numpy.float32, numpy.float64, numpy.complex64, numpy.complex128]
 size3 = ctypes.c_size_t * 3
 ptrdiff3 = ctypes.c_ssize_t * 3
@@ -20,7 +21,8 @@ class Problem(ctypes.Structure):
                 ("batch", ctypes.c_size_t), ("in_channels", ctypes.c_size_t), ("out_channels", ctypes.c_size_t),
                 ("groups", ctypes.c_size_t), ("kernel", size3), ("size", size3), ("stride", size3),
                 ("dilation", size3), ("pad_begin", ptrdiff3), ("pad_end", ptrdiff3), ("block", ctypes.c_size_t),
-                ("latency", ctypes.c_size_t), ("whole_blocks", ctypes.c_bool), ("activation", ctypes.c_int)]
+                ("latency", ctypes.c_size_t), ("activation", ctypes.c_int),
+                ("whole_blocks", ctypes.c_bool), ("separable", ctypes.c_bool), ("reserved", ctypes.c_bool * 2)]
 
 
 library = ctypes.CDLL(sys.argv[1])
@@ -48,7 +50,7 @@ def pointer(array):
 
 def reference(x, w, op=1, groups=1, stride=(1,), dilation=(1,), begin=(0,), end=(0,)):
     """x [batch][in][size...], w [out][in/groups][kernel...]"""
-    p = Problem(signal=TYPES.index(x.dtype), taps=TYPES.index(w.dtype), op=op, rank=x.ndim - 2, batch=x.shape[0],
+    p = Problem(signal=F32 + TYPES.index(x.dtype), taps=F32 + TYPES.index(w.dtype), op=op, rank=x.ndim - 2, batch=x.shape[0],
                 in_channels=x.shape[1], out_channels=w.shape[0], groups=groups, kernel=size3(*w.shape[2:]),
                 size=size3(*x.shape[2:]), stride=size3(*stride), dilation=size3(*dilation),
                 pad_begin=ptrdiff3(*begin), pad_end=ptrdiff3(*end))
@@ -101,7 +103,7 @@ def streams():
         x, w = noise((1, 50), numpy.complex64), noise(8, numpy.complex64)
         dilated = numpy.zeros(dilation * 7 + 1, numpy.complex128)
         dilated[::dilation] = w
-        p = Problem(signal=2, taps=2, kernel=size3(8), size=size3(ctypes.c_size_t(-1).value), stride=size3(stride),
+        p = Problem(signal=F32 + 2, taps=F32 + 2, kernel=size3(8), size=size3(ctypes.c_size_t(-1).value), stride=size3(stride),
                     dilation=size3(dilation), block=16, latency=5)
         y = numpy.zeros(-(-50 // stride), numpy.complex128)
         library.reference_stream(ctypes.byref(p), ctypes.c_size_t(50), pointer(y), pointer(x), pointer(w))

@@ -25,6 +25,7 @@ FIGURES = {
     "peak": (lambda ours, theirs: 100 * theirs["ns"] / ours["ns"], " %", False),
     "extra": (lambda ours, theirs: 100 * (ours["ns"] / theirs["ns"] - 1), " %", True),
     "limit": (lambda ours, _: ours["ns"] * 1e-6, " ms", True),
+    "microseconds": (lambda ours, _: ours["ns"] * 1e-3, " us", True),
     "call": (lambda ours, _: ours["ns"] * 1e-3 * 32, " us", True),  # of 32 frames
     "flat": (lambda ours, _: ours["flat"], "x", True),
     "times": (lambda ours, theirs: ours["ns"] / theirs["ns"], "x", True),
@@ -33,6 +34,7 @@ FIGURES = {
 }
 OURS, LIQUID, PEAK = ("cpu/direct", 1), ("liquid-dsp", 1), ("fma-peak", 1)
 PARTITIONED, WHOLE = ("cpu/partitioned", 1), ("cpu/partitioned-whole", 1)
+SIXTEEN_BIT = "cpu/partitioned-16-bit"
 ZITA = ("zita-convolver", 1)
 FLOORS = []
 for taps in (16, 64, 256):
@@ -58,6 +60,12 @@ for peer in ("ffmpeg", "sox"):
     FLOORS.append((f"whole command, {peer}'s fastest", case, ("partita", 1), (peer, None), "ratio", 1, 3))
 for case in ("stream-f32-t64", "stream-f32-t65536", "signal-f32-t65536", "signal-cf64-t65536"):
     FLOORS.append(("plan creation", f"plan-{case}", ("auto", 1), None, "limit", 5, None))
+for kind in ("f32", "f64", "cf32", "cf64"):
+    for size in ("10-x-3", "64-x-64", "1000-x-32"):
+        case = f"small-{kind}-{size}"
+        FLOORS.append(("one-shot call, numpy", case, ("one-shot", 1), ("numpy", 1), "ratio", 0.5, 2))
+        FLOORS.append(("plan of a small signal", case, ("plan", 1), None, "microseconds", 5, None))
+FLOORS.append(("plan in all directions", "small-layer-3x3-64-56x56", ("plan", 1), None, "microseconds", None, 30))
 for case, floor, goal in (("mono-b64-t480000", 5, 12), ("mono-b64-t65536", 4, 10), ("mono-b256-t480000", 5, 12)):
     FLOORS.append(("long filter, zita-convolver", case, WHOLE, ZITA, "ratio", floor, goal))
     FLOORS.append(("long filter, p99.9 over mean", case, WHOLE, None, "flat", 4, 1.5))
@@ -69,8 +77,18 @@ case = "matrix-16x16-b64-t48000"
 FLOORS.append(("dense matrix, zita-convolver", case, WHOLE, ZITA, "ratio", 3, 8))
 FLOORS.append(("the same for any call, zita-convolver", case, PARTITIONED, ZITA, "ratio", None, None))
 FLOORS.append(("two threads against one", case, ("cpu/partitioned", 2), PARTITIONED, "ratio", 1.6, 1.9))
+for case in ("matrix-16x16-b64-t48000", "matrix-16x16-b256-t48000"):
+    FLOORS.append(("spectra in 16 bits against f32", case, (SIXTEEN_BIT, 1), PARTITIONED, "ratio", 1.5, None))
+    FLOORS.append(("the same, two threads", case, (SIXTEEN_BIT, 2), ("cpu/partitioned", 2), "ratio", None, None))
+    FLOORS.append(("the same, memory with the stream", case, (SIXTEEN_BIT, 1), PARTITIONED, "smaller", None, None))
 for case in ("mono-b64-t480000", "matrix-16x16-b64-t48000"):
     FLOORS.append(("extra cost while a swap fades", case, ("cpu/partitioned-swap", 1), WHOLE, "extra", 60, 30))
+BANK, STREAMS = ("bank", 1), ("streams", 1)
+for slots in (64, 512, 4096):
+    for case, floor in ((f"bank-own-{slots}", 1.5), (f"bank-shared-{slots}", 3)):
+        FLOORS.append(("a bank, as many streams", case, BANK, STREAMS, "ratio", floor, None))
+        FLOORS.append(("a bank, as many of zita-convolver", case, BANK, ZITA, "ratio", None, None))
+        FLOORS.append(("a bank, p99.9 over mean", case, BANK, None, "flat", 1.5, None))
 FLOORS.append(("file against memory, both cores", "file-4G-t65536", ("partita", None), ("in-memory", None), "times", 1.3, None))
 FLOORS.append(("file against cp", "file-4G-t65536", ("partita", None), ("cp", None), "times", None, None))
 FLOORS.append(("resident memory", "file-4G-t65536", ("partita", None), None, "memory", 128, None))
@@ -221,12 +239,13 @@ def machine(build, results):
 HEAD = """# Benchmarks
 
 `tools/bench-table.py` writes this page from one run of `tools/bench.sh`, or, where `commit` says
-so, from a later run of one benchmark. Do not edit it. Absolute times belong to the machine below;
+so, from a later run of one benchmark. Do not edit it. Absolute times hold for the machine below;
 only ratios within one run are meaningful. Contenders alternate from repetition to repetition. Every
-answer is checked against direct sums in float64 or long double before it is timed; `error` is its
-relative L2 distance from them. An item is one sample of one channel (one plan in `plan-*`). The
-spread is (max - min) / median over the repetitions. p99.9 / mean is taken over the calls of a
-stream; the time of each call is the least of at least five identical passes, because a shared
+result is checked against direct sums in float64 or long double before it is timed; `error` is its
+relative L2 distance from them. An item is one sample of one channel (one plan in `plan-*`; one call
+or plan in `small-*`, each the mean of 1000). The spread is (max - min) / median over the
+repetitions. p99.9 / mean is taken over the calls of a stream; the time of each call is the least of
+at least five identical passes, because a shared
 machine adds delays of its own to single calls. `bytes` is the memory that the contender holds
 besides its input and output; for commands it is the peak resident memory, for SciPy its growth.
 
@@ -234,7 +253,7 @@ besides its input and output; for commands it is the peak resident memory, for S
 measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's
 do: planning, transforming the taps and allocating the workspace. Only the memory of the result is
 the caller's, which SciPy allocates itself. ffmpeg and SoX run with the settings that were fastest
-here (partitions of 4096; a buffer of 65536), with one and two threads; the tables of floors take
+here (partitions of 4096; a buffer of 65536), with one and two threads; the tables of floors use
 the faster. All commands read and write 16-bit files in memory.
 
 Streams: `delayed-*` allow one block of latency; all others allow none beyond the call, and are
@@ -243,7 +262,8 @@ call by call) and the two-stage textbook method run with the partition sizes tha
 In rows of one thread zita-convolver's threads share one core with their caller, so that all work
 counts. `cpu/partitioned` would accept calls of any length. `cpu/partitioned-whole` relies on calls
 of whole blocks (`problem.whole_blocks`), as those peers do, and so does `cpu/partitioned-swap`,
-which fades from one filter to another in every call.
+which fades from one filter to another in every call. `cpu/partitioned-16-bit` has an error budget
+of 1e-4, with which filters from memory have spectra of 16 bits. `matrix-64x64-*` run on request.
 """
 
 LAYERS_HEAD = """Effective GFLOP/s count two operations for each multiply-add of the direct sums, whatever the
@@ -256,8 +276,9 @@ layers of network E, each counted as often as the network has it.
 
 PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
-            "stream": "Streams", "signal": "Whole signals", "cli": "Whole commands",
-            "layer": "Layers", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process"}
+            "stream": "Streams", "bank": "Many streams at once", "signal": "Whole signals", "cli": "Whole commands",
+            "layer": "Layers", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process",
+            "small": "Small signals, in one call each, and their plans"}
 
 
 def layers_page(results, rows, times, weights):

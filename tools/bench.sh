@@ -17,7 +17,9 @@ awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loada
 
 status=0
 if [ "${1-}" = --again ]; then
-    if [ "$2" = long_file ]; then bench/programs/long_file.py build; else build/bench/bench_"$2" --calls $results/calls; fi \
+    if [ "$2" = long_file ]; then bench/programs/long_file.py build
+    elif [ "$2" = bank ]; then build/bench/bench_bank
+    else build/bench/bench_"$2" --calls $results/calls; fi \
         >$results/"$2".csv || status=1
     echo "$commit" >$results/"$2".commit
     python3 tools/bench-table.py build $results
@@ -27,10 +29,12 @@ rm -rf $results
 mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
-for subject in plan fft fir stream signal cli layer; do
+for subject in plan small fft fir stream signal cli layer; do
     echo "bench_$subject" >&2
     build/bench/bench_$subject "$@" --calls $results/calls >$results/$subject.csv || status=1
 done
+echo bench_bank >&2
+build/bench/bench_bank "$@" >$results/bank.csv || status=1
 build/bench/bench_layer --weights >$results/layer-weights
 build/bench/bench_accuracy >$results/layer-accuracy || status=1
 echo long_file >&2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs the Debian packages that building and the demo need; says nothing when all are there. Further groups by
 # name: test (what the suite compares with), bench (the peers, pictures), ci (second compiler, sanitizers, checks), slow
-# (fuzzers, digits to learn, aarch64 under qemu).
+# (Debian packages, fuzzers, digits to learn, aarch64 under qemu).
 #   tools/setup.sh [test] [bench] [ci] [slow]
 set -eu
 
@@ -11,16 +11,22 @@ packages="gcc libc6-dev dpkg-dev meson ninja-build pkg-config libfftw3-dev libsn
     portaudio19-dev libcmocka-dev libliquid-dev python3 alsa-utils guitarix-common"
 for group in "$@"; do
     case $group in
-    test) packages="$packages python3-scipy sox ffmpeg groff-base bash zsh fish g++ jackd2 libjack-jackd2-dev" ;;
+    test)
+        packages="$packages python3-scipy sox ffmpeg groff-base mandoc bash zsh fish g++ cmake jackd2
+            libjack-jackd2-dev"
+        ;;
     bench)
         packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev libdnnl-dev libopenblas-dev
             gnuplot-nox fonts-dejavu-core python3-sklearn"
         ;;
-    ci) packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git universal-ctags" ;;
+    ci)
+        packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git universal-ctags
+            abigail-tools"
+        ;;
     slow)
-        packages="$packages clang llvm libclang-rt-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-            libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64 libjansson-dev:arm64
-            libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn"
+        packages="$packages debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
+            libc6-dev-arm64-cross qemu-user libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64
+            libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn"
         ;;
     *)
         echo "tools/setup.sh: no group '$group'; there are test, bench, ci and slow" >&2

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Installs what is missing, builds with the default compiler into build/, runs the whole test suite, and ends with a
 # line that counts its tests. With --slow: the long runs instead (other seeds, all subjects under the address sanitizer,
-# fuzzers for 60 s each, aarch64 under qemu).
+# fuzzers for 60 s each, a subproject, Debian packages, aarch64 under qemu).
 set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in

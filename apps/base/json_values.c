@@ -3,6 +3,7 @@
 #include "json_values.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,4 +22,17 @@ json_t *json_text(const char *bytes)
 json_t *json_finite(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
+}
+
+static void *allocate_or_end(size_t n)
+{
+    void *memory = malloc(n);
+    if (memory) return memory;
+    fputs("partita: out of memory\n", stderr);
+    exit(EXIT_FAILURE);
+}
+
+void json_end_without_memory(void)
+{
+    json_set_alloc_funcs(allocate_or_end, free);
 }

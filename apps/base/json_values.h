@@ -11,4 +11,8 @@ json_t *json_text(const char *bytes);
 // A number; null for infinity and NaN.
 json_t *json_finite(double x);
 
+// From here on the process ends with a message and status 1 when jansson gets no memory: its parser
+// and its writer do not survive that. Unfinished files are removed.
+void json_end_without_memory(void);
+
 #endif

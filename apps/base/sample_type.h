@@ -2,7 +2,7 @@
 #ifndef PARTITA_APPS_SAMPLE_TYPE_H
 #define PARTITA_APPS_SAMPLE_TYPE_H
 
-#include <partita/common.h>
+#include <partita/problem.h>
 #include <stdbool.h>
 
 static inline bool type_is_double(enum partita_type type)

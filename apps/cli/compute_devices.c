@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "compute_devices.h"
 
-#include <partita/device.h>
+#include <partita/plan.h>
 #include <stdio.h>
 
 typedef void visit_fn(json_t *list, const char *name, const char *text, bool available);

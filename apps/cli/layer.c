@@ -328,8 +328,12 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
     enum partita_status status = PARTITA_OK;
     if (!npy_array_reserve(&layer->result, fault)) return false;
     if (layer->direction != BACKWARD_WEIGHT)
-        status = partita_filter_create_biased(layer->plan, layer->w.samples, layer->bias.samples,
-                                              &layer->filter);
+        status = partita_filter_create_from(
+            layer->plan,
+            &(struct partita_taps){.dense = layer->w.samples,
+                                   .dense_count = partita_plan_taps_count(layer->plan),
+                                   .bias = layer->bias.samples},
+            &layer->filter);
     if (status == PARTITA_OK && layer->direction == FORWARD)
         status = partita_forward(layer->plan, layer->filter, layer->result.samples,
                                  layer->x.samples, NULL);
@@ -351,7 +355,7 @@ static bool save_bias(struct layer *layer, struct fault *fault)
                                    .f64 = layer->result.f64};
     if (!npy_array_reserve(&layer->gb, fault)) return false;
     const enum partita_status status =
-        partita_backward_bias(layer->plan, layer->gb.samples, layer->gy.samples);
+        partita_backward_bias(layer->plan, layer->gb.samples, layer->gy.samples, NULL);
     if (status) return layer_fail(layer, status, fault);
     return npy_array_save(&layer->gb, layer->settings.grad_bias, fault);
 }

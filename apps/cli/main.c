@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_values.h"
 #include "commands.h"
 #include "report.h"
 
@@ -21,6 +22,7 @@ static int run_command(enum command command, int argc, char **argv)
     struct fault fault;
     if (!options_parse(&settings, command, argc, argv, &fault))
         return report_usage(command, &fault);
+    if (command != COMMAND_LIVE) json_end_without_memory(); // live goes on without its status line
     if (!settings.help) return mains[command](&settings);
     help_print(command);
     return report_close(command, EXIT_DONE);

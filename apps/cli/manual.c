@@ -127,7 +127,7 @@ void manual_print(void)
     for (int c = 0; c < N_COMMANDS; c++) put_options_of((enum command)c);
     put_section(
         "FILES AND CHANNELS",
-        "Signals are WAV and RF64; .npy arrays ([frames], or [channels, frames]) of type f4, f8, "
+        "Signals may be WAV or RF64; .npy arrays ([frames], or [channels, frames]) of type f4, f8, "
         "c8 and c16; raw samples (.raw, .iq, .cf32 and the like); and, in seekable files, all "
         "formats that libsndfile reads: .flac, .ogg, .opus, .aiff, .caf, .au, .w64. A SigMF "
         "recording is named by its .sigmf-meta or its .sigmf-data; for an OUT named .sigmf-data "
@@ -140,5 +140,5 @@ void manual_print(void)
     put_exit_status();
     put_section("ENVIRONMENT", "XDG_CACHE_HOME (default ~/.cache): the file partita/wisdom in it "
                                "stores the measurements of `partita plan --calibrate`. "
-                               "PARTITA_CPU: c, avx2, avx512 or neon limits the instruction set.");
+                               "PARTITA_CPU=c|avx2|avx512|neon limits the instruction set.");
 }

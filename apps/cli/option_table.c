@@ -157,7 +157,7 @@ const struct option_row option_rows[] = {
     {NULL, "block", 'b', OPTION_NUMBER, "N", PLAN, AT(block), 1, 1 << 24,
      "frames per call (default: any number)"},
     {NULL, "threads", 't', OPTION_NUMBER, "N", LAYER, AT(layer_threads), 1, 4096,
-     "number of threads; the result does not depend on it (default: all cores)"},
+     "number of threads; the result does not depend on it (default: as many as the work pays for)"},
     {NULL, "workspace-limit", 0, OPTION_NUMBER, "BYTES", LAYER, AT(workspace_limit), 1, MAX_SIZE,
      "maximum working memory in addition to the arrays and the packed weights (default: "
      "unlimited)"},

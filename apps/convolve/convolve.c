@@ -236,7 +236,7 @@ static void fill_stats(struct convolve_job *job)
     s->latency = runner_latency(job->runner);
     s->calls = runner_calls(job->runner);
     s->call_frames = job->pass.chunk;
-    s->engine = partita_plan_engine(runner_plan(job->runner));
+    s->engine = partita_plan_engine(runner_plan(job->runner), PARTITA_FORWARD);
     s->type = partita_type_name(job->pass.type);
     s->truncated = audio_shortfall(job->in) || audio_shortfall(job->ir);
     s->interrupted = audio_interrupted(job->in);

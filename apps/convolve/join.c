@@ -137,8 +137,12 @@ static bool join_run(const struct settings *s, struct fault *fault)
     const size_t n = (size_t)s->n_operands - 1;
     struct shard_file *shards = calloc(n, sizeof *shards);
     bool good = shards || fault_set(fault, "out of memory");
-    good = good && temp_differs(s->files[0], (const char *const *)s->files + 1, (int)n, fault);
-    for (size_t i = 0; good && i < n; i++) good = load_record(&shards[i], s->files[i + 1], fault);
+    for (size_t i = 0; good && i < n; i++) {
+        char data[PATH_MAX];
+        const char *const inputs[] = {s->files[i + 1], sigmf_samples(s->files[i + 1], data)};
+        good = temp_differs(s->files[0], inputs, 2, fault) &&
+               load_record(&shards[i], s->files[i + 1], fault);
+    }
     if (good) qsort(shards, n, sizeof *shards, compare_positions);
     good = good && check_sequence(shards, n, fault) && join_shards(s, shards, n, fault);
     free(shards);

@@ -218,6 +218,14 @@ static bool feed_input(struct pass *p, struct fault *fault)
     }
 }
 
+// A compressed file may end before its header says. The range of a shard was chosen by the header,
+// and silence would be appended up to its end.
+static bool check_end_of_shard(const struct pass *p, struct fault *fault)
+{
+    return !p->shard->active || !audio_shortfall(p->reader) ||
+           fault_set(fault, "%s", audio_shortfall(p->reader));
+}
+
 static bool feed_tail(struct pass *p, struct fault *fault)
 {
     while (p->written < p->count) {
@@ -253,7 +261,7 @@ static bool pass_transfer(struct pass *p, struct fault *fault)
     }
     start_threads(p);
     if (p->origin < 0 && !feed_silence(p, -p->origin, fault)) return false;
-    if (!feed_input(p, fault)) return false;
+    if (!feed_input(p, fault) || !check_end_of_shard(p, fault)) return false;
     p->count = range_count(&p->range, p->consumed, stride);
     p->stats->frames_in = (uint64_t)p->consumed;
     p->stats->tail = p->taps->length - 1 - 2 * p->taps->lead;

@@ -16,6 +16,7 @@ static void square(double *v, enum partita_type type, const void *x, size_t at, 
     const float *f = x;
     const double *d = x;
     switch (type) {
+    case PARTITA_TYPE_DEFAULT:
     case PARTITA_F32:
         for (size_t i = 0; i < n; i++) v[i] = (double)f[at + i] * (double)f[at + i];
         break;

@@ -18,6 +18,9 @@ enum { RISE = 512 };
 // rates.
 static const size_t MAX_FRAMES = (size_t)1 << 28;
 
+// The lead grows with the ratio of the rates: at this one it has half a million frames.
+enum { MAX_RATIO = 1000 };
+
 static uint32_t gcd(uint32_t a, uint32_t b)
 {
     while (b) {
@@ -72,6 +75,10 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
     const size_t steps = (rise_in + step_in - 1) / step_in;
     const size_t n_silence = steps * step_in, skip = steps * step_out - rise_out;
     struct resample_buffers b = {.n_x = n + 2 * n_silence};
+    if (in / slower >= MAX_RATIO || out / slower >= MAX_RATIO)
+        return fault_set(fault,
+                         "resampling from %u to %u Hz: the rates differ by a factor of %d or more",
+                         in, out, (int)MAX_RATIO);
     b.n_y = (size_t)((double)b.n_x * out / in) + 2;
 
     if (b.n_x > MAX_FRAMES || b.n_y > MAX_FRAMES)

@@ -3,7 +3,7 @@
 #ifndef PARTITA_APPS_RESAMPLE_H
 #define PARTITA_APPS_RESAMPLE_H
 
-#include <partita/common.h>
+#include <partita/problem.h>
 
 #include "base/fault.h"
 

@@ -84,7 +84,7 @@ static enum partita_status runner_plan_create(struct runner *r, const struct run
         .device = q->settings->device,
         .engine = engine_name(q->settings->engine, engine),
         .threads = (int)r->plan_threads,
-        .sample_rate = q->rate,
+        .sample_rate = r->segment ? 0 : q->rate,
         .directions = PARTITA_FORWARD,
         .wisdom = q->wisdom,
         .log = {option_words_log, &r->log},
@@ -196,7 +196,7 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
     for (size_t c = 0; x && c < r->in_channels; c++) r->x[c] = x + c * r->bytes;
     if (x)
         partita_stream_process_strided(r->stream, r->y, r->out_channels, r->x, r->in_channels, n);
-    else partita_stream_drain(r->stream, r->y, r->out_channels, n);
+    else partita_stream_process_strided(r->stream, r->y, r->out_channels, NULL, 0, n);
     size_t drop = r->to_drop < made ? r->to_drop : made;
     r->to_drop -= drop;
     if (drop)

@@ -19,8 +19,8 @@ static struct segment *segment_at(const struct segments *p, uint64_t index)
 
 static void filter_segment(const struct segments *p, struct segment *segment)
 {
-    segment->status =
-        partita_forward(p->plan, p->filter, segment->y, segment->x, segment->workspace);
+    segment->status = partita_forward(p->plan, p->filter, segment->y, segment->x,
+                                      &(struct partita_call){.workspace = segment->workspace});
 }
 
 static void *segments_work(void *context)
@@ -43,7 +43,7 @@ static void *segments_work(void *context)
 
 static bool segments_allocate(struct segments *p, size_t x_bytes, size_t y_bytes)
 {
-    const size_t workspace = partita_plan_workspace_size(p->plan);
+    const size_t workspace = partita_plan_workspace(p->plan, PARTITA_FORWARD);
     p->ring = calloc(p->n_ring, sizeof *p->ring);
     for (size_t i = 0; p->ring && i < p->n_ring; i++) {
         struct segment *segment = &p->ring[i];

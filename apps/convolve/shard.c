@@ -79,7 +79,7 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 static bool hash_plan(uint64_t *hash, const struct partita_plan *plan)
 {
     char *text = report_plan(plan), *rest = text;
-    *hash = hash_text(*hash, partita_plan_engine(plan));
+    *hash = hash_text(*hash, partita_plan_engine(plan, PARTITA_FORWARD));
     for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
         const bool first = line == text, engine = strncmp(line, "  cpu/", 6) == 0;
         if (first && strrchr(line, ' ')) line = strrchr(line, ' ');
@@ -142,6 +142,8 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     if (*frames == SIZE_UNKNOWN || info->frames == SIZE_UNKNOWN || audio_reader_is_pipe(source->in))
         return fault_set(fault, "%s: the length of %s is unknown; use a file", option,
                          settings->operands[1]);
+    // Shards of a truncated file would depend on what it lacks.
+    if (audio_shortfall(source->in)) return fault_set(fault, "%s", audio_shortfall(source->in));
     if (settings->range && !shard_parse(settings->range, &k, &n, fault)) return false;
     struct shard_record *record = &shard->record;
     record->key = hash_command(settings, info, source, range);

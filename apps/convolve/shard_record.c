@@ -4,7 +4,6 @@
 #include "shard_record.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -13,56 +12,32 @@
 #include <unistd.h>
 
 #include "io/bytes/bytes.h"
+#include "io/bytes/temp.h"
 
 static const char KIND[] = "partita part 1";
 
-static void set_number(json_t *object, const char *name, uint64_t value)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, value);
-    json_object_set_new(object, name, json_string(text));
-}
-
+// NULL: out of memory. Written without jansson, which without memory returns damaged text.
 static char *shard_record_compose(const struct shard_record *r)
 {
-    json_t *object = json_object();
-    json_object_set_new(object, "kind", json_string(KIND));
-    set_number(object, "key", r->key);
-    set_number(object, "first", r->first);
-    set_number(object, "end", r->end);
-    set_number(object, "total", r->total);
-    set_number(object, "done", r->done);
-    set_number(object, "input_time", (uint64_t)r->input_time);
-    set_number(object, "clipped", r->clipped);
-    set_number(object, "invalid", r->invalid);
-    json_object_set_new(object, "format", json_string(r->format));
-    char *text = json_dumps(object, JSON_INDENT(1));
-    json_decref(object);
-    return text;
-}
-
-static bool write_synced(const char *path, const char *text, struct fault *fault)
-{
-    struct sink sink;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) return fault_set(fault, "%s: cannot create: %s", path, strerror(errno));
-    sink_from_fd(&sink, fd, path);
-    if (sink_write(&sink, text, strlen(text)) && fsync(fd)) sink.error = errno;
-    return sink_close(&sink) || sink_fault(&sink, fault);
+    char *text;
+    const int n = asprintf(&text,
+                           "{\n \"kind\": \"%s\",\n \"key\": \"%" PRIu64
+                           "\",\n \"first\": \"%" PRIu64 "\",\n \"end\": \"%" PRIu64
+                           "\",\n \"total\": \"%" PRIu64 "\",\n \"done\": \"%" PRIu64
+                           "\",\n \"input_time\": \"%" PRIu64 "\",\n \"clipped\": \"%" PRIu64
+                           "\",\n \"invalid\": \"%" PRIu64 "\",\n \"format\": \"%s\"\n}",
+                           KIND, r->key, r->first, r->end, r->total, r->done,
+                           (uint64_t)r->input_time, r->clipped, r->invalid, r->format);
+    return n >= 0 ? text : NULL;
 }
 
 bool shard_record_write(const char *path, const struct shard_record *record, struct fault *fault)
 {
-    char *text = shard_record_compose(record), *temporary = NULL;
-    if (!text || asprintf(&temporary, "%s~", path) < 0) {
-        free(text);
-        return fault_set(fault, "out of memory");
-    }
-    bool good = write_synced(temporary, text, fault);
-    if (good && rename(temporary, path))
-        good = fault_set(fault, "%s: cannot write: %s", path, strerror(errno));
-    if (!good) unlink(temporary);
-    free(temporary);
+    struct temp temp;
+    char *text = shard_record_compose(record);
+    const bool good =
+        text ? temp_write_beside(&temp, path, text, true, fault) && temp_commit(&temp, false, fault)
+             : fault_set(fault, "out of memory");
     free(text);
     return good;
 }
@@ -100,7 +75,8 @@ bool shard_record_read(const char *path, struct shard_record *ret_record, bool *
 {
     json_error_t error;
     *ret_exists = false;
-    FILE *file = fopen(path, "re");
+    FILE *file = regular_open(path);
+    if (!file && errno == EINVAL) return fault_set(fault, "%s: is not a regular file", path);
     if (!file)
         return errno == ENOENT || fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
     json_t *object = json_loadf(file, 0, &error);

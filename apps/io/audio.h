@@ -4,7 +4,7 @@
 #ifndef PARTITA_APPS_AUDIO_H
 #define PARTITA_APPS_AUDIO_H
 
-#include <partita/common.h>
+#include <partita/problem.h>
 
 #include "io/formats/container.h"
 #include "io/samples/samples.h"

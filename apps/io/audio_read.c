@@ -12,7 +12,10 @@
 static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
     r->ops = &flat_reader;
-    if (wav_parse(&r->source, max_channels, &r->info, fault)) return true;
+    if (wav_parse(&r->source, max_channels, &r->info, fault)) {
+        flat_limit_frames(r);
+        return true;
+    }
     // Memory is for tests of our own readers, not of libsndfile.
     if (r->info.container != CONTAINER_SNDFILE || !r->source.seekable || r->source.fd < 0)
         return false;
@@ -44,7 +47,9 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
         return open_wav(r, request->max_channels, fault);
     if (starts_with(x, n, "\x93NUMPY") || (known && named == CONTAINER_NPY)) {
         r->ops = &flat_reader;
-        return npy_parse(&r->source, request->max_channels, &r->info, fault);
+        if (!npy_parse(&r->source, request->max_channels, &r->info, fault)) return false;
+        flat_limit_frames(r);
+        return true;
     }
     if (known && named == CONTAINER_TEXT) return text_open(r, fault);
     return sndfile_open(r, fault) &&
@@ -100,7 +105,13 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     raw.channels = sigmf.channels;
     if (sigmf.rate) raw.rate = sigmf.rate;
     if (!audio_open_file(ret_reader, &raw, fault)) return false;
-    (*ret_reader)->source.name = request->path; // sigmf.data is local
+    struct audio_reader *r = *ret_reader;
+    r->source.name = request->path; // sigmf.data is local
+    if (sigmf.sha512[0] && r->source.seekable) {
+        memcpy(r->expected, sigmf.sha512, sizeof r->expected);
+        sha512_begin(&r->digest);
+        r->source.digest = &r->digest;
+    }
     return true;
 }
 
@@ -157,11 +168,24 @@ static void make_complex(void *x, size_t n, bool as_double)
     }
 }
 
+// After the last byte of samples that were read without gaps.
+static bool check_digest(struct audio_reader *r, struct fault *fault)
+{
+    char text[SHA512_TEXT];
+    if (!r->source.digest || r->source.position < r->source.size) return true;
+    sha512_end(&r->digest, text);
+    r->source.digest = NULL;
+    if (strcmp(text, r->expected) == 0) return true;
+    return fault_set(fault, "%s: its samples do not have the sum of core:sha512", r->source.name);
+}
+
 bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n,
                 size_t *ret_n, struct fault *fault)
 {
     bool as_double = type_is_double(type);
-    if (!reader->ops->read(reader, as_double, frames, n, ret_n, fault)) return false;
+    if (!reader->ops->read(reader, as_double, frames, n, ret_n, fault) ||
+        !check_digest(reader, fault))
+        return false;
     bool promote = type_is_complex(type) && !reader->info.encoding.is_complex;
     if (promote) make_complex(frames, *ret_n * reader->info.channels, as_double);
     return true;

@@ -116,10 +116,13 @@ bool audio_write(struct audio_writer *writer, enum partita_type type, const void
 static bool audio_close_file(struct audio_writer *writer, bool durable,
                              struct sample_counts *ret_counts, struct fault *fault)
 {
+    struct temp meta = {0};
     bool good = writer->ops->finish(writer, fault) && (!durable || sink_sync(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
-    good = good && temp_commit(&writer->temp, durable, fault) &&
-           sigmf_write(writer->sink.name, &writer->info, fault);
+    // The samples do not appear if their metadata cannot be written.
+    good = good && sigmf_write(&meta, writer->sink.name, &writer->info, fault) &&
+           temp_commit(&writer->temp, durable, fault) && temp_commit(&meta, durable, fault);
+    temp_discard(&meta);
     *ret_counts = writer->counts;
     audio_discard(writer);
     return good;

@@ -107,7 +107,7 @@ static void print_session(const struct session *s)
     fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,
             one ? "" : " to ", one ? "" : s->out.name, s->out.api, s->format.rate,
             filter_set_in_channels(s->filters), filter_set_out_channels(s->filters),
-            partita_plan_engine(filter_set_plan(s->filters)),
+            partita_plan_engine(filter_set_plan(s->filters), PARTITA_FORWARD),
             filter_set_info(s->filters, filter_set_current(s->filters)).taps);
     if (s->format.in_latency < 0 || s->format.out_latency < 0)
         report_warning(settings,

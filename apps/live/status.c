@@ -70,7 +70,9 @@ char *status_compose_json(struct session *session, bool final)
     json_object_set_new(
         j, "taps",
         json_integer((json_int_t)filter_set_info(s->filters, filter_set_current(s->filters)).taps));
-    json_object_set_new(j, "engine", json_string(partita_plan_engine(filter_set_plan(s->filters))));
+    json_object_set_new(
+        j, "engine",
+        json_string(partita_plan_engine(filter_set_plan(s->filters), PARTITA_FORWARD)));
     json_object_set_new(j, "gain", json_real(s->gain));
     json_object_set_new(j, "mute", json_boolean(s->mute));
     json_object_set_new(j, "bypass", json_boolean(s->bypass));

@@ -125,7 +125,7 @@ static bool report_engines(const struct network *net, const char *wanted)
     for (size_t i = 0; i < 4; i++) {
         printf("layer %zu:", i + 1);
         for (size_t k = 0; k < 3; k++) {
-            const char *engine = partita_plan_engine_of(layers[i]->plan, directions[k]);
+            const char *engine = partita_plan_engine(layers[i]->plan, directions[k]);
             printf(" %s", engine);
             used = used || strcmp(engine, wanted) == 0;
         }

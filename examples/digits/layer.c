@@ -54,9 +54,12 @@ static void parameters_step(struct parameters *p, float rate, float momentum)
 // The filter has its own copies of taps and bias, transformed or packed for its engine.
 static void make_filter(struct layer *layer)
 {
-    partita_filter_destroy(layer->filter);
-    must(partita_filter_create_biased(layer->plan, layer->weight.value, layer->bias.value,
-                                      &layer->filter),
+    must(partita_filter_create_from(
+             layer->plan,
+             &(struct partita_taps){.dense = layer->weight.value,
+                                    .dense_count = partita_plan_taps_count(layer->plan),
+                                    .bias = layer->bias.value},
+             &layer->filter),
          "filter");
 }
 
@@ -133,7 +136,9 @@ void layer_destroy(struct layer *layer)
 
 void layer_forward(struct layer *layer, const float *x)
 {
-    must(partita_forward(layer->plan, layer->filter, layer->y, x, layer->workspace), "forward");
+    must(partita_forward(layer->plan, layer->filter, layer->y, x,
+                         &(struct partita_call){.workspace = layer->workspace}),
+         "forward");
 }
 
 void layer_backward(struct layer *layer, float *gx, const float *x)
@@ -142,11 +147,12 @@ void layer_backward(struct layer *layer, float *gx, const float *x)
         for (size_t i = 0; i < layer->n_y; i++)
             if (layer->y[i] == 0) layer->gy[i] = 0;
     must(partita_backward_weight(layer->plan, layer->weight.gradient, x, layer->gy,
-                                 layer->workspace),
+                                 &(struct partita_call){.workspace = layer->workspace}),
          "weights");
-    must(partita_backward_bias(layer->plan, layer->bias.gradient, layer->gy), "bias");
+    must(partita_backward_bias(layer->plan, layer->bias.gradient, layer->gy, NULL), "bias");
     if (gx)
-        must(partita_backward_data(layer->plan, layer->filter, gx, layer->gy, layer->workspace),
+        must(partita_backward_data(layer->plan, layer->filter, gx, layer->gy,
+                                   &(struct partita_call){.workspace = layer->workspace}),
              "data");
 }
 
@@ -154,5 +160,7 @@ void layer_step(struct layer *layer, float rate, float momentum)
 {
     parameters_step(&layer->weight, rate, momentum);
     parameters_step(&layer->bias, rate, momentum);
-    make_filter(layer);
+    must(partita_filter_update(layer->filter, layer->weight.value, layer->bias.value,
+                               &(struct partita_call){.workspace = layer->workspace}),
+         "update");
 }

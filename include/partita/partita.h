@@ -2,35 +2,57 @@
 // Partita: linear filters for endless streams, signals of any length and layers of images, through
 // one API. (Layers are real; complex problems have one axis.)
 //
+// A stream, in four steps: describe it, plan it, prepare the taps, process.
+//
 //   struct partita_problem room = {.in_channels = 2, .out_channels = 2, .groups = 2,
 //                                  .kernel = {4096}, .size = {PARTITA_UNBOUNDED},
 //                                  .block = 256, .latency = 4096};
 //   struct partita_plan *plan;
 //   struct partita_filter *hall;
 //   struct partita_stream *stream;
-//   partita_plan_create(&room, NULL, &plan);        // chooses an engine (partita_plan_explain)
-//   partita_filter_create(plan, hall_taps, &hall);  // hall_taps[2][1][4096]
-//   partita_stream_open(plan, hall, &stream);
-//   partita_stream_process(stream, out, in, n);     // any n; never allocates, locks or fails
+//   if (partita_plan_create(&room, NULL, &plan) ||       // chooses an engine
+//       partita_filter_create(plan, hall_taps, &hall) || // hall_taps[2][1][4096]
+//       partita_stream_open(plan, hall, &stream))
+//       return false;                                    // with PARTITA_LOG=stderr: why
+//   partita_stream_process(stream, out, in, n);          // any n; never allocates, locks or fails
+//
+// A layer, forward and backward:
+//
+//   struct partita_problem conv = {.op = PARTITA_CORRELATE, .batch = 16,
+//                                  .in_channels = 64, .out_channels = 128, .kernel = {5, 5},
+//                                  .size = {56, 56}, .pad_begin = {2, 2}, .pad_end = {2, 2}};
+//   struct partita_taps taps = {.dense = w, .dense_count = 128 * 64 * 5 * 5, .bias = bias};
+//   if (partita_plan_create(&conv, NULL, &plan) ||          // forward and both gradients
+//       partita_filter_create_from(plan, &taps, &filter) || // w[128][64][5][5], bias[128]
+//       partita_forward(plan, filter, y, x, NULL) ||        // y[16][128][56][56]
+//       partita_backward_data(plan, filter, gx, gy, NULL) ||
+//       partita_backward_weight(plan, gw, x, gy, NULL) ||
+//       partita_backward_bias(plan, gb, gy, NULL))
+//       return false;
 //
 // Conventions: every call that can fail returns enum partita_status; results come last (ret_...)
 // and are not changed on failure; outputs come before inputs, as in memcpy; sizes and latencies
 // count frames (one sample of every channel); a zero in a struct means its documented default;
 // destroy and close accept NULL.
 //
-// Threads: plans and filters are immutable and may be shared; wisdom has a lock of its own; a
-//          stream belongs to one
-// thread at a time. The only global state of the library is the lock around FFTW's planner. The
-// library starts threads inside calls of bounded problems, of spectra and of the functions below
-// (OpenMP), and for a stream whose options.threads is above 1. After fork() the child may use them
-// only if the parent did not.
+// Threads: plans and spectra are immutable and may be shared, and so may filters, except that no
+//          other call may use one during partita_filter_update; wisdom has a lock. One thread at a
+//          time may process a stream; others may swap its filter and read its status
+//          and statistics. Global state: the lock around FFTW's planner, and settings that are
+//          read once a process: PARTITA_CPU=c|avx2|avx512|neon lowers the instruction set,
+//          PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints reasons,
+//          PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices; the size of the last
+//          cache. The library starts threads inside calls of bounded problems, of spectra and of
+//          the functions below (OpenMP), and for a stream whose options.threads is above 1. After
+//          fork() the child may use these only if the parent did not.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
-#include <partita/device.h>
-#include <partita/layer.h>
-#include <partita/slice.h>
-#include <partita/spectrum.h>
+#include <partita/advanced.h>
+#include <partita/bank.h>
+#include <partita/filter.h>
+#include <partita/plan.h>
+#include <partita/problem.h>
 #include <partita/stream.h>
 
 #ifdef __cplusplus
@@ -40,37 +62,71 @@ extern "C" {
 // Convolves a signal with taps, at the cost of the requested slice: scipy.signal.convolve(x, h,
 // mode).
 // Shapes:  x [n], h [m], y [partita_slice_size(PARTITA_CONVOLVE, n, m, slice)], all of `type`.
-// Ranges:  n, m >= 1; y must not overlap x or h.
-// Errors:  PARTITA_ERR_ARG for NULL, zero sizes or an empty slice; PARTITA_ERR_NOMEM.
-// Memory:  allocates working memory; a plan of your own avoids that.
-// Time:    plans in each call; uses all cores.
+// Ranges:  n, m >= 1; y must not overlap x or h. x, y and h are aligned to
+//          their scalar. options: as of the plan of a bounded problem, but directions and
+//          filter_uses must be 0; NULL means defaults.
+// Errors:  PARTITA_ERR_ARG for NULL, zero sizes, an empty or malformed slice, or an option out of
+//          range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine fits the options;
+//          PARTITA_ERR_DEVICE; PARTITA_ERR_NOMEM.
+// Memory:  allocates working memory; a plan of your own avoids that, and small signals need none.
+// Devices: on a device, arrays may be in its memory or in host memory.
+// Time:    plans in each call, and by default uses as many threads as the work pays for. Signals of
+//          up to 2^18 real products (outputs times samples of the shorter operand; four times as
+//          many for complex types) are summed directly, without a plan, unless an option requires
+//          one.
 // Threads: any.
-PARTITA_API enum partita_status partita_convolve(enum partita_type type, void *y, const void *x,
-                                                 size_t n, const void *h, size_t m,
-                                                 const struct partita_slice *slice);
+PARTITA_API enum partita_status partita_convolve_sized(enum partita_type type, void *y,
+                                                       const void *x, size_t n, const void *h,
+                                                       size_t m, const struct partita_slice *slice,
+                                                       const struct partita_options *options,
+                                                       size_t options_bytes);
+static inline enum partita_status partita_convolve(enum partita_type type, void *y, const void *x,
+                                                   size_t n, const void *h, size_t m,
+                                                   const struct partita_slice *slice,
+                                                   const struct partita_options *options)
+{
+    return partita_convolve_sized(type, y, x, n, h, m, slice, options, sizeof *options);
+}
 
 // Cross-correlates a signal with a template, conjugating h: scipy.signal.correlate(x, h, mode).
-// Shapes, Ranges, Errors, Memory, Time,
-// Threads: as partita_convolve; PARTITA_RANGE counts lags.
-PARTITA_API enum partita_status partita_correlate(enum partita_type type, void *y, const void *x,
-                                                  size_t n, const void *h, size_t m,
-                                                  const struct partita_slice *slice);
+// Shapes, Ranges, Errors, Memory, Devices, Time, Threads: as partita_convolve; PARTITA_RANGE counts
+// lags.
+PARTITA_API enum partita_status partita_correlate_sized(enum partita_type type, void *y,
+                                                        const void *x, size_t n, const void *h,
+                                                        size_t m, const struct partita_slice *slice,
+                                                        const struct partita_options *options,
+                                                        size_t options_bytes);
+static inline enum partita_status partita_correlate(enum partita_type type, void *y, const void *x,
+                                                    size_t n, const void *h, size_t m,
+                                                    const struct partita_slice *slice,
+                                                    const struct partita_options *options)
+{
+    return partita_correlate_sized(type, y, x, n, h, m, slice, options, sizeof *options);
+}
 
-// As partita_correlate, divided by the norms of the template and of the signal under it:
+// As partita_correlate, but each lag is divided by the norms of the template and of the signal
+// under the template:
 //   y[lag] = sum_i x[i + lag] conj(h[i]) / sqrt(sum_i |x[i + lag]|^2 * sum_i |h[i]|^2),  i < m.
 // Magnitudes are at most 1, except for rounding; y is 0 where template or signal is silent. The
-// norms are summed in double without differences, so a quiet passage after a loud one is divided by
-// its own norm. The numerator may come from transforms, whose rounding errors are those of a loud
-// passage beside it: for passages 100 dB below their surroundings use PARTITA_F64. The call takes
-// no options and runs on the CPU; partita_spectrum_correlate computes the numerator on a device.
+// norms are summed in double without subtraction, so a quiet passage after a loud one is divided by
+// its own norm. The numerator may come from transforms, where a quiet passage has the rounding
+// errors of a loud passage beside it: for passages 100 dB below their surroundings use PARTITA_F64.
 // Shapes, Ranges, Time, Threads: as partita_correlate.
 // Errors:  as partita_correlate; PARTITA_ERR_UNSUPPORTED for f16 and bf16.
 // Memory:  as partita_correlate, and one double for each output or each template sample, whichever
 //          are fewer.
-PARTITA_API enum partita_status partita_correlate_normalised(enum partita_type type, void *y,
-                                                             const void *x, size_t n, const void *h,
-                                                             size_t m,
-                                                             const struct partita_slice *slice);
+// Devices: a device computes the numerator and the CPU the norms: all arrays are in host memory.
+PARTITA_API enum partita_status
+partita_correlate_normalised_sized(enum partita_type type, void *y, const void *x, size_t n,
+                                   const void *h, size_t m, const struct partita_slice *slice,
+                                   const struct partita_options *options, size_t options_bytes);
+static inline enum partita_status
+partita_correlate_normalised(enum partita_type type, void *y, const void *x, size_t n,
+                             const void *h, size_t m, const struct partita_slice *slice,
+                             const struct partita_options *options)
+{
+    return partita_correlate_normalised_sized(type, y, x, n, h, m, slice, options, sizeof *options);
+}
 
 #ifdef __cplusplus
 }

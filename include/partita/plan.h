@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: MIT
-// HOW to compute it: the planner's choice for one problem. A plan is created once, is immutable,
-// and may be shared by any number of threads.
+// HOW to compute a problem: the planner's choice of an engine, and the calls that run it. A plan is
+// created once, is immutable, and may be shared by any number of threads.
+//
+// Arrays of bounded problems are plain and contiguous: [batch][channels][size...], the last axis
+// fastest. gy is the gradient with respect to the sum, before problem.activation: with PARTITA_RELU
+// the caller first sets gy to 0 where y is 0. Gradients are of real types.
+//
+// Accuracy: in engines that transform, a rounding error is relative to the largest values that
+// share a transform, not to each result. A result that is exactly 0, because products cancel or
+// there are none, may come out as a small nonzero value, in f32 about 1e-6 of the largest results.
+// options.engine = "cpu/direct" or "cpu/gemm" computes each result as a separate sum.
+// options.error_budget bounds the error of all results together (relative L2).
+//
+// Devices: options.device is "cpu", "cuda" (the first GPU) or, for example, "cuda:1". Support for
+// NVIDIA GPUs is in a separate module, libpartita-cuda.so, which is loaded when such a device is
+// first requested. Without the module, or without a driver, everything else works. The module is
+// searched for in the library's folder, then in the system's library path; the environment variable
+// PARTITA_CUDA_MODULE names another file. Every call leaves the calling thread's current
+// CUDA device as it was, also when it fails. Memory that calls release stays with the process, in
+// the device's default pool; cudaMemPoolTrimTo returns it to the system.
 #ifndef PARTITA_PLAN_H
 #define PARTITA_PLAN_H
 
@@ -10,72 +28,88 @@
 extern "C" {
 #endif
 
+// Describes a device, named as in options.device, in one line, or says what is missing: "no CUDA
+// device: driver not installed".
+// Shapes:  text[size], terminated when size > 0 and truncated if necessary.
+// Errors:  PARTITA_ERR_ARG for NULL (text is not changed); PARTITA_ERR_DEVICE if there is no such
+//          device; text then says why.
+// Threads: any.
+PARTITA_API enum partita_status partita_device_describe(const char *device, char *text,
+                                                        size_t size);
+
 struct partita_filter;
 struct partita_plan;
+struct partita_saved;
 struct partita_wisdom;
 
+// How much time planning may take.
 enum partita_effort {
-    PARTITA_ESTIMATE = 0, // choose by the cost model; milliseconds
-    PARTITA_MEASURE,      // time the likely choices on this machine; up to a few seconds.
-                          // On devices other than the CPU this is the same as PARTITA_ESTIMATE.
+    PARTITA_ESTIMATE = 0, // choose by the cost model; takes milliseconds
+    PARTITA_MEASURE,      // time the likely choices on this machine; takes up to a few seconds. On
+                          // devices other than the CPU this is the same as PARTITA_ESTIMATE.
 };
 
-// Directions of a bounded problem; bits, to be combined. Complex types, f16 and bf16 have forward
-// alone.
+// Directions of a bounded problem; bits, to be combined. Problems of complex types, f16 and bf16
+// have only the forward direction.
 enum partita_direction {
     PARTITA_FORWARD = 1,         // partita_forward
-    PARTITA_BACKWARD_DATA = 2,   // partita_backward_data, in layer.h
-    PARTITA_BACKWARD_WEIGHT = 4, // partita_backward_weight, in layer.h
+    PARTITA_BACKWARD_DATA = 2,   // partita_backward_data
+    PARTITA_BACKWARD_WEIGHT = 4, // partita_backward_weight
 };
 
-// Threads of the application for streams, in place of the library's own. `run` calls task(context)
-// n times, possibly at once on several threads, and returns when all of these calls have returned.
-// It is called from process, so it must be as real-time safe as process has to be. n is
-// options.threads, at least 1. (This is the form of CLAP's thread pool.)
+// Streams may use threads of the application in place of the library's own. `run` calls
+// task(context) n times, possibly at once on several threads, and returns when all of these calls
+// have returned. It is called from partita_stream_process, so it must be as real-time safe as that
+// call has to be. n is options.threads, at least 1. (This is the form of CLAP's thread pool.)
 struct partita_executor {
     void (*run)(void *user, void (*task)(void *context), void *context, size_t n); // NULL: none
     void *user;
 };
 
-// Sizes of the blocks into which cpu/blocks or cuda/blocks splits taps and signal, in samples of
-// the filter (dilation included) and of x. They apply only if one of these engines is chosen.
-//
-// Two equal sizes, half of a good transform size, work like blocks that the engine chooses itself.
-// Any other two sizes are for operands whose blocks are given; they need a stride of 1. All pairs
-// of blocks that begin at one output are then summed in one transform of at least taps + signal - 1
-// samples. Sums that begin at different outputs are added in divisions, within which nothing
-// overlaps. If signal divides taps there are taps/signal + 1 divisions, in general (taps +
-// signal) / gcd(taps, signal). partita_plan_explain prints the schedule. On a device, good
-// transform sizes are powers of two from 16 on, and in_time is not available.
+// Sizes of blocks that are imposed from outside, in samples of the filter (dilation included) and
+// of x. Only the engines cpu/blocks and cuda/blocks take them; docs/parts.md says how they compute
+// with two sizes, and partita_plan_explain prints the schedule. Two different sizes need a stride
+// of 1.
 struct partita_parts {
     size_t taps, signal; // at most 2^40 [0: the engine's choice; both or none]
-    bool in_time;        // sum pairs directly, without transforms [false]
+    bool in_time;        // sum pairs directly, without transforms; not on a device [false]
 };
 
 // Options of a plan. Plain data; zero-initialise it and set what differs. NULL instead of a struct
-// means all defaults.
+// means all defaults. As in struct partita_problem, an option that has no meaning for the kind of
+// problem must be zero.
 struct partita_options {
-    const char *device; // "cpu", "cuda" or "cuda:N", see device.h ["cpu"]
+    const char *device; // "cpu", "cuda" or "cuda:N", see partita_device_describe ["cpu"]
     const char *engine; // force one engine, for example "cpu/overlap-save" [planner's choice]
     enum partita_effort effort; // [estimate]
-    // Bounded problems: threads of a call [0: all cores]; on a device, threads that copy pageable
-    // arrays [0: only the calling thread]. Streams of the CPU: threads of one stream, the calling
-    // thread included [0: only that one].
+    // Bounded problems on the CPU: threads of a call [0: as many as the work pays for, at most
+    // OpenMP's default, which is OMP_NUM_THREADS or all cores].
+    // Bounded problems on a device: threads that copy pageable arrays [0: the calling thread].
+    // Streams of the CPU: threads of one stream, the calling thread included [0: only that one].
+    // 0 to 4096; no more than 16, or twice the number of cores if that is more, are used.
     int threads;
     struct partita_executor executor; // streams of the CPU: use these threads and start none [none]
-    double sample_rate;     // streams: frames per second, for statistics [calls are not timed]
-    size_t workspace_limit; // most bytes of workspace of a call in any direction [no limit]
+    double sample_rate;         // streams: frames per second, for statistics [calls are not timed]
+    size_t workspace_limit;     // maximum bytes of workspace of a call in any direction [no limit]
+    struct partita_parts parts; // imposed sizes of blocks [none]
+    // Maximum predicted L2 error of a whole result, relative to the result's norm; the text above
+    // says what this means for single values [0: any; cpu/winograd and cuda/winograd 2e-6 in f32].
+    // Streams in f32 and cf32: with 1e-4 or more, spectra of filters that caches do not hold have
+    // 16 bits, which halves their memory. The error is then at most 81 dB below the outputs, and
+    // about 94 dB below for filters like noise and reverberation [0: spectra in f32].
+    double error_budget;
+    struct partita_wisdom *wisdom; // cost model and choices to use; measuring adds to it [none]
+    struct partita_log log;        // [none, or what PARTITA_LOG says, see struct partita_log]
+    struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
     // Bounded problems: enum partita_direction, combined. It is an error if one of them cannot be
     // planned [0: forward, and each gradient that can be planned, unless there is only one signal
     // of one axis].
     unsigned directions;
-    struct partita_parts parts; // cpu/blocks, cuda/blocks: sizes of blocks [the engine's choice]
-    // Largest predicted L2 error of a whole result, relative to it; layer.h says what this means
-    // for single values [0: any; cpu/winograd and cuda/winograd 2e-6 in f32].
-    double error_budget;
-    struct partita_wisdom *wisdom; // cost model and choices to use; measuring adds to it [none]
-    struct partita_log log;        // [no log]
-    struct partita_allocator allocator; // [C library]; every object made from the plan uses it too
+    // Bounded problems: calls of one direction that use a filter before it is replaced or updated;
+    // the planner adds the time of preparing the filter, divided by this number, to each call. 1 in
+    // training, where taps change every step. Engines of devices report no such time [0: so many
+    // that preparing it does not count].
+    unsigned filter_uses;
 };
 
 // Plans a problem: asks every engine for an estimate and keeps the cheapest engine that fits the
@@ -85,116 +119,214 @@ struct partita_options {
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it);
 //          PARTITA_ERR_UNSUPPORTED if no engine fits the options; PARTITA_ERR_DEVICE if the device
 //          is absent (the log line says what is missing); PARTITA_ERR_NOMEM.
-// Memory:  the plan holds transform tables; release it after all filters and streams made from it.
-// Time:    below 5 ms with PARTITA_ESTIMATE for filters up to 64 k taps; tens of ms in a build with
-//          FFTW's transforms alone, which do their own planning. Not real-time safe.
+// Memory:  the plan holds transform tables; release it after all filters, streams and saved
+//          transforms made from it.
+// Time:    below 5 ms with PARTITA_ESTIMATE for filters up to 64 k taps; tens of milliseconds in a
+//          build with only FFTW's transforms, because FFTW plans each transform. Not real-time
+//          safe.
 // Threads: any; several plans may be created at once.
-PARTITA_API enum partita_status partita_plan_create(const struct partita_problem *problem,
-                                                    const struct partita_options *options,
-                                                    struct partita_plan **ret_plan);
+PARTITA_API enum partita_status partita_plan_create_sized(const struct partita_problem *problem,
+                                                          size_t problem_bytes,
+                                                          const struct partita_options *options,
+                                                          size_t options_bytes,
+                                                          struct partita_plan **ret_plan);
+static inline enum partita_status partita_plan_create(const struct partita_problem *problem,
+                                                      const struct partita_options *options,
+                                                      struct partita_plan **ret_plan)
+{
+    return partita_plan_create_sized(problem, sizeof *problem, options, sizeof *options, ret_plan);
+}
 
 // Releases a plan. NULL is allowed. Threads: any; no call may still use the plan.
 PARTITA_API void partita_plan_destroy(struct partita_plan *plan);
 
 // Writes what was chosen and why: each engine with its predicted time, memory and error bound, and
-// for streams its latency, or the reason why it does not apply. For cpu/partitioned it adds the
-// partitions, the cost of a call, and a timeline of the work of calls.
+// for streams its latency, or the reason why it does not apply or was not estimated. For
+// cpu/partitioned it adds the partitions, the cost of a call, and a timeline of the work of calls.
 // Shapes:  text[size], always terminated when size > 0. Returns the length of the whole text, as
 //          snprintf does.
 // Threads: any.
 PARTITA_API size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t size);
 
-// Name of the engine for forward or the stream, for example "cpu/direct"; "" if options.directions
-// omitted forward. The string lives as long as the plan.
+// Name of the engine of one direction, for example "cpu/direct"; of a stream, with
+// PARTITA_FORWARD. "" for NULL or if the direction is not planned. The string lives as long as the
+// plan.
 // Threads: any.
-PARTITA_API const char *partita_plan_engine(const struct partita_plan *plan);
+PARTITA_API const char *partita_plan_engine(const struct partita_plan *plan,
+                                            enum partita_direction direction);
 
-// Bytes of workspace that partita_forward needs; 0 for streams. Threads: any.
-PARTITA_API size_t partita_plan_workspace_size(const struct partita_plan *plan);
+// Number of taps that partita_filter_create reads: out_channels * in_channels/groups * the kernel's
+// size along each axis; 0 for NULL. Threads: any.
+PARTITA_API size_t partita_plan_taps_count(const struct partita_plan *plan);
+
+// Bytes of workspace that one direction needs; 0 for NULL, streams and directions that are not
+// planned.
+// Threads: any.
+PARTITA_API size_t partita_plan_workspace(const struct partita_plan *plan,
+                                          enum partita_direction direction);
 
 // Added delay of a stream in input frames, a multiple of the stride; 0 for bounded problems.
 // Threads: any.
 PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
 
-// What the calls of a stream cost by the cost model, in seconds on one thread. A call does all work
-// that its frames make due; with cpu/partitioned a fixed table says which, so the worst call is
-// known beforehand.
+// What the calls of a stream cost according to the cost model, in seconds on one thread. A call
+// does all work that its frames make due; with cpu/partitioned a fixed table says which work this
+// is, so the worst call is known beforehand.
 struct partita_load {
     size_t frames;      // of the call: the problem's block
     double mean, worst; // seconds of such a call
-    size_t swap_delay;  // most input frames from the call after a swap until the fade begins
+    size_t swap_delay;  // maximum number of input frames from the call after a swap to the begin of
+                        // the fade
 };
 
+// Predicts what the calls of a stream cost.
 // Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE for the plan of a bounded problem.
 // Threads: any.
-PARTITA_API enum partita_status partita_plan_load(const struct partita_plan *plan,
-                                                  struct partita_load *ret_load);
+PARTITA_API enum partita_status partita_plan_load_sized(const struct partita_plan *plan,
+                                                        struct partita_load *ret_load,
+                                                        size_t load_bytes);
+static inline enum partita_status partita_plan_load(const struct partita_plan *plan,
+                                                    struct partita_load *ret_load)
+{
+    return partita_plan_load_sized(plan, ret_load, sizeof *ret_load);
+}
 
-// Computes a bounded problem.
+// What a call of a bounded problem may be given besides its arrays. Plain data; zero-initialise it
+// and set what differs. NULL instead of a struct: nothing. A field that has no meaning for the
+// direction must be zero.
+struct partita_call {
+    // At least partita_plan_workspace(plan, direction) bytes, 64-byte aligned [the call allocates
+    // it]. Backward weight with `saved` needs partita_saved_workspace bytes; partita_filter_update
+    // takes what forward and backward data need.
+    void *workspace;
+    // Forward leaves the transforms of x here; backward weight takes them and does not read x,
+    // which may be NULL. See partita_saved_create in advanced.h [none].
+    struct partita_saved *saved;
+    // Forward and backward data without a filter (NULL): taps that are used once, as
+    // partita_filter_create takes them. An engine that is faster without a filter reads them
+    // directly; for others the call creates a filter [none].
+    const void *taps;
+    // Devices: a cudaStream_t of the plan's device on which the call queues its work and returns
+    // without waiting; cudaStreamLegacy stands for the default stream [the call waits].
+    void *queue;
+};
+
+// Loads what calls with call.queue need: the device's kernels and those of its transforms, for all
+// directions of the plan and for updates of its filters. The first such call of a direction does
+// the same if that has not been done; nothing can be loaded while a queue is captured into a graph.
+// On the CPU, and for streams, there is nothing to do.
+// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE.
+// Memory:  allocates memory of the device for the duration of the call.
+// Threads: any. Not real-time safe.
+PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *plan);
+
+// Computes a bounded problem. The filter is NULL if call.taps brings taps.
 // Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the
 //          problem's types.
-// Ranges:  x and y aligned to their scalar; they must not overlap. workspace: at least
-//          partita_plan_workspace_size bytes, 64-byte aligned; NULL: the call allocates it.
-// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer or a filter of another plan;
-//          PARTITA_ERR_STATE if the plan is for a stream; PARTITA_ERR_UNSUPPORTED if
-//          options.directions omitted forward; PARTITA_ERR_NOMEM only if workspace is NULL, or on a
-//          device, where copies of arrays take memory; PARTITA_ERR_DEVICE if the device failed, now
-//          or earlier, which leaves y undefined.
+// Ranges:  x and y aligned to their scalar; they must not overlap. On the CPU an infinite or NaN
+//          sample of x makes those outputs NaN that depend on it (infinite or NaN where the sums
+//          are direct); all others are as with 0 in its place. Where an engine transforms blocks
+//          the call then takes twice as long, and memory for a copy of x.
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, or a filter or saved transforms of
+//          another plan; PARTITA_ERR_STATE if the plan is for a stream; PARTITA_ERR_UNSUPPORTED if
+//          options.directions omitted forward; PARTITA_ERR_NOMEM only without a workspace, with
+//          call.taps, for a copy of x with samples that are not finite, or on a device, where
+//          copies of arrays take memory; PARTITA_ERR_DEVICE if the
+//          device failed, now or earlier, which leaves y undefined.
 // Devices: arrays in the memory of the plan's device are used in place; others are copied there and
-//          back within the call. The call waits for the thread's default stream and returns when
-//          all is done. A workspace is used only if it lies in the device's memory; otherwise the
-//          call allocates its own. All of this also holds for gradients, and for taps and bias of
-//          filters (but not of cells, which are read on the host). Arrays in host memory are
-//          processed in micro-batches: some items, some outputs of long signals, or some of many
-//          taps at a time. Two micro-batches are on the device at once, with arrays of some 16 MiB
-//          each (more for signals that share much with their neighbours), within half of the
-//          workspace limit, but at least one item. Results that are added over micro-batches, and
-//          outputs of transforms, may round differently than from arrays in device memory. Pinned
-//          memory is copied fastest; other memory goes through pinned buffers of 8 MiB per
-//          concurrent call, which the first calls allocate and the plan keeps.
+//          back within the call. The call queues its work on the thread's default stream
+//          (cudaStreamPerThread) and returns when all of it is done. A workspace is used only if it
+//          lies in the device's memory; otherwise the call allocates its own. All of this also
+//          holds for gradients, and for taps and bias of filters (but not of paths, which are
+//          read on the host). Arrays in host memory are processed in micro-batches: some items,
+//          some outputs of long signals, or some of many taps at a time. Two micro-batches are on
+//          the device at once, with arrays of about 16 MiB each (more for signals whose
+//          micro-batches overlap much), within half of the workspace limit, but at least one item.
+//          Results that are added over micro-batches, and outputs of transforms, may round
+//          differently than from arrays in device memory. Pinned memory is copied fastest; other
+//          memory goes through pinned buffers of 8 MiB per concurrent call, which the first calls
+//          allocate and the plan keeps.
+//          With call.queue all arrays, and the workspace if the direction needs one, are in the
+//          memory of the plan's device, and arrays are aligned to a sample; the log names one that
+//          is not (PARTITA_ERR_ARG). Nothing is allocated, waited for, or put on another stream,
+//          so that the queue may be captured into a graph after partita_plan_prepare; before it
+//          that is PARTITA_ERR_STATE. Arrays, workspace, filter, saved transforms and plan must
+//          last until the work is done, in a graph until its last launch is. Failures of queued
+//          work show in a later call. PARTITA_ERR_UNSUPPORTED on the CPU, and for call.taps with
+//          an engine that needs a filter.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The
 //          result does not depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer,
 //          Discrete-Time Signal Processing, 8.7.
-PARTITA_API enum partita_status partita_forward(const struct partita_plan *plan,
-                                                const struct partita_filter *filter, void *y,
-                                                const void *x, void *workspace);
+PARTITA_API enum partita_status
+partita_forward_sized(const struct partita_plan *plan, const struct partita_filter *filter, void *y,
+                      const void *x, const struct partita_call *call, size_t call_bytes);
+static inline enum partita_status partita_forward(const struct partita_plan *plan,
+                                                  const struct partita_filter *filter, void *y,
+                                                  const void *x, const struct partita_call *call)
+{
+    return partita_forward_sized(plan, filter, y, x, call, sizeof *call);
+}
 
-// Computes a bounded problem with taps that are used once: as partita_filter_create and
-// partita_forward. An engine that is better off without a filter reads the taps themselves. With
-// cpu/blocks or cuda/blocks and a narrow window of lags this saves memory of the size of the taps.
-// Shapes:  taps as for partita_filter_create; y and x as for partita_forward.
-// Errors:  those of both.
-// Memory:  allocates the workspace, and a filter for forward alone if one is needed.
-// Threads: any.
-PARTITA_API enum partita_status partita_forward_once(const struct partita_plan *plan, void *y,
-                                                     const void *x, const void *taps);
+// The gradient with respect to the input: gx[n, c, i] = sum of w[k, c, r] gy[n, k, p] over all k, r
+// and p with stride*p + dilation*r - pad_begin = i. This is the transpose of partita_forward
+// without bias and activation.
+// Shapes:  gx as x of partita_forward, gy as its y. All of gx is written: samples that no output
+//          depends on become 0, except for rounding errors if the engine transforms tiles.
+// Ranges, Errors, Devices: as partita_forward, for this direction.
+// Threads: as partita_forward; the result does not depend on the number of threads.
+// Source:  Dumoulin & Visin, A guide to convolution arithmetic for deep learning (2016), section 4.
+PARTITA_API enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
+                                                            const struct partita_filter *filter,
+                                                            void *gx, const void *gy,
+                                                            const struct partita_call *call,
+                                                            size_t call_bytes);
+static inline enum partita_status partita_backward_data(const struct partita_plan *plan,
+                                                        const struct partita_filter *filter,
+                                                        void *gx, const void *gy,
+                                                        const struct partita_call *call)
+{
+    return partita_backward_data_sized(plan, filter, gx, gy, call, sizeof *call);
+}
 
-// Creates an empty store of measurements: the cost model of this machine, FFTW's wisdom, and
-// choices made with PARTITA_MEASURE. Planning with an empty store is planning without one.
-// Threads: any.
-PARTITA_API enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom);
+// The gradient with respect to the taps, summed over the batch: gw[k, c, r] = sum over n, p of
+// gy[n, k, p] x[n, c, stride*p + dilation*r - pad_begin], with x = 0 outside its size.
+// Shapes:  gw [out_channels][in_channels/groups][kernel], as the taps of partita_filter_create; x,
+//          gy as forward's x, y.
+// Ranges, Errors, Devices: as partita_forward, for this direction, but with saved transforms a
+//          sample of x that is not finite may also spread to gradients of taps that it is not
+//          multiplied by. PARTITA_ERR_ARG also for
+//          call.taps; PARTITA_ERR_STATE also for saved transforms that no partita_forward has
+//          filled.
+// Threads: as partita_backward_data. How sums are split depends only on the shape, and their parts
+//          are added in a fixed order.
+PARTITA_API enum partita_status
+partita_backward_weight_sized(const struct partita_plan *plan, void *gw, const void *x,
+                              const void *gy, const struct partita_call *call, size_t call_bytes);
+static inline enum partita_status partita_backward_weight(const struct partita_plan *plan, void *gw,
+                                                          const void *x, const void *gy,
+                                                          const struct partita_call *call)
+{
+    return partita_backward_weight_sized(plan, gw, x, gy, call, sizeof *call);
+}
 
-// Releases a store. NULL is allowed. Threads: any; no plan may still use the store.
-PARTITA_API void partita_wisdom_destroy(struct partita_wisdom *wisdom);
-
-// Measures the cost model of this machine (kernels, transforms, memory) and keeps it in the store.
-// Time:    under a second, a little more in a build with FFTW's transforms alone.
-// Threads: one at a time per store; nothing else heavy should run.
-PARTITA_API enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom);
-
-// Reads a file that partita_wisdom_save wrote into the store.
-// Errors:  PARTITA_ERR_IO if it cannot be read; PARTITA_ERR_STATE if it is not such a file, is
-//          damaged, or belongs to another version or another machine. The store is then unchanged.
-// Threads: one at a time per store.
-PARTITA_API enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom,
-                                                    const char *path);
-
-// Writes the store to a file, through a temporary file and a rename.
-// Errors:  PARTITA_ERR_IO.
-// Threads: as partita_wisdom_load.
-PARTITA_API enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom,
-                                                    const char *path);
+// The gradient with respect to the bias: gb[k] = sum over n, p of gy[n, k, p].
+// Shapes:  gb [out_channels], gy as forward's y.
+// Errors, Devices: as partita_forward. PARTITA_ERR_ARG also for call.taps and call.saved;
+//          PARTITA_ERR_UNSUPPORTED for complex types and for f16 and bf16. No direction has to be
+//          planned.
+// Memory:  none; call.workspace is not used.
+// Threads: as partita_forward.
+PARTITA_API enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
+                                                            void *gb, const void *gy,
+                                                            const struct partita_call *call,
+                                                            size_t call_bytes);
+static inline enum partita_status partita_backward_bias(const struct partita_plan *plan, void *gb,
+                                                        const void *gy,
+                                                        const struct partita_call *call)
+{
+    return partita_backward_bias_sized(plan, gb, gy, call, sizeof *call);
+}
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// STATE of one running stream: input history and partial blocks. One thread at a time may use a
-// stream.
+// STATE of one running stream: input history and partial blocks. One thread at a time may process a
+// stream; each function says which others may use it. Functions that return no status require a
+// stream that is not NULL, except partita_stream_close.
 #ifndef PARTITA_STREAM_H
 #define PARTITA_STREAM_H
 
@@ -11,6 +12,40 @@ extern "C" {
 #endif
 
 struct partita_stream;
+
+// Arrays of pointers to the samples of each channel. A pointer to any of these types may be passed,
+// for example a float **: in C through a union that GCC and Clang convert to, in C++ through the
+// overloads at the end of this header. With other compilers the types are void *const * and
+// const void *const *.
+#if defined(__GNUC__) && !defined(__cplusplus)
+union partita_outputs {
+    void *const *samples;
+    float *const *f32;
+    double *const *f64;
+    __extension__ float _Complex *const *cf32;
+    __extension__ double _Complex *const *cf64;
+} __attribute__((transparent_union));
+union partita_inputs {
+    const void *const *samples;
+    void *const *outputs;
+    const float *const *f32;
+    const double *const *f64;
+    float *const *f32_outputs;
+    double *const *f64_outputs;
+    __extension__ const float _Complex *const *cf32;
+    __extension__ const double _Complex *const *cf64;
+    __extension__ float _Complex *const *cf32_outputs;
+    __extension__ double _Complex *const *cf64_outputs;
+} __attribute__((transparent_union));
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC system_header // or -Wpedantic would warn of every call with such a union
+#endif
+#define PARTITA_OUTPUTS union partita_outputs
+#define PARTITA_INPUTS union partita_inputs
+#else
+#define PARTITA_OUTPUTS void *const *
+#define PARTITA_INPUTS const void *const *
+#endif
 
 // Starts a stream with empty history.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if the plan is
@@ -26,33 +61,66 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 
 // Filters the next n_frames input frames; n_frames may differ from call to call. The output samples
 // do not depend on how the input is split into calls, bit for bit. Output k of the stream is
-// y[k - latency/stride] of the problem; outputs before that are zero.
+// y[k - latency/stride] of the problem; the first latency/stride outputs are zero.
 // Shapes:  x [in_channels] pointers to n_frames samples each, y [out_channels] pointers to
-//          partita_stream_output_frames(stream, n_frames) samples each.
+//          partita_stream_output_frames(stream, n_frames) samples each. All of them are in host
+//          memory, also if the plan is for a device. x == NULL is silence: the same as frames of
+//          zeros. partita_stream_tail frames of it give the complete tail.
 // Ranges:  n_frames >= 0. With problem.whole_blocks it is a multiple of problem.block: frames
 //          beyond the last whole block are ignored, and their outputs are zero. y[c] == x[c] is
 //          allowed; any other overlap is not.
 // Errors:  none: arguments are not checked.
-// Memory:  none. The call never allocates, locks, logs or makes system calls.
+// Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls.
 // Devices: a stream on a device queues one CUDA graph per quantum and waits for it once;
 //          partita_plan_explain prints the frames of a quantum. The library itself still allocates
 //          and locks nothing. The CUDA driver may lock, make system calls, spin or sleep in these
-//          calls. If the device fails, outputs are zero from then on: see partita_stream_status.
+//          calls. If the device fails, the plan's log is called once, from this call, and outputs
+//          are zero from then on: see partita_stream_status.
 // Time:    mean cost and latency are the plan's. partita_plan_load predicts the worst call; while a
 //          swap is in progress it takes up to twice that. With threads (options.threads) a call may
 //          wait some microseconds for a task that a worker has begun: give the thread that opens
 //          the stream the scheduling of the thread that processes it.
 // Threads: one at a time per stream; many streams may share plan and filter.
-PARTITA_API void partita_stream_process(struct partita_stream *stream, void *const *y,
-                                        const void *const *x, size_t n_frames) PARTITA_NONBLOCKING;
+PARTITA_API void partita_stream_process(struct partita_stream *stream, PARTITA_OUTPUTS y,
+                                        PARTITA_INPUTS x, size_t n_frames) PARTITA_NONBLOCKING;
 
 // The same for buffers whose frames are `y_stride` and `x_stride` samples apart: interleaved audio
 // of C channels has x[c] = base + c and x_stride = C. In place (y[c] == x[c]) requires equal
 // strides and a problem stride of 1.
-PARTITA_API void partita_stream_process_strided(struct partita_stream *stream, void *const *y,
-                                                size_t y_stride, const void *const *x,
-                                                size_t x_stride,
+PARTITA_API void partita_stream_process_strided(struct partita_stream *stream, PARTITA_OUTPUTS y,
+                                                size_t y_stride, PARTITA_INPUTS x, size_t x_stride,
                                                 size_t n_frames) PARTITA_NONBLOCKING;
+
+// The same on a device, without waiting: the work is put on a queue of the caller's, and the call
+// returns. The bits are those of the same frames in host arrays.
+// Shapes:  as partita_stream_process, but every channel is in the memory of the stream's device and
+//          is aligned to its scalar. x == NULL is silence.
+// Ranges:  as partita_stream_process. queue is a cudaStream_t of that device; cudaStreamLegacy
+//          stands for the default stream.
+// Errors:  PARTITA_ERR_ARG for NULL, a channel that is elsewhere or misaligned (the log names it),
+//          or a queue of another device; PARTITA_ERR_STATE if the stream has processed host arrays
+//          since it was opened or reset; PARTITA_ERR_UNSUPPORTED on the CPU. The stream is then
+//          unchanged. The value of partita_stream_status if the device failed; failures of queued
+//          work show in a later call.
+// Memory:  none. Nothing is allocated, waited for, or put on another queue. Channels, filter and
+//          stream must last until the work is done, in a graph until its last launch is.
+// Devices: calls for one stream must be ordered, as on one queue. Queued calls have a state of
+//          their own: after one, partita_stream_process writes zeros and logs a line, until
+//          partita_stream_reset. Before reset, save, restore, clone and close the caller waits for
+//          the work. The queue may be captured into a graph without preparation. Each launch of the
+//          graph filters the next n_frames frames, from the channels of the captured call; n_frames
+//          must then be a multiple of the problem's stride (PARTITA_ERR_ARG), and at each launch
+//          the stream must have filtered as many frames, modulo the stride, as at the capture. A
+//          swap begins with the first call that is not captured; that call may have 0 frames. A
+//          second swap begins at most one quantum later than on host arrays.
+//          partita_stream_swapping returns false when the device no longer uses the other filters.
+// Time:    some kernel launches per quantum of frames, or per call if that is shorter. Statistics
+//          are of the time that calls take to queue their work; launches of graphs are not counted.
+// Threads: one at a time per stream.
+PARTITA_API enum partita_status partita_stream_process_queued(struct partita_stream *stream,
+                                                              PARTITA_OUTPUTS y, PARTITA_INPUTS x,
+                                                              size_t n_frames,
+                                                              void *queue) PARTITA_NONBLOCKING;
 
 // Output frames that the next process call with n_frames will write: n_frames without decimation,
 // otherwise the number of multiples of the stride among the next n_frames input positions.
@@ -63,35 +131,31 @@ PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *str
 
 // Added delay in input frames, exact and constant; a multiple of the problem's stride. Real-time
 // safe.
+// Threads: any.
 PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // Input frames of silence after which everything that the previous input contributes to has been
 // output: latency + dilation*(kernel-1), rounded up to whole blocks if the problem promises these.
 // Real-time safe.
+// Threads: any.
 PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // PARTITA_OK, or why a stream on a device failed: PARTITA_ERR_DEVICE or PARTITA_ERR_NOMEM, which
-// the plan's log receives once. From then on outputs are zero, a filter that is handed to
-// partita_stream_swap counts as taken over at once, and save, restore and clone return this status.
+// the plan's log receives once. From then on outputs are zero, a filter that is passed to
+// partita_stream_swap counts as in use at once, and save, restore and clone return this status.
 // Streams of the CPU and of other devices are not affected.
 // Errors:  PARTITA_ERR_ARG for NULL.
 // Threads: any. Real-time safe.
 PARTITA_API enum partita_status
 partita_stream_status(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
-// Filters silence: as partita_stream_process with n_frames of zeros. To get the complete tail, call
-// it for partita_stream_tail frames in total, in calls of any size. Real-time safe.
-// Threads: the stream's.
-PARTITA_API void partita_stream_drain(struct partita_stream *stream, void *const *y,
-                                      size_t y_stride, size_t n_frames) PARTITA_NONBLOCKING;
-
 // Replaces the filter of a running stream, from any thread, without a lock. Old and new filter run
 // on the same history while the output fades over `fade` frames: frame i of the fade is old +
 // (new - old) * (i + 1) / (fade + 1), where old and new are the outputs that each filter alone
 // would have given all along. The fade begins when everything that the new filter contributes has
-// been computed, at most swap_delay frames (struct partita_load) after the process call that takes
-// the filter up. Of several filters that are handed over before that call only the last takes
-// effect; one that is handed over later follows after the fade.
+// been computed, at most swap_delay frames (struct partita_load) after the first process call that
+// sees the filter. Of several filters that are passed before that call only the last takes effect;
+// one that is passed later follows after the fade.
 // Ranges:  filter of the stream's plan; fade >= 0; 0 switches within one sample.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_UNSUPPORTED if the
 //          engine cannot swap filters.
@@ -101,9 +165,9 @@ PARTITA_API enum partita_status partita_stream_swap(struct partita_stream *strea
                                                     const struct partita_filter *filter,
                                                     size_t fade) PARTITA_NONBLOCKING;
 
-// True while the stream still uses, or waits to use, any filter other than the last one handed
-// over. Poll it from the thread that swaps: once it is false, all other filters may be destroyed.
-// Real-time safe.
+// True while the stream still uses, or waits to use, any filter other than the last one passed to
+// partita_stream_swap. Poll it from the thread that swaps: once it is false, all other filters may
+// be destroyed. Real-time safe.
 // Threads: any.
 PARTITA_API bool partita_stream_swapping(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
@@ -114,28 +178,37 @@ struct partita_stream_stats {
     double mean, p50, p99, p999, max; // seconds; percentiles are upper bounds within 9 %
 };
 
+// Reads how long the stream's process calls took.
 // Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE if options.sample_rate was not set, since
 //          calls are then not timed.
 // Threads: any, also while process runs. Real-time safe.
-PARTITA_API enum partita_status
+PARTITA_API enum partita_status partita_stream_stats_sized(const struct partita_stream *stream,
+                                                           struct partita_stream_stats *ret_stats,
+                                                           size_t stats_bytes) PARTITA_NONBLOCKING;
+static inline enum partita_status
 partita_stream_stats(const struct partita_stream *stream,
-                     struct partita_stream_stats *ret_stats) PARTITA_NONBLOCKING;
+                     struct partita_stream_stats *ret_stats) PARTITA_NONBLOCKING
+{
+    return partita_stream_stats_sized(stream, ret_stats, sizeof *ret_stats);
+}
 
-// Bytes that partita_stream_save writes. Real-time safe. Threads: any.
+// Bytes that partita_stream_save writes. Threads: any.
 PARTITA_API size_t partita_stream_state_size(const struct partita_stream *stream);
 
 // Writes everything that the stream's future outputs depend on, except the filter, to
 // state[partita_stream_state_size]. A stream that restores it continues bit for bit; it may be
-// another stream of an equal plan, on a machine of the same kind.
+// another stream of a plan with the same problem, engine, transform sizes and instruction set.
+// `state` needs no alignment.
 // Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping; the value of
 //          partita_stream_status if the device failed.
 // Threads: the stream's.
 PARTITA_API enum partita_status partita_stream_save(struct partita_stream *stream, void *state);
 
-// Replaces the state of a stream by a saved one.
-// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping, or if state
-//          does not belong to a stream of an equal plan; the value of partita_stream_status if the
-//          device failed. The stream is then unchanged.
+// Replaces the state of a stream by a saved one. A checksum finds accidental damage; a state that
+// was made to deceive it is not recognised.
+// Errors:  PARTITA_ERR_ARG for NULL; PARTITA_ERR_STATE while partita_stream_swapping, if state does
+//          not belong to a stream of an equal plan, or if it was damaged; the value of
+//          partita_stream_status if the device failed. The stream is then unchanged.
 // Threads: the stream's.
 PARTITA_API enum partita_status partita_stream_restore(struct partita_stream *stream,
                                                        const void *state, size_t size);
@@ -147,10 +220,47 @@ PARTITA_API enum partita_status partita_stream_restore(struct partita_stream *st
 PARTITA_API enum partita_status partita_stream_clone(struct partita_stream *stream,
                                                      struct partita_stream **ret_stream);
 
-// Clears all input history: the stream is as if just opened. Real-time safe. Threads: the stream's.
+// Clears all input history: the stream is as if just opened. A swap that has begun ends without a
+// fade; one that no process call has seen begins with the next. Real-time
+// safe on the CPU; on a device the call waits for the device.
+// Threads: the stream's.
 PARTITA_API void partita_stream_reset(struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 #ifdef __cplusplus
+}
+
+extern "C++" { // even if the header is included within extern "C"
+
+// Deduces the type of samples from the outputs only, so that NULL may be the inputs.
+template <class Sample> struct partita_inputs_of {
+    typedef const Sample *const *type;
+};
+
+template <class Sample>
+void partita_stream_process(partita_stream *stream, Sample *const *y,
+                            typename partita_inputs_of<Sample>::type x,
+                            size_t n_frames) PARTITA_NONBLOCKING
+{
+    partita_stream_process(stream, (void *const *)y, (const void *const *)x, n_frames);
+}
+
+template <class Sample>
+partita_status partita_stream_process_queued(partita_stream *stream, Sample *const *y,
+                                             typename partita_inputs_of<Sample>::type x,
+                                             size_t n_frames, void *queue) PARTITA_NONBLOCKING
+{
+    return partita_stream_process_queued(stream, (void *const *)y, (const void *const *)x, n_frames,
+                                         queue);
+}
+
+template <class Sample>
+void partita_stream_process_strided(partita_stream *stream, Sample *const *y, size_t y_stride,
+                                    typename partita_inputs_of<Sample>::type x, size_t x_stride,
+                                    size_t n_frames) PARTITA_NONBLOCKING
+{
+    partita_stream_process_strided(stream, (void *const *)y, y_stride, (const void *const *)x,
+                                   x_stride, n_frames);
+}
 }
 #endif
 

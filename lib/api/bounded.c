@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: MIT
+// Public functions that run bounded problems, in every direction.
 #include "bounded.h"
+
+#include "base/thread.h"
+#include "core/filter.h"
+#include "kernels/kernels.h"
+#include "nonfinite.h"
+#include "sized.h"
 
 const struct partita_plan *bounded_direction(const struct partita_plan *plan,
                                              enum partita_direction direction)
@@ -10,29 +17,200 @@ const struct partita_plan *bounded_direction(const struct partita_plan *plan,
     return plan->engine && direction == PARTITA_FORWARD ? plan : NULL;
 }
 
-enum partita_status bounded_check(const struct partita_plan *plan, const struct partita_plan *of,
-                                  const struct operands *operands, const void *workspace)
+// A call of the caller's plan, after the arguments that cannot be NULL have been checked.
+struct run {
+    const struct partita_plan *plan, *of; // the caller's; of the direction, NULL: not planned
+    const struct partita_filter *filter;
+    struct operands operands;
+    struct partita_call call;
+};
+
+static enum partita_status check_arrays(struct run *run)
 {
-    const size_t alignment = shape_alignment(&plan->shape);
-    const void *second = operands->from_taps ? NULL : operands->from[1];
-    if (plan->shape.stream) return PARTITA_ERR_STATE;
-    if (!of) return PARTITA_ERR_UNSUPPORTED;
+    const size_t alignment = shape_alignment(&run->plan->shape);
+    const struct operands *operands = &run->operands;
+    if (run->plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!run->of) return PARTITA_ERR_UNSUPPORTED;
+    if (run->call.queue && !run->of->device) {
+        log_line(&run->plan->log, "call.queue: the CPU has no queues");
+        return PARTITA_ERR_UNSUPPORTED;
+    }
     if ((uintptr_t)operands->to % alignment || (uintptr_t)operands->from[0] % alignment ||
-        (uintptr_t)second % alignment || (uintptr_t)workspace % MEM_ALIGN)
+        (uintptr_t)operands->from[1] % alignment || (uintptr_t)run->call.workspace % MEM_ALIGN)
         return PARTITA_ERR_ARG;
+    run->operands.queue = run->call.queue;
     return PARTITA_OK;
 }
 
-enum partita_status bounded_run(const struct partita_plan *plan, const struct partita_plan *of,
-                                const struct partita_filter *filter,
-                                const struct operands *operands, void *workspace)
+static enum partita_status run_checked(const struct run *run)
 {
-    enum partita_status status = bounded_check(plan, of, operands, workspace);
-    if (status != PARTITA_OK) return status;
-    if (of->device) return of->device->run(of, filter, operands, workspace);
+    const struct partita_plan *of = run->of;
+    void *workspace = run->call.workspace;
+    if (of->device) return of->device->run(of, run->filter, &run->operands, workspace);
     void *own = workspace ? NULL : mem_reserve(&of->allocator, plan_workspace(of));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    status = of->engine->run(of, filter, operands, workspace ? workspace : own);
+    if (own) workspace = own;
+    enum partita_status status = of->engine->run(of, run->filter, &run->operands, workspace);
+    if (status == PARTITA_OK)
+        status = nonfinite_confine(of, run->filter, &run->operands, workspace);
     mem_release(&of->allocator, own);
     return status;
+}
+
+// With taps instead of a filter.
+static enum partita_status run_taps(struct run *run)
+{
+    struct partita_filter *filter = NULL;
+    const bool forward = run->of->direction == PARTITA_FORWARD;
+    if (forward && run->of->choice.from_taps && !run->of->shape.relu) {
+        run->operands.from[1] = run->call.taps;
+        run->operands.from_taps = true;
+        return run_checked(run);
+    }
+    if (run->call.queue) {
+        log_line(&run->plan->log, "call.queue: %s needs a filter", run->of->engine->name);
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    enum partita_status status = filter_create(run->of, run->call.taps, &filter);
+    run->filter = filter;
+    if (status == PARTITA_OK) status = run_checked(run);
+    filter_destroy(filter);
+    return status;
+}
+
+static bool call_read(const struct partita_plan *plan, const struct partita_call *call,
+                      size_t call_bytes, struct partita_call *ret)
+{
+    return sized_read(ret, sizeof *ret, call, call_bytes, &plan->log, "call");
+}
+
+// The rule of forward and backward data: a filter of the plan, or taps.
+static bool filter_is_valid(const struct partita_plan *plan, const struct partita_filter *filter,
+                            const struct partita_call *call)
+{
+    if (filter && filter->plan != plan) log_line(&plan->log, "filter: of another plan");
+    else if (!filter && !call->taps) log_line(&plan->log, "filter: NULL, and no call.taps");
+    else if (filter && call->taps) log_line(&plan->log, "call.taps: besides a filter");
+    else return true;
+    return false;
+}
+
+static bool saved_is_valid(const struct partita_plan *plan, const struct partita_saved *saved)
+{
+    if (!saved || saved->plan == plan) return true;
+    log_line(&plan->log, "call.saved: of another plan");
+    return false;
+}
+
+enum partita_status partita_forward_sized(const struct partita_plan *plan,
+                                          const struct partita_filter *filter, void *y,
+                                          const void *x, const struct partita_call *call,
+                                          size_t call_bytes)
+{
+    if (!plan || !y || !x) return PARTITA_ERR_ARG;
+    struct run run = {.plan = plan,
+                      .of = bounded_direction(plan, PARTITA_FORWARD),
+                      .filter = filter,
+                      .operands = {.to = y, .from = {x}}};
+    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
+    struct partita_saved *saved = run.call.saved;
+    if (!filter_is_valid(plan, filter, &run.call) || !saved_is_valid(plan, saved))
+        return PARTITA_ERR_ARG;
+    if (saved) run.operands.cached_spectra = saved->data;
+    enum partita_status status = check_arrays(&run);
+    if (status != PARTITA_OK) return status;
+    status = filter ? run_checked(&run) : run_taps(&run);
+    if (saved) saved->filled = status == PARTITA_OK;
+    return status;
+}
+
+enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
+                                                const struct partita_filter *filter, void *gx,
+                                                const void *gy, const struct partita_call *call,
+                                                size_t call_bytes)
+{
+    if (!plan || !gx || !gy) return PARTITA_ERR_ARG;
+    struct run run = {.plan = plan,
+                      .of = bounded_direction(plan, PARTITA_BACKWARD_DATA),
+                      .filter = filter ? filter->backward_data : NULL,
+                      .operands = {.to = gx, .from = {gy}}};
+    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
+    if (!filter_is_valid(plan, filter, &run.call)) return PARTITA_ERR_ARG;
+    if (run.call.saved) {
+        log_line(&plan->log, "call.saved: of forward and backward weight only");
+        return PARTITA_ERR_ARG;
+    }
+    const enum partita_status status = check_arrays(&run);
+    if (status != PARTITA_OK) return status;
+    return filter ? run_checked(&run) : run_taps(&run);
+}
+
+enum partita_status partita_backward_weight_sized(const struct partita_plan *plan, void *gw,
+                                                  const void *x, const void *gy,
+                                                  const struct partita_call *call,
+                                                  size_t call_bytes)
+{
+    if (!plan || !gw || !gy) return PARTITA_ERR_ARG;
+    struct run run = {.plan = plan,
+                      .of = bounded_direction(plan, PARTITA_BACKWARD_WEIGHT),
+                      .operands = {.to = gw, .from = {x, gy}}};
+    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
+    const struct partita_saved *saved = run.call.saved;
+    if (run.call.taps) log_line(&plan->log, "call.taps: of forward and backward data only");
+    if (run.call.taps || (!x && !saved) || !saved_is_valid(plan, saved)) return PARTITA_ERR_ARG;
+    if (saved) {
+        run.of = &saved->weight;
+        run.operands =
+            (struct operands){.to = gw, .from = {NULL, gy}, .cached_spectra = saved->data};
+    }
+    const enum partita_status status = check_arrays(&run);
+    if (status != PARTITA_OK) return status;
+    return saved && !saved->filled ? PARTITA_ERR_STATE : run_checked(&run);
+}
+
+enum partita_status partita_plan_prepare(const struct partita_plan *plan)
+{
+    if (!plan) return PARTITA_ERR_ARG;
+    return plan->device && !plan->shape.stream ? plan->device->prepare(plan) : PARTITA_OK;
+}
+
+// The gradient of the bias on the CPU: gb[k] = the sum of gy over items and outputs.
+struct bias_call {
+    const struct partita_plan *plan;
+    char *gb;
+    const char *gy;
+};
+
+static void sum_bias_channel(void *context, size_t k, int worker)
+{
+    const struct bias_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const size_t n = shape_outputs(shape), bytes = shape->scalar_bytes;
+    double sum = 0; // of sums of planes: few, and each as exact as its kernel
+    (void)worker;
+    for (size_t item = 0; item < shape->batch; item++)
+        sum += call->plan->kernels->sum(call->gy + (item * shape->out_channels + k) * n * bytes, n);
+    if (shape->f64) ((double *)call->gb)[k] = sum;
+    else ((float *)call->gb)[k] = (float)sum;
+}
+
+enum partita_status partita_backward_bias_sized(const struct partita_plan *plan, void *gb,
+                                                const void *gy, const struct partita_call *call,
+                                                size_t call_bytes)
+{
+    if (!plan || !gb || !gy) return PARTITA_ERR_ARG;
+    const bool supported = !plan->shape.complex_signal && !plan->shape.half;
+    struct run run = {
+        .plan = plan, .of = supported ? plan : NULL, .operands = {.to = gb, .from = {gy}}};
+    if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
+    if (run.call.taps || run.call.saved) {
+        log_line(&plan->log, "call: backward bias takes neither taps nor saved");
+        return PARTITA_ERR_ARG;
+    }
+    const enum partita_status status = check_arrays(&run);
+    if (status != PARTITA_OK) return status;
+    if (plan->device) return plan->device->backward_bias(plan, &run.operands);
+    struct bias_call sum = {plan, gb, gy};
+    thread_loop(plan->threads, plan->shape.out_channels, sum_bias_channel, &sum);
+    return PARTITA_OK;
 }

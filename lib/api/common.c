@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Names and sizes of what common.h declares.
-#include <partita/common.h>
+#include <partita/problem.h>
 
 const char *partita_version(void)
 {
@@ -31,6 +31,7 @@ const char *partita_status_string(enum partita_status status)
 size_t partita_type_size(enum partita_type type)
 {
     switch (type) {
+    case PARTITA_TYPE_DEFAULT:
     case PARTITA_F32:
         return 4;
     case PARTITA_F64:
@@ -49,6 +50,7 @@ size_t partita_type_size(enum partita_type type)
 const char *partita_type_name(enum partita_type type)
 {
     switch (type) {
+    case PARTITA_TYPE_DEFAULT:
     case PARTITA_F32:
         return "f32";
     case PARTITA_F64:

@@ -1,105 +1,84 @@
 // SPDX-License-Identifier: MIT
-// Making filters: arguments are checked, cells spread out where an engine wants dense taps.
+// Making filters: arguments are checked, paths spread out where an engine wants dense taps.
 #include <string.h>
 
 #include "core/filter.h"
-#include "cpu/conv/half.h"
-
-static enum partita_status finish_filter(struct partita_filter *filter, enum partita_status status,
-                                         struct partita_filter **ret_filter)
-{
-    if (status == PARTITA_OK) *ret_filter = filter;
-    else partita_filter_destroy(filter);
-    return status;
-}
+#include "cpu/conv/finish.h"
+#include "sized.h"
 
 // Dense taps for every planned direction that reads them.
 static enum partita_status pack_directions(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    const enum partita_status status = filter_pack(filter, taps);
+    const enum partita_status status = filter_fill(filter, taps);
     if (status != PARTITA_OK || !plan->backward_data) return status;
     filter->backward_data = filter_allocate(plan->backward_data);
-    return filter->backward_data ? filter_pack(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
+    return filter->backward_data ? filter_fill(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
+}
+
+static void store_bias(const struct partita_filter *filter, const void *bias)
+{
+    const struct shape *shape = &filter->plan->shape;
+    if (shape->half) plan_widen(filter->plan)(filter->bias, bias, shape->out_channels);
+    else memcpy(filter->bias, bias, shape->out_channels * shape->scalar_bytes);
 }
 
 static enum partita_status copy_bias(struct partita_filter *filter, const void *bias)
 {
     const struct engine *engine = filter->plan->engine;
     const struct shape *shape = &filter->plan->shape;
-    const size_t bytes = shape->out_channels * shape->scalar_bytes;
-    if (engine && engine->filter_bias) return engine->filter_bias(filter, bias);
-    filter->bias = mem_allocate(&filter->plan->allocator, bytes);
+    filter->biased = true;
+    if (!engine) return PARTITA_OK; // forward was not requested
+    if (engine->filter_bias) return engine->filter_bias(filter, bias);
+    filter->bias =
+        mem_allocate(&filter->plan->allocator, shape->out_channels * shape->scalar_bytes);
     if (!filter->bias) return PARTITA_ERR_NOMEM;
-    if (shape->half) plan_widen(filter->plan)(filter->bias, bias, shape->out_channels);
-    else memcpy(filter->bias, bias, bytes);
+    store_bias(filter, bias);
     return PARTITA_OK;
 }
 
-enum partita_status partita_filter_create_biased(const struct partita_plan *plan, const void *taps,
-                                                 const void *bias,
-                                                 struct partita_filter **ret_filter)
-{
-    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
-    if (bias && (plan->shape.stream || plan->shape.complex_signal)) {
-        log_line(&plan->log, "a bias: of bounded real problems only");
-        return PARTITA_ERR_UNSUPPORTED;
-    }
-    struct partita_filter *filter = filter_allocate(plan);
-    if (!filter) return PARTITA_ERR_NOMEM;
-    enum partita_status status = pack_directions(filter, taps);
-    if (status == PARTITA_OK && bias && plan->engine) status = copy_bias(filter, bias);
-    return finish_filter(filter, status, ret_filter);
-}
-
-enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
-                                          struct partita_filter **ret_filter)
-{
-    return partita_filter_create_biased(plan, taps, NULL, ret_filter);
-}
-
-static bool cell_is_valid(const struct partita_plan *plan, const struct partita_cell *cells,
+static bool path_is_valid(const struct partita_plan *plan, const struct partita_path *paths,
                           size_t i)
 {
     const struct shape *shape = &plan->shape;
-    const struct partita_cell *cell = &cells[i];
-    if (cell->out >= shape->out_channels || cell->in >= shape->in_channels)
-        log_line(&plan->log, "cell %zu: %zu -> %zu, but there are %zu -> %zu channels", i, cell->in,
-                 cell->out, shape->in_channels, shape->out_channels);
-    else if (cell->out / shape->group_out != cell->in / shape->group_in)
-        log_line(&plan->log, "cell %zu: input %zu and output %zu are of different groups", i,
-                 cell->in, cell->out);
-    else if (cell->length > shape->axis[0].kernel ||
-             cell->delay > shape->axis[0].kernel - cell->length)
-        log_line(&plan->log, "cell %zu: %zu taps after %zu zeros are more than the kernel's %zu", i,
-                 cell->length, cell->delay, shape->axis[0].kernel);
-    else if (cell->length && !cell->taps) log_line(&plan->log, "cell %zu: no taps", i);
+    const struct partita_path *path = &paths[i];
+    if (path->out >= shape->out_channels || path->in >= shape->in_channels)
+        log_line(&plan->log, "path %zu: %zu -> %zu, but there are %zu -> %zu channels", i, path->in,
+                 path->out, shape->in_channels, shape->out_channels);
+    else if (path->out / shape->group_out != path->in / shape->group_in)
+        log_line(&plan->log, "path %zu: input %zu and output %zu are of different groups", i,
+                 path->in, path->out);
+    else if (path->length > shape->axis[0].kernel ||
+             path->delay > shape->axis[0].kernel - path->length)
+        log_line(&plan->log, "path %zu: %zu taps after %zu zeros are more than the kernel's %zu", i,
+                 path->length, path->delay, shape->axis[0].kernel);
+    else if (path->length && !path->taps) log_line(&plan->log, "path %zu: no taps", i);
     else return true;
     return false;
 }
 
-static bool cells_are_valid(const struct partita_plan *plan, const struct partita_cell *cells,
-                            size_t n_cells)
+static bool paths_are_valid(const struct partita_plan *plan, const struct partita_path *paths,
+                            size_t n_paths)
 {
     if (plan->shape.rank > 1) {
-        log_line(&plan->log, "cells: the problem has %d axes, not one", plan->shape.rank);
+        log_line(&plan->log, "paths: the problem has %d axes, not one", plan->shape.rank);
         return false;
     }
-    for (size_t i = 0; i < n_cells; i++) {
-        if (!cell_is_valid(plan, cells, i)) return false;
+    for (size_t i = 0; i < n_paths; i++) {
+        if (!path_is_valid(plan, paths, i)) return false;
         for (size_t j = 0; j < i; j++) {
-            if (cells[j].out != cells[i].out || cells[j].in != cells[i].in) continue;
-            log_line(&plan->log, "cells %zu and %zu: both %zu -> %zu", j, i, cells[i].in,
-                     cells[i].out);
+            if (paths[j].out != paths[i].out || paths[j].in != paths[i].in) continue;
+            log_line(&plan->log, "paths %zu and %zu: both %zu -> %zu", j, i, paths[i].in,
+                     paths[i].out);
             return false;
         }
     }
     return true;
 }
 
-// For engines that want all taps: a dense array with the cells in their places.
+// For engines that want all taps: a dense array with the paths in their places.
 static enum partita_status create_spread(struct partita_filter *filter,
-                                         const struct partita_cell *cells, size_t n_cells)
+                                         const struct partita_path *paths, size_t n_paths)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
@@ -107,44 +86,132 @@ static enum partita_status create_spread(struct partita_filter *filter,
     char *taps =
         mem_allocate(&plan->allocator, size_mul(shape->out_channels * shape->group_in, row));
     if (!taps) return PARTITA_ERR_NOMEM;
-    for (size_t i = 0; i < n_cells; i++) {
-        char *cell = taps + (cells[i].out * shape->group_in + cells[i].in % shape->group_in) * row;
-        if (cells[i].length)
-            memcpy(cell + cells[i].delay * shape->tap_bytes, cells[i].taps,
-                   cells[i].length * shape->tap_bytes);
+    for (size_t i = 0; i < n_paths; i++) {
+        char *path = taps + (paths[i].out * shape->group_in + paths[i].in % shape->group_in) * row;
+        if (paths[i].length)
+            memcpy(path + paths[i].delay * shape->tap_bytes, paths[i].taps,
+                   paths[i].length * shape->tap_bytes);
     }
     const enum partita_status status = pack_directions(filter, taps);
     mem_release(&plan->allocator, taps);
     return status;
 }
 
-enum partita_status partita_filter_create_cells(const struct partita_plan *plan,
-                                                const struct partita_cell *cells, size_t n_cells,
-                                                struct partita_filter **ret_filter)
+static bool taps_are_valid(const struct partita_plan *plan, const struct partita_taps *taps)
 {
-    if (!plan || (!cells && n_cells) || !ret_filter || !cells_are_valid(plan, cells, n_cells))
-        return PARTITA_ERR_ARG;
-    struct partita_filter *filter = filter_allocate(plan);
-    if (!filter) return PARTITA_ERR_NOMEM;
-    return finish_filter(filter,
-                         plan->engine && plan->engine->filter_create_paths
-                             ? plan->engine->filter_create_paths(filter, cells, n_cells, NULL)
-                             : create_spread(filter, cells, n_cells),
-                         ret_filter);
+    const size_t count = partita_plan_taps_count(plan);
+    if (!taps->dense && !taps->paths && !taps->base)
+        log_line(&plan->log, "taps: neither dense taps nor paths");
+    else if (taps->dense && (taps->paths || taps->path_count || taps->base))
+        log_line(&plan->log, "taps: dense taps besides %s", taps->base ? "a base" : "paths");
+    else if (taps->dense && taps->dense_count != count)
+        log_line(&plan->log, "taps.dense_count = %zu: the problem has %zu taps", taps->dense_count,
+                 count);
+    else if (!taps->dense && taps->dense_count)
+        log_line(&plan->log, "taps.dense_count = %zu: without dense taps", taps->dense_count);
+    else if (!taps->paths && taps->path_count)
+        log_line(&plan->log, "taps.path_count = %zu: without paths", taps->path_count);
+    else if (taps->base && taps->base->plan != plan)
+        log_line(&plan->log, "taps.base: of another plan");
+    else return taps->dense || paths_are_valid(plan, taps->paths, taps->path_count);
+    return false;
 }
 
-enum partita_status partita_filter_edit(const struct partita_filter *base,
-                                        const struct partita_cell *cells, size_t n_cells,
-                                        struct partita_filter **ret_filter)
+// Whether the plan's problem and engine can have such filters.
+static bool taps_are_supported(const struct partita_plan *plan, const struct partita_taps *taps)
 {
-    if (!base || (!cells && n_cells) || !ret_filter) return PARTITA_ERR_ARG;
-    const struct partita_plan *plan = base->plan;
-    if (!cells_are_valid(plan, cells, n_cells)) return PARTITA_ERR_ARG;
-    if (!plan->engine || !plan->engine->filter_create_paths) return PARTITA_ERR_UNSUPPORTED;
+    const bool paths = plan->engine && plan->engine->filter_create_paths;
+    if (taps->bias && (plan->shape.stream || plan->shape.complex_signal))
+        log_line(&plan->log, "taps.bias: of bounded real problems only");
+    else if (taps->base && !paths)
+        log_line(&plan->log, "taps.base: of cpu/partitioned and cuda/partitioned only");
+    else return true;
+    return false;
+}
+
+static enum partita_status pack_taps(struct partita_filter *filter, const struct partita_taps *taps)
+{
+    const struct engine *engine = filter->plan->engine;
+    if (taps->dense) return pack_directions(filter, taps->dense);
+    if (engine && engine->filter_create_paths)
+        return engine->filter_create_paths(filter, taps->paths, taps->path_count, taps->base);
+    return create_spread(filter, taps->paths, taps->path_count);
+}
+
+static enum partita_status filter_create_from(const struct partita_plan *plan,
+                                              const struct partita_taps *taps,
+                                              struct partita_filter **ret_filter)
+{
     struct partita_filter *filter = filter_allocate(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    return finish_filter(filter, plan->engine->filter_create_paths(filter, cells, n_cells, base),
-                         ret_filter);
+    enum partita_status status = pack_taps(filter, taps);
+    if (status == PARTITA_OK && taps->bias) status = copy_bias(filter, taps->bias);
+    if (status == PARTITA_OK) *ret_filter = filter;
+    else filter_destroy(filter);
+    return status;
+}
+
+enum partita_status partita_filter_create_from_sized(const struct partita_plan *plan,
+                                                     const struct partita_taps *taps,
+                                                     size_t taps_bytes,
+                                                     struct partita_filter **ret_filter)
+{
+    struct partita_taps own;
+    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
+    if (!sized_read(&own, sizeof own, taps, taps_bytes, &plan->log, "taps"))
+        return PARTITA_ERR_UNSUPPORTED;
+    if (!taps_are_valid(plan, &own)) return PARTITA_ERR_ARG;
+    if (!taps_are_supported(plan, &own)) return PARTITA_ERR_UNSUPPORTED;
+    return filter_create_from(plan, &own, ret_filter);
+}
+
+enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
+                                          struct partita_filter **ret_filter)
+{
+    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
+    return filter_create_from(plan, &(struct partita_taps){.dense = taps}, ret_filter);
+}
+
+// Whether a filter can be updated with such a bias and call.
+static enum partita_status check_update(const struct partita_filter *filter, const void *bias,
+                                        const struct partita_call *call)
+{
+    const struct partita_plan *plan = filter->plan;
+    if (call->taps || call->saved) {
+        log_line(&plan->log, "call: an update of a filter takes neither call.taps nor call.saved");
+        return PARTITA_ERR_ARG;
+    }
+    if ((uintptr_t)call->workspace % MEM_ALIGN) return PARTITA_ERR_ARG;
+    if (plan->shape.stream) {
+        log_line(&plan->log, "filter: of streams, whose taps change by a swap to another filter");
+        return PARTITA_ERR_STATE;
+    }
+    if (bias && !filter->biased) {
+        log_line(&plan->log, "bias: the filter was created without one");
+        return PARTITA_ERR_STATE;
+    }
+    if (!call->queue || plan->device) return PARTITA_OK;
+    log_line(&plan->log, "call.queue: the CPU has no queues");
+    return PARTITA_ERR_UNSUPPORTED;
+}
+
+enum partita_status partita_filter_update_sized(struct partita_filter *filter, const void *taps,
+                                                const void *bias, const struct partita_call *call,
+                                                size_t call_bytes)
+{
+    struct partita_call own;
+    if (!filter || !taps) return PARTITA_ERR_ARG;
+    const struct partita_plan *plan = filter->plan;
+    if (!sized_read(&own, sizeof own, call, call_bytes, &plan->log, "call"))
+        return PARTITA_ERR_UNSUPPORTED;
+    enum partita_status status = check_update(filter, bias, &own);
+    if (status != PARTITA_OK) return status;
+    const struct operands operands = {.from = {taps, bias}, .queue = own.queue};
+    if (plan->device) return plan->device->filter_update(filter, &operands, own.workspace);
+    for (struct partita_filter *of = filter; of && status == PARTITA_OK; of = of->backward_data)
+        status = filter_repack(of, taps, own.workspace);
+    if (status == PARTITA_OK && filter->bias && bias) store_bias(filter, bias);
+    return status;
 }
 
 void partita_filter_destroy(struct partita_filter *filter)

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/sizes.h"
 #include "core/slice.h"
+#include "sized.h"
 
 #include <partita/partita.h>
 
@@ -81,18 +82,23 @@ static void divide_lags(const struct signal *signal, void *y, const struct lag_g
     }
 }
 
-enum partita_status partita_correlate_normalised(enum partita_type type, void *y, const void *x,
-                                                 size_t n, const void *h, size_t m,
-                                                 const struct partita_slice *slice)
+enum partita_status partita_correlate_normalised_sized(enum partita_type type, void *y,
+                                                       const void *x, size_t n, const void *h,
+                                                       size_t m, const struct partita_slice *slice,
+                                                       const struct partita_options *options,
+                                                       size_t options_bytes)
 {
-    static const struct partita_allocator plain;
+    struct partita_options own;
+    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
+    const struct partita_allocator allocator = own.allocator;
     const struct range range = slice_resolve(PARTITA_CORRELATE, n, m, slice);
     if (!y || !x || !h || !range.size) return PARTITA_ERR_ARG;
     if (type == PARTITA_F16 || type == PARTITA_BF16) return PARTITA_ERR_UNSUPPORTED;
+    if (!allocator.allocate != !allocator.release) return PARTITA_ERR_ARG;
     const size_t most = size_min(range.size, m);
-    double *back = mem_reserve(&plain, size_mul(most, sizeof *back));
+    double *back = mem_reserve(&allocator, size_mul(most, sizeof *back));
     if (!back) return PARTITA_ERR_NOMEM;
-    const enum partita_status status = partita_correlate(type, y, x, n, h, m, slice);
+    const enum partita_status status = partita_correlate(type, y, x, n, h, m, slice, &own);
     const struct signal signal = signal_of(type, x, n), taps = signal_of(type, h, m);
     const double template = energy_between(&taps, 0, (ptrdiff_t)m);
     for (size_t at = 0; at < range.size && status == PARTITA_OK; at += most) {
@@ -100,6 +106,6 @@ enum partita_status partita_correlate_normalised(enum partita_type type, void *y
         const size_t count = size_min(range.size - at, most);
         divide_lags(&signal, y, &(struct lag_group){lag, at, count, m, template}, back);
     }
-    mem_release(&plain, back);
+    mem_release(&allocator, back);
     return status;
 }

@@ -1,23 +1,30 @@
 // SPDX-License-Identifier: MIT
-// Public functions of plans, and of running them forward. As in every file of api/, arguments are
+// Public functions of plans. As in every file of api/, arguments are
 // checked here, one internal call follows, and below they are trusted. (The store of measured facts
 // is in planner/wisdom.c.)
+#include "plan.h"
+
 #include <string.h>
 
+#include "base/thread.h"
 #include "bounded.h"
 #include "kernels/kernels.h"
-#include "planner/explain.h"
 #include "planner/planner.h"
+#include "sized.h"
 
 enum { ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT };
 
-enum partita_status partita_problem_output_size(const struct partita_problem *problem,
-                                                size_t ret_size[PARTITA_MAX_RANK])
+enum partita_status partita_problem_output_size_sized(const struct partita_problem *problem,
+                                                      size_t problem_bytes,
+                                                      size_t ret_size[PARTITA_MAX_RANK])
 {
     static const struct partita_log silent;
+    struct partita_problem own;
     struct shape shape;
-    if (!problem || !ret_size || problem_canonical(problem, &silent, &shape) != PARTITA_OK ||
-        shape.stream)
+    if (!problem || !ret_size) return PARTITA_ERR_ARG;
+    if (!sized_read(&own, sizeof own, problem, problem_bytes, &silent, "problem"))
+        return PARTITA_ERR_UNSUPPORTED;
+    if (problem_canonical(&own, &silent, &shape) != PARTITA_OK || shape.stream)
         return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
     return PARTITA_OK;
@@ -37,8 +44,8 @@ static enum partita_status check_options(const struct partita_options *options)
     if (options->effort != PARTITA_ESTIMATE && options->effort != PARTITA_MEASURE)
         log_line(log, "options.effort = %d: neither PARTITA_ESTIMATE nor PARTITA_MEASURE",
                  (int)options->effort);
-    else if (options->threads < 0 || options->threads > 4096)
-        log_line(log, "options.threads = %d: 0 to 4096", options->threads);
+    else if (options->threads < 0 || options->threads > MAX_THREADS)
+        log_line(log, "options.threads = %d: 0 to %d", options->threads, (int)MAX_THREADS);
     else if (!(options->error_budget >= 0))
         log_line(log, "options.error_budget = %g: not negative", options->error_budget);
     else if (!parts_are_valid(&options->parts))
@@ -55,12 +62,33 @@ static enum partita_status check_options(const struct partita_options *options)
     return PARTITA_ERR_ARG;
 }
 
-// Threads of the CPU for each call of a bounded problem: as many as asked for. A device's engines
-// need one, further threads only copy.
+// Options that belong to the other kind of problem.
+static enum partita_status check_kind(const struct partita_options *options, bool stream)
+{
+    const struct partita_log *log = &options->log;
+    if (!stream && options->executor.run) log_line(log, "options.executor: of streams only");
+    else if (!stream && options->sample_rate > 0)
+        log_line(log, "options.sample_rate = %g: of streams only", options->sample_rate);
+    else if (stream && options->workspace_limit)
+        log_line(log, "options.workspace_limit = %zu: of bounded problems only",
+                 options->workspace_limit);
+    else if (stream && options->filter_uses)
+        log_line(log, "options.filter_uses = %u: of bounded problems only", options->filter_uses);
+    else if (stream && options->parts.taps)
+        log_line(log, "options.parts: of bounded problems only");
+    else if (stream && options->directions & ~(unsigned)PARTITA_FORWARD)
+        log_line(log, "options.directions = %u: streams run forward only", options->directions);
+    else return PARTITA_OK;
+    return PARTITA_ERR_ARG;
+}
+
+// Threads of the CPU for each call of a bounded problem: as many as asked for, or those from which
+// the planner keeps as many as the work pays for. A device's engines need one, further threads only
+// copy.
 static int bounded_threads(const struct device *device, const struct partita_options *options)
 {
-    if (options->threads) return options->threads;
-    return device ? 1 : cpu_count();
+    if (options->threads) return thread_bound(options->threads);
+    return device ? 1 : thread_default();
 }
 
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible:
@@ -76,6 +104,7 @@ static enum partita_status plan_gradient(const struct partita_plan *plan,
     gradient->direction = direction;
     gradient->engine = NULL;
     gradient->estimates = NULL;
+    gradient->planned = NULL;
     gradient->state = NULL;
     gradient->micro_batch = NULL;
     gradient->threads =
@@ -119,20 +148,14 @@ static enum partita_status plan_directions(struct partita_plan *plan,
     return status;
 }
 
-enum partita_status partita_plan_create(const struct partita_problem *problem,
-                                        const struct partita_options *options,
-                                        struct partita_plan **ret_plan)
+enum partita_status plan_create(const struct partita_problem *problem,
+                                const struct partita_options *options, size_t streams,
+                                struct partita_plan **ret_plan)
 {
-    static const struct partita_options defaults;
-    if (!options) options = &defaults;
-    if (!problem || !ret_plan) {
-        log_line(&options->log, "partita_plan_create: %s is NULL",
-                 problem ? "ret_plan" : "problem");
-        return PARTITA_ERR_ARG;
-    }
     struct shape shape;
     enum partita_status status = check_options(options);
     if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
+    if (status == PARTITA_OK) status = check_kind(options, shape.stream);
     if (status != PARTITA_OK) return status;
     struct device *device;
     status = device_of_options(options, &device);
@@ -145,11 +168,13 @@ enum partita_status partita_plan_create(const struct partita_problem *problem,
     plan->device = device;
     plan->engines = device ? device->engines : cpu_engines;
     plan->shape = shape;
+    plan->shape.streams = streams;
     plan->direction = PARTITA_FORWARD;
     plan->isa = cpu_detect();
     plan->kernels = kernels_select(plan->isa, shape.f64);
     plan->threads = shape.stream ? 1 : bounded_threads(device, options);
     plan->stream_threads = options->threads ? options->threads : 1;
+    if (!options->executor.run) plan->stream_threads = thread_bound(plan->stream_threads);
     plan->executor = options->executor;
     plan->sample_rate = options->sample_rate;
     plan->measure = options->effort == PARTITA_MEASURE;
@@ -164,6 +189,23 @@ enum partita_status partita_plan_create(const struct partita_problem *problem,
     return PARTITA_OK;
 }
 
+enum partita_status partita_plan_create_sized(const struct partita_problem *problem,
+                                              size_t problem_bytes,
+                                              const struct partita_options *options,
+                                              size_t options_bytes, struct partita_plan **ret_plan)
+{
+    struct partita_options own;
+    struct partita_problem known;
+    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
+    if (!problem || !ret_plan) {
+        log_line(&own.log, "partita_plan_create: %s is NULL", problem ? "ret_plan" : "problem");
+        return PARTITA_ERR_ARG;
+    }
+    if (!sized_read(&known, sizeof known, problem, problem_bytes, &own.log, "problem"))
+        return PARTITA_ERR_UNSUPPORTED;
+    return plan_create(&known, &own, 0, ret_plan);
+}
+
 void partita_plan_destroy(struct partita_plan *plan)
 {
     if (!plan) return;
@@ -174,6 +216,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     if (plan->engine) plan_destroy_state(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->estimates);
+    mem_release(&allocator, plan->planned);
     mem_release(&allocator, plan);
 }
 
@@ -185,14 +228,22 @@ size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t 
     return out.length;
 }
 
-const char *partita_plan_engine(const struct partita_plan *plan)
+size_t partita_plan_workspace(const struct partita_plan *plan, enum partita_direction direction)
 {
-    return partita_plan_engine_of(plan, PARTITA_FORWARD);
+    const struct partita_plan *of = bounded_direction(plan, direction);
+    return of && !of->shape.stream ? plan_workspace(of) : 0;
 }
 
-size_t partita_plan_workspace_size(const struct partita_plan *plan)
+const char *partita_plan_engine(const struct partita_plan *plan, enum partita_direction direction)
 {
-    return partita_plan_workspace(plan, PARTITA_FORWARD);
+    const struct partita_plan *of = bounded_direction(plan, direction);
+    return of ? of->engine->name : "";
+}
+
+size_t partita_plan_taps_count(const struct partita_plan *plan)
+{
+    if (!plan) return 0;
+    return plan->shape.out_channels * plan->shape.group_in * shape_taps(&plan->shape);
 }
 
 size_t partita_plan_latency(const struct partita_plan *plan)
@@ -200,20 +251,13 @@ size_t partita_plan_latency(const struct partita_plan *plan)
     return plan ? plan->choice.latency : 0;
 }
 
-enum partita_status partita_plan_load(const struct partita_plan *plan,
-                                      struct partita_load *ret_load)
+enum partita_status partita_plan_load_sized(const struct partita_plan *plan,
+                                            struct partita_load *ret_load, size_t load_bytes)
 {
+    struct partita_load load;
     if (!plan || !ret_load) return PARTITA_ERR_ARG;
     if (!plan->shape.stream) return PARTITA_ERR_STATE;
-    plan->engine->plan_load(plan, ret_load);
+    plan->engine->plan_load(plan, &load);
+    sized_write(ret_load, load_bytes, &load, sizeof load);
     return PARTITA_OK;
-}
-
-enum partita_status partita_forward(const struct partita_plan *plan,
-                                    const struct partita_filter *filter, void *y, const void *x,
-                                    void *workspace)
-{
-    if (!plan || !filter || !y || !x || filter->plan != plan) return PARTITA_ERR_ARG;
-    return bounded_run(plan, bounded_direction(plan, PARTITA_FORWARD), filter,
-                       &(struct operands){.to = y, .from = {x}}, workspace);
 }

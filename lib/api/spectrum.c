@@ -5,6 +5,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
+#include "sized.h"
 
 static size_t scalar_bytes(enum partita_type type)
 {
@@ -25,33 +27,33 @@ static enum partita_status check(const struct signal *signal, const struct parti
         signal->n <= PTRDIFF_MAX / 8 / sample &&
         (uintptr_t)signal->x % scalar_bytes(signal->type) == 0 &&
         signal->block <= SPECTRUM_LARGEST_BLOCK && options->threads >= 0 &&
+        options->threads <= MAX_THREADS &&
         !options->allocator.allocate == !options->allocator.release)
         return PARTITA_OK;
-    log_line(&options->log, "partita_spectrum_create: %s of %zu samples in blocks of %zu",
-             partita_type_name(signal->type), signal->n, signal->block);
+    log_line(&options->log,
+             "partita_spectrum_create: %s of %zu samples in blocks of %zu, %d threads",
+             partita_type_name(signal->type), signal->n, signal->block, options->threads);
     return PARTITA_ERR_ARG;
 }
 
-// The spectrum has the device from here on, unless it is that of `shared_with`.
+// The spectrum has the device from here on.
 static enum partita_status spectrum_make(const struct signal *signal,
                                          const struct partita_options *options,
                                          struct device *device,
-                                         const struct partita_spectrum *shared_with,
                                          struct partita_spectrum **ret_spectrum)
 {
     struct partita_spectrum *spectrum = mem_allocate(&options->allocator, sizeof *spectrum);
     if (!spectrum) {
-        if (!shared_with) device_close(device);
+        device_close(device);
         return PARTITA_ERR_NOMEM;
     }
     *spectrum = (struct partita_spectrum){.backend = device ? device->spectra : &cpu_spectra,
                                           .device = device,
-                                          .shared_with = shared_with,
                                           .type = signal->type,
                                           .scalar_bytes = scalar_bytes(signal->type),
                                           .sample_bytes = partita_type_size(signal->type),
                                           .n = signal->n,
-                                          .threads = options->threads,
+                                          .threads = thread_bound(options->threads),
                                           .workspace_limit = options->workspace_limit,
                                           .allocator = options->allocator,
                                           .log = options->log};
@@ -62,22 +64,23 @@ static enum partita_status spectrum_make(const struct signal *signal,
     return status;
 }
 
-enum partita_status partita_spectrum_create(enum partita_type type, const void *x, size_t n,
-                                            size_t block, const struct partita_options *options,
-                                            struct partita_spectrum **ret_spectrum)
+enum partita_status partita_spectrum_create_sized(enum partita_type type, const void *x, size_t n,
+                                                  size_t block,
+                                                  const struct partita_options *options,
+                                                  size_t options_bytes,
+                                                  struct partita_spectrum **ret_spectrum)
 {
-    static const struct partita_options defaults;
-    const struct signal signal = {type, x, n, block};
+    const struct signal signal = {type ? type : PARTITA_F32, x, n, block};
+    struct partita_options own;
     struct device *device = NULL;
-    if (!options) options = &defaults;
+    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
     if (!ret_spectrum) {
-        log_line(&options->log, "partita_spectrum_create: ret_spectrum is NULL");
+        log_line(&own.log, "partita_spectrum_create: ret_spectrum is NULL");
         return PARTITA_ERR_ARG;
     }
-    enum partita_status status = check(&signal, options);
-    if (status == PARTITA_OK) status = device_of_options(options, &device);
-    return status == PARTITA_OK ? spectrum_make(&signal, options, device, NULL, ret_spectrum)
-                                : status;
+    enum partita_status status = check(&signal, &own);
+    if (status == PARTITA_OK) status = device_of_options(&own, &device);
+    return status == PARTITA_OK ? spectrum_make(&signal, &own, device, ret_spectrum) : status;
 }
 
 void partita_spectrum_destroy(struct partita_spectrum *spectrum)
@@ -85,7 +88,7 @@ void partita_spectrum_destroy(struct partita_spectrum *spectrum)
     if (!spectrum) return;
     const struct partita_allocator allocator = spectrum->allocator;
     spectrum->backend->destroy(spectrum);
-    if (!spectrum->shared_with) device_close(spectrum->device);
+    device_close(spectrum->device);
     mem_release(&allocator, spectrum);
 }
 
@@ -144,35 +147,4 @@ enum partita_status partita_spectrum_correlate(void *y, const struct partita_spe
                                                const struct partita_slice *slice)
 {
     return spectrum_multiply(PARTITA_CORRELATE, y, x, h, slice);
-}
-
-// A spectrum for this call, by the transforms and on the device of x.
-static enum partita_status spectrum_multiply_with(enum partita_op op, void *y,
-                                                  const struct partita_spectrum *x, const void *h,
-                                                  size_t m, const struct partita_slice *slice)
-{
-    struct partita_spectrum *spectrum = NULL;
-    if (!y || !x || !h) return PARTITA_ERR_ARG;
-    const struct partita_options options = {
-        .threads = x->threads, .allocator = x->allocator, .log = x->log};
-    const struct signal signal = {x->type, h, m, x->block};
-    enum partita_status status = check(&signal, &options);
-    if (status == PARTITA_OK) status = spectrum_make(&signal, &options, x->device, x, &spectrum);
-    if (status == PARTITA_OK) status = spectrum_multiply(op, y, x, spectrum, slice);
-    partita_spectrum_destroy(spectrum);
-    return status;
-}
-
-enum partita_status partita_spectrum_convolve_with(void *y, const struct partita_spectrum *x,
-                                                   const void *h, size_t m,
-                                                   const struct partita_slice *slice)
-{
-    return spectrum_multiply_with(PARTITA_CONVOLVE, y, x, h, m, slice);
-}
-
-enum partita_status partita_spectrum_correlate_with(void *y, const struct partita_spectrum *x,
-                                                    const void *h, size_t m,
-                                                    const struct partita_slice *slice)
-{
-    return spectrum_multiply_with(PARTITA_CORRELATE, y, x, h, m, slice);
 }

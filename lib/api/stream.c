@@ -3,9 +3,11 @@
 // state fits, then the engine's region as it is.
 #include "stream/stream.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "sized.h"
 
 enum partita_status partita_stream_open(const struct partita_plan *plan,
                                         const struct partita_filter *filter,
@@ -13,7 +15,7 @@ enum partita_status partita_stream_open(const struct partita_plan *plan,
 {
     if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;
     if (!plan->shape.stream) return PARTITA_ERR_STATE;
-    return stream_open(plan, filter, ret_stream);
+    return stream_open(plan, filter, &plan->allocator, ret_stream);
 }
 
 void partita_stream_close(struct partita_stream *stream)
@@ -21,25 +23,37 @@ void partita_stream_close(struct partita_stream *stream)
     stream_close(stream);
 }
 
-void partita_stream_process_strided(struct partita_stream *stream, void *const *y, size_t y_stride,
-                                    const void *const *x, size_t x_stride, size_t n_frames)
+void partita_stream_process_strided(struct partita_stream *stream, union partita_outputs y,
+                                    size_t y_stride, union partita_inputs x, size_t x_stride,
+                                    size_t n_frames)
 {
-    stream_feed(
-        stream,
-        (struct frames){.y = y, .y_stride = y_stride, .x = x, .x_stride = x_stride, .n = n_frames});
+    stream_feed(stream, (struct frames){.y = y.samples,
+                                        .y_stride = y_stride,
+                                        .x = x.samples,
+                                        .x_stride = x_stride,
+                                        .n = n_frames});
 }
 
-void partita_stream_process(struct partita_stream *stream, void *const *y, const void *const *x,
-                            size_t n_frames)
+void partita_stream_process(struct partita_stream *stream, union partita_outputs y,
+                            union partita_inputs x, size_t n_frames)
 {
     stream_feed(stream,
-                (struct frames){.y = y, .y_stride = 1, .x = x, .x_stride = 1, .n = n_frames});
+                (struct frames){
+                    .y = y.samples, .y_stride = 1, .x = x.samples, .x_stride = 1, .n = n_frames});
 }
 
-void partita_stream_drain(struct partita_stream *stream, void *const *y, size_t y_stride,
-                          size_t n_frames)
+enum partita_status partita_stream_process_queued(struct partita_stream *stream,
+                                                  union partita_outputs y, union partita_inputs x,
+                                                  size_t n_frames, void *queue)
 {
-    stream_feed(stream, (struct frames){.y = y, .y_stride = y_stride, .n = n_frames});
+    if (!stream || !queue || (n_frames && !y.samples)) return PARTITA_ERR_ARG;
+    if (!stream->plan->engine->stream_queue) {
+        log_line(&stream->plan->log, "%s has no queues", stream->plan->engine->name);
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    const struct frames frames = {
+        .y = y.samples, .y_stride = 1, .x = x.samples, .x_stride = 1, .n = n_frames};
+    return stream_queue(stream, frames, queue);
 }
 
 size_t partita_stream_output_frames(const struct partita_stream *stream, size_t n_frames)
@@ -83,12 +97,15 @@ enum partita_status partita_stream_swap(struct partita_stream *stream,
     return PARTITA_OK;
 }
 
-enum partita_status partita_stream_stats(const struct partita_stream *stream,
-                                         struct partita_stream_stats *ret_stats)
+enum partita_status partita_stream_stats_sized(const struct partita_stream *stream,
+                                               struct partita_stream_stats *ret_stats,
+                                               size_t stats_bytes)
 {
+    struct partita_stream_stats stats;
     if (!stream || !ret_stats) return PARTITA_ERR_ARG;
     if (!(stream->plan->sample_rate > 0)) return PARTITA_ERR_STATE;
-    stats_read(&stream->stats, ret_stats);
+    stats_read(&stream->stats, &stats);
+    sized_write(ret_stats, stats_bytes, &stats, sizeof stats);
     return PARTITA_OK;
 }
 
@@ -118,10 +135,17 @@ static uint64_t fingerprint(const struct partita_stream *stream)
 
 struct header {
     char magic[8];
-    uint64_t fingerprint, bytes, phase;
+    uint64_t fingerprint, bytes, phase, arrays;
+    uint64_t sum; // of the fields before it and the region
 };
 
-static const char magic[8] = "PARTITA";
+static const char magic[8] = "PARTIT2";
+
+static uint64_t state_sum(const struct header *header, const void *region)
+{
+    const uint64_t hash = hash_words(HASH_BEGIN, header, offsetof(struct header, sum));
+    return hash_words(hash, region, (size_t)header->bytes);
+}
 
 size_t partita_stream_state_size(const struct partita_stream *stream)
 {
@@ -136,13 +160,16 @@ enum partita_status partita_stream_save(struct partita_stream *stream, void *sta
     if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
     const struct region region = stream->plan->engine->stream_region(stream);
-    struct header header = {
-        .fingerprint = fingerprint(stream), .bytes = region.bytes, .phase = stream->phase};
+    struct header header = {.fingerprint = fingerprint(stream),
+                            .bytes = region.bytes,
+                            .phase = stream->phase,
+                            .arrays = stream->arrays};
     memcpy(header.magic, magic, sizeof magic);
-    memcpy(state, &header, sizeof header);
     stream_pause(stream);
     memcpy((char *)state + sizeof header, region.data, region.bytes);
     stream_resume(stream);
+    header.sum = state_sum(&header, (char *)state + sizeof header);
+    memcpy(state, &header, sizeof header);
     return partita_stream_status(stream);
 }
 
@@ -158,11 +185,14 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
         return PARTITA_ERR_STATE;
     memcpy(&header, state, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0 ||
-        header.fingerprint != fingerprint(stream) || header.bytes != region.bytes)
+        header.fingerprint != fingerprint(stream) || header.bytes != region.bytes ||
+        header.phase >= stream->plan->shape.axis[0].stride ||
+        header.sum != state_sum(&header, (const char *)state + sizeof header))
         return PARTITA_ERR_STATE;
     stream_pause(stream);
     memcpy(region.data, (const char *)state + sizeof header, region.bytes);
     stream->phase = (size_t)header.phase;
+    stream->arrays = (enum stream_arrays)header.arrays;
     stream_resume(stream);
     return partita_stream_status(stream);
 }
@@ -174,7 +204,8 @@ enum partita_status partita_stream_clone(struct partita_stream *stream,
     if (!stream || !ret_stream) return PARTITA_ERR_ARG;
     if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
-    enum partita_status status = stream_open(stream->plan, stream->filter, &clone);
+    enum partita_status status =
+        stream_open(stream->plan, stream->filter, &stream->plan->allocator, &clone);
     if (status != PARTITA_OK) return status;
     const struct engine *engine = stream->plan->engine;
     const struct region from = engine->stream_region(stream), to = engine->stream_region(clone);
@@ -182,6 +213,7 @@ enum partita_status partita_stream_clone(struct partita_stream *stream,
     stream_pause(clone);
     memcpy(to.data, from.data, from.bytes);
     clone->phase = stream->phase;
+    clone->arrays = stream->arrays;
     stream_resume(clone);
     stream_resume(stream);
     status = partita_stream_status(stream);

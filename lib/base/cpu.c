@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Processor features as the compiler's run-time library reports them (it also asks whether the
-// operating system saves the wide registers), and the size of the affinity mask.
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
+// operating system saves the wide registers).
 #include "cpu.h"
 
 #include <assert.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,23 +28,22 @@ static enum cpu_isa supported_level(void)
 #endif
 }
 
-enum cpu_isa cpu_detect(void)
+enum cpu_isa cpu_lower(enum cpu_isa level, const char *wish)
 {
-    const enum cpu_isa level = supported_level();
-    const char *wish = getenv("PARTITA_CPU");
     for (enum cpu_isa lower = CPU_C; wish && lower < level; lower++)
         if (!strcmp(wish, names[lower])) return lower;
     return level;
+}
+
+enum cpu_isa cpu_detect(void)
+{
+    static _Atomic int known = -1; // threads that ask at once find the same
+    if (known < 0) known = (int)cpu_lower(supported_level(), getenv("PARTITA_CPU"));
+    return (enum cpu_isa)known;
 }
 
 const char *cpu_isa_name(enum cpu_isa level)
 {
     assert((size_t)level < sizeof names / sizeof *names);
     return names[level];
-}
-
-int cpu_count(void)
-{
-    cpu_set_t cores;
-    return sched_getaffinity(0, sizeof cores, &cores) ? 1 : CPU_COUNT(&cores);
 }

@@ -10,13 +10,14 @@ enum cpu_isa {
     CPU_AVX512, // AVX-512 F, DQ, BW, VL
 };
 
-// The highest level the processor and operating system support, lowered (never raised) by the
-// environment variable PARTITA_CPU=c|neon|avx2|avx512; other values of it are ignored.
+// `level`, lowered (never raised) to the instruction set that `wish` names: c, neon, avx2, avx512.
+// Another text, or NULL, lowers nothing.
+enum cpu_isa cpu_lower(enum cpu_isa level, const char *wish);
+
+// The highest instruction set that the processor and operating system support, lowered by the
+// environment variable PARTITA_CPU, which is read by the first call of the process.
 enum cpu_isa cpu_detect(void);
 
 const char *cpu_isa_name(enum cpu_isa level);
-
-// Cores this process may run on; at least 1.
-int cpu_count(void);
 
 #endif

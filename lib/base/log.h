@@ -1,15 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Details of failures, as single lines to the caller's callback.
+// Reports details of failures as single lines to the caller's callback.
 #ifndef PARTITA_LOG_H
 #define PARTITA_LOG_H
 
-#include <partita/common.h>
+#include <partita/problem.h>
 
-// Formats one line (cut at 512 characters) and hands it on; does nothing without a callback.
+// Formats one line (truncated to 512 characters) and passes it to the callback; does nothing
+// without a callback.
 __attribute__((format(printf, 2, 3))) void log_line(const struct partita_log *log,
                                                     const char *format, ...);
 
-// A growing text in a caller's buffer, for explain: counts what it could not store.
+// The log of plans whose caller gives none: partita_log_stderr if the environment variable
+// PARTITA_LOG, read once a process, is "stderr"; otherwise none.
+struct partita_log log_default(void);
+
+// A growing text in a caller's buffer, for explain. The length also counts what did not fit.
 struct text {
     char *at;
     size_t size, length;

@@ -8,31 +8,14 @@
 
 enum { LARGE_PAGE = 1 << 21 };
 
-size_t size_add(size_t a, size_t b)
-{
-    size_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? SIZE_MAX : sum;
-}
-
-size_t size_mul(size_t a, size_t b)
-{
-    size_t product;
-    return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX : product;
-}
-
-size_t mem_round(size_t bytes)
-{
-    return bytes > SIZE_MAX - MEM_ALIGN ? SIZE_MAX
-                                        : (bytes + MEM_ALIGN - 1) & ~(size_t)(MEM_ALIGN - 1);
-}
-
 // Large memory in large pages, where the system has them: streams walk through megabytes a little
 // at a time, and a missing translation costs more than the missing data.
 static void *reserve_large(size_t bytes)
 {
-    void *memory = aligned_alloc(LARGE_PAGE, (bytes + LARGE_PAGE - 1) & ~(size_t)(LARGE_PAGE - 1));
+    const size_t whole = (bytes + LARGE_PAGE - 1) & ~(size_t)(LARGE_PAGE - 1);
+    void *memory = aligned_alloc(LARGE_PAGE, whole);
 #ifdef MADV_HUGEPAGE
-    if (memory) madvise(memory, bytes, MADV_HUGEPAGE); // a wish: refusal changes nothing but speed
+    if (memory) madvise(memory, whole, MADV_HUGEPAGE); // a wish: refusal changes nothing but speed
 #endif
     return memory;
 }
@@ -43,7 +26,7 @@ void *mem_reserve(const struct partita_allocator *allocator, size_t bytes)
     const size_t rounded = mem_round(bytes ? bytes : 1);
     if (rounded > PTRDIFF_MAX) return NULL;
     if (allocator->allocate) return allocator->allocate(allocator->user, rounded);
-    return rounded >= LARGE_PAGE ? reserve_large(rounded) : aligned_alloc(MEM_ALIGN, rounded);
+    return rounded > LARGE_PAGE / 2 ? reserve_large(rounded) : aligned_alloc(MEM_ALIGN, rounded);
 }
 
 void *mem_allocate(const struct partita_allocator *allocator, size_t bytes)
@@ -57,14 +40,6 @@ void mem_release(const struct partita_allocator *allocator, void *memory)
     if (!memory) return;
     if (allocator->allocate) allocator->release(allocator->user, memory);
     else free(memory);
-}
-
-void *arena_take(struct arena *arena, size_t bytes)
-{
-    char *memory = arena->base ? arena->base + arena->used : NULL;
-    arena->used = size_add(arena->used, mem_round(bytes));
-    assert(!arena->base || !arena->size || arena->used <= arena->size);
-    return memory;
 }
 
 static bool arena_restart(struct arena *arena, void *base)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic of sizes and positions.
+// Arithmetic of sizes and indices.
 #ifndef PARTITA_SIZES_H
 #define PARTITA_SIZES_H
 
@@ -16,7 +16,7 @@ static inline size_t size_max(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-// a/b rounded down, below zero too.
+// a/b rounded down, also for negative a.
 static inline ptrdiff_t floor_div(ptrdiff_t a, size_t b)
 {
     const ptrdiff_t d = (ptrdiff_t)b;
@@ -37,7 +37,7 @@ static inline size_t size_round_up(size_t a, size_t b)
     return ceil_div(a, b) * b;
 }
 
-// The length of even parts of n, as few as parts of at most `max` can be.
+// Splits n evenly into as few parts of at most `max` as possible; returns the length of a part.
 static inline size_t size_split_even(size_t n, size_t max)
 {
     assert(n > 0 && max > 0);

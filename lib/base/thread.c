@@ -2,30 +2,73 @@
 #include "thread.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <unistd.h>
 
 #ifdef _OPENMP
 #include <omp.h>
 
+// Threads that a call of this thread may have: as many as its last loop had, for OpenMP lets the
+// others end. Loops of the application, and proofs of several threads at once, are not seen.
+static _Thread_local int proven = 1;
+
+static void *wait_at_gate(void *gate)
+{
+    pthread_mutex_lock(gate);
+    pthread_mutex_unlock(gate);
+    return NULL;
+}
+
+// OpenMP ends the process where it cannot make a thread. So as many as are wanted are made here
+// first, at once, and end again; returns how many there can be.
+static int prove_threads(int wanted)
+{
+    if (wanted <= proven) return proven = wanted;
+    pthread_t threads[MAX_THREADS];
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    int made = 0;
+    pthread_mutex_lock(&gate);
+    while (proven + made < wanted && !pthread_create(&threads[made], NULL, wait_at_gate, &gate))
+        made++;
+    pthread_mutex_unlock(&gate);
+    for (int i = 0; i < made; i++) pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&gate);
+    proven += made;
+    return proven;
+}
+#endif
+
 void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context)
 {
-    assert(threads >= 1);
-    if (threads <= 1 || n_tasks <= 1) {
-        for (size_t task = 0; task < n_tasks; task++) run(context, task, 0);
-        return;
-    }
+    assert(threads >= 1 && threads <= MAX_THREADS);
+#ifdef _OPENMP
+    if (threads > 1 && n_tasks > 1) threads = prove_threads(threads);
     // Neighbouring tasks touch neighbouring memory: a thread takes several at once, so that what
     // the processor reads ahead is its own, yet often enough that threads finish together.
     const size_t batch = n_tasks / (32 * (size_t)threads) + 1;
+    if (threads > 1 && n_tasks > 1) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, batch)
-    for (size_t task = 0; task < n_tasks; task++) run(context, task, omp_get_thread_num());
-}
-
-#else
-
-void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context)
-{
-    (void)threads;
+        for (size_t task = 0; task < n_tasks; task++) run(context, task, omp_get_thread_num());
+        return;
+    }
+#endif
     for (size_t task = 0; task < n_tasks; task++) run(context, task, 0);
 }
 
+int thread_bound(int wanted)
+{
+    enum { MIN_BOUND = 16 };
+    long most = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+    if (most < MIN_BOUND) most = MIN_BOUND;
+    if (most > MAX_THREADS) most = MAX_THREADS;
+    return wanted < most ? wanted : (int)most;
+}
+
+int thread_default(void)
+{
+#ifdef _OPENMP
+    return thread_bound(omp_get_max_threads());
+#else
+    return 1;
 #endif
+}

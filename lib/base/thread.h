@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parallel loops. The only file that knows OpenMP.
+// Parallel loops. thread.c is the only file that uses OpenMP.
 #ifndef PARTITA_THREAD_H
 #define PARTITA_THREAD_H
 
@@ -9,7 +9,20 @@
 typedef void task_fn(void *context, size_t task, int worker);
 
 // Runs tasks 0 .. n_tasks-1, each once, on up to `threads` threads, in any order; returns when all
-// are done. Tasks must not depend on each other or on the worker that runs them.
+// are done. Tasks must not depend on each other or on the worker that runs them. Fewer threads run
+// where the system does not give more.
 void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context);
+
+enum { MAX_THREADS = 4096 };
+
+// As many of the threads that a caller wants as this machine can use: at most two for each core,
+// and
+// 16. Results do not depend on it, and more would only wait for each other.
+int thread_bound(int wanted);
+
+// Threads of a loop whose caller does not say how many: OpenMP's default, which is OMP_NUM_THREADS
+// or the number of cores that the process could run on when it started, within thread_bound; 1
+// without OpenMP.
+int thread_default(void);
 
 #endif

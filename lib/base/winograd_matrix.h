@@ -4,14 +4,14 @@
 //   y = A' [(G g) . (B' d)], of m + r - 1 = extent inputs d, r taps g, m outputs y = correlation of
 //   d and g.
 // Row i of B' holds the coefficients of the product of (x - p_k) over all k != i, the last row (the
-// point at infinity) those of the product over all k; A' and G hold powers of the points, G divided
-// by the product of (p_i - p_k), k != i. So B' depends on the extent alone, and the gradient of the
-// taps, F(r, m), uses the same B'.
+// point at infinity) those of the product over all k. A' and G hold powers of the points; row i of
+// G is divided by the product of (p_i - p_k), k != i. So B' depends only on the extent, and the
+// gradient of the taps, F(r, m), uses the same B'.
 //
-// Points are 0, pairs +-p, and infinity. The p have few bits, so that all entries but quotients are
-// exact in double. They were chosen by the error of random tiles in f32 among multiples of 1/8: for
-// 6 inputs, 5/8 and 3/2 leave 0.6 of the error of 1 and 2; for 8, 1/2, 1 and 2 are within 3 % of
-// the best seen. Sources: Winograd, Arithmetic Complexity of Computations (1980); Blahut, Fast
+// Points are 0, pairs +-p, and infinity. The p have few bits, so that all entries except quotients
+// are exact in double. They were chosen among multiples of 1/8 by the error of random tiles in f32:
+// for 6 inputs, 5/8 and 3/2 have 0.6 times the error of 1 and 2; for 8, 1/2, 1 and 2 are within 3 %
+// of the best seen. Sources: Winograd, Arithmetic Complexity of Computations (1980); Blahut, Fast
 // Algorithms for Digital Signal Processing (1985); Lavin & Gray, Fast algorithms for convolutional
 // neural networks (2015), for layers.
 #ifndef PARTITA_WINOGRAD_MATRIX_H
@@ -22,7 +22,7 @@
 
 enum { WINOGRAD_EXTENT = 8 }; // the largest; the others are 4 and 6
 
-// Member `pair` of the pairs of points, extent/2 - 1 of them.
+// The p of pair number `pair`; there are extent/2 - 1 pairs.
 static inline __attribute__((always_inline)) double winograd_pair(size_t extent, size_t pair)
 {
     if (extent == 4) return 1;

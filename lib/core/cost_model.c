@@ -21,7 +21,7 @@ static const double product[COST_DISTANCES][3] = {
     {0.14, 0.08, 0.07}, {0.17, 0.1, 0.07}, {0.4, 0.2, 0.1}};
 
 // sysconf adds up the caches of a whole package, but cores share only one of them.
-static size_t last_cache(void)
+static size_t read_last_cache(void)
 {
     size_t kib = 0;
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
@@ -35,6 +35,14 @@ static size_t last_cache(void)
     if (bytes > 0) return (size_t)bytes;
 #endif
     return (size_t)1 << 25;
+}
+
+// Read once a process: a plan must not depend on whether a file can be opened now.
+static size_t last_cache(void)
+{
+    static _Atomic size_t known;
+    if (!known) known = read_last_cache();
+    return known;
 }
 
 void cost_model_default(struct cost_model *ret, enum cpu_isa level)

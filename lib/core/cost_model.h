@@ -1,55 +1,55 @@
 // SPDX-License-Identifier: MIT
-// The cost model: what the planner believes about this machine, in seconds. The built-in one was
+// The cost model: predicted times of operations on this machine, in seconds. The built-in one was
 // measured on one machine and is scaled roughly to other instruction sets; partita_wisdom_calibrate
 // replaces it with this machine's own.
 #ifndef PARTITA_HOST_H
 #define PARTITA_HOST_H
 
-#include <partita/common.h>
+#include <partita/problem.h>
 
 #include "base/cpu.h"
 
 enum {
-    COST_FFT_FIRST = 5, // transforms of 2^5 ..
-    COST_FFT_LAST = 20, // .. 2^20 samples are measured; beyond them passes over memory are added
+    COST_FFT_FIRST = 5, // log2 of the smallest transform that is measured
+    COST_FFT_LAST = 20, // log2 of the largest; beyond it the time of passes over memory is added
     COST_FFT_SIZES = COST_FFT_LAST - COST_FFT_FIRST + 1,
 };
 
-// Where the operands of a sum of products are: all in L2, all beyond it, or h in memory and x in
-// L2.
+// Where the operands x and h of a sum of products are: both in L2, both beyond it, or h in memory
+// and x in L2.
 enum cost_distance { COST_NEAR, COST_FAR, COST_MEMORY, COST_DISTANCES };
 
-// Costs of one precision.
+// Costs of one precision, all of them doubles in the order of a wisdom file.
 struct cost_rates {
-    double fma;      // direct kernel: one real multiply-add of a 64-tap filter in tiles
+    double fma;      // direct kernel: one real multiply-add of a 64-tap filter, computed in tiles
     double fir_call; // direct kernel: fixed cost of one call
-    double cmac_cached, cmac_far; // one complex bin product: operands in L2, and beyond it
-    double product[COST_DISTANCES]
-                  [3]; // the same in sums along lines, of which 1, 2 or 4 are made at once
-    double fetch;    // a transform's first pass over samples out of cache takes this more, a scalar
-    double copy;     // moving one scalar through a window or output copy
+    double cmac_cached, cmac_far; // one complex product of bins: operands in L2; beyond L2
+    double fetch;    // extra time per scalar of a transform's first pass over samples that are not
+                     // in a cache
+    double copy;     // copying one scalar into a window or to an output
     double copy_far; // the same from and to memory beyond the caches
-    double fft[2][COST_FFT_SIZES]; // forward plus inverse, a sample: real, complex
+    double product[COST_DISTANCES][3]; // as cmac_far, by cmac_partitions with 1, 2 or 4 sums
+    double fft[2][COST_FFT_SIZES];     // forward plus inverse, per sample: real, complex
 };
 
 struct cost_model {
     enum cpu_isa level;
     size_t cache_bytes;         // L2 of one core
-    size_t shared_bytes;        // the last cache, which cores share
+    size_t shared_bytes;        // last-level cache, which cores share
     struct cost_rates costs[2]; // f32, f64
 };
 
-// The built-in model of a level.
+// The built-in model of an instruction set.
 void cost_model_default(struct cost_model *ret, enum cpu_isa level);
 
-// Measures this machine in under a second. Errors: PARTITA_ERR_NOMEM. *ret is complete or
-// untouched.
+// Measures this machine in under a second. Errors: PARTITA_ERR_NOMEM. *ret is either complete or
+// unchanged.
 enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa level);
 
 // Seconds of a forward and an inverse transform of n samples, interpolated between measured sizes.
 double cost_model_fft(const struct cost_model *model, bool f64, bool complex, size_t n);
 
-// Processor, cores and level in one word-separated line: what a wisdom file is keyed by. At most
+// Processor, cores and instruction set in one line of words: the key of a wisdom file. At most
 // size-1 characters.
 void cost_model_machine(char *text, size_t size, enum cpu_isa level);
 

@@ -2,7 +2,7 @@
 #include "plan.h"
 
 #include <dlfcn.h>
-#include <partita/device.h>
+#include <partita/plan.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

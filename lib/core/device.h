@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Devices besides the CPU: found by name, served by modules that are loaded when first asked for. A
-// module is compiled against the same internal headers as the library and no other build of it; the
-// two are installed together.
+// Devices other than the CPU. They are found by name; their modules are loaded when first
+// requested. A module includes the library's internal headers and works only with the same build of
+// the library; the two are installed together.
 #ifndef PARTITA_INTERNAL_DEVICE_H
 #define PARTITA_INTERNAL_DEVICE_H
 
@@ -9,36 +9,43 @@
 
 struct engine;
 struct operands;
+struct partita_filter;
 struct request;
 struct spectrum_backend;
 
-// A device that was opened for a plan, or for spectra. The module's own struct begins with this
-// one.
+// A device that is open for a plan or for spectra. The module's own struct begins with this one.
 struct device {
-    char name[160];                      // in words: "NVIDIA H200, compute capability 9.0, ..."
-    char key[64];                        // the same in one word, for remembered choices
-    const struct engine *const *engines; // NULL-terminated; bounded problems by engine->run
+    char name[160];                      // for people: "NVIDIA H200, compute capability 9.0, ..."
+    char key[64];                        // one word, for keys of remembered choices
+    const struct engine *const *engines; // NULL-terminated
     const struct spectrum_backend *spectra;
-    // Makes what `run` needs besides the engine's plan; after plan_create.
+    // Called after plan_create: makes what `run` needs in addition to the engine's plan.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
-    // Bounded problems on arrays in any memory, in place of engine->run.
+    // Bounded problems on arrays in any memory, in place of engine->run; or with operands->queue.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
     // Memory of the device. Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE. NULL may be released.
     enum partita_status (*reserve)(const struct partita_plan *plan, size_t bytes, void **ret);
     void (*release)(const struct partita_plan *plan, void *memory);
-    // The gradient of the bias, gb [out_channels] from gy, for a plan of this device.
-    enum partita_status (*backward_bias)(const struct partita_plan *plan, void *gb, const void *gy);
-    // Before a plan of the device goes, and before its engine's plan_destroy: releases what
-    // plan_begin made and what calls kept.
+    // Packs from[0], taps, and from[1], a bias or NULL, into a filter of a bounded problem, for all
+    // its directions, from any memory; or with operands->queue.
+    enum partita_status (*filter_update)(struct partita_filter *filter,
+                                         const struct operands *operands, void *workspace);
+    // The gradient of the bias, `to` [out_channels] from gy, for a plan of this device.
+    enum partita_status (*backward_bias)(const struct partita_plan *plan,
+                                         const struct operands *operands);
+    // Makes what a queue that is captured forbids to make, for all directions of a caller's plan.
+    enum partita_status (*prepare)(const struct partita_plan *plan);
+    // Called when a plan of the device is destroyed, before its engine's plan_destroy: releases
+    // what plan_begin made and what calls kept.
     void (*plan_end)(struct partita_plan *plan);
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 3 };
+enum { DEVICE_MODULE_VERSION = 6 };
 
-// What a module exports under DEVICE_MODULE_SYMBOL. The first two must be the library's own: they
-// say that every internal struct is the same on both sides.
+// What a module exports under DEVICE_MODULE_SYMBOL. The first two must equal the library's own
+// values: then every internal struct is the same in both.
 struct device_module {
     unsigned version;
     const char *build; // PARTITA_VERSION
@@ -53,7 +60,7 @@ struct device_module {
 enum partita_status device_open(const char *name, char *text, size_t size,
                                 struct device **ret_device);
 
-// The device that the options name; what is wrong with it goes to their log.
+// Opens the device that the options name; reports failures to the options' log.
 enum partita_status device_of_options(const struct partita_options *options,
                                       struct device **ret_device);
 

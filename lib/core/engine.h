@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The interface of an engine: one algorithm on one device. The planner knows engines through this
-// table alone; plan.h has the structs that engines fill, stream/stream.h that of a stream.
+// The interface of an engine: one algorithm on one device. The planner knows engines only through
+// this table; plan.h has the structs that engines fill, stream/stream.h has the struct of a stream.
 #ifndef PARTITA_ENGINE_H
 #define PARTITA_ENGINE_H
 
@@ -19,45 +19,60 @@ enum {
     ANY_VARIANT = -1,     // of a request: the engine chooses
 };
 
-// What an engine would do and what it would cost.
+// An engine's decision for a problem and what it costs.
 struct estimate {
     bool applicable;
     char reason[96];       // why not, when it is not
-    int variant;           // index into the engine's variants; 0 without, ANY_VARIANT: all alike
+    int variant;           // index into the engine's variants; 0: it has none; ANY_VARIANT: all of
+                           // them
     char summary[24];      // the decision in words, for explain; may be empty
-    size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0 without
+    size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0: none
     size_t hop;            // input frames of a block; for direct, outputs of a tile
     size_t latency;        // input frames added; streams
     double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
     double flops;          // likewise
-    size_t shared, worker; // bytes of workspace of the plan's direction: once, and for each thread
+    double filter_seconds; // bounded problems: preparing a filter, except what `seconds` contains
+    size_t shared, worker; // bytes of workspace of the plan's direction: shared, and per thread
     size_t bytes;          // held while running: filter, and stream or the workspace of one thread
     double error;          // predicted relative L2 error
-    bool from_taps;        // a single use of the taps is fastest without a filter
-    // The engine's own decision, from which plan_create builds what was priced.
+    bool from_taps;        // taps that are used once are fastest without a filter
+    size_t spread;         // bounded problems: a sample that is not finite reaches at least this
+                           // many outputs in a row, some of which do not depend on it; 0: only
+                           // those that do
+    bool no_cheaper;       // no other engine can cost less: the planner asks no further
+    bool deferred;         // not estimated, since it costs more than another engine: see to_beat
+    // The engine's own decision, from which plan_create builds exactly what was estimated.
     _Alignas(16) unsigned char decision[DECISION_BYTES];
 };
 
-// What the planner asks an engine. Thread count is omitted on purpose: results must not depend on
-// it.
+// The planner's request to an engine. Thread count is omitted on purpose: results must not depend
+// on it.
 struct request {
     const struct shape *shape;
     enum partita_direction direction; // PARTITA_FORWARD for streams
     const struct cost_model *model;
     const struct device *device; // NULL: the CPU
-    size_t transform;            // this FFT size and no other; 0: the engine chooses
-    int variant;                 // this variant and no other, or ANY_VARIANT
-    size_t workspace_limit;      // bytes of one call on one thread; SIZE_MAX: no limit
+    size_t transform;            // only this FFT size; 0: the engine chooses
+    int variant;                 // only this variant, or ANY_VARIANT
+    size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
-    double error_budget; // largest predicted error; 0: no limit but the engine's own
+    double error_budget; // maximum predicted error; 0: only the engine's own limit
+    double to_beat;      // seconds that another engine costs: an engine that costs more may set
+                         // `deferred` in place of an estimate; 0: always estimate
     // Reuse the variant and transform of this estimate so that its filters fit; NULL: free choice.
     const struct estimate *compatible_with;
 };
 
-// A piece of memory.
+// A range of memory.
 struct region {
     void *data;
     size_t bytes;
+};
+
+// The memory of a filter: `packed` bytes of filter->state, and of scratch memory while taps are
+// packed by all of the plan's threads. Of less they use fewer threads.
+struct filter_bytes {
+    size_t packed, scratch;
 };
 
 // The arrays of one call of a bounded problem. The plan says which direction.
@@ -67,6 +82,8 @@ struct operands {
         *from[2];   // x or gy; of PARTITA_BACKWARD_WEIGHT x and gy; with `from_taps` x and taps
     bool from_taps; // forward with taps of a single use instead of a filter
     bool queued; // device: all arrays are in its memory, and the caller waits for the queued work
+    void *queue; // device: of the caller's, with all arrays and the workspace in its memory; work
+                 // is only queued there. NULL: the call returns when the work is done
     // Transforms of x that forward writes and backward weight reads in place of x; NULL: none.
     void *cached_spectra;
 };
@@ -75,66 +92,86 @@ struct engine {
     const char *name;            // "cpu/overlap-save"
     const char *const *variants; // names after the colon, NULL-terminated; NULL: only one
     unsigned directions;         // bits of enum partita_direction that `run` computes
-    int max_rank;                // axes it can work along; 0: one
-    bool half;                   // reads and stores samples in two bytes, forward
+    int max_rank;                // maximum number of axes; 0: one
+    bool half;                   // forward supports samples of two bytes (f16, bf16)
     // Fills *ret with the cheapest decision, or applicable = false with a reason. Allocates
     // nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
-    // Builds plan->state for plan->choice, which estimate made of the same request. The planner
+    // Builds plan->state for plan->choice, which is the estimate of the same request. The planner
     // calls plan_destroy on failure too.
     enum partita_status (*plan_create)(struct partita_plan *plan, const struct request *request);
     void (*plan_destroy)(struct partita_plan *plan); // NULL: plan->state is one arena
     void (*plan_load)(const struct partita_plan *plan, struct partita_load *ret); // streams
     void (*plan_explain)(const struct partita_plan *plan, struct text *text); // details; NULL: none
 
-    // Makes filter->state from taps in the caller's layout, for the direction of filter->plan. On
-    // failure the caller calls filter_destroy. Not called for PARTITA_BACKWARD_WEIGHT.
+    // Filters, which PARTITA_BACKWARD_WEIGHT has none of: their memory, and packing taps in the
+    // caller's layout into it, again and again. Of the scratch memory at least as much is there as
+    // filter_bytes names or as the plan's workspace has; packing depends on nothing that was in the
+    // filter before. On a device taps are in its memory, aligned, and packing is queued. NULL: only
+    // streams have filters, which filter_create makes. On the CPU the status is PARTITA_OK.
+    struct filter_bytes (*filter_bytes)(const struct partita_plan *plan);
+    enum partita_status (*filter_pack)(struct partita_filter *filter, const void *taps,
+                                       const struct region *scratch);
+    bool host_filters; // device: packing waits and takes memory of the host; not on a queue
+    // Makes filter->state from taps in the caller's layout. On failure the caller calls
+    // filter_destroy. NULL: the caller reserves filter->state and calls filter_pack.
     enum partita_status (*filter_create)(struct partita_filter *filter, const void *taps);
-    // The same from paths, added to those of `base`, if there is one. NULL: the caller makes dense
-    // taps of the paths first.
+    // The same from paths, which are added to those of `base` or replace them; `base` may be NULL.
+    // NULL: the caller converts the paths to dense taps first.
     enum partita_status (*filter_create_paths)(struct partita_filter *filter,
-                                               const struct partita_cell *paths, size_t n_paths,
+                                               const struct partita_path *paths, size_t n_paths,
                                                const struct partita_filter *base);
     // Stores the bias with the taps; NULL: the caller keeps a copy in filter->bias.
     enum partita_status (*filter_bias)(struct partita_filter *filter, const void *bias);
-    // The taps in the caller's layout in device memory, if the filter is nothing else; else NULL.
-    // NULL: never.
+    // Returns the taps in device memory if the filter holds only the taps in the caller's layout,
+    // else NULL. May be NULL: then no filter of the engine is of this form.
     const void *(*filter_taps)(const struct partita_filter *filter);
     void (*filter_destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
 
     // Bounded problems, any direction, bias (filter->bias) and activation (shape.relu) included.
-    // Arrays are in the device's memory; a device takes the host's as well. `filter` is NULL for
-    // PARTITA_BACKWARD_WEIGHT and with operands->from_taps. The workspace is plan_workspace bytes,
-    // 64-byte aligned; a device replaces one that is NULL or not in its memory by one of its own.
-    // On the CPU the status is PARTITA_OK.
+    // Arrays are in the memory of the engine's device; device->run also accepts arrays in host
+    // memory. `filter` is NULL for PARTITA_BACKWARD_WEIGHT and with operands->from_taps. The
+    // workspace is plan_workspace bytes, 64-byte aligned; a device replaces one that is NULL or not
+    // in its memory by one of its own. On the CPU the status is PARTITA_OK.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
-    // Cached spectra, of engines that have them: their bytes for one call of forward, and a plan of
-    // backward weight like `weight` that takes them, which plan_destroy releases.
+    // For engines with cached spectra: the bytes of those of one call of forward; and a plan of
+    // backward weight that equals `weight` but reads cached spectra, which plan_destroy releases.
     size_t (*cached_spectra_bytes)(const struct partita_plan *plan);
     enum partita_status (*cached_spectra_plan)(const struct partita_plan *plan,
                                                const struct partita_plan *weight,
                                                struct partita_plan *ret_plan);
 
-    // Streams. The state is one arena, released by the caller. A step takes as many of the frames
-    // as it likes, at least one, and writes the outputs that fall due meanwhile; stream.c repeats
-    // it and keeps position and phase. All inputs of a step are read before its first output is
-    // written. Where a device fails, a step sets stream->status and takes nothing; from then on it
-    // is not called again.
+    // Streams. The state is one arena, released by the caller. A step takes at least one of the
+    // frames, and as many as the engine chooses, and writes the outputs that become due with them;
+    // stream.c repeats it and keeps position and phase. All inputs of a step are read before its
+    // first output is written. Where a device fails, a step sets stream->status and takes nothing;
+    // from then on it is not called again.
     enum partita_status (*stream_open)(struct partita_stream *stream);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
+    // All frames at once, of arrays in the memory of the engine's device: work is only queued, on a
+    // queue of the caller's. The call has frames->rest frames, of which those after the first n are
+    // beyond the last whole block: their outputs are zeros. A call of 0 frames takes a filter.
+    // NULL: there are no queues.
+    enum partita_status (*stream_queue)(struct partita_stream *stream, const struct frames *frames,
+                                        void *queue);
     void (*stream_reset)(struct partita_stream *stream);
     void (*stream_close)(struct partita_stream *stream); // before the state is released; NULL: none
-    // All that future outputs depend on, without pointers: what saving copies. stream_pause and
-    // stream_resume, if any, are called before it is copied or replaced, and after.
+    // Fetches what the next step of a stream reads into the caches. Called 3, 2 and 1 streams
+    // ahead: each call may read what the one before has fetched. NULL: nothing.
+    void (*stream_prefetch)(const struct partita_stream *stream, int ahead);
+    // The region of all that future outputs depend on, without pointers: partita_stream_save copies
+    // it. stream_pause and stream_resume, if any, are called before and after it is copied or
+    // replaced.
     struct region (*stream_region)(struct partita_stream *stream);
-    // Plans with equal keys have regions of equal meaning; NULL: 0.
+    // The regions of plans with equal keys have the same meaning; NULL: the key is 0.
     uint64_t (*region_key)(const struct partita_plan *plan);
     void (*stream_pause)(struct partita_stream *stream);
     void (*stream_resume)(struct partita_stream *stream);
-    // A swap: swap_begin returns after how many frames the outputs of both filters are available;
-    // the step then fades (swap_fade) while the swap's state says so; when stream->filter is the
-    // new one, swap_end returns for how many frames the old one is still in use. NULL: no swaps.
+    // A swap: swap_begin returns the number of frames after which the outputs of both filters are
+    // available. From then on the step fades (swap_fade) while the swap is in state SWAP_FADING.
+    // When stream->filter is the new filter, swap_end returns the number of frames for which the
+    // old one is still in use. NULL: no swaps.
     size_t (*swap_begin)(struct partita_stream *stream);
     size_t (*swap_end)(struct partita_stream *stream);
 };

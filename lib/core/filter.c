@@ -8,10 +8,30 @@ struct partita_filter *filter_allocate(const struct partita_plan *plan)
     return filter;
 }
 
-enum partita_status filter_pack(struct partita_filter *filter, const void *taps)
+enum partita_status filter_fill(struct partita_filter *filter, const void *taps)
 {
-    const struct engine *engine = filter->plan->engine;
-    return engine ? engine->filter_create(filter, taps) : PARTITA_OK;
+    const struct partita_plan *plan = filter->plan;
+    const struct engine *engine = plan->engine;
+    if (!engine) return PARTITA_OK;
+    if (engine->filter_create) return engine->filter_create(filter, taps);
+    assert(!filter->state);
+    filter->state = mem_reserve(&plan->allocator, engine->filter_bytes(plan).packed);
+    return filter->state ? filter_repack(filter, taps, NULL) : PARTITA_ERR_NOMEM;
+}
+
+enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct engine *engine = plan->engine;
+    if (!engine) return PARTITA_OK;
+    const size_t bytes = engine->filter_bytes(plan).scratch;
+    void *own = NULL;
+    if (!workspace && bytes && !(own = mem_reserve(&plan->allocator, bytes)))
+        return PARTITA_ERR_NOMEM;
+    const struct region scratch = {own ? own : workspace, own ? bytes : plan_workspace(plan)};
+    const enum partita_status status = engine->filter_pack(filter, taps, &scratch);
+    mem_release(&plan->allocator, own);
+    return status;
 }
 
 enum partita_status filter_create(const struct partita_plan *plan, const void *taps,
@@ -19,7 +39,7 @@ enum partita_status filter_create(const struct partita_plan *plan, const void *t
 {
     struct partita_filter *filter = filter_allocate(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    const enum partita_status status = filter_pack(filter, taps);
+    const enum partita_status status = filter_fill(filter, taps);
     if (status == PARTITA_OK) *ret_filter = filter;
     else filter_destroy(filter);
     return status;

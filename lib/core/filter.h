@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Making the filters of one direction, for the public calls and for the planner's trials.
+// Creates the filters of one direction, for the public calls and for the planner's measurements.
 #ifndef PARTITA_INTERNAL_FILTER_H
 #define PARTITA_INTERNAL_FILTER_H
 
 #include "plan.h"
 
-// A filter without taps; NULL without memory.
+// Allocates a filter without taps; NULL: out of memory.
 struct partita_filter *filter_allocate(const struct partita_plan *plan);
 
-// Packs dense taps for the plan's own direction, if it was planned.
-enum partita_status filter_pack(struct partita_filter *filter, const void *taps);
+// Makes the filter of dense taps for the plan's own direction, if it was planned.
+enum partita_status filter_fill(struct partita_filter *filter, const void *taps);
 
-// A filter for the plan's own direction alone.
+// Packs other taps into the memory of a filter of a bounded problem on the CPU, for the plan's own
+// direction. Without a workspace of plan_workspace bytes it allocates what it needs meanwhile.
+enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace);
+
+// Creates a filter for the plan's own direction only.
 enum partita_status filter_create(const struct partita_plan *plan, const void *taps,
                                   struct partita_filter **ret_filter);
 

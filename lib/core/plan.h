@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The structs of plan, filter and cached spectra, which the planner makes and engines fill.
+// The structs of plan, filter and cached spectra. The planner allocates them, engines fill them.
 #ifndef PARTITA_INTERNAL_PLAN_H
 #define PARTITA_INTERNAL_PLAN_H
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -12,28 +13,39 @@
 
 struct kernels;
 
-// A plan runs one direction. The caller's plan is that of forward and owns those of the gradients.
+// What the planner asked engines with.
+struct planned {
+    struct cost_model model;
+    size_t workspace_limit;
+    struct partita_parts parts;
+    double error_budget;
+};
+
+// A plan computes one direction. The caller's plan is the plan of forward and owns the plans of the
+// gradients.
 struct partita_plan {
-    const struct engine *engine;         // NULL: forward was not asked for
+    const struct engine *engine;         // NULL: forward was not requested
     const struct engine *const *engines; // those of the device
     struct device *device;               // NULL: the CPU; owned by the caller's plan
-    struct partita_plan *micro_batch;    // device: of arrays of the host; NULL: never split
+    struct partita_plan *micro_batch;    // device: plan of one micro-batch; NULL: never split
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned
     const struct kernels *kernels;                        // loops of the CPU
     struct shape shape;
     struct estimate choice;
     enum cpu_isa isa;
-    int threads;        // bounded problems: as asked for, or as many as the workspace limit allows
-    int stream_threads; // of each stream, the calling one included
+    int threads;        // bounded problems: as requested, or fewer if the workspace limit requires
+                        // it
+    int stream_threads; // of each stream, including the calling thread
     struct partita_executor executor; // of streams, if it has a function
     double sample_rate;               // of streams; 0: calls are not timed
-    bool measure;                     // let transforms be timed while planning
-    bool remembered;                  // the choice was measured, now or earlier
-    bool engine_asked, parts_asked;   // the options named the engine; and the sizes of its parts
+    bool measure;                     // transforms may be timed while planning
+    bool remembered;                  // the choice was measured, now or in an earlier run
+    bool engine_asked, parts_asked;   // the options name the engine; the sizes of its parts
     struct partita_allocator allocator;
     struct partita_log log;
     struct estimate *estimates; // one per engine of the device, for explain
+    struct planned *planned;    // for estimates that were deferred; NULL: none
     void *state;                // the engine's
 };
 
@@ -41,12 +53,13 @@ struct partita_filter {
     const struct partita_plan *plan;
     void *state;                          // one arena
     void *bias;                           // [out_channels] reals; NULL: none
+    bool biased;                          // was made with a bias, here or in the state
     struct partita_filter *backward_data; // of the plan's backward_data
 };
 
 struct partita_saved {
     const struct partita_plan *plan;
-    struct partita_plan weight; // backward weight, by the tiles of forward
+    struct partita_plan weight; // backward weight with the tiles of forward
     void *data;                 // in the device's memory
     bool filled;                // by a forward
 };
@@ -64,7 +77,16 @@ static inline size_t plan_workspace(const struct partita_plan *plan)
     return size_add(plan->choice.shared, size_mul((size_t)plan->threads, plan->choice.worker));
 }
 
-// An engine's decision to and from an estimate.
+// Threads of the plan for which scratch memory suffices that has `bytes` a thread.
+static inline int plan_threads_in(const struct partita_plan *plan, const struct region *scratch,
+                                  size_t bytes)
+{
+    assert(bytes <= scratch->bytes);
+    return scratch->bytes / bytes < (size_t)plan->threads ? (int)(scratch->bytes / bytes)
+                                                          : plan->threads;
+}
+
+// Copies an engine's decision to and from an estimate.
 static inline void estimate_store(struct estimate *estimate, const void *decision, size_t bytes)
 {
     assert(bytes <= DECISION_BYTES);
@@ -77,7 +99,27 @@ static inline void estimate_load(const struct estimate *estimate, void *decision
     memcpy(decision, estimate->decision, bytes);
 }
 
-// Whether a request leaves an engine free to take this one of its variants.
+// Whether an estimate is applicable within the request's workspace limit.
+static inline bool estimate_fits(const struct request *request, const struct estimate *estimate)
+{
+    return estimate->applicable &&
+           size_add(estimate->shared, estimate->worker) <= request->workspace_limit;
+}
+
+// Seconds above which an engine need not estimate.
+static inline double request_to_beat(const struct request *request)
+{
+    return request->to_beat > 0 ? request->to_beat : INFINITY;
+}
+
+// Defers an estimate that does not beat these seconds: above them a search is not complete.
+static inline void estimate_compare(struct estimate *estimate, double to_beat)
+{
+    if (to_beat < INFINITY && (!estimate->applicable || estimate->seconds > to_beat))
+        *estimate = (struct estimate){.deferred = true};
+}
+
+// Whether a request allows this variant of an engine.
 static inline bool request_allows(const struct request *request, int variant)
 {
     const struct estimate *other = request->compatible_with;
@@ -85,7 +127,14 @@ static inline bool request_allows(const struct request *request, int variant)
            (!other || other->variant == variant);
 }
 
-// Seconds of moving a bounded signal and its result through memory, where they exceed the cache.
+// Seconds of preparing a filter of so many scalars in memory, each of which costs as much as this
+// number of copies.
+static inline double filter_seconds(const struct request *request, double scalars, double copies)
+{
+    return scalars * copies * request->model->costs[request->shape->f64].copy;
+}
+
+// Seconds of moving a bounded signal and its result through memory; 0 if they fit the cache.
 static inline double memory_seconds(const struct cost_model *model, const struct shape *shape)
 {
     const size_t inputs = shape->in_channels * shape_inputs(shape);
@@ -95,7 +144,8 @@ static inline double memory_seconds(const struct cost_model *model, const struct
     return (double)scalars / 2 * model->costs[shape->f64].copy_far;
 }
 
-// A lone signal is convolved once: new memory then costs what clearing and fetching it takes.
+// Seconds of clearing and fetching newly allocated memory, which count for a lone signal, since it
+// is convolved once; 0 for other problems and if the memory fits the cache.
 static inline double fresh_seconds(const struct cost_model *model, const struct shape *shape,
                                    size_t bytes)
 {

@@ -17,7 +17,8 @@ static size_t or_default(size_t value, size_t otherwise)
 static bool types_canonical(const struct partita_problem *problem, const struct partita_log *log,
                             struct shape *ret)
 {
-    const enum partita_type signal = problem->signal, taps = problem->taps;
+    const enum partita_type signal = problem->signal ? problem->signal : PARTITA_F32;
+    const enum partita_type taps = problem->taps ? problem->taps : signal;
     if (partita_type_size(signal) == 0 || partita_type_size(taps) == 0) {
         log_line(log, "problem.signal = %d, problem.taps = %d: not sample types", (int)signal,
                  (int)taps);
@@ -47,6 +48,13 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
 static bool channels_canonical(const struct partita_problem *problem, const struct partita_log *log,
                                struct shape *ret)
 {
+    if (problem->in_channels > 1 && !problem->out_channels) {
+        log_line(log,
+                 "problem.in_channels = %zu without out_channels: 1 sums the inputs; as many as "
+                 "inputs, and as many groups, filter each input by itself",
+                 problem->in_channels);
+        return false;
+    }
     ret->batch = or_default(problem->batch, 1);
     ret->in_channels = or_default(problem->in_channels, 1);
     ret->out_channels = or_default(problem->out_channels, 1);
@@ -75,6 +83,42 @@ static bool pad_in_range(const struct partita_log *log, const char *field, int i
     if (value <= (ptrdiff_t)MAX_EXTENT && value >= -(ptrdiff_t)MAX_EXTENT) return true;
     log_line(log, "problem.%s[%d] = %td: at most %zu either way", field, index, value, MAX_EXTENT);
     return false;
+}
+
+// The axes of a problem: those asked for, or all up to the last one with a size; 0 if the log says
+// what contradicts them.
+static int rank_of(const struct partita_problem *problem, const struct partita_log *log)
+{
+    int sized = 1;
+    for (int i = 1; i < PARTITA_MAX_RANK; i++)
+        if (problem->size[i]) sized = i + 1;
+    const int rank = problem->rank ? problem->rank : sized;
+    if (rank < 1 || rank > PARTITA_MAX_RANK) {
+        log_line(log, "problem.rank = %d: 1 to %d", problem->rank, PARTITA_MAX_RANK);
+        return 0;
+    }
+    for (int i = rank; i < PARTITA_MAX_RANK; i++) {
+        const struct {
+            const char *field;
+            size_t value;
+        } extents[] = {{"size", problem->size[i]},
+                       {"kernel", problem->kernel[i]},
+                       {"stride", problem->stride[i]},
+                       {"dilation", problem->dilation[i]}};
+        for (size_t f = 0; f < sizeof extents / sizeof *extents; f++)
+            if (extents[f].value > 1) {
+                log_line(log, "problem.%s[%d] = %zu: the problem has rank %d%s", extents[f].field,
+                         i, extents[f].value, rank,
+                         problem->rank ? "" : ", up to the last axis that has a size");
+                return 0;
+            }
+        if (problem->pad_begin[i] || problem->pad_end[i]) {
+            log_line(log, "problem.pad_begin[%d] = %td, pad_end[%d] = %td: the problem has rank %d",
+                     i, problem->pad_begin[i], i, problem->pad_end[i], rank);
+            return 0;
+        }
+    }
+    return rank;
 }
 
 static bool axis_canonical(const struct partita_problem *problem, int i,
@@ -115,6 +159,10 @@ static bool stream_axis(const struct partita_problem *problem, const struct part
         log_line(log,
                  "a stream is causal by itself: problem.pad_begin = %td, pad_end = %td must be 0",
                  problem->pad_begin[0], problem->pad_end[0]);
+        return false;
+    }
+    if (problem->separable) {
+        log_line(log, "problem.separable: of bounded problems of rank 2 only, not of streams");
         return false;
     }
     axis->size = PARTITA_UNBOUNDED;
@@ -179,17 +227,30 @@ static bool bytes_in_range(const struct partita_log *log, const struct shape *sh
     return false;
 }
 
+// Fields of streams, and of other ranks, in a bounded problem.
+static bool has_no_stream_fields(const struct partita_problem *problem,
+                                 const struct partita_log *log, int rank)
+{
+    if (problem->block || problem->latency || problem->whole_blocks)
+        log_line(
+            log,
+            "problem.block = %zu, latency = %zu, whole_blocks = %d: of streams only (size[0] = "
+            "PARTITA_UNBOUNDED)",
+            problem->block, problem->latency, (int)problem->whole_blocks);
+    else if (problem->separable && rank != 2)
+        log_line(log, "problem.separable: of problems of rank 2 only, not of rank %d", rank);
+    else return true;
+    return false;
+}
+
 enum partita_status problem_canonical(const struct partita_problem *problem,
                                       const struct partita_log *log, struct shape *ret)
 {
-    *ret = (struct shape){.rank = problem->rank ? problem->rank : 1};
+    *ret = (struct shape){.rank = rank_of(problem, log)};
+    if (ret->rank == 0) return PARTITA_ERR_ARG;
     if (problem->op != PARTITA_CONVOLVE && problem->op != PARTITA_CORRELATE) {
         log_line(log, "problem.op = %d: neither PARTITA_CONVOLVE nor PARTITA_CORRELATE",
                  (int)problem->op);
-        return PARTITA_ERR_ARG;
-    }
-    if (ret->rank < 1 || ret->rank > PARTITA_MAX_RANK) {
-        log_line(log, "problem.rank = %d: 1 to %d", problem->rank, PARTITA_MAX_RANK);
         return PARTITA_ERR_ARG;
     }
     if (problem->activation != PARTITA_LINEAR && problem->activation != PARTITA_RELU) {
@@ -197,12 +258,17 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
                  (int)problem->activation);
         return PARTITA_ERR_ARG;
     }
+    if (problem->reserved[0] || problem->reserved[1]) {
+        log_line(log, "problem.reserved: must be false");
+        return PARTITA_ERR_ARG;
+    }
     ret->flip = problem->op == PARTITA_CONVOLVE;
     ret->relu = problem->activation == PARTITA_RELU;
-    ret->separable = problem->separable && ret->rank == 2;
+    ret->separable = problem->separable;
     ret->stream = problem->size[0] == PARTITA_UNBOUNDED;
     if (!types_canonical(problem, log, ret) || !channels_canonical(problem, log, ret))
         return PARTITA_ERR_ARG;
+    if (!ret->stream && !has_no_stream_fields(problem, log, ret->rank)) return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) {
         struct axis *axis = &ret->axis[i];
         *axis =

@@ -11,6 +11,7 @@ struct range slice_resolve(enum partita_op op, size_t n, size_t m,
         return none;
     const struct range full = {0, n + m - 1};
     if (!slice) return full;
+    if (slice->mode != PARTITA_RANGE && (slice->first || slice->last)) return none;
     switch (slice->mode) {
     case PARTITA_FULL:
         return full;
@@ -24,7 +25,6 @@ struct range slice_resolve(enum partita_op op, size_t n, size_t m,
         return none;
     }
     const ptrdiff_t limit = PTRDIFF_MAX / 8, lag = op == PARTITA_CORRELATE ? (ptrdiff_t)m - 1 : 0;
-    if (slice->first == 0 && slice->last == 0) return full;
     if (slice->first >= slice->last || slice->first < -limit || slice->last > limit) return none;
     return (struct range){slice->first + lag, (size_t)(slice->last - slice->first)};
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What a caller's slice means.
+// Converts a caller's slice to indices of the full result.
 #ifndef PARTITA_INTERNAL_SLICE_H
 #define PARTITA_INTERNAL_SLICE_H
 
-#include <partita/slice.h>
+#include <partita/problem.h>
 
-// Index of the full result's first sample that a slice starts with, counted from 0, and how many it
-// takes; 0 if it is empty or malformed.
+// The index in the full result, from 0, of the slice's first sample, and the number of its samples;
+// 0 if the slice is empty or malformed.
 struct range {
     ptrdiff_t first;
     size_t size;

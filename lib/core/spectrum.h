@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Spectra as objects, of any device: what the public functions (spectrum.c) ask of whoever keeps
-// them, the CPU (cpu/spectra.c) or a device's module (decision 28).
+// Spectra as objects, on any device: the interface between the public functions (api/spectrum.c)
+// and the backend that stores the spectra, of the CPU (cpu/blocks/spectra.c) or of a device's
+// module (decision 28).
 #ifndef PARTITA_INTERNAL_SPECTRUM_H
 #define PARTITA_INTERNAL_SPECTRUM_H
 
-#include <partita/spectrum.h>
+#include <partita/advanced.h>
 #include <stdbool.h>
 
 #include "base/sizes.h"
@@ -14,12 +15,9 @@
 struct partita_spectrum {
     const struct spectrum_backend *backend;
     struct device *device; // NULL: the CPU
-    const struct partita_spectrum
-        *shared_with; // of the same type and block, whose device and transforms
-                      // this one uses while it lives; NULL: it has its own
     enum partita_type type;
     size_t scalar_bytes, sample_bytes;
-    size_t n, block, bytes; // samples; those of a block; what all blocks take
+    size_t n, block, bytes; // samples of the signal, of a block; bytes of all blocks
     int threads;
     size_t workspace_limit; // 0: none
     struct partita_allocator allocator;
@@ -27,16 +25,17 @@ struct partita_spectrum {
     void *state; // the backend's
 };
 
-// Keeps the spectra of blocks on one kind of device. Arguments were checked; spectra that meet have
-// one type, block and backend.
+// Stores the spectra of blocks on one class of devices. Arguments have been checked; spectra that
+// are multiplied have the same type, block and backend.
 struct spectrum_backend {
-    // Sets block and bytes of a spectrum and makes its state from x [n], in blocks of so many
-    // samples at least (0: spectrum_wished). On failure the caller calls destroy.
+    // Sets block and bytes of a spectrum and makes its state from x [n], in blocks of at least
+    // `block` samples (0: spectrum_wished). On failure the caller calls destroy.
     enum partita_status (*create)(struct partita_spectrum *spectrum, const void *x, size_t block);
-    void (*destroy)(struct partita_spectrum *spectrum); // half-built ones too
-    // Whether two spectra's bins may be multiplied: one order, one memory.
+    void (*destroy)(struct partita_spectrum *spectrum); // also half-built ones
+    // Whether the bins of two spectra may be multiplied: they have the same order and are in the
+    // same memory.
     bool (*meet)(const struct partita_spectrum *x, const struct partita_spectrum *h);
-    // y [range->size] = these samples of the full result.
+    // y [range->size] = the samples of the full result in the range.
     enum partita_status (*multiply)(enum partita_op op, void *y, const struct partita_spectrum *x,
                                     const struct partita_spectrum *h, const struct range *range);
 };
@@ -45,8 +44,7 @@ extern const struct spectrum_backend cpu_spectra;
 
 enum { SPECTRUM_LARGEST_BLOCK = 1 << 27 };
 
-// Samples of a block: what the caller asked for, or where that was left open, what suits the
-// signal.
+// Samples of a block: as the caller requested, or if that is 0, by the length of the signal.
 static inline size_t spectrum_wished(size_t n, size_t block)
 {
     enum { DEFAULT_BLOCK = 1 << 16, MAX_BLOCKS = 512 };
@@ -61,15 +59,16 @@ static inline size_t spectrum_count(const struct partita_spectrum *spectrum)
     return ceil_div(spectrum->n, spectrum->block);
 }
 
-// What is wanted of a result, on the grid of its blocks, lag 0 being the first sample of block 0:
-// `size` samples from `first` on, and the blocks among theirs that anything falls into.
+// The samples of a result that are wanted, on the grid of its blocks. Lag 0 is the first sample of
+// block 0. Wanted are `size` samples from `first` on; `block` .. `end` - 1 are the blocks that hold
+// any of them and are not zero.
 struct spectrum_wanted {
     ptrdiff_t first;
     size_t size;
     ptrdiff_t block, end; // none: end <= block
 };
 
-// Sums reach one block on; with lags one block back.
+// The product of two blocks extends into the next output block, with lags into the previous one.
 static inline struct spectrum_wanted spectrum_wanted(enum partita_op op,
                                                      const struct partita_spectrum *x,
                                                      const struct partita_spectrum *h,

@@ -3,8 +3,10 @@
 #include "module.h"
 
 #include "cuda/device/device.h"
+#include "cuda/device/filter.h"
 #include "cuda/device/micro_batch.h"
 #include "cuda/device/pipeline.h"
+#include "cuda/device/queued_call.h"
 #include "cuda/device/staging.h"
 
 const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION,
@@ -23,26 +25,89 @@ static const struct engine *const cuda_engines[] = {
 static enum partita_status reserve_memory(const struct partita_plan *plan, size_t bytes,
                                           void **ret_memory)
 {
-    enum partita_status status = cuda_enter(plan);
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK) status = cuda_allocate(plan, bytes, ret_memory);
-    return status == PARTITA_OK ? cuda_wait(plan) : status;
+    if (status == PARTITA_OK) status = cuda_wait(plan);
+    cuda_leave(&scope);
+    return status;
 }
 
 static void release_memory(const struct partita_plan *plan, void *memory)
 {
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    struct cuda_scope scope;
+    cuda_enter(plan, &scope);
     cuda_release(plan, memory);
+    cuda_leave(&scope);
 }
 
 static enum partita_status plan_begin(struct partita_plan *plan, const struct request *request)
 {
-    return plan->shape.stream ? PARTITA_OK : cuda_micro_batch_plan(plan, request);
+    struct cuda_scope scope;
+    if (plan->shape.stream) return PARTITA_OK;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = cuda_micro_batch_plan(plan, request);
+    cuda_leave(&scope);
+    return status;
 }
 
 static void plan_end(struct partita_plan *plan)
 {
+    struct cuda_scope scope;
+    cuda_enter(plan, &scope);
     cuda_micro_batch_release(plan);
     if (plan->direction == PARTITA_FORWARD) cuda_staging_close(plan);
+    cuda_leave(&scope);
+}
+
+static enum partita_status module_run(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
+                                      const struct operands *operands, void *workspace)
+{
+    struct cuda_scope scope;
+    enum partita_status status =
+        operands->queue ? cuda_enter_queue(plan, &scope) : cuda_enter(plan, &scope);
+    if (status == PARTITA_OK)
+        status = operands->queue ? cuda_queued_run(plan, filter, operands, workspace)
+                                 : cuda_pipeline_run(plan, filter, operands, workspace);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status module_filter_update(struct partita_filter *filter,
+                                                const struct operands *operands, void *workspace)
+{
+    struct cuda_scope scope;
+    const struct partita_plan *plan = filter->plan;
+    enum partita_status status =
+        operands->queue ? cuda_enter_queue(plan, &scope) : cuda_enter(plan, &scope);
+    if (status == PARTITA_OK)
+        status = operands->queue ? cuda_queued_update(filter, operands, workspace)
+                                 : cuda_filter_repack(filter, operands, workspace);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status module_backward_bias(const struct partita_plan *plan,
+                                                const struct operands *operands)
+{
+    struct cuda_scope scope;
+    enum partita_status status =
+        operands->queue ? cuda_enter_queue(plan, &scope) : cuda_enter(plan, &scope);
+    if (status == PARTITA_OK)
+        status =
+            operands->queue ? cuda_queued_bias(plan, operands) : cuda_pipeline_bias(plan, operands);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status module_prepare(const struct partita_plan *plan)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = cuda_prepare(plan);
+    cuda_leave(&scope);
+    return status;
 }
 
 enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device)
@@ -50,13 +115,15 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     struct cuda_device *device;
     const enum partita_status status = cuda_device_open(index, text, size, &device);
     if (status != PARTITA_OK) return status;
-    device->base.engines = cuda_engines;
+    cuda_entry_make(device, cuda_engines);
     device->base.spectra = &cuda_spectra;
     device->base.reserve = reserve_memory;
     device->base.release = release_memory;
-    device->base.backward_bias = cuda_pipeline_bias;
+    device->base.filter_update = module_filter_update;
+    device->base.backward_bias = module_backward_bias;
+    device->base.prepare = module_prepare;
     device->base.plan_begin = plan_begin;
-    device->base.run = cuda_pipeline_run;
+    device->base.run = module_run;
     device->base.plan_end = plan_end;
     *ret_device = &device->base;
     return PARTITA_OK;

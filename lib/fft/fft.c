@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Picks the provider of transforms. Which providers exist is decided when the library is built
-// (-Dfft=...); PARTITA_FFT=native|fftw prefers one of them in tests and benches.
+// (-Dfft=...); PARTITA_FFT=native|fftw, read once a process, prefers one of them in tests.
 #include "fft.h"
 
 #include <assert.h>
@@ -20,16 +20,25 @@ static const struct fft_provider *const providers[] = {
 };
 enum { N_PROVIDERS = sizeof providers / sizeof *providers };
 
-static const struct fft_provider *provider_for(size_t n)
+// Index of the provider with this name; 0, the first one, for another name or NULL.
+static int provider_named(const char *name)
 {
-    const char *wanted = getenv("PARTITA_FFT");
-    const struct fft_provider *found = NULL;
+    for (int i = 0; name && i < N_PROVIDERS; i++)
+        if (!strcmp(name, providers[i]->name)) return i;
+    return 0;
+}
+
+// The first provider that serves the size, from the preferred one on. `name`: prefers that one.
+static const struct fft_provider *provider_for(size_t n, const char *name)
+{
+    static _Atomic int known = -1;
+    if (known < 0) known = provider_named(getenv("PARTITA_FFT"));
+    const int first = name ? provider_named(name) : known;
     for (int i = 0; i < N_PROVIDERS; i++) {
-        if (!providers[i]->serves(n)) continue;
-        if (wanted && !strcmp(wanted, providers[i]->name)) return providers[i];
-        if (!found) found = providers[i];
+        const struct fft_provider *provider = providers[(first + i) % N_PROVIDERS];
+        if (provider->serves(n)) return provider;
     }
-    return found;
+    return NULL;
 }
 
 size_t fft_good_size(size_t n)
@@ -41,8 +50,11 @@ size_t fft_good_size(size_t n)
     static const size_t odd[] = {1, 3, 5};
     for (int i = 0; i < 3; i++) {
         size_t size = odd[i] * 16;
-        while (size < MAX_SIZE && (size < n || !provider_for(size))) size *= 2;
-        if (size >= n && provider_for(size) && (!best || size < best)) best = size;
+        if (size < n && n <= MAX_SIZE) size <<= 64 - __builtin_clzll((n - 1) / size);
+        if (best && size >= best) continue;
+        while (size < MAX_SIZE && (size < n || !provider_for(size, NULL))) size *= 2;
+        const bool served = size >= n && (size < MAX_SIZE || provider_for(size, NULL));
+        if (served && (!best || size < best)) best = size;
     }
     return best;
 }
@@ -51,49 +63,27 @@ enum partita_status fft_create(const struct fft_request *request,
                                const struct partita_allocator *allocator, struct fft **ret)
 {
     if (fft_good_size(request->n) != request->n) return PARTITA_ERR_UNSUPPORTED;
-    const struct fft_provider *provider = provider_for(request->n);
+    const struct fft_provider *provider = provider_for(request->n, request->provider);
     const enum partita_status status = provider->create(request, allocator, ret);
     if (status != PARTITA_OK) return status;
     assert((*ret)->sample_steps <= (*ret)->steps);
     assert(((*ret)->steps - (*ret)->sample_steps) % (*ret)->subtransforms == 0);
-    (*ret)->sample_bytes = (size_t)(request->f64 ? 8 : 4) * (request->complex ? 2 : 1);
+    (*ret)->spectrum_bytes = (*ret)->lines * SPECTRUM_LINE_BYTES;
     (*ret)->halves = provider->forward_half && !request->complex;
     return status;
 }
 
 void fft_destroy(struct fft *fft)
 {
-    if (fft) fft->provider->destroy(fft);
+    if (!fft) return;
+    const struct partita_allocator allocator = fft->allocator;
+    if (fft->provider->destroy) fft->provider->destroy(fft);
+    mem_release(&allocator, fft);
 }
 
 const char *fft_provider(const struct fft *fft)
 {
     return fft->provider->name;
-}
-
-size_t fft_size(const struct fft *fft)
-{
-    return fft->n;
-}
-
-size_t fft_lines(const struct fft *fft)
-{
-    return fft->lines;
-}
-
-size_t fft_spectrum_bytes(const struct fft *fft)
-{
-    return fft->lines * SPECTRUM_LINE_BYTES;
-}
-
-double fft_gain(const struct fft *fft)
-{
-    return fft->gain;
-}
-
-size_t fft_scratch_bytes(const struct fft *fft)
-{
-    return fft->scratch_bytes;
 }
 
 void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch)
@@ -108,7 +98,7 @@ void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch)
 
 static size_t half_bytes(const struct fft *fft)
 {
-    return fft->n / 2 * fft->sample_bytes;
+    return fft->n / 2 * (fft->f64 ? 8 : 4) * (fft->complex ? 2 : 1);
 }
 
 void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole,
@@ -133,34 +123,19 @@ void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whol
     if (x != whole) memcpy(x, whole, half_bytes(fft));
 }
 
-size_t fft_steps(const struct fft *fft)
-{
-    return fft->steps;
-}
-
-size_t fft_sample_steps(const struct fft *fft)
-{
-    return fft->sample_steps;
-}
-
-size_t fft_subtransforms(const struct fft *fft)
-{
-    return fft->subtransforms;
-}
-
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                        struct fft_steps steps)
 {
-    fft_forward_apart(fft, spectrum, SPECTRUM_LINE_BYTES, spectrum, x, scratch, steps);
+    const struct fft_target target = {spectrum, spectrum, SPECTRUM_LINE_BYTES};
+    fft_forward_apart(fft, &target, x, scratch, steps);
 }
 
-void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x,
+void fft_forward_apart(const struct fft *fft, const struct fft_target *target, const void *x,
                        void *scratch, struct fft_steps steps)
 {
     assert(steps.first <= steps.end && steps.end <= fft->steps);
-    assert(stride >= SPECTRUM_LINE_BYTES && (uintptr_t)to % MEM_ALIGN == 0);
-    const struct fft_target target = {.to = to, .work = work, .stride = stride};
-    fft->provider->forward(fft, &target, x, scratch, steps);
+    assert(target->stride >= SPECTRUM_LINE_BYTES && (uintptr_t)target->to % MEM_ALIGN == 0);
+    fft->provider->forward(fft, target, x, scratch, steps);
 }
 
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
@@ -171,19 +146,19 @@ void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scr
     fft->provider->inverse(fft, x, spectrum, scratch, steps, upper);
 }
 
-void fft_add_signed(bool f64, void *y_, const void *x_, size_t count, double even, double odd)
+void fft_add_lanes(bool f64, void *y_, const void *x_, double even, double odd)
 {
     if (f64) {
         double *y = y_;
         const double *x = x_;
-        for (size_t i = 0; i < count * SPECTRUM_LINE_BYTES / sizeof *y; i += 2) {
+        for (size_t i = 0; i < SPECTRUM_LANES_BYTES / sizeof *y; i += 2) {
             y[i] += even * x[i];
             y[i + 1] += odd * x[i + 1];
         }
     } else {
         float *y = y_;
         const float *x = x_, signs[] = {(float)even, (float)odd};
-        for (size_t i = 0; i < count * SPECTRUM_LINE_BYTES / sizeof *y; i += 2) {
+        for (size_t i = 0; i < SPECTRUM_LANES_BYTES / sizeof *y; i += 2) {
             y[i] += signs[0] * x[i];
             y[i + 1] += signs[1] * x[i + 1];
         }
@@ -199,22 +174,12 @@ void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first
 
 void fft_conjugate(bool f64, void *x, size_t count)
 {
-    enum {
-        LANES32 = SPECTRUM_LANES_BYTES / sizeof(float),
-        LANES64 = SPECTRUM_LANES_BYTES / sizeof(double)
-    };
-    for (size_t b = 0; b < count; b++) {
-        if (f64)
-            for (size_t i = 0; i < LANES64; i++) {
-                double *at = (double *)x + (2 * b + 1) * LANES64 + i;
-                *at = -*at;
-            }
-        else
-            for (size_t i = 0; i < LANES32; i++) {
-                float *at = (float *)x + (2 * b + 1) * LANES32 + i;
-                *at = -*at;
-            }
-    }
+    typedef uint64_t __attribute__((may_alias)) word;
+    enum { WORDS = SPECTRUM_LANES_BYTES / sizeof(word) };
+    const uint64_t signs = f64 ? (uint64_t)1 << 63 : 0x8000000080000000; // of one or two scalars
+    word *imaginary = (word *)x + WORDS;
+    for (size_t line = 0; line < count; line++, imaginary += 2 * WORDS)
+        for (size_t i = 0; i < WORDS; i++) imaginary[i] ^= signs;
 }
 
 char *fft_wisdom_export(bool f64)

@@ -1,27 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Transforms from samples to spectra whose products are convolutions. The order
-// and meaning of bins are private to the provider; multiplying two spectra of one transform bin by
-// bin and going back gives the convolution of their samples, of which only what does not wrap
-// around the end is defined: a provider may wrap cyclically or negacyclically.
+// Transforms from samples to spectra whose products are convolutions. The order and meaning of bins
+// are private to the provider. The inverse transform of the product, bin by bin, of two spectra of
+// one transform is the convolution of their samples. Only samples that do not wrap around the end
+// are defined: a provider may wrap cyclically or negacyclically.
 //
-// A spectrum is a sequence of lines: SPECTRUM_LANES_BYTES of real lanes, then as many imaginary
-// ones (kernels.h).
+// A spectrum is a sequence of lines: SPECTRUM_LANES_BYTES of real parts, then as many of imaginary
+// parts (kernels.h).
 #ifndef PARTITA_FFT_H
 #define PARTITA_FFT_H
 
 #include "base/cpu.h"
 #include "base/mem.h"
 
-struct fft;
-
-struct fft_request {
-    size_t n;          // samples; fft_good_size says which are served
-    bool f64, complex; // type of a sample; complex samples are interleaved
-    bool measure;      // let the provider time variants now
-    enum cpu_isa level;
+// A transform, and what its callers may read. A provider's object starts with it.
+struct fft {
+    const struct fft_provider *provider;
+    struct partita_allocator allocator;
+    size_t n;                     // samples
+    size_t lines, spectrum_bytes; // of one spectrum
+    size_t scratch_bytes;         // of a forward or inverse call
+    double gain;                  // factor of a forward transform followed by an inverse one
+    // A transform may be split into steps of about the same work each; 1 if the provider cannot.
+    // sample_steps: those that access the samples, the first ones of a forward transform and the
+    // last ones of an inverse one. The other steps belong to this many independent subtransforms:
+    // parts of the spectrum of equal length, one after the other. Steps of different parts may run
+    // at the same time, and so may the steps that access the samples. With more than one
+    // subtransform scratch is not used.
+    size_t steps, sample_steps, subtransforms;
+    bool f64, complex; // type of a sample
+    bool halves;       // the provider transforms halves by itself
 };
 
-// Smallest size >= n that is served well, for either type of sample; 0 if there is none in range.
+struct fft_request {
+    size_t n;          // samples, a size that fft_good_size returns
+    bool f64, complex; // type of a sample; complex samples are interleaved
+    bool measure;      // the provider may time variants now
+    enum cpu_isa level;
+    const char *provider; // "native" or "fftw" for benches [NULL: the process's choice]
+};
+
+// Smallest size >= n that a provider computes fast, for real and complex samples; 0 if there is
+// none in range.
 size_t fft_good_size(size_t n);
 
 // Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED for a size that fft_good_size would not
@@ -33,62 +52,55 @@ void fft_destroy(struct fft *fft);
 // Name of the provider, for explain: "fftw", "native".
 const char *fft_provider(const struct fft *fft);
 
-size_t fft_size(const struct fft *fft);           // n
-size_t fft_lines(const struct fft *fft);          // lines of one spectrum
-size_t fft_spectrum_bytes(const struct fft *fft); // fft_lines * SPECTRUM_LINE_BYTES
-double fft_gain(const struct fft *fft);           // of a forward and an inverse transform together
-size_t fft_scratch_bytes(const struct fft *fft);  // what a forward or inverse call needs
-
-// spectrum = transform of x[n]. x aligned to its scalar, kept. Real-time safe; any number of
-// threads, own scratch each.
+// spectrum = transform of x[n]. x is aligned to its scalar and not changed. Real-time safe; any
+// number of threads, each with its own scratch.
 void fft_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch);
 
-// x[n] = fft_gain times the samples of the spectrum, which is destroyed. x aligned to its scalar.
+// x[n] = gain times the samples of the spectrum, which is destroyed. x aligned to its scalar.
 void fft_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch);
 
-// The same of x[n/2], behind which there are n/2 zeros; and back to x[n/2], the first half of the
-// samples, which alone is written. `whole` holds n samples, for providers that want all of them.
+// fft_forward_half: the transform of x[n/2] followed by n/2 zeros. fft_inverse_half: writes only
+// x[n/2], the first half of the samples. `whole` has space for n samples, for providers that need
+// all of them.
 void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole,
                       void *scratch);
 void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whole, void *scratch);
 
-// A transform in steps, for callers who must not take long: run steps 0 .. fft_steps-1 in order,
-// with the same arguments each time, to the same bits as the whole. x and spectrum must stay as
-// they are in between.
+// A transform in steps, for callers whose calls must be short: run all steps in order, with the
+// same arguments each time. The result has the same bits as that of the whole transform. x and
+// spectrum must not change in between.
 struct fft_steps {
     size_t first, end;
 };
-
-// Steps, of about the same work each (1 if the provider cannot stop midway), and those that touch
-// the samples: the first ones forward, the last ones inverse.
-size_t fft_steps(const struct fft *fft);
-size_t fft_sample_steps(const struct fft *fft);
-
-// The other steps belong to this many independent parts of the spectrum of equal length, one after
-// the other. Steps of different parts may run at once, and so may those that touch the samples.
-size_t fft_subtransforms(const struct fft *fft);
 void fft_forward_steps(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                        struct fft_steps steps);
 
-// The same, but the spectrum's lines come to lie `stride` bytes apart, from `to` on, the same bits
-// as at once. They may be written in any step. work holds fft_spectrum_bytes, which must stay as
-// they are between the steps.
-void fft_forward_apart(const struct fft *fft, void *to, size_t stride, void *work, const void *x,
+// The destination of a spectrum: its lines are `stride` bytes apart and may be written in any step.
+// work: spectrum_bytes for intermediate results, which must not change between the steps; may be
+// `to` if the lines are adjacent.
+struct fft_target {
+    void *to, *work;
+    size_t stride;
+};
+
+// The same bits, to lines that are apart.
+void fft_forward_apart(const struct fft *fft, const struct fft_target *target, const void *x,
                        void *scratch, struct fft_steps steps);
 
-// `upper`: samples before the middle of x are not needed and may be left unwritten. The bits are
-// those of all steps at once with the same `upper`.
+// `upper`: samples before the middle of x are not needed and may be left unwritten. The result has
+// the same bits as all steps at once with the same `upper`.
 void fft_inverse_steps(const struct fft *fft, void *x, void *spectrum, void *scratch,
                        struct fft_steps steps, bool upper);
 
 // y += x u^(n/2), or with `back` x u^(-n/2): the spectrum of x's samples moved by half the
-// transform, towards the end or the start; what passes the end comes back as the provider wraps. Of
-// x's lines first .. first+count-1, y and x pointing at the first of these, 64-byte aligned. Bin
-// by bin a factor of modulus 1 that costs no multiplication.
+// transform, towards the end or the start; samples that pass the end wrap as the provider does.
+// Processes lines first .. first+count-1 of x; y and x point to the first of these and are 64-byte
+// aligned. The factor of each bin has modulus 1 and costs no multiplication.
 void fft_add_rotated(const struct fft *fft, void *y, const void *x, size_t first, size_t count,
                      bool back);
 
-// Conjugates `count` lines: of real samples the spectrum of x[0], x[-1], .. as the provider wraps.
+// Conjugates `count` lines. For real samples this is the spectrum of x[0], x[-1], .., with wrapping
+// as the provider does.
 void fft_conjugate(bool f64, void *x, size_t count);
 
 // FFTW's accumulated wisdom as text, for the wisdom file; fft_wisdom_import returns false if FFTW

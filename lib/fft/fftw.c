@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "kernels/kernels.h"
 #include "provider.h"
 
@@ -17,7 +18,6 @@ static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 struct fftw {
     struct fft fft;
     const struct kernels *kernels;
-    bool f64, complex;
     size_t bins;
     void *forward, *inverse; // fftw_plan or fftwf_plan
 };
@@ -27,62 +27,56 @@ static bool fftw_serves(size_t n)
     return n >= 1;
 }
 
-static void fftw_plan_f64(struct fftw *fftw, int n, double *x, fftw_complex *bins, unsigned flags)
-{
-    if (fftw->complex) {
-        fftw->forward = fftw_plan_dft_1d(n, (fftw_complex *)x, bins, FFTW_FORWARD, flags);
-        fftw->inverse =
-            fftw_plan_dft_1d(n, bins, (fftw_complex *)x, FFTW_BACKWARD, flags | FFTW_DESTROY_INPUT);
-    } else {
-        fftw->forward = fftw_plan_dft_r2c_1d(n, x, bins, flags);
-        fftw->inverse = fftw_plan_dft_c2r_1d(n, bins, x, flags | FFTW_DESTROY_INPUT);
+#define FFTW_PLANS(type, prefix)                                                                   \
+    static void fftw_plan_##type(struct fftw *fftw, void *x, void *bins, unsigned flags)           \
+    {                                                                                              \
+        const int n = (int)fftw->fft.n;                                                            \
+        const unsigned back = flags | FFTW_DESTROY_INPUT;                                          \
+        if (fftw->fft.complex) {                                                                   \
+            fftw->forward = prefix##_plan_dft_1d(n, x, bins, FFTW_FORWARD, flags);                 \
+            fftw->inverse = prefix##_plan_dft_1d(n, bins, x, FFTW_BACKWARD, back);                 \
+        } else {                                                                                   \
+            fftw->forward = prefix##_plan_dft_r2c_1d(n, x, bins, flags);                           \
+            fftw->inverse = prefix##_plan_dft_c2r_1d(n, bins, x, back);                            \
+        }                                                                                          \
     }
+FFTW_PLANS(f32, fftwf)
+FFTW_PLANS(f64, fftw)
+
+static size_t samples_bytes(const struct fftw *fftw)
+{
+    return fftw->fft.n * (fftw->fft.f64 ? 8 : 4) * (fftw->fft.complex ? 2 : 1);
 }
 
-static void fftw_plan_f32(struct fftw *fftw, int n, float *x, fftwf_complex *bins, unsigned flags)
+static size_t bins_bytes(const struct fftw *fftw)
 {
-    if (fftw->complex) {
-        fftw->forward = fftwf_plan_dft_1d(n, (fftwf_complex *)x, bins, FFTW_FORWARD, flags);
-        fftw->inverse = fftwf_plan_dft_1d(n, bins, (fftwf_complex *)x, FFTW_BACKWARD,
-                                          flags | FFTW_DESTROY_INPUT);
-    } else {
-        fftw->forward = fftwf_plan_dft_r2c_1d(n, x, bins, flags);
-        fftw->inverse = fftwf_plan_dft_c2r_1d(n, bins, x, flags | FFTW_DESTROY_INPUT);
-    }
+    return fftw->bins * (fftw->fft.f64 ? 16 : 8);
 }
 
 // Plans both directions on throw-away arrays of the alignment that forward and inverse will use.
 static enum partita_status plan_both(struct fftw *fftw, bool measure)
 {
-    const size_t scalar = fftw->f64 ? 8 : 4;
-    const size_t x_bytes = mem_round(fftw->fft.n * scalar * (fftw->complex ? 2 : 1));
-    char *memory = mem_allocate(&fftw->fft.allocator, x_bytes + fftw->bins * 2 * scalar);
-    if (!memory) return PARTITA_ERR_NOMEM;
+    char *x = mem_allocate(&fftw->fft.allocator, fftw->fft.scratch_bytes);
+    if (!x) return PARTITA_ERR_NOMEM;
+    char *bins = x + mem_round(samples_bytes(fftw));
     const unsigned flags = measure ? FFTW_MEASURE : FFTW_ESTIMATE;
-    const int n = (int)fftw->fft.n;
     pthread_mutex_lock(&planner_lock);
-    if (fftw->f64)
-        fftw_plan_f64(fftw, n, (double *)memory, (fftw_complex *)(memory + x_bytes), flags);
-    else fftw_plan_f32(fftw, n, (float *)memory, (fftwf_complex *)(memory + x_bytes), flags);
+    if (fftw->fft.f64) fftw_plan_f64(fftw, x, bins, flags);
+    else fftw_plan_f32(fftw, x, bins, flags);
     pthread_mutex_unlock(&planner_lock);
-    mem_release(&fftw->fft.allocator, memory);
+    mem_release(&fftw->fft.allocator, x);
     return fftw->forward && fftw->inverse ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
 static void fftw_destroy(struct fft *fft)
 {
     struct fftw *fftw = (struct fftw *)fft;
+    void *const plans[] = {fftw->forward, fftw->inverse};
     pthread_mutex_lock(&planner_lock);
-    if (fftw->f64) {
-        if (fftw->forward) fftw_destroy_plan(fftw->forward);
-        if (fftw->inverse) fftw_destroy_plan(fftw->inverse);
-    } else {
-        if (fftw->forward) fftwf_destroy_plan(fftw->forward);
-        if (fftw->inverse) fftwf_destroy_plan(fftw->inverse);
-    }
+    for (int i = 0; i < 2; i++)
+        if (plans[i] && fft->f64) fftw_destroy_plan(plans[i]);
+        else if (plans[i]) fftwf_destroy_plan(plans[i]);
     pthread_mutex_unlock(&planner_lock);
-    const struct partita_allocator allocator = fft->allocator;
-    mem_release(&allocator, fftw);
 }
 
 static enum partita_status fftw_create(const struct fft_request *request,
@@ -91,36 +85,25 @@ static enum partita_status fftw_create(const struct fft_request *request,
     if (request->n > INT32_MAX) return PARTITA_ERR_UNSUPPORTED;
     struct fftw *fftw = mem_allocate(allocator, sizeof *fftw);
     if (!fftw) return PARTITA_ERR_NOMEM;
-    const size_t n = request->n, scalar = request->f64 ? 8 : 4,
-                 lanes = SPECTRUM_LANES_BYTES / scalar;
-    const size_t bins = request->complex ? n : n / 2 + 1, x_reals = request->complex ? 2 * n : n;
     *fftw = (struct fftw){
         .fft = {.provider = &fft_fftw,
                 .allocator = *allocator,
-                .n = n,
-                .gain = (double)n,
+                .n = request->n,
+                .f64 = request->f64,
+                .complex = request->complex,
+                .gain = (double)request->n,
                 .steps = 1,
                 .sample_steps = 1,
-                .subtransforms = 1,
-                .lines = (bins + lanes - 1) / lanes,
-                .scratch_bytes = mem_round(x_reals * scalar) + mem_round(bins * 2 * scalar)},
+                .subtransforms = 1},
         .kernels = kernels_select(request->level, request->f64),
-        .f64 = request->f64,
-        .complex = request->complex,
-        .bins = bins,
+        .bins = request->complex ? request->n : request->n / 2 + 1,
     };
+    fftw->fft.lines = ceil_div(bins_bytes(fftw), SPECTRUM_LINE_BYTES);
+    fftw->fft.scratch_bytes = mem_round(samples_bytes(fftw)) + mem_round(bins_bytes(fftw));
     const enum partita_status status = plan_both(fftw, request->measure);
-    if (status != PARTITA_OK) {
-        fftw_destroy(&fftw->fft);
-        return status;
-    }
-    *ret = &fftw->fft;
-    return PARTITA_OK;
-}
-
-static size_t samples_bytes(const struct fftw *fftw)
-{
-    return fftw->fft.n * (fftw->f64 ? 8 : 4) * (fftw->complex ? 2 : 1);
+    if (status == PARTITA_OK) *ret = &fftw->fft;
+    else fft_destroy(&fftw->fft);
+    return status;
 }
 
 static bool aligned(const void *pointer)
@@ -138,9 +121,9 @@ static void fftw_forward(const struct fft *fft, const struct fft_target *target,
     // FFTW's types are not const, but these plans keep their input.
     if (aligned(x)) samples = (void *)(uintptr_t)x;
     else memcpy(samples, x, samples_bytes(fftw));
-    if (fftw->f64 && fftw->complex) fftw_execute_dft(fftw->forward, samples, bins);
-    else if (fftw->f64) fftw_execute_dft_r2c(fftw->forward, samples, bins);
-    else if (fftw->complex) fftwf_execute_dft(fftw->forward, samples, bins);
+    if (fft->f64 && fft->complex) fftw_execute_dft(fftw->forward, samples, bins);
+    else if (fft->f64) fftw_execute_dft_r2c(fftw->forward, samples, bins);
+    else if (fft->complex) fftwf_execute_dft(fftw->forward, samples, bins);
     else fftwf_execute_dft_r2c(fftw->forward, samples, bins);
     fftw->kernels->split(target->work, bins, fftw->bins);
     if (target->to == target->work) return;
@@ -158,9 +141,9 @@ static void fftw_inverse(const struct fft *fft, void *x, void *spectrum, void *s
     void *samples = aligned(x) ? x : scratch,
          *bins = (char *)scratch + mem_round(samples_bytes(fftw));
     fftw->kernels->join(bins, spectrum, fftw->bins);
-    if (fftw->f64 && fftw->complex) fftw_execute_dft(fftw->inverse, bins, samples);
-    else if (fftw->f64) fftw_execute_dft_c2r(fftw->inverse, bins, samples);
-    else if (fftw->complex) fftwf_execute_dft(fftw->inverse, bins, samples);
+    if (fft->f64 && fft->complex) fftw_execute_dft(fftw->inverse, bins, samples);
+    else if (fft->f64) fftw_execute_dft_c2r(fftw->inverse, bins, samples);
+    else if (fft->complex) fftwf_execute_dft(fftw->inverse, bins, samples);
     else fftwf_execute_dft_c2r(fftw->inverse, bins, samples);
     if (samples != x) memcpy(x, samples, samples_bytes(fftw));
 }
@@ -171,7 +154,8 @@ static void fftw_add_rotated(const struct fft *fft, void *y, const void *x, size
 {
     (void)first;
     (void)back;
-    fft_add_signed(((const struct fftw *)fft)->f64, y, x, count, 1, -1);
+    for (size_t at = 0; at < count * SPECTRUM_LINE_BYTES; at += SPECTRUM_LANES_BYTES)
+        fft_add_lanes(fft->f64, (char *)y + at, (const char *)x + at, 1, -1);
 }
 
 static char *fftw_wisdom_export(bool f64)

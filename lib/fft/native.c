@@ -33,44 +33,46 @@ struct native_job {
     bool upper;
 };
 
-// A node of the passes before `pass`, with all that is below it.
+// A node that a pass splits, or a leaf after the last one, with all that is below it.
 struct subtree {
     int pass;
-    size_t index, length;
+    size_t index;
     char *data;
 };
 
-static size_t radix_of(const struct native *native, struct subtree at)
+static size_t radix_of(const struct native *native, const struct subtree *at)
 {
-    assert(at.pass < native->passes);
-    return (size_t)native->radix[at.pass];
+    assert(at->pass < native->passes);
+    return (size_t)native->radix[at->pass];
 }
 
-static struct subtree child(const struct native *native, struct subtree at, size_t q)
+static struct subtree child(const struct native *native, const struct subtree *at, size_t q)
 {
-    const size_t radix = radix_of(native, at), length = at.length / radix;
-    return (struct subtree){at.pass + 1, at.index * radix + q, length,
-                            at.data + q * length * complex_bytes(native)};
+    return (struct subtree){at->pass + 1, at->index * radix_of(native, at) + q,
+                            at->data + q * native->length[at->pass + 1] * complex_bytes(native)};
+}
+
+static struct fft_node all_columns(const struct native *native, const struct subtree *at)
+{
+    const size_t radix = radix_of(native, at);
+    return (struct fft_node){.length = native->length[at->pass],
+                             .end = native->length[at->pass + 1],
+                             .radix = (int)radix,
+                             .factors = (char *)native->factors[at->pass] +
+                                        at->index * (radix - 1) * complex_bytes(native)};
 }
 
 // The columns of a node that some chunks of its pass cover.
-static struct fft_node columns(const struct native *native, struct subtree at,
+static struct fft_node columns(const struct native *native, const struct subtree *at,
                                struct fft_steps chunks)
 {
-    const size_t lanes = native->kernels->lanes, radix = radix_of(native, at);
-    const size_t vectors = at.length / radix / lanes, count = native->chunks[at.pass];
+    const size_t lanes = native->kernels->lanes, count = native->chunks[at->pass];
     assert(chunks.first <= chunks.end && chunks.end <= count);
-    return (struct fft_node){.length = at.length,
-                             .first = vectors * chunks.first / count * lanes,
-                             .end = vectors * chunks.end / count * lanes,
-                             .radix = (int)radix,
-                             .factors = (char *)native->factors[at.pass] +
-                                        at.index * (radix - 1) * complex_bytes(native)};
-}
-
-static struct fft_node all_columns(const struct native *native, struct subtree at)
-{
-    return columns(native, at, (struct fft_steps){0, native->chunks[at.pass]});
+    struct fft_node node = all_columns(native, at);
+    const size_t vectors = node.end / lanes;
+    node.first = vectors * chunks.first / count * lanes;
+    node.end = vectors * chunks.end / count * lanes;
+    return node;
 }
 
 // Leaves first .. first+count-1, forward to the target, or inverse if there is none.
@@ -88,120 +90,129 @@ static void run_leaves(const struct native *native, const struct fft_target *tar
         if (native->grouped_from > 0)
             leaves.common = (char *)native->common + first / group * vector_bytes(native);
         if (!target) {
-            native->kernels->leaves_inverse(data, leaves);
+            native->kernels->leaves_inverse(data, &leaves);
             continue;
         }
         const size_t line = first * leaf_bytes / SPECTRUM_LINE_BYTES;
         native->kernels->leaves((char *)target->to + line * target->stride, target->stride, data,
-                                leaves);
+                                &leaves);
     }
 }
 
-static bool is_near(const struct native *native, struct subtree at)
+static bool is_near(const struct native *native, const struct subtree *at)
 {
-    return at.pass == native->passes || at.length * complex_bytes(native) <= NEAR_BYTES;
+    return native->length[at->pass] * complex_bytes(native) <= NEAR_BYTES;
 }
 
-// What is left of the transform of one node.
-static void forward_node(const struct native_job *job, struct subtree at)
+static bool is_all(const struct native *native, const struct subtree *at, struct fft_steps steps)
 {
-    const struct native *native = job->native;
-    if (is_near(native, at)) {
-        size_t nodes = 1;
-        for (; at.pass < native->passes; at = child(native, at, 0)) {
-            native->kernels->pass(at.data, all_columns(native, at), nodes);
-            nodes *= radix_of(native, at);
-        }
-        run_leaves(native, job->target, at.data, at.index, nodes);
-        return;
-    }
-    native->kernels->pass(at.data, all_columns(native, at), 1);
-    for (size_t q = 0; q < radix_of(native, at); q++) forward_node(job, child(native, at, q));
+    return steps.end - steps.first == native->steps[at->pass];
 }
 
-// The given steps of a node's transform. The first pass of all reads the samples.
-static void forward_steps(const struct native_job *job, struct subtree at, struct fft_steps steps)
+// The first pass of all reads the samples.
+static void split_nodes(const struct native_job *job, const struct subtree *at,
+                        const struct fft_node *node, size_t nodes)
+{
+    const struct fft_kernels *kernels = job->native->kernels;
+    if (at->pass > 0) kernels->pass(at->data, node, nodes);
+    else kernels->read(at->data, job->x, node, job->samples);
+}
+
+// The transforms of `nodes` nodes that follow each other, pass by pass if they are near; else there
+// is one.
+static void forward_nodes(const struct native_job *job, const struct subtree *first, size_t nodes)
 {
     const struct native *native = job->native;
-    if (steps.first == steps.end) return;
-    if (at.pass && steps.end - steps.first == native->steps[at.pass]) {
-        forward_node(job, at);
+    if (first->pass == native->passes) {
+        run_leaves(native, job->target, first->data, first->index, nodes);
         return;
     }
-    const size_t chunks = native->chunks[at.pass], below = native->steps[at.pass + 1];
-    const struct fft_node own = columns(native, at, clip(steps, 0, chunks));
-    if (own.first < own.end && at.pass) native->kernels->pass(at.data, own, 1);
-    else if (own.first < own.end) native->kernels->read(at.data, job->x, own, job->samples);
-    for (size_t q = child_at(steps.first, chunks, below);
-         q < radix_of(native, at) && chunks + q * below < steps.end; q++)
-        forward_steps(job, child(native, at, q), clip(steps, chunks + q * below, below));
-}
-
-// Everything below one node, so that the node is whole again when it returns.
-static void inverse_node(const struct native *native, struct subtree at)
-{
-    if (is_near(native, at)) {
-        struct subtree below[MAX_PASSES + 1] = {at};
-        size_t nodes = 1;
-        int depth = 0;
-        for (; below[depth].pass < native->passes; depth++) {
-            nodes *= radix_of(native, below[depth]);
-            below[depth + 1] = child(native, below[depth], 0);
-        }
-        run_leaves(native, NULL, at.data, below[depth].index, nodes);
-        while (depth-- > 0) {
-            nodes /= radix_of(native, below[depth]);
-            native->kernels->pass_inverse(at.data, all_columns(native, below[depth]), nodes);
-        }
-        return;
+    const struct fft_node node = all_columns(native, first);
+    const size_t radix = radix_of(native, first), children = is_near(native, first) ? 1 : radix;
+    split_nodes(job, first, &node, nodes);
+    for (size_t q = 0; q < children; q++) {
+        const struct subtree below = child(native, first, q);
+        forward_nodes(job, &below, nodes * radix / children);
     }
-    for (size_t q = 0; q < radix_of(native, at); q++) inverse_node(native, child(native, at, q));
-    native->kernels->pass_inverse(at.data, all_columns(native, at), 1);
 }
 
-// The given steps of a node's inverse transform. The last pass of all writes the samples.
-static void inverse_steps(const struct native_job *job, struct subtree at, struct fft_steps steps)
+// The given steps of a node's transform.
+static void forward_steps(const struct native_job *job, const struct subtree *at,
+                          struct fft_steps steps)
 {
     const struct native *native = job->native;
     if (steps.first == steps.end) return;
-    if (at.pass && steps.end - steps.first == native->steps[at.pass]) {
-        inverse_node(native, at);
+    if (is_all(native, at, steps)) {
+        forward_nodes(job, at, 1);
         return;
     }
-    const size_t radix = radix_of(native, at);
-    const size_t chunks = native->chunks[at.pass], below = native->steps[at.pass + 1];
-    for (size_t q = child_at(steps.first, 0, below); q < radix && q * below < steps.end; q++)
-        inverse_steps(job, child(native, at, q), clip(steps, q * below, below));
-    const struct fft_node own = columns(native, at, clip(steps, radix * below, chunks));
-    if (own.first < own.end && at.pass) native->kernels->pass_inverse(at.data, own, 1);
-    else if (own.first < own.end)
-        native->kernels->write(job->y, at.data, own, job->samples, job->upper);
+    const size_t chunks = native->chunks[at->pass], step = native->steps[at->pass + 1];
+    const struct fft_node node = columns(native, at, clip(steps, 0, chunks));
+    if (node.first < node.end) split_nodes(job, at, &node, 1);
+    for (size_t q = child_at(steps.first, chunks, step);
+         q < radix_of(native, at) && chunks + q * step < steps.end; q++) {
+        const struct subtree below = child(native, at, q);
+        forward_steps(job, &below, clip(steps, chunks + q * step, step));
+    }
 }
 
-static struct subtree whole(const struct native *native, void *data)
+// The last pass of all writes the samples.
+static void merge_nodes(const struct native_job *job, const struct subtree *at,
+                        const struct fft_node *node, size_t nodes)
 {
-    return (struct subtree){.length = native->length, .data = data};
+    const struct fft_kernels *kernels = job->native->kernels;
+    if (at->pass > 0) kernels->pass_inverse(at->data, node, nodes);
+    else kernels->write(job->y, at->data, node, job->samples, job->upper);
 }
 
-// Steps of the whole, as the passes count them: a transform of one step is not split.
-static struct fft_steps native_steps(const struct native *native, struct fft_steps steps)
+// The reverse of forward_nodes.
+static void inverse_nodes(const struct native_job *job, const struct subtree *first, size_t nodes)
 {
-    assert(steps.first <= steps.end && steps.end <= native->fft.steps);
-    if (native->fft.steps == 1)
-        steps.end = native->chunks[0] + (size_t)native->radix[0] * native->steps[1];
-    return steps;
+    const struct native *native = job->native;
+    if (first->pass == native->passes) {
+        run_leaves(native, NULL, first->data, first->index, nodes);
+        return;
+    }
+    const size_t radix = radix_of(native, first), children = is_near(native, first) ? 1 : radix;
+    for (size_t q = 0; q < children; q++) {
+        const struct subtree below = child(native, first, q);
+        inverse_nodes(job, &below, nodes * radix / children);
+    }
+    const struct fft_node node = all_columns(native, first);
+    merge_nodes(job, first, &node, nodes);
+}
+
+// The given steps of a node's inverse transform.
+static void inverse_steps(const struct native_job *job, const struct subtree *at,
+                          struct fft_steps steps)
+{
+    const struct native *native = job->native;
+    if (steps.first == steps.end) return;
+    if (is_all(native, at, steps)) {
+        inverse_nodes(job, at, 1);
+        return;
+    }
+    const size_t radix = radix_of(native, at), step = native->steps[at->pass + 1];
+    for (size_t q = child_at(steps.first, 0, step); q < radix && q * step < steps.end; q++) {
+        const struct subtree below = child(native, at, q);
+        inverse_steps(job, &below, clip(steps, q * step, step));
+    }
+    const struct fft_node node =
+        columns(native, at, clip(steps, radix * step, native->chunks[at->pass]));
+    if (node.first < node.end) merge_nodes(job, at, &node, 1);
 }
 
 static void native_forward(const struct fft *fft, const struct fft_target *target, const void *x,
                            void *scratch, struct fft_steps steps)
 {
     (void)scratch;
+    assert(steps.first <= steps.end && steps.end <= fft->steps);
     const struct native *native = (const struct native *)fft;
     const struct native_job job = {.native = native,
                                    .target = target,
                                    .x = x,
-                                   .samples = native->complex ? FFT_COMPLEX : FFT_REAL};
-    forward_steps(&job, whole(native, target->work), native_steps(native, steps));
+                                   .samples = fft->complex ? FFT_COMPLEX : FFT_REAL};
+    forward_steps(&job, &(struct subtree){.data = target->work}, steps);
 }
 
 static void native_forward_half(const struct fft *fft, void *spectrum, const void *x)
@@ -210,49 +221,25 @@ static void native_forward_half(const struct fft *fft, void *spectrum, const voi
     const struct fft_target target = {spectrum, spectrum, SPECTRUM_LINE_BYTES};
     const struct native_job job = {
         .native = native, .target = &target, .x = x, .samples = FFT_REAL_HALF};
-    forward_steps(&job, whole(native, spectrum),
-                  native_steps(native, (struct fft_steps){0, fft->steps}));
+    forward_nodes(&job, &(struct subtree){.data = spectrum}, 1);
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,
                            struct fft_steps steps, bool upper)
 {
     (void)scratch;
+    assert(steps.first <= steps.end && steps.end <= fft->steps);
     const struct native *native = (const struct native *)fft;
-    const struct native_job job = {.native = native,
-                                   .y = x,
-                                   .samples = native->complex ? FFT_COMPLEX : FFT_REAL,
-                                   .upper = upper};
-    inverse_steps(&job, whole(native, spectrum), native_steps(native, steps));
+    const struct native_job job = {
+        .native = native, .y = x, .samples = fft->complex ? FFT_COMPLEX : FFT_REAL, .upper = upper};
+    inverse_steps(&job, &(struct subtree){.data = spectrum}, steps);
 }
 
 static void native_inverse_half(const struct fft *fft, void *x, void *spectrum)
 {
     const struct native *native = (const struct native *)fft;
     const struct native_job job = {.native = native, .y = x, .samples = FFT_REAL_HALF};
-    inverse_steps(&job, whole(native, spectrum),
-                  native_steps(native, (struct fft_steps){0, fft->steps}));
-}
-
-// Real samples: u^(n/2) is -i in every bin, for that is the modulus.
-static void add_rotated_f32(float *y, const float *x, size_t count, float sign)
-{
-    enum { LANES = SPECTRUM_LANES_BYTES / sizeof(float) };
-    for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
-        for (size_t k = 0; k < LANES; k++) {
-            y[k] += sign * x[LANES + k];
-            y[LANES + k] -= sign * x[k];
-        }
-}
-
-static void add_rotated_f64(double *y, const double *x, size_t count, double sign)
-{
-    enum { LANES = SPECTRUM_LANES_BYTES / sizeof(double) };
-    for (size_t b = 0; b < count; b++, y += 2 * LANES, x += 2 * LANES)
-        for (size_t k = 0; k < LANES; k++) {
-            y[k] += sign * x[LANES + k];
-            y[LANES + k] -= sign * x[k];
-        }
+    inverse_nodes(&job, &(struct subtree){.data = spectrum}, 1);
 }
 
 // Complex samples: 1 and -1 alternate over the nodes of a pass of even radix. Child p of
@@ -266,26 +253,27 @@ static bool is_odd_node(const struct native *native, size_t line)
     return (node / next + node % next) % 2;
 }
 
-static void native_add_rotated(const struct fft *fft, void *y_, const void *x_, size_t first,
+// Of real samples u^(n/2) is -i in every bin, for that is the modulus.
+static void native_add_rotated(const struct fft *fft, void *y, const void *x, size_t first,
                                size_t count, bool back)
 {
     const struct native *native = (const struct native *)fft;
-    char *y = y_;
-    const char *x = x_;
-    if (!native->complex && native->f64) add_rotated_f64(y_, x_, count, back ? -1 : 1);
-    else if (!native->complex) add_rotated_f32(y_, x_, count, back ? -1 : 1);
-    else
-        for (size_t b = 0; b < count; b++, y += SPECTRUM_LINE_BYTES, x += SPECTRUM_LINE_BYTES) {
-            const double sign = is_odd_node(native, first + b) ? -1 : 1;
-            fft_add_signed(native->f64, y, x, 1, sign, sign);
-        }
+    for (size_t line = 0; line < count; line++) {
+        char *re = (char *)y + line * SPECTRUM_LINE_BYTES, *im = re + SPECTRUM_LANES_BYTES;
+        const char *x_re = (const char *)x + line * SPECTRUM_LINE_BYTES;
+        const char *x_im = x_re + SPECTRUM_LANES_BYTES;
+        double sign = back ? -1 : 1;
+        if (fft->complex) sign = is_odd_node(native, first + line) ? -1 : 1;
+        fft_add_lanes(fft->f64, re, fft->complex ? x_re : x_im, sign, sign);
+        if (!fft->complex) sign = -sign;
+        fft_add_lanes(fft->f64, im, fft->complex ? x_im : x_re, sign, sign);
+    }
 }
 
 const struct fft_provider fft_native = {
     .name = "native",
     .serves = native_serves,
     .create = native_create,
-    .destroy = native_destroy,
     .forward = native_forward,
     .inverse = native_inverse,
     .forward_half = native_forward_half,

@@ -12,31 +12,33 @@
 enum {
     MAX_PASSES = 16,
     TWIST_BYTES = 1 << 14, // of one group: stays in L1
-    // A node this small is done pass by pass; larger ones child by child, so that these stay near.
+    // A node of at most this size is computed pass by pass; larger ones child by child, so that
+    // each child stays in the cache.
     NEAR_BYTES = 1 << 17,
-    STEP_BYTES = 1 << 12,  // a node this small is one step,
-    CHUNK_BYTES = 1 << 13, // and this much of a larger node's pass
+    STEP_BYTES = 1 << 12,  // a node of at most this size is one step,
+    CHUNK_BYTES = 1 << 13, // and so is this much of a larger node's pass
 };
 
 struct native {
     struct fft fft;
     const struct fft_kernels *kernels;
-    bool f64, complex;
-    size_t length; // L
     int passes, radix[MAX_PASSES];
-    size_t chunks[MAX_PASSES];    // columns of a pass over one node are split into so many steps
-    size_t steps[MAX_PASSES + 1]; // of a node that a pass splits, with all below it
-    void *factors[MAX_PASSES];    // of each pass's nodes, in order
+    size_t length[MAX_PASSES + 1]; // of a node that a pass splits, L at first; at last of a leaf
+    size_t chunks[MAX_PASSES];     // number of steps into which the columns of a pass over one node
+                                   // are split
+    size_t steps[MAX_PASSES + 1];  // of a node that a pass splits, including all nodes below it
+    void *factors[MAX_PASSES];     // of each pass's nodes, in order
     void *leaf_factors;
-    int grouped_from; // leaves below one node of this pass are a group; pass 0: all are one group
+    int grouped_from; // the leaves below one node of this pass are a group; 0: all leaves are one
+                      // group
     size_t group;     // leaves of a group
-    void *twists;     // of the leaves of any group
-    void *common;     // what each group's twists have in common, if there are several
+    void *twists;     // of the leaves of a group, the same for every group
+    void *common;     // common factor of each group's twists, if there are several groups
 };
 
 static inline size_t complex_bytes(const struct native *native)
 {
-    return native->f64 ? 16 : 8;
+    return native->fft.f64 ? 16 : 8;
 }
 
 static inline size_t vector_bytes(const struct native *native)
@@ -47,6 +49,5 @@ static inline size_t vector_bytes(const struct native *native)
 bool native_serves(size_t n);
 enum partita_status native_create(const struct fft_request *request,
                                   const struct partita_allocator *allocator, struct fft **ret);
-void native_destroy(struct fft *fft);
 
 #endif

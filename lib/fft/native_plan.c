@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "roots.h"
+
 // Every vector width, up to 16 lanes, and either sample type leaves whole leaves.
 bool native_serves(size_t n)
 {
@@ -18,7 +20,7 @@ bool native_serves(size_t n)
 // 1 where the whole is a leaf, for the samples must be read.
 static void choose_radices(struct native *native)
 {
-    size_t nodes = native->length / (4 * native->kernels->lanes);
+    size_t nodes = native->length[0] / (4 * native->kernels->lanes);
     native->passes = 0;
     if (nodes == 1) native->radix[native->passes++] = 1;
     if (nodes % 3 == 0 || nodes % 5 == 0) {
@@ -33,6 +35,9 @@ static void choose_radices(struct native *native)
         octaves -= step;
     }
     assert(native->passes <= MAX_PASSES);
+    for (int pass = 0; pass < native->passes; pass++)
+        native->length[pass + 1] = native->length[pass] / (size_t)native->radix[pass];
+    assert(native->length[native->passes] == 4 * native->kernels->lanes);
 }
 
 // Small transforms have a twist for every leaf; in large ones groups of leaves share a table that
@@ -40,7 +45,7 @@ static void choose_radices(struct native *native)
 static void choose_group(struct native *native)
 {
     const size_t leaf_bytes = 4 * vector_bytes(native);
-    native->group = native->length / (4 * native->kernels->lanes);
+    native->group = native->length[0] / (4 * native->kernels->lanes);
     native->grouped_from = 0;
     while (native->grouped_from < native->passes && native->group * leaf_bytes > TWIST_BYTES)
         native->group /= (size_t)native->radix[native->grouped_from++];
@@ -50,43 +55,33 @@ static void choose_group(struct native *native)
 // of its children.
 static void count_steps(struct native *native)
 {
-    size_t length = native->length;
-    for (int pass = 0; pass < native->passes; length /= (size_t)native->radix[pass++]) {
-        const size_t wanted = size_max(length * complex_bytes(native) / CHUNK_BYTES, 1);
-        const size_t vectors = length / (size_t)native->radix[pass] / native->kernels->lanes;
-        native->chunks[pass] = size_min(wanted, vectors);
-    }
     native->steps[native->passes] = 1;
     for (int pass = native->passes; pass-- > 0;) {
-        length *= (size_t)native->radix[pass];
+        const size_t bytes = native->length[pass] * complex_bytes(native);
+        const size_t vectors = native->length[pass + 1] / native->kernels->lanes;
+        native->chunks[pass] = size_min(size_max(bytes / CHUNK_BYTES, 1), vectors);
         const size_t below = (size_t)native->radix[pass] * native->steps[pass + 1];
-        native->steps[pass] =
-            length * complex_bytes(native) <= STEP_BYTES ? 1 : native->chunks[pass] + below;
+        native->steps[pass] = bytes <= STEP_BYTES ? 1 : native->chunks[pass] + below;
     }
-    assert(length == native->length);
 }
 
 // Scalar i, and complex number i, of a table.
 static void put_real(const struct native *native, void *table, size_t i, double value)
 {
-    if (native->f64) ((double *)table)[i] = value;
+    if (native->fft.f64) ((double *)table)[i] = value;
     else ((float *)table)[i] = (float)value;
 }
 
-static void put_complex(const struct native *native, void *table, size_t i, double re, double im)
-{
-    put_real(native, table, 2 * i, re);
-    put_real(native, table, 2 * i + 1, im);
-}
-
-static void fill_node_factors(const struct native *native, void *table, const double *phase,
-                              size_t nodes, int radix)
+// The factors of a radix for each node, from the nodes' phases.
+static void fill_node_factors(const struct native *native, const struct roots *roots, void *table,
+                              const double *phase, size_t nodes, int radix)
 {
     size_t at = 0;
     for (size_t i = 0; i < nodes; i++)
-        for (int p = 1; p < radix; p++) {
-            const double angle = -2 * M_PI * p * phase[i] / radix;
-            put_complex(native, table, at++, cos(angle), sin(angle));
+        for (int p = 1; p < radix; p++, at += 2) {
+            const struct root root = roots_at(roots, p * phase[i] / radix);
+            put_real(native, table, at, root.re);
+            put_real(native, table, at + 1, root.im);
         }
 }
 
@@ -99,13 +94,14 @@ static size_t split_phases(double *phase, size_t nodes, int radix)
 }
 
 // The twist of one vector: e^(-2 pi i phase j / lanes) for its lanes j, real parts first.
-static void fill_twist(const struct native *native, void *table, double phase)
+static void fill_twist(const struct native *native, const struct roots *roots, void *table,
+                       double phase)
 {
     const size_t lanes = native->kernels->lanes;
     for (size_t j = 0; j < lanes; j++) {
-        const double angle = -2 * M_PI * phase * (double)j / (double)lanes;
-        put_real(native, table, j, cos(angle));
-        put_real(native, table, lanes + j, sin(angle));
+        const struct root root = roots_at(roots, phase * (double)j / (double)lanes);
+        put_real(native, table, j, root.re);
+        put_real(native, table, lanes + j, root.im);
     }
 }
 
@@ -122,7 +118,7 @@ static double *layout_tables(struct native *native, struct arena *arena)
     native->leaf_factors = arena_take(arena, nodes * 3 * complex_bytes(native));
     native->twists = arena_take(arena, native->group * 4 * vector_bytes(native));
     native->common = arena_take(arena, nodes / native->group * vector_bytes(native));
-    assert(nodes * 4 * native->kernels->lanes == native->length && nodes % native->group == 0);
+    assert(nodes * 4 * native->kernels->lanes == native->length[0] && nodes % native->group == 0);
     return arena_take(arena, nodes * sizeof(double));
 }
 
@@ -140,27 +136,23 @@ static size_t fill_phases(const struct native *native, double *phase, int first,
 // have below phase 0.
 static void fill_tables(struct native *native, double *phase)
 {
-    const double start = native->complex ? 0 : 0.25;
+    const double start = native->fft.complex ? 0 : 0.25;
+    struct roots roots;
+    roots_make(&roots);
     for (int i = 0; i < native->passes; i++) {
         const size_t nodes = fill_phases(native, phase, 0, i, start);
-        fill_node_factors(native, native->factors[i], phase, nodes, native->radix[i]);
+        fill_node_factors(native, &roots, native->factors[i], phase, nodes, native->radix[i]);
     }
     const size_t leaves = fill_phases(native, phase, 0, native->passes, start);
-    fill_node_factors(native, native->leaf_factors, phase, leaves, 4);
+    fill_node_factors(native, &roots, native->leaf_factors, phase, leaves, 4);
     const size_t groups = fill_phases(native, phase, 0, native->grouped_from, start);
     for (size_t i = 0; i < groups; i++)
-        fill_twist(native, (char *)native->common + i * vector_bytes(native),
+        fill_twist(native, &roots, (char *)native->common + i * vector_bytes(native),
                    phase[i] / (4 * (double)native->group));
     fill_phases(native, phase, native->grouped_from, native->passes, groups > 1 ? 0 : start);
     for (size_t i = 0; i < native->group * 4; i++)
-        fill_twist(native, (char *)native->twists + i * vector_bytes(native),
+        fill_twist(native, &roots, (char *)native->twists + i * vector_bytes(native),
                    (phase[i / 4] + (double)(i % 4)) / 4);
-}
-
-void native_destroy(struct fft *fft)
-{
-    const struct partita_allocator allocator = fft->allocator;
-    mem_release(&allocator, fft);
 }
 
 enum partita_status native_create(const struct fft_request *request,
@@ -172,12 +164,12 @@ enum partita_status native_create(const struct fft_request *request,
         .fft = {.provider = &fft_native,
                 .allocator = *allocator,
                 .n = request->n,
+                .f64 = request->f64,
+                .complex = request->complex,
                 .gain = (double)length,
                 .lines = length / lanes},
         .kernels = kernels_select(request->level, request->f64)->fft,
-        .f64 = request->f64,
-        .complex = request->complex,
-        .length = length,
+        .length = {length},
     };
     choose_radices(&native);
     choose_group(&native);

@@ -40,16 +40,6 @@ double block_error(const struct request *request, const struct block_layout *lay
     return shape_roundoff(shape) * hypot(transforms, sums);
 }
 
-static double bin_count(const struct shape *shape, size_t n)
-{
-    return (double)(shape->complex_signal ? n : n / 2 + 1);
-}
-
-static double path_count(const struct shape *shape)
-{
-    return (double)(shape->out_channels * shape->group_in);
-}
-
 static double transform_flops(const struct shape *shape, size_t n)
 {
     return (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n);
@@ -100,7 +90,7 @@ static bool layout_pairs(const struct block_device *device, size_t n, struct blo
     const double segments = (double)layout->segments;
     const double blocks = (double)layout->blocks;
     const double batch = (double)shape->batch;
-    const double paths = path_count(shape);
+    const double paths = (double)shape_path_count(shape);
     const double results = weight ? paths : batch * (double)shape->out_channels;
     const double pairs =
         fmin((blocks + 1) * (double)size_min(layout->segments, inputs), segments * (double)inputs);
@@ -119,7 +109,7 @@ static bool layout_pairs(const struct block_device *device, size_t n, struct blo
     // what is gathered, and with several channels what each adds.
     const double added = shape->group_in > 1 ? 3 * batch * paths * blocks : 0;
     const double sums = results * blocks + batch * paths * segments + added;
-    return add_costs(device, transforms, batch * paths * pairs * bin_count(shape, n),
+    return add_costs(device, transforms, batch * paths * pairs * (double)shape_bins(shape, n),
                      2 * transforms + sums, layout);
 }
 
@@ -141,10 +131,11 @@ static bool layout_lags(const struct block_device *device, size_t n, struct bloc
     if (!device->fit(device, layout)) return false;
     const double batch = (double)shape->batch;
     const double blocks = (double)layout->blocks;
-    const double terms = batch * path_count(shape) * (double)layout->segments * blocks;
+    const double terms =
+        batch * (double)shape_path_count(shape) * (double)layout->segments * blocks;
     const double windows =
-        (weight ? path_count(shape) : batch * (double)shape->out_channels) * blocks;
-    const double bins = bin_count(shape, n);
+        (weight ? (double)shape_path_count(shape) : batch * (double)shape->out_channels) * blocks;
+    const double bins = (double)shape_bins(shape, n);
     // Both operands are transformed where a call reads the taps themselves; a filter saves one of
     // the two.
     layout->seconds += rates->transforms(rates, n, 2 * terms) / layout->busy +
@@ -172,7 +163,7 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
     layout->blocks = ceil_div(layout->trimmed.outputs, schedule.apart) + 1;
     if (!device->fit(device, layout)) return false;
     const double batch = (double)shape->batch;
-    const double paths = path_count(shape);
+    const double paths = (double)shape_path_count(shape);
     const double signals = (double)part_schedule_signals(&schedule).count;
     const double all = (double)layout->segments * signals;
     const double intervals = fmin((double)schedule.count * (double)layout->blocks, all);
@@ -186,7 +177,7 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
     }
     const double operands = (double)shape->in_channels * signals;
     const double results = (double)shape->out_channels * intervals;
-    return add_costs(device, batch * (operands + results), pairs * bin_count(shape, n),
+    return add_costs(device, batch * (operands + results), pairs * (double)shape_bins(shape, n),
                      2 * batch * results, layout);
 }
 
@@ -206,11 +197,6 @@ static void try_layout(const struct block_device *device, layout_fn *layout_by, 
     if (!best->hop || layout.seconds < device->margin * best->seconds) *best = layout;
 }
 
-static bool allows(const struct request *request, enum block_method method)
-{
-    return !request->compatible_with || request->compatible_with->variant == (int)method;
-}
-
 static void search_sizes(const struct block_device *device, struct block_layout *best)
 {
     const struct request *request = device->request;
@@ -225,13 +211,15 @@ static void search_sizes(const struct block_device *device, struct block_layout 
     const size_t whole = rates->good_size(rates, 2 * longest);
     const size_t pairs = size_min(whole ? whole : SIZE_MAX, device->max_transform);
     const size_t window = size_min(taps + outputs, device->max_window);
-    const bool by_lags = allows(request, BLOCK_LAGS) && (!weight || device->gradients_by_lags);
+    const bool by_lags =
+        request_allows(request, BLOCK_LAGS) && (!weight || device->gradients_by_lags);
     const size_t lags = by_lags ? rates->good_size(rates, window) : 0;
     const size_t given = request->transform;
     const size_t most = given ? given : size_max(pairs, lags);
     for (size_t n = rates->good_size(rates, given); n && n <= most;
          n = rates->good_size(rates, n + 1)) {
-        if (n <= pairs && allows(request, BLOCK_PAIRS)) try_layout(device, layout_pairs, n, best);
+        if (n <= pairs && request_allows(request, BLOCK_PAIRS))
+            try_layout(device, layout_pairs, n, best);
         if (n <= lags) try_layout(device, layout_lags, n, best);
     }
 }

@@ -5,6 +5,21 @@
 
 #include "base/sizes.h"
 
+// The x < n with t * x = 1 modulo n, t and n having no common divisor: Euclid's algorithm, which
+// keeps of each remainder which multiple of t it is.
+static size_t inverse_modulo(size_t t, size_t n)
+{
+    ptrdiff_t rest = (ptrdiff_t)n, next = (ptrdiff_t)(t % n);
+    ptrdiff_t of_rest = 0, of_next = 1;
+    while (next) {
+        const ptrdiff_t times = rest / next, later = rest - times * next;
+        const ptrdiff_t of_later = of_rest - times * of_next;
+        rest = next, next = later;
+        of_rest = of_next, of_next = of_later;
+    }
+    return (size_t)(of_rest < 0 ? of_rest + (ptrdiff_t)n : of_rest) % n;
+}
+
 struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_part,
                                       size_t signal_part)
 {
@@ -15,6 +30,7 @@ struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_par
     return (struct part_schedule){.taps_part = taps_part,
                                   .signal_part = signal_part,
                                   .unit = unit,
+                                  .inverse = inverse_modulo(taps_part / unit, signal_part / unit),
                                   .apart = taps_part + signal_part,
                                   .count = (taps_part + signal_part) / unit,
                                   .taps = ceil_div(axis->span, taps_part),
@@ -58,6 +74,12 @@ size_t part_schedule_intervals(const struct part_schedule *schedule, size_t k)
     return begin >= end ? 0 : ceil_div((size_t)(end - begin), schedule->apart);
 }
 
+// a * b modulo a number that may exceed 2^32.
+static size_t multiply_mod(size_t a, size_t b, size_t modulus)
+{
+    return (size_t)((unsigned __int128)a * b % modulus);
+}
+
 // In units the taps' part i begins at i * t, the signal's part j at j * s, and nothing divides both
 // t and s: i t + j s = at is solved by the latest i in reach that leaves a multiple of s, and from
 // there by steps of s and t.
@@ -67,10 +89,12 @@ struct part_schedule_pairs part_schedule_pairs(const struct part_schedule *sched
                  s = schedule->signal_part / schedule->unit;
     assert(begin % schedule->unit == 0);
     const size_t at = begin / schedule->unit;
-    size_t i = at / t < schedule->taps ? at / t : schedule->taps - 1;
-    while (i > 0 && (at - i * t) % s) i--;
-    const size_t j = (at - i * t) / s;
-    if ((at - i * t) % s || j >= schedule->signals) return (struct part_schedule_pairs){.count = 0};
+    const size_t top = size_min(at / t, schedule->taps - 1);
+    const size_t back = (top % s + s - multiply_mod(at % s, schedule->inverse, s)) % s;
+    if (back > top) return (struct part_schedule_pairs){.count = 0};
+    const size_t i = top - back, j = (at - i * t) / s;
+    assert((at - i * t) % s == 0);
+    if (j >= schedule->signals) return (struct part_schedule_pairs){.count = 0};
     const size_t down = i / s, up = (schedule->signals - 1 - j) / t, more = down < up ? down : up;
     return (struct part_schedule_pairs){i - more * s, s, j + more * t, t, more + 1};
 }

@@ -52,31 +52,43 @@ size_t partition_sums(const struct partition_segment *segment, size_t age,
     return n;
 }
 
-static double partition_paths(const struct shape *shape)
-{
-    return (double)(shape->out_channels * shape->group_in);
-}
-
 // Complex bins of a segment's spectra.
 static size_t partition_bins(const struct shape *shape, const struct partition_segment *segment)
 {
     return shape->complex_signal ? segment->n : segment->n / 2;
 }
 
-// How far away a segment's spectra are: the partitions of all paths and the slots of all inputs.
+static size_t streams_of(const struct partition_device *device)
+{
+    return device->streams ? device->streams : 1;
+}
+
+// How far away a segment's spectra are: the partitions of all paths and the slots of all inputs. In
+// bytes of reals, since the distance decides whether the partitions have 16 bits.
 static enum cost_distance distance_of(const struct shape *shape,
                                       const struct partition_device *device,
                                       const struct partition_segment *segment)
 {
     const size_t shared = device->rates->shared_bytes;
-    const size_t paths = shape->out_channels * shape->group_in;
+    const size_t paths = shape_path_count(shape);
     const size_t spectrum = 2 * partition_bins(shape, segment) * shape->scalar_bytes;
     const size_t kept =
         spectrum * (paths * segment->partitions + shape->in_channels * partition_slots(segment));
     // A filter that no cache holds comes from memory block after block, but for its small segments.
     const size_t filter = 2 * paths * shape->axis[0].span * shape->tap_bytes;
     if (filter > shared / 2 && kept > shared / 16) return COST_MEMORY;
-    return kept > device->rates->fast_bytes / 2 ? COST_FAR : COST_NEAR;
+    const size_t of_all = size_mul(kept, streams_of(device));
+    return of_all > device->rates->fast_bytes / 2 ? COST_FAR : COST_NEAR;
+}
+
+// Seconds of a bin's product with a filter in 16 bits from memory. Widening a bin adds two
+// multiplications by the scale to the four multiply-adds of each sum; the other operations run
+// beside them. Two mantissas with their share of a scale have 17/32 of the bytes of two reals.
+static double product_rate_i16(const struct signal_rates *rates, int i, double share)
+{
+    const double widen = 2.0 / 4 * rates->product[COST_NEAR][2] / (double)(1 << i);
+    const double bytes = 17.0 / 32 + share;
+    return fmax(rates->product[COST_NEAR][i] + widen, rates->product[COST_MEMORY][i] * bytes);
 }
 
 // Seconds of a bin's product, with 1, 2 and 4 sums at once. The outputs share what they read of the
@@ -86,12 +98,13 @@ static void product_rates(const struct shape *shape, const struct partition_devi
 {
     const enum cost_distance distance = distance_of(shape, device, segment);
     const double inputs = (double)(segment->multiple * shape->in_channels);
-    const double share = fmin(1, inputs / partition_paths(shape));
+    const double share = fmin(1, inputs / (double)shape_path_count(shape));
     for (int i = 0; i < 3; i++) {
         const double near = device->rates->product[COST_NEAR][i];
         const double own = device->rates->product[distance][i];
         if (distance == COST_NEAR) ret[i] = near;
         else if (distance == COST_FAR) ret[i] = fmax(near, own * (1 + share) / 2);
+        else if (device->i16) ret[i] = product_rate_i16(device->rates, i, share);
         else ret[i] = own * (1 + share);
     }
 }
@@ -112,7 +125,7 @@ static double products_seconds(const struct shape *shape, const struct partition
     struct partition_sum unused[SECTIONS];
     size_t sums = 0;
     for (size_t age = 0; age < segment->batch; age++) sums += partition_sums(segment, age, unused);
-    return partition_paths(shape) * (double)partition_bins(shape, segment) *
+    return (double)shape_path_count(shape) * (double)partition_bins(shape, segment) *
                bin_seconds(segment, rates) +
            (double)(sums * shape->out_channels) * device->sum;
 }
@@ -128,6 +141,7 @@ static void partition_choose_batch(const struct shape *shape, const struct parti
     double rates[3];
     product_rates(shape, device, segment, rates);
     segment->far = distance_of(shape, device, segment) != COST_NEAR;
+    segment->i16 = device->i16 && distance_of(shape, device, segment) == COST_MEMORY;
     segment->batch = 1;
     double least = products_seconds(shape, device, segment, rates);
     for (size_t batch = 2; batch <= device->max_batch && batch <= shares && batch - 1 <= known;
@@ -147,22 +161,6 @@ double partition_product_seconds(const struct shape *shape, const struct partiti
     double rates[3];
     product_rates(shape, device, segment, rates);
     return bin_seconds(segment, rates) * (double)partition_bins(shape, segment);
-}
-
-double partition_flops(const struct shape *shape, const struct partition_layout *layout)
-{
-    const double paths = partition_paths(shape);
-    const double complex = shape->complex_signal ? 2 : 1;
-    const double channels = (double)(shape->in_channels + shape->out_channels);
-    double flops = paths * (double)layout->head * 2 * complex * (shape->complex_taps ? 2 : 1);
-    for (size_t i = 0; i < layout->n_segments; i++) {
-        const struct partition_segment *segment = &layout->segment[i];
-        const double n = (double)segment->n;
-        flops += (channels * complex * 2.5 * n * log2(n) +
-                  paths * complex * 4 * n * (double)segment->partitions) /
-                 (double)segment->hop;
-    }
-    return flops;
 }
 
 // The way to a hop: what it costs, the first tap that its segment would cover, and the segment
@@ -227,7 +225,7 @@ static double head_seconds(const struct search *search, size_t head)
     const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
     const double sum = (double)head * products * device->rates->multiply_add;
     const double path = sum + (head ? device->rates->direct_call / (double)call : 0);
-    return partition_paths(shape) * path + device->call / (double)call +
+    return (double)shape_path_count(shape) * path + device->call / (double)call +
            device->quantum / (double)search->quantum + device->frame;
 }
 
@@ -239,9 +237,13 @@ static bool is_served(const struct search *search, size_t i, size_t multiple)
 }
 
 // Quanta of work on a block. With half windows the work of larger segments fills the other half.
+// Streams in other phases fill the rest, so that the work may take fewer quanta, and longer blocks
+// are in time earlier.
 static size_t segment_window(const struct search *search, size_t quanta, bool last)
 {
-    return search->device->half_windows && !last && quanta > 1 ? quanta / 2 : quanta;
+    const bool half = search->device->half_windows && !last && quanta > 1;
+    const size_t most = half ? quanta / 2 : quanta;
+    return size_min(most, ceil_div(quanta, streams_of(search->device)));
 }
 
 // The first tap that a segment of a hop can serve in time, latency included.
@@ -464,4 +466,29 @@ bool partition_search(const struct shape *shape, const struct partition_device *
             search_from(&search, begin, allowed, best);
     }
     return best->n_segments > 0;
+}
+
+void partition_make(const struct shape *shape, const struct partition_device *device,
+                    const struct partition_choice *choice, struct partition_layout *ret)
+{
+    const struct search search = {.shape = shape,
+                                  .device = device,
+                                  .quantum = choice->quantum,
+                                  .latency = choice->latency,
+                                  .whole = choice->whole};
+    *ret = (struct partition_layout){.quantum = choice->quantum,
+                                     .latency = choice->latency,
+                                     .whole = choice->whole,
+                                     .head = choice->head,
+                                     .n_segments = choice->n_segments,
+                                     .seconds = choice->seconds,
+                                     .head_seconds = head_seconds(&search, choice->head)};
+    ret->segment_seconds = ret->seconds - ret->head_seconds;
+    assert(!device->parallel);
+    size_t first = choice->head;
+    for (size_t i = 0; i < ret->n_segments; i++) {
+        ret->segment[i] = make_segment(&search, choice->quanta_log2[i], first, choice->multiple[i],
+                                       choice->partitions[i], i + 1 == ret->n_segments);
+        first = end_of(&ret->segment[i]);
+    }
 }

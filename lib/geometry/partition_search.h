@@ -1,32 +1,35 @@
 // SPDX-License-Identifier: MIT
-// Which partitions a long filter of a stream is cut into, on any device: the cheapest layout by the
-// device's rates (decision 6).
+// How a long filter of a stream is split into partitions, on any device: finds the cheapest layout
+// by the device's rates (decision 6).
 //
-// The taps are covered by a head, whose taps are summed directly, and by segments of partitions
-// that grow with their distance. Time goes by in quanta of a few frames. A segment collects a block
-// of `hop` frames, works on it during a window of quanta, and then its outputs are played:
+// The taps are covered by a head, whose taps are summed directly, and by segments, whose partitions
+// are the larger the later their taps are. Time advances in quanta of a few frames. A segment
+// collects a block of `hop` frames, computes it during a window of quanta, and then writes its
+// outputs:
 //
 //      quanta       | 0 1 2 3 | 4 5 6 7 | 8 9 ...        a segment with hop = 4 quanta, window = 2
 //      collect      | block 0 | block 1 | block 2
-//      work               | 0 |   | 1 |   | 2 |          begins in the quantum that completes the
-//      play                     | block 0 | block 1 ...  block, so taps from hop + (window - 1)
+//      compute            | 0 |   | 1 |   | 2 |          begins in the quantum that completes the
+//      output                   | block 0 | block 1 ...  block, so taps from hop + (window - 1)
 //                                                        quanta on are in time
 #ifndef PARTITA_PARTITION_SEARCH_H
 #define PARTITA_PARTITION_SEARCH_H
+
+#include <stdint.h>
 
 #include "core/problem.h"
 #include "signal_rates.h"
 
 enum {
     PARTITION_MAX_SEGMENTS = 16,
-    PARTITION_MAX_BATCH = 4, // blocks that are multiplied together
+    PARTITION_MAX_BATCH = 4, // maximum number of blocks that are multiplied together
     PARTITION_MIN_QUANTUM = 16,
     PARTITION_MAX_QUANTUM = 1024,
 };
 
 // Partitions of one size. A block consists of `hop` new frames, transformed together with the n -
-// hop frames before them. One partition holds `multiple` hops of taps, n = (multiple + 1) * hop:
-// few transforms for 1, few products for more.
+// hop frames before them. One partition holds `multiple` hops of taps, n = (multiple + 1) * hop: a
+// larger multiple means fewer products and larger transforms.
 struct partition_segment {
     size_t hop, n, multiple;
     size_t partitions;
@@ -36,94 +39,116 @@ struct partition_segment {
     size_t start;  // quantum in which the work on the first block begins
     size_t batch;  // 1, 2 or 4 blocks that are multiplied together: see partition_sums
     bool far;      // the spectra do not fit the fast memory of a core
+    bool i16;      // the filter's spectra have 16 bits (kernels.h)
 };
 
 struct partition_layout {
     size_t quantum; // frames
     size_t latency; // frames by which outputs are delayed
-    bool whole;     // calls bring whole quanta, whose outputs are played after the work on them
+    bool whole;     // calls consist of whole quanta, whose outputs are written after the work on
+                    // them
     size_t head;    // taps summed directly
     size_t n_segments;
     struct partition_segment segment[PARTITION_MAX_SEGMENTS];
-    bool parallel;          // head and segments run side by side
-    bool wasteful;          // the last partition holds many zeros: taken if there is nothing else
-    double seconds;         // predicted, one frame
-    double head_seconds;    // of these, outside of the segments
-    double segment_seconds; // and in them
+    bool parallel;          // head and segments are computed at the same time
+    bool wasteful;          // the last partition holds many zeros; chosen only if there is no other
+                            // layout
+    double seconds;         // predicted, per frame
+    double head_seconds;    // of these, outside the segments
+    double segment_seconds; // of these, in the segments
 };
 
-// What a device can do, when it has outputs ready, and what that costs.
+// What a device can do, when its outputs are ready, and its costs.
 struct partition_device {
     const struct signal_rates *rates;
     // Limits.
     size_t max_segments, max_multiple, max_batch, max_transform, max_partitions;
     bool first_is_quantum; // the blocks of the first segment are one quantum long
-    // Timing. Outputs are ready `lag` quanta after the last one of a block's window, those of
-    // segments with longer blocks than a quantum `long_lag` quanta after that. Where calls bring
-    // whole quanta, this is counted from their end; where not, from `early` frames before.
-    bool half_windows; // segments other than the last work in half of a block's time, so that
-                       // larger ones may begin earlier
-    bool fixed_start; // work begins with the complete block, so outputs have no other place; false:
-                      // it is put off while taps are further away than they need be
-    bool any_latency; // false: latencies are whole quanta
-    bool any_waste;   // false: no layout with many zeros behind the last tap if there is another
+    // Timing. Outputs are ready `lag` quanta after the last quantum of a block's window; for
+    // segments whose blocks are longer than a quantum, `long_lag` quanta after that. If calls
+    // consist of whole quanta, this is counted from the end of a quantum, else from `early` frames
+    // before it.
+    size_t streams; // that run in different phases; 0: 1. The windows of each are so much shorter
+    bool half_windows; // the window of segments other than the last is half of a block's time, so
+                       // that longer segments may begin earlier
+    bool fixed_start;  // work begins when the block is complete, so outputs have a fixed time;
+                       // false: it begins later if the segment's taps begin later than necessary
+    bool any_latency;  // false: latencies are whole quanta
+    bool any_waste;    // false: no layout with many zeros after the last tap if there is another
+    bool i16; // spectra of filters have 16 bits in segments that read them from memory; f32
     size_t lag, long_lag, early;
-    bool parallel; // head and segments run side by side: a quantum takes the longer time of the two
-    // Seconds beside those of rates.
-    double task;    // starting one of the tasks of a transform
+    bool parallel; // head and segments are computed at the same time: a quantum takes the longer of
+                   // both times
+    // Seconds in addition to those of rates.
+    double task;    // starting a task of a transform
     double sum;     // starting a sum of products of one output
-    double segment; // a quantum, each segment
-    double launch;  // a quantum, all segments together
-    double call;    // a call of the stream
-    double quantum; // a quantum, outside of the segments
-    double frame;   // a frame, outside of the segments
+    double segment; // per quantum and segment
+    double launch;  // per quantum, for all segments together
+    double call;    // per call of the stream
+    double quantum; // per quantum, outside the segments
+    double frame;   // per frame, outside the segments
 };
 
-// Replaces *best, which may be zeros, by the cheapest layout for a stream if there is a cheaper
-// one. Returns whether *best holds a layout; without one the taps are too few to be cut.
+// Replaces *best, which may be zeros, by the cheapest layout for a stream, if that is cheaper.
+// Returns whether *best holds a layout; if not, there are too few taps to split.
 bool partition_search(const struct shape *shape, const struct partition_device *device,
                       struct partition_layout *best);
 
-// Frames by which a stream's outputs are late: where calls bring whole quanta, a quantum's delay is
-// over when its outputs are played.
+// What a layout of a device whose head and segments do not run in parallel is made from, without
+// a search.
+struct partition_choice {
+    size_t latency, head, partitions[PARTITION_MAX_SEGMENTS];
+    double seconds;
+    uint16_t quantum;
+    uint8_t whole, n_segments;
+    uint8_t quanta_log2[PARTITION_MAX_SEGMENTS], multiple[PARTITION_MAX_SEGMENTS];
+};
+void partition_choice_of(const struct partition_layout *layout, struct partition_choice *ret);
+
+// Makes the layout again, for the shape and device of the search.
+void partition_make(const struct shape *shape, const struct partition_device *device,
+                    const struct partition_choice *choice, struct partition_layout *ret);
+
+// Latency of a stream in frames. If calls consist of whole quanta, one quantum of the layout's
+// latency is hidden.
 static inline size_t partition_delay(const struct partition_layout *layout)
 {
     return layout->latency - (layout->whole ? layout->quantum : 0);
 }
 
-// Spectra that are kept of an input for one segment.
+// Number of spectra of an input that are stored for one segment.
 static inline size_t partition_slots(const struct partition_segment *segment)
 {
     return (segment->partitions - 1) * segment->multiple + 1;
 }
 
-// Operations a frame.
+// Operations per frame.
 double partition_flops(const struct shape *shape, const struct partition_layout *layout);
 
 // Predicted seconds of the products of one path with a block of a segment.
 double partition_product_seconds(const struct shape *shape, const struct partition_device *device,
                                  const struct partition_segment *segment);
 
-// The partitions of a segment by how early their inputs are known: for a block alone, for a pair of
-// blocks, for a whole batch.
+// The partitions of a segment, by how early their inputs are known: in time for one block, for a
+// pair of blocks, or for a whole batch.
 enum partition_section { SECTION_ALONE, SECTION_PAIR, SECTION_BATCH, SECTIONS };
 
 // Section s holds partitions bounds[s] .. bounds[s+1]-1.
 void partition_sections(const struct partition_segment *segment, size_t bounds[SECTIONS + 1]);
 
-// Blocks of a batch read the spectra of a filter together. What partition p contributes to a block
-// is known p * multiple blocks before. So the far partitions are multiplied for a block and for the
-// batch-1 ones after it at once, whose sums wait until their blocks come. Near ones serve fewer
-// blocks at a time, partition 0 its own block alone. The bins are divided into as many shares as
-// the batch has blocks, and the batch of share s begins with the block at index s in its batch: so
-// every block brings the same amount of work.
+// Blocks of a batch read the spectra of a filter together. The contribution of partition p to a
+// block is known p * multiple blocks before. So late partitions are multiplied for a block and for
+// the batch-1 blocks after it together; the sums of these are stored until their blocks are due.
+// Earlier partitions serve fewer blocks at a time, and partition 0 only its own block. The bins are
+// divided into as many shares as the batch has blocks, and the batch of share s begins with the
+// block at index s in its batch, so that every block takes the same amount of work.
 struct partition_sum {
     enum partition_section section;
-    size_t blocks; // that the sum serves, from the current one on
+    size_t blocks; // blocks that the sum serves, from the current one on
 };
 
-// What is multiplied in a share, in this order, with the block `age` blocks after the first one of
-// its batch. Returns how many sums.
+// The sums that are computed in a share, in this order, for the block that is `age` blocks after
+// the first one of the share's batch. Returns their number.
 size_t partition_sums(const struct partition_segment *segment, size_t age,
                       struct partition_sum ret[SECTIONS]);
 

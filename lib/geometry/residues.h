@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Strides as residues, on any device: along an axis the taps of one residue modulo the period meet
-// the inputs of one residue modulo the stride, and in backward data reach the samples of one.
+// Strides as residues, on any device. Along an axis the taps of one residue modulo the period read
+// inputs of one residue modulo the stride, and in backward data contribute to samples of one
+// residue.
 #ifndef PARTITA_RESIDUES_H
 #define PARTITA_RESIDUES_H
 
@@ -12,7 +13,7 @@ static inline size_t axis_tap_period(const struct axis *axis)
     return axis->stride / size_gcd(axis->stride, axis->dilation);
 }
 
-// Residues that any tap has.
+// Number of residues that taps have.
 static inline size_t axis_residues(const struct axis *axis)
 {
     return size_min(axis->kernel, axis_tap_period(axis));

@@ -29,6 +29,7 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
     } else if (bytes == 4 && y_stride == 1 && x_stride == 2) {
         copy_pairs4(y, x, n);
     } else if (bytes == 4) {
+#pragma GCC unroll 4
         for (size_t i = 0; i < n; i++)
             ((word4 *)y)[i * y_stride] = ((const word4 *)x)[i * x_stride];
     } else if (bytes == 8) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Moving samples: strided copies, windows that read zeros outside a signal, and taps brought into
-// causal order.
+// Copying samples: with strides, in windows that read zeros outside a signal, and taps in causal
+// order.
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 
@@ -13,7 +13,7 @@ void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size
 void samples_reverse(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n,
                      size_t bytes);
 
-// Which i < n have an index first + i*stride inside [0, size).
+// The range of i < n for which first + i*stride is in [0, size).
 struct inside {
     size_t begin, count;
 };
@@ -23,11 +23,11 @@ struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n,
                     size_t bytes);
 
-// g[span] of one cell from its taps in the caller's order: flipped and conjugated for correlation,
-// spread by the dilation.
+// g[span] of one path from its taps in the caller's order: reversed and conjugated for correlation,
+// with zeros between them by the dilation.
 void causal_taps(const struct shape *shape, void *g, const void *taps);
 
-// The same for g[first .. first+n-1] alone; all of these are written, zeros included. Indices
+// The same for g[first .. first+n-1] only; all of these are written, including zeros. Indices
 // beyond the span are zero.
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n);
 

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: MIT
-// What a device tells the searches for partitions (partition_search.h) and blocks (block_search.h):
-// how long its elementary operations take on one type of samples. All times are seconds.
+// The rates of a device for the searches for partitions (partition_search.h) and blocks
+// (block_search.h): the times of its elementary operations on one type of samples, in seconds.
 #ifndef PARTITA_SIGNAL_RATES_H
 #define PARTITA_SIGNAL_RATES_H
 
 #include "core/cost_model.h"
 
 struct signal_rates {
-    const void *context; // for the functions below
+    const void *context; // of the functions below
     // The smallest transform of at least n samples; 0: there is none.
     size_t (*good_size)(const struct signal_rates *rates, size_t n);
-    // `count` forward or inverse transforms of n samples that may run side by side.
+    // `count` forward or inverse transforms of n samples that may run at the same time.
     double (*transforms)(const struct signal_rates *rates, size_t n, double count);
-    // One complex product of a bin that is added to a sum, by where the operands are and whether 1,
-    // 2 or 4 sums share what they read of the filter.
+    // One complex product of a bin that is added to a sum, by the location of the operands and by
+    // whether 1, 2 or 4 sums share one read of the filter.
     double product[COST_DISTANCES][3];
     double multiply_add; // of reals, in a direct sum
-    double direct_call;  // what a call of a direct sum takes besides, one path
+    double direct_call;  // fixed cost of a call of a direct sum, per path
     double copy;         // one scalar moved within fast memory,
     double copy_far;     // between fast and slow memory,
-    double fetch;        // and read by a transform from beyond the fast memory of a core
+    double fetch;        // and read by a transform from outside the fast memory of a core
     double launch;       // queueing a kernel
     size_t fast_bytes;   // fast memory of one core
     size_t shared_bytes; // fast memory that all cores share

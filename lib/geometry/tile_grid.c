@@ -82,30 +82,22 @@ void tile_grid_split(struct tile_grid *grid, const size_t tile[3])
     }
 }
 
-static void apart(size_t index, const size_t n[3], size_t ret[3])
-{
-    for (int i = 2; i >= 0; i--) {
-        ret[i] = index % n[i];
-        index /= n[i];
-    }
-}
-
 void tile_grid_image(const struct tile_grid *grid, size_t image, size_t ret[3])
 {
     const struct tile_axis *axis = grid->axis;
-    apart(image, (const size_t[]){axis[0].images, axis[1].images, axis[2].images}, ret);
+    size_unravel(image, (const size_t[]){axis[0].images, axis[1].images, axis[2].images}, ret);
 }
 
 void tile_grid_phase(const struct tile_grid *grid, size_t phase, size_t ret[3])
 {
     const struct tile_axis *axis = grid->axis;
-    apart(phase, (const size_t[]){axis[0].phases, axis[1].phases, axis[2].phases}, ret);
+    size_unravel(phase, (const size_t[]){axis[0].phases, axis[1].phases, axis[2].phases}, ret);
 }
 
 void tile_grid_tile(const struct tile_grid *grid, size_t tile, size_t ret[3])
 {
     const struct tile_axis *axis = grid->axis;
-    apart(tile, (const size_t[]){axis[0].tiles, axis[1].tiles, axis[2].tiles}, ret);
+    size_unravel(tile, (const size_t[]){axis[0].tiles, axis[1].tiles, axis[2].tiles}, ret);
 }
 
 size_t tile_grid_tap(const struct tile_grid *grid, const size_t phase[3], const size_t k[3])

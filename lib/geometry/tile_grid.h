@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A layer as a grid of tiles, for engines that transform tiles. Along an axis, stride and dilation
-// fall apart until tiles see neighbours: outputs are distributed to *images* by their residue
-// (dilation), taps to *phases* by theirs (stride), so that within an image and a phase output
-// position q meets input position q + k with tap k, k < taps. Phases are further input channels of
-// forward and of backward weight, further output channels of backward data. A tile is `tile`
-// outputs side by side; it reads `extent` = tile + taps - 1 inputs. Source: polyphase
-// decomposition, Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.
+// are removed by grouping: outputs belong to *images* by their residue (dilation), taps to *phases*
+// by theirs (stride), so that within an image and a phase tap k < taps of output position q reads
+// input position q + k. Phases count as input channels in forward and backward weight, and as
+// output channels in backward data. A tile is `tile` adjacent outputs; it reads `extent` = tile +
+// taps - 1 inputs. Source: polyphase decomposition, Crochiere & Rabiner, Multirate Digital Signal
+// Processing (1983), 3.3.
 #ifndef PARTITA_TILE_GRID_H
 #define PARTITA_TILE_GRID_H
 
@@ -14,8 +14,8 @@
 #include "base/mem.h"
 #include "core/problem.h"
 
-// Where the positions of one array lie: image i, phase j, position q is sample base + image*i +
-// phase*j + step*q. What is not below `size` is padding (inputs) or does not exist (outputs).
+// The samples of one array: image i, phase j, position q is sample base + image*i + phase*j +
+// step*q. Indices outside [0, size) are padding (inputs) or do not exist (outputs).
 struct tile_side {
     size_t size;
     ptrdiff_t base;
@@ -25,47 +25,48 @@ struct tile_side {
 struct tile_axis {
     struct tile_side in, out;
     size_t images, phases;
-    size_t kernel, period,
-        taps;              // tap k of phase j is tap j + period*k of the kernel, if there is one
-    bool reversed;         // or taps-1-k instead of k: backward data
-    ptrdiff_t first, lead; // position of output 0 of tile 0; of its input 0 relative to that
-    size_t count;          // outputs of an image and phase at most, from `first` on
-    size_t tile, extent, tiles; // by tile_grid_cut
+    size_t kernel, period, taps; // tap k of phase j is tap j + period*k of the kernel, if any
+    bool reversed;               // taps-1-k takes the place of k: backward data
+    ptrdiff_t first, lead;       // position of output 0 of tile 0, and from there to its input 0
+    size_t count;                // maximum outputs of an image and phase, from `first` on
+    size_t tile, extent, tiles;  // by tile_grid_split
+    size_t whole;                // samples of a transform of the whole axis, by tile_search; 0: not
+                                 // known
 };
 
 struct tile_grid {
-    struct tile_axis axis[3]; // 0 is the slowest; unused axes are one sample of one tap
+    struct tile_axis axis[3]; // 0 is the slowest; unused axes have one sample and one tap
     size_t batch, groups;     // as the shape's
-    size_t in, out;           // channels of a group, phases not counted
+    size_t in, out;           // channels of a group, without phases
     bool phases_out;          // whether phases are output channels
     bool flip;                // taps are read backwards
     bool covers;              // backward data: every sample of gx belongs to an image and a phase
     size_t scalar_bytes;
     size_t images, phases; // of all axes
-    size_t tiles;          // of one image of one item of the batch, by tile_grid_cut
+    size_t tiles;          // of one image of one item of the batch, by tile_grid_split
 };
 
-// Makes the grid of a direction (backward weight: as forward, x against gy), of rank 3 at most.
-// False where positions cannot be counted: steps beyond the range of indices.
+// Makes the grid of a direction, of rank 3 at most; backward weight has the grid of forward. False
+// if steps are beyond the range of indices.
 bool tile_grid_make(const struct shape *shape, enum partita_direction direction,
                     struct tile_grid *ret);
 
-// Cuts each axis into tiles of that many outputs.
+// Splits each axis into tiles of that many outputs.
 void tile_grid_split(struct tile_grid *grid, const size_t tile[3]);
 
-// An index over images (or phases) of all axes, taken apart; the same for tiles.
+// Coordinates along all axes of an image, a phase or a tile by its index.
 void tile_grid_image(const struct tile_grid *grid, size_t image, size_t ret[3]);
 void tile_grid_phase(const struct tile_grid *grid, size_t phase, size_t ret[3]);
 void tile_grid_tile(const struct tile_grid *grid, size_t tile, size_t ret[3]);
 
-// The caller's tap, an index into one cell of w, that is tap k of a phase; SIZE_MAX: there is none,
-// it counts as 0.
+// Index, in the caller's taps of one path, of tap k of a phase; SIZE_MAX: there is none, it counts
+// as 0.
 size_t tile_grid_tap(const struct tile_grid *grid, const size_t phase[3], const size_t k[3]);
 
-// The caller's cell of w, in cells, for input channel c and output channel k of a group.
+// Index of the caller's path in w for input channel c and output channel k of a group.
 size_t tile_grid_cell(const struct tile_grid *grid, size_t group, size_t k, size_t c);
 
-// Sample at position q of an image and phase; may lie outside.
+// Index of the sample at position q of an image and phase; may be outside [0, size).
 static inline ptrdiff_t tile_sample(const struct tile_side *side, size_t image, size_t phase,
                                     ptrdiff_t q)
 {
@@ -89,7 +90,7 @@ static inline ptrdiff_t tile_input(const struct tile_axis *axis, size_t tile)
     return tile_output(axis, tile) + axis->lead;
 }
 
-// Of n positions from q on, those whose samples exist: begin <= i < end.
+// The range begin <= i < end for which the sample of position q + i exists, i < n.
 struct tile_range {
     size_t begin, end;
 };

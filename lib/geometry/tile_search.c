@@ -6,46 +6,140 @@
 #include <stdio.h>
 
 #include "base/sizes.h"
-#include "tile_size.h"
+#include "core/plan.h"
 #include "tile_tables.h"
 
-// The longest transform worth trying; 0 and a reason if there is none.
-static size_t longest(const struct request *request, char *reason, size_t size)
+enum {
+    MAX_TAPS = 1 << 16, // along an axis
+    MAX_SIZES = 64,     // that are tried
+};
+
+// Samples of the transform of one tile that covers an axis. The transform may be shorter than the
+// tile's extent and wrap around: an output then reads other padding in place of its own, provided
+// that the inputs [begin, end) that exist are far enough from both ends of the extent.
+static size_t tile_size_whole(const struct tile_axis *axis)
+{
+    enum { MAX_TRIES = 64 };
+    if (axis->whole) return axis->whole;
+    if (axis->count > TILE_MAX_SIZE) return SIZE_MAX;
+    if (axis->count == 0) return tile_tables_next_size(axis->taps);
+    const size_t extent = axis->count + axis->taps - 1;
+    const ptrdiff_t q = axis->first + axis->lead;
+    struct tile_range seen = {extent, 0};
+    if (size_mul(axis->images, axis->phases) > MAX_TRIES) seen = (struct tile_range){0, extent};
+    else
+        for (size_t i = 0; i < axis->images * axis->phases; i++) {
+            const struct tile_range range =
+                tile_within(&axis->in, i / axis->phases, i % axis->phases, q, extent);
+            if (range.begin >= range.end) continue;
+            seen.begin = size_min(seen.begin, range.begin);
+            seen.end = size_max(seen.end, range.end);
+        }
+    const size_t n = size_max(size_max(axis->count, axis->taps), seen.end);
+    return tile_tables_next_size(size_max(n, extent - seen.begin));
+}
+
+bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_elements,
+                     size_t ret_n[3])
+{
+    size_t tile[3];
+    size_t elements = 1;
+    for (int i = 0; i < 3; i++) {
+        const struct tile_axis *axis = &grid->axis[i];
+        if (axis->taps > MAX_TAPS) return false;
+        const size_t all = tile_size_whole(axis);
+        ret_n[i] = size_min(transform, all);
+        if (ret_n[i] < axis->taps || ret_n[i] > TILE_MAX_SIZE) return false;
+        if (ret_n[i] != all && !tile_tables_has_size(ret_n[i])) return false;
+        tile[i] = ret_n[i] - axis->taps + 1;
+        if (ret_n[i] == all && axis->count) tile[i] = axis->count;
+        elements = size_mul(elements, ret_n[i]);
+    }
+    if (elements > most_elements) return false;
+    tile_grid_split(grid, tile);
+    return true;
+}
+
+// The longest transform worth trying; 0 and a reason if there is none. *ret_grid is the request's
+// grid, not split.
+static size_t longest(const struct request *request, struct tile_grid *ret_grid, char *reason,
+                      size_t size)
 {
     const struct shape *shape = request->shape;
-    struct tile_grid grid;
     size_t most = 1;
     if (shape->stream || shape->complex_signal) {
         snprintf(reason, size, "for bounded problems of real types");
         return 0;
     }
-    if (!tile_grid_make(shape, request->direction, &grid)) {
+    if (!tile_grid_make(shape, request->direction, ret_grid)) {
         snprintf(reason, size, "stride and dilation beyond what positions can count");
         return 0;
     }
     for (int i = 0; i < 3; i++) {
-        const struct tile_axis *axis = &grid.axis[i];
-        if (axis->taps > TILE_SIZE_MAX_TAPS) {
-            snprintf(reason, size, "tiles hold %d taps along an axis at most, not %zu",
-                     TILE_SIZE_MAX_TAPS, axis->taps);
+        struct tile_axis *axis = &ret_grid->axis[i];
+        if (axis->taps > MAX_TAPS) {
+            snprintf(reason, size, "tiles hold %d taps along an axis at most, not %zu", MAX_TAPS,
+                     axis->taps);
             return 0;
         }
-        const size_t n = axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : tile_size_whole(axis);
-        if (n > most) most = n;
+        axis->whole = tile_size_whole(axis);
+        most = size_max(most, axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : axis->whole);
     }
     return size_min(most, TILE_MAX_SIZE);
 }
 
-void tile_search(const struct request *request, tile_try_fn *try_size, struct estimate *ret)
+// Every size up to EVERY_SIZE, then in steps of a quarter.
+static size_t list_sizes(size_t most, size_t ret[MAX_SIZES])
 {
-    enum { EVERY_SIZE = 128 }; // up to which every size is tried
-    const size_t most = longest(request, ret->reason, sizeof ret->reason);
+    enum { EVERY_SIZE = 128 };
+    size_t n = 0;
+    for (size_t size = 1; size <= most;
+         size = tile_tables_next_size(size < EVERY_SIZE ? size + 1 : size + size / 4)) {
+        assert(n < MAX_SIZES);
+        ret[n++] = size;
+    }
+    return n;
+}
+
+// The seconds of the size with the lowest floor, which is most likely the cheapest, if that can be
+// chosen. No size whose floor is above them can be.
+static double likely_seconds(const struct tile_problem *problem, const struct tile_engine *engine,
+                             const size_t *size, const double *floor, size_t n)
+{
+    size_t least = 0;
+    struct estimate likely = {0};
+    for (size_t i = 1; i < n; i++)
+        if (floor[i] < floor[least]) least = i;
+    if (floor[least] < INFINITY && floor[least] <= problem->enough)
+        engine->try_size(problem, size[least], &likely);
+    return likely.applicable ? likely.seconds : INFINITY;
+}
+
+void tile_search(const struct request *request, const struct tile_engine *engine,
+                 struct estimate *ret)
+{
+    struct tile_grid grid;
+    struct tile_problem problem = {.request = request, .grid = &grid, .enough = INFINITY};
+    const double to_beat = request_to_beat(request);
+    const size_t most = longest(request, &grid, ret->reason, sizeof ret->reason);
+    size_t size[MAX_SIZES];
+    double floor[MAX_SIZES];
     if (!most) return;
     assert(most <= TILE_MAX_SIZE && !ret->applicable);
-    if (request->transform) try_size(request, request->transform, ret);
-    else
-        for (size_t n = 1; n <= most; n = tile_tables_next_size(n < EVERY_SIZE ? n + 1 : n + n / 4))
-            try_size(request, n, ret);
+    if (request->transform) {
+        engine->try_size(&problem, request->transform, ret);
+        return;
+    }
+    const size_t n = list_sizes(most, size);
+    for (size_t i = 0; i < n; i++) floor[i] = engine->floor ? engine->floor(&problem, size[i]) : 0;
+    if (engine->floor) {
+        problem.enough = to_beat;
+        problem.enough = fmin(to_beat, likely_seconds(&problem, engine, size, floor, n));
+    }
+    for (size_t i = 0; i < n; i++)
+        if (floor[i] < INFINITY && floor[i] <= problem.enough)
+            engine->try_size(&problem, size[i], ret);
+    if (engine->floor) estimate_compare(ret, to_beat);
 }
 
 // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's

@@ -1,17 +1,39 @@
 // SPDX-License-Identifier: MIT
-// Which sizes of tiles an engine of transformed tiles tries, on any device.
+// Sizes of tiles for engines that transform tiles, on any device.
 #ifndef PARTITA_TILE_SEARCH_H
 #define PARTITA_TILE_SEARCH_H
 
 #include "core/engine.h"
+#include "tile_grid.h"
 
-// Adds what tiles of `transform` samples along each axis, or of all there are, would cost: leaves
-// *ret alone if that is not to be had, or not cheaper.
-typedef void tile_try_fn(const struct request *request, size_t transform, struct estimate *ret);
+// What an engine's functions get: the request, its grid, which is not split, and the seconds of a
+// decision that can be chosen. Decisions that cost more need not be returned.
+struct tile_problem {
+    const struct request *request;
+    const struct tile_grid *grid;
+    double enough;
+};
 
-// Tries the size that the request names, or all up to the longest that any axis needs, long ones a
-// quarter apart. *ret has no reason yet; it gets one if the problem is none for tiles.
-void tile_search(const struct request *request, tile_try_fn *try_size, struct estimate *ret);
+struct tile_engine {
+    // Fills *ret with the estimate for tiles of `transform` samples along each axis, or of the
+    // whole axis if it is shorter. Does not change *ret if this is not possible or not cheaper.
+    void (*try_size)(const struct tile_problem *problem, size_t transform, struct estimate *ret);
+    // Seconds that try_size never undercuts for this size, with a margin for roundings; INFINITY:
+    // the size is not possible. NULL: every size is tried.
+    double (*floor)(const struct tile_problem *problem, size_t transform);
+};
+
+// Tries the size that the request names, or all sizes up to the longest that any axis needs, long
+// sizes in steps of a quarter. Sets a reason in *ret if the problem does not suit tiles. Of
+// equally cheap sizes the shortest is taken.
+void tile_search(const struct request *request, const struct tile_engine *engine,
+                 struct estimate *ret);
+
+// Splits the grid into tiles of `transform` samples along each axis, or of the whole axis if it is
+// shorter; ret_n gets these sizes. False if a size is no size of a transform, if the taps do not
+// fit, or if a tile would have more than most_elements.
+bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_elements,
+                     size_t ret_n[3]);
 
 // Predicted relative L2 error of sums of products of tiles of n samples along each axis.
 double tile_error(const struct shape *shape, const size_t n[3], bool gauss);

@@ -55,40 +55,53 @@ static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
     return passes;
 }
 
-static double axis_flops(size_t n)
-{
-    unsigned char radix[TILE_MAX_PASSES];
-    const int passes = tile_tables_factor(n, radix);
-    double flops = 0;
-    size_t length = n;
-    for (int p = 0; p < passes; p++) {
-        const size_t r = radix[p], blocks = n / length;
-        flops += (double)(n / r) * BUTTERFLY_FLOPS[r] +
-                 6.0 * (double)(blocks * (length / r - 1) * (r - 1));
-        length /= r;
-    }
-    return flops;
-}
-
-static double axis_cost(size_t n, const double cost[TILE_MAX_RADIX + 1])
+// Costs of the butterflies of a transform of n samples, each twiddle factor at its own cost.
+static double axis_cost(size_t n, const double cost[TILE_MAX_RADIX + 1], double twiddle)
 {
     unsigned char radix[TILE_MAX_PASSES];
     const int passes = tile_tables_factor(n, radix);
     double sum = 0;
-    for (int p = 0; p < passes; p++) sum += (double)(n / radix[p]) * cost[radix[p]];
+    size_t length = n;
+    for (int p = 0; p < passes; p++) {
+        const size_t r = radix[p], blocks = n / length;
+        length /= r;
+        sum += (double)(n / r) * cost[r] + twiddle * (double)(blocks * (length - 1) * (r - 1));
+    }
+    return sum;
+}
+
+static struct tile_costs axis_costs(const size_t n[3], const double cost[TILE_MAX_RADIX + 1],
+                                    double twiddle)
+{
+    struct tile_costs ret;
+    for (int a = 0; a < 3; a++)
+        ret.axis[a] = a > 0 && n[a] == n[a - 1] ? ret.axis[a - 1] : axis_cost(n[a], cost, twiddle);
+    return ret;
+}
+
+// Of the columns and `rows` rows of a tile.
+static double sum_costs(const size_t n[3], size_t rows, const struct tile_costs *costs)
+{
+    const double count[3] = {(double)(n[1] * n[2]), (double)(n[0] * n[2]), (double)rows};
+    double sum = 0;
+    for (int a = 2; a >= 0; a--) sum += count[a] * costs->axis[a];
     return sum;
 }
 
 double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_MAX_RADIX + 1])
 {
-    return (double)rows * axis_cost(n[2], cost) + (double)(n[0] * n[2]) * axis_cost(n[1], cost) +
-           (double)(n[1] * n[2]) * axis_cost(n[0], cost);
+    const struct tile_costs costs = axis_costs(n, cost, 0);
+    return sum_costs(n, rows, &costs);
 }
 
-double tile_tables_flops(const size_t n[3], size_t rows)
+struct tile_costs tile_tables_costs(const size_t n[3])
 {
-    return (double)rows * axis_flops(n[2]) + (double)(n[0] * n[2]) * axis_flops(n[1]) +
-           (double)(n[1] * n[2]) * axis_flops(n[0]);
+    return axis_costs(n, BUTTERFLY_FLOPS, 6);
+}
+
+double tile_tables_flops(const size_t n[3], size_t rows, const struct tile_costs *costs)
+{
+    return sum_costs(n, rows, costs);
 }
 
 size_t tile_tables_bins(const size_t n[3])

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Transforms of whole tiles of up to three axes, on any device: which sizes there are, what they
-// cost, and their tables. Two real tiles are the real and the imaginary part of one complex
-// transform. A bin is stored for every pair of a frequency and its negative, in an order that all
-// arrays of one transform share; a pair that is one frequency has an imaginary part of 0.
+// Transforms of whole tiles of up to three axes, on any device: the possible sizes, their costs,
+// and their tables. Two real tiles are the real and the imaginary part of one complex transform.
+// One bin is stored for every pair of a frequency and its negative, in an order that all arrays of
+// one transform share. If both are the same frequency the bin's imaginary part is 0.
 #ifndef PARTITA_TILE_TABLES_H
 #define PARTITA_TILE_TABLES_H
 
@@ -24,22 +24,28 @@ struct tile_tables {
     uint32_t *pair; // [bins][2]: elements of a frequency and of its negative
 };
 
-// Whether a transform has n samples along an axis; the next larger or equal such size.
+// Whether a transform may have n samples along an axis; the smallest such size >= n.
 bool tile_tables_has_size(size_t n);
 size_t tile_tables_next_size(size_t n);
 
+// Multiplications and additions of one transform along each axis.
+struct tile_costs {
+    double axis[3];
+};
+struct tile_costs tile_tables_costs(const size_t n[3]);
+
 // Multiplications and additions of the transforms along all axes of one pair of tiles, forward or
-// inverse, with `rows` rows along the last axis.
-double tile_tables_flops(const size_t n[3], size_t rows);
+// inverse, with `rows` rows along the last axis. `costs` are those of n.
+double tile_tables_flops(const size_t n[3], size_t rows, const struct tile_costs *costs);
 
 // The same with cost[radix] for each butterfly, twiddle factors included.
 double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_MAX_RADIX + 1]);
 
-// Bins of a tile's spectrum; elements that a transform works on, gaps included.
+// Bins of a tile's spectrum; elements of a transform, including gaps.
 size_t tile_tables_bins(const size_t n[3]);
 size_t tile_tables_elements(const size_t n[3]);
 
-// Takes the tables from the arena, or counts them. n is as tile_tables_has_size says.
+// Makes the tables in the arena, or counts their bytes. tile_tables_has_size must hold for each n.
 void tile_tables_make(const size_t n[3], bool f64, struct arena *arena, struct tile_tables *ret);
 
 #endif

@@ -2,25 +2,30 @@
 #include "winograd_search.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
+#include "base/sizes.h"
 #include "base/winograd_matrix.h"
-#include "winograd_error.h"
+#include "core/plan.h"
+
+// Without a budget of the caller's, in units of roundoff: 2e-6 in f32.
+static const double DEFAULT_BUDGET = 2e-6 / 0x1p-24;
 
 static const size_t extents[] = {1, 4, 6, 8};
 enum { EXTENTS = sizeof extents / sizeof *extents, SPLITS = EXTENTS * EXTENTS };
 
-bool winograd_split(const struct request *request, int number, struct winograd_split *ret)
+// winograd_split of a grid that is not split yet, *ret->grid.
+static bool split_grid(int number, struct winograd_split *ret)
 {
     const size_t extent[WINOGRAD_AXES] = {extents[number / EXTENTS], extents[number % EXTENTS]};
     size_t tile[3] = {1, 1, 1};
-    assert(number >= 0 && number < SPLITS);
     struct tile_grid *grid = &ret->grid;
+    assert(number >= 0 && number < SPLITS);
     ret->number = number;
     ret->frequencies = extent[0] * extent[1];
     if (ret->frequencies == 1) return false;
-    if (!tile_grid_make(request->shape, request->direction, grid)) return false;
     for (int a = 0; a < WINOGRAD_AXES; a++) {
         const size_t taps = grid->axis[1 + a].taps;
         if (taps == 1 ? extent[a] > 1 : taps >= extent[a]) return false;
@@ -32,50 +37,133 @@ bool winograd_split(const struct request *request, int number, struct winograd_s
     return grid->tiles > 0;
 }
 
-// Error and description of a split; the terms of a product's sum are channels, or tiles of backward
-// weight.
-static void describe_split(const struct request *request, const struct winograd_split *split,
-                           struct estimate *ret)
+bool winograd_split(const struct request *request, int number, struct winograd_split *ret)
 {
-    const struct tile_grid *grid = &split->grid;
-    const struct tile_axis *down = &grid->axis[1];
-    const struct tile_axis *along = &grid->axis[2];
-    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const double tiles = (double)grid->tiles * (double)grid->images * (double)grid->batch;
-    ret->transform = down->extent > along->extent ? down->extent : along->extent;
-    ret->error = winograd_error(grid, request->shape->f64, weight ? tiles : (double)split->in);
-    snprintf(ret->summary, sizeof ret->summary, "F(%zux%zu,%zux%zu)", down->tile, along->tile,
-             down->taps, along->taps);
+    return tile_grid_make(request->shape, request->direction, &ret->grid) &&
+           split_grid(number, ret);
 }
 
-static bool fits_workspace(const struct request *request, const struct estimate *estimate)
+double winograd_error_growth(size_t extent, size_t taps)
 {
-    return size_add(estimate->worker, estimate->shared) <= request->workspace_limit;
+    // Of extents 4, 6 and 8 with 2 taps or more.
+    static const double growth[][WINOGRAD_EXTENT - 2] = {
+        {0x1.4a7e9cb8a3491p+0, 0x1.4a7e9cb8a3491p+0},
+        {0x1.292c74fe53fb7p+1, 0x1.17d7ec8924667p+1, 0x1.17d7ec8924667p+1, 0x1.292c74fe53fb6p+1},
+        {0x1.3e7ddef63c7f8p+2, 0x1.22b40f81752aap+2, 0x1.17794a6245514p+2, 0x1.17794a6245514p+2,
+         0x1.22b40f81752aap+2, 0x1.3e7ddef63c7f8p+2},
+    };
+    assert(extent == 1 || (extent <= WINOGRAD_EXTENT && taps >= 2 && taps < extent));
+    return extent > 1 ? growth[extent / 2 - 2][taps - 2] : 1;
+}
+
+// Roundings of six transforms along one axis each, then of the products' sums; 1.7 is what is left
+// of the former for every extent, by experiment with random tiles
+// (docs/decisions/0014-winograd.md).
+static double winograd_error(const struct request *request, const struct tile_grid *grid,
+                             double terms)
+{
+    const struct tile_axis *down = &grid->axis[1];
+    const struct tile_axis *along = &grid->axis[2];
+    const double segment = fmin(terms, WINOGRAD_TERMS);
+    return shape_roundoff(request->shape) * winograd_error_growth(down->extent, down->taps) *
+           winograd_error_growth(along->extent, along->taps) *
+           sqrt(1.7 + 0.09 * (segment + terms / segment));
+}
+
+// Error of a split; the terms of a product's sum are channels, or tiles of backward weight.
+static double split_error(const struct request *request, const struct winograd_split *split)
+{
+    const struct tile_grid *grid = &split->grid;
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    const double tiles = (double)grid->tiles * (double)grid->images * (double)grid->batch;
+    return winograd_error(request, grid, weight ? tiles : (double)split->in);
+}
+
+static size_t split_transform(const struct winograd_split *split)
+{
+    return size_max(split->grid.axis[1].extent, split->grid.axis[2].extent);
+}
+
+// The estimate of a split without its summary.
+static void estimate_split(const struct request *request, winograd_try_fn *try_split,
+                           const struct winograd_split *split, struct estimate *ret)
+{
+    *ret = (struct estimate){.transform = split_transform(split),
+                             .error = split_error(request, split)};
+    try_split(request, split, ret);
+}
+
+// The splits within the error budget, and the one with the lowest floor, which is tried first.
+struct splits {
+    double floor[SPLITS]; // INFINITY: not to be tried
+    int first;            // number
+    double least_error;   // of all
+};
+
+static struct splits list_splits(const struct request *request, const struct tile_grid *grid,
+                                 double budget, winograd_floor_fn *floor)
+{
+    struct splits list = {.first = 0, .least_error = INFINITY};
+    for (int number = 0; number < SPLITS; number++) {
+        struct winograd_split split = {.grid = *grid};
+        list.floor[number] = INFINITY;
+        if (!split_grid(number, &split)) continue;
+        if (request->transform && split_transform(&split) != request->transform) continue;
+        const double error = split_error(request, &split);
+        list.least_error = fmin(list.least_error, error);
+        if (error > budget) continue;
+        list.floor[number] = floor ? floor(request, &split) : 0;
+        if (list.floor[number] < list.floor[list.first]) list.first = number;
+    }
+    return list;
 }
 
 void winograd_search(const struct request *request, winograd_try_fn *try_split,
-                     struct estimate *ret)
+                     winograd_floor_fn *floor, struct estimate *ret)
 {
-    const double budget = winograd_budget(request);
-    double least_error = INFINITY;
-    for (int number = 0; number < SPLITS; number++) {
-        struct winograd_split split;
-        struct estimate now = {0};
-        if (!winograd_split(request, number, &split)) continue;
-        describe_split(request, &split, &now);
-        if (request->transform && now.transform != request->transform) continue;
-        try_split(request, &split, &now);
-        if (!now.applicable) continue;
-        least_error = fmin(least_error, now.error);
-        if (now.error > budget) continue;
-        const bool same = fits_workspace(request, &now) == fits_workspace(request, ret);
-        if (!ret->applicable || (same ? now.seconds < ret->seconds : fits_workspace(request, &now)))
-            *ret = now;
+    const double budget = request->error_budget > 0
+                              ? request->error_budget
+                              : DEFAULT_BUDGET * shape_roundoff(request->shape);
+    struct tile_grid grid;
+    struct splits list = {.least_error = INFINITY};
+    struct estimate first = {0};
+    const bool made = tile_grid_make(request->shape, request->direction, &grid);
+    const double to_beat = floor ? request_to_beat(request) : INFINITY;
+    int best = 0;
+    if (made) list = list_splits(request, &grid, budget, floor);
+    if (floor && made && list.floor[list.first] <= fmin(to_beat, DBL_MAX)) {
+        struct winograd_split split = {.grid = grid};
+        split_grid(list.first, &split);
+        estimate_split(request, try_split, &split, &first);
     }
-    if (ret->applicable) return;
-    if (least_error < INFINITY)
+    // A split whose floor is above what another one costs that fits cannot be the cheapest.
+    const double enough = fmin(to_beat, estimate_fits(request, &first) ? first.seconds : INFINITY);
+    for (int number = 0; number < SPLITS && made; number++) {
+        struct winograd_split split = {.grid = grid};
+        struct estimate now;
+        if (list.floor[number] == INFINITY || list.floor[number] > enough) continue;
+        split_grid(number, &split);
+        if (number == list.first && first.applicable) now = first;
+        else estimate_split(request, try_split, &split, &now);
+        if (!now.applicable) continue;
+        const bool same = estimate_fits(request, &now) == estimate_fits(request, ret);
+        if (ret->applicable && !(same ? now.seconds < ret->seconds : estimate_fits(request, &now)))
+            continue;
+        *ret = now;
+        best = number;
+    }
+    if (made && list.least_error <= budget) estimate_compare(ret, to_beat);
+    if (ret->applicable) {
+        struct winograd_split split = {.grid = grid};
+        split_grid(best, &split);
+        const struct tile_axis *down = &split.grid.axis[1];
+        const struct tile_axis *along = &split.grid.axis[2];
+        snprintf(ret->summary, sizeof ret->summary, "F(%zux%zu,%zux%zu)", down->tile, along->tile,
+                 down->taps, along->taps);
+    } else if (ret->deferred) return;
+    else if (list.least_error < INFINITY)
         snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e",
-                 least_error, budget);
+                 list.least_error, budget);
     else if (request->transform)
         snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps",
                  request->transform);

@@ -6,9 +6,12 @@
 #include "core/engine.h"
 #include "tile_grid.h"
 
-enum { WINOGRAD_AXES = 2 }; // of the grid, behind the first one
+enum {
+    WINOGRAD_AXES = 2,    // the grid's last two axes
+    WINOGRAD_TERMS = 256, // summed in registers before a sum is rounded
+};
 
-// A layer split into tiles of one pair of extents; an extent of 1 leaves its axis alone.
+// A layer split into tiles of one pair of extents; an axis of extent 1 is not transformed.
 struct winograd_split {
     int number; // of the pair of extents
     struct tile_grid grid;
@@ -19,14 +22,22 @@ struct winograd_split {
 // False if there are no such tiles.
 bool winograd_split(const struct request *request, int number, struct winograd_split *ret);
 
-// Fills *ret with what an engine makes of a split, but for what winograd_search fills: transform,
-// error and summary. Leaves ret->applicable false if it can not.
+// Fills *ret with an engine's estimate for a split, except transform, error and summary, which
+// winograd_search fills. Leaves ret->applicable false if the engine cannot use the split.
 typedef void winograd_try_fn(const struct request *request, const struct winograd_split *split,
                              struct estimate *ret);
 
-// The cheapest estimate of all splits within the error budget, one that fits the workspace before
-// one that does not; or applicable = false with a reason.
+// Seconds that winograd_try_fn never undercuts for a split, with a margin for roundings.
+typedef double winograd_floor_fn(const struct request *request, const struct winograd_split *split);
+
+// The cheapest estimate of all splits within the error budget; an estimate that fits the workspace
+// limit is preferred to one that does not. If there is none, applicable = false with a reason.
+// Splits whose floor is too high are not tried; floor NULL: all are.
 void winograd_search(const struct request *request, winograd_try_fn *try_split,
-                     struct estimate *ret);
+                     winograd_floor_fn *floor, struct estimate *ret);
+
+// How much larger than its result the terms are that A' sums along an axis for random inputs and
+// taps, in root mean square: their relative errors grow by this. Extent 1 has no transform.
+double winograd_error_growth(size_t extent, size_t taps);
 
 #endif

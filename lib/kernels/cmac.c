@@ -27,6 +27,20 @@ struct cmac_operand {
     size_t stride; // in reals
 };
 
+// h, of reals or of words of 16 bits twice. For words: the scale of the first line, and the stride
+// in lines.
+struct cmac_filter {
+    const REAL *lanes;
+    size_t stride;
+    bool i16;
+    const float *scale;
+    size_t pitch;
+};
+
+struct cmac_bins {
+    vec re, im;
+};
+
 INLINE vec cmac_real(const REAL *x)
 {
     return keep_in_register(*(const vec *)x);
@@ -37,14 +51,34 @@ INLINE vec cmac_imaginary(const REAL *x)
     return keep_in_register(*(const vec *)(x + SPECTRUM_LANES));
 }
 
+// Words of two mantissas, widened. Each mantissa is converted in the upper half of a lane, where it
+// is exact.
+INLINE struct cmac_bins cmac_widen(const REAL *words, REAL scale)
+{
+    typedef __typeof__((vec){0} < (vec){0}) integer_vec;
+    const bits_vec word = *(const bits_vec *)words, low = {0};
+    const integer_vec re = (integer_vec)(word << 16), im = (integer_vec)(word & (low - 0x10000));
+    const vec factor = vec_broadcast(scale);
+    return (struct cmac_bins){__builtin_convertvector(re, vec) * factor,
+                              __builtin_convertvector(im, vec) * factor};
+}
+
+// Vector v of h.
+INLINE struct cmac_bins cmac_filter_bins(struct cmac_filter h, size_t v)
+{
+    const REAL *lanes = h.lanes + cmac_position(v, h.stride);
+    if (h.i16) return cmac_widen(lanes, (REAL)h.scale[v / VECTORS * h.pitch]);
+    return (struct cmac_bins){cmac_real(lanes), cmac_imaginary(lanes)};
+}
+
 // `count` vectors of h by those of each of n spectra, a line of x apart; strides from line to line.
-INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct cmac_operand h,
+INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct cmac_filter h,
                               size_t n, size_t count)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const vec hr = cmac_real(h.lanes + cmac_position(v, h.stride)),
-                  hi = cmac_imaginary(h.lanes + cmac_position(v, h.stride));
+        const struct cmac_bins own_h = cmac_filter_bins(h, v);
+        const vec hr = own_h.re, hi = own_h.im;
         UNROLL
         for (size_t k = 0; k < n; k++) {
             const size_t i = k * count + v;
@@ -79,13 +113,13 @@ INLINE void cmac_load_sums(const REAL *y, struct cmac_sums *s, size_t k, size_t 
 }
 
 // `count` vectors of all terms; strides from term to term.
-INLINE void cmac_sum_terms(REAL *y, struct cmac_operand x, struct cmac_operand h, size_t terms,
+INLINE void cmac_sum_terms(REAL *y, struct cmac_operand x, struct cmac_filter h, size_t terms,
                            size_t count)
 {
     struct cmac_sums sums = {0};
     for (size_t t = 0; t < terms; t++, x.lanes += x.stride, h.lanes += h.stride)
         cmac_add_products(&sums, (struct cmac_operand){x.lanes, LINE},
-                          (struct cmac_operand){h.lanes, LINE}, 1, count);
+                          (struct cmac_filter){.lanes = h.lanes, .stride = LINE}, 1, count);
     cmac_store_sums(y, &sums, 0, count);
 }
 
@@ -95,11 +129,15 @@ void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t
     const size_t end = n_lines * VECTORS;
     size_t v = 0;
     for (size_t at; (at = cmac_position(v, LINE)), end - v >= GROUP; v += GROUP)
-        cmac_sum_terms((REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
-                       (struct cmac_operand){(const REAL *)h + at, h_stride * LINE}, terms, GROUP);
+        cmac_sum_terms(
+            (REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
+            (struct cmac_filter){.lanes = (const REAL *)h + at, .stride = h_stride * LINE}, terms,
+            GROUP);
     for (size_t at; (at = cmac_position(v, LINE)), v < end; v++)
-        cmac_sum_terms((REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
-                       (struct cmac_operand){(const REAL *)h + at, h_stride * LINE}, terms, 1);
+        cmac_sum_terms(
+            (REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
+            (struct cmac_filter){.lanes = (const REAL *)h + at, .stride = h_stride * LINE}, terms,
+            1);
 }
 
 // Prefetches what lies some reals further on, which may be nothing, into the second cache, since it
@@ -114,11 +152,30 @@ INLINE void cmac_prefetch(const REAL *x, size_t distance, size_t stride, size_t 
     }
 }
 
+// The same for h. In 16 bits a line is one cache line, and sixteen lines have their scales in one.
+INLINE void cmac_prefetch_filter(const struct cmac_filter *h, size_t lines, size_t count)
+{
+    if (!h->i16) {
+        cmac_prefetch(h->lanes, lines * LINE, h->stride, count);
+        return;
+    }
+    UNROLL
+    for (size_t v = 0; v < count; v += VECTORS) {
+        const size_t line = lines + v / VECTORS * h->pitch;
+        const uintptr_t words = (uintptr_t)h->lanes + line * SPECTRUM_I16_BYTES;
+        const uintptr_t scale = (uintptr_t)h->scale + line * sizeof *h->scale;
+        __builtin_prefetch((const void *)words, 0, 2);
+        __builtin_prefetch((const void *)scale, 0, 2);
+    }
+}
+
 // A call of cmac_partitions but its sums.
 struct cmac_call {
     const struct cmac_terms *terms;
     const struct cmac_path *paths, *end;
     bool ahead;
+    bool i16;      // h has 16 bits
+    size_t beyond; // line after the last
 };
 
 // `count` vectors from `at` on of sums k .. k+n-1.
@@ -126,25 +183,62 @@ struct cmac_span {
     size_t at, k, n, count;
 };
 
+// Distances of what is prefetched: of x in reals, of h in lines. They may be negative, modulo the
+// size of the address space.
+struct cmac_distance {
+    size_t x, h;
+};
+
+INLINE size_t cmac_units_between(const void *from, const void *to, size_t unit)
+{
+    return (size_t)((ptrdiff_t)((uintptr_t)to - (uintptr_t)from) / (ptrdiff_t)unit);
+}
+
+INLINE struct cmac_distance cmac_prefetch_distance(const struct cmac_call *call,
+                                                   const struct cmac_path *path,
+                                                   struct cmac_span span)
+{
+    const size_t x_stride = path->x_pitch * LINE, line = span.at / VECTORS;
+    const struct cmac_next *next = call->terms->next;
+    if (!next) {
+        const size_t lines = span.count < VECTORS ? 1 : span.count / VECTORS;
+        return (struct cmac_distance){lines * x_stride, call->terms->ahead};
+    }
+    const size_t later = line + next->lines;
+    if (later < call->beyond)
+        return (struct cmac_distance){next->lines * x_stride, next->lines * path->h_pitch};
+    const size_t lines = next->first + (later - call->beyond) - line;
+    const size_t h_line = call->i16 ? SPECTRUM_I16_BYTES : SPECTRUM_LINE_BYTES;
+    return (struct cmac_distance){
+        cmac_units_between(path->x, next->x, sizeof(REAL)) + lines * x_stride,
+        cmac_units_between(path->h, next->h, h_line) + lines * path->h_pitch};
+}
+
 // The products of one path.
 INLINE void cmac_add_path(struct cmac_sums *sums, const struct cmac_call *call,
                           const struct cmac_path *path, struct cmac_span span)
 {
     const struct cmac_terms *terms = call->terms;
     const size_t multiple = terms->multiple, slots = terms->slots, back = path->first * multiple;
-    const size_t x_stride = path->x_pitch * LINE, h_stride = path->h_pitch * LINE;
+    const size_t h_line = call->i16 ? SPECTRUM_LANES : LINE; // in reals
+    const size_t x_stride = path->x_pitch * LINE, h_stride = path->h_pitch * h_line;
     const REAL *ring = (const REAL *)path->x + cmac_position(span.at, x_stride) + span.k * LINE;
-    const REAL *h = (const REAL *)path->h + cmac_position(span.at, h_stride);
+    struct cmac_filter h = {.lanes = (const REAL *)path->h + cmac_position(span.at, h_stride),
+                            .stride = h_stride,
+                            .i16 = call->i16,
+                            .pitch = path->h_pitch};
+    if (call->i16) h.scale = path->scale + span.at / VECTORS * path->h_pitch;
+    struct cmac_distance distance = {0};
+    if (call->ahead) distance = cmac_prefetch_distance(call, path, span);
     size_t slot = terms->newest >= back ? terms->newest - back : terms->newest + slots - back;
-    for (size_t p = 0; p < path->count; p++, h += LINE) {
+    for (size_t p = 0; p < path->count; p++, h.lanes += h_line) {
         const REAL *x = ring + slot * LINE;
-        cmac_add_products(sums, (struct cmac_operand){x, x_stride},
-                          (struct cmac_operand){h, h_stride}, span.n, span.count);
+        cmac_add_products(sums, (struct cmac_operand){x, x_stride}, h, span.n, span.count);
         if (call->ahead && span.at % VECTORS == 0) { // once a line, where it takes several spans
-            const size_t lines = span.count < VECTORS ? 1 : span.count / VECTORS;
-            cmac_prefetch(x, lines * x_stride, x_stride, span.count);
-            cmac_prefetch(h, terms->ahead * LINE, h_stride, span.count);
+            cmac_prefetch(x, distance.x, x_stride, span.count);
+            cmac_prefetch_filter(&h, distance.h, span.count);
         }
+        if (call->i16) h.scale++;
         slot = slot >= multiple ? slot - multiple : slot + slots - multiple;
     }
 }
@@ -196,8 +290,19 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
                              const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    const struct cmac_call near = {terms, paths, paths + n_paths, false},
-                           far = {terms, paths, paths + n_paths, true};
+    const struct cmac_call near = {terms, paths, paths + n_paths, false, false, end},
+                           far = {terms, paths, paths + n_paths, true, false, end};
     if (terms->ahead) cmac_sum_all(y, &far, first, end);
     else cmac_sum_all(y, &near, first, end);
 }
+
+#if REAL_BYTES == 4
+// With prefetching always: what has 16 bits comes from memory.
+void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
+                                 const struct cmac_path *paths, size_t n_paths, size_t first,
+                                 size_t end)
+{
+    cmac_sum_all(y, &(struct cmac_call){terms, paths, paths + n_paths, true, true, end}, first,
+                 end);
+}
+#endif

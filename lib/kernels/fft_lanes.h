@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Transforms of LANES points inside vectors: two vectors at a time, every step pairs lanes that are
-// `half` apart and leaves sums in one vector and twisted differences in the other. Nothing is put
-// back in order, so each step costs one shuffle a vector. The index lists are those that compilers
-// turn into single instructions.
+// Transforms of LANES points inside vectors, two vectors at a time. Every step pairs lanes that are
+// `half` apart and leaves sums in one vector and twisted differences in the other. Results are not
+// sorted, so each step costs one shuffle per vector. Compilers translate the index lists below to
+// single instructions.
 #ifndef PARTITA_FFT_LANES_H
 #define PARTITA_FFT_LANES_H
 

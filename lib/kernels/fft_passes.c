@@ -4,24 +4,23 @@
 #include "fft_kernels.h"
 #include "fft_lanes.h"
 
-enum { LEAF_LINES = 4 * LANES / SPECTRUM_LANES, LEAVES_AHEAD = 4, LINE = 2 * SPECTRUM_LANES };
+enum { LEAF_LINES = 4 * LANES / SPECTRUM_LANES, LEAVES_AHEAD = 4 };
 
-// Complex numbers j .. j+LANES-1 of a spectrum whose lines are `stride` reals apart.
-INLINE size_t fft_position(size_t stride, size_t j)
+// Where complex numbers j .. j+LANES-1 of a spectrum lie: j is a multiple of LANES, which the
+// compiler cannot know.
+INLINE size_t fft_position(size_t j)
 {
-    return j / SPECTRUM_LANES * stride + j % SPECTRUM_LANES;
+    return (int)LANES == (int)SPECTRUM_LANES ? 2 * j : j + j / SPECTRUM_LANES * SPECTRUM_LANES;
 }
 
-INLINE struct cvec fft_load(const REAL *data, size_t j)
+INLINE struct cvec fft_load(const REAL *at)
 {
-    const REAL *at = data + fft_position(LINE, j);
     return (struct cvec){keep_in_register(*(const vec *)at),
                          keep_in_register(*(const vec *)(at + SPECTRUM_LANES))};
 }
 
-INLINE void fft_store(REAL *data, size_t stride, size_t j, struct cvec a)
+INLINE void fft_store(REAL *at, struct cvec a)
 {
-    REAL *at = data + fft_position(stride, j);
     *(vec *)at = a.re;
     *(vec *)(at + SPECTRUM_LANES) = a.im;
 }
@@ -41,7 +40,7 @@ enum source { COMPLEX = FFT_COMPLEX, REAL_PAIRS = FFT_REAL, REAL_HALF = FFT_REAL
 // Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of these formats.
 INLINE struct cvec fft_load_from(const REAL *x, size_t j, size_t length, enum source source)
 {
-    if (source == SPECTRUM) return fft_load(x, j);
+    if (source == SPECTRUM) return fft_load(x + fft_position(j));
     if (source == REAL_PAIRS) return (struct cvec){vec_load(x + j), -vec_load(x + length + j)};
     if (source == REAL_HALF) return (struct cvec){vec_load(x + j), (vec){0}};
     const vec a = vec_load(x + 2 * j), b = vec_load(x + 2 * j + LANES);
@@ -52,7 +51,7 @@ INLINE void fft_store_to(REAL *x, size_t j, size_t length, struct cvec a, enum s
                          bool upper)
 {
     if (source == SPECTRUM) {
-        fft_store(x, LINE, j, a);
+        fft_store(x + fft_position(j), a);
     } else if (source == REAL_PAIRS) {
         if (!upper) vec_store(x + j, a.re);
         vec_store(x + length + j, -a.im);
@@ -65,41 +64,44 @@ INLINE void fft_store_to(REAL *x, size_t j, size_t length, struct cvec a, enum s
 }
 
 // Columns of one node, of which `radix` is a constant; y and x are the same for a spectrum.
-INLINE void fft_split(REAL *y, const REAL *x, struct fft_node node, int radix, enum source source)
+INLINE void fft_split(REAL *y, const REAL *x, const struct fft_node *node, int radix,
+                      enum source source)
 {
-    const size_t part = node.length / (size_t)radix;
-    for (size_t j = node.first; j < node.end; j += LANES) {
+    const size_t length = node->length, part = length / (size_t)radix, end = node->end;
+    const REAL *factors = node->factors;
+    for (size_t j = node->first; j < end; j += LANES) {
         struct cvec v[8];
         UNROLL
         for (int p = 0; p < radix; p++)
-            v[p] = fft_load_from(x, (size_t)p * part + j, node.length, source);
-        if (source == REAL_HALF) fft_apply_factors_real(v, radix, node.factors);
-        else butterfly_apply_factors(v, radix, node.factors, false);
+            v[p] = fft_load_from(x, (size_t)p * part + j, length, source);
+        if (source == REAL_HALF) fft_apply_factors_real(v, radix, factors);
+        else butterfly_apply_factors(v, radix, factors, false);
         butterfly(v, radix, false);
         UNROLL
-        for (int q = 0; q < radix; q++) fft_store(y, LINE, (size_t)q * part + j, v[q]);
+        for (int q = 0; q < radix; q++) fft_store(y + fft_position((size_t)q * part + j), v[q]);
     }
 }
 
-INLINE void fft_merge(REAL *y, const REAL *x, struct fft_node node, int radix, enum source source,
-                      bool upper)
+INLINE void fft_merge(REAL *y, const REAL *x, const struct fft_node *node, int radix,
+                      enum source source, bool upper)
 {
-    const size_t part = node.length / (size_t)radix;
-    for (size_t j = node.first; j < node.end; j += LANES) {
+    const size_t length = node->length, part = length / (size_t)radix, end = node->end;
+    const REAL *factors = node->factors;
+    for (size_t j = node->first; j < end; j += LANES) {
         struct cvec v[8];
         UNROLL
-        for (int q = 0; q < radix; q++) v[q] = fft_load(x, (size_t)q * part + j);
+        for (int q = 0; q < radix; q++) v[q] = fft_load(x + fft_position((size_t)q * part + j));
         butterfly(v, radix, true);
-        butterfly_apply_factors(v, radix, node.factors, true);
+        butterfly_apply_factors(v, radix, factors, true);
         UNROLL
         for (int p = source == COMPLEX && upper ? radix / 2 : 0; p < radix; p++)
-            fft_store_to(y, (size_t)p * part + j, node.length, v[p], source, upper);
+            fft_store_to(y, (size_t)p * part + j, length, v[p], source, upper);
     }
 }
 
 enum direction { SPLIT, MERGE, MERGE_UPPER };
 
-INLINE void fft_split_or_merge(REAL *y, const REAL *x, struct fft_node node, int radix,
+INLINE void fft_split_or_merge(REAL *y, const REAL *x, const struct fft_node *node, int radix,
                                enum source source, enum direction direction)
 {
     if (direction == SPLIT) fft_split(y, x, node, radix, source);
@@ -107,30 +109,23 @@ INLINE void fft_split_or_merge(REAL *y, const REAL *x, struct fft_node node, int
 }
 
 // Makes the radix a constant.
-INLINE void fft_columns(REAL *y, const REAL *x, struct fft_node node, enum source source,
+INLINE void fft_columns(REAL *y, const REAL *x, const struct fft_node *node, enum source source,
                         enum direction direction)
 {
-    // clang-format off
-    switch (node.radix) {
-    case 1: fft_split_or_merge(y, x, node, 1, source, direction); break;
-    case 2: fft_split_or_merge(y, x, node, 2, source, direction); break;
-    case 3: fft_split_or_merge(y, x, node, 3, source, direction); break;
-    case 4: fft_split_or_merge(y, x, node, 4, source, direction); break;
-    case 5: fft_split_or_merge(y, x, node, 5, source, direction); break;
-    default: fft_split_or_merge(y, x, node, 8, source, direction); break;
-    }
-    // clang-format on
+#define SPLIT_OR_MERGE(radix) fft_split_or_merge(y, x, node, radix, source, direction)
+    WITH_CONSTANT6(node->radix, SPLIT_OR_MERGE, 1, 2, 3, 4, 5, 8)
 }
 
-static void fft_read(void *data, const void *x, struct fft_node node, enum fft_samples samples)
+static void fft_read(void *data, const void *x, const struct fft_node *node,
+                     enum fft_samples samples)
 {
     if (samples == FFT_COMPLEX) fft_columns(data, x, node, COMPLEX, SPLIT);
     else if (samples == FFT_REAL) fft_columns(data, x, node, REAL_PAIRS, SPLIT);
     else fft_columns(data, x, node, REAL_HALF, SPLIT);
 }
 
-static void fft_write(void *x, const void *data, struct fft_node node, enum fft_samples samples,
-                      bool upper)
+static void fft_write(void *x, const void *data, const struct fft_node *node,
+                      enum fft_samples samples, bool upper)
 {
     if (samples == FFT_COMPLEX && upper) fft_columns(x, data, node, COMPLEX, MERGE_UPPER);
     else if (samples == FFT_COMPLEX) fft_columns(x, data, node, COMPLEX, MERGE);
@@ -139,21 +134,23 @@ static void fft_write(void *x, const void *data, struct fft_node node, enum fft_
     else fft_columns(x, data, node, REAL_HALF, MERGE);
 }
 
-INLINE void fft_nodes(REAL *data, struct fft_node node, size_t nodes, enum direction direction)
+INLINE void fft_nodes(REAL *data, const struct fft_node *node, size_t nodes,
+                      enum direction direction)
 {
-    const REAL *factors = node.factors;
-    for (size_t i = 0; i < nodes; i++, data += 2 * node.length) {
-        node.factors = factors + i * 2 * (size_t)(node.radix - 1);
-        fft_columns(data, data, node, SPECTRUM, direction);
+    struct fft_node one = *node;
+    const REAL *factors = node->factors;
+    for (size_t i = 0; i < nodes; i++, data += 2 * node->length, factors += 2 * (node->radix - 1)) {
+        one.factors = factors;
+        fft_columns(data, data, &one, SPECTRUM, direction);
     }
 }
 
-static void fft_pass(void *data, struct fft_node node, size_t nodes)
+static void fft_pass(void *data, const struct fft_node *node, size_t nodes)
 {
     fft_nodes(data, node, nodes, SPLIT);
 }
 
-static void fft_pass_inverse(void *data, struct fft_node node, size_t nodes)
+static void fft_pass_inverse(void *data, const struct fft_node *node, size_t nodes)
 {
     fft_nodes(data, node, nodes, MERGE);
 }
@@ -177,16 +174,16 @@ INLINE void fft_prefetch_results(const REAL *to, size_t stride)
     }
 }
 
-INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data, struct fft_leaves leaves,
-                             const struct cvec *common)
+INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data,
+                             const struct fft_leaves *leaves, const struct cvec *common)
 {
-    const REAL *factors = leaves.factors, *twists = leaves.twists;
-    for (size_t i = 0; i < leaves.count;
+    const REAL *factors = leaves->factors, *twists = leaves->twists;
+    for (size_t i = 0; i < leaves->count;
          i++, to += LEAF_LINES * stride, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         if (to != data) fft_prefetch_results(to, stride);
         struct cvec v[4];
         UNROLL
-        for (size_t p = 0; p < 4; p++) v[p] = fft_load(data, p * LANES);
+        for (size_t p = 0; p < 4; p++) v[p] = fft_load(data + fft_position(p * LANES));
         butterfly_apply_factors(v, 4, factors, false);
         butterfly4(v, false);
         UNROLL
@@ -197,18 +194,19 @@ INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data, struct f
         fft_lanes_forward(&v[0], &v[1]);
         fft_lanes_forward(&v[2], &v[3]);
         UNROLL
-        for (size_t q = 0; q < 4; q++) fft_store(to, stride, q * LANES, v[q]);
+        for (size_t q = 0; q < 4; q++)
+            fft_store(to + q * LANES / SPECTRUM_LANES * stride + q * LANES % SPECTRUM_LANES, v[q]);
     }
 }
 
-INLINE void fft_merge_leaves(REAL *data, struct fft_leaves leaves, const struct cvec *common)
+INLINE void fft_merge_leaves(REAL *data, const struct fft_leaves *leaves, const struct cvec *common)
 {
-    const REAL *factors = leaves.factors, *twists = leaves.twists;
-    for (size_t i = 0; i < leaves.count;
+    const REAL *factors = leaves->factors, *twists = leaves->twists;
+    for (size_t i = 0; i < leaves->count;
          i++, data += 8 * LANES, factors += 6, twists += 8 * LANES) {
         struct cvec v[4];
         UNROLL
-        for (size_t q = 0; q < 4; q++) v[q] = fft_load(data, q * LANES);
+        for (size_t q = 0; q < 4; q++) v[q] = fft_load(data + fft_position(q * LANES));
         fft_lanes_inverse(&v[0], &v[1]);
         fft_lanes_inverse(&v[2], &v[3]);
         UNROLL
@@ -219,14 +217,14 @@ INLINE void fft_merge_leaves(REAL *data, struct fft_leaves leaves, const struct 
         butterfly4(v, true);
         butterfly_apply_factors(v, 4, factors, true);
         UNROLL
-        for (size_t p = 0; p < 4; p++) fft_store(data, LINE, p * LANES, v[p]);
+        for (size_t p = 0; p < 4; p++) fft_store(data + fft_position(p * LANES), v[p]);
     }
 }
 
-static void fft_leaves(void *to, size_t stride, const void *data, struct fft_leaves leaves)
+static void fft_leaves(void *to, size_t stride, const void *data, const struct fft_leaves *leaves)
 {
-    if (leaves.common) {
-        const REAL *common = leaves.common;
+    if (leaves->common) {
+        const REAL *common = leaves->common;
         const struct cvec shared = {vec_load(common), vec_load(common + LANES)};
         fft_split_leaves(to, stride / sizeof(REAL), data, leaves, &shared);
     } else {
@@ -234,10 +232,10 @@ static void fft_leaves(void *to, size_t stride, const void *data, struct fft_lea
     }
 }
 
-static void fft_leaves_inverse(void *data, struct fft_leaves leaves)
+static void fft_leaves_inverse(void *data, const struct fft_leaves *leaves)
 {
-    if (leaves.common) {
-        const REAL *common = leaves.common;
+    if (leaves->common) {
+        const REAL *common = leaves->common;
         const struct cvec shared = {vec_load(common), vec_load(common + LANES)};
         fft_merge_leaves(data, leaves, &shared);
     } else {

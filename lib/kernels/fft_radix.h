@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Butterflies of vectors of complex numbers, and the factors of a node before them: what the passes
-// of fft_passes.c, lanes_dft.c and tile_dft.c share.
+// Butterflies of vectors of complex numbers, and the multiplication by a node's factors: shared by
+// the passes of fft_passes.c, lanes_dft.c and tile_dft.c.
 #ifndef PARTITA_FFT_RADIX_H
 #define PARTITA_FFT_RADIX_H
 
@@ -80,7 +80,7 @@ INLINE void butterfly5(struct cvec *v, bool inverse)
     v[4] = cvec_sub(m1, n1);
 }
 
-// Times e^(-i pi / 4) or its inverse, and the same a quarter turn further.
+// Times e^(-i pi / 4), or its inverse.
 INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool inverse)
 {
     const REAL r = R2;

@@ -8,9 +8,9 @@
 #include "vector.h"
 
 enum {
-    MAX_DEPTH = 4,     // multiplications fed by one load
-    WIDTH = FIR_WIDTH, // sums in registers: a power of two, see meson.build
-    TILE = 4096,       // reals of y that stay in the L1 cache while the segments pass
+    MAX_DEPTH = FIR_DEPTH, // multiplications fed by one load
+    WIDTH = FIR_WIDTH,     // sums in registers: a power of two, see meson.build
+    TILE = 4096,           // reals of y that stay in the L1 cache while the segments pass
 };
 
 // What is constant in one instance of the loops.

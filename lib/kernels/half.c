@@ -64,33 +64,17 @@ static inline uint16_t bf16_of_f32(float value)
     return (uint16_t)((given.bits & MAGNITUDE) > INFINITE ? nan : rounded);
 }
 
-void KERNEL(widen_f16)(void *restrict y_, const void *restrict x_, size_t n)
-{
-    float *restrict y = y_;
-    const uint16_t *restrict x = x_;
-    for (size_t i = 0; i < n; i++) y[i] = f32_of_f16(x[i]);
-}
-
-void KERNEL(narrow_f16)(void *restrict y_, const void *restrict x_, size_t n)
-{
-    uint16_t *restrict y = y_;
-    const float *restrict x = x_;
-    for (size_t i = 0; i < n; i++) y[i] = f16_of_f32(x[i]);
-}
-
-void KERNEL(widen_bf16)(void *restrict y_, const void *restrict x_, size_t n)
-{
-    float *restrict y = y_;
-    const uint16_t *restrict x = x_;
-    for (size_t i = 0; i < n; i++) y[i] = f32_of_bf16(x[i]);
-}
-
-void KERNEL(narrow_bf16)(void *restrict y_, const void *restrict x_, size_t n)
-{
-    uint16_t *restrict y = y_;
-    const float *restrict x = x_;
-    for (size_t i = 0; i < n; i++) y[i] = bf16_of_f32(x[i]);
-}
+#define CONVERT(op, to, from, convert)                                                             \
+    void KERNEL(op)(void *restrict y_, const void *restrict x_, size_t n)                          \
+    {                                                                                              \
+        to *restrict y = y_;                                                                       \
+        const from *restrict x = x_;                                                               \
+        for (size_t i = 0; i < n; i++) y[i] = convert(x[i]);                                       \
+    }
+CONVERT(widen_f16, float, uint16_t, f32_of_f16)
+CONVERT(narrow_f16, uint16_t, float, f16_of_f32)
+CONVERT(widen_bf16, float, uint16_t, f32_of_bf16)
+CONVERT(narrow_bf16, uint16_t, float, bf16_of_f32)
 
 #else
 typedef int no_half; // f64 has no storage in two bytes

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the vector extensions cannot say, by intrinsics: a product and a sum in one rounding
-// whatever the compiler makes of its surroundings, on which "the same bits at every position"
-// rests, and the first lanes of a vector from memory and to it. Included by vector.h.
+// Operations that the vector extensions cannot express, by intrinsics: a multiply-add with one
+// rounding, independent of the compiler's optimizations, without which results would not have the
+// same bits at every position; and loading and storing the first lanes of a vector. Included by
+// vector.h.
 #ifndef PARTITA_KERNEL_INTRINSICS_H
 #define PARTITA_KERNEL_INTRINSICS_H
 
@@ -13,9 +14,8 @@
 #define VEC_OP(op) SUFFIXED(op, _pd)
 #endif
 
-// vec_multiply_add: a * b + c, in plain C in two roundings. vec_load_first: n < LANES reals, which
-// are all that is read, then zeros. vec_store_first: the first n < LANES lanes of v, which are all
-// that is written.
+// vec_multiply_add: a * b + c; in plain C with two roundings. vec_load_first: reads only n < LANES
+// reals; the other lanes are zero. vec_store_first: writes only the first n < LANES lanes of v.
 #if VECTOR_BYTES == 64
 typedef __typeof__(VEC_OP(_mm512_set1)(0)) native_vec;
 typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;

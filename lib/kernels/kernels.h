@@ -9,8 +9,8 @@
 //
 // Unless said otherwise pointers are aligned to their scalar only, and nothing outside the stated
 // ranges is read or written. "samples" below are reals of the table's precision. Order of
-// operations on one output never depends on its position or on n: calls may be cut anywhere and
-// give the same bits.
+// operations on one output never depends on its position or on n: a call may be split anywhere and
+// gives the same bits.
 #ifndef PARTITA_KERNELS_H
 #define PARTITA_KERNELS_H
 
@@ -22,20 +22,31 @@
 #include "tile_kernels.h"
 
 enum {
-    FIR_SEGMENT = 64,                              // taps summed before a sum is rounded into y
-    SPECTRUM_LANES_BYTES = 64,                     // the real lanes of a line
-    SPECTRUM_LINE_BYTES = 2 * SPECTRUM_LANES_BYTES // with the imaginary ones
+    FIR_SEGMENT = 64,                               // taps summed before a sum is rounded into y
+    FIR_DEPTH = 4,                                  // rows of taps in a chunk; of complex taps half
+    SPECTRUM_LANES_BYTES = 64,                      // the real lanes of a line
+    SPECTRUM_LINE_BYTES = 2 * SPECTRUM_LANES_BYTES, // with the imaginary ones
+    SPECTRUM_I16_BYTES = SPECTRUM_LINE_BYTES / 2    // a line of f32 in 16 bits
 };
 
 // y[i] += sum over j < taps of h[j] * x[i - step*j], for i < n. step 1: real signal; step 2: an
 // interleaved complex signal with real taps (n counts reals). Reads x[-step*(taps-1) .. n-1]. y
-// does not overlap x or h. Sums in segments of at most 64 taps, each rounded once into y. Tolerance
-// to the exact sum: 4 u sqrt(taps) rel. L2.
+// does not overlap x or h. Sums are computed in segments of at most 64 taps, each rounded once into
+// y. Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
 typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps, size_t step);
 
 // The same for interleaved complex x, h and y: n and taps count complex samples; x is read from
 // complex index -(taps-1).
 typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
+
+// The order in which `fir` and `fir_complex` add the products of a segment to one sum, so that
+// other devices can compute the same bits. A row is `lanes` / step taps. Of FIR_DEPTH rows, and at
+// the end of as many as are left, taps s of all rows are added for one s after the other, the last
+// row's first, by multiply-adds with one rounding. `fir` takes short_lanes if 2 * taps * step < 3 *
+// lanes; 0: it does not. lanes 0: taps in order, with products rounded by themselves.
+struct fir_order {
+    int lanes, short_lanes;
+};
 
 // y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin,
 // for b < n_lines lines; strides in lines. All pointers 64-byte aligned. The sum stays in registers
@@ -43,36 +54,51 @@ typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, siz
 typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
                      size_t terms, size_t n_lines);
 
-// The last spectra of a stream's input are a ring: for each line of the spectrum its slots side by
-// side, then copies of the first ones, so that the CMAC_SUMS - 1 spectra after a slot in time also
-// follow it in memory.
+// The last spectra of a stream's input are a ring of slots. For each line of the spectrum its slots
+// are adjacent, followed by copies of the first slots, so that the CMAC_SUMS - 1 spectra after a
+// slot in time also follow it in memory.
 enum { CMAC_SUMS = 4 };
 
-// One input's ring against partitions of a filter.
+// One input's ring and the partitions of a filter that it is multiplied by.
 struct cmac_path {
     const void *x;           // the ring
-    const void *h;           // for each line the partitions first .. first+count-1 side by side
+    const void *h;           // for each line the adjacent partitions first .. first+count-1
+    const float *scale;      // h in 16 bits: of each line of h, in the order of the lines
     size_t first, count;     // partitions
     size_t x_pitch, h_pitch; // from one line of the spectrum to the next, in lines
 };
 
-// Which partitions meet which spectra.
+// What is prefetched after the lines of a call: the operands of the next call, of another stream.
+struct cmac_next {
+    size_t lines;      // by which the path's x and h are prefetched instead of `ahead`
+    const void *x, *h; // as in struct cmac_path, with the same pitches; of the line `first` on
+    size_t first;
+};
+
+// Which partitions are multiplied by which spectra.
 struct cmac_terms {
-    size_t slots, newest;  // partition p meets the slot `multiple * p` before the newest,
-    size_t multiple;       // which is at most once round the ring
-    size_t sums;           // 1, 2 or 4: sum k takes the slot k after that
+    size_t slots, newest;  // partition p is multiplied by the slot `multiple * p` before the
+                           // newest,
+    size_t multiple;       // a distance of less than one round of the ring
+    size_t sums;           // 1, 2 or 4: sum k uses the slot k after that
     bool fresh[CMAC_SUMS]; // the sum begins with 0, not with the contents of y
     size_t ahead;          // lines by which h is prefetched, and the next line of x; 0: neither
+    const struct cmac_next *next; // calls of one path, with `ahead`; NULL: nothing after the lines
 };
 
 // y[k][line] += sum over paths and their partitions p of x[slot_p + k][line] * h[p][line], complex
 // products bin by bin, for lines first .. end-1 and k < terms->sums. All pointers 64-byte aligned.
-// The sums stay in registers, in order of paths and partitions, and are the same for every number
-// of sums; each h is read once for as many as there are registers for. y overlaps nothing.
-// Prefetched addresses may lie beyond the operands.
+// The sums stay in registers, in order of paths and partitions, and each sum has the same bits for
+// every number of sums. Each h is read once for as many sums as there are registers for. y does not
+// overlap the operands. Prefetched addresses may lie beyond the operands.
 typedef void cmac_partitions_fn(void *const *y, const struct cmac_terms *terms,
                                 const struct cmac_path *paths, size_t n_paths, size_t first,
                                 size_t end);
+
+// cmac_partitions_i16, of f32: the same with lines of h in 16 bits (block floating point). A line
+// has one word of 32 bits for each bin: a signed mantissa m of 16 bits for the real part in the
+// lower half, one for the imaginary part in the upper half. Each stands for m * 2^16 * scale,
+// rounded once to f32. `scale` is aligned to its scalar.
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
@@ -81,7 +107,7 @@ typedef void add_fn(void *y, const void *x, size_t n);
 typedef void scale_fn(void *y, const void *x, double s, size_t n);
 
 // The bits, without the sign, of the sample of largest magnitude among n; infinities and NaN count
-// as larger than any number. 0 means silence.
+// as larger than any number. 0: all samples are zero.
 typedef uint64_t peak_fn(const void *x, size_t n);
 
 // y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in
@@ -97,22 +123,23 @@ typedef void split_fn(void *y, const void *x, size_t n);
 typedef void join_fn(void *y, const void *x, size_t n);
 
 // Layers. Positions of a packed input are its samples in memory order, so that a tap is an offset
-// and one loop serves any rank, dilation and number of channels. n is a multiple of a block
-// everywhere; sums that the caller does not want are not stored by it.
+// and one loop serves any rank, dilation and number of channels. n is always a multiple of a block;
+// the caller does not store the sums that it does not need.
 enum {
-    CONV_CHANNELS = 8,          // outputs computed at once
-    CONV_BLOCK_BYTES = 64,      // n counts whole blocks of so many
+    CONV_CHANNELS = 8,          // output channels computed at once
+    CONV_BLOCK_BYTES = 64,      // n counts whole blocks of that many bytes
     CONV_AHEAD_BYTES = 8 << 10, // prefetch distance at which x arrives from memory in time
 };
 
 // y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels
 // <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t. x is prefetched `ahead`
-// bytes before its use; 0: x is in a cache. Tolerance of the sum: 4 u sqrt(terms) rel. L2.
+// bytes before its use; 0: x is in a cache. Tolerance of the sum: 4 u sqrt(terms), relative L2.
 typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
                      const void *w, size_t channels, size_t n, size_t ahead);
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
-// < terms. Lane by lane, the lanes in a tree. Tolerance of the sum: 4 u sqrt(n) rel. L2.
+// < terms. Each lane has its own sum; the lanes are added in a tree. Tolerance of the sum: 4 u
+// sqrt(n), relative L2.
 typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_stride,
                             size_t channels, const void *x, const size_t *offset, size_t terms,
                             size_t n);
@@ -121,14 +148,9 @@ typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_st
 // after the last row's end, and read up to a block beyond the end of any row.
 typedef void conv_rows_fn(void *y, const void *x, size_t x_stride, size_t rows, size_t n);
 
-// y[i*y_stride + r] = x[r*x_stride + i], r < rows, i < n: a transposition. n is a multiple of a
-// block.
-typedef void conv_columns_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
-                             size_t n);
-
 // How a sum is finished as it is stored.
 struct conv_finish {
-    bool add;         // y is added
+    bool add;         // add the contents of y
     const void *bias; // one real; NULL: 0
     bool relu;        // negative results become 0
 };
@@ -137,11 +159,12 @@ struct conv_finish {
 typedef void conv_store_fn(void *y, size_t y_step, const void *sum, size_t n,
                            const struct conv_finish *finish);
 
-// Planes in lanes: a position holds one sample of each of 16 planes of f32 or 8 of f64, at every
-// level a block of CONV_BLOCK_BYTES, aligned to 64 bytes; each plane has its own taps.
+// Planes in lanes: a position holds one sample of each of 16 planes of f32 or 8 of f64. With every
+// instruction set it is a block of CONV_BLOCK_BYTES, aligned to 64 bytes. Each plane has its own
+// taps.
 enum { MAX_SPAN_TAPS = 8 };
 
-// Adjacent taps: tap t of the span meets position offset + t.
+// Adjacent taps: tap t of the span is multiplied by position offset + t.
 struct tap_span {
     size_t offset, taps; // 1 .. MAX_SPAN_TAPS
 };
@@ -156,18 +179,18 @@ typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n
 
 // y[i] += sum over spans and their taps t of w[t] * x[offset + t + i], lane by lane, for i < n; w
 // holds a block for each tap, span after span. The sum is rounded once into y, in order of w.
-// Tolerance of the sum: 4 u sqrt(taps) rel. L2.
+// Tolerance of the sum: 4 u sqrt(taps), relative L2.
 typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct tap_span *spans,
                            size_t n_spans, size_t n);
 
 // w[t] += sum over i < n of y[i] * x[offset + t + i], lane by lane, for the taps t of all spans, w
-// as above. Tolerance of the sum: 4 u sqrt(n) rel. L2.
+// as above. Tolerance of the sum: 4 u sqrt(n), relative L2.
 typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct tap_span *spans,
                              size_t n_spans, size_t n);
 
-// Complex elements of planes in lanes: block k*stride from re on holds real parts, the one `im`
-// blocks behind it the imaginary ones. 2n real blocks are such a row with stride 1 and im = n:
-// element k is sample k + i sample n+k.
+// Complex elements of planes in lanes: block k*stride from re on holds real parts, the block `im`
+// blocks after it the imaginary parts. 2n real blocks are such a row with stride 1 and im = n:
+// element k is sample[k] + i sample[n + k].
 struct lanes_row {
     void *re;
     size_t im, stride;
@@ -185,25 +208,26 @@ struct lanes_dft {
 };
 
 // to = the transform of from, lane by lane, in the order in which the passes leave it; to == from
-// allowed. With passes 0 (n = 1) nothing is done. The inverse is times n; from is destroyed.
+// is allowed. With passes = 0 (n = 1) nothing is done. The inverse is multiplied by n; `from` is
+// destroyed.
 typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *from,
                           const struct lanes_dft *dft);
 
-// y[k] = x[k] * h[k], complex, for k < n; conjugate: times the conjugate of h[k]; add: added to
-// y[k]. y == x allowed.
+// y[k] = x[k] * h[k], complex, for k < n; conjugate: h[k] is conjugated; add: the product is added
+// to y[k]. y == x allowed.
 typedef void lanes_product_fn(const struct lanes_row *y, const struct lanes_row *x,
                               const struct lanes_row *h, size_t n, bool conjugate, bool add);
 
 // The sum of n samples, by eight accumulators in double.
 typedef double sum_fn(const void *x, size_t n);
 
-// Samples stored in two bytes: y[i] = x[i], i < n, widened to f32 (exact) or narrowed from it (to
-// the nearest even; numbers too large become infinite, NaN stays NaN).
+// Samples stored in two bytes: y[i] = x[i], i < n, widened to f32 (exact) or narrowed from f32
+// (rounded to nearest even; numbers that are too large become infinite, NaN stays NaN).
 enum half { HALF_F16, HALF_BF16, HALF_TYPES };
 typedef void convert_fn(void *restrict y, const void *restrict x, size_t n);
 
 // Tiles of a Winograd transform along one axis: element k of the tiles of row r is at offset[k] of
-// x, tiles side by side; n is a multiple of a block (CONV_BLOCK_BYTES).
+// x, with adjacent tiles; n is a multiple of a block (CONV_BLOCK_BYTES).
 struct winograd_rows {
     size_t n, rows;                    // tiles of a row; rows
     size_t x_row_stride, y_row_stride; // from one row to the next
@@ -212,61 +236,56 @@ struct winograd_rows {
 };
 
 // y[r*y_row_stride + i*y_stride + p] = sum over k of M[i][k] * x[r*x_row_stride + offset[k] + p], p
-// < n, with M of winograd_matrix.h for `extent` = 4, 6 or 8: input B' (extent rows and columns),
-// output A'
-// (`count` rows), taps G (`count` columns); count from 2 to extent-1, without meaning for input.
-// The order of a sum is the kernel's own. Tolerance: 4 u sqrt(extent) of the sum of magnitudes. y
-// overlaps nothing.
+// < n, with M of winograd_matrix.h for `extent` = 4, 6 or 8: winograd_input: B' (extent rows and
+// columns); winograd_output: A' (`count` rows); winograd_taps: G (`count` columns). count is 2 to
+// extent-1 and not used for input. Each kernel has its own order of additions. Tolerance: 4 u
+// sqrt(extent) of the sum of magnitudes. y does not overlap x.
 typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
                          const struct winograd_rows *rows);
 
 // y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row is split into tiles of count
-// samples, step apart. May read and write as if n were a multiple of a block.
+// samples that begin step samples apart. May read and write as if n were rounded up to a multiple
+// of a block.
 typedef void deinterleave_fn(void *y, size_t stride, const void *x, size_t step, size_t count,
                              size_t n);
 
-// y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: tiles side by side become a row, or
-// rows a panel. Likewise, up to y[pitch*n' - 1] for n' the next multiple.
+// y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: adjacent tiles become a row, or rows
+// a panel. May read and write as if n were rounded up to n', a multiple of a block, up to
+// y[pitch*n' - 1].
 typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
                            size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
+// The slots whose kernels are called like them, from which slots, prototypes and tables are made.
+// clang-format off
+#define EACH_KERNEL(DO) \
+    DO(fir_fn, fir) DO(fir_complex_fn, fir_complex) DO(cmac_fn, cmac) \
+    DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(blend_fn, blend) DO(add_fn, add) \
+    DO(scale_fn, scale) DO(split_fn, split) DO(join_fn, join) DO(conv_fn, conv) \
+    DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
+    DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
+    DO(lanes_weight_fn, lanes_weight) DO(lanes_dft_fn, lanes_dft) \
+    DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
+    DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
+    DO(winograd_fn, winograd_taps) DO(deinterleave_fn, deinterleave) \
+    DO(interleave_fn, interleave)
+#define KERNEL_SLOT(type, op) type *op;
+
 struct kernels {
     const char *isa; // "c", "avx2", "avx512", "neon"
     bool f64;
-    fir_fn *fir;
-    fir_complex_fn *fir_complex;
-    cmac_fn *cmac;
-    cmac_partitions_fn *cmac_partitions;
-    peak_fn *peak;
-    blend_fn *blend;
-    add_fn *add;
-    scale_fn *scale;
-    split_fn *split;
-    join_fn *join;
-    conv_fn *conv;
-    conv_weight_fn *conv_weight;
-    conv_rows_fn *conv_rows;
-    conv_columns_fn *conv_columns;
-    conv_store_fn *conv_store;
-    lanes_read_fn *lanes_read;
-    lanes_write_fn *lanes_write;
-    lanes_conv_fn *lanes_conv;
-    lanes_weight_fn *lanes_weight;
-    lanes_dft_fn *lanes_dft, *lanes_dft_inverse;
-    lanes_product_fn *lanes_product;
-    sum_fn *sum;
+    struct fir_order fir_order;
+    EACH_KERNEL(KERNEL_SLOT)
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
-    winograd_fn *winograd_input, *winograd_output, *winograd_taps;
-    deinterleave_fn *deinterleave;
-    interleave_fn *interleave;
+    cmac_partitions_fn *cmac_partitions_i16;            // likewise
     const struct fft_kernels *fft;
     struct tile_kernels tile;
 };
+// clang-format on
 
-// The table for a level and precision; levels that were not built fall back to the next lower one.
-// Never NULL.
+// The table for an instruction set and precision; for one that was not built, that of the next
+// lower one. Never NULL.
 const struct kernels *kernels_select(enum cpu_isa level, bool f64);
 
 #endif

@@ -116,25 +116,16 @@ INLINE void lanes_add_spans(struct lanes_conv *at, vec *sum, size_t width, size_
     } while (at->span < at->end && at->span->taps == taps);
 }
 
+#define ADD_SPANS(taps) lanes_add_spans(&at, sum, width, taps)
+
 // width outputs.
 INLINE void lanes_conv_outputs(REAL *y, struct lanes_conv at, size_t width)
 {
     vec sum[WIDTH];
     UNROLL
     for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
-    // clang-format off
     NO_UNROLL
-    while (at.span < at.end) switch (at.span->taps) {
-        case 1: lanes_add_spans(&at, sum, width, 1); break;
-        case 2: lanes_add_spans(&at, sum, width, 2); break;
-        case 3: lanes_add_spans(&at, sum, width, 3); break;
-        case 4: lanes_add_spans(&at, sum, width, 4); break;
-        case 5: lanes_add_spans(&at, sum, width, 5); break;
-        case 6: lanes_add_spans(&at, sum, width, 6); break;
-        case 7: lanes_add_spans(&at, sum, width, 7); break;
-        default: lanes_add_spans(&at, sum, width, 8); break;
-        }
-    // clang-format on
+    while (at.span < at.end) WITH_CONSTANT8(at.span->taps, ADD_SPANS, 1, 2, 3, 4, 5, 6, 7, 8)
     UNROLL
     for (size_t p = 0; p < width; p++, y += CONV_LANES) vec_store(y, vec_load(y) + sum[p]);
 }
@@ -227,6 +218,8 @@ INLINE void lanes_weight_span(REAL *w, const REAL *y, const REAL *x, size_t n, s
     for (size_t t = 0; t < taps; t++, w += CONV_LANES) vec_store(w, vec_load(w) + sum[t]);
 }
 
+#define WEIGHT_SPAN(taps) lanes_weight_span(w, y, x, n, taps)
+
 void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *span,
                           size_t n_spans, size_t n)
 {
@@ -235,18 +228,7 @@ void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct
         const REAL *y = (const REAL *)y_ + first;
         for (size_t s = 0; s < n_spans; w += span[s++].taps * CONV_LANES) {
             const REAL *x = (const REAL *)x_ + first + span[s].offset * CONV_LANES;
-            // clang-format off
-            switch (span[s].taps) {
-            case 1: lanes_weight_span(w, y, x, n, 1); break;
-            case 2: lanes_weight_span(w, y, x, n, 2); break;
-            case 3: lanes_weight_span(w, y, x, n, 3); break;
-            case 4: lanes_weight_span(w, y, x, n, 4); break;
-            case 5: lanes_weight_span(w, y, x, n, 5); break;
-            case 6: lanes_weight_span(w, y, x, n, 6); break;
-            case 7: lanes_weight_span(w, y, x, n, 7); break;
-            default: lanes_weight_span(w, y, x, n, 8); break;
-            }
-            // clang-format on
+            WITH_CONSTANT8(span[s].taps, WEIGHT_SPAN, 1, 2, 3, 4, 5, 6, 7, 8)
         }
     }
 }

@@ -50,15 +50,8 @@ INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
 // Makes the radix a constant.
 INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
 {
-    // clang-format off
-    switch (radix) {
-    case 2: lanes_pass(pass, 2, inverse); break;
-    case 3: lanes_pass(pass, 3, inverse); break;
-    case 4: lanes_pass(pass, 4, inverse); break;
-    case 5: lanes_pass(pass, 5, inverse); break;
-    default: lanes_pass(pass, 8, inverse); break;
-    }
-    // clang-format on
+#define LANES_PASS(radix) lanes_pass(pass, radix, inverse)
+    WITH_CONSTANT5(radix, LANES_PASS, 2, 3, 4, 5, 8)
 }
 
 void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,

@@ -42,6 +42,38 @@ void KERNEL(blend)(void *y_, const void *x_, size_t n, size_t per_frame, double 
     }
 }
 
+void KERNEL(split)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (; n >= SPECTRUM_LANES;
+         n -= SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES)
+        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+            y[k] = x[2 * k];
+            y[SPECTRUM_LANES + k] = x[2 * k + 1];
+        }
+    for (size_t k = 0; n && k < SPECTRUM_LANES; k++) {
+        y[k] = k < n ? x[2 * k] : 0;
+        y[SPECTRUM_LANES + k] = k < n ? x[2 * k + 1] : 0;
+    }
+}
+
+void KERNEL(join)(void *y_, const void *x_, size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (; n >= SPECTRUM_LANES;
+         n -= SPECTRUM_LANES, y += 2 * SPECTRUM_LANES, x += 2 * SPECTRUM_LANES)
+        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+            y[2 * k] = x[k];
+            y[2 * k + 1] = x[SPECTRUM_LANES + k];
+        }
+    for (size_t k = 0; k < n; k++) {
+        y[2 * k] = x[k];
+        y[2 * k + 1] = x[SPECTRUM_LANES + k];
+    }
+}
+
 void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, size_t n)
 {
     REAL *y = y_;

@@ -71,19 +71,33 @@ void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, siz
     }
 }
 
+// The line of h for partition p of a path. What is in 16 bits is widened to `wide`.
+static const REAL *reference_filter_line(REAL *wide, const struct cmac_path *path, size_t line,
+                                         size_t p, bool i16)
+{
+    const size_t at = line * path->h_pitch + p - path->first;
+    if (!i16) return (const REAL *)path->h + at * LINE_REALS;
+    const uint32_t *words = (const uint32_t *)path->h + at * SPECTRUM_LANES;
+    const REAL scale = path->scale[at];
+    for (size_t k = 0; k < SPECTRUM_LANES; k++) {
+        wide[k] = (REAL)(int32_t)(words[k] << 16) * scale;
+        wide[SPECTRUM_LANES + k] = (REAL)(int32_t)(words[k] & 0xffff0000) * scale;
+    }
+    return wide;
+}
+
 // One line of one sum.
 static void reference_sum_line(REAL *y, const struct cmac_terms *terms,
-                               const struct cmac_path *paths, size_t n_paths, size_t line, size_t k)
+                               const struct cmac_path *paths, size_t n_paths, size_t line, size_t k,
+                               bool i16)
 {
-    REAL sum[LINE_REALS] = {0};
+    REAL sum[LINE_REALS] = {0}, wide[LINE_REALS];
     if (!terms->fresh[k]) memcpy(sum, y, sizeof sum);
     for (const struct cmac_path *path = paths; path < paths + n_paths; path++)
         for (size_t p = path->first; p < path->first + path->count; p++) {
             const size_t slot = (terms->newest + terms->slots - terms->multiple * p) % terms->slots;
             const REAL *x = (const REAL *)path->x + (line * path->x_pitch + slot + k) * LINE_REALS;
-            const REAL *h =
-                (const REAL *)path->h + (line * path->h_pitch + p - path->first) * LINE_REALS;
-            reference_multiply_line(sum, x, h);
+            reference_multiply_line(sum, x, reference_filter_line(wide, path, line, p, i16));
         }
     memcpy(y, sum, sizeof sum);
 }
@@ -94,30 +108,21 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
 {
     for (size_t line = first; line < end; line++)
         for (size_t k = 0; k < terms->sums; k++)
-            reference_sum_line((REAL *)y[k] + line * LINE_REALS, terms, paths, n_paths, line, k);
+            reference_sum_line((REAL *)y[k] + line * LINE_REALS, terms, paths, n_paths, line, k,
+                               false);
 }
 
-void KERNEL(split)(void *y_, const void *x_, size_t n)
+#if REAL_BYTES == 4
+void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
+                                 const struct cmac_path *paths, size_t n_paths, size_t first,
+                                 size_t end)
 {
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t i = 0; i < n; i += SPECTRUM_LANES, y += 2 * SPECTRUM_LANES)
-        for (size_t k = 0; k < SPECTRUM_LANES; k++) {
-            y[k] = i + k < n ? x[2 * (i + k)] : 0;
-            y[SPECTRUM_LANES + k] = i + k < n ? x[2 * (i + k) + 1] : 0;
-        }
+    for (size_t line = first; line < end; line++)
+        for (size_t k = 0; k < terms->sums; k++)
+            reference_sum_line((REAL *)y[k] + line * LINE_REALS, terms, paths, n_paths, line, k,
+                               true);
 }
-
-void KERNEL(join)(void *y_, const void *x_, size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t i = 0; i < n; i++) {
-        const REAL *block = x + i / SPECTRUM_LANES * (2 * SPECTRUM_LANES) + i % SPECTRUM_LANES;
-        y[2 * i] = block[0];
-        y[2 * i + 1] = block[SPECTRUM_LANES];
-    }
-}
+#endif
 
 void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms,
                   const void *w_, size_t channels, size_t n, size_t ahead)
@@ -155,19 +160,23 @@ void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_str
         }
 }
 
-void KERNEL(conv_columns)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows,
-                          size_t n)
-{
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t r = 0; r < rows; r++)
-        for (size_t i = 0; i < n; i++) y[i * y_stride + r] = x[r * x_stride + i];
-}
+enum matrix { INPUT, OUTPUT, TAPS };
 
 // y[to][n] = matrix[to][from] x, for each row.
-static void reference_winograd(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EXTENT], size_t to,
-                               size_t from, const struct winograd_rows *rows)
+static void reference_winograd(enum matrix kind, REAL *y, const REAL *x, size_t extent,
+                               size_t count, const struct winograd_rows *rows)
 {
+    const size_t to = kind == OUTPUT ? count : extent, from = kind == TAPS ? count : extent;
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    for (size_t i = 0; i < to; i++) {
+        double row[WINOGRAD_EXTENT];
+        if (kind == INPUT) winograd_input_row(extent, i, row);
+        for (size_t k = 0; k < from; k++) {
+            if (kind == OUTPUT) row[k] = winograd_output_entry(extent, count, i, k);
+            if (kind == TAPS) row[k] = winograd_taps_entry(extent, count, k, i);
+            matrix[i][k] = (REAL)row[k];
+        }
+    }
     for (size_t r = 0; r < rows->rows; r++, x += rows->x_row_stride, y += rows->y_row_stride)
         for (size_t i = 0; i < to; i++)
             for (size_t p = 0; p < rows->n; p++) {
@@ -180,34 +189,19 @@ static void reference_winograd(REAL *y, const REAL *x, REAL matrix[][WINOGRAD_EX
 void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
                             const struct winograd_rows *rows)
 {
-    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
-    (void)count;
-    for (size_t i = 0; i < extent; i++) {
-        double row[WINOGRAD_EXTENT];
-        winograd_input_row(extent, i, row);
-        for (size_t k = 0; k < extent; k++) matrix[i][k] = (REAL)row[k];
-    }
-    reference_winograd(y, x, matrix, extent, extent, rows);
+    reference_winograd(INPUT, y, x, extent, count, rows);
 }
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
                              const struct winograd_rows *rows)
 {
-    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
-    for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; k < extent; k++)
-            matrix[i][k] = (REAL)winograd_output_entry(extent, count, i, k);
-    reference_winograd(y, x, matrix, count, extent, rows);
+    reference_winograd(OUTPUT, y, x, extent, count, rows);
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
                            const struct winograd_rows *rows)
 {
-    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
-    for (size_t i = 0; i < extent; i++)
-        for (size_t k = 0; k < count; k++)
-            matrix[i][k] = (REAL)winograd_taps_entry(extent, count, k, i);
-    reference_winograd(y, x, matrix, extent, count, rows);
+    reference_winograd(TAPS, y, x, extent, count, rows);
 }
 
 void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,

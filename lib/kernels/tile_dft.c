@@ -62,18 +62,11 @@ INLINE void tile_pass(const struct tile_pass *pass, size_t radix, bool inverse)
     }
 }
 
-// Makes the radix a constant.
+#define TILE_PASS(radix) tile_pass(pass, radix, inverse)
+
 INLINE void tile_run_pass(const struct tile_pass *pass, int radix, bool inverse)
 {
-    // clang-format off
-    switch (radix) {
-    case 2: tile_pass(pass, 2, inverse); break;
-    case 3: tile_pass(pass, 3, inverse); break;
-    case 4: tile_pass(pass, 4, inverse); break;
-    case 6: tile_pass(pass, 6, inverse); break;
-    default: tile_pass(pass, 8, inverse); break;
-    }
-    // clang-format on
+    WITH_CONSTANT5(radix, TILE_PASS, 2, 3, 4, 6, 8);
 }
 
 INLINE void tile_transform(REAL *z, const struct tile_dft *dft, size_t stride, bool inverse)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The vector type of the kernels: VECTOR_BYTES wide (16 NEON, 32 AVX2, 64 AVX-512), GCC and Clang
-// vector extensions. Everything is static and inlined: an out-of-line copy compiled for one
-// instruction set must never be picked by the linker for another.
+// vector extensions. Everything is static and inlined: the linker must never use an out-of-line
+// copy that was compiled for one instruction set in code for another.
 #ifndef PARTITA_KERNEL_VECTOR_H
 #define PARTITA_KERNEL_VECTOR_H
 
@@ -13,9 +13,8 @@
 
 #include "names.h"
 
-// The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays live
-// in registers. NO_UNROLL keeps it from doing so where that would need more registers than there
-// are.
+// The compiler unrolls loops of constant length marked UNROLL completely, so that small arrays stay
+// in registers. NO_UNROLL prevents this where it would need more registers than exist.
 #ifdef __clang__
 #define UNROLL _Pragma("clang loop unroll(full)")
 #define NO_UNROLL _Pragma("nounroll")
@@ -24,6 +23,21 @@
 #define NO_UNROLL _Pragma("GCC unroll 1")
 #endif
 #define INLINE static inline __attribute__((always_inline))
+
+// The statement DO(c) for that constant c of the list which n equals, the last one for any other n:
+// loops over c become straight code.
+// clang-format off
+#define CONSTANT_CASE(c, DO) case c: DO(c); break;
+#define CONSTANT_CASES4(DO, a, b, c, d) \
+    CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) CONSTANT_CASE(d, DO)
+#define WITH_CONSTANT5(n, DO, a, b, c, d, e) \
+    switch (n) { CONSTANT_CASES4(DO, a, b, c, d) default: DO(e); }
+#define WITH_CONSTANT6(n, DO, a, b, c, d, e, f) \
+    switch (n) { CONSTANT_CASES4(DO, a, b, c, d) CONSTANT_CASE(e, DO) default: DO(f); }
+#define WITH_CONSTANT8(n, DO, a, b, c, d, e, f, g, h) \
+    switch (n) { CONSTANT_CASES4(DO, a, b, c, d) CONSTANT_CASE(e, DO) CONSTANT_CASE(f, DO) \
+                 CONSTANT_CASE(g, DO) default: DO(h); }
+// clang-format on
 
 typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
 typedef REAL unaligned_vec
@@ -36,8 +50,8 @@ INLINE vec vec_load(const REAL *x)
     return *(const unaligned_vec *)x;
 }
 
-// Keeps v in a register: gcc would read its memory again for each use, which costs more than the
-// multiplication.
+// Keeps v in a register: gcc would otherwise read it from memory for each use, which costs more
+// than the multiplication.
 INLINE vec keep_in_register(vec v)
 {
 #if defined __x86_64__ && !defined __clang__
@@ -63,15 +77,15 @@ INLINE void vec_store(REAL *y, vec v)
 
 INLINE vec vec_broadcast(REAL s)
 {
-    return s - (vec){0}; // unlike s + 0 this is s for every s, so it costs nothing
+    return s - (vec){0}; // unlike s + 0 this equals s for every s (also -0), so it costs nothing
 }
 
 #include "intrinsics.h"
 
-// Index lists of the shuffles, by lanes: within a vector neighbours swap; of two vectors of
-// interleaved complex numbers the real or the imaginary parts; of real and imaginary parts the
-// lower or the upper half of the complex numbers.
-// clang-format off
+// Index lists of shuffles, by number of lanes. SWAPPED: exchanges adjacent lanes of a vector. EVEN,
+// ODD: the real or the imaginary parts of two vectors of interleaved complex numbers. LOWER, UPPER:
+// the lower or the upper half of the complex numbers of a vector of real and one of imaginary
+// parts, interleaved. clang-format off
 #define LANES_IS(n) (VECTOR_BYTES / REAL_BYTES == n)
 #if LANES_IS(2)
 #define SWAPPED 1, 0

@@ -144,45 +144,29 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
     else winograd_transform(INPUT, y, x, 8, 0, rows);
 }
 
-#define EACH_COUNT(CASE)                                                                           \
-    CASE(4, 2)                                                                                     \
-    CASE(4, 3)                                                                                     \
-    CASE(6, 2)                                                                                     \
-    CASE(6, 3)                                                                                     \
-    CASE(6, 4)                                                                                     \
-    CASE(6, 5)                                                                                     \
-    CASE(8, 2)                                                                                     \
-    CASE(8, 3)                                                                                     \
-    CASE(8, 4)                                                                                     \
-    CASE(8, 5)                                                                                     \
-    CASE(8, 6)                                                                                     \
-    CASE(8, 7)
-
+// clang-format off
+// Extent and count as constants.
 #define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
+#define CASE(matrix, extent, count) \
+    case CASE_OF(extent, count): winograd_transform(matrix, y, x, extent, count, rows); break;
+#define CASES(matrix) \
+    CASE(matrix, 4, 2) CASE(matrix, 4, 3) \
+    CASE(matrix, 6, 2) CASE(matrix, 6, 3) CASE(matrix, 6, 4) CASE(matrix, 6, 5) \
+    CASE(matrix, 8, 2) CASE(matrix, 8, 3) CASE(matrix, 8, 4) CASE(matrix, 8, 5) \
+    CASE(matrix, 8, 6) CASE(matrix, 8, 7)
 
 void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
                              const struct winograd_rows *rows)
 {
-    switch (CASE_OF(extent, count)) {
-#define OUTPUT_CASE(extent, count)                                                                 \
-    case CASE_OF(extent, count):                                                                   \
-        winograd_transform(OUTPUT, y, x, extent, count, rows);                                     \
-        break;
-        EACH_COUNT(OUTPUT_CASE)
-    }
+    switch (CASE_OF(extent, count)) { CASES(OUTPUT) }
 }
 
 void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
                            const struct winograd_rows *rows)
 {
-    switch (CASE_OF(extent, count)) {
-#define TAPS_CASE(extent, count)                                                                   \
-    case CASE_OF(extent, count):                                                                   \
-        winograd_transform(TAPS, y, x, extent, count, rows);                                       \
-        break;
-        EACH_COUNT(TAPS_CASE)
-    }
+    switch (CASE_OF(extent, count)) { CASES(TAPS) }
 }
+// clang-format on
 
 // Residues of `step` = 2 or 4 vectors in a row.
 INLINE void deinterleave_residues(vec *y, const REAL *x, size_t step)
@@ -228,6 +212,7 @@ void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, 
             for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
 }
 
+// Up to 16 rows, a power of two, to `count` adjacent samples of each column.
 INLINE void interleave_vectors(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
                                size_t n)
 {
@@ -263,6 +248,16 @@ INLINE void interleave_tiles(REAL *y, const REAL *x, ptrdiff_t stride, size_t co
     }
 }
 
+// Any number of rows, as many at once as there are lanes.
+INLINE void interleave_columns(REAL *y, size_t pitch, const REAL *x, ptrdiff_t stride, size_t count,
+                               size_t n)
+{
+    for (; count >= LANES; count -= LANES, y += LANES, x += (ptrdiff_t)LANES * stride)
+        interleave_vectors(y, pitch, x, stride, LANES, n);
+    for (size_t k = 0; k < count; k++)
+        for (size_t i = 0; i < n; i++) y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+}
+
 void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
                         size_t n)
 {
@@ -275,8 +270,5 @@ void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride
     else if (count == CONV_LANES) interleave_vectors(y, pitch, x, stride, CONV_LANES, n);
     else if (count == pitch && count > 4 && count <= MAX_INTERLEAVED)
         interleave_tiles(y, x, stride, count, n);
-    else
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < count; k++)
-                y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+    else interleave_columns(y, pitch, x, stride, count, n);
 }

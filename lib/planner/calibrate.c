@@ -46,16 +46,8 @@ static double time_run(run_fn *run, const struct bench *bench, double share)
     return times[(int)(share * (n - 1))];
 }
 
-static double best_time(run_fn *run, const struct bench *bench)
-{
-    return time_run(run, bench, 0);
-}
-
-// Where memory decides that others use too, the usual time counts.
-static double usual_time(run_fn *run, const struct bench *bench)
-{
-    return time_run(run, bench, 0.5);
-}
+// Shares of runs: where memory decides that others use too, the median counts, else the best.
+static const double BEST = 0, MEDIAN = 0.5;
 
 enum { TAPS = 64, TILE = 1024 };
 
@@ -108,7 +100,7 @@ static void run_fft(const struct bench *bench)
 static void run_edge(const struct bench *bench)
 {
     fft_forward_steps(bench->fft, bench->b, bench->a, bench->scratch,
-                      (struct fft_steps){0, fft_sample_steps(bench->fft)});
+                      (struct fft_steps){0, bench->fft->sample_steps});
 }
 
 static const struct partita_allocator plain;
@@ -121,22 +113,16 @@ static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum c
     const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
     struct fft *fft;
     if (fft_create(&request, &plain, &fft) != PARTITA_OK) return 0;
-    struct arena arena = {0};
-    struct bench bench = {.fft = fft};
+    const size_t samples = mem_round(n * (f64 ? 8 : 4) * (complex ? 2 : 1));
+    const size_t spectrum = mem_round(fft->spectrum_bytes);
+    char *memory = mem_allocate(&plain, samples + spectrum + fft->scratch_bytes);
     double cost = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        bench.a = arena_take(&arena, n * (f64 ? 8 : 4) * (complex ? 2 : 1));
-        bench.b = arena_take(&arena, fft_spectrum_bytes(fft));
-        bench.scratch = arena_take(&arena, fft_scratch_bytes(fft));
-        if (pass == 0) {
-            arena.base = mem_allocate(&plain, arena.used);
-            if (!arena.base) break;
-            arena.used = 0;
-        } else {
-            cost = best_time(run, &bench) / (double)least;
-        }
+    if (memory) {
+        const struct bench bench = {
+            .fft = fft, .a = memory, .b = memory + samples, .scratch = memory + samples + spectrum};
+        cost = time_run(run, &bench, BEST) / (double)least;
     }
-    mem_release(&plain, arena.base);
+    mem_release(&plain, memory);
     fft_destroy(fft);
     return cost;
 }
@@ -156,8 +142,8 @@ static void measure_products(struct cost_rates *costs, struct bench *bench)
             bench->distance = (enum cost_distance)distance;
             bench->sums = (size_t)1 << i;
             bench->n = bytes[distance] / (SPECTRUM_LINE_BYTES);
-            const double seconds = distance == COST_NEAR ? best_time(run_products, bench)
-                                                         : usual_time(run_products, bench);
+            const double seconds =
+                time_run(run_products, bench, distance == COST_NEAR ? BEST : MEDIAN);
             costs->product[distance][i] = seconds / (double)(bench->sums * bench->n * lanes);
         }
 }
@@ -172,18 +158,18 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa lev
                           .b = memory + BYTES,
                           .c = memory + 2 * BYTES};
     bench.n = 1;
-    costs->fir_call = best_time(run_fir, &bench) / 16;
+    costs->fir_call = time_run(run_fir, &bench, BEST) / 16;
     bench.n = TILE;
-    costs->fma = best_time(run_fir, &bench) / (16.0 * TILE * TAPS);
+    costs->fma = time_run(run_fir, &bench, BEST) / (16.0 * TILE * TAPS);
     bench.n = 1024;
-    costs->cmac_cached = best_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    costs->cmac_cached = time_run(run_cmac, &bench, BEST) / (double)(bench.n * lanes);
     bench.n = 2 * FAR / (SPECTRUM_LINE_BYTES);
-    costs->cmac_far = usual_time(run_cmac, &bench) / (double)(bench.n * lanes);
+    costs->cmac_far = time_run(run_cmac, &bench, MEDIAN) / (double)(bench.n * lanes);
     measure_products(costs, &bench);
     bench.n = 1 << 15;
-    costs->copy = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
+    costs->copy = time_run(run_copy, &bench, BEST) / (double)bench.n * (f64 ? 2 : 1);
     bench.n = BYTES / 4 - 2;
-    costs->copy_far = best_time(run_copy, &bench) / (double)bench.n * (f64 ? 2 : 1);
+    costs->copy_far = time_run(run_copy, &bench, BEST) / (double)bench.n * (f64 ? 2 : 1);
     mem_release(&plain, memory);
     return true;
 }

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: MIT
-#include "estimate.h"
+#include "planner.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-__attribute__((format(printf, 2, 3))) static void refuse(struct estimate *estimate,
-                                                         const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(estimate->reason, sizeof estimate->reason, format, arguments);
-    va_end(arguments);
-    estimate->applicable = false;
-}
 
 int estimate_variant(const char *name, const struct engine *engine)
 {
@@ -45,32 +34,53 @@ struct request estimate_request(const struct partita_plan *plan,
                             .error_budget = options->error_budget};
 }
 
+static void estimate_checked(const struct partita_plan *plan, const struct request *request,
+                             const struct engine *engine, struct estimate *ret)
+{
+    const int max_rank = engine->max_rank ? engine->max_rank : 1;
+    *ret = (struct estimate){0};
+    if (plan->shape.rank > max_rank)
+        snprintf(ret->reason, sizeof ret->reason, "works along %s, the problem has %d",
+                 max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
+    else if (plan->shape.half && !engine->half)
+        snprintf(ret->reason, sizeof ret->reason, "has no storage in %s",
+                 partita_type_name(plan->shape.signal));
+    else if (plan->direction != PARTITA_FORWARD && !(engine->directions & plan->direction))
+        snprintf(ret->reason, sizeof ret->reason, "does not compute this gradient");
+    else engine->estimate(request, ret);
+    if (!ret->applicable) return;
+    const bool fits = estimate_fits(request, ret);
+    ret->applicable = fits && !(request->error_budget > 0 && ret->error > request->error_budget);
+    if (!fits)
+        snprintf(ret->reason, sizeof ret->reason, "needs %zu bytes of workspace",
+                 size_add(ret->shared, ret->worker));
+    else if (!ret->applicable)
+        snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget", ret->error);
+}
+
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
                      const struct cost_model *model, size_t i, size_t transform,
                      struct estimate *ret)
 {
     const struct engine *engine = plan->engines[i];
     const struct request request = estimate_request(plan, options, model, engine, transform);
-    const size_t limit = request.workspace_limit;
-    *ret = (struct estimate){0};
-    const int max_rank = engine->max_rank ? engine->max_rank : 1;
-    if (plan->shape.rank > max_rank) {
-        refuse(ret, "works along %s, the problem has %d", max_rank == 1 ? "one axis" : "two axes",
-               plan->shape.rank);
-        return;
-    }
-    if (plan->shape.half && !engine->half) {
-        refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
-        return;
-    }
-    if (plan->direction != PARTITA_FORWARD && !(engine->directions & plan->direction)) {
-        refuse(ret, "does not compute this gradient");
-        return;
-    }
-    engine->estimate(&request, ret);
-    if (!ret->applicable) return;
-    if (size_add(ret->shared, ret->worker) > limit)
-        refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));
-    else if (options->error_budget > 0 && ret->error > options->error_budget)
-        refuse(ret, "error %.1e is beyond the budget", ret->error);
+    estimate_checked(plan, &request, engine, ret);
+}
+
+void estimate_rival(const struct partita_plan *plan, const struct partita_options *options,
+                    const struct cost_model *model, size_t i, double to_beat, struct estimate *ret)
+{
+    const struct engine *engine = plan->engines[i];
+    struct request request = estimate_request(plan, options, model, engine, 0);
+    request.to_beat = to_beat;
+    estimate_checked(plan, &request, engine, ret);
+}
+
+void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimate *ret)
+{
+    const struct planned *planned = plan->planned;
+    const struct partita_options options = {.workspace_limit = planned->workspace_limit,
+                                            .parts = planned->parts,
+                                            .error_budget = planned->error_budget};
+    estimate_engine(plan, &options, &planned->model, i, 0, ret);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The planner's decision in words: one line for the problem, one for each engine, details of the
 // chosen one.
-#include "explain.h"
+#include "planner.h"
 
 #include "kernels/kernels.h"
 #include <stdio.h>
@@ -79,6 +79,11 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 {
     const bool chosen = plan->engines[i] == plan->engine;
     const struct estimate *estimate = chosen ? &plan->choice : &plan->estimates[i];
+    struct estimate late;
+    if (estimate->deferred) {
+        estimate_deferred(plan, i, &late);
+        estimate = &late;
+    }
     const struct engine *engine = plan->engines[i];
     const bool variant =
         engine->variants && estimate->applicable && estimate->variant != ANY_VARIANT;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "measure.h"
+// PARTITA_MEASURE: times the likely choices by running them.
+#include "planner.h"
 
 #include <string.h>
 
 #include "base/clock.h"
 #include "core/filter.h"
-#include "estimate.h"
 #include "fft/fft.h"
 #include "stream/stream.h"
 
@@ -33,64 +33,61 @@ static void shorten(struct shape *shape, enum partita_direction direction, size_
     if (axis->size > enough) axis->size = enough;
 }
 
-// Arrays of a bounded trial, behind each other in one piece of memory; all but the workspace hold
-// small numbers.
-struct arrays {
-    size_t x, y, w; // bytes
+// The memory of a trial, all of it small numbers. The channels of a stream all read one block and
+// all write another: the work is the same. Backward weight writes where others read taps.
+struct trial_memory {
+    char *taps, *x, *y, *workspace;
+    const void **inputs;
+    void **outputs;
 };
 
-static struct arrays arrays_of(const struct shape *shape)
+static struct trial_memory layout_trial(const struct partita_plan *trial, struct arena *arena)
 {
-    return (struct arrays){
-        mem_round(shape->batch * shape->in_channels * shape_inputs(shape) * shape->sample_bytes),
-        mem_round(shape->batch * shape->out_channels * shape_outputs(shape) * shape->sample_bytes),
-        mem_round(shape->out_channels * shape->group_in * shape_taps(shape) * shape->tap_bytes),
-    };
-}
-
-static void run_bounded(const struct partita_plan *trial, const struct partita_filter *filter,
-                        char *memory)
-{
-    const struct arrays bytes = arrays_of(&trial->shape);
-    char *x = memory, *y = x + bytes.x, *w = y + bytes.y, *workspace = w + bytes.w;
-    struct operands operands = {.to = y, .from = {x}};
-    if (trial->direction == PARTITA_BACKWARD_DATA)
-        operands = (struct operands){.to = x, .from = {y}};
-    if (trial->direction == PARTITA_BACKWARD_WEIGHT)
-        operands = (struct operands){.to = w, .from = {x, y}};
-    trial->engine->run(trial, filter, &operands, workspace);
+    const struct shape *shape = &trial->shape;
+    const size_t taps = shape->out_channels * shape->group_in * shape_taps(shape);
+    size_t inputs = shape->block, outputs = shape->block;
+    if (!shape->stream) {
+        inputs = shape->batch * shape->in_channels * shape_inputs(shape);
+        outputs = shape->batch * shape->out_channels * shape_outputs(shape);
+    }
+    struct trial_memory memory;
+    memory.taps = arena_take(arena, taps * shape->tap_bytes);
+    memory.x = arena_take(arena, inputs * shape->sample_bytes);
+    memory.y = arena_take(arena, outputs * shape->sample_bytes);
+    memory.workspace = arena_take(arena, shape->stream ? 0 : plan_workspace(trial));
+    memory.inputs = arena_take(arena, shape->in_channels * sizeof(void *));
+    memory.outputs = arena_take(arena, shape->out_channels * sizeof(void *));
+    return memory;
 }
 
 // Seconds of one output of one item.
 static double time_bounded(const struct partita_plan *trial, const struct partita_filter *filter,
-                           char *memory)
+                           const struct trial_memory *memory)
 {
+    struct operands operands = {.to = memory->y, .from = {memory->x}};
+    if (trial->direction == PARTITA_BACKWARD_DATA)
+        operands = (struct operands){.to = memory->x, .from = {memory->y}};
+    if (trial->direction == PARTITA_BACKWARD_WEIGHT)
+        operands = (struct operands){.to = memory->taps, .from = {memory->x, memory->y}};
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
         const double start = clock_seconds();
-        run_bounded(trial, filter, memory);
+        trial->engine->run(trial, filter, &operands, memory->workspace);
         const double time = clock_seconds() - start;
         if (time < best) best = time;
     }
     return best / ((double)trial->shape.batch * (double)shape_outputs(&trial->shape));
 }
 
-static size_t bounded_bytes(const struct partita_plan *trial)
-{
-    const struct arrays bytes = arrays_of(&trial->shape);
-    return size_add(size_add(bytes.x, bytes.y), size_add(bytes.w, plan_workspace(trial)));
-}
-
-// All channels read one buffer and write another: the work is the same.
-static double time_stream(struct partita_stream *stream, const void *x, void *y,
-                          const void **inputs, void **outputs)
+// Seconds of one frame.
+static double time_stream(struct partita_stream *stream, const struct trial_memory *memory)
 {
     const struct shape *shape = &stream->plan->shape;
-    for (size_t c = 0; c < shape->in_channels; c++) inputs[c] = x;
-    for (size_t k = 0; k < shape->out_channels; k++) outputs[k] = y;
+    for (size_t c = 0; c < shape->in_channels; c++) memory->inputs[c] = memory->x;
+    for (size_t k = 0; k < shape->out_channels; k++) memory->outputs[k] = memory->y;
     const size_t frames = shape->block, calls = 4 * stream->plan->choice.hop / frames + 4;
     const struct frames whole = {
-        .y = outputs, .y_stride = 1, .x = inputs, .x_stride = 1, .n = frames};
+        .y = memory->outputs, .y_stride = 1, .x = memory->inputs, .x_stride = 1, .n = frames};
     double best = 1e30;
     for (int i = 0; i < RUNS; i++) {
         const double start = clock_seconds();
@@ -101,44 +98,28 @@ static double time_stream(struct partita_stream *stream, const void *x, void *y,
     return best / (double)(calls * frames);
 }
 
-// Seconds a frame of a built plan, or a negative number without memory.
+// Seconds an output or frame of a built plan, or a negative number without memory.
 static double time_plan(const struct partita_plan *trial)
 {
-    const struct shape *shape = &trial->shape;
-    const struct partita_allocator *allocator = &trial->allocator;
     struct partita_filter *filter = NULL;
     struct partita_stream *stream = NULL;
-    double seconds = -1;
     struct arena arena = {0};
-    const size_t taps_bytes = arrays_of(shape).w;
-    void *taps = NULL, *x = NULL, *y = NULL, *inputs = NULL, *outputs = NULL, *rest = NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        taps = arena_take(&arena, taps_bytes);
-        if (shape->stream) {
-            x = arena_take(&arena, shape->block * shape->sample_bytes);
-            y = arena_take(&arena, shape->block * shape->sample_bytes);
-            inputs = arena_take(&arena, shape->in_channels * sizeof(void *));
-            outputs = arena_take(&arena, shape->out_channels * sizeof(void *));
-        } else {
-            rest = arena_take(&arena, bounded_bytes(trial));
-        }
-        if (pass == 1) break;
-        arena.base = mem_allocate(allocator, arena.used);
-        if (!arena.base) return -1;
-        // Small numbers, not zeros: engines save themselves silence and empty partitions.
-        memset(arena.base, 0x3c, arena.used);
-        arena.used = 0;
-    }
-    if (trial->direction != PARTITA_BACKWARD_WEIGHT &&
-        filter_create(trial, taps, &filter) != PARTITA_OK)
-        goto done;
-    if (!shape->stream) seconds = time_bounded(trial, filter, rest);
-    else if (stream_open(trial, filter, &stream) == PARTITA_OK)
-        seconds = time_stream(stream, x, y, inputs, outputs);
-done:
+    double seconds = -1;
+    layout_trial(trial, &arena);
+    if (!arena_allocate(&arena, &trial->allocator)) return -1;
+    // Small numbers, not zeros: engines save themselves silence and empty partitions.
+    memset(arena.base, 0x3c, arena.size);
+    const struct trial_memory memory = layout_trial(trial, &arena);
+    enum partita_status status = PARTITA_OK;
+    if (trial->direction != PARTITA_BACKWARD_WEIGHT)
+        status = filter_create(trial, memory.taps, &filter);
+    if (status == PARTITA_OK && trial->shape.stream)
+        status = stream_open(trial, filter, &trial->allocator, &stream);
+    if (status == PARTITA_OK)
+        seconds = stream ? time_stream(stream, &memory) : time_bounded(trial, filter, &memory);
     stream_close(stream);
     filter_destroy(filter);
-    mem_release(allocator, arena.base);
+    mem_release(&trial->allocator, arena.base);
     return seconds;
 }
 
@@ -172,8 +153,9 @@ static bool try_transform(struct contest *contest, size_t i, size_t transform)
         estimate_request(&trial, contest->options, contest->model, trial.engine, transform);
     if (trial.engine->plan_create(&trial, &request) == PARTITA_OK) seconds = time_plan(&trial);
     plan_destroy_state(&trial);
-    if (seconds >= 0 && seconds < contest->best) {
-        contest->best = seconds;
+    const double share = estimate_seconds(contest->options, &estimate) - estimate.seconds;
+    if (seconds >= 0 && seconds + share < contest->best) {
+        contest->best = seconds + share;
         *contest->index = i;
         *contest->choice = estimate;
     }
@@ -195,12 +177,12 @@ enum partita_status measure_best(const struct partita_plan *plan,
                                  const struct cost_model *model, size_t *index,
                                  struct estimate *choice)
 {
-    const double most = 3 * choice->seconds;
+    const double most = 3 * estimate_seconds(options, choice);
     struct contest contest = {plan, options, model, 1e30, index, choice};
     if (!has_rivals(plan, options, *index)) return PARTITA_OK;
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->estimates[i];
-        if (!estimate->applicable || estimate->seconds > most) continue;
+        if (!estimate->applicable || estimate_seconds(options, estimate) > most) continue;
         if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED) continue;
         const size_t n = estimate->transform;
         const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0,

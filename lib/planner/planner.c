@@ -3,11 +3,10 @@
 // times the likely ones on this machine first and remembers the winner.
 #include "planner.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "estimate.h"
-#include "measure.h"
 #include "wisdom.h"
 
 static size_t engine_count(const struct partita_plan *plan)
@@ -18,10 +17,11 @@ static size_t engine_count(const struct partita_plan *plan)
 }
 
 // The problem in words, without spaces to spare: the key of a remembered choice.
-static void describe(const struct partita_plan *plan, char *key, size_t size)
+static void describe(const struct partita_plan *plan, unsigned uses, char *key, size_t size)
 {
     const struct shape *shape = &plan->shape;
     struct text text = {key, size, 0};
+    if (uses) text_add(&text, "uses%u ", uses);
     if (plan->direction != PARTITA_FORWARD)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal),
@@ -53,14 +53,18 @@ static void log_refusals(const struct partita_plan *plan, const char *forced)
 }
 
 // Index of the cheapest applicable engine, or of the forced one; engine_count if there is none.
-static size_t planner_cheapest(const struct partita_plan *plan, const char *forced)
+static size_t planner_cheapest(const struct partita_plan *plan,
+                               const struct partita_options *options)
 {
     size_t best = engine_count(plan);
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->estimates[i];
-        if (!estimate->applicable || estimate_variant(forced, plan->engines[i]) == NOT_NAMED)
+        if (!estimate->applicable ||
+            estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED)
             continue;
-        if (!plan->engines[best] || estimate->seconds < plan->estimates[best].seconds) best = i;
+        const double seconds = estimate_seconds(options, estimate);
+        if (!plan->engines[best] || seconds < estimate_seconds(options, &plan->estimates[best]))
+            best = i;
     }
     return best;
 }
@@ -99,10 +103,57 @@ static int affordable_threads(const struct partita_plan *plan,
     return most < (size_t)plan->threads ? (int)most : plan->threads;
 }
 
+// Threads that the predicted time of a call pays for: opening a parallel loop costs microseconds,
+// and milliseconds while other work keeps the cores busy.
+static int worthwhile_threads(int threads, double seconds)
+{
+    static const double SECONDS_A_THREAD = 50e-6;
+    const double most = 1 + floor(seconds / SECONDS_A_THREAD);
+    return most < threads ? (int)most : threads;
+}
+
+// Estimates the engines that may be chosen, until no other one can cost less; to be measured, all
+// of them.
+static void estimate_all(const struct partita_plan *plan, const struct partita_options *options,
+                         const struct cost_model *model)
+{
+    const struct engine *last = NULL;
+    double to_beat = 0; // measuring wants every estimate
+    for (size_t i = 0; plan->engines[i]; i++) {
+        struct estimate *estimate = &plan->estimates[i];
+        if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED)
+            snprintf(estimate->reason, sizeof estimate->reason, "options.engine names another");
+        else if (last)
+            snprintf(estimate->reason, sizeof estimate->reason, "cannot cost less than %s",
+                     last->name);
+        else estimate_rival(plan, options, model, i, to_beat, estimate);
+        if (estimate->applicable && !plan->measure) {
+            const double seconds = estimate_seconds(options, estimate);
+            if (!(to_beat > 0) || seconds < to_beat) to_beat = seconds;
+        }
+        if (estimate->applicable && estimate->no_cheaper && !plan->measure && !options->filter_uses)
+            last = plan->engines[i];
+    }
+}
+
+// Keeps what the estimates depend on, if one was deferred. False: out of memory.
+static bool keep_planned(struct partita_plan *plan, const struct partita_options *options,
+                         const struct cost_model *model)
+{
+    bool deferred = false;
+    for (size_t i = 0; plan->engines[i]; i++) deferred |= plan->estimates[i].deferred;
+    if (!deferred) return true;
+    plan->planned = mem_reserve(&plan->allocator, sizeof *plan->planned);
+    if (plan->planned)
+        *plan->planned = (struct planned){*model, options->workspace_limit, options->parts,
+                                          options->error_budget};
+    return plan->planned;
+}
+
 enum partita_status planner_choose(struct partita_plan *plan, const struct partita_options *options)
 {
     struct cost_model model;
-    char key[256];
+    char key[256] = "";
     if (options->engine && !known_engine(plan, options->engine)) {
         log_line(&plan->log, "options.engine = \"%s\": no such engine", options->engine);
         return PARTITA_ERR_ARG;
@@ -110,10 +161,10 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->estimates = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->estimates);
     if (!plan->estimates) return PARTITA_ERR_NOMEM;
     wisdom_cost_model(options->wisdom, plan->isa, &model);
-    describe(plan, key, sizeof key);
-    for (size_t i = 0; plan->engines[i]; i++)
-        estimate_engine(plan, options, &model, i, 0, &plan->estimates[i]);
-    size_t index = planner_cheapest(plan, options->engine);
+    if (options->wisdom || plan->measure) describe(plan, options->filter_uses, key, sizeof key);
+    estimate_all(plan, options, &model);
+    if (!keep_planned(plan, options, &model)) return PARTITA_ERR_NOMEM;
+    size_t index = planner_cheapest(plan, options);
     if (!plan->engines[index]) {
         log_refusals(plan, options->engine);
         return PARTITA_ERR_UNSUPPORTED;
@@ -132,6 +183,8 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine_asked = options->engine;
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
+    if (!options->threads && !plan->shape.stream)
+        plan->threads = worthwhile_threads(plan->threads, choice.seconds);
     const struct request request =
         estimate_request(plan, options, &model, plan->engine, choice.transform);
     const enum partita_status status = plan->engine->plan_create(plan, &request);

@@ -1,16 +1,60 @@
 // SPDX-License-Identifier: MIT
-// Chooses an engine: knows no algorithm, only what engines say of themselves.
+// Chooses an engine. The planner knows no algorithm, only the engines' estimates.
 #ifndef PARTITA_PLANNER_H
 #define PARTITA_PLANNER_H
 
 #include "core/plan.h"
+
+// All engines of the CPU, NULL-terminated (engines.c).
+extern const struct engine *const cpu_engines[];
 
 // Fills plan->engine, choice, estimates and state for plan->shape. The caller destroys the plan on
 // failure.
 enum partita_status planner_choose(struct partita_plan *plan,
                                    const struct partita_options *options);
 
-// All engines of the CPU, NULL-terminated (engines.c).
-extern const struct engine *const cpu_engines[];
+enum { NOT_NAMED = ANY_VARIANT - 1 };
+
+// The variant of an engine that options.engine, "NAME" or "NAME:VARIANT", requests. ANY_VARIANT:
+// `name` has no variant or is NULL. NOT_NAMED: it names another engine or an unknown variant.
+int estimate_variant(const char *name, const struct engine *engine);
+
+// The request to an engine, with an FFT size (0: any).
+struct request estimate_request(const struct partita_plan *plan,
+                                const struct partita_options *options,
+                                const struct cost_model *model, const struct engine *engine,
+                                size_t transform);
+
+// Gets the estimate of engine i of the list with one FFT size (0: any) and checks it against the
+// limits of the options.
+void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
+                     const struct cost_model *model, size_t i, size_t transform,
+                     struct estimate *ret);
+
+// The same with any FFT size, unless the engine cannot cost less than so many seconds.
+void estimate_rival(const struct partita_plan *plan, const struct partita_options *options,
+                    const struct cost_model *model, size_t i, double to_beat, struct estimate *ret);
+
+// The estimate of engine i that was deferred when the plan was made.
+void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimate *ret);
+
+// The seconds of a call by an estimate, with its share of preparing the filter.
+static inline double estimate_seconds(const struct partita_options *options,
+                                      const struct estimate *estimate)
+{
+    const double uses = (double)options->filter_uses;
+    return estimate->seconds + (uses > 0 ? estimate->filter_seconds / uses : 0);
+}
+
+// PARTITA_MEASURE: replaces *index (into engines) and *choice, the cheapest by estimate, by the
+// fastest measured choice among all choices whose estimate is at most three times that cost.
+// Errors: PARTITA_ERR_NOMEM.
+enum partita_status measure_best(const struct partita_plan *plan,
+                                 const struct partita_options *options,
+                                 const struct cost_model *model, size_t *index,
+                                 struct estimate *choice);
+
+// The text of partita_plan_explain.
+void explain_plan(const struct partita_plan *plan, struct text *text);
 
 #endif

@@ -4,11 +4,13 @@
 #include "wisdom.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -113,30 +115,14 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key,
     pthread_mutex_unlock(&wisdom->lock);
 }
 
-// All costs in the order of the file.
-enum {
-    N_COSTS = 7,
-    N_PRODUCTS = COST_DISTANCES * 3,
-    ALL_COSTS = N_COSTS + N_PRODUCTS + 2 * COST_FFT_SIZES
-};
+enum { N_COSTS = sizeof(struct cost_rates) / sizeof(double) };
 
-static void list_costs(struct cost_rates *costs, double *list[ALL_COSTS])
+static void write_costs(FILE *file, const struct cost_rates *costs)
 {
-    double *const first[N_COSTS] = {&costs->fma,      &costs->fir_call, &costs->cmac_cached,
-                                    &costs->cmac_far, &costs->fetch,    &costs->copy,
-                                    &costs->copy_far};
-    memcpy(list, first, sizeof first);
-    for (int i = 0; i < N_PRODUCTS; i++) list[N_COSTS + i] = &costs->product[i / 3][i % 3];
-    for (int i = 0; i < 2 * COST_FFT_SIZES; i++)
-        list[N_COSTS + N_PRODUCTS + i] = &costs->fft[i / COST_FFT_SIZES][i % COST_FFT_SIZES];
-}
-
-static void write_costs(FILE *file, struct cost_rates costs)
-{
-    double *list[ALL_COSTS];
-    list_costs(&costs, list);
+    double list[N_COSTS];
+    memcpy(list, costs, sizeof list);
     fputs("costs", file);
-    for (int i = 0; i < ALL_COSTS; i++) fprintf(file, " %.6e", *list[i]);
+    for (int i = 0; i < N_COSTS; i++) fprintf(file, " %.6e", list[i]);
     fputc('\n', file);
 }
 
@@ -146,7 +132,7 @@ static void write_body(FILE *file, const struct partita_wisdom *wisdom)
     cost_model_machine(name, sizeof name, cpu_detect());
     fprintf(file, HEADER "\nhost %s\n", name);
     if (wisdom->has_model)
-        for (int f64 = 0; f64 < 2; f64++) write_costs(file, wisdom->model.costs[f64]);
+        for (int f64 = 0; f64 < 2; f64++) write_costs(file, &wisdom->model.costs[f64]);
     for (size_t i = 0; i < wisdom->n_entries; i++)
         fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine,
                 wisdom->entries[i].choice.transform, wisdom->entries[i].key);
@@ -173,10 +159,28 @@ static char *render(struct partita_wisdom *wisdom, size_t *ret_length)
     return text;
 }
 
-static bool write_file(const char *path, const char *text, size_t length)
+// A new file beside `path`, whose name is stored: one that stands there, or a link, belongs to
+// somebody else, perhaps to another thread that saves.
+static int create_beside(const char *path, char *name, size_t capacity)
 {
-    FILE *file = fopen(path, "wb");
-    if (!file) return false;
+    enum { ATTEMPTS = 100 };
+    int fd = -1;
+    errno = EEXIST;
+    for (int i = 0; fd < 0 && errno == EEXIST && i < ATTEMPTS; i++) {
+        snprintf(name, capacity, "%s.%ld.%d.tmp", path, (long)getpid(), i);
+        fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    }
+    return fd;
+}
+
+// Closes the descriptor.
+static bool write_file(int fd, const char *text, size_t length)
+{
+    FILE *file = fdopen(fd, "wb");
+    if (!file) {
+        close(fd);
+        return false;
+    }
     const bool written =
         fwrite(text, 1, length, file) == length &&
         fprintf(file, "checksum %016" PRIx64 "\n", hash_bytes(HASH_BEGIN, text, length)) > 0;
@@ -187,29 +191,39 @@ enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, con
 {
     if (!wisdom || !path) return PARTITA_ERR_ARG;
     enum partita_status status = PARTITA_ERR_NOMEM;
-    const size_t capacity = strlen(path) + 32;
+    const size_t capacity = strlen(path) + 48;
     char *temporary = malloc(capacity), *text = NULL;
     size_t length;
     if (!temporary) goto done;
-    snprintf(temporary, capacity, "%s.%ld.tmp", path, (long)getpid());
     // The lock is the store's own business: saving does not change what the caller sees.
     text = render((struct partita_wisdom *)(uintptr_t)wisdom, &length);
     if (!text) goto done;
-    status = PARTITA_OK;
-    if (!write_file(temporary, text, length) || rename(temporary, path)) {
-        remove(temporary);
-        status = PARTITA_ERR_IO;
-    }
+    status = PARTITA_ERR_IO;
+    const int fd = create_beside(path, temporary, capacity);
+    if (fd < 0) goto done;
+    if (write_file(fd, text, length) && rename(temporary, path) == 0) status = PARTITA_OK;
+    else remove(temporary);
 done:
     free(text);
     free(temporary);
     return status;
 }
 
+// Only regular files: a pipe might wait without end for somebody who writes it.
+static FILE *open_regular(const char *path)
+{
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    FILE *file = NULL;
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) file = fdopen(fd, "rb");
+    if (fd >= 0 && !file) close(fd);
+    return file;
+}
+
 // Reads a file of at most MAX_FILE bytes as a terminated string.
 static char *read_file(const char *path, size_t *ret_length, enum partita_status *ret_status)
 {
-    FILE *file = fopen(path, "rb");
+    FILE *file = open_regular(path);
     char *text = file ? malloc(MAX_FILE + 1) : NULL;
     *ret_status = file ? PARTITA_ERR_NOMEM : PARTITA_ERR_IO;
     if (text) {
@@ -246,15 +260,14 @@ static char *next_line(char **text)
 
 static bool read_costs(const char *line, struct cost_rates *costs)
 {
-    double *list[ALL_COSTS];
-    list_costs(costs, list);
-    for (int i = 0; i < ALL_COSTS; i++) {
+    double list[N_COSTS];
+    for (int i = 0; i < N_COSTS; i++) {
         char *end;
-        const double value = strtod(line, &end);
-        if (end == line || !(value > 0 && value < 1)) return false;
+        list[i] = strtod(line, &end);
+        if (end == line || !(list[i] > 0 && list[i] < 1)) return false;
         line = end;
-        *list[i] = value;
     }
+    memcpy(costs, list, sizeof list);
     return *line == 0;
 }
 

@@ -13,10 +13,10 @@ void history_layout(struct history *history, const struct shape *shape, struct a
     assert(history->frames > 0);
     const size_t inputs = shape->in_channels,
                  channel = size_mul(2 * history->frames, shape->sample_bytes);
-    history->nonzero_until = arena_take(arena, inputs * sizeof *history->nonzero_until);
-    history->nonfinite_until = arena_take(arena, inputs * sizeof *history->nonfinite_until);
+    history->nonzero_until = arena_pack(arena, inputs * sizeof *history->nonzero_until);
+    history->nonfinite_until = arena_pack(arena, inputs * sizeof *history->nonfinite_until);
+    history->affected_until = arena_pack(arena, inputs * sizeof *history->affected_until);
     history->nonfinite = arena_take(arena, size_mul(inputs, history->frames));
-    history->affected_until = arena_take(arena, inputs * sizeof *history->affected_until);
     history->samples = arena_take(arena, size_mul(inputs, channel));
 }
 

@@ -8,12 +8,13 @@
 #include "history.h"
 #include "paths.h"
 
-// Where a stream is that works in quanta of frames, counted from its begin. Where calls bring whole
-// quanta, the work on a quantum comes before its outputs are played: while they are, the quantum
-// counts as complete, and the position is a quantum ahead of the frame asked for.
+// The position of a stream that works in quanta of frames, from its begin. If calls consist of
+// whole quanta, the work on a quantum precedes the writing of its outputs: while they are written
+// the quantum counts as complete, and the position is one quantum ahead of the frame that is
+// written.
 struct position {
     uint64_t quantum; // complete quanta
-    size_t fill;      // frames of the quantum that is being collected, or played
+    size_t fill;      // frames of the quantum that is being collected, or written
     size_t set;       // which of the two sets of outputs belongs to the stream's own filter
 };
 
@@ -25,15 +26,15 @@ static inline uint64_t position_frame(const struct position *position, size_t qu
 // How an engine computes a step's outputs.
 struct outputs {
     const struct history *history;
-    uint64_t now;         // frame of the first
+    uint64_t now;         // frame of the first output
     size_t set;           // which of the two sets of outputs belongs to the stream's own filter
     char *const *samples; // [2] buffers for a step's outputs of one channel
-    // Adds what is ready of a set's n outputs of a channel to y, which holds the heads' sums.
+    // Adds the finished outputs of a set, n of one channel, to y, which holds the heads' sums.
     void (*add)(const struct partita_stream *stream, size_t set, size_t channel, char *y, size_t n);
     struct path_view (*paths)(const struct partita_filter *filter);
 };
 
-// Writes the outputs that fall due with n frames; returns how many.
+// Writes the outputs that become due with n frames; returns their number.
 size_t outputs_emit(const struct partita_stream *stream, const struct outputs *outputs,
                     const struct frames *frames, size_t n);
 

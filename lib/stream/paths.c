@@ -40,14 +40,14 @@ static bool paths_equal(const struct path_build *build, const struct path_source
            !memcmp(a->given->taps, b->given->taps, a->given->length * build->plan->shape.tap_bytes);
 }
 
-static bool is_given(const struct partita_cell *paths, size_t n, size_t out, size_t in)
+static bool is_given(const struct partita_path *paths, size_t n, size_t out, size_t in)
 {
     for (size_t i = 0; i < n; i++)
         if (paths[i].out == out && paths[i].in == in) return true;
     return false;
 }
 
-static void list_output(struct path_build *build, const struct partita_cell *paths, size_t n_paths,
+static void list_output(struct path_build *build, const struct partita_path *paths, size_t n_paths,
                         size_t out)
 {
     const struct path_view *base = &build->base;
@@ -63,7 +63,7 @@ static void list_output(struct path_build *build, const struct partita_cell *pat
     }
 }
 
-void path_build_list(struct path_build *build, const struct partita_cell *paths, size_t n_paths)
+void path_build_list(struct path_build *build, const struct partita_path *paths, size_t n_paths)
 {
     for (size_t out = 0; out < build->plan->shape.out_channels; out++)
         list_output(build, paths, n_paths, out);
@@ -80,7 +80,7 @@ bool path_build_next(struct path_build *build, size_t *p)
     const struct shape *shape = &build->plan->shape;
     while (*p < build->n && build->sources[*p].twin != *p) ++*p;
     if (*p == build->n) return false;
-    const struct partita_cell *path = build->sources[*p].given;
+    const struct partita_path *path = build->sources[*p].given;
     if (!path) return true;
     assert(path->delay + path->length <= shape->axis[0].kernel);
     memset(build->row, 0, shape->axis[0].kernel * shape->tap_bytes);
@@ -150,13 +150,13 @@ enum partita_status paths_create_dense(struct partita_filter *filter, const void
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const size_t n = dense_paths(shape), length = shape->axis[0].kernel;
-    struct partita_cell *paths = mem_allocate(&plan->allocator, size_mul(n, sizeof *paths));
+    const size_t n = shape_path_count(shape), length = shape->axis[0].kernel;
+    struct partita_path *paths = mem_allocate(&plan->allocator, size_mul(n, sizeof *paths));
     if (!paths) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < n; i++) {
         const size_t out = i / shape->group_in, group = out / shape->group_out;
         paths[i] =
-            (struct partita_cell){.out = out,
+            (struct partita_path){.out = out,
                                   .in = group * shape->group_in + i % shape->group_in,
                                   .length = length,
                                   .taps = (const char *)taps + i * length * shape->tap_bytes};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Filters of partitions as paths, one for each pair of an output and an input that has taps: those
-// given by the caller and those taken over from another filter. Paths of zeros are left out, paths
-// with the same taps are stored once. The first taps of a path, its head, are summed directly.
+// Filters of partitions as paths, one for each pair of an output and an input that has taps. Taps
+// come from the caller or are copied from another filter. Paths that are all zero are omitted;
+// paths with the same taps are stored once. The first taps of a path, its head, are summed
+// directly.
 #ifndef PARTITA_PATHS_H
 #define PARTITA_PATHS_H
 
@@ -17,32 +18,34 @@ struct path_view {
 // A path to be made.
 struct path_source {
     size_t out, in;
-    const struct partita_cell *given; // taps of the caller; NULL: taken over,
-    size_t taken;                     // this path of the base
+    const struct partita_path *given; // taps of the caller; NULL: copied from the base,
+    size_t taken;                     // from its path of this index
     size_t twin; // earlier source with the same contents; itself if there is none
 };
 
-// What making a filter works on. Set `plan` and `base`, lay it out, then list the sources.
+// The working data for creating a filter. Set `plan` and `base`, call path_build_layout, then
+// path_build_list.
 struct path_build {
     const struct partita_plan *plan;
-    struct path_view base;       // paths that are not given are taken over from it
+    struct path_view base;       // paths that are not given are copied from it
     struct path_source *sources; // [n], sorted by output
     size_t *head_taps;           // [n]
     size_t n;
-    char *row, *causal; // [kernel] for work; [span] taps of the path that is visited
+    char *row, *causal; // [kernel] scratch; [span] taps of the path that is visited
 };
 
-// How many sources there are at most.
+// Maximum number of sources.
 size_t path_build_max(const struct path_build *build, size_t n_paths);
 void path_build_layout(struct path_build *build, size_t n_paths, struct arena *arena);
-void path_build_list(struct path_build *build, const struct partita_cell *paths, size_t n_paths);
+void path_build_list(struct path_build *build, const struct partita_path *paths, size_t n_paths);
 
-// Visits the sources that are not twins of earlier ones: moves on to the next one from *p on, whose
-// taps, if they are given, are then build->causal. False: there is none.
+// Visits the sources that are not twins of earlier ones: sets *p to the first such source from *p
+// on. If its taps are given, they are then in build->causal. False: there is no further source.
 bool path_build_next(struct path_build *build, size_t *p);
 
-// Of the visited path: counts the taps of its head of at most `max` taps, and finds its partitions
-// that are not zero, first .. end-1, of those of `taps` taps each from tap `from` on.
+// For the visited path: path_build_head counts the taps of its head, at most `max`.
+// path_build_range finds its partitions that are not zero, first .. end-1; partitions have `taps`
+// taps each, from tap `from` on.
 void path_build_head(struct path_build *build, size_t p, size_t max);
 struct path_range {
     size_t first, end;
@@ -56,13 +59,8 @@ struct path_view path_build_view(struct path_build *build, struct arena *arena);
 
 bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n);
 
-// Paths of a dense filter.
-static inline size_t dense_paths(const struct shape *shape)
-{
-    return shape->out_channels * shape->group_in;
-}
-
-// For an engine's table: makes a dense filter by the engine's filter_create_paths.
+// A filter_create for an engine's table: creates a dense filter by the engine's
+// filter_create_paths.
 enum partita_status paths_create_dense(struct partita_filter *filter, const void *taps);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Times of a stream's calls, counted in a histogram that one thread fills and any may read, without
+// Times of a stream's calls, in a histogram that one thread fills and any thread may read, without
 // locks.
 #ifndef PARTITA_STATS_H
 #define PARTITA_STATS_H

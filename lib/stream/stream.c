@@ -7,11 +7,13 @@
 
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
+                                const struct partita_allocator *allocator,
                                 struct partita_stream **ret_stream)
 {
-    struct partita_stream *stream = mem_allocate(&plan->allocator, sizeof *stream);
+    struct partita_stream *stream = mem_allocate(allocator, sizeof *stream);
     if (!stream) return PARTITA_ERR_NOMEM;
     stream->plan = plan;
+    stream->allocator = *allocator;
     stream->filter = filter;
     swap_queue_open(&stream->swap_queue);
     const enum partita_status status = plan->engine->stream_open(stream);
@@ -23,7 +25,7 @@ enum partita_status stream_open(const struct partita_plan *plan,
 void stream_close(struct partita_stream *stream)
 {
     if (!stream) return;
-    const struct partita_allocator allocator = stream->plan->allocator;
+    const struct partita_allocator allocator = stream->allocator;
     if (stream->plan->engine->stream_close) stream->plan->engine->stream_close(stream);
     mem_release(&allocator, stream->state);
     mem_release(&allocator, stream);
@@ -51,16 +53,19 @@ static void write_silence(struct partita_stream *stream, const struct frames *fr
         for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
 }
 
-// After the device has failed: silence, and every swap counts as settled, so that nobody waits.
+// After the device has failed every swap counts as settled, so that nobody waits.
+static void settle_failed(struct partita_stream *stream)
+{
+    swap_end(stream);
+    const struct pending_swap *pending = swap_queue_take(&stream->swap_queue);
+    if (pending) stream->filter = pending->filter;
+    if (pending || stream->arrays == STREAM_QUEUED) swap_queue_settle(&stream->swap_queue);
+}
+
 static struct step answer_failed(struct partita_stream *stream, const struct frames *frames)
 {
     const size_t due = stream_frames_due(stream, frames->n);
-    swap_end(stream);
-    const struct pending_swap *pending = swap_queue_take(&stream->swap_queue);
-    if (pending) {
-        stream->filter = pending->filter;
-        swap_queue_settle(&stream->swap_queue);
-    }
+    settle_failed(stream);
     write_silence(stream, frames, frames->n);
     return (struct step){frames->n, due};
 }
@@ -80,9 +85,48 @@ static struct step run_step(struct partita_stream *stream, const struct frames *
     return step;
 }
 
+// The states of a stream for the host's arrays and for the device's are separate.
+static bool takes_arrays(const struct partita_stream *stream, enum stream_arrays arrays)
+{
+    if (stream->arrays == STREAM_NO_ARRAYS || stream->arrays == arrays) return true;
+    log_line(&stream->plan->log, "a stream processes %s until partita_stream_reset",
+             stream->arrays == STREAM_QUEUED ? "the device's arrays on queues"
+                                             : "the host's arrays");
+    return false;
+}
+
+enum partita_status stream_queue(struct partita_stream *stream, struct frames frames, void *queue)
+{
+    const struct partita_plan *plan = stream->plan;
+    const struct shape *shape = &plan->shape;
+    const double begin = plan->sample_rate > 0 ? clock_seconds() : 0;
+    if (atomic_load(&stream->status) != PARTITA_OK) {
+        settle_failed(stream);
+        return (enum partita_status)atomic_load(&stream->status);
+    }
+    if (!takes_arrays(stream, STREAM_QUEUED)) return PARTITA_ERR_STATE;
+    const enum stream_arrays before = stream->arrays;
+    stream->arrays = STREAM_QUEUED;
+    frames.rest = frames.n;
+    if (shape->whole_blocks) frames.n -= frames.n % shape->block;
+    const enum partita_status status = plan->engine->stream_queue(stream, &frames, queue);
+    if (status == PARTITA_ERR_DEVICE) atomic_store(&stream->status, (int)status);
+    if (status == PARTITA_ERR_ARG || status == PARTITA_ERR_STATE) stream->arrays = before;
+    if (status != PARTITA_OK) return status;
+    stream->phase = (stream->phase + frames.n) % shape->axis[0].stride;
+    if (begin > 0 && frames.n)
+        stats_count(&stream->stats, clock_seconds() - begin, (double)frames.n / plan->sample_rate);
+    return PARTITA_OK;
+}
+
 void stream_feed(struct partita_stream *stream, struct frames frames)
 {
     const struct shape *shape = &stream->plan->shape;
+    if (!takes_arrays(stream, STREAM_HOST_ARRAYS)) {
+        write_silence(stream, &frames, frames.n);
+        return;
+    }
+    if (frames.n) stream->arrays = STREAM_HOST_ARRAYS;
     const size_t beyond = shape->whole_blocks ? frames.n % shape->block : 0;
     frames.n -= beyond;
     const size_t stride = shape->axis[0].stride, n = frames.n;
@@ -104,6 +148,8 @@ void stream_reset(struct partita_stream *stream)
     stream->phase = 0;
     stream->plan->engine->stream_reset(stream);
     swap_end(stream); // nothing is left to fade from
+    if (stream->arrays == STREAM_QUEUED) swap_queue_settle(&stream->swap_queue);
+    stream->arrays = STREAM_NO_ARRAYS;
 }
 
 void stream_pause(struct partita_stream *stream)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A running stream: the loop that feeds an engine until a call's frames are used up, and its swap
-// of filters. Nothing here allocates, locks or fails but opening and closing.
+// A running stream: the loop that calls an engine's step until all frames of a call are processed,
+// and the swap of filters. Only opening and closing allocate, lock or fail.
 #ifndef PARTITA_INTERNAL_STREAM_H
 #define PARTITA_INTERNAL_STREAM_H
 
@@ -8,7 +8,7 @@
 #include "stats.h"
 #include "swap_queue.h"
 
-// Frames of one process call that are still to be done.
+// The remaining frames of one process call.
 struct frames {
     void *const *y;
     size_t y_stride, y_first; // in samples; frame
@@ -29,17 +29,17 @@ static inline const char *frames_x(const struct frames *frames, size_t channel, 
     return (const char *)frames->x[channel] + (frames->x_first + i) * frames->x_stride * bytes;
 }
 
-// What one step of an engine did with them.
+// What one step of an engine processed.
 struct step {
     size_t in, out; // input frames taken, output frames written
 };
 
-// How far a swap has come. Each state but SWAP_NONE ends after `left` more frames.
+// The state of a swap. Each state except SWAP_NONE ends after `left` more frames.
 enum swap_state {
     SWAP_NONE,
     SWAP_WAITING,  // until the incoming filter's outputs are complete
     SWAP_FADING,   // from the stream's filter to the incoming one
-    SWAP_SETTLING, // the incoming filter is the stream's; until nothing refers to the old one
+    SWAP_SETTLING, // the incoming filter is the stream's; until the old one is no longer in use
 };
 
 struct swap {
@@ -48,46 +48,70 @@ struct swap {
     const struct partita_filter *incoming; // while waiting and fading
 };
 
-struct partita_stream {
-    const struct partita_plan *plan;
-    const struct partita_filter *filter;
-    size_t phase; // input frames taken so far, modulo the stride
-    struct swap swap;
-    struct swap_queue swap_queue; // filters handed over by another thread
-    struct stats stats;
-    atomic_int status; // enum partita_status; set by a step that did nothing as its device failed
-    void *state;       // one arena
+// Where the frames of a stream come from. A device has a separate state for each.
+enum stream_arrays {
+    STREAM_NO_ARRAYS, // yet
+    STREAM_HOST_ARRAYS,
+    STREAM_QUEUED, // arrays of the device, with a queue of the caller's
 };
 
-// Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE; *ret_stream is then untouched. NULL may be closed.
+struct partita_stream {
+    const struct partita_plan *plan;
+    struct partita_allocator allocator; // of this struct and `state`
+    const struct partita_filter *filter;
+    size_t phase; // input frames taken so far, modulo the stride
+    enum stream_arrays arrays;
+    struct swap swap;
+    struct swap_queue swap_queue; // filters posted by another thread
+    atomic_int status; // enum partita_status; set by a step that did nothing because its device
+                       // failed
+    void *state;       // one arena
+    const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
+                                       // data may be prefetched; NULL: none
+    struct stats stats;                // large, so that it comes last
+};
+
+// The allocator is the plan's, or that of a bank. The filter may be NULL if it is set, and the
+// stream reset, before the stream is fed (CPU). Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE;
+// *ret_stream is then unchanged. stream_close
+//          accepts NULL.
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
+                                const struct partita_allocator *allocator,
                                 struct partita_stream **ret_stream);
 void stream_close(struct partita_stream *stream);
 
-// Processes all frames.
+// Processes all frames; of a stream that is queued none: outputs are zeros.
 void stream_feed(struct partita_stream *stream, struct frames frames);
 
-// Outputs fall due at input frames that the stride divides: input frames before the next one, and
-// output frames that the next n input frames make due.
+// Queues the processing of all frames, of arrays on the device. Errors: see
+// partita_stream_process_queued.
+enum partita_status stream_queue(struct partita_stream *stream, struct frames frames, void *queue);
+
+// Outputs are due at input frames that are multiples of the stride. stream_frames_until_due: input
+// frames before the next such frame. stream_frames_due: outputs that the next n input frames make
+// due.
 size_t stream_frames_until_due(const struct partita_stream *stream);
 size_t stream_frames_due(const struct partita_stream *stream, size_t n);
 
-// Forgets all input. A swap under way is complete at once.
+// Clears all input. A swap in progress is completed at once.
 void stream_reset(struct partita_stream *stream);
 
-// Before and after the memory of the stream's region is read or replaced.
+// Called before and after the memory of the stream's region is read or replaced.
 void stream_pause(struct partita_stream *stream);
 void stream_resume(struct partita_stream *stream);
 
-// The stream's step has taken n frames of a swap's state: enters the states that follow (swap.c).
+// Called when the stream's step has taken n frames during a swap: enters the next states if the
+// current one has ended (swap.c).
 void swap_advance(struct partita_stream *stream, size_t n);
 
-// Takes a filter that was handed over, unless a swap is under way; ends a swap at once.
+// swap_begin takes a posted filter, unless a swap is in progress. swap_end completes a swap at
+// once.
 void swap_begin(struct partita_stream *stream);
 void swap_end(struct partita_stream *stream);
 
-// Fades y[n] into y_new[n], outputs of frames first, first + stride, ... of the current step.
+// Fades y[n] towards y_new[n] in place; these are the outputs of frames first, first + stride, ...
+// of the current step.
 void swap_fade(const struct partita_stream *stream, void *y, const void *y_new, size_t n,
                size_t first, size_t stride);
 

@@ -11,7 +11,8 @@ void swap_queue_open(struct swap_queue *swap_queue)
     swap_queue->taken = 1;
     atomic_init(&swap_queue->middle, 2);
     atomic_init(&swap_queue->posted, 0);
-    atomic_init(&swap_queue->settled, 0);
+    atomic_init(&swap_queue->own_settled, 0);
+    swap_queue->settled = &swap_queue->own_settled;
 }
 
 void swap_queue_post(struct swap_queue *swap_queue, const struct partita_filter *filter,
@@ -38,12 +39,12 @@ const struct pending_swap *swap_queue_take(struct swap_queue *swap_queue)
 
 void swap_queue_settle(struct swap_queue *swap_queue)
 {
-    atomic_store_explicit(&swap_queue->settled, swap_queue->slot[swap_queue->taken].number,
+    atomic_store_explicit(swap_queue->settled, swap_queue->slot[swap_queue->taken].number,
                           memory_order_release);
 }
 
 bool swap_queue_settled(const struct swap_queue *swap_queue)
 {
-    return atomic_load_explicit(&swap_queue->settled, memory_order_acquire) ==
+    return atomic_load_explicit(swap_queue->settled, memory_order_acquire) ==
            atomic_load_explicit(&swap_queue->posted, memory_order_acquire);
 }

@@ -41,7 +41,7 @@ void layer_run_in(struct layer *layer, unsigned directions, enum memory from, en
                                         array[LAYER_GY], NULL));
         assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X],
                                           array[LAYER_GY], NULL));
-        assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
+        assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY], NULL));
     }
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
         if (to != DEVICE)
@@ -67,7 +67,7 @@ bool layer_attempt(const struct layer *reference, const struct partita_options *
         partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL),
         partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
         partita_backward_weight(layer.plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL),
-        partita_backward_bias(layer.plan, a[LAYER_GB], a[LAYER_GY]),
+        partita_backward_bias(layer.plan, a[LAYER_GB], a[LAYER_GY], NULL),
     };
     const bool failed = hostdev_calls() >= k;
     size_t failures = 0;

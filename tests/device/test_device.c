@@ -70,14 +70,15 @@ static void device_arrays(void **state)
     }
     assert_true(bytes > 0);
     assert_int_equal(cudaMalloc(&workspace, bytes), cudaSuccess);
-    assert_ok(
-        partita_filter_create_biased(layer.plan, device[LAYER_W], device[LAYER_BIAS], &filter));
+    assert_ok(filter_with_bias(layer.plan, device[LAYER_W], device[LAYER_BIAS], &filter));
     size_t n_allocations = hostdev_allocations();
-    assert_ok(partita_forward(layer.plan, filter, device[LAYER_Y], device[LAYER_X], workspace));
+    assert_ok(partita_forward(layer.plan, filter, device[LAYER_Y], device[LAYER_X],
+                              &(struct partita_call){.workspace = workspace}));
     assert_ok(partita_backward_data(layer.plan, filter, device[LAYER_GX], device[LAYER_GY], NULL));
     assert_ok(partita_backward_weight(layer.plan, device[LAYER_GW], device[LAYER_X],
-                                      device[LAYER_GY], workspace));
-    assert_ok(partita_backward_bias(layer.plan, device[LAYER_GB], device[LAYER_GY]));
+                                      device[LAYER_GY],
+                                      &(struct partita_call){.workspace = workspace}));
+    assert_ok(partita_backward_bias(layer.plan, device[LAYER_GB], device[LAYER_GY], NULL));
     assert_int_equal(hostdev_allocations(), n_allocations);
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
         static float result[MAX_SAMPLES];
@@ -118,8 +119,8 @@ static void describe(void **state)
     (void)state;
     assert_ok(partita_device_describe("cuda", text, sizeof text));
     assert_non_null(strstr(text, "hostdev"));
-    assert_int_equal(partita_device_describe("cuda:1", text, sizeof text), PARTITA_ERR_DEVICE);
-    assert_non_null(strstr(text, "cuda:0"));
+    assert_int_equal(partita_device_describe("cuda:2", text, sizeof text), PARTITA_ERR_DEVICE);
+    assert_non_null(strstr(text, "cuda:1"));
     assert_int_equal(partita_device_describe("cuda:", text, sizeof text), PARTITA_ERR_DEVICE);
     assert_int_equal(partita_device_describe("cuda:0x", text, sizeof text), PARTITA_ERR_DEVICE);
     assert_int_equal(partita_device_describe("cuda:99999", text, sizeof text), PARTITA_ERR_DEVICE);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Arrays in device memory, on the stand-in and, in the suite gpu, on a real device: at any address
-// that is aligned to a sample, mixed with host arrays, and in concurrent calls.
+// that is aligned to a sample, mixed with host arrays, on a queue and in concurrent calls.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 
@@ -48,13 +48,12 @@ static void run_mixed(const struct layer *layer, unsigned on_device)
         array[i] = on_device >> i & 1 ? to_device(own, layer->n[i]) : own;
         if (array[i] != own) free(own);
     }
-    assert_ok(
-        partita_filter_create_biased(layer->plan, array[LAYER_W], array[LAYER_BIAS], &filter));
+    assert_ok(filter_with_bias(layer->plan, array[LAYER_W], array[LAYER_BIAS], &filter));
     assert_ok(partita_forward(layer->plan, filter, array[LAYER_Y], array[LAYER_X], NULL));
     assert_ok(partita_backward_data(layer->plan, filter, array[LAYER_GX], array[LAYER_GY], NULL));
     assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY],
                                       NULL));
-    assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY]));
+    assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY], NULL));
     partita_filter_destroy(filter);
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         float *home = malloc((layer->n[i] + 1) * sizeof *home);
@@ -85,6 +84,65 @@ static void any_mixture(void **state)
     layer_close(&layer);
 }
 
+static void run_on_queue(const struct layer *layer, float *const *array, void *workspace,
+                         cudaStream_t stream)
+{
+    const struct partita_call call = {.workspace = workspace, .queue = stream};
+    assert_ok(partita_forward(layer->plan, layer->filter, array[LAYER_Y], array[LAYER_X], &call));
+    assert_ok(
+        partita_backward_data(layer->plan, layer->filter, array[LAYER_GX], array[LAYER_GY], &call));
+    assert_ok(partita_backward_weight(layer->plan, array[LAYER_GW], array[LAYER_X], array[LAYER_GY],
+                                      &call));
+    assert_ok(partita_backward_bias(layer->plan, array[LAYER_GB], array[LAYER_GY], &call));
+}
+
+// Calls on a queue, then captured into a graph that is launched twice: the same bits.
+static void on_a_queue(void **state)
+{
+    struct random random = random_start("queue");
+    struct layer layer;
+    float *array[LAYER_ARRAYS];
+    void *workspace = NULL;
+    size_t bytes = 1;
+    cudaStream_t stream;
+    cudaGraph_t graph;
+    cudaGraphExec_t exec;
+    layer_open(&layer, &strided, &(struct partita_options){.engine = *state}, &random);
+    for (int d = PARTITA_FORWARD; d <= PARTITA_BACKWARD_WEIGHT; d *= 2) {
+        const size_t needed = partita_plan_workspace(layer.plan, (enum partita_direction)d);
+        if (needed > bytes) bytes = needed;
+    }
+    assert_int_equal(cudaMalloc(&workspace, bytes), cudaSuccess);
+    assert_int_equal(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+    for (int i = 0; i < LAYER_ARRAYS; i++) array[i] = to_device(layer.array[i], layer.n[i]);
+    assert_ok(partita_plan_prepare(layer.plan));
+    assert_int_equal(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
+    run_on_queue(&layer, array, workspace, stream);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    assert_int_equal(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    layer_run(&layer);
+    for (int launch = 0; launch < 3; launch++) {
+        for (int i = LAYER_Y; i < LAYER_ARRAYS; i++)
+            assert_int_equal(cudaMemsetAsync(array[i], 0xff, layer.n[i] * sizeof(float), stream),
+                             cudaSuccess);
+        if (launch) assert_int_equal(cudaGraphLaunch(exec, stream), cudaSuccess);
+        else run_on_queue(&layer, array, workspace, stream);
+        assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
+        for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
+            float *home = malloc(layer.n[i] * sizeof *home);
+            cudaMemcpy(home, array[i], layer.n[i] * sizeof *home, cudaMemcpyDefault);
+            assert_memory_equal(home, layer.array[i], layer.n[i] * sizeof *home);
+            free(home);
+        }
+    }
+    cudaGraphExecDestroy(exec);
+    cudaGraphDestroy(graph);
+    for (int i = 0; i < LAYER_ARRAYS; i++) release(array[i]);
+    cudaFree(workspace);
+    cudaStreamDestroy(stream);
+    layer_close(&layer);
+}
+
 // One of several callers of a plan, with its own taps.
 struct caller {
     const struct partita_plan *plan;
@@ -99,8 +157,8 @@ static void *call(void *context)
 {
     struct caller *caller = context;
     struct partita_filter *filter = NULL;
-    caller->same = partita_filter_create_biased(caller->plan, caller->taps, caller->bias,
-                                                &filter) == PARTITA_OK;
+    caller->same =
+        filter_with_bias(caller->plan, caller->taps, caller->bias, &filter) == PARTITA_OK;
     for (int i = 0; i < 8 && caller->same; i++) {
         memset(caller->y, 0xff, sizeof caller->y);
         caller->same =
@@ -144,12 +202,13 @@ static void concurrent_callers(void **state)
 
 int main(void)
 {
-    static struct CMUnitTest tests[2 * N_DEVICE_ENGINES];
+    static struct CMUnitTest tests[3 * N_DEVICE_ENGINES];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
     for (size_t e = 0; e < N_DEVICE_ENGINES; e++) {
         tests[n++] = named_test(any_mixture, engines[e], "%s/any-mixture", engines[e]);
+        tests[n++] = named_test(on_a_queue, engines[e], "%s/queue", engines[e]);
         tests[n++] = named_test(concurrent_callers, engines[e], "%s/callers-at-once", engines[e]);
     }
     return run_test_list(tests, n);

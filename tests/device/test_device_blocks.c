@@ -19,10 +19,14 @@ struct block_case {
 
 // Each schedule, with transforms in a thread block and by cuFFT.
 static const struct block_case cases[] = {
-    {"pairs", {LENGTH(700), BATCH(2), INPUTS(2), KERNEL(300), PAD_BEGIN(299)}, 64, 64, false},
+    {"pairs", {LENGTH(700), BATCH(2), CHANNELS(2, 1), KERNEL(300), PAD_BEGIN(299)}, 64, 64, false},
     {"pairs-complex", {LENGTH(700), TYPES(CF32, CF32), CORRELATE, KERNEL(300)}, 64, 64, false},
     {"pairs-long", {LENGTH(20100), KERNEL(20000), PAD_BEGIN(3)}, 16384, 16384, true},
-    {"divisions", {LENGTH(700), BATCH(2), INPUTS(2), KERNEL(300), PAD_BEGIN(299)}, 20, 36, false},
+    {"divisions",
+     {LENGTH(700), BATCH(2), CHANNELS(2, 1), KERNEL(300), PAD_BEGIN(299)},
+     20,
+     36,
+     false},
     {"divisions-complex", {LENGTH(700), TYPES(CF32, CF32), CORRELATE, KERNEL(300)}, 36, 8, false},
     {"divisions-long", {LENGTH(20100), KERNEL(20000), PAD_BEGIN(3)}, 12000, 9000, true},
     {"lags", {LENGTH(30010), CORRELATE, KERNEL(30000), PAD(20)}, 0, 0, false},
@@ -55,17 +59,20 @@ static void device_arrays(void **state)
          *w = device_copy(rig.w, w_bytes, OFFSET), *y = NULL;
     void *workspace = NULL;
     assert_int_equal(cudaMalloc((void **)&y, y_bytes + OFFSET), cudaSuccess);
-    assert_int_equal(cudaMalloc(&workspace, partita_plan_workspace_size(rig.plan)), cudaSuccess);
+    assert_int_equal(cudaMalloc(&workspace, partita_plan_workspace(rig.plan, PARTITA_FORWARD)),
+                     cudaSuccess);
     assert_ok(partita_filter_create(rig.plan, w + OFFSET, &filter));
     size_t n_allocations = hostdev_allocations();
-    assert_ok(partita_forward(rig.plan, filter, y + OFFSET, x + OFFSET, workspace));
+    assert_ok(partita_forward(rig.plan, filter, y + OFFSET, x + OFFSET,
+                              &(struct partita_call){.workspace = workspace}));
     assert_int_equal(hostdev_allocations(), n_allocations);
     char *result = malloc(y_bytes);
     cudaMemcpy(result, y + OFFSET, y_bytes, cudaMemcpyDefault);
     assert_memory_equal(result, rig.y, y_bytes);
     memset(result, 0xff, y_bytes);
     cudaMemcpy(y + OFFSET, result, y_bytes, cudaMemcpyDefault);
-    assert_ok(partita_forward_once(rig.plan, y + OFFSET, x + OFFSET, w + OFFSET));
+    assert_ok(partita_forward(rig.plan, NULL, y + OFFSET, x + OFFSET,
+                              &(struct partita_call){.taps = w + OFFSET}));
     cudaMemcpy(result, y + OFFSET, y_bytes, cudaMemcpyDefault);
     assert_memory_equal(result, rig.y, y_bytes);
     free(result);
@@ -156,7 +163,9 @@ static enum partita_status objects_compute(void *context, void *y)
     if (status == PARTITA_OK && !o->filter)
         status = partita_filter_create(o->plan, o->inputs->w, &o->filter);
     if (status == PARTITA_OK) status = partita_forward(o->plan, o->filter, y, o->inputs->x, NULL);
-    if (status == PARTITA_OK) status = partita_forward_once(o->plan, y, o->inputs->x, o->inputs->w);
+    if (status == PARTITA_OK)
+        status = partita_forward(o->plan, NULL, y, o->inputs->x,
+                                 &(struct partita_call){.taps = o->inputs->w});
     return status;
 }
 

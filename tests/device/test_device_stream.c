@@ -75,11 +75,15 @@ static bool succeeded(struct stream_calls *calls, enum partita_status status)
 
 static bool prepare(struct stream_calls *calls)
 {
-    const struct partita_cell cell = {.length = 300, .taps = calls->w[0]};
+    const struct partita_path cell = {.length = 300, .taps = calls->w[0]};
     return succeeded(calls, partita_plan_create(calls->problem, &calls->options, &calls->plan)) &&
            succeeded(calls, partita_filter_create(calls->plan, calls->w[0], &calls->filters[0])) &&
            succeeded(calls, partita_filter_create(calls->plan, calls->w[1], &calls->filters[1])) &&
-           succeeded(calls, partita_filter_edit(calls->filters[1], &cell, 1, &calls->filters[2])) &&
+           succeeded(calls, partita_filter_create_from(
+                                calls->plan,
+                                &(struct partita_taps){
+                                    .base = calls->filters[1], .paths = &cell, .path_count = 1},
+                                &calls->filters[2])) &&
            succeeded(calls, partita_stream_open(calls->plan, calls->filters[0], &calls->stream));
 }
 

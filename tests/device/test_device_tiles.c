@@ -53,8 +53,8 @@ static bool remake_all(struct layer *layer, size_t transform, size_t workspace)
     made = remake(layer->plan->backward_weight, transform, workspace) || made;
     if (!made) return false;
     partita_filter_destroy(layer->filter);
-    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
-                                           layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(filter_with_bias(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS],
+                               &layer->filter));
     return true;
 }
 
@@ -112,7 +112,7 @@ static void saved_transforms(void **state)
         impose_batches(&other);
         void **a = other.array;
         // Allocates what the plan keeps.
-        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY]));
+        assert_ok(partita_backward_bias(other.plan, a[LAYER_GB], a[LAYER_GY], NULL));
         const size_t kept = hostdev_allocations();
         layer_run_saved(&other, false);
         assert_int_equal(hostdev_allocations(), kept);
@@ -148,10 +148,11 @@ static enum partita_status use_saved(struct layer *layer, struct partita_saved *
     void **a = layer->array;
     enum partita_status status = partita_saved_create(layer->plan, saved);
     if (status == PARTITA_OK)
-        status =
-            partita_forward_saved(layer->plan, layer->filter, *saved, a[LAYER_Y], a[LAYER_X], NULL);
+        status = partita_forward(layer->plan, layer->filter, a[LAYER_Y], a[LAYER_X],
+                                 &(struct partita_call){.saved = *saved});
     if (status == PARTITA_OK)
-        status = partita_backward_weight_saved(layer->plan, *saved, a[LAYER_GW], a[LAYER_GY], NULL);
+        status = partita_backward_weight(layer->plan, a[LAYER_GW], NULL, a[LAYER_GY],
+                                         &(struct partita_call){.saved = *saved});
     return status;
 }
 
@@ -164,7 +165,8 @@ static void saved_without_memory(void **state)
     layer_open(&layer, &problems[0],
                &(struct partita_options){.engine = "cuda/tiles:complex", .directions = LAYER_ALL},
                &random);
-    assert_ok(partita_backward_bias(layer.plan, layer.array[LAYER_GB], layer.array[LAYER_GY]));
+    assert_ok(
+        partita_backward_bias(layer.plan, layer.array[LAYER_GB], layer.array[LAYER_GY], NULL));
     const size_t kept = hostdev_allocations();
     for (size_t k = 1;; k++) {
         struct partita_saved *saved = NULL;

@@ -10,6 +10,7 @@
 #include "device/engines.h"
 #include "hostdev/hostdev.h"
 #include "stream/stream.h"
+#include "support/reference.h"
 #include "support/test.h"
 
 enum { MAX_SAMPLES = 4096, TAPS = 16 };
@@ -59,7 +60,7 @@ struct objects {
 static size_t taps_of(const struct partita_problem *p)
 {
     size_t n = 1;
-    for (int a = 0; a < (p->rank ? p->rank : 1); a++) n *= p->kernel[a];
+    for (int a = 0; a < reference_rank(p); a++) n *= p->kernel[a];
     return n;
 }
 
@@ -101,13 +102,15 @@ static enum partita_status use(struct arrays *a, const struct objects *o)
         use_stream(a, o);
         return partita_stream_status(o->stream);
     }
-    enum partita_status status = partita_forward(o->plan, o->filter, a->result[Y], a->x, NULL);
+    enum partita_status status = partita_filter_update(o->filter, a->w, NULL, NULL);
+    if (status == PARTITA_OK)
+        status = partita_forward(o->plan, o->filter, a->result[Y], a->x, NULL);
     if (a->directions == PARTITA_FORWARD) return status;
     if (status == PARTITA_OK)
         status = partita_backward_data(o->plan, o->filter, a->result[GX], a->gy, NULL);
     if (status == PARTITA_OK)
         status = partita_backward_weight(o->plan, a->result[GW], a->x, a->gy, NULL);
-    if (status == PARTITA_OK) status = partita_backward_bias(o->plan, a->result[GB], a->gy);
+    if (status == PARTITA_OK) status = partita_backward_bias(o->plan, a->result[GB], a->gy, NULL);
     return status;
 }
 
@@ -124,7 +127,7 @@ static enum partita_status create(struct arrays *a, const char *engine,
     if (status == PARTITA_OK)
         status = a->directions == PARTITA_FORWARD
                      ? partita_filter_create(ret->plan, a->w, &ret->filter)
-                     : partita_filter_create_biased(ret->plan, a->w, a->bias, &ret->filter);
+                     : filter_with_bias(ret->plan, a->w, a->bias, &ret->filter);
     if (status == PARTITA_OK && stream)
         status = partita_filter_create(ret->plan, a->w, &ret->other);
     if (status == PARTITA_OK && stream)

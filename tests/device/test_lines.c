@@ -21,7 +21,7 @@ static const struct partita_problem problems[] = {
     {LENGTH(100), KERNEL(50), PAD_BEGIN(500), PAD_END(-80)},
     {LENGTH(240), CORRELATE, KERNEL(5), DILATION(5), PAD(10)},
     {LENGTH(200), CHANNELS(4, 6), GROUPS(2), KERNEL(9), PAD(4), RELU},
-    {LENGTH(303), CORRELATE, INPUTS(2), KERNEL(10), STRIDE(3), DILATION(2), PAD_BEGIN(7),
+    {LENGTH(303), CORRELATE, CHANNELS(2, 1), KERNEL(10), STRIDE(3), DILATION(2), PAD_BEGIN(7),
      PAD_END(5)},
     {LENGTH(200), OUTPUTS(2), KERNEL(5), PAD(4)},
     {LENGTH(301), KERNEL(3), STRIDE(4), PAD_BEGIN(-5), PAD_END(9)},
@@ -172,8 +172,8 @@ static void renew_filter(struct layer *layer)
 {
     partita_filter_destroy(layer->filter);
     layer->filter = NULL;
-    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
-                                           layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(filter_with_bias(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS],
+                               &layer->filter));
 }
 
 // Impulses on both sides of every split of x and of gy have the bits of the whole sequence.
@@ -387,14 +387,14 @@ static void few_outputs(void **state)
     rig.filter = NULL;
     memset(rig.y, 0xff, rig.n_y * rig.sample_bytes);
     hostdev_memory(limit + 4096);
-    assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
+    assert_ok(partita_forward(rig.plan, NULL, rig.y, rig.x, &(struct partita_call){.taps = rig.w}));
     hostdev_memory(0);
     assert_memory_equal(rig.y, first, rig.n_y * rig.sample_bytes);
     free(first);
     if (!type_is_complex(problem->signal)) { // a bias is added once
         const float bias[] = {3, 3};
         for (size_t i = 0; i < rig.n_y; i++) rig.reference[i] += bias[0];
-        assert_ok(partita_filter_create_biased(rig.plan, rig.w, bias, &rig.filter));
+        assert_ok(filter_with_bias(rig.plan, rig.w, bias, &rig.filter));
         rig_forward(&rig);
         rig_check(&rig);
     }
@@ -426,7 +426,8 @@ static void taps_of_every_micro_batch(void **state)
                      taps = rig.n_w * rig.sample_bytes;
         hostdev_memory(i ? arrays + taps + rig.plan->micro_batch->choice.shared + taps / 2
                          : 2 * many[i].limit);
-        assert_ok(partita_forward_once(rig.plan, rig.y, rig.x, rig.w));
+        assert_ok(
+            partita_forward(rig.plan, NULL, rig.y, rig.x, &(struct partita_call){.taps = rig.w}));
         hostdev_memory(0);
         rig_check(&rig);
         rig_close(&rig);

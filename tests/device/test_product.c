@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "cuda/kernels/product.h"
+#include "cuda/kernels/thread.h"
 #include "device/arrays.h"
 
 static const struct {
@@ -23,6 +24,13 @@ static const struct {
     {1, 4, 4, 1100, 2},
 };
 enum { N_SIZES = sizeof sizes / sizeof *sizes };
+
+// What launches do: product.cu is linked without the module.
+const struct cuda_thread *cuda_thread(void)
+{
+    static const struct cuda_thread thread = {.stream = cudaStreamPerThread};
+    return &thread;
+}
 
 static double complex get(enum cuda_element element, const void *array, int64_t i)
 {
@@ -65,8 +73,7 @@ static void *run(const struct cuda_product *product, int processors, const void 
     void *c = device_copy(result, bytes, 0),
          *on[2] = {device_copy(a, (size_t)(product->batch * product->a.plane * size), 0),
                    device_copy(b, (size_t)(product->batch * product->b.plane * size), 0)};
-    assert_int_equal(cuda_launch_product(product, processors, c, on[0], on[1], cudaStreamPerThread),
-                     cudaSuccess);
+    assert_int_equal(cuda_launch_product(product, processors, c, on[0], on[1]), cudaSuccess);
     assert_int_equal(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
     assert_int_equal(cudaMemcpy(result, c, bytes, cudaMemcpyDefault), cudaSuccess);
     cudaFree(c);

@@ -18,6 +18,8 @@ struct plan {
     cufftType type;
     void *area;
     cudaStream_t stream;
+    int device;     // that was current when it was made
+    bool loaded[2]; // its kernels: with its first transform in each direction
 };
 
 static int refusal;
@@ -98,9 +100,14 @@ static struct plan *plan_of(cufftHandle handle)
 static cufftResult queue_run(cufftHandle handle, void *from, void *to, cufftType type,
                              int direction)
 {
-    const struct plan *plan = plan_of(handle);
+    struct plan *plan = plan_of(handle);
     if (!plan->made || plan->type != type || from != to || !(plan->area || plan->has_area))
         hostdev_abort("a plan of cuFFT that is not ready for this call");
+    if (plan->device != device_current()) hostdev_abort("a plan of cuFFT of another device");
+    bool *loaded = &plan->loaded[direction == CUFFT_INVERSE];
+    if (!*loaded && hostdev_recording(plan->stream))
+        hostdev_abort("a plan of cuFFT is loaded while its stream is recorded");
+    *loaded = true;
     struct run *run = malloc(sizeof *run);
     if (!run) hostdev_abort("out of memory");
     *run = (struct run){*plan, from, direction};
@@ -153,6 +160,7 @@ cufftResult cufftMakePlanMany64(cufftHandle handle, int rank, long long *n, long
         return CUFFT_INVALID_VALUE;
     if (all > 1 << 28) return CUFFT_INVALID_VALUE;
     plan->made = true;
+    plan->device = device_current();
     plan->rank = rank, plan->batch = (int)batch, plan->type = type;
     plan->in_distance = (int)in_distance, plan->out_distance = (int)out_distance;
     *area = rows_bytes(plan);

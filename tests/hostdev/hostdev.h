@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A stand-in for a GPU that uses all freedom of the rules of CUDA: threads of a block run as fibers
-// in forward, reverse or random order, from barrier to barrier; memory is filled with NaN, has
-// guards around it and is inaccessible to the host; a queued operation runs when a caller waits for
-// it, or in random orders at any time before; any call may fail. A violated rule ends the process
-// with a message. Tests include this file; engines include only cuda_runtime_api.h.
+// A stand-in for two GPUs that uses all freedom of the rules of CUDA: threads of a block run as
+// fibers in forward, reverse or random order, from barrier to barrier; memory is filled with NaN,
+// has guards around it and is inaccessible to the host and to kernels of the other device; a queued
+// operation runs when a caller waits for it, or in random orders at any time before; any call may
+// fail. A violated rule ends the process with a message. Tests include this file; engines include
+// only cuda_runtime_api.h.
 #ifndef HOSTDEV_H
 #define HOSTDEV_H
 
@@ -23,8 +24,20 @@ void hostdev_fail(size_t k, cudaError_t error);
 // Calls since hostdev_fail.
 size_t hostdev_calls(void);
 
+// What calls have done since hostdev_fail: allocations and releases of any memory, and waits.
+struct hostdev_used {
+    size_t allocations, waits;
+};
+struct hostdev_used hostdev_used(void);
+
+// Whether a context was made on a device, by cudaSetDevice or by a call that needs one.
+bool hostdev_has_context(int device);
+
 // Sets the bytes of shared memory that a thread block may have; 0: the initial limit.
 void hostdev_shared(size_t bytes);
+
+// Kernels count as not loaded, as at the start of a process.
+void hostdev_unload(void);
 
 // Queued operations that have not run, without allocations and releases.
 size_t hostdev_queued(void);

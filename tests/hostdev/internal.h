@@ -11,6 +11,8 @@ enum {
     SHARED_BYTES = 227 << 10,  // maximum of a block, as on compute capability 9.0
     SHARED_DEFAULT = 48 << 10, // without cudaFuncSetAttribute
     MAX_THREADS = 1024,        // of a block
+    DEVICES = 2,               // alike, each with its own memory
+    ALL_DEVICES = -1,
 };
 
 // Reports a violated rule and ends the process.
@@ -33,7 +35,8 @@ struct hostdev_kernel {
 struct operation {
     enum { COPY, SET, ALLOCATE, RELEASE, KERNEL, CALL, GRAPH, RECORD, WAIT } kind;
     cudaStream_t stream;
-    pthread_t owner; // each thread has its own cudaStreamPerThread
+    pthread_t owner; // each thread has its own cudaStreamPerThread on each device
+    int device;      // the stream's
     void *to;
     const void *from;
     size_t bytes;
@@ -54,6 +57,13 @@ cudaError_t call_end(cudaError_t error);
 cudaError_t queue(cudaStream_t stream, const struct operation *operation);
 bool device_lost(void);
 
+// runtime.c, with the lock held: what hostdev_used counts.
+void count_allocation(void);
+void count_wait(void);
+
+// driver.c: the calling thread's current device, whose context is made current as well.
+int device_current(void);
+
 // queue.c, with the lock held. queue_drain runs all operations of a stream, or of all (NULL).
 // queue_run_any runs a random operation where orders are random. event_count counts events that
 // were not released.
@@ -65,11 +75,17 @@ void queue_run_any(void);
 size_t queue_work(void); // operations that have not run, without allocations and releases
 size_t event_count(void);
 
-// stream.c, with the lock held. stream_records returns whether a recording stream took the
+// stream.c, with the lock held. stream_device: of cudaStreamPerThread the current device.
+// stream_records returns whether a recording stream took the
 // operation. stream_recording_failed: an operation for the stream failed. stream_count counts
 // streams, graphs and pinned memory that were not released.
+int stream_device(cudaStream_t stream);
 bool stream_records(cudaStream_t stream, struct operation *operation);
 bool stream_is_recording(cudaStream_t stream);
+// Whether a capture forbids what cannot be captured: allocations, releases, waits; and work of this
+// thread on a stream that is not captured. If so, the capture has failed.
+bool stream_capture_forbids(void);
+bool stream_capture_forbids_work(cudaStream_t stream);
 void stream_recording_failed(cudaStream_t stream);
 void graph_run(cudaGraphExec_t graph);
 void graph_release(cudaGraphExec_t graph);
@@ -83,6 +99,7 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
 // runtime.c: count and queue calls of other libraries that run on the device. `run` is called when
 // a kernel would run, `release` in any case.
 cudaError_t hostdev_count(void);
+bool hostdev_recording(cudaStream_t stream);
 cudaError_t hostdev_queue(cudaStream_t stream, void (*run)(void *call), void (*release)(void *call),
                           void *call);
 
@@ -99,12 +116,14 @@ void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
 void launch_run(const struct hostdev_kernel *kernel);
 size_t order_draw(size_t n);
 
-// memory.c: device memory.
-void *memory_map(size_t bytes);            // NULL: not enough memory
-void memory_limit(size_t bytes);           // sets the size of the memory; 0: the initial size
-void memory_unmap(void *memory);           // checks the bytes around it
-bool memory_contains(const void *pointer); // any byte of an allocation
-void memory_open(void);                    // makes memory accessible while the device runs
+// memory.c: device memory. memory_device: the device of the allocation that the pointer is in; -1:
+// none. memory_open makes the memory of one device, or of all, accessible and that of others
+// inaccessible.
+void *memory_map(int device, size_t bytes); // NULL: not enough memory
+void memory_limit(size_t bytes);            // sets the size of the memory; 0: the initial size
+void memory_unmap(void *memory);            // checks the bytes around it
+int memory_device(const void *pointer);
+void memory_open(int device);
 void memory_close(void);
 
 // Aborts unless the range lies within one allocation or outside all.

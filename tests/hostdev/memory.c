@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Device memory: one range of addresses that is inaccessible unless the device runs. Poison between
-// allocations, NaN for a reader, must be unchanged when they are released.
+// Device memory: a range of addresses for each device, inaccessible unless that device runs. Poison
+// between allocations, NaN for a reader, must be unchanged when they are released.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,18 +22,21 @@ struct allocation {
     struct allocation *next; // at a higher address
 };
 
-static unsigned char *range;
-static size_t opened; // accessible bytes from its start
-static unsigned char *tail;
-static size_t tail_bytes;
-static struct allocation *allocations;
+static struct memory {
+    unsigned char *range;
+    size_t opened; // accessible bytes from its start
+    unsigned char *tail;
+    size_t tail_bytes;
+    struct allocation *allocations;
+} memories[DEVICES];
 
-static void reserve(void)
+static void reserve(struct memory *m)
 {
-    range = mmap(NULL, RANGE + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED) hostdev_abort("no addresses for device memory");
-    range += PAGE - (uintptr_t)range % PAGE;
-    madvise(range, RANGE, MADV_HUGEPAGE);
+    m->range =
+        mmap(NULL, RANGE + PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (m->range == MAP_FAILED) hostdev_abort("no addresses for device memory");
+    m->range += PAGE - (uintptr_t)m->range % PAGE;
+    madvise(m->range, RANGE, MADV_HUGEPAGE);
 }
 
 void memory_limit(size_t bytes)
@@ -41,23 +44,24 @@ void memory_limit(size_t bytes)
     capacity = bytes ? bytes : RANGE;
 }
 
-static size_t memory_bytes(void)
+static size_t memory_bytes(const struct memory *m)
 {
     size_t sum = 0;
-    for (const struct allocation *a = allocations; a; a = a->next) sum += a->bytes;
+    for (const struct allocation *a = m->allocations; a; a = a->next) sum += a->bytes;
     return sum;
 }
 
-void *memory_map(size_t bytes)
+void *memory_map(int device, size_t bytes)
 {
+    struct memory *m = &memories[device];
     const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
-    if (bytes > capacity || memory_bytes() > capacity - bytes) return NULL;
-    if (!range) reserve();
-    unsigned char *at = range + GAP;
-    struct allocation **link = &allocations;
+    if (bytes > capacity || memory_bytes(m) > capacity - bytes) return NULL;
+    if (!m->range) reserve(m);
+    unsigned char *at = m->range + GAP;
+    struct allocation **link = &m->allocations;
     for (; *link && (*link)->memory < at + whole; link = &(*link)->next)
         at = (*link)->memory + (*link)->whole;
-    if (at + whole > range + RANGE) return NULL;
+    if (at + whole > m->range + RANGE) return NULL;
     struct allocation *a = malloc(sizeof *a);
     if (!a) hostdev_abort("out of memory");
     *a = (struct allocation){at, bytes, whole, true, *link};
@@ -78,7 +82,9 @@ static void check_gaps(const struct allocation *a)
 
 void memory_unmap(void *memory)
 {
-    for (struct allocation **at = &allocations; *at; at = &(*at)->next) {
+    const int device = memory_device(memory);
+    if (device < 0) hostdev_abort("released %p, which is no allocation", memory);
+    for (struct allocation **at = &memories[device].allocations; *at; at = &(*at)->next) {
         struct allocation *a = *at;
         if (a->memory != memory) continue;
         if (!a->fresh) check_gaps(a);
@@ -87,72 +93,96 @@ void memory_unmap(void *memory)
         free(a);
         return;
     }
-    hostdev_abort("released %p, which is no allocation", memory);
+    hostdev_abort("released %p, which is within an allocation", memory);
 }
 
-static const struct allocation *find(const unsigned char *pointer)
+static const struct allocation *find(const unsigned char *pointer, int *ret_device)
 {
-    for (const struct allocation *a = allocations; a; a = a->next)
-        if (pointer >= a->memory && pointer < a->memory + a->bytes) return a;
+    for (*ret_device = 0; *ret_device < DEVICES; ++*ret_device)
+        for (const struct allocation *a = memories[*ret_device].allocations; a; a = a->next)
+            if (pointer >= a->memory && pointer < a->memory + a->bytes) return a;
     return NULL;
 }
 
-bool memory_contains(const void *pointer)
+int memory_device(const void *pointer)
 {
-    return find(pointer);
+    int device;
+    return find(pointer, &device) ? device : -1;
+}
+
+static bool in_range(const struct memory *m, const unsigned char *byte)
+{
+    return m->range && byte >= m->range && byte < m->range + RANGE;
 }
 
 void memory_check(const void *pointer, size_t bytes)
 {
-    const struct allocation *a = find(pointer);
+    int device;
+    const struct allocation *a = find(pointer, &device);
     const unsigned char *byte = pointer;
-    if (a ? bytes > (size_t)(a->memory + a->bytes - byte) : byte >= range && byte < range + RANGE)
+    bool outside = a && bytes > (size_t)(a->memory + a->bytes - byte);
+    for (int i = 0; i < DEVICES && !a; i++) outside = outside || in_range(&memories[i], byte);
+    if (outside)
         hostdev_abort("%zu bytes from %p, which are not in one allocation", bytes, pointer);
 }
 
 // Poisons memory from the last allocation to at most the end of its page, where accessible memory
 // ends.
-static void poison_tail(unsigned char *end)
+static void poison_tail(struct memory *m, unsigned char *end)
 {
-    if (end == tail) return;
-    tail = end;
-    tail_bytes = (size_t)(range + opened - end) < TAIL ? (size_t)(range + opened - end) : TAIL;
-    memset(tail, POISON, tail_bytes);
+    const size_t left = (size_t)(m->range + m->opened - end);
+    if (end == m->tail) return;
+    m->tail = end;
+    m->tail_bytes = left < TAIL ? left : TAIL;
+    memset(m->tail, POISON, m->tail_bytes);
 }
 
-static void check_tail(void)
+static void check_tail(const struct memory *m)
 {
-    for (size_t i = 0; i < tail_bytes; i++)
-        if (tail[i] != POISON) hostdev_abort("written %zu bytes after the last allocation", i);
+    for (size_t i = 0; i < m->tail_bytes; i++)
+        if (m->tail[i] != POISON) hostdev_abort("written %zu bytes after the last allocation", i);
 }
 
-void memory_open(void)
+static void open_one(struct memory *m)
 {
-    if (opened || !range) return;
-    opened = GAP;
-    for (const struct allocation *a = allocations; a; a = a->next)
-        opened = (size_t)(a->memory + a->whole - range);
-    unsigned char *end = range + opened;
-    opened = (opened + PAGE - 1) / PAGE * PAGE;
-    mprotect(range, opened, PROT_READ | PROT_WRITE);
-    poison_tail(end);
-    for (struct allocation *a = allocations; a; a = a->next) {
+    if (m->opened || !m->range) return;
+    m->opened = GAP;
+    for (const struct allocation *a = m->allocations; a; a = a->next)
+        m->opened = (size_t)(a->memory + a->whole - m->range);
+    unsigned char *end = m->range + m->opened;
+    m->opened = (m->opened + PAGE - 1) / PAGE * PAGE;
+    mprotect(m->range, m->opened, PROT_READ | PROT_WRITE);
+    poison_tail(m, end);
+    for (struct allocation *a = m->allocations; a; a = a->next) {
         if (a->fresh) memset(a->memory - GAP, POISON, a->whole + GAP);
         a->fresh = false;
     }
 }
 
+static void close_one(struct memory *m)
+{
+    if (!m->opened) return;
+    check_tail(m);
+    mprotect(m->range, m->opened, PROT_NONE);
+    m->opened = 0;
+}
+
+void memory_open(int device)
+{
+    for (int i = 0; i < DEVICES; i++)
+        if (device == ALL_DEVICES || i == device) open_one(&memories[i]);
+        else close_one(&memories[i]);
+}
+
 void memory_close(void)
 {
-    if (!opened) return;
-    check_tail();
-    mprotect(range, opened, PROT_NONE);
-    opened = 0;
+    for (int i = 0; i < DEVICES; i++) close_one(&memories[i]);
 }
 
 size_t memory_count(void)
 {
     size_t n = 0;
-    for (const struct allocation *a = allocations; a; a = a->next) n++;
+    for (int i = 0; i < DEVICES; i++)
+        for (const struct allocation *a = memories[i].allocations; a; a = a->next) n++;
     return n;
 }

@@ -9,6 +9,7 @@
 
 struct CUevent_st {
     uint64_t ticket; // of the last record, 0: none
+    int device;
     struct CUevent_st *next;
 };
 
@@ -46,9 +47,11 @@ void operation_free(struct operation *o)
     free(o);
 }
 
-static bool is_of(const struct operation *o, cudaStream_t stream, pthread_t owner)
+// Whether both are of one stream.
+static bool is_with(const struct operation *o, const struct operation *other)
 {
-    return o->stream == stream && (stream != cudaStreamPerThread || pthread_equal(o->owner, owner));
+    return o->stream == other->stream && o->device == other->device &&
+           (o->stream != cudaStreamPerThread || pthread_equal(o->owner, other->owner));
 }
 
 static struct operation *find_record(uint64_t ticket)
@@ -60,13 +63,14 @@ static struct operation *find_record(uint64_t ticket)
 
 static void advance(const struct operation *until);
 
-// On a lost device only releases run.
+// On a lost device only releases run. Copies may be between devices; all else is of one.
 static void perform(struct operation *o)
 {
     if (o->done) return;
     o->done = true;
     const struct operation *record = o->kind == WAIT ? find_record(o->ticket) : NULL;
     if (record) advance(record);
+    memory_open(o->kind == COPY || o->kind == RELEASE ? ALL_DEVICES : o->device);
     if (!device_lost() || o->kind == RELEASE) operation_run(o);
 }
 
@@ -74,7 +78,7 @@ static void perform(struct operation *o)
 static void advance(const struct operation *until)
 {
     for (struct operation *o = first;; o = o->next) {
-        if (is_of(o, until->stream, until->owner)) perform(o);
+        if (is_with(o, until)) perform(o);
         if (o == until) return;
     }
 }
@@ -96,10 +100,10 @@ static void sweep(void)
 
 void queue_drain(cudaStream_t stream)
 {
-    const pthread_t self = pthread_self();
-    memory_open();
+    const struct operation own = {
+        .stream = stream, .owner = pthread_self(), .device = stream_device(stream)};
     for (struct operation *o = first; o; o = o->next)
-        if (!stream || is_of(o, stream, self)) perform(o);
+        if (!stream || is_with(o, &own)) perform(o);
     sweep();
     memory_close();
 }
@@ -110,6 +114,7 @@ void queue_append(const struct operation *operation)
     if (!o) hostdev_abort("out of memory");
     *o = *operation;
     o->owner = pthread_self();
+    o->device = stream_device(o->stream);
     o->done = false;
     o->next = NULL;
     if (stream_records(o->stream, o)) return;
@@ -133,7 +138,6 @@ void queue_run_any(void)
     if (i == 0 || i > n) return;
     const struct operation *o = first;
     while (--i) o = o->next;
-    memory_open();
     advance(o);
     sweep();
     memory_close();
@@ -161,7 +165,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
     if (flags != cudaEventDisableTiming) return call_end(cudaErrorInvalidValue);
     struct CUevent_st *made = malloc(sizeof *made);
     if (!made) hostdev_abort("out of memory");
-    *made = (struct CUevent_st){0, events};
+    *made = (struct CUevent_st){.device = device_current(), .next = events};
     *event = events = made;
     return call_end(cudaSuccess);
 }
@@ -179,6 +183,10 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
     find_event(event);
+    if (error == cudaSuccess && stream_capture_forbids_work(stream))
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    if (error == cudaSuccess && event->device != stream_device(stream))
+        return call_end(cudaErrorInvalidResourceHandle);
     if (error == cudaSuccess) {
         event->ticket = ++n_tickets;
         queue_append(
@@ -192,6 +200,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     const cudaError_t error = call_begin();
     find_event(event);
     if (flags) return call_end(cudaErrorInvalidValue);
+    if (error == cudaSuccess && stream_capture_forbids_work(stream))
+        return call_end(cudaErrorStreamCaptureUnsupported);
     if (error == cudaSuccess)
         queue_append(&(struct operation){.kind = WAIT, .stream = stream, .ticket = event->ticket});
     return call_end(error);
@@ -201,9 +211,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     const cudaError_t error = call_begin();
     find_event(event);
+    if (stream_capture_forbids()) return call_end(cudaErrorStreamCaptureUnsupported);
+    count_wait();
     const struct operation *record = find_record(event->ticket);
     if (record) {
-        memory_open();
         advance(record);
         sweep();
         memory_close();

@@ -10,6 +10,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t n_calls, failing_call;
+static struct hostdev_used used;
 static cudaError_t failing_error;
 static bool lost;
 static size_t shared_bytes = SHARED_BYTES;
@@ -17,7 +18,7 @@ static struct symbol {
     const void *kernel;
     size_t shared_bytes; // limit
     bool loaded;
-} symbols[1024];
+} symbols[DEVICES][1024]; // each device loads kernels by itself
 
 void hostdev_abort(const char *format, ...)
 {
@@ -52,9 +53,11 @@ bool device_lost(void)
 
 cudaError_t queue(cudaStream_t stream, const struct operation *operation)
 {
-    const cudaError_t error = call_begin();
+    cudaError_t error = call_begin();
     struct operation o = *operation;
     o.stream = stream;
+    if (error == cudaSuccess && stream_capture_forbids_work(stream))
+        error = cudaErrorStreamCaptureUnsupported;
     if (error == cudaSuccess) queue_append(&o);
     else stream_recording_failed(stream);
     queue_run_any();
@@ -65,6 +68,7 @@ void hostdev_fail(size_t k, cudaError_t error)
 {
     pthread_mutex_lock(&lock);
     n_calls = 0;
+    used = (struct hostdev_used){0};
     failing_call = k;
     failing_error = error;
     lost = false;
@@ -79,6 +83,15 @@ void hostdev_shared(size_t bytes)
     pthread_mutex_unlock(&lock);
 }
 
+void hostdev_unload(void)
+{
+    pthread_mutex_lock(&lock);
+    for (int device = 0; device < DEVICES; device++)
+        for (size_t i = 0; i < sizeof symbols[0] / sizeof *symbols[0]; i++)
+            symbols[device][i].loaded = false;
+    pthread_mutex_unlock(&lock);
+}
+
 void hostdev_memory(size_t bytes)
 {
     pthread_mutex_lock(&lock);
@@ -89,6 +102,29 @@ void hostdev_memory(size_t bytes)
 size_t hostdev_calls(void)
 {
     return n_calls;
+}
+
+struct hostdev_used hostdev_used(void)
+{
+    return used;
+}
+
+void count_allocation(void)
+{
+    used.allocations++;
+}
+
+void count_wait(void)
+{
+    used.waits++;
+}
+
+bool hostdev_recording(cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    const bool recording = stream_is_recording(stream);
+    pthread_mutex_unlock(&lock);
+    return recording;
 }
 
 size_t hostdev_queued(void)
@@ -116,20 +152,14 @@ cudaError_t cudaDriverGetVersion(int *version)
 
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    *count = 1;
+    *count = DEVICES;
     return call_end(call_begin());
 }
 
-cudaError_t cudaGetDevice(int *device)
+static cudaError_t of_device(cudaError_t error, int device)
 {
-    *device = 0;
-    return call_end(call_begin());
-}
-
-cudaError_t cudaSetDevice(int device)
-{
-    const cudaError_t error = call_begin();
-    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    return error == cudaSuccess && (device < 0 || device >= DEVICES) ? cudaErrorInvalidDevice
+                                                                     : error;
 }
 
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
@@ -137,7 +167,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     const cudaError_t error = call_begin();
     snprintf(properties->name, sizeof properties->name, "hostdev");
     properties->totalGlobalMem = (size_t)1 << 40;
-    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    return call_end(of_device(error, device));
 }
 
 // A small device, so that small problems fill it.
@@ -155,15 +185,16 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     };
     const cudaError_t error = call_begin();
     *value = values[attribute];
-    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    return call_end(of_device(error, device));
 }
 
 static struct symbol *symbol_of(const void *kernel)
 {
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        if (symbols[i].kernel && symbols[i].kernel != kernel) continue;
-        if (!symbols[i].kernel) symbols[i] = (struct symbol){kernel, SHARED_DEFAULT, false};
-        return &symbols[i];
+    struct symbol *own = symbols[device_current()];
+    for (size_t i = 0; i < sizeof symbols[0] / sizeof *own; i++) {
+        if (own[i].kernel && own[i].kernel != kernel) continue;
+        if (!own[i].kernel) own[i] = (struct symbol){kernel, SHARED_DEFAULT, false};
+        return &own[i];
     }
     hostdev_abort("too many kernels");
 }
@@ -212,7 +243,7 @@ cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
     const cudaError_t error = call_begin();
     *pool = NULL; // the only one
-    return call_end(error == cudaSuccess && device ? cudaErrorInvalidDevice : error);
+    return call_end(of_device(error, device));
 }
 
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
@@ -224,12 +255,12 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr att
                         : error);
 }
 
-static cudaError_t allocate(void **memory, size_t bytes)
+static cudaError_t allocate(int device, void **memory, size_t bytes)
 {
-    void *mapped = memory_map(bytes);
+    void *mapped = memory_map(device, bytes);
     if (!mapped) {
         queue_drain(NULL); // releases that are queued
-        mapped = memory_map(bytes);
+        mapped = memory_map(device, bytes);
     }
     if (!mapped) return cudaErrorMemoryAllocation;
     *memory = mapped;
@@ -241,7 +272,10 @@ static cudaError_t allocate(void **memory, size_t bytes)
 cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 {
     cudaError_t error = call_begin();
-    if (error == cudaSuccess) error = allocate(memory, bytes);
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    count_allocation();
+    if (error == cudaSuccess) error = allocate(stream_device(stream), memory, bytes);
     if (error == cudaSuccess)
         queue_append(&(struct operation){
             .kind = ALLOCATE, .stream = stream, .to = *memory, .bytes = bytes, .value = 0xff});
@@ -251,13 +285,19 @@ cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     const cudaError_t error = call_begin();
-    return call_end(error == cudaSuccess ? allocate(memory, bytes) : error);
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    count_allocation();
+    return call_end(error == cudaSuccess ? allocate(device_current(), memory, bytes) : error);
 }
 
 // Releases even when it returns an error of an earlier call, as the run-time does.
 cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    count_allocation();
     queue_append(&(struct operation){.kind = RELEASE, .stream = stream, .to = memory});
     return call_end(error);
 }
@@ -265,6 +305,9 @@ cudaError_t cudaFreeAsync(void *memory, cudaStream_t stream)
 cudaError_t cudaFree(void *memory)
 {
     const cudaError_t error = call_begin();
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    count_allocation();
     if (memory)
         queue_append(
             &(struct operation){.kind = RELEASE, .stream = cudaStreamPerThread, .to = memory});
@@ -283,6 +326,9 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 {
     const cudaError_t error = call_begin();
     (void)kind;
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    count_wait();
     if (error == cudaSuccess)
         queue_append(&(struct operation){
             .kind = COPY, .stream = cudaStreamPerThread, .to = to, .from = from, .bytes = bytes});
@@ -316,6 +362,9 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     const cudaError_t error = call_begin();
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    count_wait();
     queue_drain(stream);
     return call_end(error);
 }
@@ -323,10 +372,11 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *pointer)
 {
     const cudaError_t error = call_begin();
-    attributes->type = memory_contains(pointer)   ? cudaMemoryTypeDevice
+    const int device = memory_device(pointer);
+    attributes->type = device >= 0                ? cudaMemoryTypeDevice
                        : pinned_contains(pointer) ? cudaMemoryTypeHost
                                                   : cudaMemoryTypeUnregistered;
-    attributes->device = 0;
+    attributes->device = device >= 0 ? device : 0;
     return call_end(error);
 }
 
@@ -342,14 +392,16 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
         hostdev_abort("a kernel is loaded while its stream is recorded");
     own->loaded = true;
     const size_t limit = own->shared_bytes;
+    const bool here = stream_device(stream) == device_current();
     pthread_mutex_unlock(&lock);
     const bool possible = threads && threads <= MAX_THREADS && blocks &&
                           blocks < (uint64_t)1 << 31 && kernel->grid.y < 65536 &&
                           kernel->grid.z < 65536 && kernel->shared_bytes <= limit &&
                           parameter_bytes <= 32764;
     const cudaError_t error =
-        possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel})
-                 : cudaErrorInvalidValue;
+        !here      ? cudaErrorInvalidResourceHandle
+        : possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel})
+                   : cudaErrorInvalidValue;
     if (error != cudaSuccess) kernel->release(kernel->call);
     return error;
 }

@@ -18,6 +18,9 @@ struct CUgraph_st {
 struct CUstream_st {
     cudaGraphExec_t recording; // NULL: not recording
     bool failed;               // an operation to record failed
+    enum cudaStreamCaptureMode mode;
+    pthread_t capturer; // the thread that records
+    int device;
     struct CUstream_st *next;
 };
 
@@ -30,6 +33,7 @@ struct pinned {
 static struct CUstream_st *streams;
 static struct pinned *pins;
 static size_t n_graphs;
+static _Thread_local enum cudaStreamCaptureMode thread_mode;
 
 static void *allocate(size_t bytes)
 {
@@ -46,12 +50,18 @@ static struct CUstream_st **find(cudaStream_t stream)
     return at;
 }
 
+int stream_device(cudaStream_t stream)
+{
+    return !stream || stream == cudaStreamPerThread ? device_current() : (*find(stream))->device;
+}
+
 bool stream_records(cudaStream_t stream, struct operation *operation)
 {
     if (stream == cudaStreamPerThread) return false;
     cudaGraphExec_t graph = (*find(stream))->recording;
     if (!graph) return false;
-    if (operation->kind != KERNEL) hostdev_abort("recorded an operation that is no kernel");
+    if (operation->kind == ALLOCATE || operation->kind == RELEASE)
+        hostdev_abort("recorded an allocation");
     *graph->last = operation;
     graph->last = &operation->next;
     return true;
@@ -60,6 +70,32 @@ bool stream_records(cudaStream_t stream, struct operation *operation)
 bool stream_is_recording(cudaStream_t stream)
 {
     return stream != cudaStreamPerThread && (*find(stream))->recording;
+}
+
+// The rules of cudaStreamBeginCapture; stricter for work on other streams, which is never forked.
+bool stream_capture_forbids(void)
+{
+    bool forbidden = false;
+    for (struct CUstream_st *s = streams; s && thread_mode != cudaStreamCaptureModeRelaxed;
+         s = s->next) {
+        const bool own = pthread_equal(s->capturer, pthread_self());
+        if (!s->recording || s->mode == cudaStreamCaptureModeRelaxed ||
+            !(own || s->mode == cudaStreamCaptureModeGlobal))
+            continue;
+        s->failed = forbidden = true;
+    }
+    return forbidden;
+}
+
+// Whether the calling thread records another stream.
+bool stream_capture_forbids_work(cudaStream_t stream)
+{
+    bool forbidden = false;
+    for (struct CUstream_st *s = streams; s && thread_mode != cudaStreamCaptureModeRelaxed;
+         s = s->next)
+        if (s->recording && s != stream && pthread_equal(s->capturer, pthread_self()))
+            s->failed = forbidden = true;
+    return forbidden;
 }
 
 void stream_recording_failed(cudaStream_t stream)
@@ -121,6 +157,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, i
         return call_end(cudaErrorInvalidValue);
     if (error != cudaSuccess) return call_end(error);
     struct CUstream_st *made = allocate(sizeof *made);
+    made->device = device_current();
     made->next = streams;
     *stream = streams = made;
     return call_end(cudaSuccess);
@@ -141,13 +178,32 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode)
 {
     const cudaError_t error = call_begin();
-    (void)mode;
     if (error != cudaSuccess) return call_end(error);
     if ((*find(stream))->recording) return call_end(cudaErrorInvalidValue);
+    stream->mode = mode;
+    stream->capturer = pthread_self();
     stream->recording = allocate(sizeof *stream->recording);
     *stream->recording = (struct CUgraphExec_st){.last = &stream->recording->first, .holders = 1};
     n_graphs++;
     return call_end(cudaSuccess);
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status)
+{
+    const cudaError_t error = call_begin();
+    *status = !stream_is_recording(stream) ? cudaStreamCaptureStatusNone
+              : stream->failed             ? cudaStreamCaptureStatusInvalidated
+                                           : cudaStreamCaptureStatusActive;
+    return call_end(error);
+}
+
+// Concerns only the thread: it does not fail, and is not counted.
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode)
+{
+    const enum cudaStreamCaptureMode before = thread_mode;
+    thread_mode = *mode;
+    *mode = before;
+    return cudaSuccess;
 }
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
@@ -213,6 +269,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
     const cudaError_t error = call_begin();
     (void)flags;
     if (error != cudaSuccess) return call_end(error);
+    if (stream_capture_forbids()) return call_end(cudaErrorStreamCaptureUnsupported);
+    count_allocation();
     struct pinned *pin = allocate(sizeof *pin);
     *pin = (struct pinned){aligned_alloc(256, (bytes + 255) / 256 * 256), bytes, pins};
     if (!pin->memory) hostdev_abort("out of memory");
@@ -225,6 +283,8 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
 cudaError_t cudaFreeHost(void *memory)
 {
     const cudaError_t error = call_begin();
+    if (stream_capture_forbids()) return call_end(cudaErrorStreamCaptureUnsupported);
+    count_allocation();
     queue_drain(NULL); // as the run-time does
     struct pinned **at = &pins;
     while (*at && (*at)->memory != memory) at = &(*at)->next;

@@ -33,17 +33,17 @@ static void lab_open(struct lab *lab, const struct fft_case *c, bool measure)
     struct fft_request request = {
         .n = c->n, .f64 = c->f64, .complex = c->complex, .measure = measure, .level = cpu_detect()};
     assert_ok(fft_create(&request, &plain, &lab->fft));
-    assert_int_equal(fft_size(lab->fft), c->n);
-    assert_int_equal(fft_spectrum_bytes(lab->fft), fft_lines(lab->fft) * SPECTRUM_LINE_BYTES);
+    assert_int_equal(lab->fft->n, c->n);
+    assert_int_equal(lab->fft->spectrum_bytes, lab->fft->lines * SPECTRUM_LINE_BYTES);
     lab->n = c->n;
-    lab->type = (enum partita_type)(c->f64 + 2 * c->complex);
+    lab->type = (enum partita_type)(PARTITA_F32 + c->f64 + 2 * c->complex);
     size_t bytes = c->n * partita_type_size(lab->type), scalar = c->f64 ? 8 : 4;
     lab->x = guarded_alloc(bytes, scalar);
     lab->h = guarded_alloc(bytes, scalar);
     lab->y = guarded_alloc(bytes, 3 * scalar);
-    lab->spectrum_x = guarded_alloc(fft_spectrum_bytes(lab->fft), 0);
-    lab->spectrum_h = guarded_alloc(fft_spectrum_bytes(lab->fft), 0);
-    lab->scratch = guarded_alloc(fft_scratch_bytes(lab->fft), 0);
+    lab->spectrum_x = guarded_alloc(lab->fft->spectrum_bytes, 0);
+    lab->spectrum_h = guarded_alloc(lab->fft->spectrum_bytes, 0);
+    lab->scratch = guarded_alloc(lab->fft->scratch_bytes, 0);
 }
 
 static void lab_close(struct lab *lab)
@@ -61,21 +61,20 @@ static void lab_close(struct lab *lab)
 static void multiply(struct lab *lab)
 {
     const struct kernels *kernels = kernels_select(cpu_detect(), type_is_f64(lab->type));
-    size_t blocks = fft_lines(lab->fft);
+    size_t blocks = lab->fft->lines;
     fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
     fft_forward(lab->fft, lab->spectrum_h, lab->h, lab->scratch);
     kernels->cmac(lab->spectrum_x, lab->spectrum_x, blocks, lab->spectrum_h, blocks, 1, blocks);
     fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
     for (size_t i = 0; i < lab->n; i++) {
-        sample_put(lab->type, lab->y, i,
-                   reference_sample(lab->type, lab->y, i) / fft_gain(lab->fft));
+        sample_put(lab->type, lab->y, i, reference_sample(lab->type, lab->y, i) / lab->fft->gain);
     }
 }
 
 // A transform split into random steps has the same bits as the whole.
 static void check_steps(struct lab *lab, struct random *random)
 {
-    const size_t bytes = fft_spectrum_bytes(lab->fft), steps = fft_steps(lab->fft);
+    const size_t bytes = lab->fft->spectrum_bytes, steps = lab->fft->steps;
     const size_t sample = partita_type_size(lab->type);
     const bool upper = random_below(random, 2);
     char *y = guarded_alloc(lab->n * sample, 0);
@@ -106,15 +105,15 @@ static void check_steps(struct lab *lab, struct random *random)
 static void check_apart(struct lab *lab, struct random *random)
 {
     enum { BLOCK = SPECTRUM_LINE_BYTES };
-    const size_t blocks = fft_lines(lab->fft), steps = fft_steps(lab->fft);
+    const size_t blocks = lab->fft->lines, steps = lab->fft->steps;
     const size_t stride = BLOCK * (1 + random_below(random, 4));
     char *apart = guarded_alloc(blocks * stride, 0);
+    const struct fft_target target = {apart, lab->spectrum_h, stride};
     memset(apart, 0x5a, blocks * stride);
     fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
     for (size_t at = 0, n; at < steps; at += n) {
         n = 1 + random_below(random, steps - at);
-        fft_forward_apart(lab->fft, apart, stride, lab->spectrum_h, lab->x, lab->scratch,
-                          (struct fft_steps){at, at + n});
+        fft_forward_apart(lab->fft, &target, lab->x, lab->scratch, (struct fft_steps){at, at + n});
     }
     for (size_t i = 0; i < blocks * stride; i++) {
         const char expected =
@@ -149,7 +148,7 @@ static void check_half(struct lab *lab)
     memset((char *)lab->y + half * sample, 0, half * sample);
     fft_forward(lab->fft, lab->spectrum_x, lab->y, lab->scratch);
     fft_forward_half(lab->fft, lab->spectrum_h, x, whole, lab->scratch);
-    check_close(lab, lab->spectrum_h, lab->spectrum_x, fft_spectrum_bytes(lab->fft));
+    check_close(lab, lab->spectrum_h, lab->spectrum_x, lab->fft->spectrum_bytes);
     fft_forward(lab->fft, lab->spectrum_x, lab->x, lab->scratch);
     fft_forward(lab->fft, lab->spectrum_h, lab->x, lab->scratch);
     fft_inverse(lab->fft, lab->y, lab->spectrum_x, lab->scratch);
@@ -229,7 +228,7 @@ static void round_trip(void **state)
     fill(&lab, &random, c->n, c->n);
     double _Complex *expected = malloc(c->n * sizeof *expected);
     for (size_t i = 0; i < c->n; i++)
-        expected[i] = fft_gain(lab.fft) * reference_sample(lab.type, lab.x, i);
+        expected[i] = lab.fft->gain * reference_sample(lab.type, lab.x, i);
     size_t bytes = c->n * partita_type_size(lab.type), scalar = c->f64 ? 8 : 4;
     char *first = malloc(bytes);
     for (size_t offset = 0; offset < 64; offset += scalar) {
@@ -258,7 +257,7 @@ static void rotated_by_half(void **state)
     struct random random = random_start("turned");
     struct lab lab;
     lab_open(&lab, c, false);
-    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = fft_lines(lab.fft),
+    const size_t half = c->n / 2, bytes = partita_type_size(lab.type), blocks = lab.fft->lines,
                  split = blocks / 3;
     for (int back = 0; back < 2; back++) {
         fill(&lab, &random, c->n, c->n);
@@ -276,8 +275,7 @@ static void rotated_by_half(void **state)
                         back);
         fft_inverse(lab.fft, lab.y, lab.spectrum_h, lab.scratch);
         for (size_t i = 0; i < c->n; i++)
-            sample_put(lab.type, lab.y, i,
-                       reference_sample(lab.type, lab.y, i) / fft_gain(lab.fft));
+            sample_put(lab.type, lab.y, i, reference_sample(lab.type, lab.y, i) / lab.fft->gain);
         const double gate = gate_for_outputs(gate_transform(lab.type, c->n), half);
         assert_true(error_against(lab.type, back ? lab.y : lab.y + half * bytes, expected, half,
                                   0) <= gate);
@@ -345,7 +343,7 @@ int main(int n_arguments, char **arguments)
         for (int kind = 0; kind < 4; kind++) {
             struct fft_case *c = &cases[n_cases++];
             *c = (struct fft_case){size, kind & 1, kind & 2};
-            const char *name = partita_type_name((enum partita_type)kind);
+            const char *name = partita_type_name((enum partita_type)(PARTITA_F32 + kind));
             tests[n++] = named_test(products_are_convolutions, c, "convolution-%zu-%s", size, name);
             tests[n++] = named_test(steps_are_the_whole, c, "steps-%zu-%s", size, name);
             tests[n++] = named_test(rotated_by_half, c, "turned-%zu-%s", size, name);

@@ -214,7 +214,7 @@ static void test_columns(void **state)
                 fill_random(&random, f64, y, n_y);
                 memcpy(kept, y, n_y * bytes);
                 void *x = fence_put(&fence, from, n_x * bytes, EDGE_END);
-                s->kernels->conv_columns(y, y_stride, x, x_stride, rows, n);
+                s->kernels->interleave(y, y_stride, x, (ptrdiff_t)x_stride, rows, n);
                 for (size_t i = 0; i < n_y; i++)
                     assert_same(f64, y, i,
                                 i % y_stride < rows
@@ -291,7 +291,7 @@ static void test_sum(void **state)
 
 static const struct promise promises[] = {
     {"conv", test_conv},      {"conv, same bits", test_conv_splits}, {"conv_weight", test_weight},
-    {"conv_rows", test_rows}, {"conv_columns", test_columns},        {"conv_store", test_store},
+    {"conv_rows", test_rows}, {"interleave", test_columns},          {"conv_store", test_store},
     {"sum", test_sum},
 };
 int main(void)

@@ -12,6 +12,7 @@ enum { MAX_PATHS = 4, MAX_PARTS = 9, MAX_TILES = 13 };
 // Rows of tiles, one for each tile of the spectrum from `first` on, `pitch` tiles apart.
 struct rows {
     size_t first, end, width, pitch;
+    size_t tile;  // bytes
     size_t bytes; // from the begin of the first row to the end of the last
     char *memory;
     struct fence fence;
@@ -21,9 +22,11 @@ struct paths_data {
     struct cmac_terms terms;
     size_t first, end, n_lines;
     size_t products; // of all paths
+    bool i16;        // h is given in words and scales
     struct {
         size_t first, count;
         struct rows x, h;
+        struct rows words, scales; // of 16 bits, with the values that h has
     } line[MAX_PATHS];
     char *y[CMAC_SUMS]; // tiles first .. end-1 before the sum
 };
@@ -35,14 +38,14 @@ static size_t tile_reals(bool f64)
 
 static char *row_tile(const struct rows *r, size_t tile, size_t i)
 {
-    return r->memory + ((tile - r->first) * r->pitch + i) * SPECTRUM_LINE_BYTES;
+    return r->memory + ((tile - r->first) * r->pitch + i) * r->tile;
 }
 
 // Filled with NaN.
-static struct rows rows_make(size_t first, size_t end, size_t width, size_t pitch)
+static struct rows rows_make(size_t first, size_t end, size_t width, size_t pitch, size_t tile)
 {
-    struct rows r = {.first = first, .end = end, .width = width, .pitch = pitch};
-    r.bytes = end > first && width ? ((end - first - 1) * pitch + width) * SPECTRUM_LINE_BYTES : 0;
+    struct rows r = {.first = first, .end = end, .width = width, .pitch = pitch, .tile = tile};
+    r.bytes = end > first && width ? ((end - first - 1) * pitch + width) * tile : 0;
     r.memory = guarded_alloc(r.bytes, 0);
     r.fence = fence_open(r.bytes);
     return r;
@@ -58,7 +61,27 @@ static void rows_free(struct rows *r)
 static const void *rows_put(const struct rows *r, enum edge edge)
 {
     const char *copy = fence_put(&r->fence, r->memory, r->bytes, edge);
-    return (const void *)((uintptr_t)copy - r->first * r->pitch * SPECTRUM_LINE_BYTES);
+    return (const void *)((uintptr_t)copy - r->first * r->pitch * r->tile);
+}
+
+// A line of random mantissas, the largest ones included, and a scale; and their values, which `h`
+// gets, as the contract has them.
+static void words_fill(struct random *random, void *words_, void *scale_, void *h_, double factor)
+{
+    uint32_t *words = words_;
+    float *scale = scale_, *h = h_;
+    *scale = (float)(factor * ldexp(1 + (double)random_below(random, 1000), -41));
+    for (size_t i = 0; i < SPECTRUM_LANES_BYTES / sizeof *h; i++) {
+        int mantissa[2];
+        for (int k = 0; k < 2; k++) {
+            const int edges[] = {0, 32767, -32768, -1};
+            mantissa[k] = random_below(random, 8) ? (int)random_below(random, 65536) - 32768
+                                                  : edges[random_below(random, 4)];
+            h[i + (size_t)k * SPECTRUM_LANES_BYTES / sizeof *h] =
+                (float)(mantissa[k] * 65536.0 * (double)*scale);
+        }
+        words[i] = (uint32_t)(uint16_t)mantissa[0] | (uint32_t)(uint16_t)mantissa[1] << 16;
+    }
 }
 
 static void tile_fill(struct random *random, bool f64, char *x, double factor, bool tame)
@@ -82,7 +105,11 @@ static void path_fill(struct paths_data *d, size_t i, struct random *random, boo
 {
     for (size_t tile = d->first; tile < d->end; tile++)
         for (size_t p = 0; p < d->line[i].count; p++) {
-            tile_fill(random, f64, row_tile(&d->line[i].h, tile, p), factor, true);
+            if (d->i16)
+                words_fill(random, row_tile(&d->line[i].words, tile, p),
+                           row_tile(&d->line[i].scales, tile, p), row_tile(&d->line[i].h, tile, p),
+                           factor);
+            else tile_fill(random, f64, row_tile(&d->line[i].h, tile, p), factor, true);
             for (size_t k = 0; k < d->terms.sums; k++)
                 tile_fill(random, f64,
                           row_tile(&d->line[i].x, tile, slot_of(d, d->line[i].first + p) + k), 1,
@@ -90,8 +117,10 @@ static void path_fill(struct paths_data *d, size_t i, struct random *random, boo
         }
 }
 
-static struct paths_data paths_make(struct random *random, bool f64, bool tame)
+static struct paths_data paths_make(struct random *random, bool f64, bool tame, bool i16)
 {
+    // Prefetched after the lines, hence any address.
+    static const struct cmac_next next = {.lines = 2, .x = &next, .h = &next, .first = 3};
     const size_t multiple = 1 + random_below(random, 4),
                  parts = 1 + random_below(random, MAX_PARTS);
     const size_t slots = (parts - 1) * multiple + 1 + random_below(random, 2);
@@ -100,9 +129,11 @@ static struct paths_data paths_make(struct random *random, bool f64, bool tame)
                   .newest = random_below(random, slots),
                   .multiple = multiple,
                   .sums = (size_t)1 << random_below(random, 3),
-                  .ahead = random_below(random, 2) * 40},
+                  .ahead = random_below(random, 2) * 40,
+                  .next = random_below(random, 2) ? &next : NULL},
         .first = random_below(random, MAX_TILES),
         .n_lines = random_below(random, MAX_PATHS + 1),
+        .i16 = i16,
     };
     d.end = d.first + random_below(random, MAX_TILES + 1 - d.first);
     for (size_t i = 0; i < d.n_lines; i++) {
@@ -112,10 +143,12 @@ static struct paths_data paths_make(struct random *random, bool f64, bool tame)
     const double factor = 1.0 / (double)(4 * d.products + 4); // sums of huge values stay finite
     for (size_t i = 0; i < d.n_lines; i++) {
         const size_t row = slots + d.terms.sums - 1, count = d.line[i].count;
-        d.line[i].x = rows_make(d.first, d.end, row,
-                                random_below(random, 4) ? row + random_below(random, 3) : row);
-        d.line[i].h = rows_make(d.first, d.end, count,
-                                count + random_below(random, 9) * random_below(random, 2));
+        const size_t pitch = random_below(random, 4) ? row + random_below(random, 3) : row;
+        const size_t h_pitch = count + random_below(random, 9) * random_below(random, 2);
+        d.line[i].x = rows_make(d.first, d.end, row, pitch, SPECTRUM_LINE_BYTES);
+        d.line[i].h = rows_make(d.first, d.end, count, h_pitch, SPECTRUM_LINE_BYTES);
+        d.line[i].words = rows_make(d.first, d.end, i16 ? count : 0, h_pitch, SPECTRUM_I16_BYTES);
+        d.line[i].scales = rows_make(d.first, d.end, i16 ? count : 0, h_pitch, sizeof(float));
         path_fill(&d, i, random, f64, factor, tame);
     }
     for (size_t k = 0; k < d.terms.sums; k++) {
@@ -132,6 +165,8 @@ static void paths_free(struct paths_data *d)
     for (size_t i = 0; i < d->n_lines; i++) {
         rows_free(&d->line[i].x);
         rows_free(&d->line[i].h);
+        rows_free(&d->line[i].words);
+        rows_free(&d->line[i].scales);
     }
     for (size_t k = 0; k < d->terms.sums; k++) guarded_free(d->y[k]);
 }
@@ -142,7 +177,8 @@ static void paths_put(const struct paths_data *d, struct cmac_path *lines, enum 
     for (size_t i = 0; i < d->n_lines; i++)
         lines[i] = (struct cmac_path){
             .x = rows_put(&d->line[i].x, edge),
-            .h = rows_put(&d->line[i].h, edge),
+            .h = rows_put(d->i16 ? &d->line[i].words : &d->line[i].h, edge),
+            .scale = rows_put(&d->line[i].scales, edge),
             .first = d->line[i].first,
             .count = d->line[i].count,
             .x_pitch = d->line[i].x.pitch,
@@ -191,10 +227,15 @@ static void *tile_back(void *y, size_t tiles)
     return (void *)((uintptr_t)y - tiles * SPECTRUM_LINE_BYTES);
 }
 
-// y has only the tiles to be written, between inaccessible pages.
-static void paths_check(const struct kernels *kernels, struct random *random, bool tame)
+static cmac_partitions_fn *paths_kernel(const struct kernels *kernels, bool i16)
 {
-    struct paths_data d = paths_make(random, kernels->f64, tame);
+    return i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
+}
+
+// y has only the tiles to be written, between inaccessible pages.
+static void paths_check(const struct kernels *kernels, struct random *random, bool tame, bool i16)
+{
+    struct paths_data d = paths_make(random, kernels->f64, tame, i16);
     struct cmac_path lines[MAX_PATHS];
     const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
     struct fence fy[CMAC_SUMS];
@@ -206,7 +247,7 @@ static void paths_check(const struct kernels *kernels, struct random *random, bo
             shifted[k] = tile_back(y[k], d.first);
         }
         paths_put(&d, lines, edge);
-        kernels->cmac_partitions(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
+        paths_kernel(kernels, i16)(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             paths_compare(kernels->f64, &d, k, y[k]);
             fence_check(&fy[k], bytes, edge);
@@ -216,11 +257,15 @@ static void paths_check(const struct kernels *kernels, struct random *random, bo
     paths_free(&d);
 }
 
+// Of reals, and in f32 of 16 bits: the expected sums have the widened values with the rounding of
+// the contract, so the bound on the error is the same.
 static void test_paths(void **state)
 {
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
-    for (int round = 0; round < 300; round++) paths_check(s->kernels, &random, round % 3);
+    assert_true(s->kernels->f64 == !s->kernels->cmac_partitions_i16);
+    for (int round = 0; round < 600; round++)
+        paths_check(s->kernels, &random, round % 3, round % 2 && !s->kernels->f64);
 }
 
 // A tile has the same bits alone as among others, and so has a sum.
@@ -228,8 +273,10 @@ static void test_paths_splits(void **state)
 {
     const struct kernel_subject *s = *state;
     struct random random = random_start(s->name);
-    for (int round = 0; round < 200; round++) {
-        struct paths_data d = paths_make(&random, s->kernels->f64, true);
+    for (int round = 0; round < 400; round++) {
+        const bool i16 = round % 2 && !s->kernels->f64;
+        cmac_partitions_fn *const kernel = paths_kernel(s->kernels, i16);
+        struct paths_data d = paths_make(&random, s->kernels->f64, true, i16);
         struct cmac_path lines[MAX_PATHS], later[MAX_PATHS];
         const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
         void *together[CMAC_SUMS];
@@ -240,7 +287,7 @@ static void test_paths_splits(void **state)
             together[k] = tile_back(copy[k], d.first);
         }
         paths_put(&d, lines, EDGE_END);
-        s->kernels->cmac_partitions(together, &d.terms, lines, d.n_lines, d.first, d.end);
+        kernel(together, &d.terms, lines, d.n_lines, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             struct cmac_terms terms = d.terms;
             void *y[] = {tile_back(alone, d.first)};
@@ -251,7 +298,7 @@ static void test_paths_splits(void **state)
                 later[i].x = (const char *)lines[i].x + k * SPECTRUM_LINE_BYTES;
             memcpy(alone, d.y[k], bytes);
             for (size_t tile = d.first; tile < d.end; tile++)
-                s->kernels->cmac_partitions(y, &terms, later, d.n_lines, tile, tile + 1);
+                kernel(y, &terms, later, d.n_lines, tile, tile + 1);
             assert_memory_equal(alone, copy[k], bytes);
             guarded_free(copy[k]);
         }

@@ -47,8 +47,8 @@ static bool impose(struct layer *layer, size_t transform)
                                     layer->plan->backward_weight};
     bool all = true;
     for (int i = 0; i < 3; i++) all = all && replan(plans[i], transform);
-    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
-                                           layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(filter_with_bias(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS],
+                               &layer->filter));
     return all;
 }
 
@@ -250,7 +250,7 @@ static void choice_is_explained(void **state)
         assert_ok(partita_plan_create(&p, &plain, &plan));
         assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
         for (int d = 1; d <= 4; d *= 2)
-            assert_string_equal(partita_plan_engine_of(plan, (enum partita_direction)d),
+            assert_string_equal(partita_plan_engine(plan, (enum partita_direction)d),
                                 "cpu/depthwise");
         assert_true((strstr(text, "direct rows") != NULL) == !large);
         assert_true((strstr(text, "fft 72x72, 1 tiles of 56x56 outputs") != NULL) == large);

@@ -139,7 +139,7 @@ static void bias_of_other_engines(void **state)
         void **a = layer.array;
         assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], NULL));
         if (e == 0) {
-            assert_string_equal(partita_plan_engine_of(layer.plan, PARTITA_BACKWARD_DATA), "");
+            assert_string_equal(partita_plan_engine(layer.plan, PARTITA_BACKWARD_DATA), "");
             assert_int_equal(partita_plan_workspace(layer.plan, PARTITA_BACKWARD_WEIGHT), 0);
             assert_int_equal(
                 partita_backward_data(layer.plan, layer.filter, a[LAYER_GX], a[LAYER_GY], NULL),
@@ -186,7 +186,8 @@ static void once_packs_forward_alone(void **state)
         partita_filter_destroy(more);
         void *y = malloc(layer.n[LAYER_Y] * sizeof(float));
         meter.bytes_allocated = 0;
-        assert_ok(partita_forward_once(layer.plan, y, a[LAYER_X], a[LAYER_W]));
+        assert_ok(partita_forward(layer.plan, NULL, y, a[LAYER_X],
+                                  &(struct partita_call){.taps = a[LAYER_W]}));
         once[all] = meter.bytes_allocated;
         assert_memory_equal(y, a[LAYER_Y], layer.n[LAYER_Y] * sizeof(float));
         free(y);
@@ -217,7 +218,8 @@ static void argument_errors(void **state)
                      PARTITA_ERR_ARG);
     assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], odd, NULL),
                      PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], p[LAYER_GY], odd),
+    assert_int_equal(partita_backward_data(a.plan, a.filter, p[LAYER_GX], p[LAYER_GY],
+                                           &(struct partita_call){.workspace = odd}),
                      PARTITA_ERR_ARG);
     assert_int_equal(partita_backward_weight(NULL, p[LAYER_GW], p[LAYER_X], p[LAYER_GY], NULL),
                      PARTITA_ERR_ARG);
@@ -229,12 +231,12 @@ static void argument_errors(void **state)
                      PARTITA_ERR_ARG);
     assert_int_equal(partita_backward_weight(a.plan, p[LAYER_GW], p[LAYER_X], NULL, NULL),
                      PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_bias(NULL, p[LAYER_GB], p[LAYER_GY]), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_bias(a.plan, NULL, p[LAYER_GY]), PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_bias(a.plan, p[LAYER_GB], odd), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_bias(NULL, p[LAYER_GB], p[LAYER_GY], NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_bias(a.plan, NULL, p[LAYER_GY], NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_bias(a.plan, p[LAYER_GB], odd, NULL), PARTITA_ERR_ARG);
     assert_int_equal(partita_plan_workspace(NULL, PARTITA_FORWARD), 0);
     assert_int_equal(partita_plan_workspace(a.plan, (enum partita_direction)3), 0);
-    assert_string_equal(partita_plan_engine_of(NULL, PARTITA_FORWARD), "");
+    assert_string_equal(partita_plan_engine(NULL, PARTITA_FORWARD), "");
     layer_close(&a);
     layer_close(&b);
 }
@@ -248,14 +250,15 @@ static void directions(void **state)
     struct log_lines lines;
     struct partita_plan *plan = (struct partita_plan *)1;
     struct partita_filter *filter;
-    struct partita_problem problem = {LENGTH(100), INPUTS(2), KERNEL(3), PAD_END(2)};
+    struct partita_problem problem = {LENGTH(100), CHANNELS(2, 1), KERNEL(3), PAD_END(2)};
     struct partita_options options = {.directions = PARTITA_BACKWARD_DATA, .log = log_into(&lines)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
-    assert_string_equal(partita_plan_engine(plan), "");
+    assert_string_equal(partita_plan_engine(plan, PARTITA_FORWARD), "");
     assert_true(partita_plan_explain(plan, NULL, 0) > 0);
     assert_ok(partita_filter_create(plan, w, &filter));
     assert_int_equal(partita_forward(plan, filter, y, x, NULL), PARTITA_ERR_UNSUPPORTED);
-    assert_int_equal(partita_forward_once(plan, y, x, w), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_forward(plan, NULL, y, x, &(struct partita_call){.taps = w}),
+                     PARTITA_ERR_UNSUPPORTED);
     assert_ok(partita_backward_data(plan, filter, x, y, NULL));
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
     partita_filter_destroy(filter);
@@ -288,16 +291,16 @@ static void streams_and_complex(void **state)
     struct partita_problem problem = {LENGTH(PARTITA_UNBOUNDED), KERNEL(3)};
     struct partita_options options = {.log = log_into(&lines)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
-    assert_int_equal(partita_filter_create_biased(plan, w, w, &filter), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(filter_with_bias(plan, w, w, &filter), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "bias"));
     assert_ptr_equal(filter, (struct partita_filter *)1);
-    assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_STATE);
+    assert_int_equal(partita_backward_bias(plan, y, x, NULL), PARTITA_ERR_STATE);
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_STATE);
     partita_plan_destroy(plan);
     problem = (struct partita_problem){LENGTH(50), .signal = PARTITA_CF32, .taps = PARTITA_F32,
                                        KERNEL(3)};
     assert_ok(partita_plan_create(&problem, &options, &plan));
-    assert_int_equal(partita_backward_bias(plan, y, x), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(partita_backward_bias(plan, y, x, NULL), PARTITA_ERR_UNSUPPORTED);
     assert_int_equal(partita_backward_weight(plan, w, x, y, NULL), PARTITA_ERR_UNSUPPORTED);
     partita_plan_destroy(plan);
     problem = (struct partita_problem){SIZE(5, 5), .signal = PARTITA_CF32, .taps = PARTITA_CF32};
@@ -332,8 +335,7 @@ static void beyond_32_bits(void **state)
     struct partita_filter *filter;
     float y[(ROWS - 1) * (COLUMNS - 2)], gw[2 * 3];
     assert_ok(partita_plan_create(&far, NULL, &plan));
-    assert_ok(
-        partita_filter_create_biased(plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &filter));
+    assert_ok(filter_with_bias(plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &filter));
     assert_int_equal(sizeof y, layer.n[LAYER_Y] * sizeof *y);
     assert_ok(partita_forward(plan, filter, y, x, NULL));
     assert_memory_equal(y, layer.array[LAYER_Y], sizeof y);

@@ -4,7 +4,7 @@
 // of tiles, batches of tiles, chunks of channels, products), which test_layers.c has only where
 // they are the cheapest.
 #include "cpu/tiles/tiles.h" // before the complex numbers of test.h
-#include "planner/estimate.h"
+#include "planner/planner.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ static void forward(struct lab *b)
                 for (size_t l = 0; l < b->lanes; l++) rows[l] = row_of(b, i, l, d, h);
                 b->kernels->tile.gather(line_of(b, d, h, i), 2, rows, n[2]);
             }
-            tiles_transform_row(&b->transform, b->kernels, line_of(b, d, h, 0));
+            tiles_transform_row(&b->transform, b->kernels->tile.forward, line_of(b, d, h, 0));
         }
     tiles_transform_columns(&b->transform, b->kernels, b->z);
     const struct tile_spectrum s[2] = {spectrum_of(b, 0), spectrum_of(b, 1)};
@@ -90,7 +90,7 @@ static void inverse(struct lab *b)
     tiles_transform_columns_inverse(&b->transform, b->kernels, b->z);
     for (size_t d = 0; d < n[0]; d++)
         for (size_t h = 0; h < n[1]; h++) {
-            tiles_transform_row_inverse(&b->transform, b->kernels, line_of(b, d, h, 0));
+            tiles_transform_row(&b->transform, b->kernels->tile.inverse, line_of(b, d, h, 0));
             for (int i = 0; i < 2; i++) {
                 struct tile_rows rows = {{0}, {0}, {0}};
                 for (size_t l = 0; l < b->lanes; l++) {
@@ -354,8 +354,8 @@ static void every_variant(void **state)
             if (!remake(layer.plan->backward_weight, &params) && !made && !data) continue;
             n_made++;
             partita_filter_destroy(layer.filter);
-            assert_ok(partita_filter_create_biased(layer.plan, layer.array[LAYER_W],
-                                                   layer.array[LAYER_BIAS], &layer.filter));
+            assert_ok(filter_with_bias(layer.plan, layer.array[LAYER_W], layer.array[LAYER_BIAS],
+                                       &layer.filter));
             layer_run(&layer);
             layer_check(&layer);
         }
@@ -372,8 +372,8 @@ static void impose_batches(struct layer *layer, bool transposed)
                               other = {transform, 16, 8, TILES_TRANSPOSED};
     if (!remake(layer->plan, transposed ? &other : &params)) return;
     partita_filter_destroy(layer->filter);
-    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
-                                           layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(filter_with_bias(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS],
+                               &layer->filter));
 }
 
 // With transforms saved by forward, y has the same bits, gw is within its gate and has the bits of
@@ -432,23 +432,21 @@ static void saved_refusals(void **state)
     partita_saved_destroy(NULL);
     assert_ok(partita_saved_create(layer.plan, &saved));
     assert_true(partita_saved_bytes(layer.plan) > 0);
-    assert_int_equal(
-        partita_forward_saved(layer.plan, layer.filter, NULL, a[LAYER_Y], a[LAYER_X], NULL),
-        PARTITA_ERR_ARG);
-    assert_int_equal(
-        partita_forward_saved(direct.plan, direct.filter, saved, a[LAYER_Y], a[LAYER_X], NULL),
-        PARTITA_ERR_ARG);
-    assert_int_equal(partita_forward_saved(layer.plan, layer.filter, saved, a[LAYER_Y],
-                                           (char *)a[LAYER_X] + 1, NULL),
+    assert_int_equal(partita_forward(direct.plan, direct.filter, a[LAYER_Y], a[LAYER_X],
+                                     &(struct partita_call){.saved = saved}),
                      PARTITA_ERR_ARG);
-    assert_int_equal(
-        partita_backward_weight_saved(direct.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
-        PARTITA_ERR_ARG);
-    assert_int_equal(partita_backward_weight_saved(layer.plan, saved, NULL, a[LAYER_GY], NULL),
+    assert_int_equal(partita_forward(layer.plan, layer.filter, a[LAYER_Y], (char *)a[LAYER_X] + 1,
+                                     &(struct partita_call){.saved = saved}),
                      PARTITA_ERR_ARG);
-    assert_int_equal(
-        partita_backward_weight_saved(layer.plan, saved, a[LAYER_GW], a[LAYER_GY], NULL),
-        PARTITA_ERR_STATE);
+    assert_int_equal(partita_backward_weight(direct.plan, a[LAYER_GW], NULL, a[LAYER_GY],
+                                             &(struct partita_call){.saved = saved}),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(layer.plan, NULL, NULL, a[LAYER_GY],
+                                             &(struct partita_call){.saved = saved}),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_backward_weight(layer.plan, a[LAYER_GW], NULL, a[LAYER_GY],
+                                             &(struct partita_call){.saved = saved}),
+                     PARTITA_ERR_STATE);
     partita_saved_destroy(saved);
     layer_close(&direct);
     layer_close(&layer);

@@ -3,6 +3,7 @@
 // compute, every tile size in every direction against the oracle, errors against its prediction and
 // against the order that Lavin and Gray report. With PARTITA_TEST_DEVICE it is that device's
 // engine, without the tests that only apply to the CPU.
+#include "core/filter.h"
 #include "core/plan.h"
 
 #include "support/kernel_check.h"
@@ -205,6 +206,7 @@ static void release(struct imposed *imposed)
     const struct engine *engine = imposed->plan.engine;
     if (engine->filter_destroy) engine->filter_destroy(&imposed->filter);
     else mem_release(&imposed->plan.allocator, imposed->filter.state);
+    if (imposed->plan.device) imposed->plan.device->plan_end(&imposed->plan);
     plan_destroy_state(&imposed->plan);
 }
 
@@ -214,9 +216,11 @@ static void run(struct imposed *imposed, void *to, const void *from, const void 
     const struct engine *engine = plan->engine;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     void *workspace = guarded_alloc(plan_workspace(plan), 0);
-    if (!weight) assert_ok(engine->filter_create(&imposed->filter, other));
+    if (!weight) assert_ok(filter_fill(&imposed->filter, other));
     const struct operands operands = {.to = to, .from = {from, weight ? other : NULL}};
-    assert_ok(engine->run(plan, weight ? NULL : &imposed->filter, &operands, workspace));
+    const struct partita_filter *filter = weight ? NULL : &imposed->filter;
+    assert_ok(plan->device ? plan->device->run(plan, filter, &operands, workspace)
+                           : engine->run(plan, filter, &operands, workspace));
     guarded_free(workspace);
 }
 

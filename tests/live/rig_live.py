@@ -3,6 +3,7 @@
 server, and the program as a background process."""
 import contextlib
 import fcntl
+import glob
 import json
 import os
 import pty
@@ -22,6 +23,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import rig  # noqa: E402
 from rig import Case, wav_bytes  # noqa: E402
+
+# The program keeps ignoring SIGHUP if its parent does, as nohup makes it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Time limits only end processes that hang; a case that tests a time limit says so.
 SLOWER = 4 if os.environ.get("SANITIZED") else 1
@@ -68,9 +72,21 @@ def diagonal(taps):
     return [[taps[:, c] if c == k else None for c in range(n)] for k in range(n)]
 
 
+def remove_locked_jack_database():
+    """JACK's database of metadata, if no process uses it. A killed JACK program can leave it locked, and every later
+    one, server or client, would wait for it without end."""
+    folder = "/dev/shm/jack_db-%d" % os.getuid()
+    for maps in glob.glob("/proc/[0-9]*/maps"):
+        with contextlib.suppress(OSError), open(maps) as lines:
+            if folder + "/" in lines.read():
+                return
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Live(Case):
     def setUp(self):
         super().setUp()
+        remove_locked_jack_database()
         self.children = []
 
     def tearDown(self):
@@ -137,6 +153,20 @@ class Live(Case):
         while not condition():
             self.assertLess(time.monotonic(), deadline, "nothing happened")
             time.sleep(0.01)
+
+    def open_pipe(self, name, child):
+        """The end of a pipe to which the test writes, as soon as the program reads the other."""
+        end = []
+
+        def opened():
+            self.assertIsNone(child.poll(), "the program ended")
+            with contextlib.suppress(OSError):
+                end.append(os.open(name, os.O_WRONLY | os.O_NONBLOCK))
+            return end
+
+        self.wait_for(opened, within=20)
+        os.set_blocking(end[0], True)
+        return open(end[0], "wb")
 
     def open_terminal(self, *arguments, columns=80, **more):
         controller, terminal = pty.openpty()
@@ -211,7 +241,8 @@ class Jack(Live):
         before they have finished."""
         self.log = open("jackd.log", "ab")
         how = ["-R", "-P", "10", "-S"] if realtime else ["-r"]
-        self.server = subprocess.Popen(["jackd", *how, "-m", "-d", "dummy", "-r", str(rate), "-p", str(period), "-C",
+        # The server ends with the test even if that is killed: otherwise its name stays taken.
+        self.server = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "jackd", *how, "-m", "-d", "dummy", "-r", str(rate), "-p", str(period), "-C",
                                         str(channels), "-P", str(channels)], env=self.environment(), stdout=self.log,
                                        stderr=self.log, stdin=subprocess.DEVNULL)
         self.log.close()

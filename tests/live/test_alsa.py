@@ -403,7 +403,7 @@ class Control(Live):
         os.unlink("ir.wav")
         os.mkfifo("ir.wav")
         child.send_signal(signal.SIGHUP)
-        with open("ir.wav", "wb") as pipe:
+        with self.open_pipe("ir.wav", child) as pipe:
             os.unlink("ir.wav")
             self.ir(np.ones((55, 2)) / 55)
             child.send_signal(signal.SIGHUP)
@@ -427,7 +427,7 @@ class Control(Live):
         os.unlink("b.wav")
         os.mkfifo("b.wav")
         os.write(controller, b"r")
-        with open("b.wav", "wb") as pipe:
+        with self.open_pipe("b.wav", child) as pipe:
             os.write(controller, b"n")
             self.until(controller, b"1/2 ir.wav")
             pipe.write(rig.wav_bytes(np.ones((4, 2), "f4"), bits=32))

@@ -20,6 +20,11 @@ from rig import parse_wav
 
 F_SETPIPE_SZ = 1031 # the name is in fcntl from Python 3.10 on
 
+# Devices made of files run many times faster than real time, perhaps faster than the disk: a session that plays until
+# something ends it can lose frames of its recording. It then says so and ends with this status.
+RECORDING_HAS_GAPS = 3
+
+
 
 class Files(Live):
     def setUp(self):
@@ -122,7 +127,8 @@ class Terminal(Live):
     def test_terminal_closed(self):
         """After a hang-up nobody can end it by keys: it ends, with complete files."""
         child = self.close_terminal(self.play)
-        self.ends_at_last(child)
+        child.wait(timeout=60 * SLOWER)
+        self.assertIn(child.returncode, (0, RECORDING_HAS_GAPS))
         self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
 
     def test_terminal_closed_with_nohup(self):
@@ -189,13 +195,21 @@ class Lines(Live):
         self.ir(np.ones((1, 2)) * 0.5)
         self.play = ["--ir", "ir.wav", *FILES, "--record", "rec.wav", "--json"]
 
+    def is_well_or_has_gaps(self, child):
+        said = child.stderr.read()
+        self.assertIn(child.returncode, (0, RECORDING_HAS_GAPS), said)
+        if child.returncode:
+            self.assertIn(b"rec.wav", said)
+        else:
+            self.assertEqual(said, b"")
+
     def test_reader_is_gone(self):
         child = self.start(*self.play)
         self.assertEqual(self.line(child)["state"], "running")
         child.stdout.close()
         child.stdout = None
         child.wait(timeout=10 * SLOWER)
-        self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
+        self.is_well_or_has_gaps(child)
         self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
 
     def test_reader_does_not_read(self):
@@ -214,7 +228,7 @@ class Lines(Live):
         while (some := os.read(there, 65536)):
             status += some
         child.wait(timeout=10 * SLOWER)
-        self.assertEqual((child.returncode, child.stderr.read()), (0, b""))
+        self.is_well_or_has_gaps(child)
         self.assertEqual(json.loads(status.splitlines()[-1])["state"], "ended")
 
     def test_full_disk(self):

@@ -333,7 +333,7 @@ static void sweep_correlates_to_a_pulse(void **state)
     double peak = sweep_make(sweep, template, LENGTH, 48000);
     for (int i = 0; i < LENGTH; i++) assert_true(fabs(sweep[i]) <= 1);
     assert_true(sweep[0] == 0 && fabs(sweep[LENGTH - 1]) < 1e-9);
-    assert_ok(partita_correlate(PARTITA_F64, lags, sweep, LENGTH, template, LENGTH, &slice));
+    assert_ok(partita_correlate(PARTITA_F64, lags, sweep, LENGTH, template, LENGTH, &slice, NULL));
     assert_true(fabs(lags[LAGS] - peak) < 1e-9);
     assert_true(peak > 0.85 && peak < 0.95);
     for (int i = 0; i <= 2 * LAGS; i++)

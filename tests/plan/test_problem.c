@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <unistd.h>
 
 static const struct partita_problem good = {LENGTH(10), KERNEL(3)};
 static const struct partita_problem good_stream = {LENGTH(PARTITA_UNBOUNDED), KERNEL(3)};
@@ -75,6 +76,20 @@ static const struct bad_problem bad_problems[] = {
     {"channels-overflow", {LENGTH(1000), INPUTS(BIG)}, "channels", "4611686018427387904"},
     {"channels-product", {LENGTH(10), CHANNELS(BIG >> 31, BIG >> 31)}, "channels", "2147483648"},
     {"batch-overflow", {LENGTH(1000), BATCH(BIG)}, "4611686018427387904", "4611686018427387904"},
+    {"size-beyond-rank", {.rank = 1, .size = {28, 28}}, "size[1]", "28"},
+    {"kernel-beyond-sizes", {LENGTH(28), KERNEL(3, 3)}, "kernel[1]", "3"},
+    {"kernel-beyond-rank", {SIZE(28, 28), KERNEL(3, 3, 5)}, "kernel[2]", "5"},
+    {"stride-beyond-rank", {LENGTH(28), STRIDE(1, 2)}, "stride[1]", "2"},
+    {"dilation-beyond-rank", {LENGTH(28), DILATION(1, 1, 4)}, "dilation[2]", "4"},
+    {"pad-begin-beyond-rank", {LENGTH(28), PAD_BEGIN(0, 6)}, "pad_begin[1]", "6"},
+    {"pad-end-beyond-rank", {SIZE(28, 28), PAD_END(0, 0, -1)}, "pad_end[2]", "-1"},
+    {"inputs-alone", {LENGTH(28), INPUTS(2)}, "out_channels", "2"},
+    {"block-of-bounded", {LENGTH(28), .block = 64}, "block", "64"},
+    {"latency-of-bounded", {LENGTH(28), LATENCY(17)}, "latency", "17"},
+    {"whole-blocks-of-bounded", {LENGTH(28), .whole_blocks = true}, "whole_blocks", "1"},
+    {"separable-of-one-axis", {LENGTH(28), .separable = true}, "separable", "rank 1"},
+    {"reserved", {LENGTH(28), .reserved = {false, true}}, "reserved", "false"},
+    {"separable-of-stream", {STREAM(64), .separable = true}, "separable", "streams"},
     {"stream-rank", {SIZE(PARTITA_UNBOUNDED, 10)}, "rank", "2"},
     {"stream-batch", {LENGTH(PARTITA_UNBOUNDED), BATCH(2)}, "batch", "2"},
     {"stream-pad-begin", {LENGTH(PARTITA_UNBOUNDED), PAD_BEGIN(7)}, "pad_begin", "7"},
@@ -136,6 +151,7 @@ static const struct bad_options bad_options[] = {
      "error_budget",
      "nan"},
     {"directions", {.directions = 9}, PARTITA_ERR_ARG, "directions", "9"},
+    {"sample-rate-of-bounded", {.sample_rate = 48000}, PARTITA_ERR_ARG, "sample_rate", "48000"},
     {"allocator-half",
      {.allocator = {.allocate = meter_allocate}},
      PARTITA_ERR_ARG,
@@ -243,10 +259,78 @@ static void names_and_sizes(void **state)
             assert_string_not_equal(text, partita_status_string((enum partita_status)t));
         }
     }
+    assert_int_equal(partita_type_size(PARTITA_TYPE_DEFAULT), 4);
     char version[32];
     snprintf(version, sizeof version, "%d.%d.%d", PARTITA_VERSION_MAJOR, PARTITA_VERSION_MINOR,
              PARTITA_VERSION_PATCH);
     assert_string_equal(partita_version(), version);
+}
+
+// Axes are those with a size, taps are of the signal's type, and the plan knows their number.
+static void defaults_follow_other_fields(void **state)
+{
+    (void)state;
+    const struct partita_problem layer = {
+        .kernel = {3, 3}, .size = {28, 30}, .in_channels = 4, .out_channels = 6, .groups = 2};
+    const struct partita_problem spectrum = {
+        .signal = PARTITA_CF32, .kernel = {3}, .size = {2}, .pad_begin = {2}, .pad_end = {2}};
+    const float x[] = {1, 0, 0, 0}, h[] = {1, 0, 0, 2, 3, 0};
+    float y[8] = {0};
+    size_t size[PARTITA_MAX_RANK];
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    assert_ok(partita_problem_output_size(&layer, size));
+    assert_true(size[0] == 26 && size[1] == 28 && size[2] == 1);
+    assert_ok(partita_plan_create(&layer, NULL, &plan));
+    assert_int_equal(partita_plan_taps_count(plan), 6 * 2 * 9);
+    partita_plan_destroy(plan);
+    assert_ok(partita_plan_create(&spectrum, NULL, &plan));
+    assert_int_equal(partita_plan_taps_count(plan), 3);
+    assert_ok(partita_filter_create(plan, h, &filter));
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    assert_memory_equal(y, h, sizeof h);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    assert_int_equal(partita_plan_taps_count(NULL), 0);
+}
+
+// main sets PARTITA_LOG=stderr.
+static void plans_without_a_log_report_to_stderr(void **state)
+{
+    (void)state;
+    char text[256] = "";
+    struct partita_plan *plan;
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    const int kept = dup(2);
+    dup2(fileno(file), 2);
+    const enum partita_status status =
+        partita_plan_create(&(struct partita_problem){LENGTH(9), KERNEL(31)}, NULL, &plan);
+    dup2(kept, 2);
+    close(kept);
+    assert_int_equal(status, PARTITA_ERR_ARG);
+    rewind(file);
+    assert_non_null(fgets(text, sizeof text, file));
+    fclose(file);
+    assert_memory_equal(text, "partita: axis 0", 15);
+    assert_true(strstr(text, "31") && text[strlen(text) - 1] == '\n');
+}
+
+static const struct bad_options stream_options[] = {
+    {"workspace", {.workspace_limit = 5000}, PARTITA_ERR_ARG, "workspace_limit", "5000"},
+    {"parts", {.parts = {64, 64, false}}, PARTITA_ERR_ARG, "parts", "bounded"},
+    {"directions", {.directions = 6}, PARTITA_ERR_ARG, "directions", "6"},
+};
+
+static void options_of_bounded_problems(void **state)
+{
+    const struct bad_options *bad = *state;
+    struct log_lines lines;
+    struct partita_options options = bad->options;
+    struct partita_plan *plan = NULL;
+    options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&good_stream, &options, &plan), bad->status);
+    assert_true(strstr(lines.text, bad->field) && strstr(lines.text, bad->value));
 }
 
 // Description and planning of a missing device say what is missing; plans for the CPU still work.
@@ -278,10 +362,17 @@ int main(void)
 {
     enum {
         N_PROBLEMS = sizeof bad_problems / sizeof *bad_problems,
-        N_OPTIONS = sizeof bad_options / sizeof *bad_options
+        N_OPTIONS = sizeof bad_options / sizeof *bad_options,
+        N_STREAM_OPTIONS = sizeof stream_options / sizeof *stream_options
     };
-    struct CMUnitTest tests[N_PROBLEMS + N_OPTIONS + 8];
+    struct CMUnitTest tests[N_PROBLEMS + N_OPTIONS + N_STREAM_OPTIONS + 8];
     size_t n = 0;
+    setenv("PARTITA_LOG", "stderr", 1);
+    for (size_t i = 0; i < N_STREAM_OPTIONS; i++)
+        tests[n++] = named_test(options_of_bounded_problems, &stream_options[i], "stream-option-%s",
+                                stream_options[i].name);
+    tests[n++] = named_test(defaults_follow_other_fields, NULL, "defaults-follow-other-fields");
+    tests[n++] = named_test(plans_without_a_log_report_to_stderr, NULL, "log-to-stderr");
     for (size_t i = 0; i < N_PROBLEMS; i++) {
         tests[n++] = named_test(refused_with_field_and_value, &bad_problems[i], "bad-%s",
                                 bad_problems[i].name);

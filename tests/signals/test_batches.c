@@ -80,7 +80,7 @@ static void against_oracle(void **state)
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
         for (unsigned d = 1; d <= 4; d *= 2)
-            layer_assert_engine(partita_plan_engine_of(layer.plan, (enum partita_direction)d),
+            layer_assert_engine(partita_plan_engine(layer.plan, (enum partita_direction)d),
                                 c->engine);
         layer_run(&layer);
         layer_check_inputs(&layer);
@@ -279,7 +279,7 @@ static void planner_takes_blocks(void **state)
             assert_ok(partita_plan_create(
                 &problem, &(struct partita_options){.directions = LAYER_ALL}, &plan));
             for (unsigned d = 1; d <= 4; d *= 2) {
-                const char *engine = partita_plan_engine_of(plan, (enum partita_direction)d);
+                const char *engine = partita_plan_engine(plan, (enum partita_direction)d);
                 assert_true(strcmp(engine, "cpu/direct") != 0 && *engine);
             }
             partita_plan_destroy(plan);

@@ -199,15 +199,16 @@ static void narrow_lags(void **state)
             char text[4096];
             partita_plan_explain(rig.plan, text, sizeof text);
             assert_non_null(strstr(text, "1 window of 41 outputs"));
-            assert_true(on_device() || partita_plan_workspace_size(rig.plan) <
+            assert_true(on_device() || partita_plan_workspace(rig.plan, PARTITA_FORWARD) <
                                            80 * rig.plan->choice.transform * rig.sample_bytes);
         }
         rig_check_copy(&rig, &three);
         // The one-call helper may read the template without a filter.
         if (types->signal == types->taps) {
             void *y = guarded_alloc(LAGS * rig.sample_bytes, 0);
-            struct partita_slice slice = {.first = first, .last = first + LAGS};
-            assert_ok(partita_correlate(types->signal, y, rig.x, N, rig.w, M, &slice));
+            struct partita_slice slice = {
+                .mode = PARTITA_RANGE, .first = first, .last = first + LAGS};
+            assert_ok(partita_correlate(types->signal, y, rig.x, N, rig.w, M, &slice, NULL));
             // The larger gate, since direct sums may cost less.
             double gate = gate_for_outputs(gate_direct(types->signal, M), LAGS);
             assert_true(error_against(types->signal, y, rig.reference, LAGS,
@@ -274,7 +275,7 @@ static void limited_workspace(void **state)
     rig_open(&free_rig, &problem, &free_options, &random);
     rig_forward(&free_rig);
     rig_check(&free_rig);
-    size_t limit = partita_plan_workspace_size(free_rig.plan), served = 0;
+    size_t limit = partita_plan_workspace(free_rig.plan, PARTITA_FORWARD), served = 0;
     for (; limit > 1000; limit = limit / 2) {
         struct partita_plan *plan;
         const struct partita_options options =
@@ -284,7 +285,7 @@ static void limited_workspace(void **state)
         assert_ok(status);
         partita_plan_destroy(plan);
         rig_open_with(&rig, &problem, &options, free_rig.x, free_rig.w);
-        assert_true(partita_plan_workspace_size(rig.plan) <= limit);
+        assert_true(partita_plan_workspace(rig.plan, PARTITA_FORWARD) <= limit);
         rig.reference = free_rig.reference;
         rig_forward(&rig);
         rig_check(&rig);
@@ -312,14 +313,23 @@ static void once_has_bits_of_filter(void **state)
         assert_true(rig.plan->choice.from_taps == !full || on_device());
         rig_forward(&rig);
         void *y = guarded_alloc(rig.n_y * rig.sample_bytes, 0);
-        assert_ok(partita_forward_once(rig.plan, y, rig.x, rig.w));
+        assert_ok(partita_forward(rig.plan, NULL, y, rig.x, &(struct partita_call){.taps = rig.w}));
         assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
-        assert_int_equal(partita_forward_once(NULL, y, rig.x, rig.w), PARTITA_ERR_ARG);
-        assert_int_equal(partita_forward_once(rig.plan, NULL, rig.x, rig.w), PARTITA_ERR_ARG);
-        assert_int_equal(partita_forward_once(rig.plan, (char *)y + 1, rig.x, rig.w),
+        assert_int_equal(
+            partita_forward(NULL, NULL, y, rig.x, &(struct partita_call){.taps = rig.w}),
+            PARTITA_ERR_ARG);
+        assert_int_equal(
+            partita_forward(rig.plan, NULL, NULL, rig.x, &(struct partita_call){.taps = rig.w}),
+            PARTITA_ERR_ARG);
+        assert_int_equal(partita_forward(rig.plan, NULL, (char *)y + 1, rig.x,
+                                         &(struct partita_call){.taps = rig.w}),
                          PARTITA_ERR_ARG);
-        assert_int_equal(partita_forward_once(rig.plan, y, NULL, rig.w), PARTITA_ERR_ARG);
-        assert_int_equal(partita_forward_once(rig.plan, y, rig.x, NULL), PARTITA_ERR_ARG);
+        assert_int_equal(
+            partita_forward(rig.plan, NULL, y, NULL, &(struct partita_call){.taps = rig.w}),
+            PARTITA_ERR_ARG);
+        assert_int_equal(
+            partita_forward(rig.plan, NULL, y, rig.x, &(struct partita_call){.taps = NULL}),
+            PARTITA_ERR_ARG);
         assert_memory_equal(y, rig.y, rig.n_y * rig.sample_bytes);
         guarded_free(y);
         rig_close(&rig);
@@ -383,6 +393,7 @@ static void device_refusals(void **state)
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "workspace"));
     options.workspace_limit = 0;
+    options.parts = (struct partita_parts){0};
     problem.size[0] = PARTITA_UNBOUNDED, problem.pad_begin[0] = 0;
     options.log = log_into(&lines);
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
@@ -405,8 +416,8 @@ static void sizes_beyond_32_bits(void **state)
     assert_non_null(strstr(text, "1 window of 2001 outputs"));
     struct partita_plan *plan;
     assert_ok(partita_plan_create(&problem, &free, &plan));
-    assert_string_equal(partita_plan_engine(plan), forced.engine);
-    assert_true(partita_plan_workspace_size(plan) < 64 << 20);
+    assert_string_equal(partita_plan_engine(plan, PARTITA_FORWARD), forced.engine);
+    assert_true(partita_plan_workspace(plan, PARTITA_FORWARD) < 64 << 20);
     partita_plan_destroy(plan);
     problem.pad_begin[0] = problem.pad_end[0] = (ptrdiff_t)huge - 1;
     if (!on_device()) explain(&problem, &forced, text, sizeof text);

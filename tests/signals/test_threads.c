@@ -69,6 +69,27 @@ static void *run_forwards(void *argument)
     return NULL;
 }
 
+// Each thread updates a filter of its own of the shared plan.
+static void *run_updates(void *argument)
+{
+    static const float zeros[2][2][TAPS];
+    struct worker *worker = argument;
+    const struct shared *s = worker->shared;
+    struct partita_filter *filter = NULL;
+    float *y = malloc(sizeof s->y);
+    bool failed = partita_filter_create(s->plan, zeros, &filter) != PARTITA_OK;
+    for (int i = 0; i < ROUNDS && !failed; i++) {
+        failed = partita_filter_update(filter, zeros, NULL, NULL) != PARTITA_OK ||
+                 partita_filter_update(filter, s->w, NULL, NULL) != PARTITA_OK ||
+                 partita_forward(s->plan, filter, y, s->x, NULL) != PARTITA_OK ||
+                 memcmp(y, s->y, sizeof s->y) != 0;
+    }
+    worker->n_failed += failed;
+    partita_filter_destroy(filter);
+    free(y);
+    return NULL;
+}
+
 // Makes a plan, a filter and one result.
 static int plan_once(const struct shared *s, size_t taps, float *y)
 {
@@ -154,6 +175,7 @@ static void forwards(void **state)
     struct shared *s = shared_open(*state, &signal, 2);
     assert_ok(partita_forward(s->plan, s->filter, s->y, s->x, NULL));
     run_workers(s, run_forwards);
+    run_workers(s, run_updates);
     shared_close(s);
 }
 
@@ -220,7 +242,8 @@ int main(void)
     for (size_t e = 0; e < N_ENGINES; e++) {
         if (e < N_STREAM_ENGINES)
             tests[n++] = named_test(streams, engine_names[e], "%s/streams-share", engine_names[e]);
-        tests[n++] = named_test(forwards, engine_names[e], "%s/forwards-share", engine_names[e]);
+        tests[n++] =
+            named_test(forwards, engine_names[e], "%s/forwards-and-updates", engine_names[e]);
         tests[n++] = named_test(plans, engine_names[e], "%s/plans-in-parallel", engine_names[e]);
     }
     tests[n++] = named_test(long_transforms, NULL, "long-transforms");

@@ -24,7 +24,7 @@ static const struct partita_problem decimating = {STREAM(64), CHANNELS(2, 2), KE
 
 // A sparse matrix and its taps.
 struct cells {
-    struct partita_cell at[MAX_CELLS];
+    struct partita_path at[MAX_CELLS];
     size_t n;
     void *taps[MAX_CELLS];
 };
@@ -48,7 +48,7 @@ static struct cells draw_cells(const struct stream_rig *rig, struct random *rand
         void *taps = length ? malloc(length * partita_type_size(rig->problem.taps)) : NULL;
         random_samples(random, rig->problem.taps, taps, length);
         cells.taps[cells.n] = taps;
-        cells.at[cells.n++] = (struct partita_cell){out, in, delay, length, taps};
+        cells.at[cells.n++] = (struct partita_path){out, in, delay, length, taps};
     }
     return cells;
 }
@@ -60,7 +60,7 @@ static void free_cells(struct cells *cells)
 }
 
 // Copies cells into the rows of the dense filter w.
-static void copy_cells(struct stream_rig *rig, const struct partita_cell *cells, size_t n)
+static void copy_cells(struct stream_rig *rig, const struct partita_path *cells, size_t n)
 {
     size_t per_group = rig->in / groups_of(rig), bytes = partita_type_size(rig->problem.taps);
     for (size_t i = 0; i < n; i++) {
@@ -89,10 +89,11 @@ static void check_filter(struct stream_rig *rig, struct random *random)
 }
 
 static struct partita_filter *make_cells(const struct stream_rig *rig,
-                                         const struct partita_cell *cells, size_t n)
+                                         const struct partita_path *cells, size_t n)
 {
     struct partita_filter *filter = NULL;
-    assert_ok(partita_filter_create_cells(rig->plan, cells, n, &filter));
+    assert_ok(partita_filter_create_from(
+        rig->plan, &(struct partita_taps){.paths = cells, .path_count = n}, &filter));
     return filter;
 }
 
@@ -144,17 +145,17 @@ static void cells_alike(void **state)
     open_rig(&rig, c, &square, &random);
     size_t bytes = partita_type_size(rig.problem.taps);
     char *taps[16];
-    struct partita_cell cells[16];
+    struct partita_path cells[16];
     for (size_t i = 0; i < 16; i++) {
         taps[i] = malloc(1000 * bytes);
         if (i == 0) random_samples(&random, rig.problem.taps, taps[0], 1000);
         memcpy(taps[i], taps[0], 1000 * bytes);
-        cells[i] = (struct partita_cell){i / 4, i % 4, 0, 1000, taps[i]};
+        cells[i] = (struct partita_path){i / 4, i % 4, 0, 1000, taps[i]};
     }
     cells[1].delay = 1;
     cells[2].delay = 200;
     cells[3].length = 999;
-    cells[4] = (struct partita_cell){1, 0, 1, 999, taps[4] + bytes}; // without the first tap
+    cells[4] = (struct partita_path){1, 0, 1, 999, taps[4] + bytes}; // without the first tap
     sample_put(rig.problem.taps, taps[5], 0, 0.25);
     sample_put(rig.problem.taps, taps[6], 999, 0.25);
     sample_put(rig.problem.taps, taps[7], 500, 0.25);
@@ -173,7 +174,7 @@ static void no_cells_are_silence(void **state)
     struct stream_rig rig;
     open_rig(&rig, c, &oblong, &random);
     char taps[16] = {0};
-    const struct partita_cell none[2] = {{0, 1, 0, 0, NULL}, {1, 0, 7, 0, taps}};
+    const struct partita_path none[2] = {{0, 1, 0, 0, NULL}, {1, 0, 7, 0, taps}};
     for (size_t n = 0; n <= 2; n += 2) {
         stream_rig_replace_filter(&rig, make_cells(&rig, none, n));
         char *y = stream_rig_alloc_output(&rig);
@@ -201,8 +202,11 @@ static void signals_too(void **state)
     memset(w, 0, 4 * M * bytes);
     memcpy(w + (2 * M + 13) * bytes, taps, 20 * bytes);
     partita_filter_destroy(rig.filter);
-    assert_ok(partita_filter_create_cells(rig.plan, &(struct partita_cell){1, 0, 13, 20, taps}, 1,
-                                          &rig.filter));
+    assert_ok(partita_filter_create_from(
+        rig.plan,
+        &(struct partita_taps){.paths = &(struct partita_path){1, 0, 13, 20, taps},
+                               .path_count = 1},
+        &rig.filter));
     free(taps);
     rig_forward(&rig);
     rig_check(&rig);
@@ -214,8 +218,8 @@ static void bad_cells(void **state)
 {
     const struct stream_case *c = *state;
     static const double taps[2 * KERNEL];
-    static const struct partita_cell good = {0, 0, 0, 5, taps};
-    static const struct partita_cell bad[] = {
+    static const struct partita_path good = {0, 0, 0, 5, taps};
+    static const struct partita_path bad[] = {
         {6, 0, 0, 5, taps},          {0, 4, 0, 5, taps},
         {SIZE_MAX, 0, 0, 5, taps},   {0, SIZE_MAX, 0, 5, taps},
         {0, 2, 0, 5, taps}, // output of the first group, input of the second
@@ -235,16 +239,24 @@ static void bad_cells(void **state)
     stream_rig_open_exactly(&rig, c, &relaxed, &options, 100, &random);
     struct partita_filter *filter = (struct partita_filter *)1;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct partita_cell cells[2] = {good, bad[i]};
+        struct partita_path cells[2] = {good, bad[i]};
         log_into(&lines);
-        if (partita_filter_create_cells(rig.plan, cells, 2, &filter) != PARTITA_ERR_ARG)
+        if (partita_filter_create_from(rig.plan,
+                                       &(struct partita_taps){.paths = cells, .path_count = 2},
+                                       &filter) != PARTITA_ERR_ARG)
             fail_msg("cell %zu is accepted", i);
         if (lines.n_lines != 1) fail_msg("cell %zu: %d lines: %s", i, lines.n_lines, lines.text);
         assert_ptr_equal(filter, (struct partita_filter *)1);
     }
-    assert_int_equal(partita_filter_create_cells(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_create_cells(rig.plan, NULL, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_create_cells(rig.plan, &good, 1, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_from(
+                         NULL, &(struct partita_taps){.paths = &good, .path_count = 1}, &filter),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_from(
+                         rig.plan, &(struct partita_taps){.paths = NULL, .path_count = 1}, &filter),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_from(
+                         rig.plan, &(struct partita_taps){.paths = &good, .path_count = 1}, NULL),
+                     PARTITA_ERR_ARG);
     assert_ptr_equal(filter, (struct partita_filter *)1);
     stream_rig_close(&rig);
 }
@@ -258,14 +270,15 @@ static size_t cell_bytes(const struct stream_case *c, bool equal)
     struct random random = random_start("share");
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, &square, &options, 100, &random);
-    struct partita_cell cells[16];
+    struct partita_path cells[16];
     size_t row = KERNEL * partita_type_size(rig.problem.taps), before = meter.bytes_live;
     for (size_t i = 0; i < 16; i++)
         cells[i] =
-            (struct partita_cell){i / 4, i % 4, 0, KERNEL, (char *)rig.w + (equal ? 0 : i * row)};
+            (struct partita_path){i / 4, i % 4, 0, KERNEL, (char *)rig.w + (equal ? 0 : i * row)};
     struct partita_filter *filter = make_cells(&rig, cells, 16), *copy = NULL;
     size_t bytes = meter.bytes_live - before;
-    assert_ok(partita_filter_edit(filter, cells, 0, &copy));
+    assert_ok(partita_filter_create_from(
+        rig.plan, &(struct partita_taps){.base = filter, .paths = cells, .path_count = 0}, &copy));
     partita_filter_destroy(filter);
     assert_int_equal(meter.bytes_live - before,
                      bytes); // equal cells are stored once in the copy as well
@@ -285,10 +298,12 @@ static void equal_cells_share(void **state)
 }
 
 // Applies edits to the rig's filter and destroys the base before the new filter is used.
-static void edit(struct stream_rig *rig, const struct partita_cell *edits, size_t n)
+static void edit(struct stream_rig *rig, const struct partita_path *edits, size_t n)
 {
     struct partita_filter *edited = NULL;
-    assert_ok(partita_filter_edit(rig->filter, edits, n, &edited));
+    assert_ok(partita_filter_create_from(
+        rig->plan, &(struct partita_taps){.base = rig->filter, .paths = edits, .path_count = n},
+        &edited));
     copy_cells(rig, edits, n);
     stream_rig_replace_filter(rig, edited);
 }
@@ -328,10 +343,14 @@ static void base_stays_as_it_was(void **state)
     struct random random = random_start("base");
     struct stream_rig rig;
     open_rig(&rig, c, &oblong, &random);
-    const struct partita_cell silenced[2] = {{0, 0, 0, 0, NULL}, {1, 2, 0, 0, NULL}};
+    const struct partita_path silenced[2] = {{0, 0, 0, 0, NULL}, {1, 2, 0, 0, NULL}};
     struct partita_filter *first, *second;
-    assert_ok(partita_filter_edit(rig.filter, silenced, 2, &first));
-    assert_ok(partita_filter_edit(first, silenced, 1, &second));
+    assert_ok(partita_filter_create_from(
+        rig.plan, &(struct partita_taps){.base = rig.filter, .paths = silenced, .path_count = 2},
+        &first));
+    assert_ok(partita_filter_create_from(
+        rig.plan, &(struct partita_taps){.base = first, .paths = silenced, .path_count = 1},
+        &second));
     partita_filter_destroy(first);
     check_filter(&rig, &random);
     partita_filter_destroy(second);
@@ -347,18 +366,39 @@ static void bad_edits(void **state)
     struct partita_filter *filter = (struct partita_filter *)1;
     struct stream_rig rig;
     open_rig(&rig, c, &oblong, &random);
-    const struct partita_cell good = {0, 0, 0, 5, rig.w}, bad = {2, 0, 0, 5, rig.w},
+    const struct partita_path good = {0, 0, 0, 5, rig.w}, bad = {2, 0, 0, 5, rig.w},
                               twice[2] = {good, good};
     bool served = strstr(c->engine, "partitioned");
-    assert_int_equal(partita_filter_edit(NULL, &good, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_edit(rig.filter, NULL, 1, &filter), PARTITA_ERR_ARG);
-    assert_int_equal(partita_filter_edit(rig.filter, &good, 1, NULL), PARTITA_ERR_ARG);
+    assert_int_equal(partita_filter_create_from(
+                         rig.plan,
+                         &(struct partita_taps){.base = rig.filter, .paths = NULL, .path_count = 1},
+                         &filter),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(
+        partita_filter_create_from(
+            rig.plan, &(struct partita_taps){.base = rig.filter, .paths = &good, .path_count = 1},
+            NULL),
+        PARTITA_ERR_ARG);
     if (served) {
-        assert_int_equal(partita_filter_edit(rig.filter, &bad, 1, &filter), PARTITA_ERR_ARG);
-        assert_int_equal(partita_filter_edit(rig.filter, twice, 2, &filter), PARTITA_ERR_ARG);
+        assert_int_equal(
+            partita_filter_create_from(
+                rig.plan,
+                &(struct partita_taps){.base = rig.filter, .paths = &bad, .path_count = 1},
+                &filter),
+            PARTITA_ERR_ARG);
+        assert_int_equal(
+            partita_filter_create_from(
+                rig.plan,
+                &(struct partita_taps){.base = rig.filter, .paths = twice, .path_count = 2},
+                &filter),
+            PARTITA_ERR_ARG);
     } else {
-        assert_int_equal(partita_filter_edit(rig.filter, &good, 1, &filter),
-                         PARTITA_ERR_UNSUPPORTED);
+        assert_int_equal(
+            partita_filter_create_from(
+                rig.plan,
+                &(struct partita_taps){.base = rig.filter, .paths = &good, .path_count = 1},
+                &filter),
+            PARTITA_ERR_UNSUPPORTED);
     }
     assert_ptr_equal(filter, (struct partita_filter *)1);
     stream_rig_close(&rig);

@@ -54,7 +54,7 @@ static size_t live_frames(const struct stream_case *c, const struct partita_prob
 static void check_latency(const struct stream_rig *rig)
 {
     size_t latency = partita_plan_latency(rig->plan);
-    assert_string_equal(partita_plan_engine(rig->plan), engine);
+    assert_string_equal(partita_plan_engine(rig->plan, PARTITA_FORWARD), engine);
     assert_true(latency <= rig->problem.latency);
     assert_int_equal(latency % rig->stride, 0);
     assert_int_equal(partita_stream_latency(rig->stream), latency);
@@ -263,7 +263,7 @@ static void drains_to_the_last_sample(void **state)
                              &random);
         for (size_t at = sounding, n; at < rig.n_frames; at += n) {
             n = split_next(&(struct call_split){"", 200, true}, &random, rig.n_frames - at);
-            partita_stream_drain(rig.stream, &(void *){y + at * bytes}, 1, n);
+            partita_stream_process(rig.stream, &(void *){y + at * bytes}, NULL, n);
         }
         assert_memory_equal(y, expected, stream_rig_output_bytes(&rig));
         double limit = stream_rig_sample_limit(&rig, typical_output(&rig.problem));

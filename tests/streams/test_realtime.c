@@ -63,7 +63,7 @@ static void live(const struct stream_rig *rig, char *y, size_t at, size_t n, boo
     partita_stream_output_frames(rig->stream, n);
     partita_stream_latency(rig->stream);
     partita_stream_tail(rig->stream);
-    if (silence) partita_stream_drain(rig->stream, y_at, 1, n);
+    if (silence) partita_stream_process(rig->stream, y_at, NULL, n);
     else if (at % 2) partita_stream_process_strided(rig->stream, y_at, 1, x_at, 1, n);
     else partita_stream_process(rig->stream, y_at, x_at, n);
     watch_this_thread(false);
@@ -123,6 +123,44 @@ static void makes_no_forbidden_call(void **state)
     guarded_free(y);
     stream_rig_close(&rig);
     pool_close(&pool);
+}
+
+// Opens, swaps and closes slots of a bank between blocks; all of it is watched.
+static void bank_makes_no_forbidden_call(void **state)
+{
+    (void)state;
+    enum { SLOTS = 5, TAPS = 2500, BLOCK = 64 };
+    const struct partita_bank_options options = {
+        .slots = SLOTS, .n_taps = TAPS, .block = BLOCK, .sample_rate = 48000};
+    struct random random = random_start("bank");
+    struct partita_bank *bank;
+    struct partita_filter *filters[2];
+    float taps[TAPS];
+    assert_ok(partita_bank_create(&options, &bank));
+    for (int f = 0; f < 2; f++) {
+        random_samples(&random, PARTITA_F32, taps, TAPS);
+        assert_ok(partita_bank_filter_create(bank, taps, TAPS, &filters[f]));
+    }
+    for (int call = 0; call < 1500; call++) {
+        const size_t slot = random_below(&random, SLOTS), fade = random_below(&random, 400);
+        const struct partita_filter *filter = filters[random_below(&random, 2)];
+        struct partita_stream_stats stats;
+        size_t opened;
+        if (call % 3 == 0)
+            random_samples(&random, PARTITA_F32, partita_bank_input(bank, slot), BLOCK);
+        watch_this_thread(true);
+        if (call % 5 == 0) partita_bank_open(bank, filter, &opened);
+        if (call % 7 == 0) partita_bank_swap(bank, slot, filter, fade);
+        if (call % 31 == 0) partita_bank_close(bank, slot);
+        partita_bank_process(bank);
+        partita_bank_slot_state(bank, slot);
+        partita_bank_lead(bank, slot);
+        partita_bank_output(bank, slot);
+        partita_bank_stats(bank, &stats);
+        watch_this_thread(false);
+    }
+    for (int f = 0; f < 2; f++) partita_filter_destroy(filters[f]);
+    partita_bank_destroy(bank);
 }
 
 // Forbidden calls.
@@ -362,13 +400,14 @@ int main(void)
 {
     static struct watched_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS][N_MODES];
     static struct CMUnitTest
-        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_FORBIDDEN + 1];
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_FORBIDDEN + 2];
     size_t n = 0;
     for (size_t i = 0; i < N_FORBIDDEN; i++)
         tests[n++] =
             named_test(ends_the_program, &forbidden_calls[i], "sees-%s%s", forbidden_calls[i].name,
                        forbidden_calls[i].call == call_the_library ? "-of-the-library" : "");
     tests[n++] = named_test(unwatched_threads_may_call, NULL, "lets-others-pass");
+    tests[n++] = named_test(bank_makes_no_forbidden_call, NULL, "bank");
     for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
             for (size_t p = 0; p < N_PROBLEMS; p++) {

@@ -167,6 +167,13 @@ static void refused_state_changes_nothing(void **state)
             bad[i] = (unsigned char)(fill < 2 ? -fill : (int)random_below(&random, 256));
         assert_int_equal(partita_stream_restore(rig.stream, bad, size), PARTITA_ERR_STATE);
     }
+    // One changed bit anywhere, at the borders of words and fields too.
+    for (size_t i = 0; i < 120; i++) {
+        const size_t at = i < 64 ? i : i < 80 ? size - 1 - (i - 64) : random_below(&random, size);
+        memcpy(bad, good, size);
+        bad[at] ^= (unsigned char)(1 << random_below(&random, 8));
+        assert_int_equal(partita_stream_restore(rig.stream, bad, size), PARTITA_ERR_STATE);
+    }
     assert_int_equal(partita_stream_restore(rig.stream, foreign, foreign_size), PARTITA_ERR_STATE);
     assert_int_equal(partita_stream_restore(rig.stream, NULL, size), PARTITA_ERR_ARG);
     assert_int_equal(partita_stream_restore(NULL, good, size), PARTITA_ERR_ARG);

@@ -45,7 +45,7 @@ static void drain_brings_the_tail(void **state)
 {
     const struct stream_case *c = *state;
     for (size_t stride = 1; stride <= 3; stride += 2) {
-        struct partita_problem problem = {STREAM(64), INPUTS(2), KERNEL(60), STRIDE(stride),
+        struct partita_problem problem = {STREAM(64), CHANNELS(2, 1), KERNEL(60), STRIDE(stride),
                                           DILATION(2)};
         struct random random = random_start("drain");
         struct stream_rig rig, longer;
@@ -72,7 +72,7 @@ static void drain_brings_the_tail(void **state)
         for (size_t left = tail + beyond, n; left; left -= n) {
             n = split_next(&(struct call_split){"", 40, true}, &random, left);
             size_t due = partita_stream_output_frames(rig.stream, n);
-            partita_stream_drain(rig.stream, &(void *){y + given * rig.sample_bytes}, 1, n);
+            partita_stream_process(rig.stream, &(void *){y + given * rig.sample_bytes}, NULL, n);
             given += due;
         }
         assert_int_equal(given, longer.n_outputs);

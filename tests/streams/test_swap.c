@@ -166,8 +166,11 @@ static void single_cell(void **state)
     random_samples(&random, rig->problem.taps, (char *)rig->w + 5 * taps * bytes, taps);
     partita_filter_destroy(s.filters[1]);
     if (strstr(c->engine, "/partitioned")) {
-        const struct partita_cell cell = {1, 2, 0, taps, (char *)rig->w + 5 * taps * bytes};
-        assert_ok(partita_filter_edit(s.filters[3], &cell, 1, &s.filters[1]));
+        const struct partita_path cell = {1, 2, 0, taps, (char *)rig->w + 5 * taps * bytes};
+        assert_ok(partita_filter_create_from(
+            rig->plan,
+            &(struct partita_taps){.base = s.filters[3], .paths = &cell, .path_count = 1},
+            &s.filters[1]));
     } else {
         assert_ok(partita_filter_create(rig->plan, rig->w, &s.filters[1]));
     }

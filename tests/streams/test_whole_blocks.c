@@ -146,7 +146,7 @@ static void drains_to_the_last_sample(void **state)
         stream_rig_feed_span(&rig, rig.stream, y, 0, sounding, &(struct call_split){"", 64, false},
                              &random);
         for (size_t at = sounding; at < rig.n_frames; at += 64)
-            partita_stream_drain(rig.stream, &(void *){y + at * rig.sample_bytes}, 1, 64);
+            partita_stream_process(rig.stream, &(void *){y + at * rig.sample_bytes}, NULL, 64);
         assert_memory_equal(y, expected, stream_rig_output_bytes(&rig));
         const size_t last = sounding + partita_plan_latency(rig.plan) + taps - 2;
         const double unit = gate_transform(rig.problem.signal, rig.plan->choice.transform);

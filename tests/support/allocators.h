@@ -3,7 +3,7 @@
 #ifndef PARTITA_TEST_ALLOCATORS_H
 #define PARTITA_TEST_ALLOCATORS_H
 
-#include <partita/common.h>
+#include <partita/problem.h>
 
 // Counts allocations. Memory is filled with garbage, and bytes after it must not change.
 struct meter {

@@ -78,7 +78,7 @@ static void layer_allocate(struct layer *layer)
 {
     const struct partita_problem *p = &layer->problem;
     size_t scalar = partita_type_size(p->signal), plane = 1, outputs = 1, taps = 1;
-    for (int a = 0; a < (p->rank ? p->rank : 1); a++) {
+    for (int a = 0; a < reference_rank(p); a++) {
         plane *= p->size[a];
         taps *= or_one(p->kernel[a]);
         outputs *= reference_outputs(p, (size_t)a);
@@ -101,8 +101,8 @@ static void layer_create(struct layer *layer, const struct partita_options *opti
     }
     struct partita_options all = layer_options(options);
     assert_ok(partita_plan_create(&layer->problem, &all, &layer->plan));
-    assert_ok(partita_filter_create_biased(layer->plan, layer->array[LAYER_W],
-                                           layer->array[LAYER_BIAS], &layer->filter));
+    assert_ok(filter_with_bias(layer->plan, layer->array[LAYER_W], layer->array[LAYER_BIAS],
+                               &layer->filter));
 }
 
 bool layer_is_served(const char *engine, const struct partita_problem *problem)
@@ -164,7 +164,7 @@ void layer_run(struct layer *layer)
     assert_ok(partita_forward(layer->plan, layer->filter, a[LAYER_Y], a[LAYER_X], NULL));
     assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
     assert_ok(partita_backward_weight(layer->plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], NULL));
-    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
+    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY], NULL));
 }
 
 void layer_run_saved(struct layer *layer, bool guarded)
@@ -175,19 +175,21 @@ void layer_run_saved(struct layer *layer, bool guarded)
     assert_true(partita_saved_bytes(layer->plan) > 0);
     void *workspace = guarded ? guarded_alloc(partita_saved_workspace(saved), 0) : NULL;
     assert_int_equal(
-        partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace),
+        partita_backward_weight(layer->plan, a[LAYER_GW], NULL, a[LAYER_GY],
+                                &(struct partita_call){.saved = saved, .workspace = workspace}),
         PARTITA_ERR_STATE);
     for (int again = 0; again < 2; again++) {
         void *scratch =
             guarded ? guarded_alloc(partita_plan_workspace(layer->plan, PARTITA_FORWARD), 0) : NULL;
-        assert_ok(partita_forward_saved(layer->plan, layer->filter, saved, a[LAYER_Y], a[LAYER_X],
-                                        scratch));
+        assert_ok(partita_forward(layer->plan, layer->filter, a[LAYER_Y], a[LAYER_X],
+                                  &(struct partita_call){.saved = saved, .workspace = scratch}));
         if (guarded) guarded_free(scratch);
-        assert_ok(
-            partita_backward_weight_saved(layer->plan, saved, a[LAYER_GW], a[LAYER_GY], workspace));
+        assert_ok(partita_backward_weight(
+            layer->plan, a[LAYER_GW], NULL, a[LAYER_GY],
+            &(struct partita_call){.saved = saved, .workspace = workspace}));
     }
     assert_ok(partita_backward_data(layer->plan, layer->filter, a[LAYER_GX], a[LAYER_GY], NULL));
-    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY]));
+    assert_ok(partita_backward_bias(layer->plan, a[LAYER_GB], a[LAYER_GY], NULL));
     if (guarded) guarded_free(workspace);
     partita_saved_destroy(saved);
 }
@@ -336,12 +338,13 @@ void layer_check_workspace(const struct layer *layer, struct layer *other)
         workspace[d] =
             guarded_alloc(partita_plan_workspace(plan, (enum partita_direction)(1 << d)), 0);
     for (int again = 0; again < 2; again++) {
-        assert_ok(partita_forward(plan, other->filter, a[LAYER_Y], a[LAYER_X], workspace[0]));
-        assert_ok(
-            partita_backward_data(plan, other->filter, a[LAYER_GX], a[LAYER_GY], workspace[1]));
-        assert_ok(
-            partita_backward_weight(plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], workspace[2]));
-        assert_ok(partita_backward_bias(plan, a[LAYER_GB], a[LAYER_GY]));
+        assert_ok(partita_forward(plan, other->filter, a[LAYER_Y], a[LAYER_X],
+                                  &(struct partita_call){.workspace = workspace[0]}));
+        assert_ok(partita_backward_data(plan, other->filter, a[LAYER_GX], a[LAYER_GY],
+                                        &(struct partita_call){.workspace = workspace[1]}));
+        assert_ok(partita_backward_weight(plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY],
+                                          &(struct partita_call){.workspace = workspace[2]}));
+        assert_ok(partita_backward_bias(plan, a[LAYER_GB], a[LAYER_GY], NULL));
         layer_same_bits(layer, other);
     }
     for (int d = 0; d < 3; d++) guarded_free(workspace[d]);

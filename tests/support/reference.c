@@ -12,15 +12,29 @@ static size_t or_one(size_t value)
 
 double complex reference_sample(enum partita_type type, const void *samples, size_t i)
 {
-    if (type == PARTITA_F32) return ((const float *)samples)[i];
+    if (type == PARTITA_F32 || type == PARTITA_TYPE_DEFAULT) return ((const float *)samples)[i];
     if (type == PARTITA_F64) return ((const double *)samples)[i];
     if (type == PARTITA_CF32) return ((const float complex *)samples)[i];
     return ((const double complex *)samples)[i];
 }
 
+int reference_rank(const struct partita_problem *problem)
+{
+    int rank = problem->rank;
+    if (rank) return rank;
+    for (int i = 0; i < PARTITA_MAX_RANK; i++)
+        if (problem->size[i]) rank = i + 1;
+    return rank;
+}
+
+enum partita_type reference_taps(const struct partita_problem *problem)
+{
+    return problem->taps ? problem->taps : problem->signal;
+}
+
 size_t reference_outputs(const struct partita_problem *problem, size_t axis)
 {
-    if ((int)axis >= (problem->rank ? problem->rank : 1)) return 1;
+    if ((int)axis >= reference_rank(problem)) return 1;
     ptrdiff_t span =
         (ptrdiff_t)(or_one(problem->dilation[axis]) * (or_one(problem->kernel[axis]) - 1) + 1);
     ptrdiff_t room =
@@ -49,6 +63,11 @@ static double complex *widen(enum partita_type type, const void *samples, size_t
     return wide;
 }
 
+static bool is_real(enum partita_type type)
+{
+    return type == PARTITA_TYPE_DEFAULT || type == PARTITA_F32 || type == PARTITA_F64;
+}
+
 static struct loops prepare(const struct partita_problem *p, const void *x, const void *w)
 {
     struct loops s = {
@@ -56,10 +75,9 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     s.group_in = s.in / or_one(p->groups);
     s.group_out = s.out / or_one(p->groups);
     s.convolve = p->op == PARTITA_CONVOLVE;
-    s.real = (p->signal == PARTITA_F32 || p->signal == PARTITA_F64) &&
-             (p->taps == PARTITA_F32 || p->taps == PARTITA_F64);
+    s.real = is_real(p->signal) && is_real(reference_taps(p));
     s.taps = s.plane = s.outputs = 1;
-    size_t unused = 3 - (p->rank ? (size_t)p->rank : 1);
+    size_t unused = 3 - (size_t)reference_rank(p);
     for (size_t a = 0; a < 3; a++) {
         size_t b = a < unused ? 0 : a - unused;
         s.kernel[a] = a < unused ? 1 : or_one(p->kernel[b]);
@@ -73,7 +91,7 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
         s.outputs *= s.out_size[a];
     }
     s.x = widen(p->signal, x, s.batch * s.in * s.plane, false);
-    s.w = widen(p->taps, w, s.out * s.group_in * s.taps, !s.convolve);
+    s.w = widen(reference_taps(p), w, s.out * s.group_in * s.taps, !s.convolve);
     return s;
 }
 

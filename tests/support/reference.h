@@ -8,6 +8,10 @@
 #include <complex.h>
 #include <partita/problem.h>
 
+// Number of axes and type of the taps, with their defaults filled in.
+int reference_rank(const struct partita_problem *problem);
+enum partita_type reference_taps(const struct partita_problem *problem);
+
 // Output samples along an axis of a valid bounded problem.
 size_t reference_outputs(const struct partita_problem *problem, size_t axis);
 

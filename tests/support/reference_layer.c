@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#include "support/reference.h"
+
 struct walk {
     size_t batch, groups, in, out; // channels of a group
     size_t kernel[3], size[3], outputs[3], stride[3], dilation[3];
@@ -28,7 +30,7 @@ static struct walk walk_of(const struct partita_problem *p)
     s.in = or_one(p->in_channels) / s.groups;
     s.out = or_one(p->out_channels) / s.groups;
     s.flip = p->op == PARTITA_CONVOLVE;
-    int rank = p->rank ? p->rank : 1;
+    int rank = reference_rank(p);
     for (int a = 0; a < 3; a++) {
         bool used = a < rank;
         s.kernel[a] = used ? or_one(p->kernel[a]) : 1;

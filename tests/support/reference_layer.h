@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The oracle of layers: the formulas of partita/layer.h for forward with bias and activation and
+// The oracle of layers: the formulas of partita/plan.h for forward with bias and activation and
 // for the gradients, as plain loops over long doubles. It shares no code with the library.
 #ifndef PARTITA_TEST_REFERENCE_LAYER_H
 #define PARTITA_TEST_REFERENCE_LAYER_H

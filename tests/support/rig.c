@@ -5,7 +5,7 @@
 
 static size_t axes(const struct partita_problem *problem)
 {
-    return problem->rank ? (size_t)problem->rank : 1;
+    return (size_t)reference_rank(problem);
 }
 
 size_t problem_inputs(const struct partita_problem *problem)
@@ -118,7 +118,8 @@ void rig_check(struct rig *rig)
     double error = error_against(p->signal, rig->y, rig->reference, rig->n_y, typical_output(p));
     double gate = plan_gate(rig->plan, p, rig->n_y);
     if (!(error <= gate)) {
-        fail_msg("%s, transform %zu: error %.3g above %.3g", partita_plan_engine(rig->plan),
-                 rig->plan->choice.transform, error, gate);
+        fail_msg("%s, transform %zu: error %.3g above %.3g",
+                 partita_plan_engine(rig->plan, PARTITA_FORWARD), rig->plan->choice.transform,
+                 error, gate);
     }
 }

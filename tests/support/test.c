@@ -49,7 +49,8 @@ static double random_part(struct random *random)
 
 void sample_put(enum partita_type type, void *samples, size_t i, double complex value)
 {
-    if (type == PARTITA_F32) ((float *)samples)[i] = (float)creal(value);
+    if (type == PARTITA_F32 || type == PARTITA_TYPE_DEFAULT)
+        ((float *)samples)[i] = (float)creal(value);
     if (type == PARTITA_F64) ((double *)samples)[i] = creal(value);
     if (type == PARTITA_CF32) ((float complex *)samples)[i] = (float complex)value;
     if (type == PARTITA_CF64) ((double complex *)samples)[i] = value;
@@ -141,7 +142,7 @@ double typical_output(const struct partita_problem *problem)
 {
     size_t products =
         (problem->in_channels ? problem->in_channels : 1) / (problem->groups ? problem->groups : 1);
-    for (int a = 0; a < (problem->rank ? problem->rank : 1); a++)
+    for (int a = 0; a < reference_rank(problem); a++)
         products *= problem->kernel[a] ? problem->kernel[a] : 1;
     double signal =
         type_is_complex(problem->signal) ? 2.0 / 3 : 1.0 / 3; // a uniform part has variance 1/3
@@ -189,4 +190,14 @@ int run_test_list(const struct CMUnitTest *tests, size_t n)
     fflush(stdout);
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return _cmocka_run_group_tests("partita", tests, n, NULL, NULL);
+}
+
+enum partita_status filter_with_bias(const struct partita_plan *plan, const void *taps,
+                                     const void *bias, struct partita_filter **ret_filter)
+{
+    return partita_filter_create_from(
+        plan,
+        &(struct partita_taps){
+            .dense = taps, .dense_count = partita_plan_taps_count(plan), .bias = bias},
+        ret_filter);
 }

@@ -126,6 +126,10 @@ double process_seconds(void);
 // Fails unless the call returned OK.
 #define assert_ok(call) assert_int_equal(call, PARTITA_OK)
 
+// partita_filter_create_from with as many taps as the plan wants, and a bias or NULL.
+enum partita_status filter_with_bias(const struct partita_plan *plan, const void *taps,
+                                     const void *bias, struct partita_filter **ret_filter);
+
 // Prints the seed and runs the tests in TAP. Returns the number of failures, for main.
 #define run_all(tests) run_test_list(tests, sizeof(tests) / sizeof *(tests))
 int run_test_list(const struct CMUnitTest *tests, size_t n);

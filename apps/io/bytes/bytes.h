@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/fault.h"
+#include "base/sha512.h"
 
 #define SIZE_UNKNOWN UINT64_MAX
 
@@ -28,12 +30,17 @@ struct source {
     int error;                             // errno of the read that failed, else 0
     unsigned char peeked[SOURCE_MAX_PEEK]; // peeked at and not yet read
     size_t n_peeked;
+    struct sha512 *digest; // of all bytes so far; NULL: not wanted, or bytes were skipped
 };
 
 // Opens a file by name; "-" is standard input. wake_fd: see struct source.
 bool source_open(struct source *source, const char *path, int wake_fd, struct fault *fault);
 void source_from_memory(struct source *source, const void *memory, size_t size);
 void source_close(struct source *source);
+
+// Opens a small file for reading, which must be a regular one: anything else fails at once with
+// EINVAL, where reading a pipe might wait without end. NULL: see errno.
+FILE *regular_open(const char *path);
 
 // Reads n bytes; fewer only at the end of the input or on an error (source->error).
 size_t source_read(struct source *source, void *to, size_t n);

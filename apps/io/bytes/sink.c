@@ -10,22 +10,26 @@
 #include "bytes.h"
 
 // A descriptor opened with O_APPEND writes at the end of the file whatever the offset, so it cannot
-// overwrite earlier bytes.
-static bool can_patch(int fd, uint64_t *ret_base)
+// overwrite earlier bytes. A regular file whose offset cannot be found is an error: written as a
+// pipe it would get another header.
+static bool can_patch(struct sink *sink)
 {
     struct stat st;
-    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) return false;
-    if (fcntl(fd, F_GETFL) & O_APPEND) return false;
-    off_t start = lseek(fd, 0, SEEK_CUR);
-    if (start < 0) return false;
-    *ret_base = (uint64_t)start;
-    return true;
+    if (fstat(sink->fd, &st)) {
+        sink->error = errno;
+        return false;
+    }
+    if (!S_ISREG(st.st_mode) || fcntl(sink->fd, F_GETFL) & O_APPEND) return false;
+    const off_t start = lseek(sink->fd, 0, SEEK_CUR);
+    if (start < 0) sink->error = errno;
+    else sink->base = (uint64_t)start;
+    return start >= 0;
 }
 
 void sink_from_fd(struct sink *sink, int fd, const char *name)
 {
     *sink = (struct sink){.name = name, .fd = fd};
-    sink->seekable = can_patch(fd, &sink->base);
+    sink->seekable = can_patch(sink);
 }
 
 // Whether the write may be tried again.

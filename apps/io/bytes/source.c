@@ -17,10 +17,11 @@ static bool source_identify(struct source *s, struct fault *fault)
     if (isatty(s->fd))
         return fault_set(fault, "%s: is a terminal; samples are read from a file or a pipe",
                          s->name);
-    off_t start = S_ISREG(st.st_mode) ? lseek(s->fd, 0, SEEK_CUR) : -1;
-    s->seekable = start >= 0;
+    s->seekable = S_ISREG(st.st_mode);
     s->size = SIZE_UNKNOWN;
     if (!s->seekable) return true;
+    const off_t start = lseek(s->fd, 0, SEEK_CUR);
+    if (start < 0) return fault_set(fault, "%s: cannot seek: %s", s->name, strerror(errno));
     s->base = (uint64_t)start;
     s->size = st.st_size > start ? (uint64_t)(st.st_size - start) : 0;
     return true;
@@ -38,6 +39,20 @@ bool source_open(struct source *source, const char *path, int wake_fd, struct fa
     if (source_identify(source, fault)) return true;
     source_close(source);
     return false;
+}
+
+FILE *regular_open(const char *path)
+{
+    struct stat st;
+    FILE *file = NULL;
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return NULL;
+    errno = EINVAL;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) file = fdopen(fd, "r");
+    const int error = errno;
+    if (!file) close(fd);
+    errno = error;
+    return file;
 }
 
 void source_from_memory(struct source *source, const void *memory, size_t size)
@@ -104,6 +119,7 @@ size_t source_read_some(struct source *source, void *to, size_t n)
     if (!n) return 0;
     size_t got = source->n_peeked ? read_peeked(source, to, n) : read_once(source, to, n);
     source->position += got;
+    if (source->digest) sha512_add(source->digest, to, got);
     return got;
 }
 
@@ -140,6 +156,7 @@ static bool seek_file(struct source *s, uint64_t position)
         s->error = errno;
         return false;
     }
+    if (position != s->position) s->digest = NULL;
     s->n_peeked = 0;
     s->position = position;
     return true;

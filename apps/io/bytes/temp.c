@@ -6,33 +6,58 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Global, because a signal handler takes no argument of ours.
-static char pending[PATH_MAX];
-static volatile int pending_set;
+#include "bytes.h"
 
-static void set_pending(const char *path)
+// Global, because a signal handler takes no argument of ours. An output and the files beside it may
+// be unfinished at once, in several threads.
+enum { MAX_PENDING = 8 };
+enum { FREE, TAKEN, SET };
+static struct {
+    char path[PATH_MAX];
+    atomic_int state;
+} pending[MAX_PENDING];
+static atomic_int last_pending;
+
+static void pending_add(struct temp *temp)
 {
-    pending_set = 0;
-    if (path && strlen(path) < sizeof pending) {
-        strcpy(pending, path);
-        pending_set = 1;
+    static atomic_int registered;
+    // A library may end the process, as OpenMP does where a thread cannot be made.
+    if (!atomic_exchange(&registered, 1)) atexit(temp_discard_on_signal);
+    if (strlen(temp->temporary) >= PATH_MAX) return;
+    for (int i = 0; i < MAX_PENDING; i++) {
+        int expected = FREE;
+        if (!atomic_compare_exchange_strong(&pending[i].state, &expected, TAKEN)) continue;
+        strcpy(pending[i].path, temp->temporary);
+        pending[i].state = SET;
+        temp->pending = 1 + i;
+        if (!temp->beside) last_pending = i;
+        return;
     }
+}
+
+static void pending_remove(struct temp *temp)
+{
+    if (temp->pending) pending[temp->pending - 1].state = FREE;
+    temp->pending = 0;
 }
 
 void temp_discard_on_signal(void)
 {
-    if (pending_set) unlink(pending);
+    for (int i = 0; i < MAX_PENDING; i++)
+        if (pending[i].state == SET) unlink(pending[i].path);
 }
 
 const char *temp_pending(void)
 {
-    return pending_set ? pending : NULL;
+    const int i = last_pending;
+    return pending[i].state == SET ? pending[i].path : NULL;
 }
 
 static mode_t new_file_mode(void)
@@ -63,7 +88,7 @@ static int open_temporary(struct temp *temp, const char *path, mode_t mode, stru
         temp->temporary = NULL;
         return -1;
     }
-    set_pending(temp->temporary);
+    pending_add(temp);
     if (fchmod(fd, mode)) {
         fault_set(fault, "%s: cannot set its mode: %s", path, strerror(errno));
         close(fd);
@@ -131,6 +156,28 @@ int temp_open(struct temp *temp, const char *path, struct fault *fault)
     return fd;
 }
 
+int temp_open_beside(struct temp *temp, const char *path, struct fault *fault)
+{
+    *temp = (struct temp){.final = strdup(path), .beside = true};
+    if (!temp->final) fault_set(fault, "out of memory");
+    const int fd = temp->final ? open_temporary(temp, path, new_file_mode(), fault) : -1;
+    if (fd < 0) temp_discard(temp);
+    return fd;
+}
+
+bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
+                       struct fault *fault)
+{
+    struct sink sink;
+    const int fd = temp_open_beside(temp, path, fault);
+    if (fd < 0) return false;
+    sink_from_fd(&sink, fd, path);
+    if (sink_write(&sink, text, strlen(text)) && durable && fsync(fd)) sink.error = errno;
+    if (sink_close(&sink)) return true;
+    temp_discard(temp);
+    return sink_fault(&sink, fault);
+}
+
 static int open_partial(const char *partial, mode_t mode, struct fault *fault)
 {
     int fd = open(partial, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
@@ -155,7 +202,7 @@ int temp_resume(struct temp *temp, const char *path, const char *partial, struct
 
 static void temp_release(struct temp *temp)
 {
-    set_pending(NULL);
+    pending_remove(temp);
     free(temp->final);
     free(temp->temporary);
     *temp = (struct temp){0};

@@ -14,6 +14,8 @@ struct temp {
     char *final;     // the name of the complete file; NULL: written directly
     char *temporary; // its name until then
     bool keep;       // temp_discard does not remove the unfinished file
+    bool beside;     // its name was derived from that of another file
+    int pending;     // 1 + its index in the list of unfinished files; 0: none
 };
 
 // Whether `path` is written directly: standard output ("-"), a pipe, a device.
@@ -30,6 +32,15 @@ int temp_open(struct temp *temp, const char *path, struct fault *fault);
 // temp_final, and that temp_discard keeps. `path` is not special.
 int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault);
 
+// Opens a file that belongs to an output but whose name the user did not give: what stands there
+// under this name is replaced, and a symbolic link is not followed. Returns the descriptor, or -1.
+int temp_open_beside(struct temp *temp, const char *path, struct fault *fault);
+
+// The same for a whole file of text, which only temp_commit makes visible. durable: waits until the
+// text is on the disk.
+bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
+                       struct fault *fault);
+
 // Renames the finished file, whose descriptor is closed, to its final name. durable: waits until
 // the rename is on the disk.
 bool temp_commit(struct temp *temp, bool durable, struct fault *fault);
@@ -37,7 +48,7 @@ bool temp_commit(struct temp *temp, bool durable, struct fault *fault);
 // Removes the unfinished file. May be called at any time, also twice.
 void temp_discard(struct temp *temp);
 
-// The same for signal handlers: removes the last file that temp_open created, if it was not
+// The same for signal handlers and the end of the process: removes all files that were not
 // committed.
 void temp_discard_on_signal(void);
 

@@ -21,11 +21,12 @@ struct audio_info {
     struct encoding encoding;
     size_t channels;
     uint32_t rate;   // Hz; 0: unknown
-    uint64_t frames; // or SIZE_UNKNOWN
+    uint64_t frames; // or SIZE_UNKNOWN; of a regular file never more than it holds
     int rank;        // of an .npy array: 1, or 2 for [channels, frames]
     // Layout; unused by libsndfile's formats and text.
     uint64_t offset; // first byte of the samples
     bool planar;     // channel after channel instead of interleaved frames
+    uint64_t plane;  // frames from one channel to the next, if planar
 };
 
 // What the user specifies for a file to read.

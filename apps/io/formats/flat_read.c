@@ -23,13 +23,34 @@ static void decode_scalars(void *y, size_t at, unsigned char *x, size_t n, struc
     else samples_decode_f32((float *)y + at, x, n, encoding);
 }
 
+static void set_shortfall(struct audio_reader *r, uint64_t frames)
+{
+    snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames",
+             r->source.name, (unsigned long long)frames, (unsigned long long)r->info.frames);
+}
+
+// Of channels that lie one after the other, a frame needs the last one.
+void flat_limit_frames(struct audio_reader *reader)
+{
+    struct audio_info *info = &reader->info;
+    const uint64_t bytes = encoding_size(info->encoding), left = reader->source.size - info->offset;
+    info->plane = info->frames;
+    if (!reader->source.seekable || info->frames == SIZE_UNKNOWN) return;
+    uint64_t held = left / (bytes * info->channels);
+    if (info->planar) {
+        const uint64_t before = (info->channels - 1) * info->plane;
+        held = left / bytes > before ? left / bytes - before : 0;
+    }
+    if (held >= info->frames) return;
+    set_shortfall(reader, held);
+    info->frames = held;
+}
+
 static void check_end(struct audio_reader *r, size_t frame_bytes)
 {
     if (r->shortfall[0]) return;
     const char *name = r->source.name;
-    if (r->info.frames != SIZE_UNKNOWN && !r->source.interrupted)
-        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames", name,
-                 (unsigned long long)r->position, (unsigned long long)r->info.frames);
+    if (r->info.frames != SIZE_UNKNOWN && !r->source.interrupted) set_shortfall(r, r->position);
     else if (r->n_carried)
         snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends with %zu bytes of a frame of %zu",
                  name, r->n_carried, frame_bytes);
@@ -92,7 +113,7 @@ static bool read_planar(struct audio_reader *r, bool as_double, void *y, size_t 
     unsigned char *plane = r->raw + n * frame_bytes;
     size_t got = n;
     for (size_t c = 0; c < channels && got; c++) {
-        uint64_t at = r->info.offset + (c * r->info.frames + r->position) * bytes;
+        uint64_t at = r->info.offset + (c * r->info.plane + r->position) * bytes;
         size_t here =
             source_seek(&r->source, at) ? source_read(&r->source, plane, got * bytes) / bytes : 0;
         if (here < got) got = here;

@@ -32,6 +32,8 @@ struct audio_reader {
     unsigned char *raw;             // flat formats: buffer of undecoded bytes
     size_t raw_capacity, n_carried; // n_carried: bytes of an incomplete frame
     void *state;                    // of libsndfile or the text reader
+    struct sha512 digest;           // of the bytes read
+    char expected[SHA512_TEXT];     // the sum that metadata state; empty: none
 };
 
 struct writer_ops {
@@ -61,6 +63,11 @@ bool npy_parse(struct source *source, size_t max_channels, struct audio_info *in
                struct fault *fault);
 bool raw_layout(const struct source *source, const struct audio_request *request,
                 struct audio_info *info, struct fault *fault);
+
+// After wav_parse or npy_parse: reduces info.frames to what a regular file holds, and says in
+// reader->shortfall if the header counts more. Shards, memory and skips then rely on the file's
+// length only.
+void flat_limit_frames(struct audio_reader *reader);
 
 // Header writers: *_begin is called before the samples, *_end after them.
 bool wav_begin(struct audio_writer *writer, struct fault *fault);

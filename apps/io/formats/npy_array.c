@@ -53,11 +53,14 @@ static bool npy_array_read(struct source *source, struct npy_array *ret, struct 
 {
     struct npy_header header;
     size_t n;
-    if (!npy_header_read(source, true, &header, fault) ||
-        !npy_array_set_shape(&header, ret, fault) || !npy_array_reserve(ret, fault))
+    if (!npy_header_read(source, true, &header, fault) || !npy_array_set_shape(&header, ret, fault))
         return false;
-    count_samples(ret, &n);
     const unsigned bytes = ret->f64 ? 8 : 4;
+    // What a header promises is not allocated before the file is known to hold it.
+    if (count_samples(ret, &n) && source->seekable && source->size - source->position < n * bytes)
+        return fault_set(fault, "%s: %llu bytes of samples, but its shape needs %zu", ret->name,
+                         (unsigned long long)(source->size - source->position), n * bytes);
+    if (!npy_array_reserve(ret, fault)) return false;
     const size_t got = source_read(source, ret->samples, n * bytes);
     if (got < n * bytes)
         return fault_set(fault, "%s: %zu bytes of samples, but its shape needs %zu", ret->name, got,

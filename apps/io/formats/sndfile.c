@@ -88,10 +88,15 @@ static bool sndfile_read(struct audio_reader *r, bool as_double, void *scalars, 
                          (unsigned long long)r->position, sf_strerror(file));
     *ret_n = got > 0 ? (size_t)got : 0;
     r->position += *ret_n;
-    if (!*ret_n && n && r->info.frames != SIZE_UNKNOWN && r->position < r->info.frames)
-        snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames",
-                 r->source.name, (unsigned long long)r->position,
-                 (unsigned long long)r->info.frames);
+    if (*ret_n || !n || r->info.frames == SIZE_UNKNOWN || r->position >= r->info.frames)
+        return true;
+    // libsndfile also ends a file where its decoder has no memory.
+    if (r->source.position < r->source.size)
+        return fault_set(fault, "%s: after %llu of %llu frames: the decoder stopped",
+                         r->source.name, (unsigned long long)r->position,
+                         (unsigned long long)r->info.frames);
+    snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends after %llu of %llu frames",
+             r->source.name, (unsigned long long)r->position, (unsigned long long)r->info.frames);
     return true;
 }
 
@@ -129,8 +134,9 @@ static void check_truncation(struct audio_reader *r, const SF_INFO *sf)
         snprintf(r->shortfall, sizeof r->shortfall, "%.80s: ends before its last page",
                  r->source.name);
     if (!number || sscanf(number, "%llu (should be %llu", &claimed, &present) != 2) return;
-    if (claimed <= present || claimed >= 0x7FFFF000u)
-        return; // longer than its header says, or of unknown length
+    // Longer than its header says, or of unknown length, which 32 bits express by their largest
+    // values. Formats with sizes of 64 bits write exact ones.
+    if (claimed <= present || (claimed >= 0x7FFFF000u && claimed <= UINT32_MAX)) return;
     snprintf(r->shortfall, sizeof r->shortfall,
              "%.80s: its header counts %llu bytes, %llu are there", r->source.name, claimed,
              present);

@@ -145,7 +145,8 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
 // or another chunk follows.
 static bool size_is_unknown(const struct wav *w, uint64_t size)
 {
-    if (w->has_long || !is_placeholder(size)) return false;
+    if (w->has_long) return size >> 62; // no file is that long
+    if (!is_placeholder(size)) return false;
     if (size == 0) return is_placeholder(w->riff_size) || w->riff_size <= w->source->position - 8;
     return size == UINT32_MAX || !w->source->seekable ||
            size > w->source->size - w->source->position;

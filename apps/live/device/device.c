@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "library_log.h"
 #include "timed_call.h"
@@ -49,12 +50,26 @@ static void call_initialize(void *argument)
     *error = Pa_Initialize();
 }
 
+// A JACK program that is killed can leave the database of JACK's metadata locked. From then on
+// every JACK program waits for it without end, with or without a server.
+static bool database_fault(struct fault *fault)
+{
+    char folder[64];
+    (void)snprintf(folder, sizeof folder, "/dev/shm/jack_db-%u", (unsigned)getuid());
+    if (!timed_call_hangs() || access(folder, F_OK)) return timeout_fault(fault);
+    return fault_set(
+        fault,
+        "the audio server does not answer (if no JACK server runs, delete %s, which a killed JACK "
+        "program left locked)",
+        folder);
+}
+
 bool device_initialize(bool verbose, struct fault *fault)
 {
     static PaError error; // static: in use for ever if PortAudio hangs
     if (!verbose) library_log_silence();
     PaJack_SetClientName("partita");
-    if (!timed_call(call_initialize, &error, CALL_SECONDS)) return timeout_fault(fault);
+    if (!timed_call(call_initialize, &error, CALL_SECONDS)) return database_fault(fault);
     if (!verbose) library_log_silence(); // PortAudio replaces JACK's handlers
     return error == paNoError || portaudio_fault("cannot start PortAudio", error, fault);
 }

@@ -92,17 +92,18 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
                          "%s: %zu channels; the run started with filters from each input to the "
                          "output of the same number",
                          r->path, r->channels);
-    struct partita_cell *cells = calloc(max_cells, sizeof *cells);
+    struct partita_path *cells = calloc(max_cells, sizeof *cells);
     if (!cells) return fault_set(fault, "%s: out of memory", r->path);
     for (size_t out = 0; out < set->shape.out_channels; out++) {
         for (size_t in = 0; in < set->shape.in_channels; in++) {
             const float *taps = response_taps(r, out, in);
             if (taps)
                 cells[n++] =
-                    (struct partita_cell){.out = out, .in = in, .length = r->length, .taps = taps};
+                    (struct partita_path){.out = out, .in = in, .length = r->length, .taps = taps};
         }
     }
-    enum partita_status status = partita_filter_create_cells(set->plan, cells, n, &ret->filter);
+    enum partita_status status = partita_filter_create_from(
+        set->plan, &(struct partita_taps){.paths = cells, .path_count = n}, &ret->filter);
     free(cells);
     ret->info = (struct filter_info){.path = r->path, .taps = r->length, .onset = r->onset};
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));

@@ -159,8 +159,8 @@ static bool deconvolve(struct measure *m, size_t channel, struct fault *fault)
     struct partita_slice lags = {
         .mode = PARTITA_RANGE, .first = 0, .last = (ptrdiff_t)m->n_response};
     for (size_t i = 0; i < n; i++) m->input[i] = (double)recorded[i];
-    enum partita_status status =
-        partita_correlate(PARTITA_F64, m->response, m->input, n, m->template, m->n_sweep, &lags);
+    enum partita_status status = partita_correlate(PARTITA_F64, m->response, m->input, n,
+                                                   m->template, m->n_sweep, &lags, NULL);
     return !status || fault_set(fault, "%s", partita_status_string(status));
 }
 

@@ -11,6 +11,13 @@
 #include "cpu/conv/finish.h"
 #include "geometry/samples.h"
 
+enum { COPIES_A_SCALAR = 8 }; // that preparing a scalar of a filter takes as long as; measured
+
+static size_t blocks_spread(const struct shape *shape, const struct block_layout *layout)
+{
+    return layout->method == BLOCK_IMPOSED ? 1 : size_max(layout->hop / shape->axis[0].stride, 1);
+}
+
 static void blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct block_layout layout;
@@ -25,6 +32,7 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
         .transform = layout.n,
         .variant = (int)layout.method,
         .hop = layout.hop,
+        .spread = blocks_spread(&shape, &layout),
         .seconds = layout.seconds,
         .flops = layout.flops,
         .shared = layout.shared,
@@ -33,6 +41,10 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
         .error = block_error(&forward, &layout),
         .from_taps = layout.method == BLOCK_LAGS,
     };
+    // What preparing the filter of a lone signal takes is in `seconds`.
+    if (!shape_lone(request->shape) && request->direction != PARTITA_BACKWARD_WEIGHT)
+        ret->filter_seconds =
+            filter_seconds(request, (double)(layout.filter / shape.scalar_bytes), COPIES_A_SCALAR);
     estimate_store(ret, &layout, sizeof layout);
 }
 
@@ -56,8 +68,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
         const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
         if (status != PARTITA_OK) return status;
     }
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) weight_sizes(plan, layout);
-    else if (layout->method == BLOCK_PAIRS) pairs_sizes(plan, layout);
+    if (layout->method == BLOCK_PAIRS) pairs_sizes(plan, layout);
     else if (layout->method == BLOCK_LAGS) lags_sizes(plan, layout);
     else imposed_sizes(plan, layout);
     plan->choice.shared = layout->shared;
@@ -72,51 +83,107 @@ static void blocks_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, blocks);
 }
 
-struct blocks_taps blocks_segment(const struct partita_plan *plan, const char *taps, size_t path,
-                                  size_t segment, size_t n)
+struct blocks_buffers blocks_buffers_layout(const struct partita_plan *plan, struct arena *arena)
+{
+    const struct fft *fft = blocks_of(plan)->fft;
+    const struct shape *shape = blocks_shape(plan);
+    const struct block_layout *layout = blocks_layout(plan);
+    static const size_t n_spectra[] = {
+        [BLOCK_PAIRS] = 1, [BLOCK_LAGS] = 2 * LAGS_GROUP + 1, [BLOCK_IMPOSED] = 3};
+    const size_t interval = layout->hop * shape->sample_bytes;
+    const size_t samples = fft ? layout->n : layout->hop + layout->segment - 1;
+    struct blocks_buffers buffers;
+    buffers.samples = arena_take(arena, samples * shape->sample_bytes);
+    buffers.narrow = arena_take(arena, fft ? layout->segment * shape->tap_bytes : 0);
+    buffers.scratch = arena_take(arena, fft ? fft->scratch_bytes : 0);
+    buffers.spectra =
+        arena_take(arena, fft ? n_spectra[layout->method] * fft->spectrum_bytes : interval);
+    return buffers;
+}
+
+size_t blocks_buffers_bytes(const struct partita_plan *plan)
+{
+    struct arena arena = {0};
+    blocks_buffers_layout(plan, &arena);
+    return arena.used;
+}
+
+void blocks_load_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
+                      char *samples, char *narrow)
 {
     const struct shape *shape = blocks_shape(plan);
     const struct block_layout *layout = blocks_layout(plan);
-    const size_t first = segment * layout->segment;
-    const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
-    return (struct blocks_taps){
-        .taps = taps + from * shape->axis[0].kernel * shape->tap_bytes,
-        .first = layout->trimmed.first_tap + first,
-        .count = size_min(layout->trimmed.taps - first, layout->segment),
-        .n = n,
-    };
-}
-
-void blocks_load_taps(const struct shape *shape, const struct blocks_taps *taps, char *samples,
-                      char *narrow)
-{
     const bool widen = shape->complex_signal && !shape->complex_taps;
-    const size_t kept = widen ? 0 : taps->count;
-    causal_part(shape, widen ? narrow : samples, taps->taps, taps->first, taps->count);
+    const size_t first = taps->segment * layout->segment;
+    const size_t count = size_min(layout->trimmed.taps - first, layout->segment);
+    const size_t kept = widen ? 0 : count;
+    causal_part(shape, widen ? narrow : samples, taps->taps, layout->trimmed.first_tap + first,
+                count);
     memset(samples + kept * shape->sample_bytes, 0, (taps->n - kept) * shape->sample_bytes);
-    if (widen) samples_copy(samples, 2, narrow, 1, taps->count, shape->tap_bytes);
+    if (widen) samples_copy(samples, 2, narrow, 1, count, shape->tap_bytes);
 }
 
-enum partita_status blocks_filter(struct partita_filter *filter, const char *taps,
-                                  size_t state_bytes, size_t work_bytes, task_fn *task)
+size_t blocks_taps_bytes(const struct partita_plan *plan)
+{
+    const struct fft *fft = blocks_of(plan)->fft;
+    const size_t in_time = mem_round(blocks_layout(plan)->segment * blocks_shape(plan)->tap_bytes);
+    return fft ? fft->spectrum_bytes : in_time;
+}
+
+struct filtering {
+    const struct partita_filter *filter;
+    const char *taps;
+    char *work; // blocks_buffers_bytes per thread
+};
+
+// One task: one segment of one path.
+static void filter_segment(void *context, size_t task, int worker)
+{
+    const struct filtering *call = context;
+    const struct partita_plan *plan = call->filter->plan;
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t path = task / layout->segments, segment = task % layout->segments;
+    const bool pairs = layout->method == BLOCK_PAIRS;
+    const struct blocks_taps taps = {blocks_path(plan, call->taps, path), segment,
+                                     pairs ? layout->segment : layout->n};
+    struct arena arena = {.base = call->work + (size_t)worker * blocks_buffers_bytes(plan)};
+    const struct blocks_buffers buffers = blocks_buffers_layout(plan, &arena);
+    char *state = call->filter->state, *to = state + task * blocks_taps_bytes(plan);
+    if (!layout->n) {
+        causal_part(blocks_shape(plan), to, taps.taps, segment * layout->segment, layout->segment);
+        return;
+    }
+    blocks_load_taps(plan, &taps, buffers.samples, buffers.narrow);
+    if (!pairs) {
+        fft_forward(blocks_of(plan)->fft, to, buffers.samples, buffers.scratch);
+        return;
+    }
+    const struct segment_transform transform = blocks_transform(plan);
+    const struct segment_spectra spectra = blocks_taps_spectra(plan, state, path);
+    struct segment_buffers own = {buffers.samples, buffers.spectra, buffers.scratch};
+    segment_forward(&transform, &spectra, segment, &own);
+}
+
+static struct filter_bytes blocks_filter_bytes(const struct partita_plan *plan)
+{
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t path = layout->method == BLOCK_PAIRS
+                            ? segment_spectra_bytes(blocks_of(plan)->fft->lines, layout->segments)
+                            : size_mul(layout->segments, blocks_taps_bytes(plan));
+    return (struct filter_bytes){.packed = size_mul(shape_path_count(blocks_shape(plan)), path),
+                                 .scratch =
+                                     size_mul((size_t)plan->threads, blocks_buffers_bytes(plan))};
+}
+
+static enum partita_status blocks_filter_pack(struct partita_filter *filter, const void *taps,
+                                              const struct region *scratch)
 {
     const struct partita_plan *plan = filter->plan;
-    const struct shape *shape = blocks_shape(plan);
-    const size_t paths = shape->out_channels * shape->group_in;
-    struct blocks_filtering call = {filter, taps, NULL, work_bytes};
-    filter->state = mem_reserve(&plan->allocator, state_bytes);
-    call.work = mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, work_bytes));
-    const bool complete = filter->state && call.work;
-    if (complete) thread_loop(plan->threads, paths * blocks_layout(plan)->segments, task, &call);
-    mem_release(&plan->allocator, call.work);
-    return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
-}
-
-static enum partita_status blocks_filter_create(struct partita_filter *filter, const void *taps)
-{
-    const enum block_method method = blocks_layout(filter->plan)->method;
-    if (method == BLOCK_PAIRS) return pairs_filter(filter, taps);
-    return method == BLOCK_LAGS ? lags_filter(filter, taps) : imposed_filter(filter, taps);
+    struct filtering call = {.filter = filter, .taps = taps, .work = scratch->data};
+    thread_loop(plan_threads_in(plan, scratch, blocks_buffers_bytes(plan)),
+                shape_path_count(blocks_shape(plan)) * blocks_layout(plan)->segments,
+                filter_segment, &call);
+    return PARTITA_OK;
 }
 
 static enum partita_status blocks_run(const struct partita_plan *plan,
@@ -124,8 +191,7 @@ static enum partita_status blocks_run(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     const enum block_method method = blocks_layout(plan)->method;
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) weight_run(plan, operands, workspace);
-    else if (method == BLOCK_PAIRS) pairs_run(plan, filter, operands, workspace);
+    if (method == BLOCK_PAIRS) pairs_run(plan, filter, operands, workspace);
     else if (method == BLOCK_IMPOSED) imposed_run(plan, filter, operands, workspace);
     else lags_run(plan, filter, operands, workspace);
     if (filter && plan->direction == PARTITA_FORWARD)
@@ -144,7 +210,8 @@ const struct engine engine_blocks = {
     .plan_create = blocks_plan_create,
     .plan_destroy = blocks_plan_destroy,
     .plan_explain = blocks_explain,
-    .filter_create = blocks_filter_create,
+    .filter_bytes = blocks_filter_bytes,
+    .filter_pack = blocks_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = blocks_run,
 };

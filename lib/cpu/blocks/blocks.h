@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cpu/blocks: long signals by long filters, both in segments. What its files share.
+// What the files of cpu/blocks share. The engine convolves long signals with long filters, both
+// split into segments.
 #ifndef PARTITA_BLOCKS_H
 #define PARTITA_BLOCKS_H
 
@@ -11,14 +12,15 @@
 enum {
     LAGS_GROUP = 4,   // segments transformed before their products are summed
     LAGS_CHUNKS = 32, // chunks of segments summed at once, each by one thread
-    LAGS_DIGITS = 24, // sums of 1, 2, 4 .. times as many chunks, added in pairs
+    LAGS_DIGITS = 24, // sums of 1, 2, 4, .. times LAGS_CHUNKS chunks, added in pairs
 };
 
 // plan->state.
 struct blocks {
-    struct shape shape; // what is run: the plan's problem, or the one that its gradient is
+    struct shape shape; // the problem that is computed: the plan's, or its gradient as a forward
+                        // problem
     struct block_layout layout;
-    struct fft *fft; // NULL: sums in time
+    struct fft *fft; // NULL: direct sums without transforms
 };
 
 static inline const struct blocks *blocks_of(const struct partita_plan *plan)
@@ -40,74 +42,71 @@ static inline const struct block_layout *blocks_layout(const struct partita_plan
 bool blocks_search(const struct request *request, struct block_layout *ret, char *reason,
                    size_t size);
 
-// What one thread has to itself of a call's workspace.
-static inline struct arena blocks_worker(const struct partita_plan *plan, char *workspace,
-                                         int worker)
-{
-    const struct estimate *choice = &plan->choice;
-    return (struct arena){.base = workspace + choice->shared + (size_t)worker * choice->worker,
-                          .size = choice->worker};
-}
-
 static inline struct segment_transform blocks_transform(const struct partita_plan *plan)
 {
     return segment_transform(blocks_of(plan)->fft, plan->kernels, blocks_shape(plan)->sample_bytes);
 }
 
-// samples[n] = taps first .. first+count-1 of a path in causal order, widened to the signal's type,
-// and zeros. `narrow` holds n taps where the taps' type is not the signal's.
+// What one thread needs: samples and spectra (imposed segments that are summed in time: samples of
+// a segment and of an interval), a segment of the taps before it is widened, and scratch.
+struct blocks_buffers {
+    char *samples, *narrow, *scratch, *spectra;
+};
+struct blocks_buffers blocks_buffers_layout(const struct partita_plan *plan, struct arena *arena);
+size_t blocks_buffers_bytes(const struct partita_plan *plan);
+
+static inline struct blocks_buffers blocks_worker_buffers(const struct partita_plan *plan,
+                                                          char *workspace, int worker)
+{
+    const struct estimate *choice = &plan->choice;
+    struct arena arena = {.base = workspace + choice->shared + (size_t)worker * choice->worker,
+                          .size = choice->worker};
+    return blocks_buffers_layout(plan, &arena);
+}
+
+// The taps of a path, in the caller's layout.
+static inline const char *blocks_path(const struct partita_plan *plan, const char *taps,
+                                      size_t path)
+{
+    const struct shape *shape = blocks_shape(plan);
+    const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
+    return taps + from * shape->axis[0].kernel * shape->tap_bytes;
+}
+
+// samples[n] = a segment of the taps of a path, or of a channel of gy, in causal order, widened to
+// the signal's type, and zeros. `narrow` is used if the taps' type is not the signal's.
 struct blocks_taps {
-    const void *taps;
-    size_t first, count, n;
-};
-void blocks_load_taps(const struct shape *shape, const struct blocks_taps *taps, char *samples,
-                      char *narrow);
-
-// The taps of a segment as a filter or gy holds them, of n samples.
-struct blocks_taps blocks_segment(const struct partita_plan *plan, const char *taps, size_t path,
-                                  size_t segment, size_t n);
-
-// One task of making a filter, of which there is one for each segment of each path, reads this.
-struct blocks_filtering {
-    const struct partita_filter *filter;
     const char *taps;
-    char *work; // work_bytes a thread
-    size_t work_bytes;
+    size_t segment, n;
 };
+void blocks_load_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
+                      char *samples, char *narrow);
 
-// Reserves the filter's state and `work_bytes` a thread, then runs all tasks.
-enum partita_status blocks_filter(struct partita_filter *filter, const char *taps,
-                                  size_t state_bytes, size_t work_bytes, task_fn *task);
+// Bytes of a segment of the taps as a filter of lags or of imposed segments holds it: a spectrum,
+// or the causal taps.
+size_t blocks_taps_bytes(const struct partita_plan *plan);
 
-// Of each method: exact bytes in the layout, once the transform is there; making a filter; running
-// the problem as a forward one.
+// The spectra of a path, or of a channel of gy: the one at `index` of those at `spectra`.
+static inline struct segment_spectra blocks_taps_spectra(const struct partita_plan *plan,
+                                                         char *spectra, size_t index)
+{
+    const size_t segments = blocks_layout(plan)->segments;
+    const size_t bytes = segment_spectra_bytes(blocks_of(plan)->fft->lines, segments);
+    return (struct segment_spectra){spectra + index * bytes, segments};
+}
+
+// For each method: sets the exact bytes in the layout, once the transform has been created; runs
+// the problem as a forward problem. pairs_run also computes backward weight.
 void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout);
-enum partita_status pairs_filter(struct partita_filter *filter, const void *taps);
 void pairs_run(const struct partita_plan *plan, const struct partita_filter *filter,
                const struct operands *operands, char *workspace);
 
 void lags_sizes(const struct partita_plan *plan, struct block_layout *layout);
-enum partita_status lags_filter(struct partita_filter *filter, const void *taps);
 void lags_run(const struct partita_plan *plan, const struct partita_filter *filter,
               const struct operands *operands, char *workspace);
 
 void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout);
-enum partita_status imposed_filter(struct partita_filter *filter, const void *taps);
 void imposed_run(const struct partita_plan *plan, const struct partita_filter *filter,
                  const struct operands *operands, char *workspace);
-
-// Backward weight: the segments of x and of gy are transformed, item by item, and their sums kept.
-void weight_sizes(const struct partita_plan *plan, struct block_layout *layout);
-void weight_run(const struct partita_plan *plan, const struct operands *operands, char *workspace);
-
-// The segments of x that the output blocks first .. end-1 read.
-struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end);
-
-// Where segment `index` of a channel of x starts, and its samples.
-void pairs_load_input(const struct partita_plan *plan, const char *x, ptrdiff_t index,
-                      char *samples);
-
-// Imposed segments: which pairs meet where.
-struct part_schedule imposed_schedule(const struct partita_plan *plan);
 
 #endif

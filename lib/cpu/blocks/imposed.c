@@ -11,49 +11,7 @@
 
 enum { MAX_TERMS = 64 }; // products summed in a row before they are rounded into a sum of sums
 
-// What one thread needs; in time there are samples alone.
-struct imposed_buffers {
-    char *samples, *narrow, *scratch; // of a segment with its zeros, of an interval
-    char *sum, *row, *spare;          // spectra; in time `sum` is an interval's samples
-};
-
-static struct imposed_buffers imposed_layout_buffers(const struct partita_plan *plan,
-                                                     struct arena *arena)
-{
-    const struct fft *fft = blocks_of(plan)->fft;
-    const struct block_layout *layout = blocks_layout(plan);
-    const size_t bytes = blocks_shape(plan)->sample_bytes, taps = layout->segment;
-    struct imposed_buffers buffers = {0};
-    if (fft) {
-        buffers.samples = arena_take(arena, layout->n * bytes);
-        buffers.narrow = arena_take(arena, taps * bytes);
-        buffers.scratch = arena_take(arena, fft_scratch_bytes(fft));
-        buffers.sum = arena_take(arena, fft_spectrum_bytes(fft));
-        buffers.row = arena_take(arena, fft_spectrum_bytes(fft));
-        buffers.spare = arena_take(arena, fft_spectrum_bytes(fft));
-    } else {
-        buffers.samples = arena_take(arena, (layout->signal_segment + 2 * (taps - 1)) * bytes);
-        buffers.sum = arena_take(arena, layout->hop * bytes);
-    }
-    return buffers;
-}
-
-static size_t imposed_buffers_bytes(const struct partita_plan *plan)
-{
-    struct arena arena = {0};
-    imposed_layout_buffers(plan, &arena);
-    return arena.used;
-}
-
-// A segment of the taps as a filter holds it: a spectrum, or the causal taps.
-static size_t imposed_taps_bytes(const struct partita_plan *plan)
-{
-    const struct fft *fft = blocks_of(plan)->fft;
-    const size_t in_time = mem_round(blocks_layout(plan)->segment * blocks_shape(plan)->tap_bytes);
-    return fft ? fft_spectrum_bytes(fft) : in_time;
-}
-
-struct part_schedule imposed_schedule(const struct partita_plan *plan)
+static struct part_schedule imposed_schedule(const struct partita_plan *plan)
 {
     const struct block_layout *layout = blocks_layout(plan);
     return part_schedule_of(blocks_shape(plan), layout->segment, layout->signal_segment);
@@ -65,36 +23,8 @@ void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout)
     const struct fft *fft = blocks_of(plan)->fft;
     const size_t spectra =
         size_mul(blocks_shape(plan)->group_in, part_schedule_signals(&schedule).count);
-    layout->worker = imposed_buffers_bytes(plan);
-    layout->shared = fft ? size_mul(spectra, fft_spectrum_bytes(fft)) : 0;
-}
-
-// One task: one segment of one path.
-static void make_path_segment(void *context, size_t task, int worker)
-{
-    const struct blocks_filtering *call = context;
-    const struct partita_plan *plan = call->filter->plan;
-    const struct block_layout *layout = blocks_layout(plan);
-    struct arena arena = {.base = call->work + (size_t)worker * call->work_bytes};
-    struct imposed_buffers buffers = imposed_layout_buffers(plan, &arena);
-    const struct blocks_taps taps = blocks_segment(plan, call->taps, task / layout->segments,
-                                                   task % layout->segments, layout->n);
-    char *to = (char *)call->filter->state + task * imposed_taps_bytes(plan);
-    if (!layout->n) {
-        causal_part(blocks_shape(plan), to, taps.taps, taps.first, layout->segment);
-        return;
-    }
-    blocks_load_taps(blocks_shape(plan), &taps, buffers.samples, buffers.narrow);
-    fft_forward(blocks_of(plan)->fft, to, buffers.samples, buffers.scratch);
-}
-
-enum partita_status imposed_filter(struct partita_filter *filter, const void *taps)
-{
-    const struct partita_plan *plan = filter->plan;
-    const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    const size_t bytes =
-        size_mul(paths, size_mul(blocks_layout(plan)->segments, imposed_taps_bytes(plan)));
-    return blocks_filter(filter, taps, bytes, imposed_buffers_bytes(plan), make_path_segment);
+    layout->worker = blocks_buffers_bytes(plan);
+    layout->shared = fft ? size_mul(spectra, fft->spectrum_bytes) : 0;
 }
 
 struct imposed_call {
@@ -127,11 +57,11 @@ static void imposed_transform_signal(void *context, size_t task, int worker)
 {
     const struct imposed_call *call = context;
     const struct fft *fft = blocks_of(call->plan)->fft;
-    struct arena arena = blocks_worker(call->plan, call->workspace, worker);
-    struct imposed_buffers buffers = imposed_layout_buffers(call->plan, &arena);
+    const struct blocks_buffers buffers =
+        blocks_worker_buffers(call->plan, call->workspace, worker);
     const size_t index = (size_t)call->signals.first + task % call->signals.count;
-    load_signal(call, task / call->signals.count, index, buffers.samples, 0, fft_size(fft));
-    fft_forward(fft, call->workspace + task * fft_spectrum_bytes(fft), buffers.samples,
+    load_signal(call, task / call->signals.count, index, buffers.samples, 0, fft->n);
+    fft_forward(fft, call->workspace + task * fft->spectrum_bytes, buffers.samples,
                 buffers.scratch);
 }
 
@@ -139,20 +69,21 @@ static const char *taps_at(const struct imposed_call *call, size_t channel, size
 {
     const size_t path = call->output * blocks_shape(call->plan)->group_in + channel;
     const size_t index = path * blocks_layout(call->plan)->segments + segment;
-    return (const char *)call->filter->state + index * imposed_taps_bytes(call->plan);
+    return (const char *)call->filter->state + index * blocks_taps_bytes(call->plan);
 }
 
 // The samples of all pairs of an interval, by one transform.
 static char *sum_by_transform(const struct imposed_call *call,
                               const struct part_schedule_pairs *pairs,
-                              struct imposed_buffers *buffers)
+                              const struct blocks_buffers *buffers)
 {
     const struct kernels *kernels = call->plan->kernels;
     const struct shape *shape = blocks_shape(call->plan);
     const struct fft *fft = blocks_of(call->plan)->fft;
-    const size_t lines = fft_lines(fft), bytes = fft_spectrum_bytes(fft);
+    const size_t lines = fft->lines, bytes = fft->spectrum_bytes;
     const size_t scalars = bytes / shape->scalar_bytes;
-    memset(buffers->sum, 0, bytes);
+    char *sum = buffers->spectra, *row = sum + bytes, *spare = row + bytes;
+    memset(sum, 0, bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {
             const size_t signal =
@@ -161,35 +92,34 @@ static char *sum_by_transform(const struct imposed_call *call,
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
             const bool fresh = i % MAX_TERMS == 0;
             assert(signal < call->signals.count);
-            kernels->cmac(fresh ? buffers->row : buffers->spare, x, lines, h, lines, 1, lines);
-            if (!fresh) kernels->add(buffers->row, buffers->spare, scalars);
-            if ((i + 1) % MAX_TERMS == 0 || i + 1 == pairs->count)
-                kernels->add(buffers->sum, buffers->row, scalars);
+            kernels->cmac(fresh ? row : spare, x, lines, h, lines, 1, lines);
+            if (!fresh) kernels->add(row, spare, scalars);
+            if ((i + 1) % MAX_TERMS == 0 || i + 1 == pairs->count) kernels->add(sum, row, scalars);
         }
-    fft_inverse(fft, buffers->samples, buffers->sum, buffers->scratch);
-    kernels->scale(buffers->samples, buffers->samples, 1 / fft_gain(fft),
-                   fft_size(fft) * shape->sample_bytes / shape->scalar_bytes);
+    fft_inverse(fft, buffers->samples, sum, buffers->scratch);
+    kernels->scale(buffers->samples, buffers->samples, 1 / fft->gain,
+                   fft->n * shape->sample_bytes / shape->scalar_bytes);
     return buffers->samples;
 }
 
 static char *sum_in_time(const struct imposed_call *call, const struct part_schedule_pairs *pairs,
-                         struct imposed_buffers *buffers)
+                         const struct blocks_buffers *buffers)
 {
     const struct kernels *kernels = call->plan->kernels;
     const struct shape *shape = blocks_shape(call->plan);
     const size_t taps = call->schedule.taps_part, n = call->schedule.apart - 1, zeros = taps - 1;
+    const size_t reals = shape->complex_signal ? 2 : 1;
     const char *x = buffers->samples + zeros * shape->sample_bytes;
-    memset(buffers->sum, 0, n * shape->sample_bytes);
+    memset(buffers->spectra, 0, n * shape->sample_bytes);
     for (size_t c = 0; c < shape->group_in; c++)
         for (size_t i = 0; i < pairs->count; i++) {
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
             load_signal(call, c, pairs->signal - i * pairs->signal_step, buffers->samples, zeros,
                         n + zeros);
-            if (shape->complex_taps) kernels->fir_complex(buffers->sum, x, h, n, taps);
-            else if (shape->complex_signal) kernels->fir(buffers->sum, x, h, 2 * n, taps, 2);
-            else kernels->fir(buffers->sum, x, h, n, taps, 1);
+            if (shape->complex_taps) kernels->fir_complex(buffers->spectra, x, h, n, taps);
+            else kernels->fir(buffers->spectra, x, h, reals * n, taps, reals);
         }
-    return buffers->sum;
+    return buffers->spectra;
 }
 
 // One task: one interval of the division at hand.
@@ -202,8 +132,8 @@ static void add_interval(void *context, size_t task, int worker)
     const size_t bytes = shape->sample_bytes;
     const struct part_schedule_pairs pairs = part_schedule_pairs(schedule, begin);
     if (!pairs.count) return;
-    struct arena arena = blocks_worker(call->plan, call->workspace, worker);
-    struct imposed_buffers buffers = imposed_layout_buffers(call->plan, &arena);
+    const struct blocks_buffers buffers =
+        blocks_worker_buffers(call->plan, call->workspace, worker);
     const char *samples = blocks_layout(call->plan)->n ? sum_by_transform(call, &pairs, &buffers)
                                                        : sum_in_time(call, &pairs, &buffers);
     const ptrdiff_t from = (ptrdiff_t)begin, end = from + (ptrdiff_t)schedule->apart - 1;
@@ -213,15 +143,6 @@ static void add_interval(void *context, size_t task, int worker)
     call->plan->kernels->add(call->y + (size_t)(first - schedule->first) * bytes,
                              samples + (size_t)(first - from) * bytes,
                              (size_t)(behind - first) * bytes / shape->scalar_bytes);
-}
-
-static void imposed_run_channel(struct imposed_call *call)
-{
-    const struct shape *shape = blocks_shape(call->plan);
-    memset(call->y, 0, shape->axis[0].out * shape->sample_bytes);
-    for (call->division = 0; call->division < call->schedule.count; call->division++)
-        thread_loop(call->plan->threads, part_schedule_intervals(&call->schedule, call->division),
-                    add_interval, call);
 }
 
 void imposed_run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -241,7 +162,10 @@ void imposed_run(const struct partita_plan *plan, const struct partita_filter *f
         for (size_t k = 0; k < shape->group_out; k++) {
             call.output = at % shape->groups * shape->group_out + k;
             call.y = (char *)operands->to + (out + k) * axis->out * shape->sample_bytes;
-            imposed_run_channel(&call);
+            memset(call.y, 0, axis->out * shape->sample_bytes);
+            for (call.division = 0; call.division < call.schedule.count; call.division++)
+                thread_loop(plan->threads, part_schedule_intervals(&call.schedule, call.division),
+                            add_interval, &call);
         }
     }
 }

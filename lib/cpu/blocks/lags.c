@@ -16,71 +16,10 @@
 
 enum { MAX_CHUNK = 64 };
 
-static size_t lags_spectrum_bytes(const struct partita_plan *plan)
-{
-    return fft_spectrum_bytes(blocks_of(plan)->fft);
-}
-
-// What one thread needs.
-struct lags_buffers {
-    char *samples, *narrow, *scratch;
-    char *signal, *taps; // [LAGS_GROUP] spectra
-    char *spare;         // one
-};
-
-static struct lags_buffers lags_layout_buffers(const struct partita_plan *plan, struct arena *arena)
-{
-    const size_t n = blocks_layout(plan)->n, spectrum = lags_spectrum_bytes(plan);
-    struct lags_buffers buffers;
-    buffers.samples = arena_take(arena, n * blocks_shape(plan)->sample_bytes);
-    buffers.narrow = arena_take(arena, n * blocks_shape(plan)->tap_bytes);
-    buffers.scratch = arena_take(arena, fft_scratch_bytes(blocks_of(plan)->fft));
-    buffers.signal = arena_take(arena, LAGS_GROUP * spectrum);
-    buffers.taps = arena_take(arena, LAGS_GROUP * spectrum);
-    buffers.spare = arena_take(arena, spectrum);
-    return buffers;
-}
-
-static size_t lags_buffers_bytes(const struct partita_plan *plan)
-{
-    struct arena arena = {0};
-    lags_layout_buffers(plan, &arena);
-    return arena.used;
-}
-
 void lags_sizes(const struct partita_plan *plan, struct block_layout *layout)
 {
-    layout->worker = lags_buffers_bytes(plan);
-    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * lags_spectrum_bytes(plan);
-}
-
-static void lags_transform_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
-                                char *spectrum, struct lags_buffers *buffers)
-{
-    blocks_load_taps(blocks_shape(plan), taps, buffers->samples, buffers->narrow);
-    fft_forward(blocks_of(plan)->fft, spectrum, buffers->samples, buffers->scratch);
-}
-
-// One task: one segment of one path.
-static void lags_transform_segment(void *context, size_t task, int worker)
-{
-    const struct blocks_filtering *call = context;
-    const struct partita_plan *plan = call->filter->plan;
-    const struct block_layout *layout = blocks_layout(plan);
-    struct arena arena = {.base = call->work + (size_t)worker * call->work_bytes};
-    struct lags_buffers buffers = lags_layout_buffers(plan, &arena);
-    const struct blocks_taps taps = blocks_segment(plan, call->taps, task / layout->segments,
-                                                   task % layout->segments, layout->n);
-    lags_transform_taps(plan, &taps, (char *)call->filter->state + task * lags_spectrum_bytes(plan),
-                        &buffers);
-}
-
-enum partita_status lags_filter(struct partita_filter *filter, const void *taps)
-{
-    const struct partita_plan *plan = filter->plan;
-    const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    const size_t bytes = size_mul(paths * blocks_layout(plan)->segments, lags_spectrum_bytes(plan));
-    return blocks_filter(filter, taps, bytes, lags_buffers_bytes(plan), lags_transform_segment);
+    layout->worker = blocks_buffers_bytes(plan);
+    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * blocks_of(plan)->fft->spectrum_bytes;
 }
 
 // One window of outputs of one channel: the sum over `count` segments of each input of the group,
@@ -96,10 +35,11 @@ struct window {
     size_t first_chunk;   // of those at hand
     char *sums, *digits;  // [LAGS_CHUNKS], [LAGS_DIGITS] spectra
     char *workspace;
+    size_t bytes, reals; // of a spectrum
 };
 
 static void lags_transform_signal(const struct window *window, size_t channel, size_t segment,
-                                  char *spectrum, struct lags_buffers *buffers)
+                                  char *spectrum, const struct blocks_buffers *buffers)
 {
     const struct block_layout *layout = blocks_layout(window->plan);
     const size_t size = blocks_shape(window->plan)->axis[0].size;
@@ -117,30 +57,27 @@ static void lags_transform_signal(const struct window *window, size_t channel, s
 
 // Both operands of the elements from `at` on, of one channel: their sum goes to y.
 static void lags_sum_group(const struct window *window, size_t at, size_t count, char *y,
-                           struct lags_buffers *buffers)
+                           const struct blocks_buffers *buffers)
 {
     const struct partita_plan *plan = window->plan;
     const struct block_layout *layout = blocks_layout(plan);
     const size_t channel = at / window->count, path = window->first_path + channel;
     const size_t segment = window->first_segment + at % window->count;
-    const size_t bytes = lags_spectrum_bytes(plan), lines = fft_lines(blocks_of(plan)->fft);
-    const char *taps = buffers->taps;
+    const size_t bytes = window->bytes, lines = blocks_of(plan)->fft->lines;
+    char *signal = buffers->spectra, *own = signal + LAGS_GROUP * bytes;
+    const char *taps = own;
     assert(count <= LAGS_GROUP && segment + count <= layout->segments);
     if (window->filter)
         taps = (const char *)window->filter->state + (path * layout->segments + segment) * bytes;
     for (size_t i = 0; i < count; i++) {
-        lags_transform_signal(window, channel, segment + i, buffers->signal + i * bytes, buffers);
+        lags_transform_signal(window, channel, segment + i, signal + i * bytes, buffers);
         if (window->filter) continue;
-        const struct blocks_taps from =
-            blocks_segment(plan, window->taps, path, segment + i, layout->n);
-        lags_transform_taps(plan, &from, buffers->taps + i * bytes, buffers);
+        const struct blocks_taps from = {blocks_path(plan, window->taps, path), segment + i,
+                                         layout->n};
+        blocks_load_taps(plan, &from, buffers->samples, buffers->narrow);
+        fft_forward(blocks_of(plan)->fft, own + i * bytes, buffers->samples, buffers->scratch);
     }
-    plan->kernels->cmac(y, buffers->signal, lines, taps, lines, count, lines);
-}
-
-static size_t spectrum_reals(const struct partita_plan *plan)
-{
-    return lags_spectrum_bytes(plan) / blocks_shape(plan)->scalar_bytes;
+    plan->kernels->cmac(y, signal, lines, taps, lines, count, lines);
 }
 
 // One task: one chunk of elements; element e is segment e % count of channel e / count.
@@ -148,17 +85,17 @@ static void lags_sum_chunk(void *context, size_t task, int worker)
 {
     const struct window *window = context;
     const struct partita_plan *plan = window->plan;
-    struct arena arena = blocks_worker(plan, window->workspace, worker);
-    struct lags_buffers buffers = lags_layout_buffers(plan, &arena);
+    const struct blocks_buffers buffers = blocks_worker_buffers(plan, window->workspace, worker);
+    char *spare = buffers.spectra + 2 * LAGS_GROUP * window->bytes;
     const size_t all = blocks_shape(plan)->group_in * window->count;
     const size_t first = (window->first_chunk + task) * window->chunk;
     const size_t end = size_min(all, first + window->chunk);
-    char *sum = window->sums + task * lags_spectrum_bytes(plan);
+    char *sum = window->sums + task * window->bytes;
     for (size_t at = first, n; at < end; at += n) {
         const size_t rest_of_channel = window->count - at % window->count;
         n = size_min(size_min(rest_of_channel, LAGS_GROUP), end - at);
-        lags_sum_group(window, at, n, at == first ? sum : buffers.spare, &buffers);
-        if (at > first) plan->kernels->add(sum, buffers.spare, spectrum_reals(plan));
+        lags_sum_group(window, at, n, at == first ? sum : spare, &buffers);
+        if (at > first) plan->kernels->add(sum, spare, window->reals);
     }
 }
 
@@ -166,10 +103,10 @@ static void lags_sum_chunk(void *context, size_t task, int worker)
 // there.
 static void add_carry(const struct window *window, size_t *taken)
 {
-    const size_t bytes = lags_spectrum_bytes(window->plan), reals = spectrum_reals(window->plan);
+    const size_t bytes = window->bytes;
     size_t digit = 0;
     for (; *taken >> digit & 1 && digit + 1 < LAGS_DIGITS; digit++)
-        window->plan->kernels->add(window->sums, window->digits + digit * bytes, reals);
+        window->plan->kernels->add(window->sums, window->digits + digit * bytes, window->reals);
     memcpy(window->digits + digit * bytes, window->sums, bytes);
     *taken = (*taken >> digit | 1) << digit;
 }
@@ -178,7 +115,7 @@ static void add_carry(const struct window *window, size_t *taken)
 static void sum_window(struct window *window)
 {
     const struct partita_plan *plan = window->plan;
-    const size_t bytes = lags_spectrum_bytes(plan), reals = spectrum_reals(plan);
+    const size_t bytes = window->bytes, reals = window->reals;
     size_t taken = 0;
     for (window->first_chunk = 0; window->first_chunk < window->chunks;
          window->first_chunk += LAGS_CHUNKS) {
@@ -222,12 +159,10 @@ static void run_window(struct window *window, size_t block, char *y)
     window->chunk = size_max(size_min(each, MAX_CHUNK), 1);
     window->chunks = ceil_div(all, window->chunk);
     sum_window(window);
-    struct arena arena = blocks_worker(plan, window->workspace, 0);
-    struct lags_buffers buffers = lags_layout_buffers(plan, &arena);
+    const struct blocks_buffers buffers = blocks_worker_buffers(plan, window->workspace, 0);
     fft_inverse(fft, buffers.samples, window->sums, buffers.scratch);
     char *first = buffers.samples + before * bytes;
-    plan->kernels->scale(first, first, 1 / fft_gain(fft),
-                         layout->hop * bytes / shape->scalar_bytes);
+    plan->kernels->scale(first, first, 1 / fft->gain, layout->hop * bytes / shape->scalar_bytes);
     samples_copy(y + out.first * bytes, 1, first + out.skip * bytes, shape->axis[0].stride,
                  out.count, bytes);
 }
@@ -236,13 +171,15 @@ void lags_run(const struct partita_plan *plan, const struct partita_filter *filt
               const struct operands *operands, char *workspace)
 {
     const struct shape *shape = blocks_shape(plan);
-    const size_t bytes = shape->sample_bytes;
+    const size_t bytes = shape->sample_bytes, spectrum = blocks_of(plan)->fft->spectrum_bytes;
     struct window window = {.plan = plan,
                             .filter = filter,
                             .taps = operands->from_taps ? operands->from[1] : NULL,
                             .sums = workspace,
-                            .digits = workspace + LAGS_CHUNKS * lags_spectrum_bytes(plan),
-                            .workspace = workspace};
+                            .digits = workspace + LAGS_CHUNKS * spectrum,
+                            .workspace = workspace,
+                            .bytes = spectrum,
+                            .reals = spectrum / shape->scalar_bytes};
     for (size_t at = 0; at < shape->batch * shape->out_channels; at++) {
         const size_t channel = at / shape->group_out * shape->group_in;
         char *y = (char *)operands->to + at * shape->axis[0].out * bytes;

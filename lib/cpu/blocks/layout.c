@@ -6,17 +6,12 @@
 #include "blocks.h"
 #include "cpu/conv/signal_rates.h"
 
-enum {
-    MIN_IN_FLIGHT = 8, // blocks of outputs at once: enough for several threads, and
-    PER_SEGMENT = 2,   // at least twice the segments of the taps, which are all read for them
-    MAX_WINDOW = 1 << 20,
-};
+enum { MAX_WINDOW = 1 << 20 };
 
 // Lines of a spectrum at most, whatever the provider.
 static size_t spectrum_lines(const struct shape *shape, size_t n)
 {
-    const size_t bins = shape->complex_signal ? n : n / 2 + 1;
-    return ceil_div(bins * shape->scalar_bytes, SPECTRUM_LANES_BYTES);
+    return ceil_div(shape_bins(shape, n) * shape->scalar_bytes, SPECTRUM_LANES_BYTES);
 }
 
 static size_t blocks_spectrum_bytes(const struct shape *shape, size_t n)
@@ -44,11 +39,12 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
     const size_t lines = spectrum_lines(shape, layout->n);
     const size_t taps = segment_spectra_bytes(lines, layout->segments);
     const size_t block = blocks_spectrum_bytes(shape, layout->n);
+    const size_t filter = size_mul(shape_path_count(shape), taps);
     const size_t wished = size_max(size_mul(layout->segments, PER_SEGMENT), MIN_IN_FLIGHT);
     layout->in_flight = weight ? layout->blocks : size_min(layout->blocks, wished);
     layout->worker =
         size_add(blocks_transform_bytes(shape, layout->n), pair_sums_bytes(layout->segments));
-    layout->filter = weight ? 0 : size_mul(shape->out_channels * shape->group_in, taps);
+    layout->filter = weight ? 0 : filter;
     for (; layout->in_flight > 0; layout->in_flight = layout->in_flight * 3 / 4) {
         const size_t inputs = block_inputs(shape, layout, layout->blocks);
         const size_t held =
@@ -57,50 +53,37 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
         layout->shared = size_add(size_mul(shape->group_in, segment_spectra_bytes(lines, held)),
                                   size_mul(sums, size_mul(block, layout->in_flight + 1)));
         if (weight) layout->shared = size_add(layout->shared, size_mul(shape->group_out, taps));
-        if (blocks_fits(request, layout)) return true;
+        if (blocks_fits(request, layout)) {
+            layout->seconds +=
+                fresh_seconds(request->model, shape, size_add(filter, layout->shared));
+            return true;
+        }
         if (weight) return false;
     }
     return false;
-}
-
-static bool fit_lags(const struct request *request, struct block_layout *layout)
-{
-    const struct shape *shape = request->shape;
-    const size_t spectrum = blocks_spectrum_bytes(shape, layout->n);
-    const size_t spectra = size_mul(shape->out_channels * shape->group_in, layout->segments);
-    layout->worker = blocks_transform_bytes(shape, layout->n) + (2 * LAGS_GROUP + 1) * spectrum;
-    layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum;
-    layout->filter = size_mul(spectra, spectrum);
-    return blocks_fits(request, layout);
-}
-
-static bool fit_imposed(const struct request *request, struct block_layout *layout)
-{
-    const struct shape *shape = request->shape;
-    const size_t paths = size_mul(shape->out_channels * shape->group_in, layout->segments);
-    const size_t signals = ceil_div(shape->axis[0].size, layout->signal_segment);
-    const size_t spectrum = layout->n ? blocks_spectrum_bytes(shape, layout->n) : 0;
-    const size_t taps = mem_round(layout->segment * shape->tap_bytes);
-    layout->in_flight = 1;
-    layout->worker = layout->n ? blocks_transform_bytes(shape, layout->n) + 3 * spectrum
-                               : 3 * mem_round(layout->hop * shape->sample_bytes);
-    layout->shared = size_mul(shape->group_in, size_mul(signals, spectrum));
-    layout->filter = size_mul(paths, layout->n ? spectrum : taps);
-    return true;
 }
 
 static bool cpu_fit(const struct block_device *device, struct block_layout *layout)
 {
     const struct request *request = device->request;
     const struct shape *shape = request->shape;
+    const size_t segments = size_mul(shape_path_count(shape), layout->segments);
+    const size_t spectrum = layout->n ? blocks_spectrum_bytes(shape, layout->n) : 0;
     layout->seconds = memory_seconds(request->model, shape);
-    if (layout->method == BLOCK_LAGS) return fit_lags(request, layout);
-    if (layout->method == BLOCK_IMPOSED) return fit_imposed(request, layout);
-    if (!fit_pairs(request, layout)) return false;
-    const size_t taps = segment_spectra_bytes(spectrum_lines(shape, layout->n), layout->segments);
-    layout->seconds += fresh_seconds(
-        request->model, shape,
-        size_add(size_mul(shape->out_channels * shape->group_in, taps), layout->shared));
+    if (layout->method == BLOCK_PAIRS) return fit_pairs(request, layout);
+    layout->in_flight = 1;
+    layout->worker = layout->n ? blocks_transform_bytes(shape, layout->n) : 0;
+    layout->filter = size_mul(segments, spectrum);
+    if (layout->method == BLOCK_LAGS) {
+        layout->worker += (2 * LAGS_GROUP + 1) * spectrum;
+        layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum;
+        return blocks_fits(request, layout);
+    }
+    const size_t signals = ceil_div(shape->axis[0].size, layout->signal_segment);
+    layout->shared = size_mul(shape->group_in, size_mul(signals, spectrum));
+    layout->worker += 3 * (layout->n ? spectrum : mem_round(layout->hop * shape->sample_bytes));
+    if (!layout->n)
+        layout->filter = size_mul(segments, mem_round(layout->segment * shape->tap_bytes));
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "geometry/samples.h"
 
 enum {
     // Products summed in a row before they are rounded into a sum of sums: two short chains of
@@ -20,8 +21,8 @@ struct segment_transform segment_transform(const struct fft *fft, const struct k
     return (struct segment_transform){.fft = fft,
                                       .kernels = kernels,
                                       .sample_bytes = sample_bytes,
-                                      .length = fft_size(fft) / 2,
-                                      .lines = fft_lines(fft)};
+                                      .length = fft->n / 2,
+                                      .lines = fft->lines};
 }
 
 // Lines from one line of a spectrum to the next: odd, so that they do not meet in the same cache
@@ -45,14 +46,20 @@ static char *line_at(const struct segment_spectra *spectra, size_t line, ptrdiff
     return spectra->lines + at * SPECTRUM_LINE_BYTES;
 }
 
-struct segment_buffers segment_buffers_layout(const struct segment_transform *transform,
-                                              struct arena *arena)
+static struct segment_buffers segment_buffers_layout(const struct segment_transform *transform,
+                                                     struct arena *arena)
 {
     struct segment_buffers buffers;
-    buffers.samples = arena_take(arena, fft_size(transform->fft) * transform->sample_bytes);
-    buffers.spectrum = arena_take(arena, fft_spectrum_bytes(transform->fft));
-    buffers.scratch = arena_take(arena, fft_scratch_bytes(transform->fft));
+    buffers.samples = arena_take(arena, transform->fft->n * transform->sample_bytes);
+    buffers.spectrum = arena_take(arena, transform->fft->spectrum_bytes);
+    buffers.scratch = arena_take(arena, transform->fft->scratch_bytes);
     return buffers;
+}
+
+struct segment_buffers segment_buffers_of(const struct segment_transform *transform, char *work)
+{
+    struct arena arena = {.base = work};
+    return segment_buffers_layout(transform, &arena);
 }
 
 size_t segment_buffers_bytes(const struct segment_transform *transform)
@@ -66,13 +73,40 @@ void segment_forward(const struct segment_transform *transform,
                      const struct segment_spectra *spectra, size_t index,
                      struct segment_buffers *buffers)
 {
-    const struct fft_steps all = {0, fft_steps(transform->fft)};
+    const struct fft_steps all = {0, transform->fft->steps};
     const size_t bytes = transform->length * transform->sample_bytes;
     assert(index < spectra->count);
     memset(buffers->samples + bytes, 0, bytes);
-    fft_forward_apart(transform->fft, line_at(spectra, 0, (ptrdiff_t)index),
-                      spectra_pitch(spectra->count) * SPECTRUM_LINE_BYTES, buffers->spectrum,
-                      buffers->samples, buffers->scratch, all);
+    const struct fft_target target = {line_at(spectra, 0, (ptrdiff_t)index), buffers->spectrum,
+                                      spectra_pitch(spectra->count) * SPECTRUM_LINE_BYTES};
+    fft_forward_apart(transform->fft, &target, buffers->samples, buffers->scratch, all);
+}
+
+struct segment_spectra segment_inputs_spectra(const struct segment_inputs *inputs, size_t channel)
+{
+    const size_t count = inputs->spectra.count;
+    const size_t bytes = segment_spectra_bytes(inputs->transform->lines, count);
+    return (struct segment_spectra){inputs->spectra.lines + channel * bytes, count};
+}
+
+// One task: one segment of one channel.
+static void transform_input(void *context, size_t task, int worker)
+{
+    const struct segment_inputs *inputs = context;
+    const struct segment_transform *transform = inputs->transform;
+    const size_t fresh = inputs->end - inputs->from, bytes = transform->sample_bytes;
+    const size_t channel = task / fresh, i = inputs->from + task % fresh;
+    const struct segment_spectra spectra = segment_inputs_spectra(inputs, channel);
+    struct segment_buffers buffers =
+        segment_buffers_of(transform, inputs->work + (size_t)worker * inputs->work_stride);
+    samples_window(buffers.samples, inputs->x + channel * inputs->size * bytes, inputs->size,
+                   inputs->first + (ptrdiff_t)(i * transform->length), 1, transform->length, bytes);
+    segment_forward(transform, &spectra, i, &buffers);
+}
+
+void segment_inputs_forward(struct segment_inputs *inputs, size_t channels, int threads)
+{
+    thread_loop(threads, channels * (inputs->end - inputs->from), transform_input, inputs);
 }
 
 void segment_inverse(const struct segment_transform *transform, void *spectrum,
@@ -80,52 +114,48 @@ void segment_inverse(const struct segment_transform *transform, void *spectrum,
 {
     const size_t scalar = transform->kernels->f64 ? 8 : 4;
     fft_inverse(transform->fft, buffers->samples, spectrum, buffers->scratch);
-    transform->kernels->scale(buffers->samples, buffers->samples, 1 / fft_gain(transform->fft),
+    transform->kernels->scale(buffers->samples, buffers->samples, 1 / transform->fft->gain,
                               transform->length * transform->sample_bytes / scalar);
 }
 
-struct margins {
+// Some spectra, of which a task changes one line.
+struct line_range {
     const struct segment_spectra *spectra;
-    size_t used;
+    size_t from, count;
 };
 
 static void clear_margins(void *context, size_t line, int worker)
 {
     (void)worker;
-    const struct margins *margins = context;
+    const struct line_range *range = context;
     const size_t bytes = SEGMENT_MARGIN * SPECTRUM_LINE_BYTES;
-    if (line == 0) memset(line_at(margins->spectra, 0, -SEGMENT_MARGIN), 0, bytes);
-    memset(line_at(margins->spectra, line, (ptrdiff_t)margins->used), 0, bytes);
-    memset(line_at(margins->spectra, line + 1, -SEGMENT_MARGIN), 0, bytes);
+    if (line == 0) memset(line_at(range->spectra, 0, -SEGMENT_MARGIN), 0, bytes);
+    memset(line_at(range->spectra, line, (ptrdiff_t)range->count), 0, bytes);
+    memset(line_at(range->spectra, line + 1, -SEGMENT_MARGIN), 0, bytes);
 }
 
 void segment_spectra_margins(const struct segment_transform *transform,
                              const struct segment_spectra *spectra, size_t used, int threads)
 {
-    struct margins margins = {spectra, used};
-    thread_loop(threads, transform->lines, clear_margins, &margins);
+    struct line_range range = {spectra, 0, used};
+    thread_loop(threads, transform->lines, clear_margins, &range);
 }
-
-struct shift {
-    const struct segment_spectra *spectra;
-    size_t from, count;
-};
 
 static void shift_line(void *context, size_t line, int worker)
 {
     (void)worker;
-    const struct shift *shift = context;
-    memmove(line_at(shift->spectra, line, 0), line_at(shift->spectra, line, (ptrdiff_t)shift->from),
-            shift->count * SPECTRUM_LINE_BYTES);
+    const struct line_range *range = context;
+    memmove(line_at(range->spectra, line, 0), line_at(range->spectra, line, (ptrdiff_t)range->from),
+            range->count * SPECTRUM_LINE_BYTES);
 }
 
 void segment_spectra_shift(const struct segment_transform *transform,
                            const struct segment_spectra *spectra, size_t from, size_t count,
                            int threads)
 {
-    struct shift shift = {spectra, from, count};
+    struct line_range range = {spectra, from, count};
     assert(from + count <= spectra->count);
-    if (from && count) thread_loop(threads, transform->lines, shift_line, &shift);
+    if (from && count) thread_loop(threads, transform->lines, shift_line, &range);
 }
 
 size_t pair_sums_bytes(size_t left_count)
@@ -145,7 +175,7 @@ static size_t lines_of_task(const struct pair_sums *sums)
 static char *spectrum_at(const struct pair_sums *sums, size_t i)
 {
     assert(i <= sums->count);
-    return sums->out + i * fft_spectrum_bytes(sums->transform->fft);
+    return sums->out + i * sums->transform->fft->spectrum_bytes;
 }
 
 char *pair_sums_out(const struct pair_sums *sums, size_t i)

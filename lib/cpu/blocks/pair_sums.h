@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Sums of products of two signals in segments. Each signal is cut into disjoint segments of half a
-// transform, each segment transformed once, zeros behind it. Products of all pairs of segments that
-// meet in an output block are summed in the spectrum. The halves by which neighbouring sums overlap
-// are added there too, so every output block takes one inverse transform and nothing is ever added
-// to samples. (theory.md, section 7; decision 10.)
+// Sums of products of two signals in segments. Each signal is split into disjoint segments of half
+// a transform. Each segment is transformed once, followed by zeros. The products of all pairs of
+// segments that contribute to an output block are summed in the spectrum. The halves by which
+// neighbouring sums overlap are added there too, so every output block takes one inverse transform
+// and is written once. (theory.md, section 7; decision 10.)
 #ifndef PARTITA_PAIR_SUMS_H
 #define PARTITA_PAIR_SUMS_H
 
@@ -11,18 +11,22 @@
 #include "fft/fft.h"
 #include "kernels/kernels.h"
 
-// Spectra that lie line by line: the first lines of all spectra side by side, then all second
-// lines. Products of all pairs then read memory from front to back. Between the spectra of two
-// lines lie at least SEGMENT_MARGIN places for zeros, so that sums which are made at once need no
-// special ends.
-enum { SEGMENT_MARGIN = CMAC_SUMS - 1 };
+// Spectra stored line by line: the first lines of all spectra are adjacent, then all second lines,
+// and so on. Products of all pairs then read memory in order. Between the last spectrum of one line
+// and the first of the next there is space for at least SEGMENT_MARGIN spectra of zeros, so that
+// sums that are computed together need no special cases at the ends.
+enum {
+    SEGMENT_MARGIN = CMAC_SUMS - 1,
+    MIN_IN_FLIGHT = 8, // output blocks that are summed at once: enough for several threads, and
+    PER_SEGMENT = 2,   // at least twice the segments of the left operand, which are all read
+};
 
 struct segment_spectra {
     char *lines;
     size_t count; // spectra
 };
 
-// Bytes of `count` spectra of so many lines, SIZE_MAX if that is more than memory.
+// Bytes of `count` spectra of `lines` lines; SIZE_MAX on overflow.
 size_t segment_spectra_bytes(size_t lines, size_t count);
 
 // What transforms segments of one size.
@@ -37,27 +41,42 @@ struct segment_transform {
 struct segment_transform segment_transform(const struct fft *fft, const struct kernels *kernels,
                                            size_t sample_bytes);
 
-// What one thread needs to transform a segment.
+// The buffers that one thread needs to transform a segment; `work` has segment_buffers_bytes.
 struct segment_buffers {
     char *samples, *spectrum, *scratch;
 };
 
-struct segment_buffers segment_buffers_layout(const struct segment_transform *transform,
-                                              struct arena *arena);
+struct segment_buffers segment_buffers_of(const struct segment_transform *transform, char *work);
 size_t segment_buffers_bytes(const struct segment_transform *transform);
 
-// Spectrum `index` = transform of buffers->samples, of which the first `length` are given and the
-// rest is zeroed here.
+// Spectrum `index` = transform of buffers->samples, of which the caller sets the first `length`;
+// this function sets the others to zero.
 void segment_forward(const struct segment_transform *transform,
                      const struct segment_spectra *spectra, size_t index,
                      struct segment_buffers *buffers);
 
-// buffers->samples[length] = the first half of what the spectrum holds, the transform's gain taken
-// out. The spectrum is destroyed.
+// The segments of several channels of a signal: spectrum i of channel c is the transform of the
+// samples from first + i * length on of x + c * size, which are zero outside [0, size).
+struct segment_inputs {
+    const struct segment_transform *transform;
+    const char *x;
+    size_t size;
+    ptrdiff_t first;
+    struct segment_spectra spectra; // of channel 0; those of the others follow
+    char *work;                     // segment_buffers_bytes per thread,
+    size_t work_stride;             // from one thread to the next
+    size_t from, end;               // the spectra that segment_inputs_forward computes
+};
+
+struct segment_spectra segment_inputs_spectra(const struct segment_inputs *inputs, size_t channel);
+void segment_inputs_forward(struct segment_inputs *inputs, size_t channels, int threads);
+
+// buffers->samples[length] = the first half of the inverse transform of the spectrum, divided by
+// the transform's gain. The spectrum is destroyed.
 void segment_inverse(const struct segment_transform *transform, void *spectrum,
                      struct segment_buffers *buffers);
 
-// Writes the zeros beside spectra 0 .. used-1, line by line. Needed of the right operand of sums.
+// Writes the zeros around spectra 0 .. used-1 of each line. The right operand of sums needs them.
 void segment_spectra_margins(const struct segment_transform *transform,
                              const struct segment_spectra *spectra, size_t used, int threads);
 
@@ -66,27 +85,28 @@ void segment_spectra_shift(const struct segment_transform *transform,
                            const struct segment_spectra *spectra, size_t from, size_t count,
                            int threads);
 
-// Sums over pairs: left's segment i and right's segment j meet in output block i + j, or with
-// `lags` j - i, left conjugated: block t then holds the lags from t * length on.
+// Sums over pairs: segment i of `left` and segment j of `right` contribute to output block i + j.
+// With `lags` they contribute to block j - i and `left` is conjugated; block t then holds the lags
+// from t * length on.
 struct pair_sums {
     const struct segment_transform *transform;
     struct segment_spectra left, right;
-    ptrdiff_t right_first; // index of the segment that right's first spectrum is of,
-    size_t right_count;    // and how many of them there are
+    ptrdiff_t right_first; // index of the segment of right's first spectrum,
+    size_t right_count;    // and number of right's spectra
     bool lags;
     ptrdiff_t first; // output blocks first .. first + count - 1
     size_t count;
     char *out;          // count + 1 spectra; pair_sums_out says which one is an output block's
-    char *work;         // pair_sums_bytes a thread,
+    char *work;         // pair_sums_bytes per thread,
     size_t work_stride; // from one thread to the next
-    bool add;           // to what is in `out`: several channels are summed
-    bool gather;        // the last channel: then add the overlapping halves
+    bool add;           // add to the contents of `out`: several channels are summed
+    bool gather;        // after the last channel: add the overlapping halves
 };
 
-// What one thread needs, by the spectra of the left operand.
+// Bytes that one thread needs if the left operand has that many spectra.
 size_t pair_sums_bytes(size_t left_count);
 
-// Runs all sums on up to `threads` threads, a few lines of all outputs a task.
+// Runs all sums on up to `threads` threads; a task computes a few lines of all outputs.
 void pair_sums_run(struct pair_sums *sums, int threads);
 
 // The spectrum of output block first + i.

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The usual method of cpu/blocks: all pairs of segments (pair_sums.h), some output blocks in flight
-// at a time.
+// at a time. Backward weight is the same: gw is the correlation of x with gy (shape_gradient),
+// added up over the batch. The segments of gy take the place of the filter's, and the sums of all
+// paths of a group stay in the spectrum until the last item is done, so that every block of a
+// path's gradient takes one inverse transform however large the batch is.
 #include <assert.h>
 #include <string.h>
 
@@ -8,17 +11,23 @@
 #include "blocks.h"
 #include "geometry/samples.h"
 
-// A filter's state: the spectra of every path, [out][in of group].
-static struct segment_spectra path_spectra(const struct partita_plan *plan, void *state,
-                                           size_t path)
-{
-    const size_t segments = blocks_layout(plan)->segments;
-    const size_t bytes = segment_spectra_bytes(fft_lines(blocks_of(plan)->fft), segments);
-    return (struct segment_spectra){(char *)state + path * bytes, segments};
-}
+// A call for one group of one item of the batch at a time.
+struct pairs {
+    const struct partita_plan *plan;
+    bool weight; // backward weight
+    struct segment_transform transform;
+    struct segment_inputs inputs; // of the group's channels
+    const char *gy;               // of the group's first channel; backward weight
+    char *taps; // spectra of the filter's paths [out][in of group], or of the group's gy
+    char *y;    // first output of the channels that are finished, or of the group's gradient
+    char *out;  // sums of one channel, or of the paths [out][in]
+    size_t first, count;        // output blocks in flight
+    struct segment_range range; // of the signal that they read
+    struct pair_sums sums;
+};
 
 // As many before the first as there are segments of the taps.
-struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
+static struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
 {
     const struct block_layout *layout = blocks_layout(plan);
     const size_t size = blocks_shape(plan)->axis[0].size;
@@ -31,182 +40,164 @@ struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first,
     return range;
 }
 
-void pairs_load_input(const struct partita_plan *plan, const char *x, ptrdiff_t index,
-                      char *samples)
+// The sums of one channel or path.
+static size_t sums_bytes(const struct partita_plan *plan)
 {
-    const struct block_layout *layout = blocks_layout(plan);
+    return size_mul(blocks_of(plan)->fft->spectrum_bytes, blocks_layout(plan)->in_flight + 1);
+}
+
+// What all threads share.
+static size_t pairs_layout_shared(const struct partita_plan *plan, char *base, struct pairs *ret)
+{
     const struct shape *shape = blocks_shape(plan);
-    const ptrdiff_t at = layout->trimmed.first + index * (ptrdiff_t)layout->segment;
-    samples_window(samples, x, shape->axis[0].size, at, 1, layout->segment, shape->sample_bytes);
-}
-
-// Spectra of inputs that are held at most.
-static size_t max_inputs(const struct partita_plan *plan)
-{
     const struct block_layout *layout = blocks_layout(plan);
-    const size_t size = blocks_shape(plan)->axis[0].size;
-    const size_t all = segments_inside(layout->trimmed.first, layout->segment, size).count;
-    return size_min(all, layout->in_flight + layout->segments);
-}
-
-static size_t inputs_bytes(const struct partita_plan *plan)
-{
-    return segment_spectra_bytes(fft_lines(blocks_of(plan)->fft), max_inputs(plan));
+    struct arena arena = {.base = base};
+    *ret = (struct pairs){.plan = plan,
+                          .weight = plan->direction == PARTITA_BACKWARD_WEIGHT,
+                          .transform = blocks_transform(plan)};
+    const size_t lines = ret->transform.lines;
+    const size_t held = ret->weight ? pairs_inputs(plan, 0, layout->blocks).count
+                                    : block_inputs(shape, layout, layout->in_flight);
+    char *inputs =
+        arena_take(&arena, size_mul(shape->group_in, segment_spectra_bytes(lines, held)));
+    ret->inputs.spectra = (struct segment_spectra){inputs, held};
+    if (ret->weight)
+        ret->taps = arena_take(
+            &arena, size_mul(shape->group_out, segment_spectra_bytes(lines, layout->segments)));
+    const size_t sums = ret->weight ? shape->group_in * shape->group_out : 1;
+    ret->out = arena_take(&arena, size_mul(sums, sums_bytes(plan)));
+    return arena.used;
 }
 
 void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout)
 {
-    const struct segment_transform transform = blocks_transform(plan);
-    const size_t outputs = size_mul(fft_spectrum_bytes(transform.fft), layout->in_flight + 1);
-    layout->shared = size_add(size_mul(blocks_shape(plan)->group_in, inputs_bytes(plan)), outputs);
-    layout->worker = size_add(pair_sums_bytes(layout->segments), segment_buffers_bytes(&transform));
+    struct pairs call;
+    layout->shared = pairs_layout_shared(plan, NULL, &call);
+    layout->worker =
+        size_add(segment_buffers_bytes(&call.transform), pair_sums_bytes(layout->segments));
 }
 
-static size_t pairs_filtering_bytes(const struct partita_plan *plan)
+static struct segment_buffers pairs_worker_buffers(const struct pairs *call, int worker)
 {
-    const struct segment_transform transform = blocks_transform(plan);
-    return segment_buffers_bytes(&transform) +
-           mem_round(blocks_layout(plan)->segment * blocks_shape(plan)->tap_bytes);
+    return segment_buffers_of(&call->transform,
+                              call->inputs.work + (size_t)worker * call->inputs.work_stride);
 }
 
-// One task: one segment of one path.
-static void pairs_transform_segment(void *context, size_t task, int worker)
+// One task: one segment of one channel of gy.
+static void transform_gy(void *context, size_t task, int worker)
 {
-    const struct blocks_filtering *call = context;
-    const struct partita_plan *plan = call->filter->plan;
-    const struct shape *shape = blocks_shape(plan);
-    const struct block_layout *layout = blocks_layout(plan);
-    const struct segment_transform transform = blocks_transform(plan);
-    const size_t path = task / layout->segments, segment = task % layout->segments;
-    struct arena arena = {.base = call->work + (size_t)worker * call->work_bytes,
-                          .size = call->work_bytes};
-    struct segment_buffers buffers = segment_buffers_layout(&transform, &arena);
-    char *narrow = arena_take(&arena, layout->segment * shape->tap_bytes);
-    const struct blocks_taps taps =
-        blocks_segment(plan, call->taps, path, segment, layout->segment);
-    blocks_load_taps(shape, &taps, buffers.samples, narrow);
-    const struct segment_spectra spectra = path_spectra(plan, call->filter->state, path);
-    segment_forward(&transform, &spectra, segment, &buffers);
-}
-
-enum partita_status pairs_filter(struct partita_filter *filter, const void *taps)
-{
-    const struct partita_plan *plan = filter->plan;
-    const size_t paths = blocks_shape(plan)->out_channels * blocks_shape(plan)->group_in;
-    const size_t bytes =
-        segment_spectra_bytes(fft_lines(blocks_of(plan)->fft), blocks_layout(plan)->segments);
-    return blocks_filter(filter, taps, size_mul(paths, bytes), pairs_filtering_bytes(plan),
-                         pairs_transform_segment);
-}
-
-// Some output blocks of one group of one item of the batch.
-struct flight {
-    const struct partita_plan *plan;
-    const struct partita_filter *filter;
-    struct segment_transform transform;
-    char *inputs, *outputs; // spectra
-    char *workspace;
-    const char *x; // of the group's first channel
-    char *y;       // of the output channel
-    size_t first, count;
-    struct segment_range range;
-    size_t kept; // of these inputs, from the blocks before
-    struct pair_sums sums;
-};
-
-static struct segment_spectra input_spectra(const struct flight *flight, size_t channel)
-{
-    return (struct segment_spectra){flight->inputs + channel * inputs_bytes(flight->plan),
-                                    max_inputs(flight->plan)};
-}
-
-static struct segment_buffers pairs_worker_buffers(const struct flight *flight, int worker)
-{
-    struct arena arena = blocks_worker(flight->plan, flight->workspace, worker);
-    return segment_buffers_layout(&flight->transform, &arena);
-}
-
-// One task: one segment of one channel.
-static void transform_input(void *context, size_t task, int worker)
-{
-    const struct flight *flight = context;
-    const struct shape *shape = blocks_shape(flight->plan);
-    const size_t fresh = flight->range.count - flight->kept;
-    const size_t channel = task / fresh, i = flight->kept + task % fresh;
-    const char *x = flight->x + channel * shape->axis[0].size * shape->sample_bytes;
-    struct segment_buffers buffers = pairs_worker_buffers(flight, worker);
-    pairs_load_input(flight->plan, x, flight->range.first + (ptrdiff_t)i, buffers.samples);
-    const struct segment_spectra spectra = input_spectra(flight, channel);
-    segment_forward(&flight->transform, &spectra, i, &buffers);
+    const struct pairs *call = context;
+    const struct shape *shape = blocks_shape(call->plan);
+    const struct block_layout *layout = blocks_layout(call->plan);
+    const size_t channel = task / layout->segments, i = task % layout->segments;
+    const struct blocks_taps gy = {call->gy + channel * shape->axis[0].kernel * shape->tap_bytes, i,
+                                   layout->segment};
+    struct segment_buffers buffers = pairs_worker_buffers(call, worker);
+    blocks_load_taps(call->plan, &gy, buffers.samples, NULL);
+    const struct segment_spectra spectra = blocks_taps_spectra(call->plan, call->taps, channel);
+    segment_forward(&call->transform, &spectra, i, &buffers);
 }
 
 // Goes on to the inputs of the blocks at hand; those that the last ones read too are kept.
-static void next_inputs(struct flight *flight)
+static void next_inputs(struct pairs *call)
 {
-    const struct partita_plan *plan = flight->plan;
-    const size_t end_block = flight->first + flight->count;
-    const struct segment_range next = pairs_inputs(plan, flight->first, end_block);
-    const struct segment_range last = flight->range;
+    const struct partita_plan *plan = call->plan;
+    const struct block_layout *layout = blocks_layout(plan);
+    const size_t end_block = call->first + call->count, channels = blocks_shape(plan)->group_in;
+    const struct segment_range next = pairs_inputs(plan, call->first, end_block);
+    const struct segment_range last = call->range;
     const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
-    const size_t channels = blocks_shape(plan)->group_in;
-    flight->kept = end > next.first ? (size_t)(end - next.first) : 0;
-    flight->range = next;
-    assert(next.count <= max_inputs(plan) && flight->kept <= next.count);
-    for (size_t c = 0; flight->kept && c < channels; c++) {
-        const struct segment_spectra spectra = input_spectra(flight, c);
-        segment_spectra_shift(&flight->transform, &spectra, (size_t)(next.first - last.first),
-                              flight->kept, plan->threads);
+    const size_t kept = end > next.first ? (size_t)(end - next.first) : 0;
+    assert(next.count <= call->inputs.spectra.count && kept <= next.count);
+    for (size_t c = 0; kept && c < channels; c++) {
+        const struct segment_spectra spectra = segment_inputs_spectra(&call->inputs, c);
+        segment_spectra_shift(&call->transform, &spectra, (size_t)(next.first - last.first), kept,
+                              plan->threads);
     }
-    thread_loop(plan->threads, channels * (next.count - flight->kept), transform_input, flight);
+    call->range = next;
+    call->inputs.first = layout->trimmed.first + next.first * (ptrdiff_t)layout->segment;
+    call->inputs.from = kept;
+    call->inputs.end = next.count;
+    segment_inputs_forward(&call->inputs, channels, plan->threads);
     // Between the signal's ends no sum reaches beyond these segments.
     const bool inside =
-        flight->first > 0 && next.first + (ptrdiff_t)next.count >= (ptrdiff_t)end_block;
+        call->first > 0 && next.first + (ptrdiff_t)next.count >= (ptrdiff_t)end_block;
     for (size_t c = 0; !inside && c < channels; c++) {
-        const struct segment_spectra spectra = input_spectra(flight, c);
-        segment_spectra_margins(&flight->transform, &spectra, next.count, plan->threads);
+        const struct segment_spectra spectra = segment_inputs_spectra(&call->inputs, c);
+        segment_spectra_margins(&call->transform, &spectra, next.count, plan->threads);
     }
 }
 
-// One task: one output block.
-static void pairs_finish_output(void *context, size_t task, int worker)
+// The products of an input of the group with taps, `out` being the sums that they belong to. The
+// first ones replace these sums; the last ones complete them.
+static void add_products(struct pairs *call, size_t in, size_t taps, char *out, bool first,
+                         bool last)
 {
-    const struct flight *flight = context;
-    const struct axis *axis = &blocks_shape(flight->plan)->axis[0];
-    const size_t bytes = flight->transform.sample_bytes;
-    const size_t hop = flight->transform.length, begin = (flight->first + task) * hop;
-    struct segment_buffers buffers = pairs_worker_buffers(flight, worker);
+    call->sums = (struct pair_sums){
+        .transform = &call->transform,
+        .left = blocks_taps_spectra(call->plan, call->taps, taps),
+        .right = segment_inputs_spectra(&call->inputs, in),
+        .right_first = call->range.first,
+        .right_count = call->range.count,
+        .first = (ptrdiff_t)call->first,
+        .count = call->count,
+        .out = out,
+        .work = call->inputs.work + segment_buffers_bytes(&call->transform),
+        .work_stride = call->inputs.work_stride,
+        .add = !first,
+        .gather = last,
+    };
+    pair_sums_run(&call->sums, call->plan->threads);
+}
+
+// One task: one output block; a path's gradient is in the order of the caller's taps.
+static void pairs_finish_block(void *context, size_t task, int worker)
+{
+    const struct pairs *call = context;
+    const struct axis *axis = &blocks_shape(call->plan)->axis[0];
+    const size_t path = task / call->count, block = task % call->count;
+    const size_t bytes = call->transform.sample_bytes, hop = call->transform.length;
+    const size_t begin = (call->first + block) * hop;
     const struct segment_outputs out = segment_outputs(axis, begin, begin + hop);
+    struct segment_buffers buffers = pairs_worker_buffers(call, worker);
     if (!out.count) return;
-    segment_inverse(&flight->transform, pair_sums_out(&flight->sums, task), &buffers);
-    samples_copy(flight->y + out.first * bytes, 1, buffers.samples + out.skip * bytes, axis->stride,
-                 out.count, bytes);
+    segment_inverse(&call->transform,
+                    pair_sums_out(&call->sums, block) + path * sums_bytes(call->plan), &buffers);
+    char *y = call->y + path * axis->out * bytes;
+    const char *from = buffers.samples + out.skip * bytes;
+    if (call->weight && call->plan->shape.flip)
+        samples_reverse(y + (axis->out - out.first - out.count) * bytes, 1, from, axis->stride,
+                        out.count, bytes);
+    else samples_copy(y + out.first * bytes, 1, from, axis->stride, out.count, bytes);
 }
 
-// One output channel.
-static void sum_channel(struct flight *flight, size_t channel)
+// The blocks in flight of every output channel of the group, whose first path is `path`.
+static void sum_channels(struct pairs *call, size_t path, char *y)
 {
-    const struct partita_plan *plan = flight->plan;
-    const struct shape *shape = blocks_shape(plan);
-    struct arena arena = blocks_worker(plan, flight->workspace, 0);
-    segment_buffers_layout(&flight->transform, &arena);
-    for (size_t c = 0; c < shape->group_in; c++) {
-        flight->sums = (struct pair_sums){
-            .transform = &flight->transform,
-            .left = path_spectra(plan, flight->filter->state, channel * shape->group_in + c),
-            .right = input_spectra(flight, c),
-            .right_first = flight->range.first,
-            .right_count = flight->range.count,
-            .first = (ptrdiff_t)flight->first,
-            .count = flight->count,
-            .out = flight->outputs,
-            .work = arena.base + arena.used,
-            .work_stride = plan->choice.worker,
-            .add = c > 0,
-            .gather = c + 1 == shape->group_in,
-        };
-        pair_sums_run(&flight->sums, plan->threads);
+    const struct shape *shape = blocks_shape(call->plan);
+    const size_t inputs = shape->group_in;
+    for (size_t k = 0; k < shape->group_out; k++) {
+        for (size_t c = 0; c < inputs; c++)
+            add_products(call, c, path + k * inputs + c, call->out, c == 0, c + 1 == inputs);
+        call->y = y + k * shape->axis[0].out * shape->sample_bytes;
+        thread_loop(call->plan->threads, call->count, pairs_finish_block, call);
     }
-    thread_loop(plan->threads, flight->count, pairs_finish_output, flight);
+}
+
+// The gradients of all paths of the group.
+static void sum_item(struct pairs *call, size_t item, char *gw)
+{
+    const struct shape *shape = blocks_shape(call->plan);
+    const size_t inputs = shape->group_in, paths = inputs * shape->group_out;
+    const bool last = item + 1 == shape->batch;
+    thread_loop(call->plan->threads, shape->group_out * blocks_layout(call->plan)->segments,
+                transform_gy, call);
+    for (size_t path = 0; path < paths; path++)
+        add_products(call, path % inputs, path / inputs, call->out + path * sums_bytes(call->plan),
+                     item == 0, last);
+    call->sums.out = call->out;
+    call->y = gw;
+    if (last) thread_loop(call->plan->threads, paths * call->count, pairs_finish_block, call);
 }
 
 void pairs_run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -214,25 +205,29 @@ void pairs_run(const struct partita_plan *plan, const struct partita_filter *fil
 {
     const struct shape *shape = blocks_shape(plan);
     const struct block_layout *layout = blocks_layout(plan);
-    const size_t bytes = shape->sample_bytes, outputs = shape->axis[0].out;
-    struct flight flight = {.plan = plan,
-                            .filter = filter,
-                            .transform = blocks_transform(plan),
-                            .inputs = workspace,
-                            .workspace = workspace};
-    flight.outputs = workspace + shape->group_in * inputs_bytes(plan);
-    for (size_t at = 0; at < shape->batch * shape->groups; at++) {
-        const size_t in = at * shape->group_in, out = at * shape->group_out;
-        const size_t first_channel = at % shape->groups * shape->group_out;
-        flight.x = (const char *)operands->from[0] + in * shape->axis[0].size * bytes;
-        flight.range = (struct segment_range){PTRDIFF_MIN, 0};
-        for (flight.first = 0; flight.first < layout->blocks; flight.first += layout->in_flight) {
-            flight.count = size_min(layout->blocks - flight.first, layout->in_flight);
-            next_inputs(&flight);
-            for (size_t k = 0; k < shape->group_out; k++) {
-                flight.y = (char *)operands->to + (out + k) * outputs * bytes;
-                sum_channel(&flight, first_channel + k);
-            }
+    const struct axis *axis = &shape->axis[0];
+    const size_t bytes = shape->sample_bytes, paths = shape->group_in * shape->group_out;
+    char *to = operands->to;
+    struct pairs call;
+    pairs_layout_shared(plan, workspace, &call);
+    if (!call.weight) call.taps = filter->state;
+    call.inputs.transform = &call.transform;
+    call.inputs.size = axis->size;
+    call.inputs.work = workspace + plan->choice.shared;
+    call.inputs.work_stride = plan->choice.worker;
+    for (size_t i = 0; i < shape->batch * shape->groups; i++) {
+        const size_t item = call.weight ? i % shape->batch : i / shape->groups;
+        const size_t group = call.weight ? i / shape->batch : i % shape->groups;
+        const size_t in = (item * shape->groups + group) * shape->group_in;
+        const size_t out = (item * shape->groups + group) * shape->group_out;
+        call.inputs.x = (const char *)operands->from[0] + in * axis->size * bytes;
+        if (call.weight) call.gy = (const char *)operands->from[1] + out * axis->kernel * bytes;
+        call.range = (struct segment_range){PTRDIFF_MIN, 0};
+        for (call.first = 0; call.first < layout->blocks; call.first += layout->in_flight) {
+            call.count = size_min(layout->blocks - call.first, layout->in_flight);
+            next_inputs(&call);
+            if (call.weight) sum_item(&call, item, to + group * paths * axis->out * bytes);
+            else sum_channels(&call, group * paths, to + out * axis->out * bytes);
         }
     }
 }

@@ -5,15 +5,13 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/thread.h"
 #include "core/spectrum.h"
-#include "geometry/samples.h"
 #include "pair_sums.h"
-
-enum { MIN_IN_FLIGHT = 8 }; // output blocks at once
 
 // spectrum->state.
 struct cpu_spectrum {
-    struct fft *fft; // that of spectrum->shared_with, if there is one
+    struct fft *fft;
     struct segment_transform transform;
     struct segment_spectra spectra;
 };
@@ -23,32 +21,6 @@ static struct cpu_spectrum *cpu_spectrum_of(const struct partita_spectrum *spect
     return spectrum->state;
 }
 
-static struct segment_buffers spectra_worker_buffers(const struct segment_transform *transform,
-                                                     char *work, int worker)
-{
-    struct arena arena = {.base = work + (size_t)worker * segment_buffers_bytes(transform)};
-    return segment_buffers_layout(transform, &arena);
-}
-
-struct transforming {
-    const struct partita_spectrum *spectrum;
-    const char *x;
-    char *work; // segment_buffers_bytes a thread
-};
-
-// One task: one segment.
-static void transform_segment(void *context, size_t task, int worker)
-{
-    const struct transforming *call = context;
-    const struct cpu_spectrum *state = cpu_spectrum_of(call->spectrum);
-    const struct segment_transform *transform = &state->transform;
-    struct segment_buffers buffers = spectra_worker_buffers(transform, call->work, worker);
-    samples_window(buffers.samples, call->x, call->spectrum->n,
-                   (ptrdiff_t)(task * transform->length), 1, transform->length,
-                   transform->sample_bytes);
-    segment_forward(transform, &state->spectra, task, &buffers);
-}
-
 static enum partita_status transform_all(struct partita_spectrum *spectrum, const void *x)
 {
     const struct partita_allocator *allocator = &spectrum->allocator;
@@ -56,17 +28,22 @@ static enum partita_status transform_all(struct partita_spectrum *spectrum, cons
     const struct segment_transform *transform = &state->transform;
     const size_t count = ceil_div(spectrum->n, transform->length);
     const size_t threads = (size_t)spectrum->threads;
-    struct transforming call = {.spectrum = spectrum, .x = x};
     spectrum->block = transform->length;
     spectrum->bytes = segment_spectra_bytes(transform->lines, count);
     state->spectra = (struct segment_spectra){mem_reserve(allocator, spectrum->bytes), count};
-    call.work = mem_reserve(allocator, size_mul(threads, segment_buffers_bytes(transform)));
-    const bool complete = state->spectra.lines && call.work;
+    struct segment_inputs inputs = {.transform = transform,
+                                    .x = x,
+                                    .size = spectrum->n,
+                                    .spectra = state->spectra,
+                                    .work_stride = segment_buffers_bytes(transform),
+                                    .end = count};
+    inputs.work = mem_reserve(allocator, size_mul(threads, inputs.work_stride));
+    const bool complete = state->spectra.lines && inputs.work;
     if (complete) {
-        thread_loop(spectrum->threads, count, transform_segment, &call);
+        segment_inputs_forward(&inputs, 1, spectrum->threads);
         segment_spectra_margins(transform, &state->spectra, count, spectrum->threads);
     }
-    mem_release(allocator, call.work);
+    mem_release(allocator, inputs.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
@@ -81,10 +58,8 @@ static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum
     struct cpu_spectrum *state = mem_allocate(&spectrum->allocator, sizeof *state);
     spectrum->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
-    if (!spectrum->threads) spectrum->threads = cpu_count();
-    enum partita_status status = PARTITA_OK;
-    if (spectrum->shared_with) state->fft = cpu_spectrum_of(spectrum->shared_with)->fft;
-    else status = fft_create(&request, &spectrum->allocator, &state->fft);
+    if (!spectrum->threads) spectrum->threads = thread_default();
+    const enum partita_status status = fft_create(&request, &spectrum->allocator, &state->fft);
     if (status != PARTITA_OK) return status;
     const struct kernels *kernels = kernels_select(request.level, request.f64);
     state->transform = segment_transform(state->fft, kernels, spectrum->sample_bytes);
@@ -95,7 +70,7 @@ static void cpu_spectrum_destroy(struct partita_spectrum *spectrum)
 {
     struct cpu_spectrum *state = cpu_spectrum_of(spectrum);
     if (!state) return;
-    if (!spectrum->shared_with) fft_destroy(state->fft);
+    fft_destroy(state->fft);
     mem_release(&spectrum->allocator, state->spectra.lines);
     mem_release(&spectrum->allocator, state);
 }
@@ -123,7 +98,8 @@ static void spectra_finish_block(void *context, size_t task, int worker)
     const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * length, end = begin + length;
     const ptrdiff_t behind = first + (ptrdiff_t)call->wanted.size;
     const ptrdiff_t from = begin > first ? begin : first, to = end < behind ? end : behind;
-    struct segment_buffers buffers = spectra_worker_buffers(transform, call->work, worker);
+    struct segment_buffers buffers = segment_buffers_of(
+        transform, call->work + (size_t)worker * segment_buffers_bytes(transform));
     assert(from < to);
     segment_inverse(transform, pair_sums_out(&call->sums, task), &buffers);
     memcpy(call->y + (size_t)(from - first) * bytes,
@@ -133,7 +109,7 @@ static void spectra_finish_block(void *context, size_t task, int worker)
 static void layout_multiplying(struct multiplying *call, size_t in_flight, size_t threads,
                                struct arena *arena)
 {
-    const size_t spectrum = fft_spectrum_bytes(call->transform->fft);
+    const size_t spectrum = call->transform->fft->spectrum_bytes;
     call->sums.work_stride = pair_sums_bytes(call->sums.left.count);
     call->sums.out = arena_take(arena, size_mul(spectrum, in_flight + 1));
     call->sums.work = arena_take(arena, size_mul(threads, call->sums.work_stride));
@@ -149,7 +125,7 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
     const struct segment_transform *transform = &state->transform;
     const struct segment_spectra left = cpu_spectrum_of(h)->spectra;
     const size_t blocks = range->size / transform->length + 2;
-    const size_t in_flight = size_min(blocks, size_max(2 * left.count, MIN_IN_FLIGHT));
+    const size_t in_flight = size_min(blocks, size_max(PER_SEGMENT * left.count, MIN_IN_FLIGHT));
     struct multiplying call = {.transform = transform,
                                .y = y,
                                .wanted = spectrum_wanted(op, x, h, range),

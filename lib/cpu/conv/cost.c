@@ -28,13 +28,6 @@ double conv_cost_channels(size_t out, size_t width, double loads)
     return cost;
 }
 
-void conv_cost_add(struct conv_work *work, const struct conv_work *one, double n)
-{
-    work->sums += n * one->sums;
-    work->moved += n * one->moved;
-    work->rows += n * one->rows;
-}
-
 void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double n, double times)
 {
     const struct conv_axis *axis = pass->axis;

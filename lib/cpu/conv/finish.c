@@ -2,7 +2,6 @@
 #include "finish.h"
 
 #include "base/thread.h"
-#include "kernels/kernels.h"
 
 struct finish_call {
     const struct partita_plan *plan;

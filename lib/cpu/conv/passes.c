@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "half.h"
+#include "finish.h"
 
 enum {
     MAX_PASSES = 1 << 16, // of backward data
     MAX_TAPS = 1 << 24,   // of one path
+    COPIES_A_TAP = 35,    // that packing a tap takes as long as; measured
 };
 
 bool conv_layout_make(const struct request *request, const struct conv_method *method, size_t i,
@@ -59,15 +60,19 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
         struct conv_work one = {0};
         if (!conv_layout_make(request, method, class[k].first, &layout)) continue;
         method->count_work(&layout, &one);
-        conv_cost_add(&work, &one, (double)class[k].n);
+        const double n = (double)class[k].n;
+        work.sums += n * one.sums;
+        work.moved += n * one.moved;
+        work.rows += n * one.rows;
         ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
-        ret->hop = method->hop(&layout.pass);
+        ret->hop = one.hop;
         taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
     }
     const bool forward = request->direction == PARTITA_FORWARD;
     const double channels = (double)(forward ? shape->group_in : shape->group_out);
     conv_cost_estimate(request, channels * (double)shape_taps(shape), &work, ret);
     ret->bytes = size_add(ret->worker, size_mul(taps, shape->scalar_bytes));
+    ret->filter_seconds = filter_seconds(request, (double)taps, COPIES_A_TAP);
 }
 
 void conv_layout_split_outputs(struct conv_layout *layout, size_t splits)
@@ -77,7 +82,15 @@ void conv_layout_split_outputs(struct conv_layout *layout, size_t splits)
     layout->oc_splits = ceil_div(layout->pass.out, layout->oc_split);
 }
 
-// One arena: the list of classes, then the offsets of each.
+static void conv_layout_make_offsets(struct conv_layout *layout, struct arena *arena)
+{
+    const struct conv_pass *pass = &layout->pass;
+    layout->offset =
+        arena_take(arena, size_mul(size_mul(pass->chunk, pass->terms), sizeof *layout->offset));
+    if (arena->base) conv_pass_offsets(pass, layout->offset, pass->chunk);
+}
+
+// One arena: the list of classes, then the offsets or tables of each.
 static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
                                              const struct request *request,
                                              const struct conv_method *method, struct arena *arena)
@@ -90,12 +103,10 @@ static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
     for (size_t k = 0; k < classes; k++) {
         struct conv_layout layout;
         if (!conv_layout_make(request, method, class[k].first, &layout)) continue;
-        layout.offset = arena_take(
-            arena, size_mul(size_mul(layout.pass.chunk, layout.pass.terms), sizeof *layout.offset));
         made += class[k].n;
         taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));
-        if (arena->base) conv_pass_offsets(&layout.pass, layout.offset, layout.pass.chunk);
         if (method->make_tables) method->make_tables(&layout, arena);
+        else conv_layout_make_offsets(&layout, arena);
         if (!arena->base) continue;
         if (plan->shape.half) layout.pass.widen = plan_widen(plan);
         layout.first_of_class = &list[n];
@@ -184,14 +195,20 @@ static void conv_layout_pack_block(const struct partita_plan *plan,
     }
 }
 
-enum partita_status conv_passes_filter_create(struct partita_filter *filter, const void *taps)
+struct filter_bytes conv_passes_filter_bytes(const struct partita_plan *plan)
+{
+    const struct conv_passes *passes = plan->state;
+    return (struct filter_bytes){.packed = size_mul(passes->taps, plan->shape.scalar_bytes)};
+}
+
+enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const void *taps,
+                                            const struct region *scratch)
 {
     const struct partita_plan *plan = filter->plan;
     const struct conv_passes *passes = plan->state;
     const size_t bytes = plan->shape.scalar_bytes;
-    filter->state = mem_allocate(&plan->allocator, size_mul(passes->taps, bytes));
-    if (!filter->state) return PARTITA_ERR_NOMEM;
     struct conv_layout layout;
+    (void)scratch;
     for (bool more = conv_passes_first(plan, &layout); more;
          more = conv_passes_next(plan, &layout)) {
         assert(layout.weights + conv_layout_taps(&layout) <= passes->taps);
@@ -275,15 +292,15 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task)
 }
 
 void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
-                     const struct partita_filter *filter, void *to, const void *from,
+                     const struct partita_filter *filter, const struct operands *operands,
                      void *workspace)
 {
     const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
-    struct conv_call call = {plan, filter, &layout, to, from, workspace};
+    struct conv_call call = {plan, filter, &layout, operands->to, operands->from[0], workspace};
     if (!passes->covers)
-        memset(to, 0,
+        memset(call.to, 0,
                shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     for (bool more = conv_passes_first(plan, &layout); more;
          more = conv_passes_next(plan, &layout)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What engines that sum over passes (pass.h) share for forward and backward data: the passes of a
-// direction as the engine lays them out, taps packed in blocks of output channels, tasks, and the
+// direction with the engine's layout, taps packed in blocks of output channels, tasks, and storing
 // rows of results.
 #ifndef PARTITA_CONV_PASSES_H
 #define PARTITA_CONV_PASSES_H
@@ -13,35 +13,35 @@
 // A pass with what an engine decided about it.
 struct conv_layout {
     struct conv_pass pass;
-    size_t oc_block;   // output channels whose taps are packed side by side
-    size_t out_padded; // output channels of a group, and zeros that fill the last block's vectors
-    size_t oc_splits, oc_split; // output channels of a group in splits of whole blocks, a task each
-    size_t tasks;               // of a box; by default groups times oc_splits
+    size_t oc_block;   // output channels whose taps are packed next to each other
+    size_t out_padded; // output channels of a group, padded to whole vectors of the last block
+    size_t oc_splits, oc_split; // splits of a group's output channels, in whole blocks: tasks
+    size_t tasks;               // tasks of a box; by default groups times oc_splits
     size_t weights;             // index of its first packed tap
-    size_t *offset;             // of one chunk
+    size_t *offset;             // offsets of one chunk's terms, if there are no tables
     void *tables;               // the engine's own
     const struct conv_layout *first_of_class; // in the plan's list
 };
 
-// Plans hold one pass of each class: strides may make thousands of passes, and a list of them all
-// would be too large.
+// Plans hold one pass of each class: strides may lead to thousands of passes, and a list of all of
+// them would be too large.
 struct conv_passes {
     size_t n;                   // classes
     bool covers;                // every output belongs to a pass
     struct conv_layout *layout; // the first pass of each class
-    size_t taps;                // packed, of all passes
+    size_t taps;                // number of packed taps of all passes
 };
 
-// How an engine computes passes.
+// The functions by which an engine computes passes.
 struct conv_method {
-    // Chooses chunk, box and splits of a pass by shape and workspace limit alone; and blocks, if
-    // not those of CONV_CHANNELS without padding.
+    // Chooses chunk, box and splits of a pass only by shape and workspace limit. Also chooses
+    // oc_block and out_padded, unless these are CONV_CHANNELS and no padding.
     void (*layout)(const struct request *request, struct conv_layout *layout);
-    void (*make_tables)(struct conv_layout *layout, struct arena *arena);         // NULL: none
-    void (*count_work)(const struct conv_layout *layout, struct conv_work *work); // adds to it
+    // NULL: offsets are enough.
+    void (*make_tables)(struct conv_layout *layout, struct arena *arena);
+    void (*count_work)(const struct conv_layout *layout, struct conv_work *work);
     size_t (*worker_bytes)(const struct conv_layout *layout);
-    size_t (*hop)(const struct conv_pass *pass); // outputs of a box, for explain
-    task_fn *run_task;                           // of a struct conv_call
+    task_fn *run_task; // its context is a struct conv_call
 };
 
 // Pass i of the request's direction, laid out; false if it has no output.
@@ -52,7 +52,7 @@ bool conv_layout_make(const struct request *request, const struct conv_method *m
 bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret);
 bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layout);
 
-// Whether there are too many taps or passes; says so in ret->reason.
+// Whether there are too many taps or passes; ret->reason then says so.
 bool conv_passes_refuse(const struct request *request, struct estimate *ret);
 
 // The estimate of forward or backward data.
@@ -62,9 +62,11 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
 // plan->state becomes a struct conv_passes; filter->state the packed taps of all its passes.
 enum partita_status conv_passes_create(struct partita_plan *plan, const struct request *request,
                                        const struct conv_method *method);
-enum partita_status conv_passes_filter_create(struct partita_filter *filter, const void *taps);
+struct filter_bytes conv_passes_filter_bytes(const struct partita_plan *plan);
+enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const void *taps,
+                                            const struct region *scratch);
 
-// Splits the output channels of a group into about so many splits of whole blocks.
+// Splits the output channels of a group into about that many splits of whole blocks.
 void conv_layout_split_outputs(struct conv_layout *layout, size_t splits);
 
 // Bytes of the packed inputs of one chunk.
@@ -73,7 +75,7 @@ static inline size_t conv_layout_packed_bytes(const struct conv_layout *layout)
     return mem_round(size_mul(layout->pass.chunk, conv_pass_channel_bytes(&layout->pass)));
 }
 
-// Output channels of the block that begins at channel `first`, padding included.
+// Output channels of the block that begins at channel `first`, including padding.
 static inline size_t conv_layout_block_width(const struct conv_layout *layout, size_t first)
 {
     const size_t left = layout->out_padded - first;
@@ -90,9 +92,9 @@ struct conv_call {
     char *workspace;
 };
 
-// Computes all passes; outputs that no pass reaches become 0.
+// Computes all passes; outputs that belong to no pass become 0.
 void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
-                     const struct partita_filter *filter, void *to, const void *from,
+                     const struct partita_filter *filter, const struct operands *operands,
                      void *workspace);
 
 // A task of a call: output channels begin .. end-1 of a group of one box.
@@ -106,13 +108,12 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task);
 // [in][term][block].
 const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in);
 
-// Sums of one output channel of a box, whose rows, planes and images lie as in a box of these
-// extents.
+// Sums of one output channel of a box, with the rows, planes and images of a box of these extents.
 struct conv_sums {
     const char *sums;
     const size_t *extent;
-    bool add;      // to what the array holds: the sums are of some input channels
-    bool complete; // of the last input channels; always, where samples are stored in two bytes
+    bool add;      // to the contents of the array, which are those of other input channels
+    bool complete; // these are the last input channels, as always with samples of two bytes
 };
 
 // Stores the rows of an output channel, counted within its group, with bias and activation.

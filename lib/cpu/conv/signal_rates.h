@@ -6,7 +6,7 @@
 #include "core/engine.h"
 #include "geometry/signal_rates.h"
 
-// They refer to the request.
+// The result refers to the request, which must live longer.
 struct signal_rates cpu_signal_rates(const struct request *request);
 
 #endif

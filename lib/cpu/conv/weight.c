@@ -27,8 +27,8 @@ static void conv_weight_layout(const struct request *request,
     assert(ret->oc_splits * ret->oc_split >= ret->pass.out);
 }
 
-void conv_weight_estimate(const struct request *request, const struct conv_weight_method *method,
-                          struct estimate *ret)
+static void conv_weight_estimate(const struct request *request,
+                                 const struct conv_weight_method *method, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     struct conv_weight weight;
@@ -36,7 +36,8 @@ void conv_weight_estimate(const struct request *request, const struct conv_weigh
     conv_weight_layout(request, method, &weight);
     method->count_work(&weight, &work);
     conv_cost_estimate(request, (double)shape->batch * (double)shape_outputs(shape), &work, ret);
-    ret->hop = method->hop(&weight.pass);
+    ret->hop = work.hop;
+    ret->spread = 1; // rows of gy end in zeros, which other samples of x are multiplied by
     ret->worker = method->worker_bytes(&weight);
     ret->shared = (weight.k_splits - 1) * split_k_bytes(shape);
     ret->bytes = size_add(ret->worker, ret->shared);
@@ -56,8 +57,9 @@ static struct conv_weight *conv_weight_build(const struct request *request,
     return weight;
 }
 
-enum partita_status conv_weight_create(struct partita_plan *plan, const struct request *request,
-                                       const struct conv_weight_method *method)
+static enum partita_status conv_weight_create(struct partita_plan *plan,
+                                              const struct request *request,
+                                              const struct conv_weight_method *method)
 {
     struct arena arena = {0};
     conv_weight_build(request, method, &arena);
@@ -92,8 +94,9 @@ struct conv_weight_task conv_weight_task(const struct conv_weight_call *call, si
     return task;
 }
 
-void conv_weight_run(const struct conv_weight_method *method, const struct partita_plan *plan,
-                     const struct operands *operands, void *workspace)
+static void conv_weight_run(const struct conv_weight_method *method,
+                            const struct partita_plan *plan, const struct operands *operands,
+                            void *workspace)
 {
     const struct conv_weight *weight = plan->state;
     struct conv_weight_call call = {
@@ -107,4 +110,29 @@ void conv_weight_run(const struct conv_weight_method *method, const struct parti
     thread_loop(plan->threads, weight->k_splits * conv_weight_tasks(weight), method->run_task,
                 &call);
     split_k_reduce(&call.split_k);
+}
+
+void conv_estimate(const struct request *request, const struct conv_methods *methods,
+                   struct estimate *ret)
+{
+    if (conv_passes_refuse(request, ret)) return;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT)
+        conv_weight_estimate(request, methods->weight, ret);
+    else conv_passes_estimate(request, methods->passes, ret);
+}
+
+enum partita_status conv_plan_create(struct partita_plan *plan, const struct request *request,
+                                     const struct conv_methods *methods)
+{
+    return request->direction == PARTITA_BACKWARD_WEIGHT
+               ? conv_weight_create(plan, request, methods->weight)
+               : conv_passes_create(plan, request, methods->passes);
+}
+
+void conv_run(const struct conv_methods *methods, const struct partita_plan *plan,
+              const struct partita_filter *filter, const struct operands *operands, void *workspace)
+{
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        conv_weight_run(methods->weight, plan, operands, workspace);
+    else conv_passes_run(methods->passes, plan, filter, operands, workspace);
 }

@@ -4,13 +4,8 @@
 // transforms; the cost model says which.
 #include "depthwise.h"
 
+#include <assert.h>
 #include <stdio.h>
-
-static bool fits(const struct request *request, const struct estimate *estimate)
-{
-    return estimate->applicable &&
-           size_add(estimate->shared, estimate->worker) <= request->workspace_limit;
-}
 
 static void depthwise_estimate(const struct request *request, struct estimate *ret)
 {
@@ -29,24 +24,40 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     else depthwise_direct_estimate(request, &direct);
     if (request->transform != 1) depthwise_fft_estimate(request, &fft);
     *ret = direct;
-    if (fft.applicable && (!fits(request, &direct) || fft.seconds < direct.seconds)) *ret = fft;
+    if (fft.applicable && (!estimate_fits(request, &direct) || fft.seconds < direct.seconds))
+        *ret = fft;
     if (!ret->applicable && request->transform > 1) *ret = fft;
 }
 
 static enum partita_status depthwise_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
-    if (plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_plan_create(plan, request);
-    if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        return depthwise_weight_plan_create(plan, request);
-    return depthwise_direct_plan_create(plan, request);
+    const bool fft = plan->choice.variant == DEPTHWISE_FFT;
+    struct arena arena = {0};
+    if (!fft && request->direction != PARTITA_BACKWARD_WEIGHT)
+        return conv_passes_create(plan, request, &depthwise_direct_method);
+    void *(*const build)(const struct request *, struct arena *) =
+        fft ? depthwise_fft_build : depthwise_weight_build;
+    build(request, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    plan->state = build(request, &arena);
+    return PARTITA_OK;
 }
 
-static enum partita_status depthwise_filter_create(struct partita_filter *filter, const void *taps)
+static struct filter_bytes depthwise_filter_bytes(const struct partita_plan *plan)
 {
+    if (plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_filter_bytes(plan);
+    return depthwise_direct_filter_bytes(plan);
+}
+
+static enum partita_status depthwise_filter_pack(struct partita_filter *filter, const void *taps,
+                                                 const struct region *scratch)
+{
+    assert(depthwise_filter_bytes(filter->plan).scratch <= scratch->bytes);
     if (filter->plan->choice.variant == DEPTHWISE_FFT)
-        return depthwise_fft_filter_create(filter, taps);
-    return depthwise_direct_filter_create(filter, taps);
+        depthwise_fft_filter_pack(filter, taps, scratch->data);
+    else depthwise_direct_filter_pack(filter, taps);
+    return PARTITA_OK;
 }
 
 static enum partita_status depthwise_run(const struct partita_plan *plan,
@@ -56,13 +67,8 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, operands, workspace);
     else if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         depthwise_weight_run(plan, operands, workspace);
-    else depthwise_direct_run(plan, filter, operands, workspace);
+    else conv_passes_run(&depthwise_direct_method, plan, filter, operands, workspace);
     return PARTITA_OK;
-}
-
-static void depthwise_plan_destroy(struct partita_plan *plan)
-{
-    mem_release(&plan->allocator, plan->state);
 }
 
 static void depthwise_plan_explain(const struct partita_plan *plan, struct text *text)
@@ -78,9 +84,9 @@ const struct engine engine_depthwise = {
     .max_rank = PARTITA_MAX_RANK,
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,
-    .plan_destroy = depthwise_plan_destroy,
     .plan_explain = depthwise_plan_explain,
-    .filter_create = depthwise_filter_create,
+    .filter_bytes = depthwise_filter_bytes,
+    .filter_pack = depthwise_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = depthwise_run,
 };

@@ -1,62 +1,59 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/depthwise share: its limits and costs, which planes lie side by side in the
-// lanes of a vector, and its two variants: sums tap by tap over packed boxes (direct.c, weight.c)
-// and transforms (fft.c).
+// What the files of cpu/depthwise share: its limits and costs, which planes are in which lanes of a
+// vector, and its two variants: sums tap by tap over packed boxes (direct.c, weight.c) and
+// transforms (fft.c).
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
 
 #include "core/plan.h"
-#include "cpu/conv/pass.h"
+#include "cpu/conv/passes.h"
 
-enum { DEPTHWISE_LANES = CONV_BLOCK_BYTES / 4 }; // at most; of f64 half as many
+enum { DEPTHWISE_LANES = CONV_BLOCK_BYTES / 4 }; // maximum, for f32; f64 has half as many
 
 enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT };
 
-// "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "typed": chosen (decision 16).
-struct depthwise_limits {
-    size_t max_taps, weight_taps; // of sums tap by tap; typed
-    size_t max_passes;            // of backward data; typed
-    size_t max_spans; // of taps summed in registers before a sum is rounded: 512 taps; derived
-    size_t min_tasks; // fewer tasks get smaller boxes, or split sums of the gradient; typed
-    size_t ahead;     // rows that are fetched before they are read; measured
-    double moved;     // products that a sample's way through a transposition takes; measured
-    // A product of direct sums, and products that a row of taps takes to begin and end on a row of
-    // outputs; the same of the gradient. Measured.
-    double product, row, weight_product, weight_row;
-    // A vector operation of a transform against a multiply-add of the direct sums: loads, stores
-    // and the L2 cache; of the gradient, whose three spectra fit the cache worse. Measured.
-    double operation, weight_operation;
-};
-static const struct depthwise_limits DEPTHWISE = {
-    .max_taps = 1 << 16,
-    .weight_taps = 1 << 14,
-    .max_passes = 1 << 12,
-    .max_spans = 64,
-    .min_tasks = 32,
-    .ahead = 2,
-    .moved = 9,
+// "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
+static const struct {
+    size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead;
+    double moved, product, row, weight_product, weight_row, operation, weight_operation;
+    double filter_copies;
+} DEPTHWISE = {
+    .max_taps = 1 << 16,    // of direct sums; chosen
+    .weight_taps = 1 << 14, // the same in backward weight; chosen
+    .max_passes = 1 << 12,  // of backward data; chosen
+    .filter_copies = 6,     // preparing a scalar of a filter, in copies; measured
+    .max_spans = 64, // of taps summed in registers before a sum is rounded: 512 taps; derived
+    .min_tasks = 32, // with fewer, boxes are smaller or sums of the gradient are split; chosen
+    .ahead = 2,      // rows between the prefetch of a row and its use; measured
+    .moved = 9,      // transposing a sample takes as long as that many products; measured
+    // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
+    // products; the same for the gradient. Measured.
     .product = 1.05,
     .row = 8,
     .weight_product = 1.1,
     .weight_row = 12,
+    // Cost of a vector operation of a transform relative to a multiply-add of the direct sums,
+    // because of loads, stores and the L2 cache; the same for the gradient, whose three spectra fit
+    // the cache less well. Measured.
     .operation = 1.1,
     .weight_operation = 1.4,
 };
 
-// A lane group is some input channels of one image; what is left of the channels at the end lies
-// side by side with the same channels of further images. Lane l holds channel first + l % channels.
+// A lane group holds some input channels of one image. The last group, if it has fewer channels
+// than lanes, also holds the same channels of further images. Lane l holds channel first + l %
+// channels.
 struct depthwise_group {
     size_t first, channels, images;
 };
 size_t depthwise_groups(const struct shape *shape);
 struct depthwise_group depthwise_group(const struct shape *shape, size_t i);
 
-// Sets of images of a group.
+// Number of sets of images that a group is computed for.
 size_t depthwise_sets(const struct shape *shape, const struct depthwise_group *group);
 
-// The lanes of one group and set. plane[l] is (item * in_channels + channel) * planes: where a
-// lane's planes begin in an array with that many planes for each input channel. Lanes from `used`
-// on are empty: zeros.
+// The lanes of one group and set. plane[l] is (item * in_channels + channel) * planes: the index of
+// the lane's first plane in an array with `planes` planes for each input channel. Lanes from `used`
+// on hold zeros.
 struct depthwise_lanes {
     size_t used, plane[DEPTHWISE_LANES];
 };
@@ -64,14 +61,14 @@ struct depthwise_lanes depthwise_lanes(const struct shape *shape,
                                        const struct depthwise_group *group, size_t set,
                                        size_t planes);
 
-// A group and set: the tasks of forward and backward data, group after group.
+// A task of forward or backward data: a group and a set, in the order of groups.
 struct depthwise_task {
     size_t group, set;
 };
 size_t depthwise_tasks(const struct shape *shape);
 struct depthwise_task depthwise_task(const struct shape *shape, size_t i);
 
-// The lanes of a task; none of the one after the last.
+// The lanes of a task; no lanes if i is depthwise_tasks.
 struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, size_t planes);
 
 static inline size_t depthwise_width(const struct shape *shape)
@@ -79,15 +76,15 @@ static inline size_t depthwise_width(const struct shape *shape)
     return CONV_BLOCK_BYTES / shape->scalar_bytes;
 }
 
-// Output channels of each input channel.
+// Number of output channels of each input channel.
 static inline size_t depthwise_multiplier(const struct shape *shape)
 {
     return shape->group_out;
 }
 
-// Rows of n samples of the lanes' planes, `plane_size` samples each, side by side at `to`: from
-// sample `row + first` of the plane on every step-th, zero where first + i*step is outside [0,
-// size).
+// Reads a row of n samples from the plane of each lane into the lanes at `to`; planes have
+// `plane_size` samples. The samples are every step-th from sample `row + first` of the plane on,
+// and zero where first + i*step is outside [0, size).
 struct depthwise_row {
     size_t plane_size, row, size, step, n;
     ptrdiff_t first;
@@ -95,23 +92,19 @@ struct depthwise_row {
 void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
                     const char *x, const struct depthwise_row *row);
 
-// What is done to outputs as they are written: bias of the lanes, or NULL, and activation.
-struct depthwise_finish {
-    const void *bias;
-    bool relu;
-};
-
-// The same back, of rows that lie inside.
+// The reverse of depthwise_read, for rows that lie inside their planes. The bias is one real for
+// each lane.
 void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y,
                      const char *from, const struct depthwise_row *row,
-                     const struct depthwise_finish *finish);
+                     const struct conv_finish *finish);
 
-// That of forward for output j of each input channel; `bias` holds its lanes.
-struct depthwise_finish depthwise_finish(const struct partita_filter *filter, size_t group,
-                                         size_t j, char bias[CONV_BLOCK_BYTES]);
+// The finish of forward for output j of each input channel; the biases of the lanes are stored in
+// `bias`.
+struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t group, size_t j,
+                                    char bias[CONV_BLOCK_BYTES]);
 
-// Prefetches row i, if there is one, of planes of rows x width samples that will be read next: rows
-// of many planes are too many streams for the processor to predict.
+// Prefetches row i, if it exists, of the planes (rows x width samples) that are read next: the
+// processor cannot predict reads of that many planes at once.
 void depthwise_prefetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
                         const char *x, size_t i, size_t rows, size_t width);
 
@@ -119,11 +112,11 @@ void depthwise_prefetch(const struct partita_plan *plan, const struct depthwise_
 void depthwise_copy_tap(const struct shape *shape, const struct depthwise_group *group, size_t j,
                         size_t tap, const void *taps, char *to);
 
-// Seconds of so many products and samples that are moved into lanes or out of them, of all planes;
-// memory's if that is more.
+// Seconds of that many products, and of moving that many samples into lanes or out of them, for all
+// planes; or the time of memory transfers if that is longer.
 double depthwise_seconds(const struct request *request, double products, double moved);
 
-// Taps of a pass by their offsets in the packed box, adjacent ones in spans.
+// The taps of a pass in the order of their offsets in the packed box; adjacent taps form spans.
 struct depthwise_taps {
     size_t n, spans;
     size_t *order; // term of the pass at each index
@@ -132,12 +125,13 @@ struct depthwise_taps {
 void depthwise_make_taps(const struct conv_pass *pass, struct depthwise_taps *taps,
                          struct arena *arena);
 
-// Packs a box of the planes that the lanes say, side by side.
+// Packs a box of the lanes' planes, one plane in each lane.
 void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
                     const struct conv_index *index, const struct depthwise_lanes *lanes,
                     char *packed, const char *x);
 
-// Bytes of a packed box; the row of it that outputs (d, h) begin to read.
+// depthwise_packed_bytes: bytes of a packed box. depthwise_packed_row: the first row that the
+// outputs (d, h) read.
 static inline size_t depthwise_packed_bytes(const struct conv_pass *pass)
 {
     return size_mul(pass->box.channel, CONV_BLOCK_BYTES);
@@ -151,36 +145,34 @@ static inline const char *depthwise_packed_row(const struct conv_pass *pass, con
 }
 
 // Forward and backward data tap by tap.
+extern const struct conv_method depthwise_direct_method;
 void depthwise_direct_estimate(const struct request *request, struct estimate *ret);
-enum partita_status depthwise_direct_plan_create(struct partita_plan *plan,
-                                                 const struct request *request);
-enum partita_status depthwise_direct_filter_create(struct partita_filter *filter, const void *taps);
-void depthwise_direct_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                          const struct operands *operands, void *workspace);
+struct filter_bytes depthwise_direct_filter_bytes(const struct partita_plan *plan);
+void depthwise_direct_filter_pack(struct partita_filter *filter, const void *taps);
 
-// Any direction by transforms.
+// Any direction by transforms. depthwise_fft_build, depthwise_weight_build: the plan's state in an
+// arena.
 void depthwise_fft_estimate(const struct request *request, struct estimate *ret);
-enum partita_status depthwise_fft_plan_create(struct partita_plan *plan,
-                                              const struct request *request);
-enum partita_status depthwise_fft_filter_create(struct partita_filter *filter, const void *taps);
+void *depthwise_fft_build(const struct request *request, struct arena *arena);
+struct filter_bytes depthwise_fft_filter_bytes(const struct partita_plan *plan);
+void depthwise_fft_filter_pack(struct partita_filter *filter, const void *taps, void *scratch);
 void depthwise_fft_run(const struct partita_plan *plan, const struct partita_filter *filter,
                        const struct operands *operands, void *workspace);
 void depthwise_fft_explain(const struct partita_plan *plan, struct text *text);
 
 // Backward weight tap by tap.
 void depthwise_weight_estimate(const struct request *request, struct estimate *ret);
-enum partita_status depthwise_weight_plan_create(struct partita_plan *plan,
-                                                 const struct request *request);
+void *depthwise_weight_build(const struct request *request, struct arena *arena);
 void depthwise_weight_run(const struct partita_plan *plan, const struct operands *operands,
                           void *workspace);
 
-// Splits of the sums of backward weight, of which each takes so many bytes for a lane group, within
-// the request's limit beside a worker's memory.
+// Number of splits of the sums of backward weight, each of which takes `bytes` bytes for a lane
+// group, within the request's workspace limit less a worker's memory.
 size_t depthwise_k_splits(const struct request *request, size_t worker, size_t max_splits,
                           size_t bytes);
 
 // Reduces sums of backward weight, [group][split][output][tap][lane], into gw: splits in a tree,
-// then a channel's lanes in order. tap_of: the caller's tap of each of the sums'.
+// then a channel's lanes in order. tap_of: the caller's tap of each tap of the sums.
 struct depthwise_sums {
     char *sums;
     size_t splits, bytes;

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "cpu/conv/passes.h"
 #include "depthwise.h"
 
 // A pass of one image. Forward has one plane in and `multiplier` out for each channel, backward
@@ -90,7 +89,7 @@ static void sum_plane(const struct conv_call *call, const struct depthwise_box *
     const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size;
     const size_t n_h = index->count[1], n = index->count[2];
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
-    const struct depthwise_finish finish = depthwise_finish(call->filter, box->group, j, bias);
+    const struct conv_finish finish = depthwise_finish(call->filter, box->group, j, bias);
     for (size_t i = 0; i < index->count[0] * n_h; i++) {
         const size_t d = i / n_h, h = i % n_h;
         const struct depthwise_row row = {.plane_size = plane,
@@ -130,10 +129,9 @@ static void run_box(void *context, size_t index, int worker)
     for (size_t j = 0; j < pass->out; j++) sum_plane(call, &box, j);
 }
 
-static const struct conv_method depthwise_method = {.layout = depthwise_layout,
+const struct conv_method depthwise_direct_method = {.layout = depthwise_layout,
                                                     .make_tables = make_tables,
                                                     .worker_bytes = depthwise_worker_bytes,
-                                                    .hop = conv_pass_box_outputs,
                                                     .run_task = run_box};
 
 void depthwise_direct_estimate(const struct request *request, struct estimate *ret)
@@ -153,7 +151,7 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
         struct conv_layout layout;
         const struct conv_pass *pass = &layout.pass;
         const struct conv_axis *axis = pass->axis;
-        if (!conv_layout_make(request, &depthwise_method, class[k].first, &layout)) continue;
+        if (!conv_layout_make(request, &depthwise_direct_method, class[k].first, &layout)) continue;
         const double n = (double)class[k].n, boxes = (double)conv_pass_boxes(pass);
         const double lines = (double)axis[0].count * (double)axis[1].count;
         reads += n * boxes * (double)conv_pass_rows(pass) * (double)pass->box.extent[2];
@@ -162,6 +160,10 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
         ret->worker = size_max(ret->worker, depthwise_worker_bytes(&layout));
         ret->hop = conv_pass_box_outputs(pass);
     }
+    const double scalars = (double)(depthwise_groups(shape) * taps) *
+                           (double)(depthwise_multiplier(shape) * CONV_BLOCK_BYTES);
+    ret->filter_seconds =
+        filter_seconds(request, scalars / (double)shape->scalar_bytes, DEPTHWISE.filter_copies);
     const bool forward = request->direction == PARTITA_FORWARD;
     const double planes = (double)shape->batch * (double)shape->in_channels;
     const double multiplier = (double)depthwise_multiplier(shape);
@@ -180,19 +182,17 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     ret->applicable = true;
 }
 
-enum partita_status depthwise_direct_plan_create(struct partita_plan *plan,
-                                                 const struct request *request)
+struct filter_bytes depthwise_direct_filter_bytes(const struct partita_plan *plan)
 {
-    return conv_passes_create(plan, request, &depthwise_method);
+    const struct conv_passes *passes = plan->state;
+    return (struct filter_bytes){.packed = size_mul(passes->taps, CONV_BLOCK_BYTES)};
 }
 
-enum partita_status depthwise_direct_filter_create(struct partita_filter *filter, const void *taps)
+void depthwise_direct_filter_pack(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
-    filter->state = mem_allocate(&plan->allocator, size_mul(passes->taps, CONV_BLOCK_BYTES));
-    if (!filter->state) return PARTITA_ERR_NOMEM;
     struct conv_layout layout;
     for (bool more = conv_passes_first(plan, &layout); more; more = conv_passes_next(plan, &layout))
         for (size_t g = 0; g < depthwise_groups(shape); g++) {
@@ -207,11 +207,4 @@ enum partita_status depthwise_direct_filter_create(struct partita_filter *filter
                                        (char *)filter->state + at * CONV_BLOCK_BYTES);
                 }
         }
-    return PARTITA_OK;
-}
-
-void depthwise_direct_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                          const struct operands *operands, void *workspace)
-{
-    conv_passes_run(&depthwise_method, plan, filter, operands->to, operands->from[0], workspace);
 }

@@ -90,6 +90,7 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     const double outputs = (double)shape_outputs(shape);
     const double fma = request->model->costs[shape->f64].fma;
     ret->transform = size_max(h->edge, w->edge);
+    ret->spread = 1;
     ret->hop = h->length * w->length;
     ret->flops = depthwise_grid_operations(request, &p.grid) * (1 + multiplier) / 2;
     ret->seconds = depthwise_seconds(request, seconds / fma * (1 + multiplier) / 2,
@@ -98,13 +99,16 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     ret->shared = p.weight ? size_mul(size_mul(p.splits, groups), p.bytes) : 0;
     const size_t filter = size_mul(size_mul(groups, depthwise_multiplier(shape)), p.grid.bytes);
     ret->bytes = size_add(p.weight ? ret->shared : filter, ret->worker);
+    if (!p.weight)
+        ret->filter_seconds = filter_seconds(request, (double)(filter / shape->scalar_bytes),
+                                             DEPTHWISE.filter_copies);
     // Two transforms, the product and one back, along both axes: Schatzman's 0.6 to 0.7 each, and a
     // little for factors.
     ret->error = shape_roundoff(shape) * 0.75 * sqrt(3 * log2(samples + 2));
     ret->variant = DEPTHWISE_FFT;
 }
 
-static struct depthwise_fft *build_fft(const struct request *request, struct arena *arena)
+void *depthwise_fft_build(const struct request *request, struct arena *arena)
 {
     struct depthwise_fft made, *p = arena_take(arena, sizeof *p);
     double seconds;
@@ -114,16 +118,6 @@ static struct depthwise_fft *build_fft(const struct request *request, struct are
     depthwise_grid_factors(&made.grid, request->shape->f64, arena);
     if (arena->base) *p = made;
     return p;
-}
-
-enum partita_status depthwise_fft_plan_create(struct partita_plan *plan,
-                                              const struct request *request)
-{
-    struct arena arena = {0};
-    build_fft(request, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = build_fft(request, &arena);
-    return PARTITA_OK;
 }
 
 void depthwise_fft_explain(const struct partita_plan *plan, struct text *text)
@@ -271,20 +265,20 @@ static void transform_taps(const struct partita_filter *filter, size_t g, size_t
     }
 }
 
-enum partita_status depthwise_fft_filter_create(struct partita_filter *filter, const void *taps)
+struct filter_bytes depthwise_fft_filter_bytes(const struct partita_plan *plan)
 {
-    const struct partita_plan *plan = filter->plan;
-    const struct depthwise_fft *p = plan->state;
-    const size_t multiplier = depthwise_multiplier(&plan->shape);
-    const size_t spectra = depthwise_groups(&plan->shape) * multiplier;
-    const size_t row = p->grid.axis[1].edge * CONV_BLOCK_BYTES;
-    filter->state = mem_reserve(&plan->allocator, size_mul(spectra, p->grid.bytes));
-    void *work = mem_reserve(&plan->allocator, p->grid.bytes + row);
-    const bool made = filter->state && work;
-    for (size_t i = 0; made && i < spectra; i++)
-        transform_taps(filter, i / multiplier, i % multiplier, taps, work);
-    mem_release(&plan->allocator, work);
-    return made ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    const struct depthwise_grid *grid = &((const struct depthwise_fft *)plan->state)->grid;
+    const size_t spectra = depthwise_groups(&plan->shape) * depthwise_multiplier(&plan->shape);
+    return (struct filter_bytes){.packed = size_mul(spectra, grid->bytes),
+                                 .scratch = grid->bytes + grid->axis[1].edge * CONV_BLOCK_BYTES};
+}
+
+void depthwise_fft_filter_pack(struct partita_filter *filter, const void *taps, void *scratch)
+{
+    const size_t groups = depthwise_groups(&filter->plan->shape);
+    for (size_t g = 0; g < groups; g++)
+        for (size_t j = 0; j < depthwise_multiplier(&filter->plan->shape); j++)
+            transform_taps(filter, g, j, taps, scratch);
 }
 
 static struct fft_worker worker_memory(const struct fft_call *call, int worker)
@@ -308,7 +302,7 @@ static void write_rows(const struct fft_call *call, const struct rectangle *wind
     const struct depthwise_lanes lanes =
         depthwise_lanes(&plan->shape, &group, task->set, call->p->planes_out);
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
-    const struct depthwise_finish finish = depthwise_finish(call->filter, task->group, j, bias);
+    const struct conv_finish finish = depthwise_finish(call->filter, task->group, j, bias);
     for (size_t i = 0; i < h->length; i++) {
         const struct lanes_row from = row_line(grid, spectrum, i);
         const struct depthwise_row to = {.plane_size = plane,

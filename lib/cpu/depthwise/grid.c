@@ -116,16 +116,20 @@ static bool split_axis(struct grid_axis *axis, size_t edge, bool last)
     return axis->edge <= edge;
 }
 
-// Transforms worth trying for one axis, the shortest of each number of tiles.
+// Transforms worth trying for one axis, the shortest of each number of tiles. Tiles that lie in
+// part in padding may need less than the `edge` they were split for, so a limit is on what they
+// need: then a choice is found again with its own largest edge as limit.
 static size_t list_candidates(const struct grid_axis *axis, bool last, size_t most,
                               struct grid_axis *ret)
 {
     size_t n = 0;
-    for (size_t edge = 1; edge <= most && n < MAX_CANDIDATES; edge++) {
+    size_t tiles = 0; // of the transform before
+    for (size_t edge = 1; edge <= MAX_EDGE && n < MAX_CANDIDATES; edge++) {
         edge = next_edge(edge, last);
         struct grid_axis tried = *axis;
-        if (edge > most || !split_axis(&tried, edge, last)) continue;
-        if (n && ret[n - 1].tiles == tried.tiles) continue;
+        if (edge > MAX_EDGE || !split_axis(&tried, edge, last) || tried.tiles == tiles) continue;
+        tiles = tried.tiles;
+        if (tried.edge > most) continue;
         ret[n++] = tried;
         if (tried.tiles == 1) break;
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How the transforms of cpu/depthwise split a map into tiles, and what a tile's transform looks
-// like. A tile is a rectangle of outputs; the window of x that they read begins at the corner of a
+// How the transforms of cpu/depthwise split a map into tiles, and the form of a tile's transform. A
+// tile is a rectangle of outputs; the window of x that they read begins at the corner of a
 // transform of t samples along an axis. Along the last axis a transform is one of t real samples
-// modulo u^t + 1, as t/2 complex elements; along the other one it is cyclic. So a spectrum has
-// t t/2 elements and no bin is special. A transform is long enough if what wraps around its end
-// falls on nothing that is needed; zeros around the map need not be transformed. Source:
+// modulo u^t + 1, as t/2 complex elements; along the other one it is cyclic. So a spectrum has t *
+// t/2 elements and no bin is special. A transform is long enough if samples that wrap around its
+// end do not change outputs that are needed; zeros around the map need not be transformed. Source:
 // overlap-save after Oppenheim & Schafer, Discrete-Time Signal Processing, 8.7; the real transform
 // after Crandall & Fagin, Discrete weighted transforms and large-integer arithmetic (1994).
 #ifndef PARTITA_DEPTHWISE_GRID_H
@@ -15,9 +15,9 @@
 struct grid_axis {
     size_t size, out; // samples of x and of y
     size_t kernel, dilation, span;
-    ptrdiff_t begin;      // sample of x under tap 0 of output 0
+    ptrdiff_t begin;      // sample of x that tap 0 of output 0 reads
     size_t edge;          // samples of a transform
-    size_t tiles, length; // outputs of a tile
+    size_t tiles, length; // number of tiles; outputs of a tile
     struct lanes_dft dft;
 };
 
@@ -28,21 +28,23 @@ struct depthwise_grid {
     size_t bytes;             // of one spectrum of a lane group
 };
 
-// What a tile's window holds along an axis.
+// The window of a tile along an axis.
 struct grid_window {
     size_t at, length; // outputs
     ptrdiff_t first;   // sample of x at the window's begin
-    size_t n;          // samples of the window that lie in the transform
-    size_t begin, end; // those of them that are of x
+    size_t n;          // samples of the window that are in the transform
+    size_t begin, end; // samples of the window that exist in x
 };
 
-// The cheapest grid for a request within `bytes` a spectrum. edge: the size of the larger
-// transform, or the cheapest below it where there is none; 0: any. seconds: of all planes of x
-// once, without moves. False: none.
+// The cheapest grid for a request whose spectra take at most `bytes` bytes each. edge: the larger
+// of the two transform sizes, or the cheapest below it if there is no such size; 0: any.
+// ret_seconds: time of transforming all planes of x once, without moving samples. False: there is
+// no grid.
 bool depthwise_grid_choose(const struct request *request, size_t edge, size_t bytes,
                            struct depthwise_grid *ret, double *ret_seconds);
 
-// Vector operations, counted a lane: of all planes of x once. A fused multiply-add is one.
+// Vector operations per lane of transforming all planes of x once. A fused multiply-add counts as
+// one.
 double depthwise_grid_operations(const struct request *request, const struct depthwise_grid *grid);
 
 // The factors of both axes' transforms.

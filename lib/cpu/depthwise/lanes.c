@@ -93,7 +93,7 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
 
 void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y,
                      const char *from, const struct depthwise_row *row,
-                     const struct depthwise_finish *finish)
+                     const struct conv_finish *finish)
 {
     const size_t bytes = plan->shape.scalar_bytes, first = row->row + (size_t)row->first;
     void *to[DEPTHWISE_LANES];
@@ -102,20 +102,20 @@ void depthwise_write(const struct partita_plan *plan, const struct depthwise_lan
     plan->kernels->lanes_write(to, row->step, from, row->n, finish->bias, finish->relu);
 }
 
-struct depthwise_finish depthwise_finish(const struct partita_filter *filter, size_t group,
-                                         size_t j, char bias[CONV_BLOCK_BYTES])
+struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t group, size_t j,
+                                    char bias[CONV_BLOCK_BYTES])
 {
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->scalar_bytes;
-    if (filter->plan->direction != PARTITA_FORWARD) return (struct depthwise_finish){.bias = NULL};
-    if (!filter->bias) return (struct depthwise_finish){.relu = shape->relu};
+    if (filter->plan->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
+    if (!filter->bias) return (struct conv_finish){.relu = shape->relu};
     const struct depthwise_group of = depthwise_group(shape, group);
     memset(bias, 0, CONV_BLOCK_BYTES);
     for (size_t l = 0; l < of.channels * of.images; l++) {
         const size_t channel = (of.first + l % of.channels) * depthwise_multiplier(shape) + j;
         memcpy(bias + l * bytes, (const char *)filter->bias + channel * bytes, bytes);
     }
-    return (struct depthwise_finish){bias, shape->relu};
+    return (struct conv_finish){.bias = bias, .relu = shape->relu};
 }
 
 void depthwise_prefetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
@@ -139,6 +139,8 @@ void depthwise_copy_tap(const struct shape *shape, const struct depthwise_group 
         memcpy(to + l * bytes, (const char *)taps + (path * shape_taps(shape) + tap) * bytes,
                bytes);
     }
+    const size_t used = group->channels * group->images * bytes;
+    memset(to + used, 0, CONV_BLOCK_BYTES - used);
 }
 
 struct packing {
@@ -176,26 +178,23 @@ void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pas
     conv_pass_each_row(pass, index, pack_planes_row, &call);
 }
 
-struct offset_of_term {
-    size_t offset, term;
-};
-
 static int compare_offsets(const void *a, const void *b)
 {
-    const struct offset_of_term *one = a, *other = b;
+    const struct tap_span *one = a, *other = b;
     return one->offset < other->offset ? -1 : one->offset > other->offset;
 }
 
-// Even spans of what is contiguous; returns their number.
-static size_t make_spans(const struct offset_of_term *list, size_t n, struct tap_span *span)
+// Replaces n single taps, ordered by offset, by even spans of what is contiguous; returns the
+// number of spans, which are never ahead of the taps that are still to be read.
+static size_t make_spans(struct tap_span *span, size_t n)
 {
     size_t spans = 0;
     for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && list[end].offset == list[end - 1].offset + 1;) end++;
-        const size_t stretches = ceil_div(end - i, MAX_SPAN_TAPS);
+        for (end = i + 1; end < n && span[end].offset == span[end - 1].offset + 1;) end++;
+        const size_t stretches = ceil_div(end - i, MAX_SPAN_TAPS), offset = span[i].offset;
         for (size_t s = 0; s < stretches; s++, spans++) {
             const size_t first = (end - i) * s / stretches, last = (end - i) * (s + 1) / stretches;
-            span[spans] = (struct tap_span){list[i].offset + first, last - first};
+            span[spans] = (struct tap_span){offset + first, last - first};
         }
     }
     return spans;
@@ -208,16 +207,15 @@ void depthwise_make_taps(const struct conv_pass *pass, struct depthwise_taps *ta
     taps->n = n;
     taps->order = arena_take(arena, size_mul(n, sizeof *taps->order));
     taps->span = arena_take(arena, size_mul(n, sizeof *taps->span));
-    struct offset_of_term *list = arena_take(arena, size_mul(n, sizeof *list));
     if (!arena->base) return;
     conv_pass_offsets(pass, taps->order, 1);
     bool ordered = true; // as they often are
     for (size_t t = 0; t < n; t++) {
-        list[t] = (struct offset_of_term){taps->order[t], t};
+        taps->span[t] = (struct tap_span){taps->order[t], t};
         ordered = ordered && (t == 0 || taps->order[t - 1] < taps->order[t]);
     }
-    if (!ordered) qsort(list, n, sizeof *list, compare_offsets);
-    for (size_t t = 0; t < n; t++) taps->order[t] = list[t].term;
-    taps->spans = make_spans(list, n, taps->span);
+    if (!ordered) qsort(taps->span, n, sizeof *taps->span, compare_offsets);
+    for (size_t t = 0; t < n; t++) taps->order[t] = taps->span[t].taps;
+    taps->spans = make_spans(taps->span, n);
     assert(taps->spans > 0 && taps->spans <= n);
 }

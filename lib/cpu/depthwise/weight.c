@@ -80,25 +80,16 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
     ret->bytes = size_add(ret->worker, ret->shared);
     ret->variant = DEPTHWISE_DIRECT;
     ret->applicable = true;
+    ret->spread = 1;
 }
 
-static struct depthwise_weight *build_weight(const struct request *request, struct arena *arena)
+void *depthwise_weight_build(const struct request *request, struct arena *arena)
 {
     struct depthwise_weight made, *weight = arena_take(arena, sizeof *weight);
     depthwise_weight_layout(request, &made);
     depthwise_make_taps(&made.pass, &made.taps, arena);
     if (arena->base) *weight = made;
     return weight;
-}
-
-enum partita_status depthwise_weight_plan_create(struct partita_plan *plan,
-                                                 const struct request *request)
-{
-    struct arena arena = {0};
-    build_weight(request, &arena);
-    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = build_weight(request, &arena);
-    return PARTITA_OK;
 }
 
 struct depthwise_weight_call {

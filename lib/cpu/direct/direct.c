@@ -13,9 +13,8 @@
 
 #include "base/sizes.h"
 #include "base/thread.h"
-#include "cpu/conv/cost.h"
 #include "cpu/conv/finish.h"
-#include "cpu/conv/passes.h"
+#include "cpu/conv/weight.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 #include "stream/stream.h"
@@ -77,6 +76,8 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
     // Memory is read ahead during the sums: the longer of both counts.
     if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
     ret->hop = DIRECT.tile;
+    // Zeros between dilated taps, and behind those of a branch, are multiplied too.
+    if (!shape->stream && (axis->dilation > 1 || axis->stride > 1)) ret->spread = 1;
     ret->worker = shape->stream ? 0 : tile_bytes(shape);
     ret->bytes = size_add(ret->worker, size_mul(paths, size_mul(axis->span, shape->tap_bytes)));
     if (shape->stream) {
@@ -99,40 +100,49 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
     if (filter) estimate_filter(request, ret);
     if (!filter && shape->complex_signal)
         snprintf(ret->reason, sizeof ret->reason, "computes layers of real types alone");
-    if (shape->stream || shape->complex_signal) return;
-    direct_layer_estimate(request, &layer);
-    const size_t limit = request->workspace_limit;
-    const bool fits = layer.applicable && layer.worker <= limit;
-    if (!filter || (fits && (ret->worker > limit || layer.seconds < ret->seconds))) *ret = layer;
+    if (!shape->stream && !shape->complex_signal) {
+        conv_estimate(request, &direct_layer_methods, &layer);
+        const bool better = !estimate_fits(request, ret) || layer.seconds < ret->seconds;
+        if (!filter || (estimate_fits(request, &layer) && better)) *ret = layer;
+    }
+    ret->no_cheaper = filter && !shape->stream && shape_lone(shape) && ret->applicable &&
+                      ret->seconds < direct_floor(request);
 }
 
 static enum partita_status direct_plan_create(struct partita_plan *plan,
                                               const struct request *request)
 {
-    return plan->choice.variant == DIRECT_LAYER ? direct_layer_plan_create(plan, request)
-                                                : PARTITA_OK;
+    if (plan->choice.variant == DIRECT_FILTER) return PARTITA_OK;
+    return conv_plan_create(plan, request, &direct_layer_methods);
+}
+
+static struct filter_bytes direct_filter_bytes(const struct partita_plan *plan)
+{
+    const struct shape *shape = &plan->shape;
+    if (plan->choice.variant == DIRECT_LAYER) return conv_passes_filter_bytes(plan);
+    return (struct filter_bytes){
+        .packed = size_mul(shape->out_channels * shape->group_in, path_bytes(shape))};
 }
 
 // Taps of all paths, [out][in of group], each sorted into its branches.
-static enum partita_status direct_filter_create(struct partita_filter *filter, const void *taps)
+static enum partita_status direct_filter_pack(struct partita_filter *filter, const void *taps,
+                                              const struct region *scratch)
 {
     const struct shape *shape = &filter->plan->shape;
     const struct axis *axis = &shape->axis[0];
     if (filter->plan->choice.variant == DIRECT_LAYER)
-        return conv_passes_filter_create(filter, taps);
+        return conv_passes_filter_pack(filter, taps, scratch);
     const size_t paths = shape->out_channels * shape->group_in, bytes = shape->tap_bytes;
-    char *causal = mem_allocate(&filter->plan->allocator, axis->span * bytes);
-    filter->state = mem_allocate(&filter->plan->allocator, size_mul(paths, path_bytes(shape)));
-    for (size_t path = 0; causal && filter->state && path < paths; path++) {
+    const size_t adjacent = axis->stride == 1 ? axis->span : 1; // causal taps of a branch
+    for (size_t path = 0; path < paths; path++) {
+        const char *w = (const char *)taps + path * axis->kernel * bytes;
         char *h = (char *)filter->state + path * path_bytes(shape);
-        causal_taps(shape, causal, (const char *)taps + path * axis->kernel * bytes);
+        memset(h + axis->span * bytes, 0, path_bytes(shape) - axis->span * bytes);
         for (size_t k = 0; k < branch_count(axis); k++)
-            samples_copy(h + branch_offset(axis, k) * bytes, 1, causal + k * bytes, axis->stride,
-                         branch_taps(axis, k), bytes);
+            for (size_t tap = k; tap < axis->span; tap += axis->stride * adjacent, h += bytes)
+                causal_part(shape, h, w, tap, adjacent);
     }
-    const bool made = causal && filter->state;
-    mem_release(&filter->plan->allocator, causal);
-    return made ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    return PARTITA_OK;
 }
 
 // y[n] += branch k of one path applied to x, whose sample of output 0 and tap 0 is x[0].
@@ -203,7 +213,7 @@ static enum partita_status direct_run(const struct partita_plan *plan,
 {
     const struct shape *shape = &plan->shape;
     if (plan->choice.variant == DIRECT_LAYER) {
-        direct_layer_run(plan, filter, operands, workspace);
+        conv_run(&direct_layer_methods, plan, filter, operands, workspace);
         return PARTITA_OK;
     }
     const size_t tiles = ceil_div(shape->axis[0].out, DIRECT.tile);
@@ -269,7 +279,7 @@ static enum partita_status direct_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
     layout_stream(&stream->plan->shape, &arena);
-    if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
+    if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
     stream->state = layout_stream(&stream->plan->shape, &arena);
     direct_stream_reset(stream);
     return PARTITA_OK;
@@ -392,7 +402,8 @@ const struct engine engine_direct = {
     .half = true,
     .estimate = direct_estimate,
     .plan_create = direct_plan_create,
-    .filter_create = direct_filter_create,
+    .filter_bytes = direct_filter_bytes,
+    .filter_pack = direct_filter_pack,
     .stream_open = direct_stream_open,
     .stream_step = direct_stream_step,
     .stream_reset = direct_stream_reset,

@@ -5,35 +5,27 @@
 
 #include "core/plan.h"
 
-// "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "typed": chosen, see decision 12.
-struct direct_limits {
-    size_t tile;         // outputs of a signal at once: x, y and taps of a tile stay in L1; derived
-    size_t stream_chunk; // input frames of a stream at once, if the stride is not larger; typed
-    size_t max_positions; // of a box: sums of eight channels, or four of gy, stay in L1; derived
-    size_t max_packed;    // bytes of packed inputs: a quarter of L2; derived
-    size_t max_terms;     // summed in registers before a sum is rounded into memory; derived
-    size_t min_tasks;     // fewer tasks pack the same inputs again for ..
-    size_t min_channels;  // .. splits of so many output channels; typed
-    size_t max_gy;        // channels of gy packed at once; derived
-    size_t weight_tasks;  // backward weight: fewer tasks split the boxes; typed
-    // Vectors of positions that adding the lanes of a gradient's sum takes as long as; measured.
-    size_t lanes_vectors;
-    // Vectors of a rectangle of eight channels, of fewer channels, and of a gradient's four: as the
-    // kernels have them. Loads of each vector of inputs, which are rarely aligned.
-    size_t width, width_of_few, width_of_gradient;
+// "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "chosen": by hand, see decision
+// 12.
+static const struct {
+    size_t tile, stream_chunk, max_positions, max_packed, max_terms, min_tasks, min_channels;
+    size_t max_gy, weight_tasks, lanes_vectors, width, width_of_few, width_of_gradient;
     double loads;
-};
-static const struct direct_limits DIRECT = {
-    .tile = 1024,
-    .stream_chunk = 1024,
-    .max_positions = 1024,
-    .max_packed = 256 << 10,
-    .max_terms = 512,
+} DIRECT = {
+    .tile = 1024,          // outputs of a signal computed together: x, y and taps in L1; derived
+    .stream_chunk = 1024,  // input frames of a stream at once, if the stride is not larger; chosen
+    .max_positions = 1024, // of a box: sums of eight channels, or four of gy, in L1; derived
+    .max_packed = 256 << 10, // bytes of packed inputs: a quarter of L2; derived
+    .max_terms = 512,        // summed in registers before a sum is rounded into memory; derived
+    // With fewer tasks output channels are split, and inputs packed for each split; minimum
+    // channels of such a split. Chosen.
     .min_tasks = 8,
     .min_channels = 64,
-    .max_gy = 64,
-    .weight_tasks = 32,
-    .lanes_vectors = 8,
+    .max_gy = 64,       // channels of gy packed at once; derived
+    .weight_tasks = 32, // backward weight: with fewer tasks the boxes are split; chosen
+    .lanes_vectors = 8, // vectors of positions that take as long as adding a sum's lanes; measured
+    // Vectors of a kernel's rectangle of eight channels, of fewer channels, and of the four
+    // channels of a gradient. `loads`: loads per vector of inputs, which are rarely aligned.
     .width = 3,
     .width_of_few = 6,
     .width_of_gradient = 6,
@@ -41,14 +33,11 @@ static const struct direct_limits DIRECT = {
 };
 
 // Layers, in all directions and of any rank (layer.c): everything but streams, complex types and
-// signals of few channels. As the functions of struct engine of the same names.
-void direct_layer_estimate(const struct request *request, struct estimate *ret);
-enum partita_status direct_layer_plan_create(struct partita_plan *plan,
-                                             const struct request *request);
-void direct_layer_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                      const struct operands *operands, void *workspace);
-
-// Backward weight of layers (weight.c).
+// signals of few channels. Backward weight is in weight.c.
+extern const struct conv_methods direct_layer_methods;
 extern const struct conv_weight_method direct_weight_method;
+
+// Seconds that no other engine undercuts for a lone signal; 0: not known (floor.c).
+double direct_floor(const struct request *request);
 
 #endif

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "cpu/conv/passes.h"
 #include "cpu/conv/weight.h"
 #include "direct.h"
 
@@ -68,13 +67,9 @@ static void layer_count_work(const struct conv_layout *layout, struct conv_work 
     const double chunks = ceil((double)pass->in / (double)pass->chunk);
     work->sums += boxes * positions * terms * conv_cost_channels(pass->out, width, DIRECT.loads);
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)layout->oc_splits);
+    work->hop = pass->box.positions;
     // The sums of a chunk are cleared, added to and stored; the taps come from afar for each box.
     work->moved += boxes * (3 * chunks * out * positions + out * terms);
-}
-
-static size_t layer_hop(const struct conv_pass *pass)
-{
-    return pass->box.positions;
 }
 
 // Adds the share of n packed input channels from `in` on to one block of output channels.
@@ -121,29 +116,6 @@ static void layer_run_task(void *context, size_t index, int worker)
 static const struct conv_method layer_method = {.layout = layer_layout,
                                                 .count_work = layer_count_work,
                                                 .worker_bytes = layer_worker_bytes,
-                                                .hop = layer_hop,
                                                 .run_task = layer_run_task};
 
-void direct_layer_estimate(const struct request *request, struct estimate *ret)
-{
-    if (conv_passes_refuse(request, ret)) return;
-    if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        conv_weight_estimate(request, &direct_weight_method, ret);
-    else conv_passes_estimate(request, &layer_method, ret);
-}
-
-enum partita_status direct_layer_plan_create(struct partita_plan *plan,
-                                             const struct request *request)
-{
-    if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        return conv_weight_create(plan, request, &direct_weight_method);
-    return conv_passes_create(plan, request, &layer_method);
-}
-
-void direct_layer_run(const struct partita_plan *plan, const struct partita_filter *filter,
-                      const struct operands *operands, void *workspace)
-{
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        conv_weight_run(&direct_weight_method, plan, operands, workspace);
-    else conv_passes_run(&layer_method, plan, filter, operands->to, operands->from[0], workspace);
-}
+const struct conv_methods direct_layer_methods = {&layer_method, &direct_weight_method};

@@ -50,6 +50,7 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
     const double chunks = (double)ceil_div(pass->in, pass->chunk);
     const double planes = (double)pass->box.images * (double)pass->box.count[0];
     const double out = (double)pass->out;
+    work->hop = pass->box.positions;
     // Rectangles of taps by at most four channels.
     const double channels =
         conv_cost_channels(size_min(pass->out, 4), DIRECT.width_of_gradient, DIRECT.loads);
@@ -58,11 +59,6 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)weight->oc_splits);
     work->moved += boxes * chunks * 2 * out * positions;
     work->rows += boxes * chunks * out * planes * (double)pass->box.count[1];
-}
-
-static size_t direct_weight_hop(const struct conv_pass *pass)
-{
-    return pass->box.positions;
 }
 
 static void direct_weight_run_task(void *context, size_t index, int worker)
@@ -92,5 +88,4 @@ static void direct_weight_run_task(void *context, size_t index, int worker)
 const struct conv_weight_method direct_weight_method = {.layout = direct_weight_layout,
                                                         .count_work = direct_weight_count_work,
                                                         .worker_bytes = direct_weight_worker_bytes,
-                                                        .hop = direct_weight_hop,
                                                         .run_task = direct_weight_run_task};

@@ -14,7 +14,6 @@
 
 #include "base/sizes.h"
 #include "cpu/conv/panel.h"
-#include "cpu/conv/passes.h"
 #include "cpu/conv/weight.h"
 
 // Whether output channels lie along the vectors instead of positions: small maps fill the vectors
@@ -111,6 +110,7 @@ static void gemm_count_work(const struct conv_layout *layout, struct conv_work *
     const struct conv_pass *pass = &layout->pass;
     const size_t row = pass->box.count[2], outputs = conv_pass_box_outputs(pass);
     const bool transposed = gemm_is_transposed(layout);
+    work->hop = conv_panel_stride(pass);
     // Boxes at the end of an axis are smaller: as many as their outputs make up.
     const double boxes = (double)pass->batch * (double)pass->axis[0].count *
                          (double)pass->axis[1].count * (double)pass->axis[2].count /
@@ -231,9 +231,10 @@ static void gemm_store_sums(const struct conv_call *call, const struct conv_task
         const char *sums = scratch->sums + (first - task->begin) * stride * bytes;
         if (gemm_is_transposed(layout)) {
             sums = scratch->columns;
-            call->plan->kernels->conv_columns(
-                scratch->columns, stride, scratch->sums + (first - task->begin) * bytes,
-                gemm_sums_stride(layout), positions, conv_layout_block_width(layout, first));
+            call->plan->kernels->interleave(scratch->columns, stride,
+                                            scratch->sums + (first - task->begin) * bytes,
+                                            (ptrdiff_t)gemm_sums_stride(layout), positions,
+                                            conv_layout_block_width(layout, first));
         }
         for (size_t k = first; k < task->end && k < first + layout->oc_block; k++) {
             const struct conv_sums from = {.sums = sums + (k - first) * stride * bytes,
@@ -269,8 +270,8 @@ static void gemm_run_task(void *context, size_t index, int worker)
 static const struct conv_method gemm_pass_method = {.layout = gemm_layout,
                                                     .count_work = gemm_count_work,
                                                     .worker_bytes = gemm_worker_bytes,
-                                                    .hop = conv_panel_stride,
                                                     .run_task = gemm_run_task};
+static const struct conv_methods gemm_methods = {&gemm_pass_method, &gemm_weight_method};
 
 static void gemm_estimate(const struct request *request, struct estimate *ret)
 {
@@ -280,29 +281,20 @@ static void gemm_estimate(const struct request *request, struct estimate *ret)
     else if (shape->complex_signal) reason = "computes layers of real types alone";
     else if (request->transform) reason = "has no transform";
     if (reason) snprintf(ret->reason, sizeof ret->reason, "%s", reason);
-    if (reason || conv_passes_refuse(request, ret)) return;
-    if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        conv_weight_estimate(request, &gemm_weight_method, ret);
-    else conv_passes_estimate(request, &gemm_pass_method, ret);
+    else conv_estimate(request, &gemm_methods, ret);
 }
 
 static enum partita_status gemm_plan_create(struct partita_plan *plan,
                                             const struct request *request)
 {
-    if (request->direction == PARTITA_BACKWARD_WEIGHT)
-        return conv_weight_create(plan, request, &gemm_weight_method);
-    return conv_passes_create(plan, request, &gemm_pass_method);
+    return conv_plan_create(plan, request, &gemm_methods);
 }
 
 static enum partita_status gemm_run(const struct partita_plan *plan,
                                     const struct partita_filter *filter,
                                     const struct operands *operands, void *workspace)
 {
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        conv_weight_run(&gemm_weight_method, plan, operands, workspace);
-    else
-        conv_passes_run(&gemm_pass_method, plan, filter, operands->to, operands->from[0],
-                        workspace);
+    conv_run(&gemm_methods, plan, filter, operands, workspace);
     return PARTITA_OK;
 }
 
@@ -312,7 +304,8 @@ const struct engine engine_gemm = {
     .half = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,
-    .filter_create = conv_passes_filter_create,
+    .filter_bytes = conv_passes_filter_bytes,
+    .filter_pack = conv_passes_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = gemm_run,
 };

@@ -14,29 +14,27 @@ enum {
     // Outputs of a box of backward weight: panel, gy and sums of a task fill an L2 cache of 1 MiB;
     // derived.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
-    GEMM_STRIP_VECTORS = 3, // of a rectangle of eight rows: as kernels->conv has them
+    GEMM_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
     GEMM_STRIP = GEMM_STRIP_VECTORS * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
 };
 
-struct gemm_limits {
-    // Outputs of a box, at most: a panel and the sums of a split fill an L2 cache with the taps
-    // that they meet; derived. At least, under a tight limit of the workspace; typed.
-    size_t max_outputs, min_outputs;
-    size_t max_channels; // output channels of a split; derived as max_outputs
-    size_t min_tasks;    // fewer tasks pack the same inputs again for ..
-    size_t min_channels; // .. splits of so many output channels; typed
-    size_t weight_tasks; // backward weight: fewer tasks split the boxes; typed
-    // Products with output channels along the vectors against those with positions, from which on
-    // the former are worth packing panels once more and transposing sums; measured.
+static const struct {
+    size_t max_outputs, min_outputs, max_channels, min_tasks, min_channels, weight_tasks;
     double transposed_gain;
-};
-static const struct gemm_limits GEMM = {
+} GEMM = {
+    // Outputs of a box and channels of a split: a panel, the sums of a split and their taps fill an
+    // L2 cache; derived. Minimum outputs, under a tight workspace limit; chosen.
     .max_outputs = 384,
     .min_outputs = 16,
     .max_channels = 256,
+    // With fewer tasks output channels are split, and inputs packed for each split; minimum
+    // channels of such a split. Chosen.
     .min_tasks = 8,
     .min_channels = 128,
-    .weight_tasks = 16,
+    .weight_tasks = 16, // backward weight: with fewer tasks the boxes are split; chosen
+    // Products with output channels along the vectors are chosen if their cost is below this share
+    // of the cost with positions along the vectors, since they need one more packing of panels and
+    // a transposition of the sums; measured.
     .transposed_gain = 0.95,
 };
 

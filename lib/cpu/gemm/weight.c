@@ -76,6 +76,7 @@ static void gemm_weight_count_work(const struct conv_weight *weight, struct conv
 {
     const struct conv_pass *pass = &weight->pass;
     const size_t outputs = conv_pass_box_outputs(pass);
+    work->hop = conv_panel_stride(pass);
     // Boxes at the end of an axis are smaller; a position counts where it is one, a tap in whole
     // vectors.
     const double boxes = (double)conv_pass_boxes(pass) * (double)pass->groups;
@@ -111,17 +112,17 @@ static void gemm_weight_pack_columns(const struct conv_weight_call *call,
     conv_pass_pack(pass, index, scratch->packed, call->x, task->group * pass->in + task->in,
                    task->n_in);
     if (conv_panel_is_packed(pass)) {
-        kernels->conv_columns(scratch->columns, gemm_weight_stride(weight),
-                              scratch->packed + *offset * pass->scalar_bytes, pass->box.channel,
-                              task->n_terms, positions);
+        kernels->interleave(scratch->columns, gemm_weight_stride(weight),
+                            scratch->packed + *offset * pass->scalar_bytes,
+                            (ptrdiff_t)pass->box.channel, task->n_terms, positions);
         return;
     }
     const struct conv_packed packed = {kernels, pass, index, scratch->packed};
     conv_panel_gather(&packed, scratch->panel, offset, task->n_terms);
     // Whole vectors are quick to transpose; sums beyond the last row are not stored.
-    kernels->conv_columns(scratch->columns, gemm_weight_stride(weight), scratch->panel,
-                          conv_panel_stride(pass), conv_pass_vectors(pass, task->n_terms),
-                          positions);
+    kernels->interleave(scratch->columns, gemm_weight_stride(weight), scratch->panel,
+                        (ptrdiff_t)conv_panel_stride(pass), conv_pass_vectors(pass, task->n_terms),
+                        positions);
 }
 
 // gy of the task's output channels at the box's outputs, transposed block by block.
@@ -140,8 +141,8 @@ static void gemm_weight_pack_gy(const struct conv_weight_call *call,
             conv_pass_read_outputs(pass, index, to, index->count, call->gy,
                                    task->group * pass->out + task->first + k + c);
         }
-        call->plan->kernels->conv_columns(scratch->gy + k * stride * bytes, channels,
-                                          scratch->outputs, stride, channels, positions);
+        call->plan->kernels->interleave(scratch->gy + k * stride * bytes, channels,
+                                        scratch->outputs, (ptrdiff_t)stride, channels, positions);
     }
 }
 
@@ -190,5 +191,4 @@ static void gemm_weight_run_task(void *context, size_t index, int worker)
 const struct conv_weight_method gemm_weight_method = {.layout = gemm_weight_layout,
                                                       .count_work = gemm_weight_count_work,
                                                       .worker_bytes = gemm_weight_worker_bytes,
-                                                      .hop = conv_panel_stride,
                                                       .run_task = gemm_weight_run_task};

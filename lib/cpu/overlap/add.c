@@ -104,42 +104,27 @@ static void put_outputs(const struct partita_plan *plan, char *y, size_t q, cons
 
 // Where a task is: a chunk of one group of one item of the batch.
 struct add_task {
-    size_t chunk, in, out; // first channels of the batch
-    size_t first, end;     // blocks
-    char *carried;
+    size_t first, end; // blocks
+    size_t output;     // of the group's first channel in the filter
+    const char *x;     // of the group's first channels
+    char *y;
+    char *carried; // [group_out][span - 1]
 };
 
 static struct add_task add_task_of(const struct add_call *call, size_t task)
 {
     const struct shape *shape = &call->filter->plan->shape;
+    const struct axis *axis = &shape->axis[0];
     const struct add_chunks *chunks = &call->chunks;
     const size_t group = task / chunks->count, chunk = task % chunks->count;
     const size_t end = size_min((chunk + 1) * chunks->length, chunks->blocks);
-    return (struct add_task){.chunk = chunk,
-                             .in = group * shape->group_in,
-                             .out = group * shape->group_out,
-                             .first = chunks->first + chunk * chunks->length,
-                             .end = chunks->first + end,
-                             .carried = call->workspace + task * carried_bytes(shape)};
-}
-
-static char *output_at(const struct add_call *call, size_t channel)
-{
-    const struct shape *shape = &call->filter->plan->shape;
-    return call->y + channel * shape->axis[0].out * shape->sample_bytes;
-}
-
-static void add_transform_block(const struct add_call *call, size_t in, size_t block,
-                                struct overlap_buffers *buffers)
-{
-    const struct overlap *overlap = overlap_of(call->filter->plan);
-    const size_t size = overlap->shape.axis[0].size, bytes = overlap->shape.sample_bytes;
-    const size_t first = block * overlap->hop, n = size_min(size - first, overlap->hop);
-    memset(buffers->samples + n * bytes, 0, (overlap->n - n) * bytes);
-    for (size_t c = 0; c < overlap->shape.group_in; c++) {
-        memcpy(buffers->samples, call->x + ((in + c) * size + first) * bytes, n * bytes);
-        overlap_transform(overlap, c, buffers->samples, buffers);
-    }
+    return (struct add_task){
+        .first = chunks->first + chunk * chunks->length,
+        .end = chunks->first + end,
+        .output = group % shape->groups * shape->group_out,
+        .x = call->x + group * shape->group_in * axis->size * shape->sample_bytes,
+        .y = call->y + group * shape->group_out * axis->out * shape->sample_bytes,
+        .carried = call->workspace + task * carried_bytes(shape)};
 }
 
 // One task: the blocks of one chunk, overlap carried from each to the next.
@@ -150,17 +135,21 @@ static void filter_chunk(void *context, size_t task, int worker)
     const struct shape *shape = &plan->shape;
     const struct overlap *overlap = overlap_of(plan);
     const struct add_task at = add_task_of(call, task);
-    const size_t length = (shape->axis[0].span - 1) * shape->sample_bytes;
-    char *work = call->workspace + plan->choice.shared + (size_t)worker * plan->choice.worker;
-    struct arena arena = {.base = work, .size = plan->choice.worker};
-    struct overlap_buffers buffers = overlap_buffers_layout(shape, overlap->fft, &arena);
+    const size_t bytes = shape->sample_bytes, length = (shape->axis[0].span - 1) * bytes;
+    const size_t size = shape->axis[0].size;
+    struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
     memset(at.carried, 0, carried_bytes(shape));
     for (size_t block = at.first; block < at.end; block++) {
-        add_transform_block(call, at.in, block, &buffers);
+        const size_t first = block * overlap->hop, end = size_min(size, first + overlap->hop);
+        for (size_t c = 0; c < shape->group_in; c++) {
+            samples_window(buffers.samples, at.x + c * size * bytes, end, (ptrdiff_t)first, 1,
+                           overlap->n, bytes);
+            overlap_transform(overlap, c, buffers.samples, &buffers);
+        }
         for (size_t k = 0; k < shape->group_out; k++) {
-            overlap_output(call->filter, at.out % shape->out_channels + k, &buffers);
+            overlap_output(call->filter, at.output + k, &buffers);
             carry_overlap(plan, buffers.samples, at.carried + k * length);
-            put_outputs(plan, output_at(call, at.out + k), block * overlap->hop, buffers.samples,
+            put_outputs(plan, at.y + k * shape->axis[0].out * bytes, first, buffers.samples,
                         overlap->hop, false);
         }
     }
@@ -176,8 +165,8 @@ static void add_gather_overlap(void *context, size_t task, int worker)
     const struct add_task at = add_task_of(call, task);
     const size_t length = plan->shape.axis[0].span - 1, bytes = plan->shape.sample_bytes;
     for (size_t k = 0; k < plan->shape.group_out; k++)
-        put_outputs(plan, output_at(call, at.out + k), at.end * overlap_of(plan)->hop,
-                    at.carried + k * length * bytes, length, true);
+        put_outputs(plan, at.y + k * plan->shape.axis[0].out * bytes,
+                    at.end * overlap_of(plan)->hop, at.carried + k * length * bytes, length, true);
 }
 
 static enum partita_status add_run(const struct partita_plan *plan,
@@ -208,7 +197,8 @@ const struct engine engine_overlap_add = {
     .estimate = add_estimate,
     .plan_create = overlap_plan_create,
     .plan_destroy = overlap_plan_destroy,
-    .filter_create = overlap_filter_create,
+    .filter_bytes = overlap_filter_bytes,
+    .filter_pack = overlap_filter_pack,
     .directions = PARTITA_FORWARD,
     .run = add_run,
 };

@@ -13,10 +13,11 @@ enum {
     COPY_SAMPLES = 1 << 16,   // samples of a task
 };
 
-bool overlap_is_long(const struct shape *shape, const struct fft *fft)
+bool overlap_is_long(const struct overlap *overlap)
 {
-    return overlap_in_place(shape) && fft_subtransforms(fft) > 1 &&
-           fft_spectrum_bytes(fft) >= TOGETHER_BYTES;
+    const struct fft *fft = overlap->fft;
+    return overlap->shape.group_in == 1 && overlap->shape.group_out == 1 &&
+           fft->subtransforms > 1 && fft->spectrum_bytes >= TOGETHER_BYTES;
 }
 
 // One transform with its product.
@@ -31,7 +32,7 @@ struct passage {
 // The steps of a pass over samples that a task takes.
 static struct fft_steps sample_steps(const struct passage *passage, size_t task, size_t first)
 {
-    const size_t steps = fft_sample_steps(passage->fft);
+    const size_t steps = passage->fft->sample_steps;
     return (struct fft_steps){first + steps * task / passage->tasks,
                               first + steps * (task + 1) / passage->tasks};
 }
@@ -49,12 +50,12 @@ static void multiply_subtransform(void *context, size_t index, int worker)
     (void)worker;
     const struct passage *passage = context;
     const struct fft *fft = passage->fft;
-    const size_t samples = fft_sample_steps(fft), parts = fft_subtransforms(fft);
-    const size_t each = (fft_steps(fft) - samples) / parts, first = index * each;
+    const size_t samples = fft->sample_steps, parts = fft->subtransforms;
+    const size_t each = (fft->steps - samples) / parts, first = index * each;
     fft_forward_steps(fft, passage->spectrum, passage->from, passage->scratch,
                       (struct fft_steps){samples + first, samples + first + each});
     if (!passage->taps) return;
-    const size_t lines = fft_lines(fft) / parts, at = index * lines * SPECTRUM_LINE_BYTES;
+    const size_t lines = fft->lines / parts, at = index * lines * SPECTRUM_LINE_BYTES;
     char *spectrum = passage->spectrum + at;
     passage->kernels->cmac(spectrum, spectrum, lines, (const char *)passage->taps + at, lines, 1,
                            lines);
@@ -66,7 +67,7 @@ static void write_samples(void *context, size_t task, int worker)
 {
     (void)worker;
     const struct passage *passage = context;
-    const size_t first = fft_steps(passage->fft) - fft_sample_steps(passage->fft);
+    const size_t first = passage->fft->steps - passage->fft->sample_steps;
     fft_inverse_steps(passage->fft, passage->to, passage->spectrum, passage->scratch,
                       sample_steps(passage, task, first), false);
 }
@@ -74,10 +75,10 @@ static void write_samples(void *context, size_t task, int worker)
 static void run_passage(struct passage *passage, int threads)
 {
     const struct fft *fft = passage->fft;
-    assert(fft_lines(fft) % fft_subtransforms(fft) == 0);
-    passage->tasks = size_min(fft_sample_steps(fft), MAX_TASKS);
+    assert(fft->lines % fft->subtransforms == 0);
+    passage->tasks = size_min(fft->sample_steps, MAX_TASKS);
     thread_loop(threads, passage->tasks, read_samples, passage);
-    thread_loop(threads, fft_subtransforms(fft), multiply_subtransform, passage);
+    thread_loop(threads, fft->subtransforms, multiply_subtransform, passage);
     if (passage->taps) thread_loop(threads, passage->tasks, write_samples, passage);
 }
 
@@ -95,8 +96,7 @@ void overlap_long_filter(const struct partita_filter *filter, size_t channel, co
     struct passage passage = {.fft = fft,
                               .kernels = filter->plan->kernels,
                               .from = x,
-                              .taps =
-                                  (const char *)filter->state + channel * fft_spectrum_bytes(fft),
+                              .taps = (const char *)filter->state + channel * fft->spectrum_bytes,
                               .spectrum = buffers->output,
                               .to = buffers->samples,
                               .scratch = buffers->scratch};

@@ -57,47 +57,49 @@ bool overlap_fits_half(const struct shape *shape, size_t n, bool weight, struct 
     return ret->used;
 }
 
-static size_t overlap_bin_count(const struct shape *shape, size_t n)
-{
-    return shape->complex_signal ? n : n / 2 + 1;
-}
-
-static size_t overlap_path_count(const struct shape *shape)
-{
-    return shape->out_channels * shape->group_in;
-}
-
 // Rounded to lines.
 size_t overlap_spectrum_bytes(const struct shape *shape, size_t n)
 {
-    return mem_round(overlap_bin_count(shape, n) * shape->scalar_bytes) * 2;
+    return mem_round(shape_bins(shape, n) * shape->scalar_bytes) * 2;
 }
 
-double overlap_block_seconds(const struct request *request, size_t n, double moves)
+// overlap_block_seconds, for a transform there and back of `fft` seconds.
+static double block_seconds(const struct request *request, size_t n, double moves, double fft)
 {
     const struct shape *shape = request->shape;
     const struct cost_model *model = request->model;
     const struct cost_rates *costs = &model->costs[shape->f64];
-    const size_t filter = overlap_path_count(shape) * overlap_spectrum_bytes(shape, n);
+    const size_t filter = shape_path_count(shape) * overlap_spectrum_bytes(shape, n);
     const double product = filter > model->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
     // A block that no cache holds goes through memory with every move.
     const bool beyond = overlap_spectrum_bytes(shape, n) > model->shared_bytes / 2;
-    return BLOCK_SECONDS +
-           channels / 2 * cost_model_fft(model, shape->f64, shape->complex_signal, n) +
-           (double)overlap_path_count(shape) * (double)overlap_bin_count(shape, n) * product +
+    return BLOCK_SECONDS + channels / 2 * fft +
+           (double)shape_path_count(shape) * (double)shape_bins(shape, n) * product +
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
 }
 
+double overlap_block_seconds(const struct request *request, size_t n, double moves)
+{
+    const struct shape *shape = request->shape;
+    return block_seconds(request, n, moves,
+                         cost_model_fft(request->model, shape->f64, shape->complex_signal, n));
+}
+
+// Whether products may overwrite the inputs' spectra, because nothing else reads these.
+static bool overlap_in_place(const struct shape *shape)
+{
+    return !shape->stream && shape->group_in == 1 && shape->group_out == 1;
+}
+
 // What transforming the taps takes, where they are used once, and the memory for all this.
-static double once_seconds(const struct request *request, size_t n, size_t work)
+static double once_seconds(const struct request *request, size_t n, size_t work, double fft)
 {
     const struct shape *shape = request->shape;
     if (!shape_lone(shape)) return 0;
-    const size_t filter = overlap_path_count(shape) * overlap_spectrum_bytes(shape, n);
-    return cost_model_fft(request->model, shape->f64, shape->complex_signal, n) / 2 +
-           fresh_seconds(request->model, shape, size_add(work, filter));
+    const size_t filter = shape_path_count(shape) * overlap_spectrum_bytes(shape, n);
+    return fft / 2 + fresh_seconds(request->model, shape, size_add(work, filter));
 }
 
 bool overlap_estimate_filtering(const struct request *request, size_t n, double moves, double limit,
@@ -113,20 +115,22 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     if (!stream && work > request->workspace_limit) return false;
     const double all = stream ? 0 : (double)overlap_block_count(shape, hop);
     const double blocks = stream ? 1 / (double)hop : (double)shape->batch * all;
+    const double fft = cost_model_fft(request->model, shape->f64, shape->complex_signal, n);
     // The transforms of a block wait for its samples: what memory takes comes on top.
     const double memory =
-        stream ? 0 : memory_seconds(request->model, shape) + once_seconds(request, n, work);
-    const double seconds = blocks * overlap_block_seconds(request, n, moves) + memory;
+        stream ? 0 : memory_seconds(request->model, shape) + once_seconds(request, n, work, fft);
+    const double seconds = blocks * block_seconds(request, n, moves, fft) + memory;
     if (seconds >= limit) return false;
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double transforms = channels * (shape->complex_signal ? 2 : 1);
-    const double products = (double)overlap_path_count(shape) * (double)overlap_bin_count(shape, n);
+    const double products = (double)shape_path_count(shape) * (double)shape_bins(shape, n);
     const size_t outputs = hop * shape->out_channels * shape->sample_bytes;
-    const size_t filter = size_mul(overlap_path_count(shape), overlap_spectrum_bytes(shape, n));
+    const size_t filter = size_mul(shape_path_count(shape), overlap_spectrum_bytes(shape, n));
     *ret = (struct estimate){
         .applicable = true,
         .transform = n,
         .hop = hop,
+        .spread = stream ? 0 : size_max(hop / shape->axis[0].stride, 1),
         .latency = stream ? hop - 1 : 0,
         .seconds = seconds,
         .flops = blocks * (transforms * 2.5 * (double)n * log2((double)n) + 8 * products),
@@ -134,6 +138,8 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
         .bytes = size_add(filter, work + (stream ? block * shape->in_channels + outputs : 0)),
         .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)n)),
     };
+    if (!stream && !shape_lone(shape)) // once_seconds has it
+        ret->filter_seconds = (double)shape_path_count(shape) / 2 * fft;
     return true;
 }
 
@@ -149,11 +155,30 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
     const size_t everything = fft_good_size(size_add(shape->axis[0].size, 2 * span));
     const size_t whole = shape->stream || !everything ? SIZE_MAX : everything;
     const size_t last = size_min(size_max(size_mul(span, 32), 1 << 16), whole);
-    double least = INFINITY;
-    for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1))
-        if (estimate(request, n, moves, least, ret)) least = ret->seconds;
-    for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1))
-        if (estimate(request, n, moves, SIZE_MARGIN * least, ret)) break;
+    // The smallest such size is cheaper than all before it: one of those that were the cheapest
+    // when they were tried. Of these only the ones within the margin remain.
+    enum { MAX_KEPT = 32 };
+    struct {
+        size_t n;
+        double seconds;
+    } kept[MAX_KEPT];
+    size_t n_kept = 0;
+    // Of what another engine costs, sizes within the margin may still be the smallest of the kept.
+    const double to_beat = request_to_beat(request);
+    double least = to_beat * SIZE_MARGIN;
+    for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) {
+        if (!estimate(request, n, moves, least, ret)) continue;
+        least = ret->seconds;
+        size_t beyond = 0;
+        while (beyond < n_kept && kept[beyond].seconds >= SIZE_MARGIN * least) beyond++;
+        n_kept -= beyond;
+        memmove(kept, kept + beyond, n_kept * sizeof *kept);
+        if (n_kept == MAX_KEPT) continue;
+        kept[n_kept].n = n;
+        kept[n_kept++].seconds = least;
+    }
+    if (n_kept) estimate(request, kept[0].n, moves, INFINITY, ret);
+    estimate_compare(ret, to_beat);
 }
 
 void overlap_search(const struct request *request, overlap_estimate_fn *estimate, double moves,
@@ -163,7 +188,7 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
     const size_t n = request->transform;
     if (!n) search_sizes(request, estimate, moves, ret);
     else if (fft_good_size(n) == n) estimate(request, n, moves, INFINITY, ret);
-    if (ret->applicable) return;
+    if (ret->applicable || ret->deferred) return;
     if (shape->stream && shape->latency < shape->axis[0].stride)
         snprintf(ret->reason, sizeof ret->reason,
                  "needs an allowed latency of at least %zu frames, not %zu", shape->axis[0].stride,
@@ -190,8 +215,10 @@ enum partita_status overlap_plan_create(struct partita_plan *plan, const struct 
                                           .level = plan->isa};
     const enum partita_status status = fft_create(&transform, &plan->allocator, &overlap->fft);
     if (status != PARTITA_OK) return status;
-    if (!plan->shape.stream)
-        plan->choice.worker = overlap_buffers_bytes(&overlap->shape, overlap->fft);
+    estimate_load(&plan->choice, &overlap->chunks, sizeof overlap->chunks);
+    struct arena arena = {0};
+    overlap_buffers_layout(plan, &arena);
+    if (!plan->shape.stream) plan->choice.worker = arena.used;
     return PARTITA_OK;
 }
 
@@ -202,127 +229,119 @@ void overlap_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, overlap);
 }
 
-// What one path's taps become on their way to a spectrum.
-struct filtering {
-    char *samples, *causal, *scratch;
-};
-
-static struct filtering layout_filtering(const struct overlap *overlap, struct arena *arena)
-{
-    const struct shape *shape = &overlap->shape;
-    struct filtering filtering;
-    filtering.samples = arena_take(arena, overlap->n * shape->sample_bytes);
-    filtering.causal = arena_take(arena, shape->axis[0].span * shape->tap_bytes);
-    filtering.scratch = arena_take(arena, fft_scratch_bytes(overlap->fft));
-    return filtering;
-}
-
-// samples[n] = the causal taps over the transform's gain, zero-padded; a real filter of a complex
-// signal gets zero imaginary parts.
-static void overlap_load_taps(const struct partita_plan *plan, const struct filtering *filtering,
-                              const void *taps)
+// samples[n] = the causal taps of a path over the transform's gain, zero-padded; a real filter of a
+// complex signal gets zero imaginary parts. `causal` has room for the taps.
+static void overlap_load_taps(const struct partita_plan *plan, const char *taps, size_t path,
+                              char *samples, char *causal)
 {
     const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
     const size_t span = shape->axis[0].span, per_tap = shape->complex_taps ? 2 : 1;
     const bool widen = shape->complex_signal && !shape->complex_taps;
-    char *causal = filtering->causal, *samples = filtering->samples;
-    memset(causal, 0, span * shape->tap_bytes);
+    const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
     memset(samples, 0, overlap->n * shape->sample_bytes);
-    causal_taps(shape, causal, taps);
-    plan->kernels->scale(causal, causal, 1 / fft_gain(overlap->fft), span * per_tap);
+    causal_taps(shape, causal, taps + from * shape->axis[0].kernel * shape->tap_bytes);
+    plan->kernels->scale(causal, causal, 1 / overlap->fft->gain, span * per_tap);
     if (overlap->half.mirrored) samples_reverse(samples, 1, causal, 1, span, shape->tap_bytes);
     else samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
 }
 
-static void overlap_transform_taps(struct partita_filter *filter, const struct filtering *filtering,
-                                   const void *taps)
+struct filter_bytes overlap_filter_bytes(const struct partita_plan *plan)
+{
+    const struct overlap *overlap = overlap_of(plan);
+    struct arena arena = {0};
+    overlap_buffers_layout(plan, &arena);
+    return (struct filter_bytes){
+        .packed = size_mul(shape_path_count(&overlap->shape), overlap->fft->spectrum_bytes),
+        .scratch = arena.used};
+}
+
+enum partita_status overlap_filter_pack(struct partita_filter *filter, const void *taps,
+                                        const struct region *scratch)
 {
     const struct partita_plan *plan = filter->plan;
     const struct overlap *overlap = overlap_of(plan);
-    const struct shape *shape = &overlap->shape;
     const struct fft *fft = overlap->fft;
-    for (size_t path = 0; path < overlap_path_count(shape); path++) {
-        const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
-        char *spectrum = (char *)filter->state + path * fft_spectrum_bytes(fft);
-        overlap_load_taps(plan, filtering,
-                          (const char *)taps + from * shape->axis[0].kernel * shape->tap_bytes);
-        if (!overlap->together) fft_forward(fft, spectrum, filtering->samples, filtering->scratch);
-        else
-            overlap_long_forward(fft, spectrum, filtering->samples, filtering->scratch,
-                                 plan->threads);
-        if (overlap->half.mirrored) fft_conjugate(shape->f64, spectrum, fft_lines(fft));
+    const size_t paths = shape_path_count(&overlap->shape);
+    struct arena arena = {.base = scratch->data, .size = scratch->bytes};
+    const struct overlap_buffers buffers = overlap_buffers_layout(plan, &arena);
+    char *spectrum = filter->state;
+    assert(arena.used <= arena.size);
+    for (size_t path = 0; path < paths; path++, spectrum += fft->spectrum_bytes) {
+        overlap_load_taps(plan, taps, path, buffers.samples, buffers.inputs);
+        if (!overlap->together) fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
+        else overlap_long_forward(fft, spectrum, buffers.samples, buffers.scratch, plan->threads);
+        if (overlap->half.mirrored) fft_conjugate(plan->shape.f64, spectrum, fft->lines);
     }
-}
-
-enum partita_status overlap_filter_create(struct partita_filter *filter, const void *taps)
-{
-    const struct partita_allocator *allocator = &filter->plan->allocator;
-    const struct overlap *overlap = overlap_of(filter->plan);
-    const size_t bytes =
-        size_mul(overlap_path_count(&overlap->shape), fft_spectrum_bytes(overlap->fft));
-    struct arena arena = {0};
-    layout_filtering(overlap, &arena);
-    filter->state = mem_reserve(allocator, bytes);
-    if (!filter->state || !arena_reserve(&arena, allocator)) return PARTITA_ERR_NOMEM;
-    const struct filtering filtering = layout_filtering(overlap, &arena);
-    overlap_transform_taps(filter, &filtering, taps);
-    mem_release(allocator, arena.base);
     return PARTITA_OK;
 }
 
-bool overlap_in_place(const struct shape *shape)
+struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, struct arena *arena)
 {
-    return !shape->stream && shape->group_in == 1 && shape->group_out == 1;
-}
-
-struct overlap_buffers overlap_buffers_layout(const struct shape *shape, const struct fft *fft,
-                                              struct arena *arena)
-{
+    const struct overlap *overlap = overlap_of(plan);
+    const struct shape *shape = &overlap->shape;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t spectrum = overlap->fft->spectrum_bytes;
     struct overlap_buffers buffers;
-    buffers.inputs = arena_take(arena, size_mul(shape->group_in, fft_spectrum_bytes(fft)));
+    buffers.inputs = arena_take(arena, size_mul(shape->group_in, spectrum));
     // A spectrum that is read once is multiplied where it is: a long transform is as large as the
     // cache that it needs.
     buffers.output = buffers.inputs;
-    if (!overlap_in_place(shape)) buffers.output = arena_take(arena, fft_spectrum_bytes(fft));
-    buffers.samples = arena_take(arena, fft_size(fft) * shape->sample_bytes);
-    buffers.scratch = arena_take(arena, fft_scratch_bytes(fft));
+    if (weight) buffers.output = arena_take(arena, size_mul(shape->group_out, spectrum));
+    else if (!overlap_in_place(shape)) buffers.output = arena_take(arena, spectrum);
+    const size_t sums = weight && overlap->chunks < 2 ? shape->group_in * shape->group_out : 0;
+    buffers.sums = arena_take(arena, size_mul(sums, spectrum));
+    buffers.samples = arena_take(arena, overlap->n * shape->sample_bytes);
+    buffers.scratch = arena_take(arena, overlap->fft->scratch_bytes);
     return buffers;
 }
 
-size_t overlap_buffers_bytes(const struct shape *shape, const struct fft *fft)
+struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, char *workspace,
+                                              int worker)
 {
-    struct arena arena = {0};
-    overlap_buffers_layout(shape, fft, &arena);
-    return arena.used;
+    const struct estimate *choice = &plan->choice;
+    const bool together = overlap_of(plan)->together; // then the shared workspace is the buffers
+    struct arena arena = {.base = workspace + (together ? 0 : choice->shared) +
+                                  (size_t)worker * choice->worker,
+                          .size = together ? choice->shared : choice->worker};
+    return overlap_buffers_layout(plan, &arena);
 }
 
-void overlap_transform(const struct overlap *overlap, size_t c, const void *x,
+void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers)
 {
     assert(c < overlap->shape.group_in);
-    fft_forward(overlap->fft, buffers->inputs + c * fft_spectrum_bytes(overlap->fft), x,
+    fft_forward(overlap->fft, buffers->inputs + c * overlap->fft->spectrum_bytes, samples,
                 buffers->scratch);
 }
 
-void overlap_transform_half(const struct overlap *overlap, void *spectrum, const char *x,
-                            struct overlap_buffers *buffers)
+const void *overlap_window(const struct overlap *overlap, const char *x, ptrdiff_t first,
+                           char *samples)
 {
     const size_t bytes = overlap->shape.sample_bytes, size = overlap->shape.axis[0].size;
-    const size_t half = overlap->n / 2;
-    const ptrdiff_t at = overlap->half.at;
-    const void *from = buffers->samples;
-    if (at >= 0 && (size_t)at + half <= size) from = x + (size_t)at * bytes;
-    else samples_window(buffers->samples, x, size, at, 1, half, bytes);
-    fft_forward_half(overlap->fft, spectrum, from, buffers->samples, buffers->scratch);
+    const size_t n = overlap->half.used ? overlap->n / 2 : overlap->n;
+    if (overlap->half.used) first = overlap->half.at;
+    if (first >= 0 && (size_t)first + n <= size) return x + (size_t)first * bytes;
+    samples_window(samples, x, size, first, 1, n, bytes);
+    return samples;
+}
+
+void overlap_transform_window(const struct overlap *overlap, size_t c, const char *x,
+                              ptrdiff_t first, struct overlap_buffers *buffers)
+{
+    const void *samples = overlap_window(overlap, x, first, buffers->samples);
+    if (overlap->half.used)
+        fft_forward_half(overlap->fft, buffers->inputs + c * overlap->fft->spectrum_bytes, samples,
+                         buffers->samples, buffers->scratch);
+    else overlap_transform(overlap, c, samples, buffers);
 }
 
 void overlap_sum(const struct partita_filter *filter, size_t channel,
                  struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
-    const size_t lines = fft_lines(overlap->fft), terms = overlap->shape.group_in;
-    const size_t first = channel * terms * fft_spectrum_bytes(overlap->fft);
+    const size_t lines = overlap->fft->lines, terms = overlap->shape.group_in;
+    const size_t first = channel * terms * overlap->fft->spectrum_bytes;
     assert(channel < overlap->shape.out_channels);
     filter->plan->kernels->cmac(buffers->output, buffers->inputs, lines,
                                 (const char *)filter->state + first, lines, terms, lines);

@@ -11,23 +11,24 @@
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 
-// Where one transform of real samples holds everything: x and the taps in its first half, and the
-// outputs come to lie there too, or the taps do backwards, and the outputs of the correlation come
-// to lie there.
+// One transform of real samples holds the whole problem: x and the taps fit its first half, and so
+// do the outputs. `mirrored`: the taps are reversed, and the outputs of the correlation are in the
+// first half.
 struct overlap_half {
     bool used, mirrored;
-    ptrdiff_t at; // sample of x at the transform's start
-    size_t first; // backward weight: where the gradient begins
+    ptrdiff_t at; // index of the sample of x at the transform's begin
+    size_t first; // backward weight: index of the gradient's first sample
 };
 
-// The plan's state: one transform of n samples a channel for every block of `hop` input frames, at
-// most n - span + 1.
+// The plan's state. Every block of `hop` input frames, at most n - span + 1, takes one transform of
+// n samples per channel.
 struct overlap {
-    struct shape shape; // what is run: the plan's problem, or of backward data its adjoint
+    struct shape shape; // the problem that is computed: the plan's, or for backward data its
+                        // adjoint
     struct overlap_half half;
     struct fft *fft;
-    bool together; // all threads work on one block (long.c)
-    size_t chunks; // backward weight: chunks of terms, each with its own sums
+    bool together; // all threads work on the same block (long.c)
+    size_t chunks; // backward weight: chunks of terms, each with its own sums; else 0
     size_t n, hop;
 };
 
@@ -36,21 +37,23 @@ static inline const struct overlap *overlap_of(const struct partita_plan *plan)
     return plan->state;
 }
 
-// Fills *ret for a transform of n samples, if that takes fewer seconds than `limit`. `moves` says
-// how many times the engine moves each sample of a block besides transforming it.
+// Fills *ret for a transform of n samples and returns true if that takes less than `limit` seconds.
+// `moves`: how many times the engine copies each sample of a block in addition to transforming it.
 typedef bool overlap_estimate_fn(const struct request *request, size_t n, double moves,
                                  double limit, struct estimate *ret);
 overlap_estimate_fn overlap_estimate_filtering;
 
-// Of all FFT sizes that there is an estimate for, about the cheapest. A request for a single size
-// is kept to.
+// Finds approximately the cheapest FFT size among those that have an estimate. If the request names
+// a size, only that one is tried.
 void overlap_search(const struct request *request, overlap_estimate_fn *estimate, double moves,
                     struct estimate *ret);
 
-// Whether halves of n samples hold everything; for backward weight, or for filtering.
+// Whether half of a transform of n samples holds the whole problem, for backward weight or for
+// filtering.
 bool overlap_fits_half(const struct shape *shape, size_t n, bool weight, struct overlap_half *ret);
 
-// Blocks of `hop` outputs; bytes of the spectrum of n samples at most, without a transform at hand.
+// overlap_block_count: number of blocks of `hop` outputs. overlap_spectrum_bytes: maximum bytes of
+// the spectrum of n samples; needs no transform object.
 size_t overlap_block_count(const struct shape *shape, size_t hop);
 size_t overlap_spectrum_bytes(const struct shape *shape, size_t n);
 
@@ -59,24 +62,30 @@ double overlap_block_seconds(const struct request *request, size_t n, double mov
 
 enum partita_status overlap_plan_create(struct partita_plan *plan, const struct request *request);
 void overlap_plan_destroy(struct partita_plan *plan);
-enum partita_status overlap_filter_create(struct partita_filter *filter, const void *taps);
+struct filter_bytes overlap_filter_bytes(const struct partita_plan *plan);
+enum partita_status overlap_filter_pack(struct partita_filter *filter, const void *taps,
+                                        const struct region *scratch);
 
-// What one thread needs: the spectra of one group's inputs, one output spectrum, n samples,
-// scratch.
+// The buffers of one thread: the spectra of one group's inputs, one output spectrum, n samples,
+// scratch. Backward weight: `output` has the spectra of one group's outputs, and with a lone chunk
+// `sums` has the sums of its paths.
 struct overlap_buffers {
-    char *inputs, *output, *samples, *scratch;
+    char *inputs, *output, *sums, *samples, *scratch;
 };
-struct overlap_buffers overlap_buffers_layout(const struct shape *shape, const struct fft *fft,
-                                              struct arena *arena);
-size_t overlap_buffers_bytes(const struct shape *shape, const struct fft *fft);
+struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, struct arena *arena);
+struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, char *workspace,
+                                              int worker);
 
-// Spectrum of input c of a group, of samples x[n].
-void overlap_transform(const struct overlap *overlap, size_t c, const void *x,
+// The n samples of x from `first` on, or if half a transform holds the problem, its n/2 samples: in
+// place where they are inside the signal, else in `samples`.
+const void *overlap_window(const struct overlap *overlap, const char *x, ptrdiff_t first,
+                           char *samples);
+
+// Spectrum of input c of a group, of n samples; of a window of x [size].
+void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers);
-
-// Half of the transform from the samples of x[size] where the half begins.
-void overlap_transform_half(const struct overlap *overlap, void *spectrum, const char *x,
-                            struct overlap_buffers *buffers);
+void overlap_transform_window(const struct overlap *overlap, size_t c, const char *x,
+                              ptrdiff_t first, struct overlap_buffers *buffers);
 
 // The spectrum of output `channel` from those of its group's inputs: a sum of products; then
 // samples[n] by one inverse transform.
@@ -85,11 +94,8 @@ void overlap_sum(const struct partita_filter *filter, size_t channel,
 void overlap_output(const struct partita_filter *filter, size_t channel,
                     struct overlap_buffers *buffers);
 
-// Whether products may take the place of the inputs' spectra, which nobody else reads.
-bool overlap_in_place(const struct shape *shape);
-
-// Whether several threads do well to work on one transform together: the functions below.
-bool overlap_is_long(const struct shape *shape, const struct fft *fft);
+// Whether it is faster if several threads work on one transform together, with the functions below.
+bool overlap_is_long(const struct overlap *overlap);
 
 // The transform of x[n], on up to `threads` threads.
 void overlap_long_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch,
@@ -113,10 +119,10 @@ size_t overlap_swap_begin(struct partita_stream *stream);
 size_t overlap_swap_end(struct partita_stream *stream);
 void overlap_stream_load(const struct partita_plan *plan, struct partita_load *ret);
 
-// Backward weight by the blocks of overlap-save (weight.c): the estimate; exact sizes, once the
-// transform is there; running.
+// Backward weight by the blocks of overlap-save (weight.c): makes the estimate; the bytes of
+// workspace that all threads share, once the transform has been created; runs a call.
 void overlap_weight_estimate(const struct request *request, struct estimate *ret);
-void overlap_weight_sizes(struct partita_plan *plan);
+size_t overlap_weight_shared(const struct overlap *overlap);
 void overlap_weight_run(const struct partita_plan *plan, const struct operands *operands,
                         char *workspace);
 

@@ -46,8 +46,8 @@ static enum partita_status save_plan_create(struct partita_plan *plan,
     struct overlap *overlap = plan->state;
     const bool half = overlap_fits_half(&overlap->shape, overlap->n, weight, &overlap->half);
     if (weight) {
-        overlap_weight_sizes(plan);
-    } else if (!half && plan->threads > 1 && overlap_is_long(&overlap->shape, overlap->fft)) {
+        plan->choice.shared = overlap_weight_shared(overlap);
+    } else if (!plan->shape.stream && !half && plan->threads > 1 && overlap_is_long(overlap)) {
         overlap->together = true;
         plan->choice.shared = plan->choice.worker;
         plan->choice.worker = 0;
@@ -63,72 +63,26 @@ struct save_call {
     size_t blocks;
 };
 
-// One block of one group of one item of the batch.
-struct save_block {
-    const char *x;       // of the group's first channel
-    char *y;             // the first output of the group's first channel
-    ptrdiff_t q;         // where the block's first output lies in the full result
-    size_t n, skip;      // outputs, the first one `skip` samples behind the first of the block
-    size_t first_output; // channel
-};
-
-// The window of one input channel whose first output is at q: in place where it lies inside the
-// signal.
-static const void *save_window(const struct overlap *overlap, const char *x, ptrdiff_t q,
-                               char *samples)
-{
-    const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes;
-    const ptrdiff_t first = q - (ptrdiff_t)(axis->span - 1);
-    if (first >= 0 && (size_t)first + overlap->n <= axis->size) return x + (size_t)first * bytes;
-    samples_window(samples, x, axis->size, first, 1, overlap->n, bytes);
-    return samples;
-}
-
-static void save_store_output(const struct partita_filter *filter, const struct save_block *block,
-                              size_t k, struct overlap_buffers *buffers)
-{
-    const struct overlap *overlap = overlap_of(filter->plan);
-    const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes, channel = block->first_output + k;
-    char *y = block->y + k * axis->out * bytes;
-    if (!overlap->half.used) {
-        overlap_output(filter, channel, buffers);
-        samples_copy(y, 1, buffers->samples + (axis->span - 1 + block->skip) * bytes, axis->stride,
-                     block->n, bytes);
-        return;
-    }
-    const bool in_place = axis->stride == 1 && block->n == overlap->n / 2;
-    char *samples = in_place ? y : buffers->samples;
-    overlap_sum(filter, channel, buffers);
-    fft_inverse_half(overlap->fft, samples, buffers->output, buffers->samples, buffers->scratch);
-    if (!in_place) samples_copy(y, 1, samples, axis->stride, block->n, bytes);
-}
-
-static void save_filter_block(const struct partita_filter *filter, const struct save_block *block,
+// The outputs of a block of one channel.
+static void save_store_output(const struct partita_filter *filter, size_t channel, char *y,
+                              const struct segment_outputs *outputs,
                               struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
-    const struct shape *shape = &overlap->shape;
-    const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes;
-    if (overlap->together) {
-        const void *x = save_window(overlap, block->x, block->q, buffers->samples);
-        overlap_long_filter(filter, block->first_output, x, buffers);
-        overlap_long_copy(filter->plan, block->y,
-                          buffers->samples + (axis->span - 1 + block->skip) * bytes, axis->stride,
-                          block->n);
-        return;
+    const struct axis *axis = &overlap->shape.axis[0];
+    const size_t bytes = overlap->shape.sample_bytes;
+    const bool half = overlap->half.used;
+    const bool in_place = half && axis->stride == 1 && outputs->count == overlap->n / 2;
+    char *samples = in_place ? y : buffers->samples;
+    if (half) {
+        overlap_sum(filter, channel, buffers);
+        fft_inverse_half(overlap->fft, samples, buffers->output, buffers->samples,
+                         buffers->scratch);
+    } else {
+        overlap_output(filter, channel, buffers);
+        samples += (axis->span - 1 + outputs->skip) * bytes;
     }
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = block->x + c * axis->size * bytes;
-        char *spectrum = buffers->inputs + c * fft_spectrum_bytes(overlap->fft);
-        if (overlap->half.used) overlap_transform_half(overlap, spectrum, x, buffers);
-        else
-            overlap_transform(overlap, c, save_window(overlap, x, block->q, buffers->samples),
-                              buffers);
-    }
-    for (size_t k = 0; k < shape->group_out; k++) save_store_output(filter, block, k, buffers);
+    if (!in_place) samples_copy(y, 1, samples, axis->stride, outputs->count, bytes);
 }
 
 // One task: one block of one group of one item of the batch. Tasks of one group follow each other:
@@ -136,27 +90,33 @@ static void save_filter_block(const struct partita_filter *filter, const struct 
 static void save_task(void *context, size_t task, int worker)
 {
     const struct save_call *call = context;
-    const struct overlap *overlap = overlap_of(call->filter->plan);
+    const struct partita_plan *plan = call->filter->plan;
+    const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t first = task % call->blocks * overlap->hop, end = first + overlap->hop;
+    const size_t bytes = shape->sample_bytes;
+    const size_t first = task % call->blocks * overlap->hop;
     const size_t item = task / call->blocks % shape->batch;
     const size_t group = task / call->blocks / shape->batch;
     const size_t in = item * shape->in_channels + group * shape->group_in;
     const size_t out = item * shape->out_channels + group * shape->group_out;
-    const struct segment_outputs outputs = segment_outputs(axis, first, end);
-    const struct save_block block = {
-        .x = call->x + in * axis->size * shape->sample_bytes,
-        .y = call->y + (out * axis->out + outputs.first) * shape->sample_bytes,
-        .q = causal_first(axis) + (ptrdiff_t)first,
-        .n = outputs.count,
-        .skip = outputs.skip,
-        .first_output = group * shape->group_out,
-    };
-    const size_t bytes = overlap_buffers_bytes(shape, overlap->fft);
-    struct arena arena = {.base = call->workspace + (size_t)worker * bytes, .size = bytes};
-    struct overlap_buffers buffers = overlap_buffers_layout(shape, overlap->fft, &arena);
-    save_filter_block(call->filter, &block, &buffers);
+    const struct segment_outputs outputs = segment_outputs(axis, first, first + overlap->hop);
+    const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
+    const char *x = call->x + in * axis->size * bytes;
+    char *y = call->y + (out * axis->out + outputs.first) * bytes;
+    struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
+    if (overlap->together) {
+        x = overlap_window(overlap, x, begin, buffers.samples);
+        overlap_long_filter(call->filter, group, x, &buffers);
+        overlap_long_copy(plan, y, buffers.samples + (axis->span - 1 + outputs.skip) * bytes,
+                          axis->stride, outputs.count);
+        return;
+    }
+    for (size_t c = 0; c < shape->group_in; c++)
+        overlap_transform_window(overlap, c, x + c * axis->size * bytes, begin, &buffers);
+    for (size_t k = 0; k < shape->group_out; k++)
+        save_store_output(call->filter, group * shape->group_out + k, y + k * axis->out * bytes,
+                          &outputs, &buffers);
 }
 
 static enum partita_status save_run(const struct partita_plan *plan,
@@ -182,7 +142,8 @@ const struct engine engine_overlap_save = {
     .estimate = save_estimate,
     .plan_create = save_plan_create,
     .plan_destroy = overlap_plan_destroy,
-    .filter_create = overlap_filter_create,
+    .filter_bytes = overlap_filter_bytes,
+    .filter_pack = overlap_filter_pack,
     .stream_open = overlap_stream_open,
     .stream_step = overlap_stream_step,
     .stream_reset = overlap_stream_reset,

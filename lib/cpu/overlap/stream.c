@@ -30,7 +30,7 @@ static struct overlap_stream *overlap_stream_layout(const struct partita_plan *p
     fresh.window = arena_take(arena, size_mul(shape->in_channels, overlap->n * bytes));
     fresh.ready = arena_take(arena, size_mul(2 * shape->out_channels, overlap->hop * bytes));
     fresh.faded = arena_take(arena, overlap->hop * bytes);
-    fresh.buffers = overlap_buffers_layout(shape, overlap->fft, arena);
+    fresh.buffers = overlap_buffers_layout(plan, arena);
     if (state) *state = fresh;
     return state;
 }
@@ -39,7 +39,7 @@ enum partita_status overlap_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
     overlap_stream_layout(stream->plan, &arena);
-    if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
+    if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
     stream->state = overlap_stream_layout(stream->plan, &arena);
     assert(arena.used == arena.size);
     return PARTITA_OK;

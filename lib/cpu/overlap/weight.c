@@ -61,7 +61,7 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const size_t own = chunks > 1 ? 0 : size_mul(group_paths(shape), spectrum);
     const size_t worker = size_add(several, own), shared = sums_bytes(shape, chunks, spectrum);
     if (worker > request->workspace_limit) return false;
-    const double paths = (double)(shape->out_channels * shape->group_in);
+    const double paths = (double)shape_path_count(shape);
     const double bins = (double)n / 2 + 1;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double inverse = cost_model_fft(request->model, shape->f64, false, n) / 2;
@@ -75,6 +75,7 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const double sums = 0.3 * sqrt((double)terms / (double)chunks + log2((double)chunks));
     *ret = (struct estimate){
         .applicable = true,
+        .spread = 1,
         .transform = n,
         .hop = hop,
         .seconds = seconds,
@@ -93,36 +94,9 @@ void overlap_weight_estimate(const struct request *request, struct estimate *ret
     overlap_search(request, estimate_weight, 1, ret);
 }
 
-// What one thread needs: spectra of a group's inputs and of its outputs, with a lone chunk sums of
-// its paths, samples, scratch.
-struct weight_buffers {
-    struct overlap_buffers x;
-    char *outputs, *sums;
-};
-
-static struct weight_buffers overlap_weight_layout(const struct overlap *overlap,
-                                                   struct arena *arena)
+size_t overlap_weight_shared(const struct overlap *overlap)
 {
-    const struct shape *shape = &overlap->shape;
-    const size_t spectrum = fft_spectrum_bytes(overlap->fft);
-    struct weight_buffers buffers = {.sums = NULL};
-    buffers.x.inputs = arena_take(arena, shape->group_in * spectrum);
-    buffers.outputs = arena_take(arena, shape->group_out * spectrum);
-    if (overlap->chunks < 2) buffers.sums = arena_take(arena, group_paths(shape) * spectrum);
-    buffers.x.samples = arena_take(arena, overlap->n * shape->sample_bytes);
-    buffers.x.scratch = arena_take(arena, fft_scratch_bytes(overlap->fft));
-    return buffers;
-}
-
-void overlap_weight_sizes(struct partita_plan *plan)
-{
-    struct overlap *overlap = plan->state;
-    struct arena arena = {0};
-    estimate_load(&plan->choice, &overlap->chunks, sizeof overlap->chunks);
-    overlap_weight_layout(overlap, &arena);
-    plan->choice.worker = arena.used;
-    plan->choice.shared =
-        sums_bytes(&overlap->shape, overlap->chunks, fft_spectrum_bytes(overlap->fft));
+    return sums_bytes(&overlap->shape, overlap->chunks, overlap->fft->spectrum_bytes);
 }
 
 struct weight_call {
@@ -137,21 +111,13 @@ struct weight_term {
     size_t item, group, block;
 };
 
-static struct weight_buffers overlap_weight_buffers(const struct weight_call *call, int worker)
-{
-    const struct estimate *choice = &call->plan->choice;
-    struct arena arena = {.base =
-                              call->workspace + choice->shared + (size_t)worker * choice->worker,
-                          .size = choice->worker};
-    return overlap_weight_layout(call->overlap, &arena);
-}
-
 // Where a chunk keeps the sums of a group's paths, if there are several chunks.
 static char *overlap_weight_sums(const struct weight_call *call, size_t group, size_t chunk)
 {
     const size_t index = group * call->overlap->chunks + chunk;
     const size_t paths = group_paths(&call->overlap->shape);
-    return call->workspace + index * paths * fft_spectrum_bytes(call->overlap->fft);
+    assert(call->overlap->chunks > 1);
+    return call->workspace + index * paths * call->overlap->fft->spectrum_bytes;
 }
 
 // One inverse transform, and the taps in the caller's order: correlation counts them as lags go.
@@ -170,7 +136,7 @@ static void store_path(const struct weight_call *call, size_t path, char *sum,
         lags += (overlap->hop - 1) * bytes;
         fft_inverse(overlap->fft, samples, sum, buffers->scratch);
     }
-    call->plan->kernels->scale(lags, lags, 1 / fft_gain(overlap->fft), axis->span);
+    call->plan->kernels->scale(lags, lags, 1 / overlap->fft->gain, axis->span);
     if (overlap->shape.flip) samples_reverse(gw, 1, lags, axis->dilation, axis->kernel, bytes);
     else samples_copy(gw, 1, lags, axis->dilation, axis->kernel, bytes);
 }
@@ -182,30 +148,23 @@ static void overlap_weight_inputs(const struct weight_call *call, const struct w
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes;
     const ptrdiff_t first = axis->begin + (ptrdiff_t)(term->block * overlap->hop);
     const size_t channel = term->item * shape->in_channels + term->group * shape->group_in;
-    for (size_t c = 0; c < shape->group_in; c++) {
-        const char *x = (const char *)call->operands->from[0] + (channel + c) * axis->size * bytes;
-        char *spectrum = buffers->inputs + c * fft_spectrum_bytes(overlap->fft);
-        if (overlap->half.used) {
-            overlap_transform_half(overlap, spectrum, x, buffers);
-            continue;
-        }
-        samples_window(buffers->samples, x, axis->size, first, 1, overlap->n, bytes);
-        overlap_transform(overlap, c, buffers->samples, buffers);
-    }
+    const char *x = call->operands->from[0];
+    for (size_t c = 0; c < shape->group_in; c++)
+        overlap_transform_window(overlap, c, x + (channel + c) * axis->size * shape->sample_bytes,
+                                 first, buffers);
 }
 
 // Spectra of a block of outputs, the last one first, so that products correlate.
 static void overlap_weight_outputs(const struct weight_call *call, const struct weight_term *term,
-                                   struct weight_buffers *buffers)
+                                   struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
     const bool half = overlap->half.used;
-    char *samples = buffers->x.samples, *scratch = buffers->x.scratch;
+    char *samples = buffers->samples;
     // Half a transform ends with the last output there is; blocks all end after `hop`.
     const size_t hop = half ? (axis->out - 1) * axis->stride + 1 : overlap->hop;
     const size_t bytes = shape->sample_bytes, n = half ? overlap->n / 2 : overlap->n;
@@ -214,7 +173,7 @@ static void overlap_weight_outputs(const struct weight_call *call, const struct 
         segment_outputs(axis, term->block * hop, (term->block + 1) * hop);
     for (size_t k = 0; k < shape->group_out; k++) {
         const size_t first = (channel + k) * axis->out + out.first;
-        char *spectrum = buffers->outputs + k * fft_spectrum_bytes(overlap->fft);
+        char *spectrum = buffers->output + k * overlap->fft->spectrum_bytes;
         if (out.count < n) memset(samples, 0, n * bytes);
         if (out.count) {
             const size_t last = out.skip + (out.count - 1) * axis->stride;
@@ -223,27 +182,27 @@ static void overlap_weight_outputs(const struct weight_call *call, const struct 
                             (const char *)call->operands->from[1] + first * bytes, 1, out.count,
                             bytes);
         }
-        if (half) fft_forward_half(overlap->fft, spectrum, samples, samples, scratch);
-        else fft_forward(overlap->fft, spectrum, samples, scratch);
+        if (half) fft_forward_half(overlap->fft, spectrum, samples, samples, buffers->scratch);
+        else fft_forward(overlap->fft, spectrum, samples, buffers->scratch);
     }
 }
 
 // sums[path] += or = products of a term.
 static void add_term(const struct weight_call *call, char *sums, bool fresh,
-                     const struct weight_buffers *buffers)
+                     const struct overlap_buffers *buffers)
 {
     const struct shape *shape = &call->overlap->shape;
-    const size_t bytes = fft_spectrum_bytes(call->overlap->fft);
+    const size_t bytes = call->overlap->fft->spectrum_bytes;
     const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {fresh}};
     for (size_t path = 0; path < group_paths(shape); path++) {
         void *sum = sums + path * bytes;
-        const struct cmac_path factors = {.x = buffers->x.inputs + path % shape->group_in * bytes,
-                                          .h = buffers->outputs + path / shape->group_in * bytes,
+        const struct cmac_path factors = {.x = buffers->inputs + path % shape->group_in * bytes,
+                                          .h = buffers->output + path / shape->group_in * bytes,
                                           .count = 1,
                                           .x_pitch = 1,
                                           .h_pitch = 1};
         call->plan->kernels->cmac_partitions(&sum, &terms, &factors, 1, 0,
-                                             fft_lines(call->overlap->fft));
+                                             call->overlap->fft->lines);
     }
 }
 
@@ -257,17 +216,17 @@ static void overlap_weight_chunk(void *context, size_t task, int worker)
     const size_t blocks = overlap_block_count(shape, overlap->hop);
     const size_t terms = overlap_weight_terms(shape, overlap->hop), paths = group_paths(shape);
     const size_t first = chunk * terms / chunks, end = (chunk + 1) * terms / chunks;
-    struct weight_buffers buffers = overlap_weight_buffers(call, worker);
+    struct overlap_buffers buffers = overlap_worker_buffers(call->plan, call->workspace, worker);
     char *sums = chunks > 1 ? overlap_weight_sums(call, group, chunk) : buffers.sums;
     for (size_t i = first; i < end; i++) {
         const struct weight_term term = {i / blocks, group, i % blocks};
-        overlap_weight_inputs(call, &term, &buffers.x);
+        overlap_weight_inputs(call, &term, &buffers);
         overlap_weight_outputs(call, &term, &buffers);
         add_term(call, sums, i == first, &buffers);
     }
     for (size_t path = 0; chunks == 1 && path < paths; path++)
-        store_path(call, group * paths + path, sums + path * fft_spectrum_bytes(overlap->fft),
-                   &buffers.x);
+        store_path(call, group * paths + path, sums + path * overlap->fft->spectrum_bytes,
+                   &buffers);
 }
 
 // One task: one path, its sums of all chunks.
@@ -275,12 +234,12 @@ static void finish_path(void *context, size_t task, int worker)
 {
     const struct weight_call *call = context;
     const struct shape *shape = &call->overlap->shape;
-    const size_t bytes = fft_spectrum_bytes(call->overlap->fft), paths = group_paths(shape);
+    const size_t bytes = call->overlap->fft->spectrum_bytes, paths = group_paths(shape);
     char *sums = overlap_weight_sums(call, task / paths, 0) + task % paths * bytes;
-    struct weight_buffers buffers = overlap_weight_buffers(call, worker);
+    struct overlap_buffers buffers = overlap_worker_buffers(call->plan, call->workspace, worker);
     split_k_reduce_tree(call->plan->kernels, sums, sums + paths * bytes, paths * bytes,
                         call->overlap->chunks, bytes / shape->scalar_bytes);
-    store_path(call, task, sums, &buffers.x);
+    store_path(call, task, sums, &buffers);
 }
 
 void overlap_weight_run(const struct partita_plan *plan, const struct operands *operands,

@@ -38,11 +38,12 @@ static void explain_segment(const struct partita_plan *plan, size_t i, struct te
     const size_t products = inputs + stage_tasks(work, STAGE_PRODUCTS);
     const double mean = partitioned->load.mean / (double)partitioned->load.frames;
     text_add(text,
-             "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %6zu %6zu %5zu %7.2f us %8.2f us %5.1f %%\n",
+             "  %5zu %8zu .. %-8zu %4zu x %-6zu %6zu %6zu %6zu %5zu %7.2f us %8.2f us %5.1f %%%s\n",
              i, segment->first, size_min(end, plan->shape.axis[0].span) - 1, segment->partitions,
              taps, segment->hop, segment->n, segment->batch, segment->quanta,
              schedule_seconds(work, 0, work->transform.tasks) * 1e6,
-             schedule_seconds(work, inputs, products) * 1e6, 100 * segment_rate(plan, i) / mean);
+             schedule_seconds(work, inputs, products) * 1e6, 100 * segment_rate(plan, i) / mean,
+             segment->i16 ? ", 16 bits" : "");
 }
 
 static void explain_segments(const struct partita_plan *plan, struct text *text)
@@ -61,18 +62,30 @@ static void explain_segments(const struct partita_plan *plan, struct text *text)
     for (size_t i = 0; i < layout->n_segments; i++) explain_segment(plan, i, text);
 }
 
+// What it means that spectra have 16 bits.
+static void explain_i16(const struct partita_plan *plan, struct text *text)
+{
+    const struct partition_layout *layout = &partitioned_of(plan)->layout;
+    size_t i = 0;
+    while (i < layout->n_segments && !layout->segment[i].i16) i++;
+    if (i == layout->n_segments) return;
+    text_add(text,
+             "  \"16 bits\": the filter's spectra have 16-bit mantissas; the error stays %.0f dB "
+             "below the outputs\n",
+             -20 * log10(plan->choice.error));
+}
+
 // A transform that runs in one piece puts all its time into one call.
 static void explain_unsplit(const struct partita_plan *plan, struct text *text)
 {
     const struct partitioned *partitioned = partitioned_of(plan);
     for (size_t i = partitioned->layout.n_segments; i-- > 0;) {
         const struct segment_work *work = &partitioned->work[i];
-        if (fft_steps(work->fft) > 1 || work->transform.seconds < partitioned->load.mean / 2)
-            continue;
+        if (work->fft->steps > 1 || work->transform.seconds < partitioned->load.mean / 2) continue;
         text_add(text,
                  "  transforms of %s run in one piece, up to %zu samples: the worst call pays for "
                  "a whole one\n",
-                 fft_provider(work->fft), fft_size(work->fft));
+                 fft_provider(work->fft), work->fft->n);
         return;
     }
 }
@@ -175,6 +188,7 @@ void partitioned_explain(const struct partita_plan *plan, struct text *text)
     text_add(text, "  quanta of %zu frames; latency %zu; %zu taps in the head; segments: %zu\n",
              layout->quantum, partition_delay(layout), layout->head, layout->n_segments);
     explain_segments(plan, text);
+    explain_i16(plan, text);
     explain_unsplit(plan, text);
     explain_load(plan, text);
     explain_timeline(plan, text);

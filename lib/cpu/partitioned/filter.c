@@ -3,6 +3,7 @@
 // segment, and these are transformed. Paths and partitions of zeros are left out; paths with the
 // same taps are stored once.
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -23,17 +24,6 @@ static size_t filter_segments(const struct build *build)
     return partitioned_of(build->paths.plan)->layout.n_segments;
 }
 
-// The taps that one partition holds; n may be 0 behind the filter's end.
-static const char *partition_taps(const struct build *build,
-                                  const struct partition_segment *segment, size_t p, size_t *ret_n)
-{
-    const struct shape *shape = &build->paths.plan->shape;
-    const size_t taps = segment->multiple * segment->hop, first = segment->first + p * taps;
-    const size_t span = shape->axis[0].span;
-    *ret_n = first >= span ? 0 : size_min(span - first, taps);
-    return build->paths.causal + (*ret_n ? first : 0) * shape->tap_bytes;
-}
-
 // Which partitions of a segment are not zero, section by section.
 static void find_ranges(const struct build *build, const struct partition_segment *segment,
                         struct path_section ret[SECTIONS])
@@ -45,7 +35,40 @@ static void find_ranges(const struct build *build, const struct partition_segmen
     for (size_t s = 0; s < SECTIONS; s++) {
         const size_t from = size_max(range.first, bounds[s]);
         const size_t to = size_min(range.end, bounds[s + 1]);
-        ret[s] = (struct path_section){.first = from, .count = to > from ? to - from : 0};
+        assert(to <= UINT32_MAX);
+        ret[s] = (struct path_section){.first = (uint32_t)from,
+                                       .count = to > from ? (uint32_t)(to - from) : 0};
+    }
+}
+
+// Rounds a line of a spectrum to 16 bits, as cmac_partitions_i16 reads it, and returns its scale. A
+// line with values that are not finite has the scale NaN. The smallest scale is a normal number.
+static float round_line(const struct kernels *kernels, uint32_t *words, const float *line)
+{
+    enum { LANES = SPECTRUM_LANES_BYTES / sizeof *line };
+    const uint32_t bits = (uint32_t)kernels->peak(line, 2 * LANES);
+    float peak;
+    memcpy(&peak, &bits, sizeof peak);
+    memset(words, 0, SPECTRUM_I16_BYTES);
+    if (!isfinite(peak)) return (float)NAN;
+    const float step = fmaxf(peak / 32767, 0x1p-110f);
+    for (size_t k = 0; k < LANES; k++) {
+        const float re = line[k] / step, im = line[LANES + k] / step;
+        words[k] = (uint16_t)(int)(re + copysignf(0.5f, re)) |
+                   (uint32_t)(int)(im + copysignf(0.5f, im)) << 16;
+    }
+    return step * 0x1p-16f;
+}
+
+// Rounds a whole spectrum into column p of a section.
+static void round_spectrum(const struct build *build, const struct path_section *own, size_t p,
+                           size_t lines)
+{
+    for (size_t line = 0; line < lines; line++) {
+        const size_t at = line * own->stride + p;
+        own->scales[at] = round_line(build->paths.plan->kernels,
+                                     (uint32_t *)(own->spectra + at * SPECTRUM_I16_BYTES),
+                                     (const float *)(build->spectrum + line * SPECTRUM_LINE_BYTES));
     }
 }
 
@@ -57,29 +80,38 @@ static void transform_partition(const struct build *build, size_t i, const struc
     const struct segment_work *work = &partitioned_of(build->paths.plan)->work[i];
     const struct shape *shape = &build->paths.plan->shape;
     const bool widen = shape->complex_signal && !shape->complex_taps;
-    size_t n;
-    const char *taps = partition_taps(build, segment, own->first + p, &n);
+    const size_t span = shape->axis[0].span, capacity = segment->multiple * segment->hop;
+    const size_t first = size_min(segment->first + (own->first + p) * capacity, span);
+    const size_t n = size_min(span - first, capacity); // 0 behind the filter's end
+    const char *taps = build->paths.causal + first * shape->tap_bytes;
     assert(p < own->count && own->count <= own->stride);
     memset(build->samples, 0, segment->n * shape->sample_bytes);
     samples_copy(build->samples, widen ? 2 : 1, taps, 1, n, shape->tap_bytes);
-    build->paths.plan->kernels->scale(build->samples, build->samples, 1 / fft_gain(work->fft),
+    build->paths.plan->kernels->scale(build->samples, build->samples, 1 / work->fft->gain,
                                       n * (shape->complex_signal ? 2 : 1));
-    fft_forward(work->fft, build->spectrum, build->samples, build->scratch);
-    char *spectra = own->spectra + p * SPECTRUM_LINE_BYTES;
-    for (size_t line = 0; line < work->lines; line++)
-        memcpy(spectra + line * own->stride * SPECTRUM_LINE_BYTES,
-               build->spectrum + line * SPECTRUM_LINE_BYTES, SPECTRUM_LINE_BYTES);
+    const struct fft_target target = {
+        .to = segment->i16 ? build->spectrum : own->spectra + p * SPECTRUM_LINE_BYTES,
+        .work = build->spectrum,
+        .stride = segment->i16 ? SPECTRUM_LINE_BYTES : own->stride * SPECTRUM_LINE_BYTES};
+    fft_forward_apart(work->fft, &target, build->samples, build->scratch,
+                      (struct fft_steps){0, work->fft->steps});
+    if (segment->i16) round_spectrum(build, own, p, work->lines);
 }
 
 // Takes a section's spectra over from another filter.
 static void copy_spectra(const struct build *build, size_t i, const struct path_section *own,
                          const struct path_section *old)
 {
+    const struct partitioned *partitioned = partitioned_of(build->paths.plan);
+    const size_t bytes = filter_line_bytes(&partitioned->layout.segment[i]);
     assert(own->count == old->count);
-    for (size_t line = 0; line < partitioned_of(build->paths.plan)->work[i].lines; line++)
-        memcpy(own->spectra + line * own->stride * SPECTRUM_LINE_BYTES,
-               old->spectra + line * old->stride * SPECTRUM_LINE_BYTES,
-               own->count * SPECTRUM_LINE_BYTES);
+    for (size_t line = 0; line < partitioned->work[i].lines; line++) {
+        memcpy(own->spectra + line * own->stride * bytes, old->spectra + line * old->stride * bytes,
+               own->count * bytes);
+        if (own->scales)
+            memcpy(own->scales + line * own->stride, old->scales + line * old->stride,
+                   own->count * sizeof *own->scales);
+    }
 }
 
 // What the paths consist of: taps of their heads, and partitions of each segment.
@@ -112,16 +144,21 @@ static void fill_path(struct build *build, size_t p)
 // The columns of the paths in the spectra of one section of a segment.
 static void layout_spectra(struct build *build, size_t i, size_t section)
 {
-    const size_t lines = partitioned_of(build->paths.plan)->work[i].lines;
+    const struct partitioned *partitioned = partitioned_of(build->paths.plan);
+    const struct partition_segment *segment = &partitioned->layout.segment[i];
+    const size_t lines = partitioned->work[i].lines, bytes = filter_line_bytes(segment);
     size_t stride = 0, before = 0;
     for (size_t p = 0; p < build->paths.n; p++)
         if (build->paths.sources[p].twin == p) stride += build->own[p].segment[i][section].count;
-    char *spectra = arena_take(&build->arena, size_mul(stride, lines * SPECTRUM_LINE_BYTES));
+    char *spectra = arena_take(&build->arena, size_mul(stride, lines * bytes));
+    float *scales = NULL;
+    if (segment->i16) scales = arena_take(&build->arena, size_mul(stride, lines * sizeof *scales));
     for (size_t p = 0; p < build->paths.n; p++) {
         if (build->paths.sources[p].twin != p) continue;
         struct path_section *own = &build->own[p].segment[i][section];
         own->stride = stride;
-        own->spectra = spectra ? spectra + before * SPECTRUM_LINE_BYTES : NULL;
+        own->spectra = spectra ? spectra + before * bytes : NULL;
+        own->scales = scales ? scales + before : NULL;
         before += own->count;
     }
 }
@@ -141,8 +178,8 @@ static void layout_temporary(struct build *build, size_t n_paths, struct arena *
     for (size_t i = 0; i < partitioned->layout.n_segments; i++) {
         const struct segment_work *work = &partitioned->work[i];
         samples = size_max(samples, partitioned->layout.segment[i].n * shape->sample_bytes);
-        spectrum = size_max(spectrum, fft_spectrum_bytes(work->fft));
-        scratch = size_max(scratch, fft_scratch_bytes(work->fft));
+        spectrum = size_max(spectrum, work->fft->spectrum_bytes);
+        scratch = size_max(scratch, work->fft->scratch_bytes);
     }
     path_build_layout(&build->paths, n_paths, arena);
     build->own =
@@ -169,7 +206,7 @@ static struct partitioned_filter *layout_filter(struct build *build)
 }
 
 enum partita_status partitioned_filter_create(struct partita_filter *filter,
-                                              const struct partita_cell *paths, size_t n_paths,
+                                              const struct partita_path *paths, size_t n_paths,
                                               const struct partita_filter *base)
 {
     const struct partita_plan *plan = filter->plan;

@@ -11,7 +11,14 @@
 #include "base/hash.h"
 #include "base/sizes.h"
 
-struct partition_device cpu_partition_device(const struct signal_rates *rates)
+// Spectra of filters may have 16 bits if the budget is at least this. Rounding a line of 32 reals
+// to 32767 steps of its largest adds at most half a step to each: sqrt(32) / 65534 of the line's
+// norm, and as much of the outputs (theory.md, section 6). The rest is for the roundings of the
+// mantissas before they are integers.
+static const double I16_BUDGET = 1e-4, I16_ERROR = 8.7e-5;
+
+struct partition_device cpu_partition_device(const struct request *request,
+                                             const struct signal_rates *rates)
 {
     return (struct partition_device){
         .rates = rates,
@@ -20,7 +27,9 @@ struct partition_device cpu_partition_device(const struct signal_rates *rates)
         .max_batch = CMAC_SUMS,
         .max_transform = SIZE_MAX,
         .max_partitions = SIZE_MAX,
+        .streams = request->shape->streams,
         .half_windows = true,
+        .i16 = !request->shape->f64 && request->error_budget >= I16_BUDGET,
         .task = 1e-8,
         .sum = 2e-8,
         .segment = 3e-8,
@@ -31,7 +40,7 @@ struct partition_device cpu_partition_device(const struct signal_rates *rates)
 static bool find_layout(const struct request *request, struct partition_layout *ret)
 {
     const struct signal_rates rates = cpu_signal_rates(request);
-    const struct partition_device device = cpu_partition_device(&rates);
+    const struct partition_device device = cpu_partition_device(request, &rates);
     *ret = (struct partition_layout){0};
     return partition_search(request->shape, &device, ret);
 }
@@ -63,13 +72,24 @@ static size_t bytes_of(const struct shape *shape, const struct partition_layout 
         size_mul(shape->in_channels, size_mul(ring_frames(layout), 2 * shape->sample_bytes + 1));
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
-        const size_t spectra =
-            size_add(size_mul(shape->out_channels * shape->group_in, segment->partitions),
-                     shape->in_channels * (slot_pitch(segment) + 1) +
-                         (2 * segment->batch + 4) * shape->out_channels);
-        bytes = size_add(bytes, size_mul(spectra, segment->n * shape->sample_bytes));
+        const size_t spectrum = segment->n * shape->sample_bytes;
+        // In 16 bits one real in 32 is a scale.
+        const size_t filter = segment->i16 ? spectrum / 2 + spectrum / 32 : spectrum;
+        const size_t stream = shape->in_channels * (slot_pitch(segment) + 1) +
+                              (2 * segment->batch + 4) * shape->out_channels;
+        bytes = size_add(bytes,
+                         size_mul(size_mul(shape_path_count(shape), segment->partitions), filter));
+        bytes = size_add(bytes, size_mul(stream, spectrum));
     }
     return bytes;
+}
+
+static double error_of(const struct shape *shape, const struct partition_layout *layout)
+{
+    double error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)largest_transform(layout)));
+    for (size_t i = 0; i < layout->n_segments; i++)
+        if (layout->segment[i].i16) return error + I16_ERROR;
+    return error;
 }
 
 static void partitioned_estimate(const struct request *request, struct estimate *ret)
@@ -92,8 +112,11 @@ static void partitioned_estimate(const struct request *request, struct estimate 
             .seconds = layout.seconds,
             .flops = partition_flops(shape, &layout),
             .bytes = bytes_of(shape, &layout),
-            .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)largest_transform(&layout))),
+            .error = error_of(shape, &layout),
         };
+        struct partition_choice choice;
+        partition_choice_of(&layout, &choice);
+        estimate_store(ret, &choice, sizeof choice);
     }
 }
 
@@ -103,7 +126,11 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan,
     struct partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
     if (!partitioned) return PARTITA_ERR_NOMEM;
     plan->state = partitioned;
-    if (!find_layout(request, &partitioned->layout)) return PARTITA_ERR_UNSUPPORTED;
+    const struct signal_rates rates = cpu_signal_rates(request);
+    const struct partition_device device = cpu_partition_device(request, &rates);
+    struct partition_choice choice;
+    estimate_load(&plan->choice, &choice, sizeof choice);
+    partition_make(request->shape, &device, &choice, &partitioned->layout);
     partitioned->ring = ring_frames(&partitioned->layout);
     return schedule_create(plan, request);
 }
@@ -137,6 +164,7 @@ static uint64_t partitioned_key(const struct partita_plan *plan)
         const char *provider = fft_provider(work->fft);
         hash = hash_bytes(hash, provider, strlen(provider));
         hash = hash_bytes(hash, parts, sizeof parts);
+        hash = hash_bytes(hash, &segment->i16, sizeof segment->i16); // of the sums' values
     }
     return hash;
 }
@@ -161,6 +189,7 @@ const struct engine engine_partitioned = {
     .stream_region = partitioned_stream_region,
     .region_key = partitioned_key,
     .stream_close = partitioned_stream_close,
+    .stream_prefetch = partitioned_prefetch,
     .stream_pause = workers_pause,
     .stream_resume = workers_resume,
     .swap_begin = partitioned_swap_begin,

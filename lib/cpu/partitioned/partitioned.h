@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/partitioned share. A long filter is cut into a head, which is summed
+// What the files of cpu/partitioned share. A long filter is split into a head, which is summed
 // directly, and segments of partitions (geometry/partition_search.h). The work of a segment on a
-// block is a list of small tasks, of which every quantum runs as many as a table says (schedule.c);
-// what a task does is in tasks.c, who runs it in workers.c.
+// block is a list of small tasks; a table says how many of them each quantum runs (schedule.c).
+// tasks.c says what a task does, workers.c which thread runs it.
 //
-// Everything that outputs depend on lies in one region without pointers, so saving it is copying
-// it; what refers to it is made again when a stream resumes.
+// All that outputs depend on is in one region without pointers, so a copy of the region saves the
+// stream. Pointers into the region are set again when a stream resumes.
 #ifndef PARTITA_PARTITIONED_H
 #define PARTITA_PARTITIONED_H
 
@@ -22,7 +22,8 @@ static inline size_t index_in_batch(const struct partition_segment *segment, uin
     return block & (segment->batch - 1);
 }
 
-// Complete blocks of a segment and quanta of the current one, `quanta` after the first one began.
+// Number of complete blocks of a segment, and quanta of the current block, `quanta` quanta after
+// the first block began.
 static inline uint64_t complete_blocks(const struct partition_segment *segment, uint64_t quanta)
 {
     return quanta >> __builtin_ctzll(segment->quanta);
@@ -33,14 +34,14 @@ static inline size_t quanta_into_block(const struct partition_segment *segment, 
     return (size_t)quanta & (segment->quanta - 1);
 }
 
-// Spectrum lines from one line of a spectrum to the next in the slots of an input: the slots, then
-// copies of the first ones (kernels.h).
+// Distance from one line of a spectrum to the next in the slots of an input, in spectrum lines: the
+// slots, then copies of the first slots (kernels.h).
 static inline size_t slot_pitch(const struct partition_segment *segment)
 {
     return partition_slots(segment) + segment->batch - 1;
 }
 
-// Work of `units` split into tasks of `each`; the last ones may be smaller or empty.
+// Work of `units` units split into tasks of `each` units; the last tasks may be smaller or empty.
 struct split {
     size_t units, each, tasks;
     double seconds; // of one task
@@ -53,12 +54,13 @@ static inline struct fft_steps split_range(const struct split *split, size_t tas
                               end < split->units ? end : split->units};
 }
 
-// A block is worked on in stages, one after the other. A stage consists of chains of tasks: within
-// a chain order counts, two chains touch nothing in common.
+// The work on a block consists of stages, one after the other. A stage consists of chains of tasks:
+// the tasks of a chain run in order, and two chains have no data in common.
 enum stage {
-    STAGE_FORWARD, // each input's transform into its slot, then the slot's copy, or silence instead
-    STAGE_PRODUCTS, // for some spectrum lines each, of all outputs: so the inputs' spectra stay
-                    // near
+    STAGE_FORWARD,  // each input's transform into its slot, then the slot's copy; or zeros if the
+                    // input is silent
+    STAGE_PRODUCTS, // each for some spectrum lines of all outputs, so that the inputs' spectra stay
+                    // in the cache
     STAGE_INVERSE,  // each output's inverse transform
     N_STAGES
 };
@@ -69,25 +71,25 @@ enum { MAX_PRODUCT_CHAINS = 8 };
 struct segment_work {
     struct fft *fft;
     size_t lines; // of a spectrum
-    size_t pitch; // lines from one channel's spectrum to the next: not a power of two, lest all
-                  // fall in one cache set
-    struct split transform; // of one channel, either direction, in the transform's steps
+    size_t pitch; // lines from one channel's spectrum to the next: not a power of two, so that they
+                  // do not all map to one cache set
+    struct split transform; // of one channel, forward or inverse, in the transform's steps
     struct split store;     // of one input, in lines
     struct split product;   // of all outputs, in lines of each share
     struct {
         size_t chains, length; // tasks of each chain
     } stage[N_STAGES];
-    size_t edge_tasks;                  // first ones of a transform, last ones of an inverse:
-    double read_seconds, write_seconds; // what they take more, for samples not in the cache
-    uint32_t *due; // [quanta] how many tasks of all stages, in order, must be done by the end of
-                   // that quantum
+    size_t edge_tasks;                  // tasks that read or write samples:
+    double read_seconds, write_seconds; // their extra time if samples are not in the cache
+    uint32_t *due; // [quanta] number of tasks, in the order of all stages, that must be done by the
+                   // end of that quantum
 };
 
 // plan->state.
 struct partitioned {
     struct partition_layout layout;
     struct segment_work work[PARTITION_MAX_SEGMENTS];
-    size_t ring; // frames of input kept a channel, a multiple of the quantum
+    size_t ring; // frames of input kept per channel, a multiple of the quantum
     struct partita_load load;
     double
         *quantum_seconds; // [period] predicted work of each quantum of the longest segment's cycle
@@ -99,11 +101,18 @@ static inline const struct partitioned *partitioned_of(const struct partita_plan
     return plan->state;
 }
 
-// What the search is told of the CPU. It refers to the rates.
-struct partition_device cpu_partition_device(const struct signal_rates *rates);
+// The description of the CPU for the search. It refers to the rates, and the rates to the request.
+struct partition_device cpu_partition_device(const struct request *request,
+                                             const struct signal_rates *rates);
 
-// Splits every segment's work into tasks and spreads them over its quanta so that the largest
-// quantum is as small as it gets.
+// Bytes from one line of a filter's spectra to the next.
+static inline size_t filter_line_bytes(const struct partition_segment *segment)
+{
+    return segment->i16 ? SPECTRUM_I16_BYTES : SPECTRUM_LINE_BYTES;
+}
+
+// Splits every segment's work into tasks and distributes them over its quanta so that the largest
+// load of a quantum is as small as possible.
 enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
 
 // Tasks of a stage, and of all of them.
@@ -124,13 +133,15 @@ double schedule_seconds(const struct segment_work *work, size_t first, size_t en
 // The table of segments and a timeline of their work, as text.
 void partitioned_explain(const struct partita_plan *plan, struct text *text);
 
-// One path's spectra of one section of a segment: [lines][stride] spectrum lines, of which the
-// first `count` are those of partitions first .. first+count-1, the only ones not zero; the others
-// belong to other paths, sorted by output, so that products of all outputs read them from one end
-// to the other.
+// One path's spectra of one section of a segment: [lines][stride] spectrum lines. In each row the
+// first `count` belong to partitions first .. first+count-1 of this path, which are the only ones
+// that are not zero. The others belong to other paths, sorted by output, so that the products of
+// all outputs read them in order.
 struct path_section {
-    char *spectra; // written once, when the filter is made
-    size_t first, count, stride;
+    char *spectra;         // written once, when the filter is made
+    float *scales;         // [lines][stride] of spectra in 16 bits; else NULL
+    uint32_t first, count; // narrow, since a sparse matrix has many of these
+    size_t stride;
 };
 
 struct path {
@@ -143,30 +154,32 @@ struct partitioned_filter {
     struct path *paths; // as in view
 };
 
-// Its paths; none of NULL.
+// The filter's paths; no paths for NULL.
 struct path_view partitioned_paths(const struct partita_filter *filter);
 
 enum partita_status partitioned_filter_create(struct partita_filter *filter,
-                                              const struct partita_cell *paths, size_t n_paths,
+                                              const struct partita_path *paths, size_t n_paths,
                                               const struct partita_filter *base);
 
-// A segment's progress on its current block, kept in the region.
+// A segment's progress on its current block, stored in the region.
 struct progress {
-    size_t done;      // tasks, in the order of the table; workers keep it elsewhere while they run
+    size_t done;      // tasks that are done, in the order of the table; while workers run they
+                      // count elsewhere
     enum stage stage; // of the next task
     size_t chain, number;
-    bool running;     // there is a block
-    bool two_filters; // worked on with the stream's filter and the incoming one
-    size_t set;       // of the first filter's sums and outputs
+    bool running;     // there is a current block
+    bool two_filters; // the block is computed with both the stream's filter and the incoming one
+    size_t set;       // index of the first filter's sums and outputs
     uint64_t block;
 };
 
-// The products of a segment with one filter: only of inputs that are not silent.
+// The products of a segment with one filter, without those of silent inputs.
 struct active_paths {
     const struct partita_filter *filter; // NULL: to be listed again
-    bool *any;                           // [out] is there a product at all
+    bool *any;                           // [out] whether there is any product
     struct {
-        struct cmac_path *paths; // [paths] each output's from the index of its first path on
+        struct cmac_path *paths; // [paths] those of each output begin at the index of its first
+                                 // path
         size_t *n_paths;         // [out]
     } section[SECTIONS];
 };
@@ -174,17 +187,17 @@ struct active_paths {
 // One segment's part of the region, and what is derived from it.
 struct segment_state {
     struct progress *progress;
-    size_t *silent_blocks; // [in] in a row, up to the current one
+    size_t *silent_blocks; // [in] number of consecutive silent blocks up to the current one
     char *slots;           // [in][pitch][slot_pitch] spectra of the last blocks (kernels.h)
-    char *spectrum;        // [in][pitch] being transformed
+    char *spectrum;        // [in][pitch] spectra being transformed
     char *sum;             // [2 sets][batch][out][pitch] of the blocks of a batch
     // Bit share * PARTITION_MAX_BATCH + index says whether that share of the sum of the batch's
-    // block `index` holds something: before the current block, and after it.
+    // block `index` is valid (else it counts as zero): before the current block, and after it.
     uint16_t *begun, *carried; // [2 sets][out]
     char *out;                 // [2 sets][2 blocks alternating][out][n]
     // What follows is not in the region.
     char *scratch;                 // [in or 2 x out] of the transforms
-    struct active_paths active[2]; // by the current block's filters
+    struct active_paths active[2]; // for the current block's filters
 };
 
 struct workers;
@@ -193,10 +206,10 @@ struct workers;
 struct partitioned_stream {
     struct position *position;
     struct history history;
-    struct segment_state segment[PARTITION_MAX_SEGMENTS];
     char *samples[2];        // outputs of one quantum of one channel, by either filter
-    struct workers *workers; // NULL: the stream's thread works alone
+    struct workers *workers; // NULL: only the stream's thread works
     struct region region;
+    struct segment_state segment[PARTITION_MAX_SEGMENTS];
 };
 
 static inline struct partitioned_stream *partitioned_stream_of(const struct partita_stream *stream)
@@ -204,7 +217,7 @@ static inline struct partitioned_stream *partitioned_stream_of(const struct part
     return stream->state;
 }
 
-// One task of a segment: in a chain of a stage, the number within it.
+// One task of a segment: its stage, its chain in the stage, its number in the chain.
 struct task {
     const struct partita_stream *stream;
     const struct partition_segment *segment;
@@ -226,26 +239,33 @@ static inline struct task task_first(const struct partita_stream *stream, size_t
 
 void task_run(const struct task *at);
 
-// Before a segment's new block: what its sums hold already and what will stay in them.
+// Called before a segment's new block: determines which of its sums are already valid and which
+// remain valid after it.
 void tasks_prepare(const struct partita_stream *stream, size_t i);
 
-// Lists the products of a segment, by the first or the second of the block's filters.
+// Lists the products of a segment with the first or the second of the block's filters.
 void tasks_list_paths(const struct partita_stream *stream, size_t i, size_t which,
                       const struct partita_filter *filter);
 
-// Runs the tasks that are due at the end of the quantum which has just been filled.
+// Runs the tasks that are due at the end of the quantum that is now complete.
 void workers_run_quantum(struct partita_stream *stream);
 
-// Around replacing the region, or copying it: nobody works on it between a pause and
-// workers_resume.
+// Called before and after the region is copied or replaced: no thread accesses it between a pause
+// and workers_resume.
 void workers_pause(struct partita_stream *stream);
-void workers_abandon(struct partita_stream *stream); // a pause that gives up unfinished work
+void workers_abandon(struct partita_stream *stream); // a pause that discards unfinished work
 void workers_resume(struct partita_stream *stream);
 
 // Starts the stream's threads, if the plan wants any. Errors: PARTITA_ERR_NOMEM, also for threads.
-// workers_close is to follow, whatever was returned.
+// The caller must call workers_close, whatever was returned.
 enum partita_status workers_open(struct partita_stream *stream);
 void workers_close(struct partita_stream *stream);
+
+// What segment i adds to the outputs of a channel in a quantum in which one of its blocks is ready.
+const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_t quantum,
+                          size_t set, size_t channel);
+
+void partitioned_prefetch(const struct partita_stream *stream, int ahead);
 
 // The stream's functions for the engine's table (stream.c).
 enum partita_status partitioned_stream_open(struct partita_stream *stream);

@@ -40,16 +40,16 @@ static void split_segment(const struct request *request, const struct partition_
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     const struct signal_rates rates = cpu_signal_rates(request);
-    const struct partition_device device = cpu_partition_device(&rates);
-    const double paths = (double)(shape->out_channels * shape->group_in);
+    const struct partition_device device = cpu_partition_device(request, &rates);
+    const double paths = (double)shape_path_count(shape);
     const double scalars = (double)(segment->n * (shape->complex_signal ? 2 : 1));
     // A block's samples and the spectra of the last one have left the core's cache meanwhile.
     const double fetch = scalars * costs->fetch, store = scalars * costs->copy + fetch / 2;
     const double transform = rates.transforms(&rates, segment->n, 1);
     const double products = partition_product_seconds(shape, &device, segment) * paths;
-    work->lines = fft_lines(work->fft);
+    work->lines = work->fft->lines;
     work->pitch = work->lines + 1;
-    work->transform = split_work(transform, target, fft_steps(work->fft));
+    work->transform = split_work(transform, target, work->fft->steps);
     // Split as if every block had something to store, weighed by how often one has: slots with a
     // copy, and silence.
     work->store = split_work(store, target, work->lines);
@@ -62,7 +62,7 @@ static void split_segment(const struct request *request, const struct partition_
     work->stage[STAGE_PRODUCTS].length = ceil_div(work->product.tasks, chains);
     work->stage[STAGE_INVERSE].chains = shape->out_channels;
     work->stage[STAGE_INVERSE].length = work->transform.tasks;
-    work->edge_tasks = ceil_div(fft_sample_steps(work->fft), work->transform.each);
+    work->edge_tasks = ceil_div(work->fft->sample_steps, work->transform.each);
     work->read_seconds = fetch / (double)work->edge_tasks;
     // Half of the samples are written, and none are read.
     work->write_seconds = fetch / 3 / (double)work->edge_tasks;
@@ -101,8 +101,8 @@ static double *load_at(const struct partition_segment *segment, double *load, si
     return &load[(segment->start + r) & (segment->quanta - 1)];
 }
 
-// Fills a segment's window in order, no quantum above the ceiling. Returns whether every task found
-// a quantum.
+// Fills the first quanta of a segment's window in order, none above the ceiling. Returns whether
+// every task found a quantum.
 static bool fill_window(const struct partition_segment *segment, struct segment_work *work,
                         double *load, double ceiling)
 {
@@ -119,7 +119,8 @@ static bool fill_window(const struct partition_segment *segment, struct segment_
     return task == n;
 }
 
-// Places a segment: the lowest ceiling under which it fits, then its share added to the load.
+// Places a segment in the first quanta of its window: the lowest ceiling under which it fits, then
+// its share added to the load.
 static void schedule_segment(const struct partition_segment *segment, struct segment_work *work,
                              double *load)
 {
@@ -180,17 +181,34 @@ static void predict_load(struct partita_plan *plan)
     };
 }
 
+// Distributes the tasks of all segments over their windows.
+static void distribute_tasks(struct partita_plan *plan)
+{
+    struct partitioned *partitioned = plan->state;
+    const struct partition_layout *layout = &partitioned->layout;
+    double *load = partitioned->quantum_seconds;
+    size_t shorter = 1; // period of the segments placed so far
+    load[0] = 0;
+    for (size_t i = 0; i < layout->n_segments; i++) {
+        const struct partition_segment *segment = &layout->segment[i];
+        assert(segment->quanta >= shorter && segment->quanta % shorter == 0);
+        for (size_t r = shorter; r < segment->quanta; r++) load[r] = load[r % shorter];
+        shorter = segment->quanta;
+        schedule_segment(segment, &partitioned->work[i], load);
+    }
+    predict_load(plan);
+}
+
 enum partita_status schedule_create(struct partita_plan *plan, const struct request *request)
 {
     struct partitioned *partitioned = plan->state;
     const struct partition_layout *layout = &partitioned->layout;
     const size_t period = layout->segment[layout->n_segments - 1].quanta;
     const double target = task_target(layout->seconds * (double)layout->quantum);
-    double *load = mem_allocate(&plan->allocator, period * sizeof *load);
     partitioned->period = period;
-    partitioned->quantum_seconds = load;
-    if (!load) return PARTITA_ERR_NOMEM;
-    size_t shorter = 1; // period of the segments placed so far
+    partitioned->quantum_seconds =
+        mem_allocate(&plan->allocator, period * sizeof *partitioned->quantum_seconds);
+    if (!partitioned->quantum_seconds) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
         const struct fft_request transform = {.n = segment->n,
@@ -201,14 +219,11 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
         struct segment_work *work = &partitioned->work[i];
         const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
         if (status != PARTITA_OK) return status;
-        split_segment(request, segment, target, work);
+        // Work that is done in one quantum needs no small tasks.
+        split_segment(request, segment, segment->window == 1 ? INFINITY : target, work);
         work->due = mem_allocate(&plan->allocator, segment->quanta * sizeof *work->due);
         if (!work->due) return PARTITA_ERR_NOMEM;
-        assert(segment->quanta >= shorter && segment->quanta % shorter == 0);
-        for (size_t r = shorter; r < segment->quanta; r++) load[r] = load[r % shorter];
-        shorter = segment->quanta;
-        schedule_segment(segment, work, load);
     }
-    predict_load(plan);
+    distribute_tasks(plan);
     return PARTITA_OK;
 }

@@ -7,6 +7,19 @@
 #include "base/sizes.h"
 #include "partitioned.h"
 
+// A segment's small arrays of the region. They are packed: every step reads all of them, mostly
+// from memory if there are many streams.
+static void layout_progress(const struct partita_plan *plan, struct segment_state *own,
+                            struct arena *arena)
+{
+    const size_t inputs = plan->shape.in_channels, outputs = plan->shape.out_channels;
+    own->progress = arena_pack(arena, sizeof *own->progress);
+    own->silent_blocks = arena_pack(arena, inputs * sizeof *own->silent_blocks);
+    own->begun = arena_pack(arena, 2 * outputs * sizeof *own->begun);
+    own->carried = arena_pack(arena, 2 * outputs * sizeof *own->carried);
+}
+
+// Its large ones.
 static void layout_region(const struct partita_plan *plan, size_t i, struct segment_state *own,
                           struct arena *arena)
 {
@@ -14,31 +27,29 @@ static void layout_region(const struct partita_plan *plan, size_t i, struct segm
     const struct shape *shape = &plan->shape;
     const size_t inputs = shape->in_channels, outputs = shape->out_channels;
     const size_t spectrum = partitioned_of(plan)->work[i].pitch * SPECTRUM_LINE_BYTES;
-    own->progress = arena_take(arena, sizeof *own->progress);
-    own->silent_blocks = arena_take(arena, inputs * sizeof *own->silent_blocks);
     own->slots = arena_take(arena, size_mul(inputs, size_mul(spectrum, slot_pitch(segment))));
     own->spectrum = arena_take(arena, size_mul(inputs, spectrum));
     own->sum = arena_take(arena, size_mul(2 * segment->batch * outputs, spectrum));
-    own->begun = arena_take(arena, 2 * outputs * sizeof *own->begun);
-    own->carried = arena_take(arena, 2 * outputs * sizeof *own->carried);
     own->out = arena_take(arena, size_mul(4 * outputs, segment->n * shape->sample_bytes));
 }
 
-static void layout_pointers(const struct partita_plan *plan, size_t i, struct segment_state *own,
-                            struct arena *arena)
+static void layout_lists(const struct partita_plan *plan, struct active_paths *active,
+                         struct arena *arena)
 {
-    const size_t inputs = plan->shape.in_channels, outputs = plan->shape.out_channels;
+    const size_t outputs = plan->shape.out_channels;
     const size_t paths = size_mul(outputs, plan->shape.group_in);
-    const size_t scratch = fft_scratch_bytes(partitioned_of(plan)->work[i].fft);
-    own->scratch = arena_take(arena, size_mul(size_max(inputs, 2 * outputs), scratch));
-    for (int which = 0; which < 2; which++) {
-        struct active_paths *active = &own->active[which];
-        active->any = arena_take(arena, outputs * sizeof *active->any);
-        for (int s = 0; s < SECTIONS; s++) {
-            active->section[s].paths = arena_take(arena, size_mul(paths, sizeof(struct cmac_path)));
-            active->section[s].n_paths = arena_take(arena, outputs * sizeof(size_t));
-        }
+    active->any = arena_pack(arena, outputs * sizeof *active->any);
+    for (int s = 0; s < SECTIONS; s++) {
+        active->section[s].paths = arena_pack(arena, size_mul(paths, sizeof(struct cmac_path)));
+        active->section[s].n_paths = arena_pack(arena, outputs * sizeof(size_t));
     }
+}
+
+static char *layout_scratch(const struct partita_plan *plan, size_t i, struct arena *arena)
+{
+    const size_t transforms = size_max(plan->shape.in_channels, 2 * plan->shape.out_channels);
+    return arena_take(arena,
+                      size_mul(transforms, partitioned_of(plan)->work[i].fft->scratch_bytes));
 }
 
 static struct partitioned_stream *layout_partitioned_stream(const struct partita_plan *plan,
@@ -47,18 +58,21 @@ static struct partitioned_stream *layout_partitioned_stream(const struct partita
     const struct partition_layout *layout = &partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
     struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
-    for (int i = 0; i < 2; i++)
-        fresh.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
-    for (size_t i = 0; i < layout->n_segments; i++)
-        layout_pointers(plan, i, &fresh.segment[i], arena);
+    const size_t n = layout->n_segments;
+    for (size_t which = 2; which-- > 0;) // what swaps alone need comes first
+        for (size_t i = 0; i < n; i++) layout_lists(plan, &fresh.segment[i].active[which], arena);
+    arena_take(arena, 0); // aligns the region, whose layout does not depend on what precedes it
     const size_t begin = arena->used;
-    fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
+    fresh.region.data = fresh.position = arena_pack(arena, sizeof *fresh.position);
+    for (size_t i = 0; i < n; i++) layout_progress(plan, &fresh.segment[i], arena);
     fresh.history =
         (struct history){.frames = partitioned_of(plan)->ring, .delay = layout->latency};
     history_layout(&fresh.history, shape, arena);
-    for (size_t i = 0; i < layout->n_segments; i++)
-        layout_region(plan, i, &fresh.segment[i], arena);
+    for (size_t i = 0; i < n; i++) layout_region(plan, i, &fresh.segment[i], arena);
     fresh.region.bytes = arena->used - begin;
+    for (size_t i = 0; i < n; i++) fresh.segment[i].scratch = layout_scratch(plan, i, arena);
+    for (int i = 0; i < 2; i++)
+        fresh.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
     if (state) *state = fresh;
     return state;
 }
@@ -67,7 +81,7 @@ enum partita_status partitioned_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
     layout_partitioned_stream(stream->plan, &arena);
-    if (!arena_allocate(&arena, &stream->plan->allocator)) return PARTITA_ERR_NOMEM;
+    if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
     stream->state = layout_partitioned_stream(stream->plan, &arena);
     assert(arena.used == arena.size);
     return workers_open(stream);
@@ -97,38 +111,33 @@ static uint64_t stream_now(const struct partita_stream *stream)
                           partitioned_of(stream->plan)->layout.quantum);
 }
 
+const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_t quantum,
+                          size_t set, size_t channel)
+{
+    const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
+    const struct partition_segment *segment = &layout->segment[i];
+    const struct shape *shape = &stream->plan->shape;
+    const uint64_t quanta = quantum - segment->start - segment->window;
+    const size_t at = quanta_into_block(segment, quanta) * layout->quantum;
+    const size_t row =
+        (2 * set + complete_blocks(segment, quanta) % 2) * shape->out_channels + channel;
+    const size_t first = row * segment->n + segment->n - segment->hop + at;
+    return partitioned_stream_of(stream)->segment[i].out + first * shape->sample_bytes;
+}
+
 // Adds what the segments have ready for the next n frames, segments in order.
 static void add_segments(const struct partita_stream *stream, size_t set, size_t channel, char *y,
                          size_t n)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
-    const struct partitioned_stream *state = partitioned_stream_of(stream);
-    const struct position *position = state->position;
-    const struct shape *shape = &stream->plan->shape;
+    const struct position *position = partitioned_stream_of(stream)->position;
+    assert(position->fill + n <= layout->quantum);
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
-        const size_t ready = segment->start + segment->window; // the first block
-        if (position->quantum < ready) continue;
-        const uint64_t quanta = position->quantum - ready, block = complete_blocks(segment, quanta);
-        const size_t at = quanta_into_block(segment, quanta) * layout->quantum + position->fill;
-        const size_t row = (2 * set + block % 2) * shape->out_channels + channel;
-        const size_t first = row * segment->n + segment->n - segment->hop + at;
-        assert(at + n <= segment->hop);
-        outputs_add(stream->plan, y, state->segment[i].out + first * shape->sample_bytes, n);
+        if (position->quantum < segment->start + segment->window) continue; // no block is ready
+        const char *ready = ready_outputs(stream, i, position->quantum, set, channel);
+        outputs_add(stream->plan, y, ready + position->fill * stream->plan->shape.sample_bytes, n);
     }
-}
-
-static size_t emit_outputs(const struct partita_stream *stream, const struct frames *frames,
-                           size_t n)
-{
-    const struct partitioned_stream *state = partitioned_stream_of(stream);
-    const struct outputs outputs = {.history = &state->history,
-                                    .now = stream_now(stream),
-                                    .set = state->position->set,
-                                    .samples = state->samples,
-                                    .add = add_segments,
-                                    .paths = partitioned_paths};
-    return outputs_emit(stream, &outputs, frames, n);
 }
 
 // A quantum's work when its frames are complete.
@@ -151,7 +160,13 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
     const size_t taken = layout->whole ? layout->quantum : n;
     if (take) history_take(&state->history, stream->plan, stream_now(stream), frames, taken);
     if (take && layout->whole) end_quantum(stream);
-    const size_t written = emit_outputs(stream, frames, n);
+    const struct outputs outputs = {.history = &state->history,
+                                    .now = stream_now(stream),
+                                    .set = position->set,
+                                    .samples = state->samples,
+                                    .add = add_segments,
+                                    .paths = partitioned_paths};
+    const size_t written = outputs_emit(stream, &outputs, frames, n);
     history_advance(&state->history, &stream->plan->shape, stream_now(stream), n);
     position->fill += n;
     if (position->fill < layout->quantum) return (struct step){n, written};

@@ -3,9 +3,13 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "partitioned.h"
 
-enum { LINES_AHEAD = 32 }; // 4 KiB: some hundred products
+enum {
+    BYTES_AHEAD = 4096, // some hundred products
+    X_BYTES_AHEAD = 8192,
+};
 
 static size_t batch_index(const struct task *at)
 {
@@ -33,11 +37,13 @@ static void transform_task(const struct task *at)
     // The window's first frame; before the stream's begin the ring holds zeros.
     const uint64_t first = (state->progress->block + 1) * segment->hop + 2 * ring - segment->n;
     assert(segment->n <= ring);
-    fft_forward_apart(work->fft, slot_at(at, state->progress->block % partition_slots(segment)),
-                      slot_pitch(segment) * SPECTRUM_LINE_BYTES,
-                      state->spectrum + at->chain * work->pitch * SPECTRUM_LINE_BYTES,
+    const struct fft_target target = {
+        .to = slot_at(at, state->progress->block % partition_slots(segment)),
+        .work = state->spectrum + at->chain * work->pitch * SPECTRUM_LINE_BYTES,
+        .stride = slot_pitch(segment) * SPECTRUM_LINE_BYTES};
+    fft_forward_apart(work->fft, &target,
                       history_at(history, &at->stream->plan->shape, at->chain, first % ring),
-                      state->scratch + at->chain * fft_scratch_bytes(work->fft),
+                      state->scratch + at->chain * work->fft->scratch_bytes,
                       split_range(&work->transform, at->number));
 }
 
@@ -76,6 +82,7 @@ static size_t list_section(const struct task *at, size_t i, size_t section,
         assert(own->first + own->count <= at->segment->partitions);
         to[n++] = (struct cmac_path){.x = at->state->slots + in * input,
                                      .h = own->spectra,
+                                     .scale = own->scales,
                                      .first = own->first,
                                      .count = own->count,
                                      .x_pitch = pitch,
@@ -164,6 +171,33 @@ static char *sum_at(const struct task *at, size_t which, size_t index, size_t ou
     return at->state->sum + spectrum * at->work->pitch * SPECTRUM_LINE_BYTES;
 }
 
+// What the products of the stream that a bank feeds next read first, if its block ends in this call
+// too. Streams whose blocks end together follow one another in a bank. Only for streams of one path
+// and blocks that are computed in one quantum, which banks of many slots have. The lists of paths
+// are those of the stream's last block: where they change, something else is prefetched.
+static bool find_next(const struct task *at, struct fft_steps lines, struct cmac_next *ret)
+{
+    const struct partita_stream *next = at->stream->next;
+    const struct partition_segment *segment = at->segment;
+    if (!next || segment->window > 1 || at->work->product.tasks > 1) return false;
+    const size_t i = (size_t)(segment - partitioned_of(next->plan)->layout.segment);
+    const struct partitioned_stream *state = partitioned_stream_of(next);
+    const struct active_paths *active = &state->segment[i].active[0];
+    const uint64_t now = state->position->quantum, quanta = now - segment->start;
+    if (now < segment->start || quanta_into_block(segment, quanta) > 0) return false;
+    if (!active->filter || shape_path_count(&next->plan->shape) > 1) return false;
+    if (active->section[SECTION_BATCH].n_paths[0] == 0) return false;
+    const struct cmac_path *path = &active->section[SECTION_BATCH].paths[0];
+    const size_t share = index_in_batch(segment, complete_blocks(segment, quanta));
+    const size_t line = slot_pitch(segment) * SPECTRUM_LINE_BYTES;
+    *ret = (struct cmac_next){.lines =
+                                  size_min(ceil_div(X_BYTES_AHEAD, line), lines.end - lines.first),
+                              .x = path->x,
+                              .h = path->h,
+                              .first = share * at->work->product.units};
+    return true;
+}
+
 // One output's products for some lines of a share by one of the filters.
 static void add_line_products(const struct task *at, size_t which, size_t out, size_t share,
                               struct fft_steps lines)
@@ -171,24 +205,30 @@ static void add_line_products(const struct task *at, size_t which, size_t out, s
     const struct partition_segment *segment = at->segment;
     const struct active_paths *active = &at->state->active[which];
     const struct partitioned_filter *filter = active->filter->state;
+    const struct kernels *kernels = at->stream->plan->kernels;
+    cmac_partitions_fn *const multiply =
+        segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
     const size_t slots = partition_slots(segment), index = batch_index(at);
     unsigned begun = begun_bits(at, which, out);
     void *y[CMAC_SUMS];
     for (size_t k = 0; k < segment->batch; k++) y[k] = sum_at(at, which, index + k, out);
     struct partition_sum sums[SECTIONS];
     const size_t n = partition_sums(segment, index_in_batch(segment, index - share), sums);
+    struct cmac_next next;
+    const bool has_next = find_next(at, lines, &next);
     for (size_t i = 0; i < n; i++) {
         const enum partition_section section = sums[i].section;
         struct cmac_terms terms = {.slots = slots,
                                    .newest = at->state->progress->block % slots,
                                    .multiple = segment->multiple,
                                    .sums = sums[i].blocks,
-                                   .ahead = segment->far ? LINES_AHEAD : 0};
+                                   .ahead =
+                                       segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0};
+        if (has_next && section == SECTION_BATCH) terms.next = &next;
         for (size_t k = 0; k < sums[i].blocks; k++)
             terms.fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
-        at->stream->plan->kernels->cmac_partitions(
-            y, &terms, active->section[section].paths + filter->view.first_path[out],
-            active->section[section].n_paths[out], lines.first, lines.end);
+        multiply(y, &terms, active->section[section].paths + filter->view.first_path[out],
+                 active->section[section].n_paths[out], lines.first, lines.end);
         begun |= share_bits(segment, share, index, sums[i].blocks);
     }
 }
@@ -272,8 +312,7 @@ static void inverse_task(const struct task *at)
     const size_t index = batch_index(at), outputs = at->stream->plan->shape.out_channels;
     const unsigned complete = complete_bits(at->segment, index);
     for (size_t which = 0; which < (state->progress->two_filters ? 2 : 1); which++) {
-        char *scratch =
-            state->scratch + (which * outputs + at->chain) * fft_scratch_bytes(work->fft);
+        char *scratch = state->scratch + (which * outputs + at->chain) * work->fft->scratch_bytes;
         if (!state->active[which].any[at->chain] && !(begun_bits(at, which, at->chain) & complete))
             silence_outputs(at, outputs_at(at, which));
         else

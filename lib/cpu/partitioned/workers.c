@@ -17,16 +17,19 @@ enum {
     NAP_NANOSECONDS = 50000,
 };
 
-// A chain of a stage, on a cache line of its own. Its length changes only while nothing is left.
+// A chain of a stage, on a cache line of its own.
 struct chain {
     _Alignas(64) atomic_bool claimed;
     atomic_size_t left; // tasks
-    size_t length;
+    enum stage stage;
+    size_t number;         // in its stage
+    size_t before, length; // tasks of the segment that come before it; its own
 };
 
 // What is to be done of a segment's current block.
 struct queue {
-    struct chain *chain;                // of all stages in order
+    struct chain *chain; // of all stages in order
+    size_t n_chains;
     atomic_size_t stage_left[N_STAGES]; // chains that are not done
 };
 
@@ -47,33 +50,6 @@ static struct workers *workers_of(const struct partita_stream *stream)
 static size_t segment_count(const struct partita_stream *stream)
 {
     return partitioned_of(stream->plan)->layout.n_segments;
-}
-
-// Chains that a stage may have; a block may have fewer, and leave the others empty.
-static size_t max_chains(const struct partita_stream *stream, enum stage stage)
-{
-    const struct shape *shape = &stream->plan->shape;
-    const size_t most[] = {shape->in_channels, MAX_PRODUCT_CHAINS, shape->out_channels};
-    return most[stage];
-}
-
-static size_t chain_count(const struct partita_stream *stream)
-{
-    size_t n = 0;
-    for (int stage = 0; stage < N_STAGES; stage++) n += max_chains(stream, (enum stage)stage);
-    return n;
-}
-
-// The stage that a chain belongs to; *ret_chain is its number within it.
-static enum stage stage_of_chain(const struct partita_stream *stream, size_t chain,
-                                 size_t *ret_chain)
-{
-    int stage = STAGE_FORWARD;
-    for (size_t most; chain >= (most = max_chains(stream, (enum stage)stage)); chain -= most)
-        stage++;
-    assert(stage < N_STAGES);
-    *ret_chain = chain;
-    return (enum stage)stage;
 }
 
 static bool chain_claim(struct chain *chain)
@@ -111,13 +87,12 @@ static bool stage_ready(const struct queue *queue, enum stage stage)
 
 // Runs at most `most` tasks of a chain, as long as more than `keep` are left. Returns whether there
 // was one to run.
-static bool chain_run(const struct partita_stream *stream, size_t i, size_t chain, size_t keep,
+static bool chain_run(const struct partita_stream *stream, size_t i, struct chain *own, size_t keep,
                       size_t most)
 {
     struct queue *queue = &workers_of(stream)->queue[i];
-    struct chain *own = &queue->chain[chain];
     struct task at = task_first(stream, i);
-    at.stage = stage_of_chain(stream, chain, &at.chain);
+    at.stage = own->stage, at.chain = own->number;
     if (chain_left(own) <= keep || !stage_ready(queue, at.stage) || !chain_claim(own)) return false;
     bool ran = false;
     for (size_t left; most > 0 && (left = chain_left(own)) > keep && stage_ready(queue, at.stage);
@@ -135,31 +110,27 @@ static bool chain_run(const struct partita_stream *stream, size_t i, size_t chai
 }
 
 // How many tasks of a chain come after the first `due` of the segment.
-static size_t left_after(const struct partita_stream *stream, size_t i, size_t chain, size_t due)
+static size_t left_after(const struct chain *chain, size_t due)
 {
-    const struct segment_work *work = &partitioned_of(stream->plan)->work[i];
-    size_t number, before = 0;
-    const enum stage stage = stage_of_chain(stream, chain, &number);
-    for (int s = 0; s < (int)stage; s++) before += stage_tasks(work, (enum stage)s);
-    const size_t length = number < work->stage[stage].chains ? work->stage[stage].length : 0;
-    before += number * length;
-    if (due <= before) return length;
-    return due - before < length ? length - (due - before) : 0;
+    const size_t done = due > chain->before ? due - chain->before : 0;
+    return done < chain->length ? chain->length - done : 0;
 }
 
 // One look at everything that is due: runs what nobody else is at. Returns whether all of it is
 // done.
 static bool run_due(const struct partita_stream *stream, const size_t *due)
 {
-    const struct workers *workers = workers_of(stream);
     bool complete = true;
-    for (size_t i = 0; i < segment_count(stream); i++)
-        for (size_t chain = 0; due[i] > 0 && chain < chain_count(stream); chain++) {
-            const size_t keep = left_after(stream, i, chain, due[i]);
-            if (chain_left(&workers->queue[i].chain[chain]) <= keep) continue;
+    for (size_t i = 0; i < segment_count(stream); i++) {
+        const struct queue *queue = &workers_of(stream)->queue[i];
+        for (size_t c = 0; due[i] > 0 && c < queue->n_chains; c++) {
+            struct chain *chain = &queue->chain[c];
+            const size_t keep = left_after(chain, due[i]);
+            if (chain_left(chain) <= keep) continue;
             chain_run(stream, i, chain, keep, SIZE_MAX);
-            complete &= chain_left(&workers->queue[i].chain[chain]) <= keep;
+            complete &= chain_left(chain) <= keep;
         }
+    }
     return complete;
 }
 
@@ -185,9 +156,11 @@ static void workers_run(struct partita_stream *stream, const size_t *due)
 // there was any.
 static bool run_ahead(const struct partita_stream *stream)
 {
-    for (size_t i = 0; i < segment_count(stream); i++)
-        for (size_t chain = 0; chain < chain_count(stream); chain++)
-            if (chain_run(stream, i, chain, 0, TASKS_AT_ONCE)) return true;
+    for (size_t i = 0; i < segment_count(stream); i++) {
+        const struct queue *queue = &workers_of(stream)->queue[i];
+        for (size_t c = 0; c < queue->n_chains; c++)
+            if (chain_run(stream, i, &queue->chain[c], 0, TASKS_AT_ONCE)) return true;
+    }
     return false;
 }
 
@@ -208,16 +181,13 @@ static void *helper_thread(void *context)
 static void set_progress(const struct partita_stream *stream, size_t i, size_t done)
 {
     struct queue *queue = &workers_of(stream)->queue[i];
-    size_t stage_left[N_STAGES] = {0}, number;
-    for (size_t chain = 0; chain < chain_count(stream); chain++) {
-        queue->chain[chain].length = left_after(stream, i, chain, 0);
-        stage_left[stage_of_chain(stream, chain, &number)] +=
-            left_after(stream, i, chain, done) > 0;
-    }
+    size_t stage_left[N_STAGES] = {0};
+    for (size_t c = 0; c < queue->n_chains; c++)
+        stage_left[queue->chain[c].stage] += left_after(&queue->chain[c], done) > 0;
     for (int stage = 0; stage < N_STAGES; stage++)
         atomic_store_explicit(&queue->stage_left[stage], stage_left[stage], memory_order_release);
-    for (size_t chain = chain_count(stream); chain-- > 0;)
-        atomic_store_explicit(&queue->chain[chain].left, left_after(stream, i, chain, done),
+    for (size_t c = queue->n_chains; c-- > 0;)
+        atomic_store_explicit(&queue->chain[c].left, left_after(&queue->chain[c], done),
                               memory_order_release);
 }
 
@@ -300,8 +270,8 @@ void workers_abandon(struct partita_stream *stream)
     struct workers *workers = workers_of(stream);
     // A helper gives a chain back after a few tasks.
     for (size_t i = 0; workers && i < segment_count(stream); i++)
-        for (size_t chain = 0; chain < chain_count(stream); chain++)
-            while (!chain_claim(&workers->queue[i].chain[chain])) cpu_pause();
+        for (size_t c = 0; c < workers->queue[i].n_chains; c++)
+            while (!chain_claim(&workers->queue[i].chain[c])) cpu_pause();
 }
 
 void workers_pause(struct partita_stream *stream)
@@ -316,17 +286,6 @@ void workers_pause(struct partita_stream *stream)
     workers_abandon(stream);
 }
 
-static void workers_continue(struct partita_stream *stream)
-{
-    const struct partitioned_stream *state = partitioned_stream_of(stream);
-    for (size_t i = 0; i < segment_count(stream); i++) {
-        const struct progress *progress = state->segment[i].progress;
-        set_progress(stream, i, progress->running ? progress->done : all_tasks(stream, i));
-        for (size_t chain = 0; chain < chain_count(stream); chain++)
-            chain_release(&state->workers->queue[i].chain[chain]);
-    }
-}
-
 void workers_resume(struct partita_stream *stream)
 {
     struct partitioned_stream *state = partitioned_stream_of(stream);
@@ -334,7 +293,25 @@ void workers_resume(struct partita_stream *stream)
         state->segment[i].active[0].filter = state->segment[i].active[1].filter = NULL;
         if (state->segment[i].progress->running) tasks_list_paths(stream, i, 0, stream->filter);
     }
-    if (state->workers) workers_continue(stream);
+    for (size_t i = 0; state->workers && i < segment_count(stream); i++) {
+        const struct progress *progress = state->segment[i].progress;
+        struct queue *queue = &state->workers->queue[i];
+        set_progress(stream, i, progress->running ? progress->done : all_tasks(stream, i));
+        for (size_t c = 0; c < queue->n_chains; c++) chain_release(&queue->chain[c]);
+    }
+}
+
+static void fill_queue(struct queue *queue, const struct segment_work *work)
+{
+    size_t before = 0;
+    for (int stage = 0; stage < N_STAGES; stage++)
+        for (size_t i = 0; i < work->stage[stage].chains; i++) {
+            const size_t length = work->stage[stage].length;
+            struct chain *chain = &queue->chain[queue->n_chains++];
+            chain->stage = (enum stage)stage, chain->number = i;
+            chain->before = before, chain->length = length;
+            before += length;
+        }
 }
 
 static struct workers *layout_workers(struct partita_stream *stream, int n_threads,
@@ -344,8 +321,13 @@ static struct workers *layout_workers(struct partita_stream *stream, int n_threa
     pthread_t *threads = arena_take(arena, (size_t)n_threads * sizeof *threads);
     if (workers) *workers = (struct workers){.stream = stream, .threads = threads};
     for (size_t i = 0; i < segment_count(stream); i++) {
-        struct chain *chain = arena_take(arena, size_mul(chain_count(stream), sizeof *chain));
-        if (workers) workers->queue[i].chain = chain;
+        const struct segment_work *work = &partitioned_of(stream->plan)->work[i];
+        size_t chains = 0;
+        for (int stage = 0; stage < N_STAGES; stage++) chains += work->stage[stage].chains;
+        struct chain *chain = arena_take(arena, size_mul(chains, sizeof *chain));
+        if (!workers) continue;
+        workers->queue[i].chain = chain;
+        fill_queue(&workers->queue[i], work);
     }
     return workers;
 }
@@ -358,12 +340,10 @@ enum partita_status workers_open(struct partita_stream *stream)
     if (!plan->executor.run && n_threads < 1) return PARTITA_OK;
     struct arena arena = {0};
     layout_workers(stream, n_threads, &arena);
-    const size_t bytes = arena.used;
-    arena = (struct arena){.base = mem_allocate(&plan->allocator, bytes)};
-    if (!arena.base) return PARTITA_ERR_NOMEM;
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
     state->workers = layout_workers(stream, n_threads, &arena);
-    assert(arena.used == bytes);
-    workers_continue(stream);
+    assert(arena.used == arena.size);
+    workers_resume(stream);
     for (; state->workers->n_threads < n_threads; state->workers->n_threads++)
         if (pthread_create(&state->workers->threads[state->workers->n_threads], NULL, helper_thread,
                            state->workers))

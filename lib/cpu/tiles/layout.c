@@ -7,22 +7,25 @@
 
 #include "cpu/conv/cost.h"
 #include "geometry/tile_search.h"
-#include "geometry/tile_size.h"
 #include "tiles.h"
 
-// The shape in tiles; batches and chunks are left to layout_batches.
-static bool layout_tiles(const struct request *request, size_t transform, struct tiles *ret)
+// The shape in tiles; batches and chunks are left to layout_batches. `whole` is the request's grid.
+static bool layout_tiles(const struct request *request, const struct tile_grid *whole,
+                         size_t transform, struct tiles *ret)
 {
-    *ret = (struct tiles){.weight = request->direction == PARTITA_BACKWARD_WEIGHT};
+    *ret = (struct tiles){.grid = *whole, .weight = request->direction == PARTITA_BACKWARD_WEIGHT};
     struct tile_grid *grid = &ret->grid;
-    if (!tile_grid_make(request->shape, request->direction, grid) ||
-        !tile_size_split(grid, transform, TILES.max_elements, ret->n))
-        return false;
+    if (!tile_size_split(grid, transform, TILES.max_elements, ret->n)) return false;
     ret->bins = tile_tables_bins(ret->n);
     ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
     ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
     ret->lanes = TILE_LINE_BYTES / grid->scalar_bytes;
     ret->positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
+    const struct tile_axis *axis = grid->axis;
+    const struct tile_costs costs = tile_tables_costs(ret->n);
+    ret->load = tile_tables_flops(ret->n, ret->n[0] * ret->n[1], &costs);
+    ret->store = tile_tables_flops(ret->n, axis[0].tile * axis[1].tile, &costs);
+    ret->taps = tile_tables_flops(ret->n, axis[0].taps * axis[1].taps, &costs);
     return size_mul(ret->positions, size_mul(ret->in, ret->out)) <= PTRDIFF_MAX / 64;
 }
 
@@ -54,32 +57,42 @@ static void layout_transposed(const struct tiles_params *params, struct tiles *p
     p->packed_bin = bin_of(p, size_mul(4 * p->positions, p->ic_chunk));
 }
 
-// Batches of one size, whole lines each.
+// What the cost of products that are not transposed depends on: batches of one size, whole lines
+// each, and the output channels at once.
+static void choose_batches(const struct tiles_params *params, struct tiles *p)
+{
+    const size_t batches = p->positions ? ceil_div(p->positions, params->batch) : 1;
+    p->product = params->product;
+    p->batch = size_max(size_round_up(ceil_div(p->positions, batches), p->lanes), p->lanes);
+    p->oc_chunk = p->weight ? p->out : size_min(params->oc_chunk, p->out);
+    assert(p->batch * batches >= p->positions);
+}
+
 static void layout_batches(const struct tiles_params *params, struct tiles *p)
 {
-    p->product = params->product;
     p->packed_bin = p->gy_bin = 0;
-    if (p->product == TILES_TRANSPOSED) {
+    if (params->product == TILES_TRANSPOSED) {
+        p->product = params->product;
         layout_transposed(params, p);
         return;
     }
-    const size_t batches = p->positions ? ceil_div(p->positions, params->batch) : 1;
+    choose_batches(params, p);
     const bool gauss = p->product == TILES_GAUSS && !p->weight;
     const size_t terms = gauss ? TILES.max_terms : TILES.max_terms / 2;
-    p->batch = size_max(size_round_up(ceil_div(p->positions, batches), p->lanes), p->lanes);
-    p->oc_chunk = p->weight ? p->out : size_min(params->oc_chunk, p->out);
     p->chunk = size_min(p->weight ? p->batch : p->in, terms);
     const size_t row = 2 * p->batch, out = size_round_up(p->out, p->lanes);
     p->x_bin = bin_of(p, size_mul(p->in, row));
     p->y_bin = bin_of(p, p->weight ? size_mul(p->in, 2 * out) : size_mul(p->oc_chunk, row));
     if (p->weight) p->gy_bin = bin_of(p, size_mul(p->out, row));
-    assert(p->batch * batches >= p->positions);
 }
 
 bool tiles_layout(const struct request *request, const struct tiles_params *params,
                   struct tiles *ret)
 {
-    if (!layout_tiles(request, params->transform, ret)) return false;
+    struct tile_grid grid;
+    if (!tile_grid_make(request->shape, request->direction, &grid) ||
+        !layout_tiles(request, &grid, params->transform, ret))
+        return false;
     layout_batches(params, ret);
     return true;
 }
@@ -114,20 +127,18 @@ struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *are
                                  .z = arena_take(arena, tiles_transform_bytes(p->n))};
 }
 
-struct tiles_product_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena)
+struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena)
 {
     const size_t bytes = p->grid.scalar_bytes, row = p->batch * bytes;
-    const size_t scalars = p->chunk * 2 * CONV_CHANNELS * bytes;
-    if (p->product == TILES_TRANSPOSED)
-        return (struct tiles_product_worker){.packed = arena_take(arena, scalars)};
     const size_t out = size_round_up(p->out, p->lanes) * bytes;
-    if (p->weight)
-        return (struct tiles_product_worker){.zeros = arena_take(arena, p->chunk * bytes),
-                                             .weights = arena_take(arena, scalars),
-                                             .packed =
-                                                 arena_take(arena, size_mul(p->chunk * 3, out))};
-    return (struct tiles_product_worker){.packed = arena_take(arena, size_mul(p->chunk, 3 * row)),
-                                         .sums = arena_take(arena, CONV_CHANNELS * row)};
+    const size_t scalars = p->chunk * 2 * CONV_CHANNELS * bytes;
+    const bool transposed = p->product == TILES_TRANSPOSED, weight = p->weight && !transposed;
+    const size_t packed = size_mul(p->chunk, 3 * (weight ? out : row));
+    return (struct tiles_worker){
+        .packed = arena_take(arena, transposed ? scalars : packed),
+        .sums = arena_take(arena, weight || transposed ? 0 : CONV_CHANNELS * row),
+        .zeros = arena_take(arena, weight ? p->chunk * bytes : 0),
+        .weights = arena_take(arena, weight ? scalars : 0)};
 }
 
 size_t tiles_worker_bytes(const struct tiles *p)
@@ -156,12 +167,6 @@ static double move_seconds(const struct request *request, double scalars, double
     if (bytes <= shared / 2) return scalars * ((costs->copy + costs->copy_far) / 3);
     return scalars * costs->copy_far;
 }
-
-// Tiles of one size, and the operations of a pair of them: loaded, stored, and of taps stored.
-struct candidate {
-    struct tiles tiles;
-    double load, store, taps;
-};
 
 // Multiply-adds of a bin's transposed product, with those of rows of sums that are only padding.
 static double transposed_products(const struct tiles *p)
@@ -206,9 +211,8 @@ struct tiles_work {
     double sums, factors; // scalars
 };
 
-static struct tiles_work count_work(const struct candidate *candidate)
+static struct tiles_work count_work(const struct tiles *p)
 {
-    const struct tiles *p = &candidate->tiles;
     const bool transposed = p->product == TILES_TRANSPOSED, gauss = p->product == TILES_GAUSS;
     const double bins = (double)p->bins;
     const double batches = ceil((double)p->positions / (double)p->batch);
@@ -219,8 +223,8 @@ static struct tiles_work count_work(const struct candidate *candidate)
         (double)(transposed ? tiles_whole_panels(p, p->out) : size_round_up(p->out, p->lanes));
     struct tiles_work work = {.x = transposed ? (double)p->x_scalars : lines * in,
                               .y = lines * (transposed ? wide : out)};
-    work.transforms = (candidate->load * work.x + candidate->store * work.y) / 2;
-    if (p->weight) work.transforms += candidate->taps * in * wide / 2;
+    work.transforms = (p->load * work.x + p->store * work.y) / 2;
+    if (p->weight) work.transforms += p->taps * in * wide / 2;
     double products = lines * in * out * (gauss ? 3 : 4);
     if (p->weight) products = lines * in * wide * 4;
     if (transposed) products = transposed_products(p);
@@ -232,24 +236,29 @@ static struct tiles_work count_work(const struct candidate *candidate)
     return work;
 }
 
-// Seconds by the cost model: operations of transforms and products, samples in and out, spectra
-// moved to where they fit.
+// Seconds of a group by the cost model, without the moves of spectra: operations of transforms and
+// products, samples in and out.
 static double work_seconds(const struct request *request, const struct tiles *p,
                            const struct tiles_work *work)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double samples = (double)(p->n[0] * p->n[1] * p->n[2]), lines = work->x + work->y;
+    return work->transforms * costs->fma * TILES.transform +
+           work->products * costs->fma * product_factor(p) + work->sums * costs->copy * TILES.sums +
+           TILES.edge * costs->copy * samples * lines +
+           TILES.task_seconds * lines / (double)p->lanes / 2;
+}
+
+// Seconds of all: those of a group's work, and spectra moved to where they fit.
+static double all_seconds(const struct request *request, const struct tiles *p,
+                          const struct tiles_work *work, double seconds)
+{
     const double bytes = (double)p->grid.scalar_bytes, bins = (double)p->bins;
     const double batches = ceil((double)p->positions / (double)p->batch);
     const double chunks = ceil((double)p->out / (double)p->oc_chunk);
-    const double samples = (double)(p->n[0] * p->n[1] * p->n[2]), lines = work->x + work->y;
     const double x = bins * 2 * work->x;
     const double y = bins * 2 * work->y;
     const double held = x / batches * bytes + y / batches / chunks * bytes;
-    double seconds = work->transforms * costs->fma * TILES.transform +
-                     work->products * costs->fma * product_factor(p) +
-                     work->sums * costs->copy * TILES.sums +
-                     TILES.edge * costs->copy * samples * lines +
-                     TILES.task_seconds * lines / (double)p->lanes / 2;
     if (p->weight && p->product == TILES_TRANSPOSED) {
         seconds += transposed_weight_moves(request, p, work->factors);
     } else {
@@ -262,69 +271,170 @@ static double work_seconds(const struct request *request, const struct tiles *p,
     return fmax(seconds, memory_seconds(request->model, request->shape));
 }
 
-static void try_layout(const struct request *request, struct candidate *candidate,
-                       const struct tiles_params *params, struct estimate *ret)
+// Packing a filter: transforms of pairs of lines, whose lanes are output channels, and factors.
+static double taps_seconds(const struct request *request, const struct tiles *p)
 {
-    struct tiles *p = &candidate->tiles;
-    layout_batches(params, p);
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double pairs = ceil((double)p->in * ceil((double)p->out / (double)p->lanes) / 2);
+    const double lanes = 2 * pairs * (double)p->lanes * (double)p->grid.groups;
+    const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
+    const double factors = (double)tiles_filter_scalars(p, p->bins);
+    return lanes *
+               (p->taps / 2 * costs->fma * TILES.transform + TILES.edge * costs->copy * samples) +
+           filter_seconds(request, factors, TILES.filter_copies);
+}
+
+// The least that move_seconds takes for a scalar.
+static double least_move(const struct request *request)
+{
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    return fmin(fmin(costs->copy, costs->copy_far), (costs->copy + costs->copy_far) / 3);
+}
+
+static const double ROUNDINGS = 1 - 1e-9; // margin of floors
+
+// all_seconds of any number of output channels at once is at least this: with more chunks inputs
+// are moved more often, and no scalar moves faster than the nearest. Not for transposed products.
+static double batch_floor(const struct request *request, const struct tiles *p,
+                          const struct tiles_work *work, double seconds)
+{
+    const double bins = (double)p->bins, least = least_move(request);
+    const double batches = ceil((double)p->positions / (double)p->batch);
+    seconds += bins * 2 * (work->x * (p->weight ? 3 : 2) + 2 * work->y) * least;
+    seconds += work->factors * batches * (p->weight ? 2 : 0.5) * least;
+    return seconds * (double)p->grid.groups * ROUNDINGS;
+}
+
+// all_seconds of any batch, number of output channels at once and product is at least this. A batch
+// has as many lines as positions or more, output channels are rounded up, Gauss's product has 3
+// real ones and others 4 (conv_cost_channels is at least its number of rows), and every cost that
+// is added to a multiply-add's is positive. Moves are those that all products have in common.
+static double size_floor(const struct tile_problem *problem, size_t transform)
+{
+    const struct request *request = problem->request;
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    struct tiles tiles;
+    const struct tiles *p = &tiles;
+    if (!layout_tiles(request, problem->grid, transform, &tiles)) return INFINITY;
+    const double x = (double)p->positions * (double)p->in, bins = (double)p->bins;
+    const double y = (double)p->positions * (double)p->out;
+    const double paths = p->positions ? (double)p->in * (double)p->out : 0; // no batch: no moves
+    const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
+    const double transforms = (p->load * x + p->store * y + (p->weight ? p->taps * paths : 0)) / 2;
+    const double products = bins * x * (double)p->out * (p->weight ? 4 : 3);
+    const double sums = bins * 2 * (p->weight ? paths : y);
+    const double moves = bins * 2 * (x * (p->weight ? 3 : 2) + y * (p->weight ? 1.5 : 2)) +
+                         bins * 2 * paths * (p->weight ? 2 : 0.5);
+    const double seconds = (transforms * TILES.transform + products * TILES.product) * costs->fma +
+                           (sums * TILES.sums + TILES.edge * samples * (x + y)) * costs->copy +
+                           TILES.task_seconds * (x + y) / (double)p->lanes / 2 +
+                           moves * least_move(request);
+    return fmax(seconds * (double)p->grid.groups, memory_seconds(request->model, request->shape)) *
+           ROUNDINGS;
+}
+
+// What a search has found, and the seconds above which nothing is wanted.
+struct tiles_search {
+    const struct request *request;
+    double enough;
+    struct estimate *ret;
+};
+
+static double seconds_to_beat(const struct tiles_search *search)
+{
+    return search->ret->applicable ? fmin(search->ret->seconds, search->enough) : search->enough;
+}
+
+// Takes a layout that costs so many seconds, if that is less than before and its memory fits.
+static void take_layout(const struct tiles_search *search, const struct tiles *p,
+                        const struct tiles_params *params, const struct tiles_work *work,
+                        double seconds)
+{
+    const struct request *request = search->request;
+    struct estimate *ret = search->ret;
+    if (seconds > search->enough || (ret->applicable && ret->seconds <= seconds)) return;
     const size_t shared = tiles_shared_bytes(p, false), worker = tiles_worker_bytes(p);
     if (size_add(shared, worker) > request->workspace_limit) return;
-    const struct tiles_work work = count_work(candidate);
-    const double seconds = work_seconds(request, p, &work);
-    if (ret->applicable && ret->seconds <= seconds) return;
     const size_t filter = p->weight ? 0 : tiles_filter_scalars(p, p->bins);
     const struct tiles_params decision = {params->transform, p->batch, p->oc_chunk, p->product};
     *ret = (struct estimate){
         .applicable = true,
+        .spread = 1,
         .transform = params->transform,
         .hop = p->batch,
         .seconds = seconds,
-        .flops = (double)p->grid.groups * (work.transforms + 2 * work.products),
+        .flops = (double)p->grid.groups * (work->transforms + 2 * work->products),
         .shared = shared,
         .worker = worker,
         .bytes = size_add(size_add(shared, worker), size_mul(filter, p->grid.scalar_bytes)),
+        .filter_seconds = p->weight ? 0 : taps_seconds(request, p),
         .error = tile_error(request->shape, p->n, p->product == TILES_GAUSS)};
     estimate_store(ret, &decision, sizeof decision);
 }
 
+static const size_t oc_chunks[] = {8, 16, 32, 64, 128, SIZE_MAX}; // output channels at once
+enum { OC_CHUNKS = sizeof oc_chunks / sizeof *oc_chunks };
+
+// All chunks of one batch, with complex products and by Gauss.
+static void try_batch(const struct tiles_search *search, struct tiles *p,
+                      struct tiles_params *params)
+{
+    struct tiles_work work[2];
+    double seconds[2], floor[2];
+    const size_t products = p->weight ? 1 : 2;
+    for (size_t i = 0; i < products; i++) {
+        params->product = i ? TILES_GAUSS : TILES_COMPLEX;
+        choose_batches(params, p);
+        work[i] = count_work(p);
+        seconds[i] = work_seconds(search->request, p, &work[i]);
+        floor[i] = batch_floor(search->request, p, &work[i], seconds[i]);
+    }
+    for (size_t k = p->weight ? OC_CHUNKS - 1 : 0; k < OC_CHUNKS; k++) {
+        if (k + 1 < OC_CHUNKS && oc_chunks[k] >= p->out) continue; // the last one is all of them
+        params->oc_chunk = oc_chunks[k];
+        for (size_t i = 0; i < products; i++) {
+            if (floor[i] > seconds_to_beat(search)) continue;
+            params->product = i ? TILES_GAUSS : TILES_COMPLEX;
+            choose_batches(params, p);
+            const double all = all_seconds(search->request, p, &work[i], seconds[i]);
+            if (all > seconds_to_beat(search)) continue;
+            layout_batches(params, p);
+            take_layout(search, p, params, &work[i], all);
+        }
+    }
+}
+
 // All batches and chunks of tiles of one size.
-static void try_size(const struct request *request, size_t transform, struct estimate *ret)
+static void try_size(const struct tile_problem *problem, size_t transform, struct estimate *ret)
 {
     static const size_t batches[] = {16, 32, 48, 96, 192, 384, 768};
-    static const size_t chunks[] = {8, 16, 32, 64, 128, SIZE_MAX}; // of output channels
-    enum { BATCHES = sizeof batches / sizeof *batches, CHUNKS = sizeof chunks / sizeof *chunks };
-    struct candidate candidate;
-    const struct tiles *p = &candidate.tiles;
-    if (!layout_tiles(request, transform, &candidate.tiles)) return;
-    const size_t *n = p->n;
-    const struct tile_axis *axis = p->grid.axis;
-    candidate.load = tile_tables_flops(n, n[0] * n[1]);
-    candidate.store = tile_tables_flops(n, axis[0].tile * axis[1].tile);
-    candidate.taps = tile_tables_flops(n, axis[0].taps * axis[1].taps);
+    enum { BATCHES = sizeof batches / sizeof *batches };
+    const struct request *request = problem->request;
+    const struct tiles_search search = {request, problem->enough, ret};
+    struct tiles tiles;
+    if (!layout_tiles(request, problem->grid, transform, &tiles)) return;
     struct tiles_params params = {.transform = transform};
-    for (size_t i = 0; i < BATCHES && (i == 0 || batches[i - 1] < p->positions); i++)
-        for (size_t k = p->weight ? CHUNKS - 1 : 0; k < CHUNKS; k++) {
-            if (k + 1 < CHUNKS && chunks[k] >= p->out) continue; // the last one is all of them
-            params.batch = batches[i];
-            params.oc_chunk = chunks[k];
-            params.product = TILES_COMPLEX;
-            try_layout(request, &candidate, &params, ret);
-            params.product = TILES_GAUSS;
-            if (!p->weight) try_layout(request, &candidate, &params, ret);
-        }
-    params.batch = p->positions;
+    for (size_t i = 0; i < BATCHES && (i == 0 || batches[i - 1] < tiles.positions); i++) {
+        params.batch = batches[i];
+        try_batch(&search, &tiles, &params);
+    }
+    params.batch = tiles.positions;
     params.product = TILES_TRANSPOSED;
-    const bool few = p->positions > 0 && p->positions <= TILES.transposed_positions;
-    for (size_t k = 0; k < CHUNKS && few && (k == 0 || chunks[k - 1] < p->out); k++) {
-        params.oc_chunk = chunks[k];
-        try_layout(request, &candidate, &params, ret);
+    const bool few = tiles.positions > 0 && tiles.positions <= TILES.transposed_positions;
+    for (size_t k = 0; k < OC_CHUNKS && few && (k == 0 || oc_chunks[k - 1] < tiles.out); k++) {
+        params.oc_chunk = oc_chunks[k];
+        layout_batches(&params, &tiles);
+        const struct tiles_work work = count_work(&tiles);
+        const double seconds = work_seconds(request, &tiles, &work);
+        take_layout(&search, &tiles, &params, &work, all_seconds(request, &tiles, &work, seconds));
     }
 }
 
 void tiles_estimate(const struct request *request, struct estimate *ret)
 {
-    tile_search(request, try_size, ret);
-    if (!ret->applicable && !*ret->reason)
+    static const struct tile_engine engine = {.try_size = try_size, .floor = size_floor};
+    tile_search(request, &engine, ret);
+    if (!ret->applicable && !ret->deferred && !*ret->reason)
         snprintf(ret->reason, sizeof ret->reason,
                  "no tile of %s samples fits the taps, or the workspace",
                  request->transform ? "so many" : "any number of");

@@ -35,8 +35,7 @@ static void pack_channels(const struct tiles_call *call, char *packed, const cha
 // Adds n packed channels times w, their taps' spectra for `rows` output channels, to y; the taps'
 // three factors are `plane` bytes apart.
 static void multiply_gauss(const struct tiles_call *call, char *y,
-                           const struct tiles_product_worker *worker, const char *w, size_t n,
-                           size_t rows)
+                           const struct tiles_worker *worker, const char *w, size_t n, size_t rows)
 {
     const struct tiles *p = call->p;
     const struct kernels *kernels = call->kernels;
@@ -65,7 +64,7 @@ static void multiply_bin(void *context, size_t bin, int worker)
                     (call->group * p->bins + bin) * paths * (gauss ? 3 : 2) * bytes;
     char *y = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_product_worker own = tiles_layout_product_worker(p, &arena);
+    const struct tiles_worker own = tiles_layout_product_worker(p, &arena);
     memset(y, 0, call->oc_n * 2 * row);
     for (size_t c = 0; c < p->in; c += p->chunk) {
         const size_t n = size_min(p->chunk, p->in - c);
@@ -115,7 +114,7 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     const char *gy = call->spectra.gy + bin * p->gy_bin * bytes;
     char *y = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_product_worker own = tiles_layout_product_worker(p, &arena);
+    const struct tiles_worker own = tiles_layout_product_worker(p, &arena);
     memset(own.zeros, 0, p->chunk * bytes);
     if (call->first == 0) memset(y, 0, p->in * 2 * out * bytes);
     for (size_t i = 0; i < p->batch; i += p->chunk) {

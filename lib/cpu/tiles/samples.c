@@ -7,6 +7,56 @@
 #include "geometry/samples.h"
 #include "tiles.h"
 
+size_t tiles_transform_bytes(const size_t n[3])
+{
+    return size_mul(tile_tables_elements(n), 2 * (size_t)TILE_LINE_BYTES);
+}
+
+void tiles_transform_row(const struct tile_tables *tables, tile_dft_fn *kernel, char *row)
+{
+    if (tables->n[2] > 1) kernel(row, &tables->dft[2], 1, 1, 0);
+}
+
+// All columns along axis 0 or 1.
+static void transform_axis(const struct tile_tables *tables, tile_dft_fn *kernel, char *z, int axis)
+{
+    const int other = 1 - axis;
+    if (tables->n[axis] == 1) return;
+    for (size_t i = 0; i < tables->n[other]; i++)
+        kernel(z + i * tables->step[other] * 2 * TILE_LINE_BYTES, &tables->dft[axis],
+               tables->step[axis], tables->n[2], 1);
+}
+
+void tiles_transform_columns(const struct tile_tables *tables, const struct kernels *kernels,
+                             char *z)
+{
+    transform_axis(tables, kernels->tile.forward, z, 1);
+    transform_axis(tables, kernels->tile.forward, z, 0);
+}
+
+void tiles_transform_columns_inverse(const struct tile_tables *tables,
+                                     const struct kernels *kernels, char *z)
+{
+    transform_axis(tables, kernels->tile.inverse, z, 0);
+    transform_axis(tables, kernels->tile.inverse, z, 1);
+}
+
+// The lanes of a line: positions of one channel; a few positions of each of several channels;
+// channels at one position.
+enum tiles_order { TILES_POSITIONS, TILES_INTERLEAVED, TILES_CHANNELS };
+
+// One array that is split into tiles and transformed, or written after the inverse transform.
+struct tiles_array {
+    const struct tiles_call *call;
+    const char *data;
+    char *spectra;
+    size_t bin;      // from one bin of the spectra to the next
+    bool outputs;    // the grid's outputs, else its inputs
+    size_t channels; // of a group, phases included
+    size_t first, n; // the selected channels
+    enum tiles_order order;
+};
+
 // One line of tiles: where each lane's samples are.
 struct line {
     char *plane[TILE_MAX_LANES];
@@ -24,9 +74,10 @@ static const struct tile_side *side_of(const struct tile_axis *axis, bool output
 
 // Lane l of a line is one channel at one position of the batch: where its plane is, and what of its
 // tile exists.
-static void locate_lane(const struct tiles_call *call, const struct tiles_array *array,
-                        struct line *line, size_t l, size_t channel, size_t position)
+static void locate_lane(const struct tiles_array *array, struct line *line, size_t l,
+                        size_t channel, size_t position)
 {
+    const struct tiles_call *call = array->call;
     const struct tile_grid *grid = &call->p->grid;
     const struct tiles_position *at = &call->spectra.position[position];
     const size_t phases = array->outputs == grid->phases_out ? grid->phases : 1;
@@ -53,8 +104,9 @@ static void locate_lane(const struct tiles_call *call, const struct tiles_array 
     line->all.end = size_min(line->all.end, line->range[l][2].end);
 }
 
-static size_t line_count(const struct tiles *p, const struct tiles_array *array)
+static size_t line_count(const struct tiles_array *array)
 {
+    const struct tiles *p = array->call->p;
     if (array->order == TILES_INTERLEAVED) return p->x_scalars / p->lanes;
     if (array->order == TILES_CHANNELS) return ceil_div(array->n, p->lanes) * p->positions;
     return array->n * (p->batch / p->lanes);
@@ -66,9 +118,9 @@ struct lane {
     size_t channel, position;
 };
 
-static struct lane lane_of(const struct tiles *p, const struct tiles_array *array, size_t line,
-                           size_t lane)
+static struct lane lane_of(const struct tiles_array *array, size_t line, size_t lane)
 {
+    const struct tiles *p = array->call->p;
     if (array->order == TILES_POSITIONS)
         return (struct lane){line % array->n, line / array->n * p->lanes + lane};
     if (array->order == TILES_CHANNELS) {
@@ -83,10 +135,12 @@ static struct lane lane_of(const struct tiles *p, const struct tiles_array *arra
 }
 
 // Where a line's spectrum is.
-static struct tile_spectrum line_spectrum(const struct tiles *p, const struct tiles_array *array,
-                                          char *spectra, size_t bin, size_t line)
+static struct tile_spectrum line_spectrum(const struct tiles_array *array, size_t line)
 {
-    const struct lane first = lane_of(p, array, line, 0);
+    const struct tiles *p = array->call->p;
+    const struct lane first = lane_of(array, line, 0);
+    const size_t bin = array->bin;
+    char *spectra = array->spectra;
     if (array->order == TILES_INTERLEAVED)
         return (struct tile_spectrum){spectra + line * TILE_LINE_BYTES, bin, p->x_scalars};
     if (array->order == TILES_POSITIONS) {
@@ -98,9 +152,9 @@ static struct tile_spectrum line_spectrum(const struct tiles *p, const struct ti
     return tiles_sums(p, spectra, p->positions, first.position, first.channel);
 }
 
-static void open_line(const struct tiles_call *call, const struct tiles_array *array, size_t index,
-                      struct line *line)
+static void open_line(const struct tiles_array *array, size_t index, struct line *line)
 {
+    const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     for (int a = 0; a < 3; a++) {
         const struct tile_side *side = side_of(&p->grid.axis[a], array->outputs);
@@ -110,9 +164,9 @@ static void open_line(const struct tiles_call *call, const struct tiles_array *a
     }
     line->all = (struct tile_range){0, SIZE_MAX};
     for (size_t l = 0; l < p->lanes; l++) {
-        const struct lane at = lane_of(p, array, index, l);
+        const struct lane at = lane_of(array, index, l);
         if (at.channel < array->n && call->first + at.position < p->positions)
-            locate_lane(call, array, line, l, array->first + at.channel, at.position);
+            locate_lane(array, line, l, array->first + at.channel, at.position);
         else memset(line->range[l], 0, sizeof line->range[l]);
     }
 }
@@ -138,15 +192,15 @@ struct pair {
     struct tiles_worker worker;
 };
 
-static void open_pair(const struct tiles_call *call, const struct tiles_array *array, size_t first,
-                      int worker, struct pair *ret)
+static void open_pair(const struct tiles_array *array, size_t first, int worker, struct pair *ret)
 {
+    const struct tiles_call *call = array->call;
     struct arena arena = tiles_worker_arena(call, worker);
     ret->call = call;
-    ret->n = first + 1 < line_count(call->p, array) ? 2 : 1;
+    ret->n = first + 1 < line_count(array) ? 2 : 1;
     ret->worker = tiles_layout_worker(call->p, &arena);
-    assert(arena.used <= call->plan->choice.worker);
-    for (int i = 0; i < ret->n; i++) open_line(call, array, first + (size_t)i, &ret->line[i]);
+    assert(arena.used <= call->worker_bytes);
+    for (int i = 0; i < ret->n; i++) open_line(array, first + (size_t)i, &ret->line[i]);
 }
 
 // Row (d, h) of a line of tiles into z: n samples of every lane.
@@ -230,38 +284,38 @@ static void load_rows(const struct pair *pair, bool outputs)
                 gather_row(pair, &pair->line[i], z, d, h, columns);
                 clip_row(kernels, &pair->line[i], &limits[i], z, columns);
             }
-            tiles_transform_row(&p->tables, kernels, row);
+            tiles_transform_row(&p->tables, kernels->tile.forward, row);
         }
 }
 
-struct load {
-    const struct tiles_call *call;
-    const struct tiles_array *array;
-    char *spectra;
-    size_t bin;
-};
-
 static void load_pair(void *context, size_t task, int worker)
 {
-    const struct load *load = context;
-    const struct tiles_call *call = load->call;
+    const struct tiles_array *array = context;
+    const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     struct pair pair;
     struct tile_spectrum to[2] = {{0}};
-    open_pair(call, load->array, 2 * task, worker, &pair);
-    for (int i = 0; i < pair.n; i++)
-        to[i] = line_spectrum(p, load->array, load->spectra, load->bin, 2 * task + (size_t)i);
+    open_pair(array, 2 * task, worker, &pair);
+    for (int i = 0; i < pair.n; i++) to[i] = line_spectrum(array, 2 * task + (size_t)i);
     memset(pair.worker.rows, 0, p->n[2] * p->grid.scalar_bytes);
-    load_rows(&pair, load->array->outputs);
+    load_rows(&pair, array->outputs);
     tiles_transform_columns(&p->tables, call->kernels, pair.worker.z);
     call->kernels->tile.split(&to[0], &to[1], pair.worker.z, p->tables.pair, p->bins);
 }
 
-void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
-                size_t bin)
+void tiles_load(const struct tiles_call *call, bool gy)
 {
-    struct load load = {call, array, spectra, bin};
-    thread_loop(call->plan->threads, ceil_div(line_count(call->p, array), 2), load_pair, &load);
+    const struct tiles *p = call->p;
+    const enum tiles_order order = gy ? TILES_CHANNELS : TILES_INTERLEAVED;
+    struct tiles_array array = {.call = call,
+                                .data = gy ? call->gy : call->x,
+                                .spectra = gy ? call->spectra.gy : call->spectra.x,
+                                .bin = gy ? p->gy_bin : p->x_bin,
+                                .outputs = gy,
+                                .channels = gy ? p->out : p->in,
+                                .order = p->product == TILES_TRANSPOSED ? order : TILES_POSITIONS};
+    array.n = array.channels;
+    thread_loop(call->plan->threads, ceil_div(line_count(&array), 2), load_pair, &array);
 }
 
 // Row (d, h) of a line of tiles to where it belongs.
@@ -297,48 +351,37 @@ static void scatter_row(const struct pair *pair, const struct line *line, const 
 }
 
 // Bias and activation of forward, lane by lane.
-static struct conv_finish line_finish(const struct tiles_call *call,
-                                      const struct tiles_array *array, size_t line,
+static struct conv_finish line_finish(const struct tiles_array *array, size_t line,
                                       char bias[TILE_LINE_BYTES])
 {
+    const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes;
     if (call->plan->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
     const char *from = call->filter->bias;
     for (size_t l = 0; from && l < p->lanes; l++) {
-        const size_t channel = size_min(lane_of(p, array, line, l).channel, array->n - 1);
+        const size_t channel = size_min(lane_of(array, line, l).channel, array->n - 1);
         memcpy(bias + l * bytes, from + (call->group * p->out + array->first + channel) * bytes,
                bytes);
     }
     return (struct conv_finish){.bias = from ? bias : NULL, .relu = call->plan->shape.relu};
 }
 
-static struct tiles_array stored_array(const struct tiles_call *call)
-{
-    const bool transposed = call->p->product == TILES_TRANSPOSED;
-    return (struct tiles_array){.data = call->to,
-                                .outputs = true,
-                                .channels = call->p->out,
-                                .first = call->oc_first,
-                                .n = call->oc_n,
-                                .order = transposed ? TILES_CHANNELS : TILES_POSITIONS};
-}
-
 static void store_pair(void *context, size_t task, int worker)
 {
-    const struct tiles_call *call = context;
+    const struct tiles_array *array = context;
+    const struct tiles_call *call = array->call;
     const struct tiles *p = call->p;
     const struct kernels *kernels = call->kernels;
-    const struct tiles_array array = stored_array(call);
     struct pair pair;
     struct tile_spectrum from[2] = {{0}};
     struct conv_finish finish[2] = {{0}};
     _Alignas(TILE_LINE_BYTES) char bias[2][TILE_LINE_BYTES];
-    open_pair(call, &array, 2 * task, worker, &pair);
+    open_pair(array, 2 * task, worker, &pair);
     for (int i = 0; i < 2 && i < pair.n; i++) {
         const size_t line = 2 * task + (size_t)i;
-        from[i] = line_spectrum(p, &array, call->spectra.y, p->y_bin, line);
-        finish[i] = line_finish(call, &array, line, bias[i]);
+        from[i] = line_spectrum(array, line);
+        finish[i] = line_finish(array, line, bias[i]);
     }
     kernels->tile.join(pair.worker.z, p->tables.pair, p->bins, &from[0], &from[1],
                        0.25 / (double)(p->n[0] * p->n[1] * p->n[2]));
@@ -346,7 +389,7 @@ static void store_pair(void *context, size_t task, int worker)
     for (size_t d = 0; d < p->grid.axis[0].tile; d++)
         for (size_t h = 0; h < p->grid.axis[1].tile; h++) {
             char *row = tiles_row(p, pair.worker.z, d, h);
-            tiles_transform_row_inverse(&p->tables, kernels, row);
+            tiles_transform_row(&p->tables, kernels->tile.inverse, row);
             for (int i = 0; i < pair.n; i++)
                 scatter_row(&pair, &pair.line[i], row + i * TILE_LINE_BYTES, d, h, &finish[i]);
         }
@@ -354,7 +397,15 @@ static void store_pair(void *context, size_t task, int worker)
 
 void tiles_store(const struct tiles_call *call)
 {
-    const struct tiles_array array = stored_array(call);
-    const size_t pairs = ceil_div(line_count(call->p, &array), 2);
-    thread_loop(call->plan->threads, pairs, store_pair, (void *)call);
+    const bool transposed = call->p->product == TILES_TRANSPOSED;
+    struct tiles_array array = {.call = call,
+                                .data = call->to,
+                                .spectra = call->spectra.y,
+                                .bin = call->p->y_bin,
+                                .outputs = true,
+                                .channels = call->p->out,
+                                .first = call->oc_first,
+                                .n = call->oc_n,
+                                .order = transposed ? TILES_CHANNELS : TILES_POSITIONS};
+    thread_loop(call->plan->threads, ceil_div(line_count(&array), 2), store_pair, &array);
 }

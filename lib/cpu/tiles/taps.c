@@ -56,21 +56,13 @@ static size_t tap_at(const struct tap_line *line, size_t l, size_t d, size_t h, 
     return line->begin[l] + d * line->step[0] + h * line->step[1] + i * line->step[2];
 }
 
-// The making of a filter.
-struct tiles_filling {
-    const struct partita_plan *plan;
-    const char *w;
-    char *spectra, *workers;
-    size_t group, worker_bytes;
-};
-
 static char *lane_row(const struct tiles *p, char *rows, size_t l)
 {
     return rows + l * p->n[2] * p->grid.scalar_bytes;
 }
 
 // Row (d, h) of the taps of a line into z.
-static void gather_taps(const struct tap_line *line, const struct tiles_filling *filling, char *z,
+static void gather_taps(const struct tap_line *line, const struct tiles_call *call, char *z,
                         size_t d, size_t h, char *rows)
 {
     const struct tiles *p = line->p;
@@ -81,16 +73,16 @@ static void gather_taps(const struct tap_line *line, const struct tiles_filling 
         from[l] = copy;
         const size_t at = l < line->n ? tap_at(line, l, d, h, 0) : SIZE_MAX;
         if (line->in_order && at != SIZE_MAX) {
-            from[l] = filling->w + at * bytes;
+            from[l] = call->x + at * bytes;
             continue;
         }
         memset(copy, 0, taps * bytes);
         for (size_t i = 0; l < line->n && i < taps; i++) {
             const size_t tap = tap_at(line, l, d, h, i);
-            if (tap != SIZE_MAX) memcpy(copy + i * bytes, filling->w + tap * bytes, bytes);
+            if (tap != SIZE_MAX) memcpy(copy + i * bytes, call->x + tap * bytes, bytes);
         }
     }
-    filling->plan->kernels->tile.gather(z, 2, from, taps);
+    call->kernels->tile.gather(z, 2, from, taps);
 }
 
 // A line of one bin's spectra to where the product wants it.
@@ -117,13 +109,13 @@ static void put_factors(const struct kernels *kernels, char *w, const char *spec
 // spectra.
 static void fill_pair(void *context, size_t task, int worker)
 {
-    const struct tiles_filling *filling = context;
-    const struct tiles *p = filling->plan->state;
-    const struct kernels *kernels = filling->plan->kernels;
+    const struct tiles_call *call = context;
+    const struct tiles *p = call->p;
+    const struct kernels *kernels = call->kernels;
     const size_t bytes = p->grid.scalar_bytes, bin = 4 * p->lanes;
     const size_t lines = p->in * ceil_div(p->out, p->lanes);
     const size_t taps[2] = {p->grid.axis[0].taps, p->grid.axis[1].taps};
-    struct arena arena = {.base = filling->workers + (size_t)worker * filling->worker_bytes};
+    struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker own = tiles_layout_worker(p, &arena);
     char *spectra = arena.base + arena.used;
     struct tap_line line[2] = {{0}};
@@ -132,43 +124,57 @@ static void fill_pair(void *context, size_t task, int worker)
     memset(own.z, 0, tiles_transform_bytes(p->n));
     for (size_t i = 0; i < 2 && 2 * task + i < lines; i++) {
         const size_t at = 2 * task + i;
-        line[i] = tap_line(p, filling->group, at % p->in, at / p->in * p->lanes);
+        line[i] = tap_line(p, call->group, at % p->in, at / p->in * p->lanes);
         for (size_t d = 0; d < taps[0]; d++)
             for (size_t h = 0; h < taps[1]; h++)
-                gather_taps(&line[i], filling, tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, d,
-                            h, own.rows);
+                gather_taps(&line[i], call, tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, d, h,
+                            own.rows);
     }
     for (size_t d = 0; d < taps[0]; d++)
         for (size_t h = 0; h < taps[1]; h++)
-            tiles_transform_row(&p->tables, kernels, tiles_row(p, own.z, d, h));
+            tiles_transform_row(&p->tables, kernels->tile.forward, tiles_row(p, own.z, d, h));
     tiles_transform_columns(&p->tables, kernels, own.z);
     kernels->tile.split(&a, &b, own.z, p->tables.pair, p->bins);
     const size_t factors = tiles_filter_scalars(p, 1) / p->grid.groups * bytes;
     for (size_t f = 0; f < p->bins; f++)
         for (size_t i = 0; i < 2 && line[i].n; i++)
-            put_factors(kernels, filling->spectra + (filling->group * p->bins + f) * factors,
+            put_factors(kernels, call->to + (call->group * p->bins + f) * factors,
                         spectra + (4 * f + 2 * i) * TILE_LINE_BYTES, &line[i]);
 }
 
-enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps)
+// Memory of a worker that transforms taps: its elements, and the spectra of a pair of lines.
+static size_t tiles_taps_worker_bytes(const struct tiles *p)
+{
+    struct arena worker = {0};
+    tiles_layout_worker(p, &worker);
+    arena_take(&worker, size_mul(p->bins, 4 * (size_t)TILE_LINE_BYTES));
+    return worker.used;
+}
+
+struct filter_bytes tiles_filter_bytes(const struct partita_plan *plan)
+{
+    const struct tiles *p = plan->state;
+    return (struct filter_bytes){
+        .packed = size_mul(tiles_filter_scalars(p, p->bins), p->grid.scalar_bytes),
+        .scratch = size_mul((size_t)plan->threads, tiles_taps_worker_bytes(p))};
+}
+
+enum partita_status tiles_filter_pack(struct partita_filter *filter, const void *taps,
+                                      const struct region *scratch)
 {
     const struct partita_plan *plan = filter->plan;
     const struct tiles *p = plan->state;
-    struct arena worker = {0};
-    tiles_layout_worker(p, &worker);
-    arena_take(&worker, size_mul(p->bins, 4 * (size_t)TILE_LINE_BYTES)); // spectra
-    struct tiles_filling filling = {.plan = plan, .w = taps, .worker_bytes = worker.used};
-    const size_t scalars = tiles_filter_scalars(p, p->bins);
-    filter->state = mem_reserve(&plan->allocator, size_mul(scalars, p->grid.scalar_bytes));
-    filling.spectra = filter->state;
-    filling.workers =
-        mem_reserve(&plan->allocator, size_mul((size_t)plan->threads, filling.worker_bytes));
-    const bool made = filter->state && filling.workers;
+    struct tiles_call call = {.plan = plan,
+                              .p = p,
+                              .kernels = plan->kernels,
+                              .x = taps,
+                              .to = filter->state,
+                              .workers = scratch->data,
+                              .worker_bytes = tiles_taps_worker_bytes(p)};
+    const int threads = plan_threads_in(plan, scratch, call.worker_bytes);
     const size_t pairs = ceil_div(p->in * ceil_div(p->out, p->lanes), 2);
-    for (; made && filling.group < p->grid.groups; filling.group++)
-        thread_loop(plan->threads, pairs, fill_pair, &filling);
-    mem_release(&plan->allocator, filling.workers);
-    return made ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    for (; call.group < p->grid.groups; call.group++) thread_loop(threads, pairs, fill_pair, &call);
+    return PARTITA_OK;
 }
 
 // Row (d, h) of the gradient of a line to where its taps are.
@@ -218,7 +224,7 @@ static void store_weight_pair(void *context, size_t task, int worker)
     for (size_t d = 0; d < p->grid.axis[0].taps; d++)
         for (size_t h = 0; h < p->grid.axis[1].taps; h++) {
             char *row = tiles_row(p, own.z, d, h);
-            tiles_transform_row_inverse(&p->tables, call->kernels, row);
+            tiles_transform_row(&p->tables, call->kernels->tile.inverse, row);
             for (size_t i = 0; i < n; i++)
                 scatter_taps(&line[i], call, row + i * TILE_LINE_BYTES, d, h, own.rows);
         }

@@ -108,23 +108,13 @@ static void run_weight_chunks(struct tiles_call *call)
 static void run_batch(struct tiles_call *call)
 {
     const struct tiles *p = call->p;
-    const bool transposed = p->product == TILES_TRANSPOSED;
-    const struct tiles_array x = {.data = call->x,
-                                  .channels = p->in,
-                                  .n = p->in,
-                                  .order = transposed ? TILES_INTERLEAVED : TILES_POSITIONS};
-    const struct tiles_array gy = {.data = call->gy,
-                                   .outputs = true,
-                                   .channels = p->out,
-                                   .n = p->out,
-                                   .order = transposed ? TILES_CHANNELS : TILES_POSITIONS};
     const size_t batch = call->group * batch_count(p) + call->first / p->batch;
-    set_positions(call);
     if (call->cached) call->spectra.x = call->cached + batch * tiles_spectra_bytes(p, p->x_bin);
-    if (!p->weight || !call->cached) tiles_load(call, &x, call->spectra.x, p->x_bin);
-    if (p->weight) tiles_load(call, &gy, call->spectra.gy, p->gy_bin);
+    set_positions(call);
+    if (!p->weight || !call->cached) tiles_load(call, false);
+    if (p->weight) tiles_load(call, true);
     if (!p->weight) run_chunks(call);
-    else if (transposed) run_weight_chunks(call);
+    else if (p->product == TILES_TRANSPOSED) run_weight_chunks(call);
     else tiles_multiply(call);
 }
 
@@ -142,7 +132,8 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                               .gy = operands->from[1],
                               .to = operands->to,
                               .cached = operands->cached_spectra,
-                              .workers = (char *)workspace + plan->choice.shared};
+                              .workers = (char *)workspace + plan->choice.shared,
+                              .worker_bytes = plan->choice.worker};
     struct arena arena = {.base = workspace};
     call.spectra = tiles_layout_shared(p, p->weight && call.cached, &arena);
     assert(arena.used <= plan->choice.shared);
@@ -199,7 +190,8 @@ const struct engine engine_tiles = {
     .estimate = tiles_estimate,
     .plan_create = tiles_plan_create,
     .plan_explain = tiles_plan_explain,
-    .filter_create = tiles_filter_create,
+    .filter_bytes = tiles_filter_bytes,
+    .filter_pack = tiles_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = tiles_run,
     .cached_spectra_bytes = tiles_cached_bytes,

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/tiles share: its limits and costs, the layout of a direction, its arrays,
-// one call. Arrays of spectra begin with the bin, so that all of a bin's channels and positions,
-// the operands of one matrix product, are adjacent:
+// one call. The first index of arrays of spectra is the bin, so that all channels and positions of
+// a bin, which are the operands of one matrix product, are adjacent:
 //   x  [bin][in][re, im][batch]    y [bin][oc_chunk][re, im][batch]
 //   gw [bin][in][re, im][out, whole lines]
-// A tile batch counts positions: tiles of all images and items, a whole number of lines of them.
-// Transposed, lanes are output channels, in panels of a few lines, and there is one batch:
+// The positions of a tile batch are tiles of all images and items, rounded up to whole lines. In
+// transposed products the lanes are output channels, in panels of a few lines, and there is one
+// batch:
 //   x  [bin][re, im][four positions][in][position]
 //   y  [bin][panel][four positions][re, im][position][output channel]
 //   gw as y with input channels in place of positions
@@ -18,48 +19,44 @@
 #include "base/thread.h"
 #include "core/plan.h"
 #include "geometry/tile_grid.h"
-#include "transform.h"
+#include "geometry/tile_tables.h"
+#include "kernels/kernels.h"
 
-// How spectra are multiplied: by four real products, or by three and two additions (Gauss); by four
-// with output channels along the vectors instead of positions.
+// How spectra are multiplied: with four real products; with three real products and additions
+// (Gauss); or with four real products and output channels instead of positions along the vectors.
 enum tiles_product { TILES_COMPLEX, TILES_GAUSS, TILES_TRANSPOSED };
 
-enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product of one kernel call
+enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product in one kernel call
 
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
-// layers of decision 15; "typed": chosen.
-struct tiles_limits {
-    size_t max_terms;            // of a product, summed in registers before a sum is rounded
-    size_t max_elements;         // of a tile; typed
-    size_t transposed_positions; // up to which transposed products are tried; measured
-    size_t weight_in;            // input channels of transposed sums of gw, for one reading of gy
-    size_t weight_out;           // output channels of them where forward says how tiles are split
-    // Costs, in fused multiply-adds: an operation of a transform with its loads and stores; a
-    // product's multiply-add, and what it takes more over the number of lines of positions, with
-    // Gauss's product over its square, and transposed. Measured.
-    double transform, product, narrow, narrow_gauss, transposed;
-    double edge;         // copies of a sample that each sample of a tile takes on its way; measured
-    double sums;         // copies of a scalar that clearing, loading and storing a sum takes
-    double task_seconds; // of a task of transforms; measured
-};
-static const struct tiles_limits TILES = {
-    .max_terms = 512,
-    .max_elements = 1 << 17,
-    .transposed_positions = 32,
-    .weight_in = 32,
-    .weight_out = 64,
+// layers of decision 15; "chosen": by hand.
+static const struct {
+    size_t max_terms, max_elements, transposed_positions, weight_in, weight_out;
+    double transform, product, narrow, narrow_gauss, transposed, edge, sums, task_seconds;
+    double filter_copies;
+} TILES = {
+    .max_terms = 512,           // of a product, summed in registers before a sum is rounded
+    .max_elements = 1 << 17,    // of a tile; chosen
+    .transposed_positions = 32, // up to which transposed products are tried; measured
+    .weight_in = 32,            // input channels of transposed sums of gw that share one read of gy
+    .weight_out = 64, // output channels of these sums if forward determines how tiles are split
+    // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
+    // loads and stores. `product`: a multiply-add of a product. `narrow`, divided by the number of
+    // lines of positions, is added to it; with Gauss's product `narrow_gauss`, divided by the
+    // square of that number; for transposed products `transposed`.
     .transform = 0.8,
     .product = 1.12,
     .narrow = 0.4,
     .narrow_gauss = 0.6,
     .transposed = 0.3,
-    .edge = 4,
-    .sums = 3,
-    .task_seconds = 1e-6,
+    .edge = 4, // moving each sample of a tile takes as long as that many copies of one; measured
+    .sums = 3, // clearing, loading and storing a sum takes as long as that many copies of a scalar
+    .task_seconds = 1e-6, // of a task of transforms; measured
+    .filter_copies = 8,   // preparing a scalar of a filter, in copies; measured
 };
 
-// An estimate's decision: tiles of `transform` samples along each axis, or of all there are; how
-// many positions and output channels at once, at most; how to multiply.
+// An estimate's decision: tiles of `transform` samples along each axis, or of the whole axis if it
+// is shorter; maximum number of positions and of output channels at once; how to multiply.
 struct tiles_params {
     size_t transform, batch, oc_chunk;
     enum tiles_product product;
@@ -74,18 +71,19 @@ struct tiles {
     enum tiles_product product;
     size_t in, out;              // transformed channels of a group, phases included
     size_t lanes;                // of a line
-    size_t positions, batch;     // all of them; of one batch
+    size_t positions, batch;     // number of positions; of one batch
     size_t oc_chunk;             // output channels multiplied and transformed back at once
-    size_t chunk;                // input channels (weight: positions) packed for one product
+    size_t chunk;                // input channels, or positions of backward weight, of a product
     size_t *offset;              // of a chunk's terms
-    size_t x_bin, y_bin, gy_bin; // from one bin to the next, in scalars; y: of gw
-    size_t x_scalars;            // transposed: real parts of a bin of x, in whole lines
-    size_t panel;                // transposed: output channels of a product, whole lines
+    size_t x_bin, y_bin, gy_bin; // scalars from one bin to the next; y_bin may be that of gw
+    size_t x_scalars;            // transposed: real parts of a bin of x, rounded up to whole lines
+    size_t panel;                // transposed: output channels of a product, in whole lines
     size_t ic_chunk;             // transposed weight: input channels at once
-    size_t packed_bin;           // transposed weight: x as products read it
+    size_t packed_bin;           // transposed weight: from one bin to the next of the packed x
+    double load, store, taps;    // operations of a pair of transforms: of samples, results, taps
 };
 
-// The layout that parameters make of a request, without tables and offset; false if there is none.
+// The layout of a request with these parameters, without tables and offset; false if there is none.
 bool tiles_layout(const struct request *request, const struct tiles_params *params,
                   struct tiles *ret);
 
@@ -96,8 +94,8 @@ struct tiles_position {
     size_t item, image[3], tile[3];
 };
 
-// Spectra and positions of a call in the workspace that its threads share. `cached`: x is in the
-// caller's cached spectra.
+// Spectra and positions of a call, in the part of the workspace that its threads share. `cached`: x
+// is in the caller's cached spectra.
 struct tiles_shared {
     struct tiles_position *position;
     char *x, *y, *gy;
@@ -106,20 +104,18 @@ struct tiles_shared {
 struct tiles_shared tiles_layout_shared(const struct tiles *p, bool cached, struct arena *arena);
 size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 
-// A worker's memory: of transforms, a row of zeros and one for each lane, and the elements; or of
-// products.
+// A worker's memory, for transforms or for products.
 struct tiles_worker {
-    char *rows, *z;
-};
-struct tiles_product_worker {
-    char *packed, *sums;   // of a chunk; Gauss's third product
-    char *zeros, *weights; // backward weight
+    char *rows, *z;        // a row of zeros and one for each lane; the elements of a pair of lines
+    char *packed, *sums;   // the packed factors of a chunk; Gauss's third product
+    char *zeros, *weights; // products of backward weight
 };
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena);
-struct tiles_product_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);
+struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);
 size_t tiles_worker_bytes(const struct tiles *p);
 
-// Bytes of all spectra of an array, bins `bin` scalars apart; scalars of those of a filter.
+// tiles_spectra_bytes: bytes of all spectra of an array with `bin` scalars from bin to bin.
+// tiles_filter_scalars: scalars of the spectra of a filter.
 size_t tiles_spectra_bytes(const struct tiles *p, size_t bin);
 size_t tiles_filter_scalars(const struct tiles *p, size_t bins);
 
@@ -128,65 +124,64 @@ struct tiles_call {
     const struct tiles *p;
     const struct kernels *kernels;
     const struct partita_filter *filter; // NULL: backward weight
-    const char *x, *gy;                  // what is transformed; gy of backward weight alone
+    const char *x, *gy; // the arrays that are transformed: gy only in backward weight; taps
     char *to;
     size_t group;
-    size_t first;          // position of the batch
+    size_t first;          // the batch's first position
     size_t oc_first, oc_n; // output channels
     size_t ic_first, ic_n; // input channels of gw
     char *cached;          // spectra of x of all batches and groups; NULL: none
     struct tiles_shared spectra;
     char *workers;
+    size_t worker_bytes;
 };
 
 static inline struct arena tiles_worker_arena(const struct tiles_call *call, int worker)
 {
-    return (struct arena){.base = call->workers + (size_t)worker * call->plan->choice.worker};
+    return (struct arena){.base = call->workers + (size_t)worker * call->worker_bytes};
 }
 
-// Lanes of a line: positions of one channel; a few positions of each channel after the other;
-// channels at one position.
-enum tiles_order { TILES_POSITIONS, TILES_INTERLEAVED, TILES_CHANNELS };
-
-// One array in tiles: what is transformed, or written after the inverse transform.
-struct tiles_array {
-    const char *data;
-    bool outputs;    // of the grid's outputs, else of its inputs
-    size_t channels; // of a group, phases included
-    size_t first, n; // those of them that are meant
-    enum tiles_order order;
-};
-
-// Transforms all channels and positions of a batch; bins are `bin` scalars apart. The other way,
-// into the outputs of a batch and chunk of output channels.
-void tiles_load(const struct tiles_call *call, const struct tiles_array *array, char *spectra,
-                size_t bin);
+// tiles_load: transforms all channels and positions of a batch of x or gy.
+// tiles_store: inverse transforms into the outputs of a batch and chunk of output channels.
+void tiles_load(const struct tiles_call *call, bool gy);
 void tiles_store(const struct tiles_call *call);
 
-// y from x and the filter, of a chunk of output channels; gw from x and gy, added to what it holds
-// unless the batch is the first. Transposed products of backward weight take a chunk of input
-// channels, which are packed first.
+// Computes y from x and the filter, for a chunk of output channels; or gw from x and gy, added to
+// its contents unless the batch is the first. Transposed products of backward weight process a
+// chunk of input channels, which tiles_pack_inputs packs first.
 void tiles_multiply(const struct tiles_call *call);
 void tiles_pack_inputs(const struct tiles_call *call);
 
-// Taps into spectra; gw from its spectra.
-enum partita_status tiles_filter_create(struct partita_filter *filter, const void *taps);
+// The functions of struct engine: transforming taps. tiles_store_weight: writes gw from its
+// spectra.
+struct filter_bytes tiles_filter_bytes(const struct partita_plan *plan);
+enum partita_status tiles_filter_pack(struct partita_filter *filter, const void *taps,
+                                      const struct region *scratch);
 void tiles_store_weight(const struct tiles_call *call);
 
-// Row (d, h) of the elements of a pair of lines.
+// Transforms of pairs of lines of tiles along all axes. Forward: row after row along the last axis,
+// then all columns at once; inverse: all columns, then the rows that are needed.
+size_t tiles_transform_bytes(const size_t n[3]); // of the elements of a pair
+void tiles_transform_row(const struct tile_tables *tables, tile_dft_fn *kernel, char *row);
+void tiles_transform_columns(const struct tile_tables *tables, const struct kernels *kernels,
+                             char *z);
+void tiles_transform_columns_inverse(const struct tile_tables *tables,
+                                     const struct kernels *kernels, char *z);
+
+// The address of row (d, h) of the elements of a pair of lines.
 static inline char *tiles_row(const struct tiles *p, char *z, size_t d, size_t h)
 {
     return z + (d * p->tables.step[0] + h * p->tables.step[1]) * 2 * TILE_LINE_BYTES;
 }
 
-// Output channels in whole panels.
+// A number of output channels rounded up to whole panels.
 static inline size_t tiles_whole_panels(const struct tiles *p, size_t n)
 {
     return size_round_up(n, p->panel);
 }
 
 // Transposed sums: row `row` of `rows`, output channels from k of the chunk on. The positions of x
-// are grouped likewise.
+// are grouped in the same way.
 static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums, size_t rows,
                                               size_t row, size_t k)
 {

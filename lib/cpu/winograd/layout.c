@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "cpu/conv/split_k.h"
 #include "winograd.h"
 
 // Vectors of positions, with those that rectangles of three vectors leave over at their price.
@@ -16,13 +15,42 @@ static double vectors_price(size_t vectors)
 // The price of a batch of so many tiles; transposed, of eights of tiles times blocks of channels.
 static double batch_price(const struct winograd *p, size_t tiles)
 {
-    if (!p->transposed) return vectors_price(ceil_div(tiles, winograd_lanes(p)));
+    // Lanes are a constant here: this is called for every batch that is tried.
+    const bool f64 = p->grid.scalar_bytes == sizeof(double);
+    if (!p->transposed)
+        return vectors_price(f64 ? ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(double))
+                                 : ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(float)));
     return (double)size_round_up(tiles, CONV_CHANNELS) / (double)winograd_lanes(p) *
            (double)size_round_up(p->out, p->oc_block) / (double)p->out;
 }
 
-// Splits the problem into batches of at most this one; returns the price of all.
-static double set_batch(struct winograd *p, struct winograd_batch batch)
+// The price of all batches: of those inside and those at the ends of each axis, if there are any.
+// Axes have `count` tiles, or maps, and a batch `of` of them.
+static double batches_price(const struct winograd *p, const size_t count[3], const size_t of[3])
+{
+    size_t whole[3], rest[3];
+    double price = 0;
+    int ended = 0; // axes that end with a smaller batch, as bits
+    for (int a = 0; a < 3; a++) {
+        whole[a] = count[a] / of[a];
+        rest[a] = count[a] - whole[a] * of[a];
+        ended |= (rest[a] > 0) << a;
+    }
+    for (int ends = 0; ends < 8; ends++) {
+        size_t tiles = 1, batches = 1;
+        if (ends & ~ended) continue;
+        for (int a = 0; a < 3; a++) {
+            const bool end = ends >> a & 1;
+            tiles *= end ? rest[a] : of[a];
+            batches *= end ? 1 : whole[a];
+        }
+        price += (double)batches * batch_price(p, tiles);
+    }
+    return price;
+}
+
+// Splits the problem into batches of at most this one, and sets the price of all.
+static void set_batch(struct winograd *p, struct winograd_batch batch)
 {
     const size_t count[3] = {p->maps, winograd_axis(p, 0)->tiles, winograd_axis(p, 1)->tiles};
     const size_t of[3] = {size_min(batch.maps, count[0]), size_min(batch.rows, count[1]),
@@ -30,44 +58,52 @@ static double set_batch(struct winograd *p, struct winograd_batch batch)
     p->batch = (struct winograd_batch){of[0], of[1], of[2]};
     p->positions = winograd_vectors(p, of[0] * of[1] * of[2]);
     for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], of[a]);
-    double sum = 0;
-    // The batches inside and those at the ends of each axis.
-    for (int ends = 0; ends < 8; ends++) {
-        size_t tiles = 1, batches = 1;
-        for (int a = 0; a < 3; a++) {
-            const bool end = ends >> a & 1;
-            tiles *= end ? count[a] % of[a] : of[a];
-            batches *= end ? 1 : count[a] / of[a];
-        }
-        sum += (double)batches * batch_price(p, tiles);
-    }
-    return sum;
+    p->price = batches_price(p, count, of);
 }
 
-// The batches of at most so many tiles that cost least, the larger one if equal; returns the price.
-static double choose_batch(struct winograd *p, size_t max_tiles)
+// The cheapest batch of a search, the larger one if equal.
+struct best_batch {
+    size_t of[3], tiles;
+    double price;
+};
+
+// A lower bound of the price comes first: the batches inside, and the vectors of all tiles that are
+// left; vectors_price(n) is never less than n. The factor is for roundings.
+static void try_batch(const struct winograd *p, const size_t count[3], const size_t of[3],
+                      struct best_batch *best)
 {
-    const size_t rows = winograd_axis(p, 0)->tiles, cols = winograd_axis(p, 1)->tiles;
-    struct winograd_batch best = {1, 1, 1};
-    double best_price = INFINITY;
+    const size_t tiles = of[0] * of[1] * of[2];
+    const size_t inside = (count[0] / of[0]) * (count[1] / of[1]) * (count[2] / of[2]);
+    const double rest = (double)(count[0] * count[1] * count[2] - inside * tiles);
+    const double least = (double)inside * batch_price(p, tiles) + rest / (double)winograd_lanes(p);
+    if (least * (1 - 1e-9) > best->price) return;
+    const double price = batches_price(p, count, of);
+    if (price > best->price || (price >= best->price && tiles <= best->tiles)) return;
+    *best = (struct best_batch){{of[0], of[1], of[2]}, tiles, price};
+}
+
+// The batches of at most so many tiles that cost least.
+static void choose_batch(struct winograd *p, size_t max_tiles)
+{
+    const size_t count[3] = {p->maps, winograd_axis(p, 0)->tiles, winograd_axis(p, 1)->tiles};
+    const size_t rows = count[1], cols = count[2];
+    struct best_batch best = {{1, 1, 1}, 1, INFINITY};
+    size_t tried = 0; // columns
     for (size_t splits = 1; splits <= 8; splits++) {
-        struct winograd_batch batch = {.rows = 1};
-        batch.cols = size_split_even(cols, size_min(ceil_div(cols, splits), max_tiles));
-        for (; batch.rows <= rows && batch.rows * batch.cols <= max_tiles; batch.rows++)
-            for (batch.maps = 1; batch.maps <= p->maps; batch.maps++) {
-                const size_t tiles = batch.maps * batch.rows * batch.cols;
-                if (batch.maps > 1 && (batch.rows < rows || batch.cols < cols)) break;
-                if (tiles > max_tiles) break;
-                const double price = set_batch(p, batch);
-                if (price > best_price ||
-                    (price == best_price && tiles <= best.maps * best.rows * best.cols))
-                    continue;
-                best_price = price;
-                best = batch;
-            }
-        if (ceil_div(cols, splits) <= 1) break;
+        const size_t most = ceil_div(cols, splits);
+        size_t of[3] = {1, 1, size_split_even(cols, size_min(most, max_tiles))};
+        if (of[2] != tried)
+            for (; of[1] <= rows && of[1] * of[2] <= max_tiles; of[1]++)
+                try_batch(p, count, of, &best);
+        tried = of[2];
+        // Several maps only where they are whole.
+        of[1] = rows;
+        for (of[0] = 2; of[2] == cols && of[0] <= p->maps && of[0] * rows * cols <= max_tiles;
+             of[0]++)
+            try_batch(p, count, of, &best);
+        if (most <= 1) break;
     }
-    return set_batch(p, best);
+    set_batch(p, (struct winograd_batch){best.of[0], best.of[1], best.of[2]});
 }
 
 // Panels and sums of backward weight; transposed, those of one frequency.
@@ -94,7 +130,7 @@ static void measure_panels(struct winograd *p)
 
 // So many channels of transformed tiles and capacity after the last one's last vector: an odd
 // number of blocks, so that frequencies do not fall into the same sets of the cache.
-static size_t plane_of(const struct winograd *p, size_t channels)
+static size_t plane_scalars(const struct winograd *p, size_t channels)
 {
     const size_t lanes = winograd_lanes(p);
     return size_mul((size_mul(channels, p->positions / lanes) + 1) | 1, lanes);
@@ -110,8 +146,8 @@ static void measure(struct winograd *p)
     // Backward weight moves channels into panels as soon as there is a vector or block of them.
     size_t channels = p->shared_inputs ? p->in : p->chunk;
     if (p->weight) channels = lanes;
-    p->in_plane = plane_of(p, channels);
-    p->out_plane = plane_of(p, p->weight ? CONV_CHANNELS : p->oc_split);
+    p->in_plane = plane_scalars(p, channels);
+    p->out_plane = plane_scalars(p, p->weight ? CONV_CHANNELS : p->oc_split);
     p->samples = size_max(along->extent * down->tile * winograd_residue(p, rows, cols),
                           down->tile * along->tile * positions) +
                  lanes;
@@ -142,15 +178,15 @@ struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct 
     };
 }
 
-struct winograd_shared winograd_layout_shared(const struct winograd *p, struct arena *arena)
+struct winograd_scratch winograd_layout_shared(const struct winograd *p, struct arena *arena)
 {
     const size_t bytes = p->grid.scalar_bytes;
     const size_t panel = mem_round(size_mul(p->in_panel, bytes));
     if (p->shared_inputs)
-        return (struct winograd_shared){
+        return (struct winograd_scratch){
             .in = arena_take(arena, size_mul(p->frequencies * bytes, p->in_plane)),
             .in_panel = arena_take(arena, size_mul(p->frequencies, panel))};
-    return (struct winograd_shared){
+    return (struct winograd_scratch){
         .in_panel = arena_take(arena, panel),
         .out_panel = arena_take(arena, size_mul(p->out_panel, bytes)),
         .sums = arena_take(arena, p->single_batch ? 0 : size_mul(p->sums, bytes))};
@@ -222,8 +258,8 @@ static bool try_shared_panels(struct winograd *p, const struct request *request)
     return true;
 }
 
-// Output channels as positions, where that costs less and there is capacity; returns the price.
-static double try_transposed(struct winograd *p, const struct request *request, double price)
+// Output channels as positions, where that costs less and there is capacity.
+static void try_transposed(struct winograd *p, const struct request *request)
 {
     struct winograd transposed = *p;
     transposed.transposed = true;
@@ -231,72 +267,69 @@ static double try_transposed(struct winograd *p, const struct request *request, 
     transposed.chunk = transposed.in;
     transposed.oc_split = size_round_up(p->oc_split, transposed.oc_block);
     transposed.oc_splits = ceil_div(transposed.out, transposed.oc_split);
-    const double own_price = set_batch(&transposed, transposed.batch);
+    set_batch(&transposed, transposed.batch);
     measure(&transposed);
-    if (own_price > WINOGRAD.transposed_gain * price ||
-        transposed.worker > request->workspace_limit)
-        return price;
-    *p = transposed;
-    return own_price;
+    if (transposed.price <= WINOGRAD.transposed_gain * p->price &&
+        transposed.worker <= request->workspace_limit)
+        *p = transposed;
 }
 
-// Makes splits, chunk and batch smaller until a worker's memory fits; returns the price.
-static double fit_workspace(struct winograd *p, const struct request *request, size_t tiles,
-                            double price)
+// Makes splits, chunk and batch smaller until a worker's memory fits.
+static void fit_workspace(struct winograd *p, const struct request *request, size_t tiles)
 {
     for (;;) {
         p->oc_split = size_min(p->out, size_round_up(p->oc_split, CONV_CHANNELS));
         p->oc_splits = ceil_div(p->out, p->oc_split);
         if (p->weight) whole_panels(p);
         measure(p);
-        if (p->worker <= request->workspace_limit) return price;
+        if (p->worker <= request->workspace_limit) return;
         if (p->oc_split > CONV_CHANNELS && p->oc_split * 4 > p->chunk)
             p->oc_split = (p->oc_split + 1) / 2;
         else if (p->chunk > 16) p->chunk = (p->chunk + 1) / 2;
-        else if (tiles > 1) price = choose_batch(p, tiles = (tiles + 1) / 2);
+        else if (tiles > 1) choose_batch(p, tiles = (tiles + 1) / 2);
         else if (!p->weight && p->chunk > 1) p->chunk = (p->chunk + 1) / 2;
-        else return price;
+        else return;
     }
 }
 
-// Chooses batches, chunk and splits; returns the price.
-static double choose_weight_layout(struct winograd *p, const struct request *request)
+// Chooses batches, chunk and splits.
+static void choose_weight_layout(struct winograd *p, const struct request *request)
 {
     size_t tiles = WINOGRAD.max_tiles;
     p->chunk = size_split_even(p->in, WINOGRAD.weight_channels);
     p->oc_split = size_split_even(p->out, WINOGRAD.weight_channels);
-    double price = choose_batch(p, tiles);
-    if (winograd_batches(p) > 1) price = choose_batch(p, tiles = WINOGRAD.weight_tiles);
-    if (!try_shared_panels(p, request)) price = fit_workspace(p, request, tiles, price);
+    // More tiles are several batches, which are smaller ones.
+    const size_t all = size_mul(p->maps, p->grid.tiles);
+    if (all <= tiles) choose_batch(p, tiles);
+    if (all > tiles || winograd_batches(p) > 1) choose_batch(p, tiles = WINOGRAD.weight_tiles);
+    if (!try_shared_panels(p, request)) fit_workspace(p, request, tiles);
     const size_t tasks = p->grid.groups * p->oc_splits * ceil_div(p->in, p->chunk);
     const size_t limit = request->workspace_limit, capacity = limit - size_min(limit, p->worker);
     p->k_splits = p->shared_panels ? 1
                                    : split_k_count(request->shape, WINOGRAD.weight_tasks, tasks,
                                                    winograd_batches(p), capacity);
-    return price;
 }
 
-static double choose_layout(struct winograd *p, const struct request *request)
+static void choose_layout(struct winograd *p, const struct request *request)
 {
     const size_t channels = size_min(p->in, WINOGRAD_TERMS) + p->out;
     const size_t tiles = WINOGRAD.batch_bytes / (p->frequencies * p->grid.scalar_bytes * channels);
     const size_t max_tiles = size_min(WINOGRAD.max_tiles, size_max(tiles, WINOGRAD.min_tiles));
     p->chunk = size_split_even(p->in, WINOGRAD_TERMS);
     p->oc_split = p->out;
-    double price = choose_batch(p, max_tiles);
+    choose_batch(p, max_tiles);
     const size_t tasks = size_mul(winograd_batches(p), p->grid.groups);
     if (tasks < WINOGRAD.min_tasks && p->out > WINOGRAD.min_channels) {
         const size_t most = ceil_div(p->out * tasks, WINOGRAD.min_tasks);
         p->oc_split = size_max(WINOGRAD.min_channels, size_split_even(p->out, most));
     }
-    price = fit_workspace(p, request, max_tiles, price);
-    price = try_transposed(p, request, price);
+    fit_workspace(p, request, max_tiles);
+    try_transposed(p, request);
     try_shared_inputs(p, request);
-    return price;
 }
 
 void winograd_layout(const struct request *request, const struct winograd_split *split,
-                     struct winograd *ret, double *ret_price)
+                     struct winograd *ret)
 {
     *ret = (struct winograd){.grid = split->grid,
                              .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
@@ -305,7 +338,8 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                              .frequencies = split->frequencies,
                              .maps = size_mul(split->grid.images, split->grid.batch),
                              .oc_block = CONV_CHANNELS};
-    *ret_price = ret->weight ? choose_weight_layout(ret, request) : choose_layout(ret, request);
+    if (ret->weight) choose_weight_layout(ret, request);
+    else choose_layout(ret, request);
     assert(ret->oc_split * ret->oc_splits >= ret->out);
     assert(ret->positions % winograd_lanes(ret) == 0);
     assert(ret->positions >= ret->batch.maps * ret->batch.rows * ret->batch.cols);

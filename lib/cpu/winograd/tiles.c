@@ -71,10 +71,30 @@ struct winograd_index winograd_index(const struct winograd *p, size_t batch)
     return index;
 }
 
-void winograd_map(const struct winograd *p, size_t map, struct winograd_plane *ret)
+struct winograd_task winograd_task(const struct winograd_call *call, size_t batch, size_t group,
+                                   int worker)
 {
-    ret->item = map / p->grid.images;
-    tile_grid_image(&p->grid, map % p->grid.images, ret->image);
+    const struct winograd *p = call->plan->state;
+    struct arena own = {.base = call->workers + (size_t)worker * p->worker};
+    struct arena shared = {0};
+    struct winograd_task task = {.call = call,
+                                 .p = p,
+                                 .kernels = call->plan->kernels,
+                                 .group = group,
+                                 .n_in = p->in,
+                                 .n_out = p->out,
+                                 .index = winograd_index(p, batch),
+                                 .scratch = winograd_layout_worker(p, &own)};
+    if (!p->shared_inputs && !p->shared_panels) return task;
+    const size_t i = p->weight ? group - call->first : batch * p->grid.groups + group;
+    winograd_layout_shared(p, &shared);
+    shared = (struct arena){.base = call->shared + i * shared.used};
+    const struct winograd_scratch common = winograd_layout_shared(p, &shared);
+    task.scratch.in_panel = common.in_panel;
+    if (p->shared_inputs) task.scratch.in = common.in;
+    else task.scratch.out_panel = common.out_panel;
+    if (p->shared_panels && !p->single_batch) task.scratch.sums = common.sums;
+    return task;
 }
 
 // n samples of a row from `first` on, zeros where there are none; those within are known.
@@ -91,19 +111,19 @@ static void copy_row(char *ret, const char *row, ptrdiff_t first, size_t step,
 
 // Deinterleaves the samples that a batch's tiles of one map take from a plane, and sets where the
 // transform finds them. Rows of samples fall into residues modulo the tile, as columns do.
-static void deinterleave_tiles(const struct winograd_inputs *inputs,
+static void deinterleave_tiles(const struct winograd_task *task, bool outputs,
                                const struct winograd_plane *plane,
                                struct winograd_transform *transform)
 {
-    const struct winograd *p = inputs->p;
-    const struct winograd_index *index = &inputs->index;
+    const struct winograd *p = task->p;
+    const struct winograd_index *index = &task->index;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct tile_side *rows = inputs->outputs ? &down->out : &down->in;
-    const struct tile_side *columns = inputs->outputs ? &along->out : &along->in;
+    const struct tile_side *rows = outputs ? &down->out : &down->in;
+    const struct tile_side *columns = outputs ? &along->out : &along->in;
     const ptrdiff_t top =
-        inputs->outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
+        outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
     const ptrdiff_t left =
-        inputs->outputs ? tile_output(along, index->at[1]) : tile_input(along, index->at[1]);
+        outputs ? tile_output(along, index->at[1]) : tile_input(along, index->at[1]);
     const size_t high = transform->from[0], wide = transform->from[1], step = along->tile;
     const size_t cols = index->batch.cols, n = cols * step, bytes = p->grid.scalar_bytes;
     const size_t all = (index->batch.rows - 1) * down->tile + high;
@@ -118,7 +138,7 @@ static void deinterleave_tiles(const struct winograd_inputs *inputs,
         const struct tile_range within =
             tile_within(columns, plane->image[2], plane->phase[2], q, n);
         for (size_t r = 0; r < down->tile && r < all; r++) {
-            char *to = inputs->scratch->rows;
+            char *to = task->scratch.rows;
             for (size_t i = r; i < all; i += down->tile, to += n * bytes) {
                 const ptrdiff_t at =
                     tile_sample(rows, plane->image[1], plane->phase[1], top + (ptrdiff_t)i);
@@ -127,10 +147,10 @@ static void deinterleave_tiles(const struct winograd_inputs *inputs,
                              columns->step, &within, n, bytes);
                 else memset(to, 0, n * bytes);
             }
-            const size_t tiles = (size_t)(to - inputs->scratch->rows) / step / bytes;
-            inputs->kernels->deinterleave(
-                inputs->scratch->samples + (r * residue + group * column) * bytes, column,
-                inputs->scratch->rows, step, size_min(wide - group, step), tiles);
+            const size_t tiles = (size_t)(to - task->scratch.rows) / step / bytes;
+            task->kernels->deinterleave(
+                task->scratch.samples + (r * residue + group * column) * bytes, column,
+                task->scratch.rows, step, size_min(wide - group, step), tiles);
         }
     }
     transform->x_column = column;
@@ -138,9 +158,11 @@ static void deinterleave_tiles(const struct winograd_inputs *inputs,
         transform->x_row[i] = i % down->tile * residue + i / down->tile * cols;
 }
 
-void winograd_prefetch(const struct winograd *p, const struct winograd_index *index,
-                       const struct winograd_plane *plane, bool outputs, bool write)
+void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
+                       bool outputs, bool write)
 {
+    const struct winograd *p = task->p;
+    const struct winograd_index *index = &task->index;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const struct tile_side *side = outputs ? &down->out : &down->in;
     const size_t image = plane->image[1], phase = plane->phase[1];
@@ -160,43 +182,42 @@ void winograd_prefetch(const struct winograd *p, const struct winograd_index *in
         for (; from < end; from += MEM_ALIGN) __builtin_prefetch(from, 0);
 }
 
-// The plane of channel `first` + i / maps of map i % maps.
-static struct winograd_plane plane_of(const struct winograd_inputs *inputs, size_t first, size_t i)
+struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,
+                                     size_t channel)
 {
-    const struct winograd *p = inputs->p;
-    const struct tile_grid *grid = &p->grid;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const size_t size =
-        inputs->outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
-    const size_t channels = inputs->outputs ? grid->out : grid->in, maps = inputs->index.batch.maps;
-    const size_t c = first + i / maps;
-    struct winograd_plane plane;
-    winograd_map(p, inputs->index.map + i % maps, &plane);
-    tile_grid_phase(grid, c / channels, plane.phase);
-    const size_t channel = (plane.item * grid->groups + inputs->group) * channels + c % channels;
-    plane.samples = inputs->from + channel * size * grid->scalar_bytes;
+    const struct winograd_call *call = task->call;
+    const struct tile_grid *grid = &task->p->grid;
+    const struct tile_axis *down = winograd_axis(task->p, 0), *along = winograd_axis(task->p, 1);
+    const size_t size = outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
+    const size_t channels = outputs ? grid->out : grid->in; // without phases
+    struct winograd_plane plane = {.item = map / grid->images};
+    tile_grid_image(grid, map % grid->images, plane.image);
+    tile_grid_phase(grid, channel / channels, plane.phase);
+    const size_t at = (plane.item * grid->groups + task->group) * channels + channel % channels;
+    plane.samples = (outputs ? call->y : (char *)call->x) + at * size * grid->scalar_bytes;
     return plane;
 }
 
-void winograd_transform_inputs(const struct winograd_inputs *inputs, size_t first, size_t n)
+void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
+                                 size_t n, char *to)
 {
-    const struct winograd *p = inputs->p;
-    const size_t bytes = p->grid.scalar_bytes, maps = inputs->index.batch.maps;
-    const size_t tiles = inputs->index.batch.rows * inputs->index.batch.cols;
-    struct winograd_transform transform = winograd_transform_of(
-        p, inputs->kernels, inputs->outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
+    const struct winograd *p = task->p;
+    const size_t maps = task->index.batch.maps, map = task->index.map;
+    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
+    struct winograd_transform transform =
+        winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
     transform.n = winograd_vectors(p, tiles);
-    transform.y_plane = inputs->outputs ? p->out_plane : p->in_plane;
-    struct winograd_plane next = plane_of(inputs, first, 0);
+    transform.y_plane = outputs ? p->out_plane : p->in_plane;
+    struct winograd_plane next = winograd_plane(task, outputs, map, first);
     for (size_t i = 0; i < n * maps; i++) {
         const struct winograd_plane plane = next;
+        const size_t at = i / maps * p->positions + i % maps * tiles;
         if (i + 1 < n * maps) {
-            next = plane_of(inputs, first, i + 1);
-            winograd_prefetch(p, &inputs->index, &next, inputs->outputs, false);
+            next = winograd_plane(task, outputs, map + (i + 1) % maps, first + (i + 1) / maps);
+            winograd_prefetch(task, &next, outputs, false);
         }
-        deinterleave_tiles(inputs, &plane, &transform);
-        winograd_transform_tiles(&transform,
-                                 inputs->to + (i / maps * p->positions + i % maps * tiles) * bytes,
-                                 inputs->scratch->samples, inputs->scratch->stage);
+        deinterleave_tiles(task, outputs, &plane, &transform);
+        winograd_transform_tiles(&transform, to + at * p->grid.scalar_bytes, task->scratch.samples,
+                                 task->scratch.stage);
     }
 }

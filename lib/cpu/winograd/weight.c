@@ -15,31 +15,12 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "cpu/conv/split_k.h"
 #include "geometry/samples.h"
 #include "winograd.h"
 
-struct weight_call {
-    const struct partita_plan *plan;
-    char *shared, *workers;
-    struct split_k split_k;
-    const char *x, *gy;
-    size_t first, groups, batch; // that threads compute together
-};
-
-// One task: channels of x and of gy of a group, counted with phases, and the batch it is at.
-struct weight_task {
-    const struct weight_call *call;
-    const struct winograd *p;
-    const struct kernels *kernels;
-    size_t group, in, n_in, out, n_out, split;
-    struct winograd_index index;
-    struct winograd_scratch scratch;
-};
-
 // Input channel c of the task, of one frequency: [tile][strip], c being the first of a strip or of
 // a vector of it.
-static char *weight_in_panel(const struct weight_task *task, size_t c, size_t f)
+static char *weight_in_panel(const struct winograd_task *task, size_t c, size_t f)
 {
     const struct winograd *p = task->p;
     const size_t strip = p->strip, plane = c / strip * p->frequencies + f;
@@ -49,7 +30,7 @@ static char *weight_in_panel(const struct weight_task *task, size_t c, size_t f)
 }
 
 // The block of output channels k of the task: [tile][channel of the block].
-static char *weight_out_panel(const struct weight_task *task, size_t k, size_t f)
+static char *weight_out_panel(const struct winograd_task *task, size_t k, size_t f)
 {
     const struct winograd *p = task->p;
     const size_t plane = k / CONV_CHANNELS * p->frequencies + f;
@@ -66,7 +47,7 @@ static size_t sums_plane(const struct winograd *p)
     return strips * p->sum_blocks * CONV_CHANNELS * p->strip;
 }
 
-static char *weight_sums(const struct weight_task *task, size_t c, size_t k, size_t f)
+static char *weight_sums(const struct winograd_task *task, size_t c, size_t k, size_t f)
 {
     const struct winograd *p = task->p;
     const size_t strip = p->single_batch ? 0 : c / p->strip;
@@ -77,27 +58,19 @@ static char *weight_sums(const struct weight_task *task, size_t c, size_t k, siz
 }
 
 // Panels of a vector of input channels from c on, or of a block of output channels.
-static void make_panels(const struct weight_task *task, bool outputs, size_t c)
+static void make_panels(const struct winograd_task *task, bool outputs, size_t c)
 {
     const struct winograd *p = task->p;
-    const struct weight_call *call = task->call;
     const size_t count = outputs ? CONV_CHANNELS : winograd_lanes(p);
     const size_t first = outputs ? task->out : task->in;
     const size_t left = (outputs ? task->n_out : task->n_in) - c;
     const size_t plane = (outputs ? p->out_plane : p->in_plane) * p->grid.scalar_bytes;
-    const struct winograd_inputs inputs = {.p = p,
-                                           .kernels = task->kernels,
-                                           .outputs = outputs,
-                                           .group = task->group,
-                                           .index = task->index,
-                                           .from = outputs ? call->gy : call->x,
-                                           .to = task->scratch.in,
-                                           .scratch = &task->scratch};
-    winograd_transform_inputs(&inputs, first + c, size_min(count, left));
+    char *tiles = task->scratch.in;
+    winograd_transform_channels(task, outputs, first + c, size_min(count, left), tiles);
     for (size_t f = 0; f < p->frequencies; f++)
         task->kernels->interleave(outputs ? weight_out_panel(task, c, f)
                                           : weight_in_panel(task, c, f),
-                                  outputs ? CONV_CHANNELS : p->strip, inputs.to + f * plane,
+                                  outputs ? CONV_CHANNELS : p->strip, tiles + f * plane,
                                   (ptrdiff_t)p->positions, count, task->index.tiles);
 }
 
@@ -109,7 +82,7 @@ struct channels {
 
 // Adds the batch to the sums of a frequency; `fresh`: they begin with it. Terms are tiles,
 // positions input channels.
-static void multiply_panels(const struct weight_task *task, size_t f, const struct channels *of,
+static void multiply_panels(const struct winograd_task *task, size_t f, const struct channels *of,
                             bool fresh)
 {
     const struct winograd *p = task->p;
@@ -126,7 +99,7 @@ static void multiply_panels(const struct weight_task *task, size_t f, const stru
 
 // Stores the taps of output channel k of the task and the strip of input channels from `first` on;
 // tap (i, j) of channel c is at (i * columns + j) * n + c.
-static void store_taps(const struct weight_task *task, size_t first, size_t k, const char *taps,
+static void store_taps(const struct winograd_task *task, size_t first, size_t k, const char *taps,
                        size_t n)
 {
     const struct winograd *p = task->p;
@@ -159,7 +132,7 @@ static void store_taps(const struct weight_task *task, size_t first, size_t k, c
 }
 
 // Makes the taps of output channels k .. end-1 and of the strip of input channels c.
-static void finish_taps(const struct weight_task *task, size_t c, size_t k, size_t end)
+static void finish_taps(const struct winograd_task *task, size_t c, size_t k, size_t end)
 {
     const struct winograd *p = task->p;
     const size_t bytes = p->grid.scalar_bytes;
@@ -179,30 +152,14 @@ static void finish_taps(const struct weight_task *task, size_t c, size_t k, size
     }
 }
 
-// A task of all channels of a group, at the first batch.
-static struct weight_task weight_task(const struct weight_call *call, size_t group, int worker)
-{
-    const struct winograd *p = call->plan->state;
-    struct weight_task task = {.call = call,
-                               .p = p,
-                               .kernels = call->plan->kernels,
-                               .group = group,
-                               .n_in = p->in,
-                               .n_out = p->out,
-                               .index = winograd_index(p, 0)};
-    struct arena arena = {.base = call->workers + (size_t)worker * p->worker};
-    task.scratch = winograd_layout_worker(p, &arena);
-    return task;
-}
-
 // One task by itself: its channels through a split of the batches, then their taps.
 static void run_weight_alone(void *context, size_t index, int worker)
 {
-    const struct weight_call *call = context;
+    const struct winograd_call *call = context;
     const struct winograd *p = call->plan->state;
     const size_t chunks = ceil_div(p->in, p->chunk), batches = winograd_batches(p);
-    struct weight_task task =
-        weight_task(call, index / chunks / p->oc_splits % p->grid.groups, worker);
+    struct winograd_task task =
+        winograd_task(call, 0, index / chunks / p->oc_splits % p->grid.groups, worker);
     task.in = index % chunks * p->chunk;
     task.out = index / chunks % p->oc_splits * p->oc_split;
     task.split = index / chunks / p->oc_splits / p->grid.groups;
@@ -220,26 +177,15 @@ static void run_weight_alone(void *context, size_t index, int worker)
     for (size_t c = 0; c < task.n_in; c += p->strip) finish_taps(&task, c, 0, task.n_out);
 }
 
-// With shared panels: all channels of a group, counted from the call's first, at the call's batch.
-static struct weight_task shared_task(const struct weight_call *call, size_t group, int worker)
-{
-    struct weight_task task = weight_task(call, call->first + group, worker);
-    const struct winograd_shared shared = winograd_shared(task.p, call->shared, group);
-    task.index = winograd_index(task.p, call->batch);
-    task.scratch.in_panel = shared.in_panel;
-    task.scratch.out_panel = shared.out_panel;
-    if (!task.p->single_batch) task.scratch.sums = shared.sums;
-    return task;
-}
-
 // A vector of input channels, or a block of output channels.
 static void run_shared_panels(void *context, size_t index, int worker)
 {
-    const struct weight_call *call = context;
+    const struct winograd_call *call = context;
     const struct winograd *p = call->plan->state;
     const size_t vectors = ceil_div(p->in, winograd_lanes(p));
     const size_t tasks = vectors + ceil_div(p->out, CONV_CHANNELS), i = index % tasks;
-    const struct weight_task task = shared_task(call, index / tasks, worker);
+    const struct winograd_task task =
+        winograd_task(call, call->batch, call->first + index / tasks, worker);
     if (i < vectors) make_panels(&task, false, i * winograd_lanes(p));
     else make_panels(&task, true, (i - vectors) * CONV_CHANNELS);
 }
@@ -248,13 +194,14 @@ static void run_shared_panels(void *context, size_t index, int worker)
 // cache.
 static void run_shared_products(void *context, size_t index, int worker)
 {
-    const struct weight_call *call = context;
+    const struct winograd_call *call = context;
     const struct winograd *p = call->plan->state;
     const size_t most = WINOGRAD.weight_channels;
     const size_t n_in = ceil_div(p->in, most), n_out = ceil_div(p->out, most);
     const size_t in = index / n_out % n_in * most, out = index % n_out * most;
     const size_t f = index / n_out / n_in;
-    const struct weight_task task = shared_task(call, f / p->frequencies, worker);
+    const struct winograd_task task =
+        winograd_task(call, call->batch, call->first + f / p->frequencies, worker);
     const struct channels of = {in, size_min(in + most, p->in), out, size_min(out + most, p->out)};
     multiply_panels(&task, f % p->frequencies, &of, call->batch == 0);
 }
@@ -262,11 +209,12 @@ static void run_shared_products(void *context, size_t index, int worker)
 // The taps of a strip by some blocks of output channels; with a single batch their products first.
 static void run_shared_taps(void *context, size_t index, int worker)
 {
-    const struct weight_call *call = context;
+    const struct winograd_call *call = context;
     const struct winograd *p = call->plan->state;
     const size_t most = WINOGRAD.sum_blocks * CONV_CHANNELS;
     const size_t splits = ceil_div(p->out, most), strips = ceil_div(p->in, p->strip);
-    const struct weight_task task = shared_task(call, index / splits / strips, worker);
+    const struct winograd_task task =
+        winograd_task(call, 0, call->first + index / splits / strips, worker);
     const size_t in = index / splits % strips * p->strip, out = index % splits * most;
     const struct channels of = {in, size_min(in + p->strip, p->in), out,
                                 size_min(out + most, p->out)};
@@ -276,7 +224,7 @@ static void run_shared_taps(void *context, size_t index, int worker)
 }
 
 // The call's groups: panels and products batch by batch, then taps.
-static void run_shared_groups(struct weight_call *call)
+static void run_shared_groups(struct winograd_call *call)
 {
     const struct partita_plan *plan = call->plan;
     const struct winograd *p = plan->state;
@@ -290,29 +238,20 @@ static void run_shared_groups(struct weight_call *call)
         if (!p->single_batch)
             thread_loop(plan->threads, call->groups * products, run_shared_products, call);
     }
-    call->batch = 0;
     thread_loop(plan->threads, call->groups * taps, run_shared_taps, call);
 }
 
-void winograd_backward_weight(const struct partita_plan *plan, void *gw, const void *x,
-                              const void *gy, void *workspace)
+void winograd_backward_weight(struct winograd_call *call)
 {
+    const struct partita_plan *plan = call->plan;
     const struct winograd *p = plan->state;
-    // What threads share lies where splits would have their sums: then there is one split.
-    struct weight_call call = {
-        .plan = plan,
-        .shared = workspace,
-        .workers = (char *)workspace + plan->choice.shared,
-        .split_k = {plan, gw, workspace, p->k_splits, split_k_bytes(&plan->shape)},
-        .x = x,
-        .gy = gy};
     assert(!p->shared_panels || p->k_splits == 1);
-    for (; p->shared_panels && call.first < p->grid.groups; call.first += p->group_chunk) {
-        call.groups = size_min(p->group_chunk, p->grid.groups - call.first);
-        run_shared_groups(&call);
+    for (; p->shared_panels && call->first < p->grid.groups; call->first += p->group_chunk) {
+        call->groups = size_min(p->group_chunk, p->grid.groups - call->first);
+        run_shared_groups(call);
     }
     if (p->shared_panels) return;
     const size_t tasks = ceil_div(p->in, p->chunk) * p->oc_splits * p->grid.groups;
-    thread_loop(plan->threads, p->k_splits * tasks, run_weight_alone, &call);
-    split_k_reduce(&call.split_k);
+    thread_loop(plan->threads, p->k_splits * tasks, run_weight_alone, call);
+    split_k_reduce(&call->split_k);
 }

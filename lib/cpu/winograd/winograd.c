@@ -10,8 +10,6 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cpu/conv/split_k.h"
-
 // Multiply-adds of a vector in the transform of a tile, roughly: rows of half as many terms as an
 // extent.
 static double transform_products(const struct winograd_transform *t)
@@ -63,10 +61,22 @@ static double tap_sums_seconds(const struct winograd *p, const struct cost_rates
     return ((p->single_batch ? 0 : pairs * batches) + moves) * costs->copy;
 }
 
-// Seconds; `price` is that of all batches in vectors, `pairs` counts pairs of channels and
-// frequencies.
-static double layout_seconds(const struct winograd *p, const struct request *request, double price,
-                             double pairs)
+// Seconds of all products, for the price of all batches and their number; `pairs` counts pairs of
+// channels and frequencies. Every batch reads all transformed taps during its products; from
+// memory, if they exceed the caches.
+static double products_seconds(const struct request *request, const struct tile_grid *grid,
+                               double pairs, double positions, double batches)
+{
+    const struct shape *shape = request->shape;
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const double product = WINOGRAD.product * (1 + WINOGRAD.map / (double)grid->tiles);
+    const bool far = pairs * (double)shape->scalar_bytes > (double)request->model->shared_bytes / 2;
+    const double taps = pairs * batches * (far ? costs->copy_far / 2 : costs->copy / 4);
+    return fmax(pairs * positions * costs->fma * product, taps);
+}
+
+// Seconds; `pairs` as above.
+static double layout_seconds(const struct winograd *p, const struct request *request, double pairs)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
@@ -80,18 +90,38 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double out_times = p->weight ? (double)ceil_div(p->in, p->chunk) : 1;
     const double in = (double)p->in * in_times;
     const double out = (double)p->out * out_times;
-    const double product = WINOGRAD.product * (1 + WINOGRAD.map / (double)p->grid.tiles);
-    const double products = pairs * price * lanes * costs->fma * product;
-    // Every batch reads all transformed taps during its products; from memory, if they exceed the
-    // caches.
-    const bool far = pairs * (double)shape->scalar_bytes > (double)request->model->shared_bytes / 2;
-    const double taps = pairs * batches * (far ? costs->copy_far / 2 : costs->copy / 4);
     const double transforms = in * transform_seconds(p, costs, WINOGRAD_INPUT) +
                               out * transform_seconds(p, costs, WINOGRAD_OUTPUT);
-    double seconds = fmax(products, taps) + groups * tiles * transforms;
+    double seconds = products_seconds(request, &p->grid, pairs, p->price * lanes, batches);
+    seconds += groups * tiles * transforms;
     seconds += groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(p, request);
     if (p->weight) seconds += tap_sums_seconds(p, costs, pairs, batches);
     return seconds + memory_seconds(request->model, shape);
+}
+
+static double split_pairs(const struct request *request, const struct winograd_split *split)
+{
+    return (double)request->shape->groups * (double)split->in * (double)split->out *
+           (double)split->frequencies;
+}
+
+// layout_seconds of any layout is at least this: its price is at least the vectors of all tiles,
+// its transforms fill at least the vectors of a map without ends, it has one batch or more, and
+// channels are transformed once or more often. The rest of its terms is not negative.
+static double split_floor(const struct request *request, const struct winograd_split *split)
+{
+    const struct shape *shape = request->shape;
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const struct winograd p = {.grid = split->grid,
+                               .weight = request->direction == PARTITA_BACKWARD_WEIGHT};
+    const double maps = (double)size_mul(split->grid.images, split->grid.batch);
+    const double tiles = maps * (double)winograd_vectors(&p, split->grid.tiles);
+    const double transforms = (double)split->in * transform_seconds(&p, costs, WINOGRAD_INPUT) +
+                              (double)split->out * transform_seconds(&p, costs, WINOGRAD_OUTPUT);
+    const double products = products_seconds(request, &p.grid, split_pairs(request, split),
+                                             maps * (double)split->grid.tiles, 1);
+    const double seconds = products + (double)shape->groups * tiles * transforms;
+    return (seconds + memory_seconds(request->model, shape)) * (1 - 1e-9);
 }
 
 static void try_split(const struct request *request, const struct winograd_split *split,
@@ -100,19 +130,19 @@ static void try_split(const struct request *request, const struct winograd_split
     const struct shape *shape = request->shape;
     struct winograd layout;
     const struct winograd *p = &layout;
-    double price;
-    winograd_layout(request, split, &layout, &price);
-    const double groups = (double)shape->groups, frequencies = (double)p->frequencies;
-    const double pairs = groups * (double)p->in * (double)p->out * frequencies;
+    winograd_layout(request, split, &layout);
+    const double pairs = split_pairs(request, split);
     const size_t filter = size_mul(p->filter_plane, p->frequencies);
     const size_t splits = p->weight ? (p->k_splits - 1) * split_k_bytes(shape) : 0;
     ret->applicable = true;
+    ret->spread = 1;
     ret->hop = p->batch.maps * p->batch.rows * p->batch.cols;
-    ret->seconds = layout_seconds(p, request, price, pairs);
+    ret->seconds = layout_seconds(p, request, pairs);
     ret->flops = 2 * pairs * (double)p->maps * (double)p->grid.tiles;
     ret->shared = size_add(splits, winograd_shared_bytes(p));
     ret->worker = p->worker;
     ret->bytes = size_add(p->worker, size_mul(filter, shape->groups * shape->scalar_bytes));
+    if (!p->weight) ret->filter_seconds = filter_seconds(request, pairs, WINOGRAD.filter_copies);
     estimate_store(ret, &split->number, sizeof split->number);
 }
 
@@ -127,7 +157,7 @@ static void winograd_estimate(const struct request *request, struct estimate *re
     else if (grid.images > WINOGRAD.max_maps)
         snprintf(ret->reason, sizeof ret->reason, "dilation makes %zu sub-images; at most %zu",
                  grid.images, WINOGRAD.max_maps);
-    else winograd_search(request, try_split, ret);
+    else winograd_search(request, try_split, split_floor, ret);
 }
 
 static enum partita_status winograd_plan_create(struct partita_plan *plan,
@@ -136,12 +166,11 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan,
     struct winograd_split split;
     struct winograd layout;
     int number;
-    double price;
     estimate_load(&plan->choice, &number, sizeof number);
     const bool made = winograd_split(request, number, &split);
     assert(made);
     (void)made;
-    winograd_layout(request, &split, &layout, &price);
+    winograd_layout(request, &split, &layout);
     assert(layout.worker == plan->choice.worker);
     size_t stride = layout.transposed ? layout.oc_block : layout.positions;
     if (layout.weight) stride = layout.strip;
@@ -159,10 +188,19 @@ static enum partita_status winograd_run(const struct partita_plan *plan,
                                         const struct partita_filter *filter,
                                         const struct operands *operands, void *workspace)
 {
-    const void *from = operands->from[0], *gy = operands->from[1];
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        winograd_backward_weight(plan, operands->to, from, gy, workspace);
-    else winograd_forward(plan, filter, operands->to, from, workspace);
+    const struct winograd *p = plan->state;
+    // What threads share lies where splits would have their sums: then there is one split.
+    struct winograd_call call = {
+        .plan = plan,
+        .filter = filter,
+        .x = operands->from[0],
+        .y = p->weight ? (char *)operands->from[1] : operands->to,
+        .shared = workspace,
+        .workers = (char *)workspace + plan->choice.shared,
+        .split_k = {plan, operands->to, workspace, p->k_splits, split_k_bytes(&plan->shape)}};
+    assert(winograd_shared_bytes(p) <= plan->choice.shared);
+    if (p->weight) winograd_backward_weight(&call);
+    else winograd_forward(&call);
     return PARTITA_OK;
 }
 
@@ -171,7 +209,8 @@ const struct engine engine_winograd = {
     .max_rank = WINOGRAD_AXES,
     .estimate = winograd_estimate,
     .plan_create = winograd_plan_create,
-    .filter_create = winograd_filter_create,
+    .filter_bytes = winograd_filter_bytes,
+    .filter_pack = winograd_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
     .run = winograd_run,
 };

@@ -43,11 +43,10 @@ static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
     (void)forward;
     struct block_layout *layout = &blocks->layout;
     estimate_load(&plan->choice, layout, sizeof *layout);
-    enum partita_status status = cuda_enter(plan);
     const bool lags = layout->method == BLOCK_LAGS;
-    if (status == PARTITA_OK)
-        status = cuda_fft_create(plan, cuda_blocks_points(&blocks->shape, layout),
-                                 cuda_blocks_batch(&blocks->shape, layout), !lags, &blocks->fft);
+    const enum partita_status status =
+        cuda_fft_create(plan, cuda_blocks_points(&blocks->shape, layout),
+                        cuda_blocks_batch(&blocks->shape, layout), !lags, &blocks->fft);
     if (status == PARTITA_OK && !lags) // what cuFFT wants is known now
         plan->choice.shared = cuda_pairs_workspace(&blocks->shape, plan->direction, layout,
                                                    cuda_fft_work_bytes(&blocks->fft));
@@ -58,7 +57,6 @@ static void cuda_blocks_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_blocks *blocks = plan->state;
     if (!blocks) return;
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_fft_destroy(plan, &blocks->fft);
     mem_release(&plan->allocator, blocks);
 }
@@ -86,44 +84,31 @@ struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size
 struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
 {
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    const bool transposed = shape->adjoint && plan->direction != PARTITA_BACKWARD_WEIGHT;
-    return (struct cuda_windows){.size = (int64_t)shape->axis[0].kernel,
-                                 .step = (int64_t)shape->axis[0].dilation,
-                                 .outer = transposed ? (int64_t)shape->group_out : 1,
-                                 .inner = transposed ? (int64_t)shape->group_in : 1,
-                                 .pitch = 1,
-                                 .complex_samples = shape->complex_taps,
-                                 .reversed = !shape->flip,
-                                 .conjugated = !shape->flip,
-                                 .scale = 1};
+    return cuda_taps_windows(shape, shape->adjoint && plan->direction != PARTITA_BACKWARD_WEIGHT);
 }
 
 struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
 {
     const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    return (struct cuda_windows){.size = (int64_t)shape->axis[0].size,
-                                 .step = 1,
-                                 .outer = 1,
-                                 .inner = 1,
-                                 .pitch = 1,
-                                 .complex_samples = shape->complex_signal,
-                                 .scale = 1};
+    return cuda_row_windows(shape->axis[0].size, shape->complex_signal);
 }
 
-static enum partita_status cuda_blocks_filter_create(struct partita_filter *filter,
-                                                     const void *taps)
+static struct filter_bytes cuda_blocks_filter_bytes(const struct partita_plan *plan)
 {
-    const struct partita_plan *plan = filter->plan;
-    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
-    enum partita_status status = cuda_filter_copy(filter, taps, cuda_taps_bytes(&plan->shape));
-    if (status != PARTITA_OK || layout->method == BLOCK_LAGS) return status;
-    struct cuda_filter *state = filter->state;
-    void *copy = state->taps;
-    status = cuda_allocate(plan, layout->filter, &state->taps);
-    if (status == PARTITA_OK) status = cuda_pairs_filter(plan, state->taps, copy);
-    cuda_release(plan, copy);
-    const enum partita_status waited = cuda_wait(plan);
-    return status == PARTITA_OK ? waited : status;
+    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
+    if (blocks->layout.method == BLOCK_LAGS)
+        return (struct filter_bytes){.packed = cuda_taps_bytes(&plan->shape)};
+    return (struct filter_bytes){.packed = blocks->layout.filter,
+                                 .scratch = cuda_fft_work_bytes(&blocks->fft)};
+}
+
+static enum partita_status cuda_blocks_filter_pack(struct partita_filter *filter, const void *taps,
+                                                   const struct region *scratch)
+{
+    const struct cuda_filter *state = filter->state;
+    if (cuda_blocks_of(filter->plan)->layout.method == BLOCK_LAGS)
+        return cuda_filter_copy(filter, taps);
+    return cuda_pairs_filter(filter->plan, state->taps, taps, scratch->data);
 }
 
 static const void *blocks_filter_taps(const struct partita_filter *filter)
@@ -133,33 +118,24 @@ static const void *blocks_filter_taps(const struct partita_filter *filter)
     return lags && !state->bias ? state->taps : NULL;
 }
 
-enum partita_status cuda_blocks_call_begin(const struct cuda_call *call,
-                                           const struct cuda_filter *filter,
-                                           struct cuda_blocks_call *ret)
-{
-    const struct partita_plan *plan = call->plan;
-    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    const struct cuda_pairs_bytes bytes =
-        cuda_pairs_bytes(&blocks->shape, plan->direction, &blocks->layout);
-    struct arena arena = {.base = call->workspace};
-    *ret = (struct cuda_blocks_call){
-        .blocks = blocks, .arrays = call, .bias = filter ? filter->bias : NULL};
-    ret->inputs = arena_take(&arena, bytes.inputs);
-    ret->taps = filter ? filter->taps : arena_take(&arena, bytes.taps);
-    ret->sums = arena_take(&arena, bytes.sums);
-    void *area = arena_take(&arena, cuda_fft_work_bytes(&blocks->fft));
-    assert(arena.used <= plan->choice.shared);
-    return cuda_fft_begin(plan, &blocks->fft, area);
-}
-
 struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t unit, size_t units)
 {
     const struct shape *shape = &call->blocks->shape;
     const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out;
+    const int64_t groups = (int64_t)shape->groups;
+    if (call->plan->direction == PARTITA_BACKWARD_WEIGHT) // [group][out][in], summed over items
+        return (struct cuda_pairs){
+            .left_rows = {{groups, out, in}, {out, 1, 0}},
+            .right_rows = {{groups, out, in}, {in, 0, 1}},
+            .rows = groups * out * in,
+            .terms = (int64_t)units,
+            .left_term = groups * out,
+            .right_term = groups * in,
+        };
     return (struct cuda_pairs){
-        .left_rows = {{1, 1, (int64_t)shape->out_channels}, {0, 0, in}},
+        .left_rows = {{1, 1, groups * out}, {0, 0, in}},
         .right_rows = {{1, (int64_t)units, out}, {0, in, 0}},
-        .left_first = (int64_t)(unit % shape->groups) * out,
+        .left_first = (int64_t)unit % groups * out,
         .rows = (int64_t)units * out,
         .terms = in,
         .left_term = 1,
@@ -171,22 +147,29 @@ static enum partita_status cuda_blocks_run(const struct partita_plan *plan,
                                            const struct partita_filter *filter,
                                            const struct operands *operands, void *workspace)
 {
+    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct cuda_filter *state = filter ? filter->state : NULL;
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
-    if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    switch (cuda_blocks_of(plan)->layout.method) {
-    case BLOCK_PAIRS:
-        status = cuda_pairs_run(&call, state);
-        break;
-    case BLOCK_IMPOSED:
-        status = cuda_divisions_run(&call, state);
-        break;
-    case BLOCK_LAGS:
-        status =
-            cuda_lags_run(&call, state ? state->taps : call.from[1], state ? state->bias : NULL);
+    struct cuda_blocks_call call = {.plan = plan, .blocks = blocks, .operands = operands};
+    if (state) call.taps = state->taps, call.bias = state->bias;
+    if (blocks->layout.method == BLOCK_LAGS) {
+        if (!state) call.taps = (char *)operands->from[1];
+        call.sums = workspace;
+        return cuda_lags_run(&call);
     }
-    return cuda_call_end(&call, status);
+    const struct cuda_pairs_bytes bytes =
+        cuda_pairs_bytes(&blocks->shape, plan->direction, &blocks->layout);
+    struct arena arena = {.base = workspace};
+    call.inputs = arena_take(&arena, bytes.inputs);
+    if (!state) call.taps = arena_take(&arena, bytes.taps);
+    call.sums = arena_take(&arena, bytes.sums);
+    void *area = arena_take(&arena, cuda_fft_work_bytes(&blocks->fft));
+    assert(arena.used <= plan->choice.shared);
+    enum partita_status status = cuda_fft_begin(plan, &blocks->fft, area);
+    if (status == PARTITA_OK)
+        status = blocks->layout.method == BLOCK_PAIRS ? cuda_pairs_run(&call)
+                                                      : cuda_divisions_run(&call);
+    cuda_fft_end(&blocks->fft);
+    return status;
 }
 
 static void cuda_blocks_explain(const struct partita_plan *plan, struct text *text)
@@ -201,7 +184,9 @@ const struct engine cuda_blocks = {
     .plan_create = cuda_blocks_plan_create,
     .plan_destroy = cuda_blocks_plan_destroy,
     .plan_explain = cuda_blocks_explain,
-    .filter_create = cuda_blocks_filter_create,
+    .filter_bytes = cuda_blocks_filter_bytes,
+    .filter_pack = cuda_blocks_filter_pack,
+    .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_taps = blocks_filter_taps,
     .filter_destroy = cuda_filter_destroy,

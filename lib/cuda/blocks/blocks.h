@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// cuda/blocks: long signals by long filters, in parts; what its files share. All directions are
-// forward problems (decision 18).
+// What the files of cuda/blocks share. The engine convolves long signals with long filters, both
+// split into parts. All directions are computed as forward problems (decision 18).
 #ifndef PARTITA_CUDA_BLOCKS_H
 #define PARTITA_CUDA_BLOCKS_H
 
-#include "cuda/device/call.h"
+#include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
 #include "geometry/block_search.h"
 #include "geometry/part_schedule.h"
 #include "parts.h"
 
 struct cuda_blocks {
-    struct shape shape; // what is run: the plan's problem, or the one that its gradient is
+    struct shape shape; // the problem that is computed: the plan's, or its gradient as a forward
+                        // problem
     struct block_layout layout;
     struct cuda_fft fft;
 };
@@ -25,21 +26,22 @@ static inline const struct cuda_blocks *cuda_blocks_of(const struct partita_plan
 bool cuda_blocks_search(const struct request *request, struct block_layout *ret, char *reason,
                         size_t size);
 
-// Points of the transforms of a layout; transforms of one call of cuFFT.
+// cuda_blocks_points: points of the transforms of a layout. cuda_blocks_batch: transforms of one
+// call of cuFFT.
 size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *layout);
 size_t cuda_blocks_batch(const struct shape *shape, const struct block_layout *layout);
 
-// Rows of y, `rows` of them from `row` on; bias NULL: none.
+// The sink for rows row .. row + rows - 1 of y; bias NULL: none.
 struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t row, size_t rows,
                                   const void *bias);
 
-// The taps in causal order, paths [out][in of group], or of backward weight rows of gy; and rows of
-// x. The caller fills in the windows.
+// cuda_blocks_taps: the taps in causal order, paths [out][in of group], or for backward weight rows
+// of gy. cuda_blocks_x: rows of x. The caller fills in the windows.
 struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan);
 struct cuda_windows cuda_blocks_x(const struct partita_plan *plan);
 
-// The bytes of spectra of pairs and divisions: of x and outputs of the units in work; of the taps,
-// which are a filter or of backward weight a part of the workspace.
+// Bytes of spectra for pairs and divisions: of x and of outputs, for the units that are computed
+// together; and of the taps, which are in the filter or, for backward weight, in the workspace.
 struct cuda_pairs_bytes {
     size_t inputs, taps, sums;
 };
@@ -47,36 +49,29 @@ struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
                                          enum partita_direction direction,
                                          const struct block_layout *layout);
 
-// The workspace for these, with so many bytes of cuFFT's work area.
+// The workspace for these spectra and `work_area` bytes for cuFFT.
 size_t cuda_pairs_workspace(const struct shape *shape, enum partita_direction direction,
                             const struct block_layout *layout, size_t work_area);
 
-struct part_schedule cuda_blocks_divisions(const struct shape *shape,
-                                           const struct block_layout *layout);
-
-// A call by pairs or divisions: its spectra and arrays.
+// One call; its spectra are in the workspace or the filter.
 struct cuda_blocks_call {
+    const struct partita_plan *plan;
     const struct cuda_blocks *blocks;
-    char *inputs, *taps, *sums; // spectra
-    const struct cuda_call *arrays;
+    const struct operands *operands;
+    char *inputs, *taps, *sums; // spectra; of lags the taps themselves
     const void *bias;
 };
 
-// Begins a call; cuda_fft_end of blocks->fft is to follow, whatever was returned.
-enum partita_status cuda_blocks_call_begin(const struct cuda_call *call,
-                                           const struct cuda_filter *filter,
-                                           struct cuda_blocks_call *ret);
-
-// Which rows of taps and inputs meet in the outputs of some units; left are the taps. The caller
-// fills in blocks.
+// Which rows of taps (left) and inputs (right) contribute to the outputs of some units:
+// [item][group], or items of backward weight. The caller fills in the blocks.
 struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t unit, size_t units);
 
-// Queues spectra of a filter; running.
+// cuda_pairs_filter: queues the transforms of a filter's taps; `area` has cuda_fft_work_bytes. The
+// others run a call.
 enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spectra,
-                                      const void *taps);
-enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cuda_filter *filter);
-enum partita_status cuda_divisions_run(const struct cuda_call *call,
-                                       const struct cuda_filter *filter);
-enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps, const void *bias);
+                                      const void *taps, void *area);
+enum partita_status cuda_pairs_run(const struct cuda_blocks_call *call);
+enum partita_status cuda_divisions_run(const struct cuda_blocks_call *call);
+enum partita_status cuda_lags_run(const struct cuda_blocks_call *call);
 
 #endif

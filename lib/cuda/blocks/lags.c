@@ -4,34 +4,23 @@
 #include "base/sizes.h"
 #include "blocks.h"
 
-// Which row of the taps and of x a row of outputs begins with, and how far it is to the next
-// term's.
-static void map_rows(const struct partita_plan *plan, struct cuda_lags *lags)
+static struct cuda_lags lags_of(const struct cuda_blocks_call *call)
 {
-    const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out,
-                  groups = (int64_t)shape->groups, batch = (int64_t)shape->batch;
-    if (plan->direction == PARTITA_BACKWARD_WEIGHT) { // outputs [group][out][in], summed over items
-        lags->taps_rows = (struct cuda_row_map){{groups, out, in}, {out, 1, 0}};
-        lags->x_rows = (struct cuda_row_map){{groups, out, in}, {in, 0, 1}};
-        lags->channels = batch;
-        lags->taps_term = (int64_t)shape->out_channels;
-        lags->x_term = (int64_t)shape->in_channels;
-        return;
-    }
-    lags->taps_rows = (struct cuda_row_map){{batch, groups, out}, {0, in * out, in}};
-    lags->x_rows = (struct cuda_row_map){{batch, groups, out}, {in * groups, in, 0}};
-    lags->channels = in;
-    lags->taps_term = lags->x_term = 1;
-}
-
-static struct cuda_lags lags_of(const struct partita_plan *plan, const void *taps, const void *x)
-{
+    const struct partita_plan *plan = call->plan;
+    const struct shape *shape = &call->blocks->shape;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const struct cuda_pairs rows =
+        cuda_blocks_rows(call, 0, weight ? shape->batch : shape->batch * shape->groups);
     const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     struct cuda_lags lags = {.taps = cuda_blocks_taps(plan),
                              .x = cuda_blocks_x(plan),
-                             .taps_samples = taps,
-                             .x_samples = x,
+                             .taps_samples = call->taps,
+                             .x_samples = call->operands->from[0],
+                             .taps_rows = rows.left_rows,
+                             .x_rows = rows.right_rows,
+                             .channels = rows.terms,
+                             .taps_term = rows.left_term,
+                             .x_term = rows.right_term,
                              .hop = (int64_t)layout->hop,
                              .windows = (int64_t)layout->blocks,
                              .chunks = (int64_t)layout->chunks};
@@ -40,7 +29,6 @@ static struct cuda_lags lags_of(const struct partita_plan *plan, const void *tap
     lags.taps.hop = lags.taps.length = (int64_t)layout->segment;
     lags.x.first = layout->trimmed.first - (ptrdiff_t)(layout->segment - 1);
     lags.x.length = (int64_t)layout->n;
-    map_rows(plan, &lags);
     return lags;
 }
 
@@ -53,13 +41,11 @@ static enum partita_status sum_windows(const struct partita_plan *plan,
     const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     const size_t spectrum = (size_t)params->points * 2 * plan->shape.scalar_bytes;
     char *from = sums, *to = sums + layout->windows * layout->chunks * spectrum;
-    enum partita_status status =
-        CU(plan, cuda_launch_lags(params, lags, sums, cudaStreamPerThread));
+    enum partita_status status = CU(plan, cuda_launch_lags(params, lags, sums));
     for (int64_t chunks = lags->chunks; chunks > 1 && status == PARTITA_OK;
          chunks = (chunks - 1) / CUDA_LAGS_GROUP + 1) {
         char *free = from;
-        status = CU(
-            plan, cuda_launch_lags_add(params, to, from, lags->tasks, chunks, cudaStreamPerThread));
+        status = CU(plan, cuda_launch_lags_add(params, to, from, lags->tasks, chunks));
         from = to;
         to = free;
     }
@@ -67,26 +53,25 @@ static enum partita_status sum_windows(const struct partita_plan *plan,
     return status;
 }
 
-enum partita_status cuda_lags_run(const struct cuda_call *call, const void *taps, const void *bias)
+enum partita_status cuda_lags_run(const struct cuda_blocks_call *call)
 {
     const struct partita_plan *plan = call->plan;
-    const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
+    const struct shape *shape = &call->blocks->shape;
+    const struct block_layout *layout = &call->blocks->layout;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t rows = shape->out_channels * (weight ? shape->group_in : shape->batch);
-    const struct cuda_fft_params *params = &cuda_blocks_of(plan)->fft.params;
-    const struct cuda_sink sink = cuda_blocks_sink(plan, call->to, 0, rows, bias);
-    struct cuda_lags lags = lags_of(plan, taps, call->from[0]);
+    const struct cuda_fft_params *params = &call->blocks->fft.params;
+    const struct cuda_sink sink = cuda_blocks_sink(plan, call->operands->to, 0, rows, call->bias);
+    struct cuda_lags lags = lags_of(call);
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0, all = rows * layout->blocks; at < all && status == PARTITA_OK;
          at += layout->windows) {
         char *sums = NULL;
         lags.first = (int64_t)at;
         lags.tasks = (int64_t)size_min(layout->windows, all - at);
-        status = sum_windows(plan, params, &lags, call->workspace, &sums);
+        status = sum_windows(plan, params, &lags, call->sums, &sums);
         if (status == PARTITA_OK)
-            status =
-                CU(plan, cuda_launch_lags_results(params, &sink, &lags, sums, cudaStreamPerThread));
+            status = CU(plan, cuda_launch_lags_results(params, &sink, &lags, sums));
     }
     return status;
 }

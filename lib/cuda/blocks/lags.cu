@@ -190,38 +190,36 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
 }
 } // namespace
 
-cudaError_t cuda_launch_lags(const cuda_fft_params *params, const cuda_lags *lags, void *sums,
-                             cudaStream_t stream)
+cudaError_t cuda_launch_lags(const cuda_fft_params *params, const cuda_lags *lags, void *sums)
 {
     const size_t points = (size_t)params->points;
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
         return queue(lags_kernel<T>, lags->tasks * lags->chunks, dim3(cuda_fft_threads(points)),
-                     cuda_lags_shared(points, params->f64), stream, *params, *lags,
-                     (complex_of<T> *)sums);
+                     cuda_lags_shared(points, params->f64), *params, *lags, (complex_of<T> *)sums);
     });
 }
 
 cudaError_t cuda_launch_lags_add(const cuda_fft_params *params, void *to, const void *from,
-                                 int64_t tasks, int64_t chunks, cudaStream_t stream)
+                                 int64_t tasks, int64_t chunks)
 {
     const int64_t bins = tasks * ceiling(chunks, CUDA_LAGS_GROUP) * params->points;
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
-        return queue(add_kernel<T>, ceiling(bins, CUDA_THREADS), dim3(CUDA_THREADS), 0, stream,
+        return queue(add_kernel<T>, ceiling(bins, CUDA_THREADS), dim3(CUDA_THREADS), 0,
                      (complex_of<T> *)to, (const complex_of<T> *)from, params->points, chunks,
                      bins);
     });
 }
 
 cudaError_t cuda_launch_lags_results(const cuda_fft_params *params, const cuda_sink *sink,
-                                     const cuda_lags *lags, const void *sums, cudaStream_t stream)
+                                     const cuda_lags *lags, const void *sums)
 {
     const size_t points = (size_t)params->points;
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
         return queue(lags_results_kernel<T>, lags->tasks, dim3(cuda_fft_threads(points)),
-                     cuda_fft_shared(points, params->f64), stream, *params, *sink, *lags,
+                     cuda_fft_shared(points, params->f64), *params, *sink, *lags,
                      (const complex_of<T> *)sums);
     });
 }

@@ -36,19 +36,15 @@ static struct segment_range inputs_seen(const struct cuda_blocks *blocks, size_t
 }
 
 enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spectra,
-                                      const void *taps)
+                                      const void *taps, void *area)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
     const struct cuda_windows windows = parts_of_taps(plan);
     const size_t paths = blocks->shape.out_channels * blocks->shape.group_in;
-    void *area = NULL;
-    enum partita_status status = cuda_allocate(plan, cuda_fft_work_bytes(&blocks->fft), &area);
-    if (status != PARTITA_OK) return status;
-    status = cuda_fft_begin(plan, &blocks->fft, area);
+    enum partita_status status = cuda_fft_begin(plan, &blocks->fft, area);
     if (status == PARTITA_OK)
         status = cuda_parts_forward(plan, &blocks->fft, spectra, &windows, paths, taps);
-    status = cuda_fft_end(plan, &blocks->fft, status);
-    cuda_release(plan, area);
+    cuda_fft_end(&blocks->fft);
     return status;
 }
 
@@ -64,7 +60,7 @@ static const char *rows_from(const struct shape *shape, const void *array, size_
 static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct cuda_pairs *pairs,
                                      size_t row, size_t rows)
 {
-    const struct partita_plan *plan = call->arrays->plan;
+    const struct partita_plan *plan = call->plan;
     const struct cuda_blocks *blocks = call->blocks;
     const struct cuda_fft_params *params = &blocks->fft.params;
     const struct block_layout *layout = &blocks->layout;
@@ -80,11 +76,11 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
     pairs->out = call->sums;
     pairs->per_thread = (int64_t)cuda_parts_per_thread((size_t)(params->points * params->planes),
                                                        (size_t)pairs->rows, (size_t)pairs->count);
-    const char *x = rows_from(shape, call->arrays->from[0], shape->axis[0].size, row);
+    const char *x = rows_from(shape, call->operands->from[0], shape->axis[0].size, row);
     enum partita_status status =
         cuda_parts_forward(plan, &blocks->fft, call->inputs, &inputs, rows, x);
     if (status != PARTITA_OK) return status;
-    return CU(plan, cuda_launch_pairs(params, pairs, cudaStreamPerThread));
+    return CU(plan, cuda_launch_pairs(params, pairs));
 }
 
 // Forward, of some units [item][group] and some blocks of outputs.
@@ -95,13 +91,12 @@ static enum partita_status cuda_blocks_pairs_run_units(const struct cuda_blocks_
     const struct shape *shape = &call->blocks->shape;
     struct cuda_pairs pairs = cuda_blocks_rows(call, unit, units);
     pairs.first = (int64_t)first, pairs.count = (int64_t)count;
-    const struct cuda_sink sink =
-        cuda_blocks_sink(call->arrays->plan, call->arrays->to, unit * shape->group_out,
-                         (size_t)pairs.rows, call->bias);
+    const struct cuda_sink sink = cuda_blocks_sink(
+        call->plan, call->operands->to, unit * shape->group_out, (size_t)pairs.rows, call->bias);
     const enum partita_status status =
         sum_pairs(call, &pairs, unit * shape->group_in, units * shape->group_in);
     if (status != PARTITA_OK) return status;
-    return cuda_parts_back(call->arrays->plan, &call->blocks->fft, &sink, call->sums,
+    return cuda_parts_back(call->plan, &call->blocks->fft, &sink, call->sums,
                            (ptrdiff_t)(first * call->blocks->layout.hop), count);
 }
 
@@ -123,23 +118,14 @@ static enum partita_status run_forward(const struct cuda_blocks_call *call)
 static enum partita_status add_items(const struct cuda_blocks_call *call, size_t item, size_t items)
 {
     const struct shape *shape = &call->blocks->shape;
-    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out,
-                  groups = (int64_t)shape->groups;
-    const struct cuda_windows taps = parts_of_taps(call->arrays->plan);
-    const char *gy =
-        rows_from(shape, call->arrays->from[1], shape->axis[0].kernel, item * shape->out_channels);
-    struct cuda_pairs pairs = {
-        .left_rows = {{groups, out, in}, {out, 1, 0}},
-        .right_rows = {{groups, out, in}, {in, 0, 1}},
-        .rows = groups * out * in,
-        .terms = (int64_t)items,
-        .left_term = (int64_t)shape->out_channels,
-        .right_term = (int64_t)shape->in_channels,
-        .count = (int64_t)call->blocks->layout.blocks,
-        .accumulate = item > 0,
-    };
+    const struct cuda_windows taps = parts_of_taps(call->plan);
+    const char *gy = rows_from(shape, call->operands->from[1], shape->axis[0].kernel,
+                               item * shape->out_channels);
+    struct cuda_pairs pairs = cuda_blocks_rows(call, item, items);
+    pairs.count = (int64_t)call->blocks->layout.blocks;
+    pairs.accumulate = item > 0;
     const enum partita_status status = cuda_parts_forward(
-        call->arrays->plan, &call->blocks->fft, call->taps, &taps, items * shape->out_channels, gy);
+        call->plan, &call->blocks->fft, call->taps, &taps, items * shape->out_channels, gy);
     return status == PARTITA_OK
                ? sum_pairs(call, &pairs, item * shape->in_channels, items * shape->in_channels)
                : status;
@@ -153,17 +139,13 @@ static enum partita_status run_weight(const struct cuda_blocks_call *call)
     enum partita_status status = PARTITA_OK;
     for (size_t item = 0; item < shape->batch && status == PARTITA_OK; item += units)
         status = add_items(call, item, size_min(units, shape->batch - item));
-    const struct cuda_sink sink =
-        cuda_blocks_sink(call->arrays->plan, call->arrays->to, 0, paths, NULL);
-    return status == PARTITA_OK ? cuda_parts_back(call->arrays->plan, &call->blocks->fft, &sink,
-                                                  call->sums, 0, call->blocks->layout.blocks)
+    const struct cuda_sink sink = cuda_blocks_sink(call->plan, call->operands->to, 0, paths, NULL);
+    return status == PARTITA_OK ? cuda_parts_back(call->plan, &call->blocks->fft, &sink, call->sums,
+                                                  0, call->blocks->layout.blocks)
                                 : status;
 }
 
-enum partita_status cuda_pairs_run(const struct cuda_call *call, const struct cuda_filter *filter)
+enum partita_status cuda_pairs_run(const struct cuda_blocks_call *call)
 {
-    struct cuda_blocks_call own;
-    enum partita_status status = cuda_blocks_call_begin(call, filter, &own);
-    if (status == PARTITA_OK) status = filter ? run_forward(&own) : run_weight(&own);
-    return cuda_fft_end(call->plan, &own.blocks->fft, status);
+    return call->plan->direction == PARTITA_BACKWARD_WEIGHT ? run_weight(call) : run_forward(call);
 }

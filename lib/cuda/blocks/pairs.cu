@@ -129,25 +129,6 @@ __global__ void __launch_bounds__(PAIRS_THREADS, sizeof(T) == 8 ? 4 : 3)
     }
 }
 
-// Pairs that begin at one output: the first one; from each to the next it is signal_units up in the
-// taps and taps_units down in the signal.
-struct pair_chain {
-    int64_t taps, signal, count;
-};
-
-__device__ pair_chain interval_chain(const cuda_intervals &intervals, int64_t interval)
-{
-    const int64_t t = intervals.taps_units, s = intervals.signal_units;
-    const int64_t at = intervals.begin + interval * (t + s), reach = at / t;
-    const int64_t top = reach < intervals.pairs.left_count ? reach : intervals.pairs.left_count - 1;
-    int64_t back = (top - intervals.residue - interval) % s;
-    if (back < 0) back += s;
-    const int64_t i = top - back, j = (at - i * t) / s;
-    if (i < 0 || j >= intervals.signals) return {0, 0, 0};
-    const int64_t down = i / s, up = (intervals.signals - 1 - j) / t, more = down < up ? down : up;
-    return {i - more * s, j + more * t, more + 1};
-}
-
 // A thread has one bin of one interval; blocks are [row][interval][bins of all planes].
 template <typename T>
 __global__ void __launch_bounds__(PAIRS_THREADS, 8)
@@ -158,7 +139,7 @@ __global__ void __launch_bounds__(PAIRS_THREADS, 8)
     const int64_t bin = take(&row, ceiling(bins, PAIRS_THREADS)) * PAIRS_THREADS + threadIdx.x;
     const int64_t interval = take(&row, pairs.count);
     if (bin >= bins) return;
-    const pair_chain chain = interval_chain(intervals, pairs.first + interval);
+    const auto &chain = intervals.chain[interval];
     complex_of<T> total = {0, 0}, sum = {0, 0};
     int summed = 0;
     for (int64_t term = 0; term < pairs.terms; term++) {
@@ -171,8 +152,8 @@ __global__ void __launch_bounds__(PAIRS_THREADS, 8)
         const complex_of<T> *right = (const complex_of<T> *)pairs.right + last * bins + bin;
         for (int64_t i = 0; i < chain.count; i++) {
             multiply_add(sum, *left, *right);
-            left += intervals.signal_units * bins;
-            right -= intervals.taps_units * bins;
+            left += intervals.taps_step * bins;
+            right -= intervals.signal_step * bins;
             if (++summed < MAX_TERMS) continue;
             total = total + sum;
             sum = {0, 0};
@@ -183,24 +164,22 @@ __global__ void __launch_bounds__(PAIRS_THREADS, 8)
 }
 } // namespace
 
-cudaError_t cuda_launch_pairs(const cuda_fft_params *params, const cuda_pairs *pairs,
-                              cudaStream_t stream)
+cudaError_t cuda_launch_pairs(const cuda_fft_params *params, const cuda_pairs *pairs)
 {
     const int64_t blocks = ceiling(params->points * params->planes, PAIRS_THREADS) *
                            ceiling(pairs->count, pairs->per_thread) * pairs->rows;
     return with_scalar(params->f64, [=](auto scalar) {
-        return queue(pairs_kernel<decltype(scalar)>, blocks, dim3(PAIRS_THREADS), 0, stream, *pairs,
+        return queue(pairs_kernel<decltype(scalar)>, blocks, dim3(PAIRS_THREADS), 0, *pairs,
                      params->points, params->planes);
     });
 }
 
-cudaError_t cuda_launch_intervals(const cuda_fft_params *params, const cuda_intervals *intervals,
-                                  cudaStream_t stream)
+cudaError_t cuda_launch_intervals(const cuda_fft_params *params, const cuda_intervals *intervals)
 {
     const int64_t bins = params->points * params->planes,
                   spectra = intervals->pairs.rows * intervals->pairs.count;
     return with_scalar(params->f64, [=](auto scalar) {
         return queue(intervals_kernel<decltype(scalar)>, ceiling(bins, PAIRS_THREADS) * spectra,
-                     dim3(PAIRS_THREADS), 0, stream, *intervals, bins);
+                     dim3(PAIRS_THREADS), 0, *intervals, bins);
     });
 }

@@ -32,7 +32,7 @@ enum partita_status cuda_parts_forward(const struct partita_plan *plan, const st
 {
     const struct cuda_fft_params *params = &fft->params;
     const enum partita_status status =
-        CU(plan, cuda_launch_parts(params, to, windows, (int64_t)rows, x, cudaStreamPerThread));
+        CU(plan, cuda_launch_parts(params, to, windows, (int64_t)rows, x));
     const size_t transforms = rows * (size_t)(windows->count * params->planes);
     return status == PARTITA_OK ? cuda_fft_long(plan, fft, to, transforms, false) : status;
 }
@@ -45,6 +45,5 @@ enum partita_status cuda_parts_back(const struct partita_plan *plan, const struc
     const size_t transforms = (size_t)(sink->rows * params->planes) * blocks;
     const enum partita_status status = cuda_fft_long(plan, fft, from, transforms, true);
     if (status != PARTITA_OK) return status;
-    return CU(plan, cuda_launch_results(params, sink, from, position, (int64_t)blocks,
-                                        cudaStreamPerThread));
+    return CU(plan, cuda_launch_results(params, sink, from, position, (int64_t)blocks));
 }

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Spectra of parts of rows and the way back, by transforms in a thread block or by cuFFT: what
-// cuda/blocks and spectra as objects have in common (decisions 24 and 28).
+// Forward and inverse transforms of parts of rows, in a thread block or by cuFFT: what cuda/blocks
+// and spectra as objects have in common (decisions 24 and 28).
 #ifndef PARTITA_CUDA_PARTS_H
 #define PARTITA_CUDA_PARTS_H
 
 #include "cuda/device/fft.h"
 #include "kernels.h"
 
-// Transforms of one call of cuFFT: enough to fill a device, at most `max`; 1 of short ones.
+// Number of transforms in one call of cuFFT: enough to fill a device, at most `max`; 1 for short
+// transforms.
 size_t cuda_parts_batch(size_t points, bool f64, size_t max);
 
-// Bytes of so many spectra, rounded up to whole batches; SIZE_MAX if that is more than memory.
+// Bytes of that many spectra, rounded up to whole batches; SIZE_MAX on overflow.
 size_t cuda_parts_bytes(size_t spectra, size_t planes, size_t points, size_t batch, bool f64);
 
-// Output blocks that one thread sums: few enough for a large device to be busy, but not too few.
+// Output blocks that one thread sums: few enough to keep a large device busy, but not too few.
 size_t cuda_parts_per_thread(size_t bins, size_t rows, size_t blocks);
 
-// Queue, between cuda_fft_begin and cuda_fft_end, spectra [rows][windows][planes][points] of
-// windows of rows of x; the results of spectra [sink's rows][blocks][planes][points], which are
-// destroyed, block 0 beginning at `position`.
+// To be called between cuda_fft_begin and cuda_fft_end. cuda_parts_forward queues spectra
+// [rows][windows][planes][points] of windows of rows of x. cuda_parts_back queues the results of
+// spectra [sink's rows][blocks][planes][points], which are destroyed; block 0 begins at `position`.
 enum partita_status cuda_parts_forward(const struct partita_plan *plan, const struct cuda_fft *fft,
                                        void *to, const struct cuda_windows *windows, size_t rows,
                                        const void *x);

@@ -3,7 +3,8 @@
 // Correlation is convolution with the template's blocks mirrored (spectra.h).
 #include "core/spectrum.h"
 
-#include "cuda/device/call.h"
+#include "cuda/device/bounded_call.h"
+#include "cuda/device/filter.h"
 #include "parts.h"
 
 enum {
@@ -13,10 +14,9 @@ enum {
 };
 
 struct cuda_spectrum {
-    struct partita_plan plan;   // of no engine: what calls, memory and transforms know a device by
-    struct cuda_fft own;        // unless it uses another spectrum's
-    const struct cuda_fft *fft; // NULL: not yet prepared
-    void *blocks;               // [blocks][planes][points], in device memory
+    struct partita_plan plan; // of no engine: what calls, memory and transforms know a device by
+    struct cuda_fft fft;
+    void *blocks; // [blocks][planes][points], in device memory
 };
 
 static struct cuda_spectrum *cuda_spectrum_state(const struct partita_spectrum *spectrum)
@@ -59,37 +59,38 @@ static enum partita_status cuda_spectrum_transform(const struct partita_spectrum
     const struct operands operands = {.to = state->blocks, .from = {x}};
     const struct cuda_sizes sizes = {.to = spectrum->bytes,
                                      .from = {spectrum->n * spectrum->sample_bytes},
-                                     .workspace = cuda_fft_work_bytes(state->fft),
+                                     .workspace = cuda_fft_work_bytes(&state->fft),
                                      .alignment = spectrum->sample_bytes};
-    const struct cuda_windows windows = {.size = (int64_t)spectrum->n,
-                                         .step = 1,
-                                         .count = (int64_t)spectrum_count(spectrum),
-                                         .hop = (int64_t)spectrum->block,
-                                         .length = (int64_t)spectrum->block,
-                                         .outer = 1,
-                                         .inner = 1,
-                                         .pitch = 1,
-                                         .complex_samples = plan->shape.complex_signal,
-                                         .scale = 1};
+    struct cuda_windows windows = cuda_row_windows(spectrum->n, plan->shape.complex_signal);
+    windows.count = (int64_t)spectrum_count(spectrum);
+    windows.hop = windows.length = (int64_t)spectrum->block;
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, &operands, &sizes, NULL, &call);
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    status = cuda_fft_begin(plan, state->fft, call.workspace);
+    status = cuda_fft_begin(plan, &state->fft, call.workspace);
     if (status == PARTITA_OK)
-        status = cuda_parts_forward(plan, state->fft, call.to, &windows, 1, call.from[0]);
-    return cuda_call_end(&call, cuda_fft_end(plan, state->fft, status));
+        status = cuda_parts_forward(plan, &state->fft, call.to, &windows, 1, call.from[0]);
+    cuda_fft_end(&state->fft);
+    return cuda_call_end(&call, status);
 }
 
 static enum partita_status cuda_spectrum_prepare(struct partita_spectrum *spectrum, size_t points)
 {
     struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
     const bool f64 = spectrum->scalar_bytes == 8;
-    enum partita_status status = cuda_enter(&state->plan);
-    state->fft =
-        spectrum->shared_with ? cuda_spectrum_state(spectrum->shared_with)->fft : &state->own;
-    if (status != PARTITA_OK || spectrum->shared_with) return status;
     const size_t batch = cuda_parts_batch(points, f64, spectrum_count(spectrum));
-    return cuda_fft_create(&state->plan, points, batch, true, &state->own);
+    return cuda_fft_create(&state->plan, points, batch, true, &state->fft);
+}
+
+static enum partita_status fill_cuda_spectrum(struct partita_spectrum *spectrum, const void *x,
+                                              size_t points)
+{
+    struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
+    enum partita_status status = cuda_spectrum_prepare(spectrum, points);
+    if (status != PARTITA_OK) return status;
+    spectrum->bytes = cuda_blocks_spectrum_spectra_bytes(&state->fft, spectrum_count(spectrum));
+    status = cuda_allocate(&state->plan, spectrum->bytes, &state->blocks);
+    return status == PARTITA_OK ? cuda_spectrum_transform(spectrum, x) : status;
 }
 
 static enum partita_status cuda_spectrum_create(struct partita_spectrum *spectrum, const void *x,
@@ -116,11 +117,11 @@ static enum partita_status cuda_spectrum_create(struct partita_spectrum *spectru
                  spectrum->n, points, MAX_BLOCKS);
         return PARTITA_ERR_UNSUPPORTED;
     }
-    enum partita_status status = cuda_spectrum_prepare(spectrum, points);
-    if (status != PARTITA_OK) return status;
-    spectrum->bytes = cuda_blocks_spectrum_spectra_bytes(state->fft, spectrum_count(spectrum));
-    status = cuda_allocate(&state->plan, spectrum->bytes, &state->blocks);
-    return status == PARTITA_OK ? cuda_spectrum_transform(spectrum, x) : status;
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(&state->plan, &scope);
+    if (status == PARTITA_OK) status = fill_cuda_spectrum(spectrum, x, points);
+    cuda_leave(&scope);
+    return status;
 }
 
 static void cuda_spectrum_destroy(struct partita_spectrum *spectrum)
@@ -128,10 +129,12 @@ static void cuda_spectrum_destroy(struct partita_spectrum *spectrum)
     struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
     if (!state) return;
     const struct partita_plan *plan = &state->plan;
-    if (state->fft) CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
+    struct cuda_scope scope;
+    cuda_enter(plan, &scope);
     cuda_release(plan, state->blocks);
-    cuda_fft_destroy(plan, &state->own);
-    if (!spectrum->shared_with) cuda_staging_close(plan);
+    cuda_fft_destroy(plan, &state->fft);
+    cuda_staging_close(plan);
+    cuda_leave(&scope);
     mem_release(&spectrum->allocator, state);
 }
 
@@ -154,7 +157,7 @@ struct product {
 // Blocks at once: as many as fit the limit, at least one. The bits do not depend on it.
 static size_t choose_blocks(const struct partita_spectrum *x, const struct spectrum_wanted *wanted)
 {
-    const size_t block = block_bytes(cuda_spectrum_state(x)->fft, 1, 1);
+    const size_t block = block_bytes(&cuda_spectrum_state(x)->fft, 1, 1);
     const size_t limit = x->workspace_limit, min = limit ? 1 : MIN_BLOCKS;
     const size_t fitting = (limit ? limit : SUM_BYTES) / block;
     const size_t all = wanted->end > wanted->block ? (size_t)(wanted->end - wanted->block) : 1;
@@ -166,7 +169,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
 {
     const struct partita_spectrum *x = product->x;
     const struct cuda_spectrum *state = cuda_spectrum_state(x);
-    const struct cuda_fft_params *params = &state->fft->params;
+    const struct cuda_fft_params *params = &state->fft.params;
     const int64_t left = (int64_t)spectrum_count(product->h), size = (int64_t)product->wanted.size;
     const struct cuda_pairs pairs = {
         .rows = 1,
@@ -191,10 +194,9 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
                                    .channels = 1,
                                    .complex_samples = state->plan.shape.complex_signal};
     const ptrdiff_t position = block * (ptrdiff_t)x->block - product->wanted.first;
-    const enum partita_status status =
-        CU(&state->plan, cuda_launch_pairs(params, &pairs, cudaStreamPerThread));
+    const enum partita_status status = CU(&state->plan, cuda_launch_pairs(params, &pairs));
     if (status != PARTITA_OK) return status;
-    return cuda_parts_back(&state->plan, state->fft, &sink, product->sums, position, count);
+    return cuda_parts_back(&state->plan, &state->fft, &sink, product->sums, position, count);
 }
 
 // What no block reaches is zero.
@@ -206,7 +208,7 @@ static enum partita_status clear_rest(const struct product *product)
         wanted->end * block >= wanted->first + (ptrdiff_t)wanted->size)
         return PARTITA_OK;
     return CU(product->call.plan,
-              cudaMemsetAsync(product->call.to, 0, product->call.to_bytes, cudaStreamPerThread));
+              cudaMemsetAsync(product->call.to, 0, product->call.to_bytes, cuda_thread()->stream));
 }
 
 // In the workspace: the template's spectra mirrored, for lags; sums; cuFFT's work area.
@@ -218,22 +220,22 @@ static enum partita_status queue_product(struct product *product)
     const struct spectrum_wanted *wanted = &product->wanted;
     struct arena arena = {.base = product->call.workspace};
     product->left = product->lags
-                        ? arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(state->fft, left))
+                        ? arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(&state->fft, left))
                         : template->blocks;
     product->sums =
-        arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(state->fft, product->at_once));
-    void *area = arena_take(&arena, cuda_fft_work_bytes(state->fft));
-    enum partita_status status = cuda_fft_begin(&state->plan, state->fft, area);
+        arena_take(&arena, cuda_blocks_spectrum_spectra_bytes(&state->fft, product->at_once));
+    void *area = arena_take(&arena, cuda_fft_work_bytes(&state->fft));
+    enum partita_status status = cuda_fft_begin(&state->plan, &state->fft, area);
     if (status == PARTITA_OK) status = clear_rest(product);
     if (status == PARTITA_OK && product->lags)
-        status = CU(&state->plan,
-                    cuda_launch_mirrored(&state->fft->params, product->left, template->blocks,
-                                         (int64_t)left, cudaStreamPerThread));
+        status = CU(&state->plan, cuda_launch_mirrored(&state->fft.params, product->left,
+                                                       template->blocks, (int64_t)left));
     for (ptrdiff_t at = wanted->block; at < wanted->end && status == PARTITA_OK;
          at += (ptrdiff_t)product->at_once)
         status =
             multiply_blocks(product, at, size_min(product->at_once, (size_t)(wanted->end - at)));
-    return cuda_fft_end(&state->plan, state->fft, status);
+    cuda_fft_end(&state->fft);
+    return status;
 }
 
 static enum partita_status cuda_spectrum_multiply(enum partita_op op, void *y,
@@ -248,20 +250,26 @@ static enum partita_status cuda_spectrum_multiply(enum partita_op op, void *y,
                               .wanted = spectrum_wanted(op, x, h, range)};
     product.at_once = choose_blocks(x, &product.wanted);
     const size_t mirrored =
-        product.lags ? mem_round(cuda_blocks_spectrum_spectra_bytes(state->fft, spectrum_count(h)))
+        product.lags ? mem_round(cuda_blocks_spectrum_spectra_bytes(&state->fft, spectrum_count(h)))
                      : 0;
-    const size_t sums = mem_round(cuda_blocks_spectrum_spectra_bytes(state->fft, product.at_once)),
-                 area = cuda_fft_work_bytes(state->fft);
+    const size_t sums = mem_round(cuda_blocks_spectrum_spectra_bytes(&state->fft, product.at_once)),
+                 area = cuda_fft_work_bytes(&state->fft);
     const struct operands operands = {.to = y};
     const struct cuda_sizes sizes = {.to = range->size * x->sample_bytes,
                                      .workspace =
                                          size_add(size_add(mirrored, sums), mem_round(area))};
-    enum partita_status status =
-        cuda_enter(&cuda_spectrum_state(h)->plan); // a device that was lost to it is lost
+    // A device that was lost to h is lost.
+    enum partita_status status = cuda_device_status(&cuda_spectrum_state(h)->plan);
     if (status != PARTITA_OK) return status;
-    status = cuda_call_begin(&state->plan, &operands, &sizes, NULL, &product.call);
-    if (status == PARTITA_OK) status = queue_product(&product);
-    return cuda_call_end(&product.call, status);
+    struct cuda_scope scope;
+    status = cuda_enter(&state->plan, &scope);
+    if (status == PARTITA_OK) {
+        status = cuda_call_begin(&state->plan, &operands, &sizes, NULL, &product.call);
+        if (status == PARTITA_OK) status = queue_product(&product);
+        status = cuda_call_end(&product.call, status);
+    }
+    cuda_leave(&scope);
+    return status;
 }
 
 const struct spectrum_backend cuda_spectra = {.create = cuda_spectrum_create,

@@ -1,35 +1,60 @@
 // SPDX-License-Identifier: MIT
-// One NVIDIA GPU as a plan sees it: its figures, memory, and the one place where results of CUDA
-// calls are looked at. Work is queued on the calling thread's own stream, which waits for what was
-// queued on the default stream before.
+// One NVIDIA GPU as a plan sees it: its properties and its memory. Work is queued on the caller's
+// queue, or without one on the calling thread's own stream, which waits for work that was queued
+// earlier on the default stream. The plan's device is current during calls into the module only
+// (entry.c): every call gives the thread's current device back.
 #ifndef PARTITA_CUDA_DEVICE_H
 #define PARTITA_CUDA_DEVICE_H
 
-#include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
 #include "core/plan.h"
+#include "cuda/kernels/thread.h"
+#include "status.h"
 
-enum { // of an engine that runs every direction
+enum { // of an engine that computes every direction
     CUDA_ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT
+};
+
+enum { CUDA_MAX_ENGINES = 8 };
+
+struct CUctx_st;
+
+// The driver's current context says what a thread's current device is to every CUDA run-time in the
+// process. Changing it makes no context, while cudaSetDevice makes one on the device that it sets.
+//
+// Functions of the driver, found at run time, as there may be no driver; and a device's own
+// context.
+struct cuda_driver {
+    cudaError_t (*get_current)(struct CUctx_st **ret);
+    cudaError_t (*set_current)(struct CUctx_st *context);
+    cudaError_t (*retain)(struct CUctx_st **ret, int device);
+    struct CUctx_st *_Atomic context; // NULL: not used yet
 };
 
 struct cuda_device {
     struct device base; // first
     int index;
-    int processors;       // streaming multiprocessors
-    size_t shared_bytes;  // of one thread block, at most
-    size_t memory;        // bytes, all of it
-    double flops;         // a second: f32, two for a multiply-add
-    double bytes;         // a second, from and to its memory
-    int f64_share;        // f32 operations done in the time of one of f64
-    atomic_bool lost;     // a call failed in a way after which nothing may be trusted
-    pthread_mutex_t lock; // around what follows
+    int processors;      // streaming multiprocessors
+    size_t shared_bytes; // of one thread block, at most
+    size_t memory;       // bytes, all of it
+    double flops;        // a second: f32, two for a multiply-add
+    double bytes;        // a second, from and to its memory
+    int f64_share;       // f32 operations in the time of one f64 operation
+    struct cuda_driver driver;
+    atomic_uint prepared; // directions whose kernels were loaded (queued_call.h)
+    atomic_bool lost;     // a call failed other than by lack of memory; results are undefined from
+                          // then on
+    pthread_mutex_t lock; // protects the following member
     struct cuda_staging *idle;
+    // The module's engines, and those that the library calls instead (entry.c).
+    const struct engine *const *own_engines;
+    struct engine entry[CUDA_MAX_ENGINES];
+    const struct engine *engine_list[CUDA_MAX_ENGINES + 1];
 };
 
-// Opens device `index` of this process; what engines it has is the module's to say (module.c).
+// Opens device `index` of this process; module.c adds its engines.
 enum partita_status cuda_device_open(size_t index, char *text, size_t size,
                                      struct cuda_device **ret_device);
 
@@ -38,40 +63,62 @@ static inline struct cuda_device *cuda_device_of(const struct partita_plan *plan
     return (struct cuda_device *)plan->device;
 }
 
-// Makes the plan's device the calling thread's. Errors: PARTITA_ERR_DEVICE, also if it was lost
-// earlier.
-enum partita_status cuda_enter(const struct partita_plan *plan);
+// PARTITA_ERR_DEVICE if the device was lost earlier.
+static inline enum partita_status cuda_device_status(const struct partita_plan *plan)
+{
+    return atomic_load(&cuda_device_of(plan)->lost) ? PARTITA_ERR_DEVICE : PARTITA_OK;
+}
 
-// What a CUDA call returned as a status. The first failure of a device goes to the plan's log with
-// its place; from then on the device is lost to the plan. Lack of memory is no such failure:
-// PARTITA_ERR_NOMEM.
-enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error,
-                                const char *call, const char *file, int line);
+// What cuda_leave gives back to the calling thread.
+struct cuda_scope {
+    const struct partita_plan *plan;
+    bool changed;             // the current context,
+    struct CUctx_st *context; // which was this one; NULL: none
+    struct cuda_thread thread;
+    bool exchanged; // the mode of captures, which was `mode`
+    enum cudaStreamCaptureMode mode;
+};
 
-#define CU(plan, call) cuda_status(plan, call, #call, __FILE__, __LINE__)
+// Makes the plan's device current for the calling thread until cuda_leave, which must follow
+// whatever was returned; work is queued on the thread's own stream. Scopes may be nested. Errors:
+// PARTITA_ERR_DEVICE, also if the device was lost earlier; PARTITA_ERR_NOMEM.
+//
+// cuda_enter_queue is for calls that only queue work. Other calls allocate and wait, which a
+// capture forbids the thread also on other streams than the captured one: cuda_enter permits it,
+// since the library's streams take no part in the capture.
+enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scope *ret_scope);
+enum partita_status cuda_enter_queue(const struct partita_plan *plan, struct cuda_scope *ret_scope);
+// Within a scope: what launches do until its end.
+void cuda_thread_set(const struct cuda_thread *thread);
+void cuda_leave(const struct cuda_scope *scope);
 
-// Memory of the device, ordered after what the thread queued; NULL is allowed in release.
+// Fills device->base.engines: the engines of the NULL-terminated list `own`, which must outlive the
+// device, each with functions that call its own between cuda_enter and cuda_leave. The library
+// calls these; within the module functions call each other directly.
+void cuda_entry_make(struct cuda_device *device, const struct engine *const *own);
+
+// Allocates and releases memory of the device, in order with the work that the thread queued;
+// releasing NULL is allowed.
 enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory);
 void cuda_release(const struct partita_plan *plan, void *memory);
 
-// Where an array is: where kernels of the device may use it; in memory from and to which the device
-// copies by itself, that the caller pinned or another device's; or in pageable host memory.
+// Where an array is: in memory that kernels of the device may use; in memory that the device can
+// copy from and to by itself (pinned host memory, or another device's); or in pageable host memory.
 enum cuda_memory { CUDA_ON_DEVICE, CUDA_REACHABLE, CUDA_PAGEABLE };
 
-// Of `bytes` from the pointer on. Of NULL: CUDA_PAGEABLE.
+// The memory class of `bytes` bytes from the pointer on; NULL is CUDA_PAGEABLE.
 enum partita_status cuda_memory_of(const struct partita_plan *plan, const void *array, size_t bytes,
                                    enum cuda_memory *ret);
 
-// Queues a copy between any two kinds of memory.
+// Queues a copy between any two classes of memory.
 enum partita_status cuda_copy(const struct partita_plan *plan, void *to, const void *from,
                               size_t bytes);
 
-// Makes the plan's device the thread's and leaves a copy of an array in its memory, complete when
-// the call returns.
+// Copies an array to new memory of the device; the copy is complete when the call returns.
 enum partita_status cuda_upload(const struct partita_plan *plan, const void *from, size_t bytes,
                                 void **ret_copy);
 
-// Waits for all that the calling thread queued.
+// Waits for all work that the calling thread queued.
 enum partita_status cuda_wait(const struct partita_plan *plan);
 
 #endif

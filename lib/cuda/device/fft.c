@@ -38,6 +38,7 @@ struct cuda_cufft {
     int handle;
     size_t batch, work_bytes;
     bool created, planned; // the handle; a plan in it
+    bool loaded;           // its kernels: by its first transforms
 };
 
 static void *open_library(void)
@@ -262,32 +263,56 @@ enum partita_status cuda_fft_begin(const struct partita_plan *plan, const struct
     struct cuda_cufft *made = fft->cufft;
     if (!made) return PARTITA_OK;
     pthread_mutex_lock(&made->lock);
+    if (cuda_thread()->loads) return PARTITA_OK;
     const enum partita_status status =
-        CUFFT(plan, cufft.set_stream(made->handle, cudaStreamPerThread));
+        CUFFT(plan, cufft.set_stream(made->handle, cuda_thread()->stream));
     if (status != PARTITA_OK || !made->work_bytes) return status;
     return CUFFT(plan, cufft.set_work_area(made->handle, work_area));
+}
+
+static enum partita_status execute(const struct partita_plan *plan, const struct cuda_fft *fft,
+                                   void *rows, int direction)
+{
+    return fft->params.f64 ? CUFFT(plan, cufft.z2z(fft->cufft->handle, rows, rows, direction))
+                           : CUFFT(plan, cufft.c2c(fft->cufft->handle, rows, rows, direction));
+}
+
+// Transforms of a batch of zeros in both directions, which load cuFFT's kernels.
+static enum partita_status load_cufft(const struct partita_plan *plan, const struct cuda_fft *fft)
+{
+    struct cuda_cufft *made = fft->cufft;
+    const size_t bytes = made->batch * (size_t)fft->params.points * (fft->params.f64 ? 16 : 8);
+    const cudaStream_t stream = cuda_thread()->stream;
+    void *rows = NULL, *area = NULL;
+    enum partita_status status = cuda_allocate(plan, bytes, &rows);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, made->work_bytes, &area);
+    if (status == PARTITA_OK) status = CU(plan, cudaMemsetAsync(rows, 0, bytes, stream));
+    if (status == PARTITA_OK) status = CUFFT(plan, cufft.set_stream(made->handle, stream));
+    if (status == PARTITA_OK) status = CUFFT(plan, cufft.set_work_area(made->handle, area));
+    if (status == PARTITA_OK) status = execute(plan, fft, rows, CUFFT_FORWARD);
+    if (status == PARTITA_OK) status = execute(plan, fft, rows, CUFFT_INVERSE);
+    cuda_release(plan, rows);
+    cuda_release(plan, area);
+    const enum partita_status waited = cuda_wait(plan);
+    made->loaded = status == PARTITA_OK && waited == PARTITA_OK;
+    return status == PARTITA_OK ? waited : status;
 }
 
 enum partita_status cuda_fft_long(const struct partita_plan *plan, const struct cuda_fft *fft,
                                   void *spectra, size_t count, bool inverse)
 {
     const struct cuda_cufft *made = fft->cufft;
-    const int direction = inverse ? CUFFT_INVERSE : CUFFT_FORWARD;
     const size_t bytes = (size_t)fft->params.points * (fft->params.f64 ? 16 : 8);
     enum partita_status status = PARTITA_OK;
-    for (size_t at = 0; made && at < count && status == PARTITA_OK; at += made->batch) {
-        char *first = (char *)spectra + at * bytes;
-        status = fft->params.f64 ? CUFFT(plan, cufft.z2z(made->handle, first, first, direction))
-                                 : CUFFT(plan, cufft.c2c(made->handle, first, first, direction));
-    }
+    if (!made) return status;
+    if (cuda_thread()->loads) return made->loaded ? status : load_cufft(plan, fft);
+    for (size_t at = 0; at < count && status == PARTITA_OK; at += made->batch)
+        status = execute(plan, fft, (char *)spectra + at * bytes,
+                         inverse ? CUFFT_INVERSE : CUFFT_FORWARD);
     return status;
 }
 
-enum partita_status cuda_fft_end(const struct partita_plan *plan, const struct cuda_fft *fft,
-                                 enum partita_status status)
+void cuda_fft_end(const struct cuda_fft *fft)
 {
-    if (!fft->cufft) return status;
-    const enum partita_status waited = cuda_wait(plan);
-    pthread_mutex_unlock(&fft->cufft->lock);
-    return status == PARTITA_OK ? waited : status;
+    if (fft->cufft) pthread_mutex_unlock(&fft->cufft->lock);
 }

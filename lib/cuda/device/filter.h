@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The filter of an engine: its taps, as its kernels read them, and the bias, in device memory.
+// The filter of an engine: the taps in the layout of the engine's kernels, and the bias, both in
+// device memory.
 #ifndef PARTITA_CUDA_FILTER_H
 #define PARTITA_CUDA_FILTER_H
 
+#include "cuda/kernels/windows.h"
 #include "device.h"
 
 struct cuda_filter {
@@ -12,20 +14,35 @@ struct cuda_filter {
 // Bytes of the caller's taps.
 size_t cuda_taps_bytes(const struct shape *shape);
 
-// Makes filter->state with a copy of `bytes` bytes of taps in any memory.
-enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps, size_t bytes);
+// Windows of the rows of an array in its order; the caller fills in count, first, hop and length.
+struct cuda_windows cuda_row_windows(size_t size, bool complex_samples);
 
-// Makes filter->state with `bytes` bytes of taps that `transform` queues from the caller's.
-enum partita_status cuda_filter_transform(struct partita_filter *filter, const void *taps,
-                                          size_t bytes,
-                                          cudaError_t (*transform)(const struct partita_plan *plan,
-                                                                   void *to, const void *taps));
+// The same of the rows of taps in causal order, [out][in of group] of the problem; those that an
+// adjoint problem has `transposed` are paths [in of group][out] of the array. (A correlation has
+// its taps reversed.)
+struct cuda_windows cuda_taps_windows(const struct shape *shape, bool transposed);
 
-// The functions of struct engine.
+// A filter_pack: queues a copy of the taps as they are.
+enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps);
+
+// Queues packing of the taps arrays->from[0] for all directions of a filter, and a copy of the bias
+// from[1] unless it is NULL, both in the device's memory. cuda_filter_scratch: the bytes of scratch
+// memory there that this needs.
+enum partita_status cuda_filter_queue(struct partita_filter *filter, const struct operands *arrays,
+                                      const struct region *scratch);
+size_t cuda_filter_scratch(const struct partita_filter *filter);
+
+// The same of arrays in any memory; complete when the call returns. A workspace that is not in the
+// device's memory is not used.
+enum partita_status cuda_filter_repack(struct partita_filter *filter,
+                                       const struct operands *operands, void *workspace);
+
+// The functions of struct engine; cuda_filter_create is for those that have filter_pack.
+enum partita_status cuda_filter_create(struct partita_filter *filter, const void *taps);
 enum partita_status cuda_filter_bias(struct partita_filter *filter, const void *bias);
 void cuda_filter_destroy(struct partita_filter *filter);
 
-// The bias that a call adds, of a plan of the filter's direction.
+// The bias that a call on a plan of the filter's direction adds; NULL: none.
 static inline const void *cuda_filter_added(const struct partita_filter *filter)
 {
     const struct cuda_filter *state = filter->state;

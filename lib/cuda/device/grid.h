@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Grids of tiles in the words of kernels.
+// Converts grids of tiles to the structs of kernels.
 #ifndef PARTITA_CUDA_GRID_H
 #define PARTITA_CUDA_GRID_H
 

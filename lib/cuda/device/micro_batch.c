@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "base/sizes.h"
-#include "call.h"
+#include "bounded_call.h"
 #include "filter.h"
 #include "geometry/segments.h"
 
@@ -149,7 +149,7 @@ static bool engine_serves(const struct partita_plan *plan, const struct request 
 {
     *ret = (struct estimate){0};
     plan->engine->estimate(request, ret);
-    return ret->applicable && size_add(ret->shared, ret->worker) <= request->workspace_limit &&
+    return estimate_fits(request, ret) &&
            (!request->compatible_with || ret->variant == plan->choice.variant) &&
            (!request->transform || ret->transform == request->transform);
 }

@@ -1,42 +1,45 @@
 // SPDX-License-Identifier: MIT
-// Arrays in host memory in micro-batches, each for a plan of its own: so many items of a batch;
-// where an item is too large and has one axis, so many outputs of its rows with the inputs that
-// they read; where few outputs read long taps, so many taps. (decision 27)
+// Splits arrays in host memory into micro-batches, each of which is a call of a plan for
+// micro-batches. A micro-batch is some items of a batch; or, if an item is too large and has one
+// axis, some outputs of its rows with the inputs that they read; or, if few outputs read long taps,
+// some of the taps. (decision 27)
 #ifndef PARTITA_CUDA_MICRO_BATCH_H
 #define PARTITA_CUDA_MICRO_BATCH_H
 
 #include "core/plan.h"
 
-// Makes plan->micro_batch where arrays are worth splitting: by the same engine, for a filter of the
-// plan's. How they are split follows from the shape, the workspace limit and the size of the
-// device's memory alone.
+// Makes plan->micro_batch if splitting pays: a plan of the same engine that is compatible with the
+// plan's filters. How arrays are split depends only on the shape, the workspace limit and the size
+// of the device's memory.
 enum partita_status cuda_micro_batch_plan(struct partita_plan *plan, const struct request *request);
 void cuda_micro_batch_release(struct partita_plan *plan);
 
-// Rows of an array, and the range of each that belongs to micro-batch i: bytes first + i*hop .. +
-// bytes - 1, with zeros for what is before the row or from `end` on, which no output reads. Pitch
-// and hop 0: the same for all.
+// Rows of an array, and the range of each row that belongs to micro-batch i: `bytes` bytes from
+// first + i*hop on. Bytes before the row or from `end` on are zeros, which no output reads. Pitch
+// and hop 0: the same range for all micro-batches.
 struct cuda_row_ranges {
     size_t rows, pitch, end, bytes;
     ptrdiff_t first, hop;
 };
 
-// The micro-batches of a call: of_set for each of `sets` sets of rows, which follow each other.
+// The micro-batches of a call: of_set of them for each of `sets` consecutive sets of rows.
 struct cuda_micro_batches {
     size_t sets, of_set;
-    struct cuda_row_ranges to, from[2]; // of operands; no rows: there is no such array, or a sum
-    size_t sum_bytes;                   // of a result that is a sum over all; 0: it is not
+    struct cuda_row_ranges to, from[2]; // of the operands; rows 0: there is no such array, or it is
+                                        // a sum
+    size_t sum_bytes;                   // bytes of a result that is a sum over all micro-batches;
+                                        // 0: it is no such sum
 };
 
-// Of a plan that has them; `from_taps`: of calls that read the taps in place.
+// For a plan that has micro-batches; `from_taps`: for calls that read the taps in place.
 struct cuda_micro_batches cuda_micro_batches_of(const struct partita_plan *plan, bool from_taps);
 
-// Of the gradient of the bias, *ret_shape having batch and outputs of a micro-batch of gy; false if
-// gy stays whole.
+// The same for the gradient of the bias; *ret_shape gets the batch and the outputs of a micro-batch
+// of gy. False if gy is not split.
 bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_micro_batches *ret,
                                 struct shape *ret_shape);
 
-// Whether they are of taps: those of the call, or filter_taps.
+// Whether micro-batches split the taps, which are those of the call, or filter_taps.
 bool cuda_micro_batches_of_taps(const struct partita_plan *plan);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-#include "call.h"
+#include "bounded_call.h"
 #include "cuda/kernels/sums.h"
 #include "micro_batch.h"
 #include "staging.h"
@@ -113,13 +113,12 @@ static enum partita_status arrive(const struct pipeline *p, size_t i)
     return status == PARTITA_OK ? record_event(p, CUDA_ARRIVED, i, p->staging->in) : status;
 }
 
-// gy has the shape's batch and outputs.
-static enum partita_status queue_bias(const struct partita_plan *plan, const struct shape *shape,
-                                      void *gb, const void *gy)
+enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struct shape *shape,
+                                    void *gb, const void *gy)
 {
     const int64_t sizes[3] = {(int64_t)shape->batch, (int64_t)shape->out_channels,
                               (int64_t)shape_outputs(shape)};
-    return CU(plan, cuda_bias_gradient(sizes, shape->f64, gb, gy, cudaStreamPerThread));
+    return CU(plan, cuda_bias_gradient(sizes, shape->f64, gb, gy));
 }
 
 static enum partita_status compute(const struct pipeline *p, size_t i)
@@ -137,10 +136,10 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
     // Of the first two the event is a past call's, or was never recorded: nobody waits.
     if (status == PARTITA_OK) status = wait_event(p, CUDA_LEFT, i, cudaStreamPerThread);
     if (status == PARTITA_OK)
-        status = p->of_bias ? queue_bias(p->plan, p->of_bias, operands.to, operands.from[0])
-                            : part->engine->run(part, p->filter, &operands, p->workspace);
+        status = p->of_bias ? cuda_queue_bias(p->plan, p->of_bias, operands.to, operands.from[0])
+                            : cuda_bounded_run(part, p->filter, &operands, p->workspace);
     if (status == PARTITA_OK && p->sums && i) // in order
-        status = CU(p->plan, cuda_launch_add_sums(f64, p->sums, sums, 2, cudaStreamPerThread));
+        status = CU(p->plan, cuda_launch_add_sums(f64, p->sums, sums, 2));
     return status == PARTITA_OK ? record_event(p, CUDA_COMPUTED, i, cudaStreamPerThread) : status;
 }
 
@@ -251,7 +250,7 @@ static enum partita_status locate_arrays(struct pipeline *p, bool *ret_away)
 {
     struct array *const arrays[] = {&p->from[0], &p->from[1], &p->to};
     const size_t sets = p->count / p->of_set;
-    enum partita_status status = cuda_enter(p->plan);
+    enum partita_status status = PARTITA_OK;
     *ret_away = false;
     for (int i = 0; i < 3 && status == PARTITA_OK; i++) {
         if (!arrays[i]->caller) continue;
@@ -304,13 +303,13 @@ enum partita_status cuda_pipeline_run(const struct partita_plan *plan,
         const enum partita_status status = run_if_away(&p, operands->to, &away);
         if (away) return status;
     }
-    return plan->engine->run(plan, filter, operands, workspace);
+    return cuda_bounded_run(plan, filter, operands, workspace);
 }
 
-enum partita_status cuda_pipeline_bias(const struct partita_plan *plan, void *gb, const void *gy)
+enum partita_status cuda_pipeline_bias(const struct partita_plan *plan,
+                                       const struct operands *operands)
 {
     const struct shape *shape = &plan->shape;
-    const struct operands operands = {.to = gb, .from = {gy}};
     const struct cuda_sizes sizes = {.to = shape->out_channels * shape->scalar_bytes,
                                      .from = {cuda_output_bytes(shape)}};
     struct cuda_micro_batches split;
@@ -318,12 +317,12 @@ enum partita_status cuda_pipeline_bias(const struct partita_plan *plan, void *gb
     if (cuda_micro_batches_of_bias(plan, &split, &part)) {
         struct pipeline p = {.plan = plan, .of_bias = &part};
         bool away;
-        set_arrays(&p, &split, &operands);
-        const enum partita_status status = run_if_away(&p, gb, &away);
+        set_arrays(&p, &split, operands);
+        const enum partita_status status = run_if_away(&p, operands->to, &away);
         if (away) return status;
     }
     struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, &operands, &sizes, NULL, &call);
-    if (status == PARTITA_OK) status = queue_bias(plan, shape, call.to, call.from[0]);
+    enum partita_status status = cuda_call_begin(plan, operands, &sizes, NULL, &call);
+    if (status == PARTITA_OK) status = cuda_queue_bias(plan, shape, call.to, call.from[0]);
     return cuda_call_end(&call, status);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What work on a device costs: rates that the estimates of all its engines share. A model by
-// counting, of which nothing was measured.
+// The cost of work on a device: rates that the estimates of all its engines share. The model counts
+// operations and bytes; none of its constants has been measured.
 #ifndef PARTITA_CUDA_RATES_H
 #define PARTITA_CUDA_RATES_H
 
@@ -13,9 +13,9 @@ static const double CUDA_LAUNCH_SECONDS = 3e-6;    // to queue a kernel
 static const double CUDA_MAX_BLOCKS = 2147483647.; // of one launch
 
 struct cuda_rates {
-    double fma;     // multiply-adds a second, in the problem's precision
-    double bytes;   // a second, from and to the device's memory
-    double threads; // with fewer than so many threads the multiply-adds are fewer in proportion
+    double fma;     // multiply-adds per second, in the problem's precision
+    double bytes;   // per second, from and to the device's memory
+    double threads; // with fewer threads than this the rate of multiply-adds falls in proportion
 };
 
 static inline struct cuda_rates cuda_rates_of(const struct request *request)
@@ -28,7 +28,8 @@ static inline struct cuda_rates cuda_rates_of(const struct request *request)
                                .threads = (double)device->processors * FULL_THREADS};
 }
 
-// Launches of one kernel: all their multiply-adds, or what takes as long, and bytes moved.
+// Launches of one kernel. slots: multiply-adds of all launches, or what takes as long; bytes: moved
+// by all.
 struct cuda_stage {
     double launches, blocks, threads, slots, bytes; // threads of a block
 };
@@ -37,8 +38,8 @@ static inline double cuda_stage_seconds(const struct cuda_rates *rates,
                                         const struct cuda_stage *stage)
 {
     const double busy = fmin(1, stage->blocks * stage->threads / rates->threads);
-    assert(busy > 0);
-    const double computing = stage->slots / (rates->fma * busy);
+    assert(busy > 0 || stage->slots == 0); // a gradient may be all zeros
+    const double computing = stage->slots > 0 ? stage->slots / (rates->fma * busy) : 0;
     return stage->launches * CUDA_LAUNCH_SECONDS + fmax(computing, stage->bytes / rates->bytes);
 }
 

@@ -71,7 +71,6 @@ void cuda_staging_give_back(const struct partita_plan *plan, struct cuda_staging
 void cuda_staging_close(const struct partita_plan *plan)
 {
     struct cuda_device *device = cuda_device_of(plan);
-    if (device->idle) CU(plan, cudaSetDevice(device->index));
     while (device->idle) {
         struct cuda_staging *staging = device->idle;
         device->idle = staging->next;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pageable host memory to the device and back: through two pinned buffers, one of which the device
-// copies while the host fills or empties the other, on as many threads as the plan has.
-// (decision 27)
+// Copies between pageable host memory and the device through two pinned buffers: the device copies
+// one while the host fills or empties the other, with the plan's number of threads. (decision 27)
 #ifndef PARTITA_CUDA_STAGING_H
 #define PARTITA_CUDA_STAGING_H
 
@@ -15,33 +14,33 @@ enum {
 // Events of a pipeline of micro-batches, two of each (pipeline.c).
 enum cuda_staging_event { CUDA_ARRIVED, CUDA_COMPUTED, CUDA_LEFT, CUDA_STAGING_EVENTS };
 
-// What one call uses, and the next one after it.
+// The buffers of one call at a time; later calls use them again.
 struct cuda_staging {
-    struct cuda_staging *next; // idle ones of a device
+    struct cuda_staging *next; // list of a device's idle ones
     size_t bytes;              // of a buffer
     char *pinned;              // both buffers
     cudaEvent_t copied[CUDA_STAGING_BUFFERS];
-    bool busy[CUDA_STAGING_BUFFERS]; // a copy was queued that nobody has waited for
+    bool busy[CUDA_STAGING_BUFFERS]; // a copy was queued and has not been waited for
     int next_buffer;
-    cudaStream_t in, out; // for copies to the device, and from it, beside the thread's stream
+    cudaStream_t in, out; // for copies to and from the device, concurrent with the thread's stream
     cudaEvent_t event[CUDA_STAGING_EVENTS][2];
 };
 
-// An idle one of the device, or a new one; given back when nothing that was queued with it is in
-// progress. NULL is allowed in giving back. Any thread.
+// Borrows an idle one of the device, or makes a new one. Give it back when all work that was queued
+// with it is done; giving back NULL is allowed. Threads: any.
 enum partita_status cuda_staging_borrow(const struct partita_plan *plan, struct cuda_staging **ret);
 void cuda_staging_give_back(const struct partita_plan *plan, struct cuda_staging *staging);
 
-// Releases those of the plan's device; nothing is in progress.
+// Releases all of the plan's device; no work may be in progress.
 void cuda_staging_close(const struct partita_plan *plan);
 
-// Makes one with buffers of so many bytes; what was made is released after a failure.
+// Makes one with buffers of `bytes` bytes; releases everything after a failure.
 enum partita_status cuda_staging_create(const struct partita_plan *plan, size_t bytes,
                                         struct cuda_staging **ret);
 void cuda_staging_destroy(const struct partita_plan *plan, struct cuda_staging *staging);
 
 // Queues copies of `from`, in pageable memory, to the device; `from` is no longer read when the
-// call returns. staging NULL: `from` is not pageable, and is copied at once.
+// call returns. staging NULL: `from` is not pageable, and one copy is queued.
 enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging,
                                   cudaStream_t stream, void *to, const void *from, size_t bytes);
 

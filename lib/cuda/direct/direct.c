@@ -1,35 +1,269 @@
 // SPDX-License-Identifier: MIT
-// cuda/direct: the sum itself, for layers.
-#include "direct.h"
-
+// cuda/direct: the sum itself, for layers. A pass is split into thread blocks, which costs what its
+// threads do, by counting.
 #include <assert.h>
+#include <stdio.h>
 
-#include "cuda/device/call.h"
+#include "base/sizes.h"
+#include "core/plan.h"
+#include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
+#include "cuda/device/rates.h"
+#include "kernels.h"
+
+// Times in multiply-adds of one thread, counted from the kernels' machine code (sm_90, f32): of a
+// product, and of a sample or tap on its way to shared memory.
+static const struct {
+    double plain, tile, tile_1, span, weight, sample;
+} slots = {.plain = 15, .tile = 1.6, .tile_1 = 5, .span = 1.6, .weight = 18, .sample = 24};
+
+enum {
+    MAX_PASSES = 1 << 16,
+    TARGET_BLOCKS = 1024, // of the gradient of taps: several for each processor of any device
+    MIN_CHUNK_ROWS = 8,   // of the gradient of taps
+    WARP = 32,
+};
+
+static int64_t pass_outputs(const struct cuda_pass *pass)
+{
+    return pass->axis[0].n * pass->axis[1].n * pass->axis[2].n;
+}
+
+static int64_t pass_taps(const struct cuda_pass *pass)
+{
+    return pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
+}
+
+// The least power of two from n on, at most `most`.
+static int direct_power_of_two(int64_t n, int most)
+{
+    int power = 1;
+    while (power < n && power < most) power *= 2;
+    return power;
+}
+
+// Bytes of shared memory; more than any device has if a number does not fit.
+static int64_t measure_tile(const struct cuda_pass *pass, bool f64, struct cuda_tile *tile)
+{
+    const struct cuda_axis *row = &pass->axis[1];
+    const struct cuda_axis *column = &pass->axis[2];
+    const int64_t width = (int64_t)tile->each * tile->threads_x;
+    const int64_t max = 1 << 20;
+    for (int a = 1; a < 3; a++) {
+        const struct cuda_axis *axis = &pass->axis[a];
+        if (axis->from_step > max || axis->from_dilation > max || axis->taps > max)
+            return INT64_MAX;
+    }
+    const int64_t rows =
+        (tile->threads_y - 1) * row->from_step + (row->taps - 1) * row->from_dilation + 1;
+    int64_t columns =
+        (width - 1) * column->from_step + (column->taps - 1) * column->from_dilation + 1;
+    int64_t taps = row->taps * column->taps * tile->channels;
+    if (tile->each == CUDA_TILE_SPAN) {
+        // Windows of whole groups, and rows an odd number of groups apart: four threads of one and
+        // four of the next do not meet in the same banks.
+        const int64_t groups = (column->taps + CUDA_TILE_GROUP - 1) / CUDA_TILE_GROUP;
+        columns = (width / CUDA_TILE_GROUP + groups) * CUDA_TILE_GROUP;
+        if (columns % (2 * CUDA_TILE_GROUP) == 0) columns += CUDA_TILE_GROUP;
+        taps = row->taps * groups * CUDA_TILE_GROUP;
+    }
+    if (rows > max || columns > max || taps > max) return INT64_MAX;
+    tile->rows = (int)rows;
+    tile->columns = (int)columns;
+    return (rows * columns + taps) * (f64 ? 8 : 4);
+}
+
+bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struct cuda_tile *ret)
+{
+    const struct cuda_axis *column = &pass->axis[2];
+    struct cuda_tile tile = {.channels =
+                                 pass->to < CUDA_TILE_CHANNELS / 2 ? 1 : CUDA_TILE_CHANNELS};
+    const bool spans = tile.channels == 1 && column->from_step == 1 && column->from_dilation == 1;
+    tile.each = spans ? CUDA_TILE_SPAN : CUDA_TILE_COLUMNS;
+    tile.threads_x = direct_power_of_two((column->n + tile.each - 1) / tile.each, WARP);
+    tile.threads_y = direct_power_of_two(pass->axis[1].n, CUDA_PASS_THREADS / tile.threads_x);
+    assert(tile.threads_x * tile.threads_y <= CUDA_PASS_THREADS);
+    for (;;) {
+        const int64_t bytes = measure_tile(pass, f64, &tile);
+        if (bytes <= (int64_t)limit) {
+            tile.shared_bytes = (size_t)bytes;
+            *ret = tile;
+            return true;
+        }
+        if (tile.threads_y > 1) tile.threads_y /= 2;
+        else if (tile.threads_x > 1) tile.threads_x /= 2;
+        else if (tile.channels > 1) tile.channels = 1;
+        else return false;
+    }
+}
+
+// Times of a multiply-add that a product takes.
+static double tile_slots(const struct cuda_pass *pass, const struct cuda_tile *tile, double tiles)
+{
+    const double taps = (double)pass->axis[1].taps * (double)pass->axis[2].taps;
+    const double outputs = tile->each * tile->channels * tile->threads_x * tile->threads_y;
+    const double loaded = (double)tile->rows * tile->columns + taps * tile->channels;
+    double product = tile->channels == 1 ? slots.tile_1 : slots.tile;
+    if (tile->each == CUDA_TILE_SPAN) product = slots.span;
+    product += slots.sample * loaded / (taps * outputs);
+    return product * tiles * outputs / ((double)pass_outputs(pass) * (double)pass->to);
+}
+
+// How a pass is queued, its slots those of one product; false if no tile fits.
+static bool pass_stage(const struct request *request, enum cuda_direct_variant variant,
+                       const struct cuda_pass *pass, struct cuda_stage *ret)
+{
+    const double planes = (double)pass->groups * (double)pass->batch;
+    const double blocks = ceil((double)pass_outputs(pass) / CUDA_PASS_THREADS);
+    *ret = (struct cuda_stage){.launches = 1,
+                               .blocks = blocks * planes * (double)pass->to,
+                               .threads = CUDA_PASS_THREADS,
+                               .slots = slots.plain};
+    if (variant == CUDA_DIRECT_PLAIN) return true;
+    const size_t shared = ((const struct cuda_device *)request->device)->shared_bytes;
+    struct cuda_tile tile;
+    if (!cuda_tile_split(pass, request->shape->f64, shared, &tile)) return false;
+    const double tiles = ceil((double)pass->axis[2].n / (tile.each * tile.threads_x)) *
+                         ceil((double)pass->axis[1].n / tile.threads_y) * (double)pass->axis[0].n *
+                         ceil((double)pass->to / tile.channels);
+    ret->blocks = tiles * planes;
+    ret->threads = tile.threads_x * tile.threads_y;
+    ret->slots = tile_slots(pass, &tile, tiles);
+    return true;
+}
+
+// Number of chunks of rows that the gradient of the taps is split into; depends only on the shape
+// and the workspace limit.
+static int64_t cuda_weight_chunks(const struct cuda_pass *pass, bool f64, size_t workspace_limit)
+{
+    const int64_t blocks = (pass_taps(pass) + CUDA_WEIGHT_TAPS - 1) / CUDA_WEIGHT_TAPS *
+                           pass->from * pass->to * pass->groups;
+    const int64_t rows = pass->batch * pass->axis[0].n * pass->axis[1].n;
+    const size_t bytes = (size_t)(pass->groups * pass->tap_group) * (f64 ? 8 : 4);
+    assert(blocks > 0 && bytes > 0);
+    const size_t chunks =
+        size_min(size_min((size_t)(TARGET_BLOCKS / blocks), (size_t)(rows / MIN_CHUNK_ROWS)),
+                 workspace_limit / bytes);
+    return chunks > 1 ? (int64_t)chunks : 1;
+}
+
+// The same of the gradient of taps.
+static struct cuda_stage weight_stage(const struct cuda_pass *pass, int64_t chunks)
+{
+    const double taps = (double)pass_taps(pass);
+    const double blocks = ceil(taps / CUDA_WEIGHT_TAPS);
+    return (struct cuda_stage){.launches = chunks > 1 ? 2 : 1,
+                               .blocks =
+                                   blocks * (double)(pass->from * pass->to * pass->groups * chunks),
+                               .threads = CUDA_PASS_THREADS,
+                               .slots = slots.weight * blocks * CUDA_WEIGHT_TAPS / taps};
+}
+
+// The pass that has most taps, with one output at least.
+static struct cuda_pass first_pass(const struct request *request)
+{
+    struct cuda_pass pass = request->direction == PARTITA_BACKWARD_DATA
+                                ? cuda_pass_backward(request->shape, 0)
+                                : cuda_pass_forward(request->shape);
+    for (int a = 0; a < 3; a++)
+        if (pass.axis[a].n < 1) pass.axis[a].n = 1;
+    return pass;
+}
+
+static void direct_estimate_variant(const struct request *request, enum cuda_direct_variant variant,
+                                    size_t passes, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const struct cuda_rates rates = cuda_rates_of(request);
+    const struct cuda_pass pass = first_pass(request);
+    const double channels = (double)shape->out_channels * (double)shape->group_in;
+    const double results = (double)shape->batch * (double)shape_outputs(shape);
+    const double products = channels * results * (double)shape_taps(shape);
+    double terms = (double)pass.from * (double)pass_taps(&pass);
+    struct cuda_stage stage;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) {
+        const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, request->workspace_limit);
+        const size_t sums = (size_t)(chunks * pass.groups * pass.tap_group) * shape->scalar_bytes;
+        ret->shared = chunks > 1 ? sums : 0;
+        stage = weight_stage(&pass, chunks);
+        terms = results / CUDA_PASS_THREADS + log2(CUDA_PASS_THREADS);
+    } else if (!pass_stage(request, variant, &pass, &stage)) {
+        snprintf(ret->reason, sizeof ret->reason, "no tile with these taps fits shared memory");
+        return;
+    }
+    if (stage.blocks > CUDA_MAX_BLOCKS) {
+        snprintf(ret->reason, sizeof ret->reason, "%.3g thread blocks; a launch takes %.0f",
+                 stage.blocks, CUDA_MAX_BLOCKS);
+        return;
+    }
+    const double outputs = (double)pass_outputs(&pass) * (double)pass.groups * (double)pass.to;
+    assert(stage.blocks > 0 && stage.slots > 0);
+    ret->hop = (size_t)(outputs * (double)pass.batch / stage.blocks);
+    stage.launches *= (double)passes;
+    stage.slots *= products;
+    stage.bytes = cuda_sample_bytes(shape);
+    ret->seconds = cuda_stage_seconds(&rates, &stage);
+    ret->flops = 2 * products;
+    ret->error = shape_roundoff(shape) * 0.3 * sqrt(terms);
+    ret->variant = (int)variant;
+    ret->bytes = size_add(ret->shared, cuda_taps_bytes(shape));
+    ret->applicable = true;
+}
+
+static void cuda_direct_estimate(const struct request *request, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const bool backward = request->direction == PARTITA_BACKWARD_DATA;
+    bool covers;
+    const size_t passes = backward ? cuda_passes_backward(shape, &covers) : 1;
+    if (shape->stream || shape->complex_signal) {
+        snprintf(ret->reason, sizeof ret->reason, "computes bounded problems of real samples");
+        return;
+    }
+    if (passes > MAX_PASSES) {
+        snprintf(ret->reason, sizeof ret->reason, "stride and kernel make more than %d passes",
+                 MAX_PASSES);
+        return;
+    }
+    for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
+        struct estimate estimate = {0};
+        if (!request_allows(request, v)) continue;
+        direct_estimate_variant(request, (enum cuda_direct_variant)v, passes, &estimate);
+        if (!ret->applicable || (estimate.applicable && estimate.seconds < ret->seconds))
+            *ret = estimate;
+    }
+}
 
 // Everything is in plan->choice and the shape.
 static enum partita_status cuda_direct_plan_create(struct partita_plan *plan,
                                                    const struct request *request)
 {
+    (void)plan;
     (void)request;
-    return cuda_enter(plan);
+    return PARTITA_OK;
 }
 
-static enum partita_status cuda_direct_filter_create(struct partita_filter *filter,
-                                                     const void *taps)
+static struct filter_bytes cuda_direct_filter_bytes(const struct partita_plan *plan)
 {
-    return cuda_filter_copy(filter, taps, cuda_taps_bytes(&filter->plan->shape));
+    return (struct filter_bytes){.packed = cuda_taps_bytes(&plan->shape)};
 }
 
-static enum partita_status direct_run_pass(const struct cuda_call *call,
+static enum partita_status cuda_direct_filter_pack(struct partita_filter *filter, const void *taps,
+                                                   const struct region *scratch)
+{
+    (void)scratch;
+    return cuda_filter_copy(filter, taps);
+}
+
+static enum partita_status direct_run_pass(const struct partita_plan *plan,
                                            const struct cuda_pass *pass,
-                                           const struct partita_filter *filter)
+                                           const struct partita_filter *filter,
+                                           const struct operands *operands)
 {
-    const struct partita_plan *plan = call->plan;
     const bool f64 = plan->shape.f64;
-    const struct cuda_pass_arrays arrays = {.to = call->to,
-                                            .from = call->from[0],
+    const struct cuda_pass_arrays arrays = {.to = operands->to,
+                                            .from = operands->from[0],
                                             .taps =
                                                 ((const struct cuda_filter *)filter->state)->taps,
                                             .bias = cuda_filter_added(filter)};
@@ -38,56 +272,49 @@ static enum partita_status direct_run_pass(const struct cuda_call *call,
     for (int a = 0; a < 3; a++)
         if (pass->axis[a].n == 0) return PARTITA_OK;
     if (plan->choice.variant == CUDA_DIRECT_PLAIN)
-        return CU(plan, cuda_direct_queue_plain(pass, f64, &arrays, cudaStreamPerThread));
+        return CU(plan, cuda_direct_queue_plain(pass, f64, &arrays));
     // Estimate split the pass with most taps, so that the others can be split too.
     if (!cuda_tile_split(pass, f64, cuda_device_of(plan)->shared_bytes, &tile))
         return PARTITA_ERR_UNSUPPORTED;
-    return CU(plan, cuda_direct_queue_tiles(pass, f64, &tile, &arrays, cudaStreamPerThread));
+    return CU(plan, cuda_direct_queue_tiles(pass, f64, &tile, &arrays));
 }
 
-static enum partita_status run_backward_data(const struct cuda_call *call,
-                                             const struct partita_filter *filter)
+static enum partita_status run_backward_data(const struct partita_plan *plan,
+                                             const struct partita_filter *filter,
+                                             const struct operands *operands)
 {
-    const struct partita_plan *plan = call->plan;
     bool covers;
     const size_t passes = cuda_passes_backward(&plan->shape, &covers);
     enum partita_status status = PARTITA_OK;
-    if (!covers)
-        status = CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    if (!covers) status = cuda_clear_result(plan, operands->to);
     for (size_t i = 0; i < passes && status == PARTITA_OK; i++) {
         const struct cuda_pass pass = cuda_pass_backward(&plan->shape, i);
-        status = direct_run_pass(call, &pass, filter);
+        status = direct_run_pass(plan, &pass, filter, operands);
     }
     return status;
 }
 
-static enum partita_status run_backward_weight(const struct cuda_call *call)
+static enum partita_status run_backward_weight(const struct partita_plan *plan,
+                                               const struct operands *operands, void *workspace)
 {
-    const struct partita_plan *plan = call->plan;
     const struct shape *shape = &plan->shape;
     const struct cuda_pass pass = cuda_pass_forward(shape);
     const struct cuda_weight_arrays arrays = {
-        .gw = call->to, .sums = call->workspace, .x = call->from[0], .gy = call->from[1]};
+        .gw = operands->to, .sums = workspace, .x = operands->from[0], .gy = operands->from[1]};
     // The workspace that the estimate asked for allows as many chunks as the limit did.
     const int64_t chunks = cuda_weight_chunks(&pass, shape->f64, plan->choice.shared);
-    assert(chunks == 1 || call->workspace);
-    return CU(plan,
-              cuda_direct_queue_weight(&pass, shape->f64, &arrays, chunks, cudaStreamPerThread));
+    assert(chunks == 1 || workspace);
+    return CU(plan, cuda_direct_queue_weight(&pass, shape->f64, &arrays, chunks));
 }
 
 static enum partita_status cuda_direct_run(const struct partita_plan *plan,
                                            const struct partita_filter *filter,
                                            const struct operands *operands, void *workspace)
 {
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
-    if (status != PARTITA_OK) return cuda_call_end(&call, status);
-    if (plan->direction == PARTITA_FORWARD) {
-        const struct cuda_pass pass = cuda_pass_forward(&plan->shape);
-        status = direct_run_pass(&call, &pass, filter);
-    } else if (plan->direction == PARTITA_BACKWARD_DATA) status = run_backward_data(&call, filter);
-    else status = run_backward_weight(&call);
-    return cuda_call_end(&call, status);
+    const struct cuda_pass pass = cuda_pass_forward(&plan->shape);
+    if (plan->direction == PARTITA_FORWARD) return direct_run_pass(plan, &pass, filter, operands);
+    if (plan->direction == PARTITA_BACKWARD_DATA) return run_backward_data(plan, filter, operands);
+    return run_backward_weight(plan, operands, workspace);
 }
 
 const struct engine cuda_direct = {
@@ -97,7 +324,9 @@ const struct engine cuda_direct = {
     .max_rank = PARTITA_MAX_RANK,
     .estimate = cuda_direct_estimate,
     .plan_create = cuda_direct_plan_create,
-    .filter_create = cuda_direct_filter_create,
+    .filter_bytes = cuda_direct_filter_bytes,
+    .filter_pack = cuda_direct_filter_pack,
+    .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .run = cuda_direct_run,

@@ -10,20 +10,21 @@ extern "C" {
 #endif
 
 enum cuda_direct_variant {
-    CUDA_DIRECT_PLAIN, // one output a thread; samples and taps through the caches
+    CUDA_DIRECT_PLAIN, // each thread computes one output; samples and taps come from the caches
     CUDA_DIRECT_HALO,  // a thread block shares a tile of samples with its halo, and taps
     CUDA_DIRECT_VARIANTS,
 };
 
 enum {
-    CUDA_TILE_COLUMNS = 4, // outputs of a thread along the columns of a tile, threads_x apart ..
-    CUDA_TILE_SPAN = 8,  // .. or, of one channel with stride and dilation 1 along them, neighbours
-    CUDA_TILE_GROUP = 4, // taps of a row that are read at once for such neighbours
+    CUDA_TILE_COLUMNS = 4,  // outputs of a thread along the columns of a tile, threads_x apart
+    CUDA_TILE_SPAN = 8,     // the same for one channel with stride and dilation 1 along columns:
+                            // adjacent
+    CUDA_TILE_GROUP = 4,    // taps of a row that are read at once for adjacent outputs
     CUDA_TILE_CHANNELS = 8, // output channels of a thread in a tile
     CUDA_WEIGHT_TAPS = 8,   // gradients of taps that a thread block sums
 };
 
-// How a pass is split into tiles, by its shape alone.
+// How a pass is split into tiles; depends only on its shape.
 struct cuda_tile {
     int threads_x, threads_y; // each*threads_x columns by threads_y rows
     int each;                 // CUDA_TILE_COLUMNS or CUDA_TILE_SPAN
@@ -37,21 +38,20 @@ bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struc
 
 // Queue a pass.
 cudaError_t cuda_direct_queue_plain(const struct cuda_pass *pass, bool f64,
-                                    const struct cuda_pass_arrays *arrays, cudaStream_t stream);
+                                    const struct cuda_pass_arrays *arrays);
 cudaError_t cuda_direct_queue_tiles(const struct cuda_pass *pass, bool f64,
                                     const struct cuda_tile *tile,
-                                    const struct cuda_pass_arrays *arrays, cudaStream_t stream);
+                                    const struct cuda_pass_arrays *arrays);
 
-// The gradient of the taps of a forward pass: gw in the caller's order, one sum a tap over all
-// outputs, split into chunks of rows whose sums [chunks][taps] are added in order; with one chunk
-// they are gw.
+// The gradient of the taps of a forward pass: gw in the caller's order. The sum over all outputs
+// for each tap is split into chunks of rows, whose sums [chunks][taps] are added in order; with one
+// chunk these sums are gw.
 struct cuda_weight_arrays {
     void *gw, *sums;
     const void *x, *gy;
 };
 cudaError_t cuda_direct_queue_weight(const struct cuda_pass *pass, bool f64,
-                                     const struct cuda_weight_arrays *arrays, int64_t chunks,
-                                     cudaStream_t stream);
+                                     const struct cuda_weight_arrays *arrays, int64_t chunks);
 
 #ifdef __cplusplus
 }

@@ -261,7 +261,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(1))
 } // namespace
 
 cudaError_t cuda_direct_queue_tiles(const cuda_pass *pass, bool f64, const cuda_tile *tile,
-                                    const cuda_pass_arrays *arrays, cudaStream_t stream)
+                                    const cuda_pass_arrays *arrays)
 {
     const cuda_axis *axis = pass->axis;
     const int64_t blocks = ceiling(axis[2].n, tile->each * tile->threads_x) *
@@ -274,7 +274,7 @@ cudaError_t cuda_direct_queue_tiles(const cuda_pass *pass, bool f64, const cuda_
         if (tile->channels == 1) kernel = direct_tile_kernel<T, 1>;
         if (tile->each == CUDA_TILE_SPAN) kernel = direct_span_kernel<T>;
         return queue(kernel, blocks, dim3(tile->threads_x, tile->threads_y), tile->shared_bytes,
-                     stream, *pass, *tile, (T *)arrays->to, (const T *)arrays->from,
+                     *pass, *tile, (T *)arrays->to, (const T *)arrays->from,
                      (const T *)arrays->taps, (const T *)arrays->bias);
     });
 }

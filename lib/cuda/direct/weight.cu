@@ -90,8 +90,7 @@ dim3 weight_threads(int64_t columns, int64_t rows)
 } // namespace
 
 cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64,
-                                     const cuda_weight_arrays *arrays, int64_t chunks,
-                                     cudaStream_t stream)
+                                     const cuda_weight_arrays *arrays, int64_t chunks)
 {
     const int64_t n_taps = pass->axis[0].taps * pass->axis[1].taps * pass->axis[2].taps;
     const int64_t blocks =
@@ -102,10 +101,10 @@ cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64,
     const cudaError_t error = with_scalar(f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue(direct_weight_kernel<T>, blocks, threads,
-                     CUDA_WEIGHT_TAPS * threads.x * threads.y * sizeof(T), stream, *pass, (T *)sums,
+                     CUDA_WEIGHT_TAPS * threads.x * threads.y * sizeof(T), *pass, (T *)sums,
                      (const T *)arrays->x, (const T *)arrays->gy, chunks);
     });
     if (error != cudaSuccess || chunks == 1) return error;
     const cuda_chunks added = {pass->groups * pass->tap_group, chunks, false};
-    return cuda_add_chunks(&added, f64, arrays->gw, sums, stream);
+    return cuda_add_chunks(&added, f64, arrays->gw, sums);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The spectral seam of the device (decision 23): transforms of n complex points. The order of bins
-// is the transform's own: spectra may be multiplied, also conjugated, and added, nothing else.
+// The interface of the device's transforms, of n complex points (decision 23). The order of bins is
+// private to the transform: spectra may only be multiplied, conjugated and added.
 //   cyclic        complex samples x[n]; products wrap cyclically after n samples.
 //   negacyclic    2n real samples as the points x[j] - i x[j+n] modulo u^n + i; products wrap
 //                 negacyclically after 2n samples (decision 2). No bin is special, no bin needs its
@@ -31,10 +31,10 @@ static inline size_t cuda_fft_max(bool f64)
     return f64 ? CUDA_FFT_MAX_F64 : CUDA_FFT_MAX_F32;
 }
 
-// What a kernel knows of a transform.
+// The parameters of a transform that a kernel needs.
 struct cuda_fft_form {
-    const void *twiddles; // in device memory: of every pass, longest nodes first, c and c^4 of each
-                          // node (fft.cuh)
+    const void *twiddles; // in device memory: for every pass, longest nodes first, c and c^4 of
+                          // each node (fft.cuh)
     int log2_points;
     int last; // index of the first node's twiddles of the last pass
     bool negacyclic;
@@ -50,7 +50,7 @@ static inline int cuda_fft_threads(size_t points)
     return (int)(points / CUDA_FFT_POINTS);
 }
 
-// Transforms that share a thread block: short ones fill it together.
+// Number of transforms that share a thread block: several short ones fill it.
 static inline int cuda_fft_rows(size_t points)
 {
     enum { FULL = 128 }; // threads

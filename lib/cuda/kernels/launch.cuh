@@ -6,6 +6,8 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
+#include "thread.h"
+
 enum { CUDA_THREADS = 256 }; // of a block where nothing speaks for another number
 
 // Dynamic shared memory of the running block, as much as its launch says.
@@ -39,20 +41,29 @@ template <typename... Parameters> inline cudaError_t load_kernel(void (*kernel)(
 // Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its
 // parameters' types.
 template <typename... Parameters, typename... Arguments>
-inline cudaError_t queue(void (*kernel)(Parameters...), int64_t blocks, dim3 threads,
-                         size_t shared_bytes, cudaStream_t stream, Arguments... arguments)
+inline cudaError_t queue_on(cudaStream_t stream, void (*kernel)(Parameters...), int64_t blocks,
+                            dim3 threads, size_t shared_bytes, Arguments... arguments)
 {
     if (blocks == 0) return cudaSuccess;
     if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const cudaError_t error =
         shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
     if (error != cudaSuccess) return error;
+    if (cuda_thread()->loads) return load_kernel(kernel);
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)blocks);
     config.blockDim = threads;
     config.dynamicSmemBytes = shared_bytes;
     config.stream = stream;
     return cudaLaunchKernelEx(&config, kernel, arguments...);
+}
+
+// The same on the stream of the call, where every engine but cuda/partitioned queues its work.
+template <typename Kernel, typename... Arguments>
+inline cudaError_t queue(Kernel kernel, int64_t blocks, dim3 threads, size_t shared_bytes,
+                         Arguments... arguments)
+{
+    return queue_on(cuda_thread()->stream, kernel, blocks, threads, shared_bytes, arguments...);
 }
 
 // Calls a function object with a zero of the type that a problem computes in.

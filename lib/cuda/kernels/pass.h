@@ -17,11 +17,11 @@ enum { CUDA_PASS_THREADS = 256 }; // of a thread block, at most
 // Along one axis output j of a pass, j < n, goes to position to_first + to_step*j and is the sum
 // over taps t < taps of
 //   w[tap_first + tap_step*t] * from[from_first + from_step*j + from_dilation*t],
-// where positions outside [0, from_size) hold zeros.
+// where positions outside [0, from_size) count as zero.
 struct cuda_axis {
     int64_t n, to_first, to_step, to_size;
     int64_t from_first, from_step, from_dilation, from_size;
-    int64_t taps, tap_first, tap_step, kernel; // of `kernel` taps in the caller's array
+    int64_t taps, tap_first, tap_step, kernel; // kernel: taps in the caller's array
 };
 
 // Arrays are [batch][groups*channels][planes][rows][columns]; the tap of output channel k and input

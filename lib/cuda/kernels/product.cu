@@ -267,8 +267,7 @@ int best_shape(const cuda_product &product, int processors, double *ret_slots)
 }
 
 template <typename E, int WARP_ROWS, int WARP_COLUMNS>
-cudaError_t launch_product(const cuda_product *product, void *c, const void *a, const void *b,
-                           cudaStream_t stream)
+cudaError_t launch_product(const cuda_product *product, void *c, const void *a, const void *b)
 {
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
     const size_t bytes = 2 * STEP * (tile::ROWS + tile::COLUMNS + 2 * vector_of<E>::N) * sizeof(E);
@@ -278,7 +277,7 @@ cudaError_t launch_product(const cuda_product *product, void *c, const void *a, 
         product_kernel<E, WARP_ROWS, WARP_COLUMNS, false>;
     if (product->a.terms_inner) kernel = product_kernel<E, WARP_ROWS, WARP_COLUMNS, true>;
     return queue(kernel, tiles * product->chunks * product->batch, dim3(tile::THREADS), bytes,
-                 stream, *product, (E *)c, (const E *)a, (const E *)b);
+                 *product, (E *)c, (const E *)a, (const E *)b);
 }
 
 // Calls a function object with a zero of an element's type.
@@ -323,7 +322,7 @@ double cuda_product_slots(const cuda_product *product, int processors)
 }
 
 cudaError_t cuda_launch_product(const cuda_product *product, int processors, void *c, const void *a,
-                                const void *b, cudaStream_t stream)
+                                const void *b)
 {
     double slots;
     const int shape = best_shape(*product, processors, &slots);
@@ -336,13 +335,13 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
         typedef decltype(zero) E;
         switch (shape) {
         case 0:
-            return launch_product<E, 4, 2>(product, c, a, b, stream);
+            return launch_product<E, 4, 2>(product, c, a, b);
         case 1:
-            return launch_product<E, 2, 2>(product, c, a, b, stream);
+            return launch_product<E, 2, 2>(product, c, a, b);
         case 2:
-            return launch_product<E, 2, 1>(product, c, a, b, stream);
+            return launch_product<E, 2, 1>(product, c, a, b);
         default:
-            return launch_product<E, 1, 1>(product, c, a, b, stream);
+            return launch_product<E, 1, 1>(product, c, a, b);
         }
     });
 }

@@ -2,18 +2,19 @@
 // Batched matrix products in the device's memory, for engines that transform tiles: for each of
 // `batch` matrices
 //   C = A B,   C[row][column] = sum over terms t of A[row][t] B[t][column],
-// all of one type. Nothing but FMA: products of f32 are those of f32, no TF32.
+// all of one type. Only FMA instructions are used: products of f32 are computed in f32, not in
+// TF32.
 //
 // Complex products take four multiplications. With three (Gauss) they are real products of three
-// times as many matrices: of ar+ai, ar, ai by br, bi-br, br+bi; the first less the third is the
-// real part of C, the first and the second together are the imaginary part. The transforms on both
-// sides write and combine these.
+// times as many matrices: the products of ar+ai, ar, ai with br, bi-br, br+bi. The first minus the
+// third is the real part of C, the first plus the second is the imaginary part. The forward
+// transforms write these operands and the inverse transform combines the results.
 //
-// An operand lies [term][position] or [position][term] (terms_inner), positions being rows of A and
-// columns of B, with a pitch that is a multiple of CUDA_PRODUCT_ALIGN bytes, as all arrays are
-// aligned to: memory is read and, of C, written in whole such vectors, so that what follows the
-// last position of a row, up to the pitch, is undefined in C and need not be defined in A and B.
-// Terms beyond the last count as 0.
+// The layout of an operand is [term][position] or [position][term] (terms_inner); positions are
+// rows of A and columns of B. All arrays are aligned to CUDA_PRODUCT_ALIGN bytes, and pitches are
+// multiples of that. Memory is read, and C is written, in whole vectors of that size: elements
+// after the last position of a row, up to the pitch, become undefined in C and may be undefined in
+// A and B. Terms beyond the last count as 0.
 #ifndef PARTITA_CUDA_PRODUCT_H
 #define PARTITA_CUDA_PRODUCT_H
 
@@ -29,25 +30,24 @@ enum cuda_element { CUDA_F32, CUDA_F64, CUDA_CF32, CUDA_CF64, CUDA_ELEMENTS };
 
 enum {
     CUDA_PRODUCT_ALIGN = 16,    // bytes
-    CUDA_PRODUCT_SEGMENT = 256, // terms of one chain; the sums of chains are added in order
+    CUDA_PRODUCT_SEGMENT = 256, // terms of a segment; the sums of segments are added in order
 };
 
-// Where the matrices of one operand are: matrix i begins at i*plane, line j of it at i*plane +
-// j*pitch, in elements.
+// The layout of the matrices of one operand: matrix i begins at element i*plane, its line j at
+// i*plane + j*pitch.
 struct cuda_matrices {
     int64_t pitch, plane;
-    bool terms_inner; // a line is a position and goes along the terms; not of C, whose lines are
-                      // rows
+    bool terms_inner; // a line is one position with all its terms; not for C, whose lines are rows
 };
 
 struct cuda_product {
     enum cuda_element element;
     int64_t batch, rows, columns, terms;
     struct cuda_matrices a, b, c;
-    // The sum over terms in that many chunks, each with matrices C of its own, chunk_plane elements
-    // apart; 1: whole.
+    // The sum over terms is split into that many chunks, each with its own matrices C, chunk_plane
+    // elements apart; 1: not split.
     int64_t chunks, chunk_plane;
-    bool onto; // added to what is in C
+    bool onto; // add to the contents of C
 };
 
 static inline int64_t cuda_element_bytes(enum cuda_element element)
@@ -56,28 +56,29 @@ static inline int64_t cuda_element_bytes(enum cuda_element element)
     return element == CUDA_CF32 || element == CUDA_CF64 ? 2 * real : real;
 }
 
-// Numbers that a line of n elements takes with its padding.
+// The pitch of a line of n elements, in elements.
 static inline int64_t cuda_product_pitch(enum cuda_element element, int64_t n)
 {
     const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(element);
     return (n + vector - 1) / vector * vector;
 }
 
-// The first term of a chunk; all terms for chunk = chunks. Whole steps of the kernel, so that some
-// chunks may be empty.
+// The first term of a chunk; all terms for chunk = chunks. Chunks consist of whole steps of the
+// kernel, so some may be empty.
 int64_t cuda_product_chunk_begin(const struct cuda_product *product, int64_t chunk);
 
-// In how many chunks to sum so many terms, at most `max`: where there are few rows and columns, so
-// many that there are several thread blocks for each processor of any device.
+// Number of chunks, at most `max`, for a sum of `terms` terms: with few rows and columns, enough
+// chunks for several thread blocks on each processor of any device.
 int64_t cuda_product_chunks(const struct cuda_product *product, int64_t terms, int64_t max);
 
-// Times of a multiply-add (of two complex numbers: four) that the busiest of so many processors
-// spends on a product with the blocks that are best for it, all its threads being one rate.
+// Time that the busiest of `processors` processors spends on a product with the best block size, in
+// multiply-adds of all its threads at once (a complex multiply-add counts as four).
 double cuda_product_slots(const struct cuda_product *product, int processors);
 
-// Queues the products, on blocks as best for so many processors; they change no bit of C.
+// Queues the products, with the best block size for that many processors; the block size changes no
+// bit of C.
 cudaError_t cuda_launch_product(const struct cuda_product *product, int processors, void *c,
-                                const void *a, const void *b, cudaStream_t stream);
+                                const void *a, const void *b);
 
 #ifdef __cplusplus
 }

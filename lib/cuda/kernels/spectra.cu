@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 } // namespace
 
 cudaError_t cuda_launch_parts(const cuda_fft_params *params, void *to, const cuda_windows *windows,
-                              int64_t rows, const void *x, cudaStream_t stream)
+                              int64_t rows, const void *x)
 {
     const int64_t parts = rows * windows->count, transforms = parts * params->planes;
     const int log2_points = params->form.log2_points;
@@ -175,16 +175,15 @@ cudaError_t cuda_launch_parts(const cuda_fft_params *params, void *to, const cud
         complex_of<T> *spectra = (complex_of<T> *)to;
         if (!params->in_block)
             return queue(long_parts_kernel<T>, parts * (params->points / LONG_STEP),
-                         dim3(CUDA_THREADS), 0, stream, *params, *windows, spectra, (const T *)x);
+                         dim3(CUDA_THREADS), 0, *params, *windows, spectra, (const T *)x);
         return queue(parts_kernel<T>, ceiling(transforms, threads.y), threads,
-                     fft_block_shared(log2_points, params->f64), stream, *params, *windows, spectra,
+                     fft_block_shared(log2_points, params->f64), *params, *windows, spectra,
                      (const T *)x, transforms);
     });
 }
 
 cudaError_t cuda_launch_results(const cuda_fft_params *params, const cuda_sink *sink,
-                                const void *from, int64_t first, int64_t blocks,
-                                cudaStream_t stream)
+                                const void *from, int64_t first, int64_t blocks)
 {
     const int64_t n = sink->rows * blocks;
     const int log2_points = params->form.log2_points;
@@ -197,21 +196,21 @@ cudaError_t cuda_launch_results(const cuda_fft_params *params, const cuda_sink *
             sink->accumulate ? long_results_kernel<T, true> : long_results_kernel<T, false>;
         if (!params->in_block)
             return queue(long_kernel, n * (params->points / LONG_STEP), dim3(CUDA_THREADS), 0,
-                         stream, *params, *sink, spectra, first, blocks);
+                         *params, *sink, spectra, first, blocks);
         return queue(kernel, ceiling(n, threads.y), threads,
-                     fft_block_shared(log2_points, params->f64), stream, *params, *sink, spectra,
-                     first, blocks, n);
+                     fft_block_shared(log2_points, params->f64), *params, *sink, spectra, first,
+                     blocks, n);
     });
 }
 
 cudaError_t cuda_launch_mirrored(const cuda_fft_params *params, void *to, const void *from,
-                                 int64_t blocks, cudaStream_t stream)
+                                 int64_t blocks)
 {
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
         return queue(mirrored_kernel<T>,
                      ceiling(blocks * params->points * params->planes, CUDA_THREADS),
-                     dim3(CUDA_THREADS), 0, stream, (complex_of<T> *)to,
-                     (const complex_of<T> *)from, params->points, params->planes, blocks);
+                     dim3(CUDA_THREADS), 0, (complex_of<T> *)to, (const complex_of<T> *)from,
+                     params->points, params->planes, blocks);
     });
 }

@@ -45,40 +45,37 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 }
 } // namespace
 
-cudaError_t cuda_add_chunks(const cuda_chunks *chunks, bool f64, void *to, const void *from,
-                            cudaStream_t stream)
+cudaError_t cuda_add_chunks(const cuda_chunks *chunks, bool f64, void *to, const void *from)
 {
     return with_scalar(f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue(add_chunks_kernel<T>, ceiling(chunks->n, CUDA_THREADS), dim3(CUDA_THREADS), 0,
-                     stream, *chunks, (T *)to, (const T *)from);
+                     *chunks, (T *)to, (const T *)from);
     });
 }
 
-cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count,
-                                 cudaStream_t stream)
+cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count)
 {
     const cuda_chunks others = {n, count - 1, true};
-    return cuda_add_chunks(&others, f64, sums, (char *)sums + n * (f64 ? 8 : 4), stream);
+    return cuda_add_chunks(&others, f64, sums, (char *)sums + n * (f64 ? 8 : 4));
 }
 
-cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64, cudaStream_t stream)
+cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64)
 {
     return with_scalar(f64, [=](auto zero) {
         return queue(finish_kernel<decltype(zero)>,
                      ceiling(finish->rows * finish->length, CUDA_THREADS), dim3(CUDA_THREADS), 0,
-                     stream, *finish);
+                     *finish);
     });
 }
 
-cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy,
-                               cudaStream_t stream)
+cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy)
 {
     const int64_t batch = sizes[0], channels = sizes[1], n = sizes[2];
     const int threads = power_of_two(n, CUDA_THREADS);
     return with_scalar(f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue(bias_gradient_kernel<T>, channels, dim3(threads), threads * sizeof(T), stream,
-                     (T *)gb, (const T *)gy, batch, channels, n);
+        return queue(bias_gradient_kernel<T>, channels, dim3(threads), threads * sizeof(T), (T *)gb,
+                     (const T *)gy, batch, channels, n);
     });
 }

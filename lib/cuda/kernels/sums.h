@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sums in a fixed order that several engines need, in C and CUDA. All arrays are in the device's
-// memory.
+// Sums in a fixed order, for several engines; the interface between C and CUDA. All arrays are in
+// the device's memory.
 #ifndef PARTITA_CUDA_SUMS_H
 #define PARTITA_CUDA_SUMS_H
 
@@ -18,12 +18,10 @@ struct cuda_chunks {
     int64_t n, chunks;
     bool onto;
 };
-cudaError_t cuda_add_chunks(const struct cuda_chunks *chunks, bool f64, void *to, const void *from,
-                            cudaStream_t stream);
+cudaError_t cuda_add_chunks(const struct cuda_chunks *chunks, bool f64, void *to, const void *from);
 
 // sums[0][n] becomes the sum over i < count of sums[i][n], in this order; reals.
-cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count,
-                                 cudaStream_t stream);
+cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count);
 
 // y [rows][length], reals: bias [channels] of channel row % channels is added, NULL: none; then
 // negative outputs become 0 if `relu`.
@@ -33,12 +31,11 @@ struct cuda_finish {
     int64_t rows, length, channels;
     bool relu;
 };
-cudaError_t cuda_launch_finish(const struct cuda_finish *finish, bool f64, cudaStream_t stream);
+cudaError_t cuda_launch_finish(const struct cuda_finish *finish, bool f64);
 
 // Queues gb[k] = the sum of gy [batch][channels][n] over items and positions; sizes are those
 // three.
-cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy,
-                               cudaStream_t stream);
+cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy);
 
 #ifdef __cplusplus
 }

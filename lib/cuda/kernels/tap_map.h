@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where the taps of a grid of tiles (geometry/tile_grid.h) are in the caller's array, in C and
+// The indices of the taps of a grid of tiles (geometry/tile_grid.h) in the caller's array, in C and
 // CUDA.
 #ifndef PARTITA_CUDA_TAP_MAP_H
 #define PARTITA_CUDA_TAP_MAP_H
@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Along an axis tap k of phase j is tap j + period*k of the kernel, if there is one, or of taps-1-k
-// if reversed; flip: counted from the end.
+// Along an axis tap k of phase j is tap j + period*k of the kernel, if that exists. reversed:
+// taps-1-k takes the place of k. flip: taps of the kernel are counted from the end.
 struct cuda_tap_map {
     struct {
         int64_t kernel, period, phases, taps;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Windows of rows of samples, in words that C and CUDA share: which samples a window holds, and
-// which outputs its samples are. A row is one channel's signal, or one path's taps, in an array of
-// them. All arrays are in device memory.
+// Windows of rows of samples, in C and CUDA: which samples a window holds, and which outputs its
+// samples become. A row is one channel's signal, or one path's taps, in an array of them. All
+// arrays are in device memory.
 #ifndef PARTITA_CUDA_WINDOWS_H
 #define PARTITA_CUDA_WINDOWS_H
 
@@ -10,11 +10,10 @@
 
 #include "fft.h"
 
-// Sample i < length of window b of a row stands at position q = first + b*hop + i. It is sample
-// q/step of the row where that is whole and in [0, size), counted from the row's end if `reversed`,
-// and zero elsewhere. Rows may be asked for in another order than they lie in: row
-// (g*outer + o)*inner + i is number pitch*((g*inner + i)*outer + o) of the array; outer = inner =
-// pitch = 1: in order.
+// Sample i < length of window b of a row has position q = first + b*hop + i. It is sample q/step of
+// the row if that is an integer in [0, size), counted from the row's end if `reversed`, and zero
+// otherwise. Rows may be requested in another order than that of the array: row (g*outer + o)*inner
+// + i is number pitch*((g*inner + i)*outer + o) of the array; outer = inner = pitch = 1: in order.
 struct cuda_windows {
     int64_t size, step;
     int64_t count, first, hop, length; // count: windows of a row
@@ -24,7 +23,7 @@ struct cuda_windows {
 };
 
 // Outputs of a window of a row: sample skip + i, i < hop, of window b is output b*hop + i, of which
-// every stride-th is stored, `size` in all.
+// every stride-th is stored, `size` samples in all.
 struct cuda_outputs {
     int64_t skip, hop, stride, size;
     bool relu;

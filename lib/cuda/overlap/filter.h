@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Overlap-save and overlap-add as one kernel: windows of the inputs of a group are transformed, and
-// while their spectra are at hand multiplied by those of every filter, summed, transformed back and
-// stored. A window of overlap-save keeps the samples that do not wrap. One of overlap-add holds
-// `hop` samples and zeros, and all of its samples count: those from the skip-th on are outputs of
-// its own, those before it belong to the windows before.
+// Overlap-save and overlap-add as one kernel: it transforms windows of the inputs of a group,
+// multiplies their spectra by those of every filter, sums, transforms back and stores. A window of
+// overlap-save keeps the samples that do not wrap. A window of overlap-add holds `hop` samples and
+// zeros, and all samples of its result are used: those from index `skip` on are its own outputs,
+// those before belong to earlier windows.
 #ifndef PARTITA_CUDA_OVERLAP_FILTER_H
 #define PARTITA_CUDA_OVERLAP_FILTER_H
 
@@ -20,31 +20,32 @@ struct cuda_filtering {
     struct cuda_windows in;
     struct cuda_outputs out;
     int64_t batch, groups, group_in, group_out;
-    bool accumulate; // add all samples of a window to the outputs, instead of storing its own ones
-                     // finished
+    bool accumulate; // add all samples of a window to the outputs, instead of storing its own
+                     // outputs with bias and activation
 };
 
-// The windows of a row that one launch works on: first, first + step, ..; {0, 1}: all of them.
+// The windows of a row that one launch works on: first, first + step, ..; {0, 1}: all windows.
 struct cuda_filter_windows {
     int64_t first, step;
 };
 
 // How tasks are assigned to thread blocks.
 struct cuda_filter_layout {
-    int64_t chunks;    // of a task's outputs; each has transforms of its own
-    int chunk_outputs; // of a chunk; of the last one fewer
-    int64_t blocks;    // thread blocks; each takes one of so many (task, chunk)s after the other
-    bool in_memory;    // input spectra of a task do not fit shared memory: `spectra_cache` has them
+    int64_t chunks;    // chunks of a task's outputs; each chunk repeats the input transforms
+    int chunk_outputs; // of a chunk; the last one may have fewer
+    int64_t blocks;    // thread blocks; each computes every `blocks`-th pair (task, chunk)
+    bool in_memory;    // input spectra of a task do not fit shared memory and are in
+                       // `spectra_cache`
     size_t shared_bytes, cache_bytes;
 };
 
-// The layout for a device of so many processors, with at most `shared_limit` bytes of shared memory
-// a thread block and `cache_limit` of memory; false: there is none.
+// The layout for a device of `processors` processors, with at most `shared_limit` bytes of shared
+// memory per thread block and `cache_limit` bytes of spectra_cache; false: there is none.
 bool cuda_filter_lay_out(const struct cuda_filtering *filtering, bool f64, int processors,
                          size_t shared_limit, size_t cache_limit, struct cuda_filter_layout *ret);
 
 // y and x are the caller's; spectra are those of the paths [groups*group_out][group_in]; bias
-// [groups*group_out] or NULL, not applied where sums accumulate; spectra_cache as the layout says.
+// [groups*group_out] or NULL, not applied if sums accumulate; spectra_cache has layout.cache_bytes.
 struct cuda_filter_arrays {
     void *y;
     const void *x, *spectra, *bias;
@@ -55,7 +56,7 @@ struct cuda_filter_arrays {
 cudaError_t cuda_launch_filter(const struct cuda_filtering *filtering,
                                const struct cuda_filter_layout *layout, bool f64,
                                const struct cuda_filter_windows *windows,
-                               const struct cuda_filter_arrays *arrays, cudaStream_t stream);
+                               const struct cuda_filter_arrays *arrays);
 
 #ifdef __cplusplus
 }

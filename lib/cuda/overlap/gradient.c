@@ -185,31 +185,19 @@ enum partita_status cuda_gradient_create(struct partita_plan *plan, struct cuda_
     return status;
 }
 
-static enum partita_status queue_gradient(const struct cuda_call *call,
-                                          const struct cuda_gradient_plan *gradient)
+enum partita_status cuda_gradient_run(const struct partita_plan *plan,
+                                      const struct cuda_gradient_plan *gradient,
+                                      const struct operands *operands, void *workspace)
 {
-    const struct partita_plan *plan = call->plan;
     const struct cuda_gradient *of = &gradient->kernel;
     const struct cuda_fft_params *params = &gradient->fft.params;
     const bool f64 = params->f64;
     const int64_t scalars = (int64_t)paths_of(&plan->shape) * params->points * 2 * of->chunks;
     enum partita_status status =
-        CU(plan, cuda_launch_gradient(of, gradient->sums, f64, call->workspace, call->from[0],
-                                      call->from[1], cudaStreamPerThread));
+        CU(plan, cuda_launch_gradient(of, gradient->sums, f64, workspace, operands->from[0],
+                                      operands->from[1]));
     if (status == PARTITA_OK && of->splits > 1)
-        status = CU(plan, cuda_launch_add_sums(f64, call->workspace, scalars, of->splits,
-                                               cudaStreamPerThread));
+        status = CU(plan, cuda_launch_add_sums(f64, workspace, scalars, of->splits));
     if (status != PARTITA_OK) return status;
-    return CU(plan,
-              cuda_launch_gradient_taps(of, f64, call->to, call->workspace, cudaStreamPerThread));
-}
-
-enum partita_status cuda_gradient_run(const struct partita_plan *plan,
-                                      const struct cuda_gradient_plan *gradient,
-                                      const struct operands *operands, void *workspace)
-{
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
-    if (status == PARTITA_OK) status = queue_gradient(&call, gradient);
-    return cuda_call_end(&call, status);
+    return CU(plan, cuda_launch_gradient_taps(of, f64, operands->to, workspace));
 }

@@ -222,7 +222,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
 } // namespace
 
 cudaError_t cuda_launch_gradient(const cuda_gradient *of, int sums, bool f64, void *spectra,
-                                 const void *x, const void *gy, cudaStream_t stream)
+                                 const void *x, const void *gy)
 {
     const int log2_points = of->form.log2_points;
     return with_scalar(f64, [=](auto scalar) {
@@ -230,20 +230,20 @@ cudaError_t cuda_launch_gradient(const cuda_gradient *of, int sums, bool f64, vo
         return queue(sums == 1 ? gradient_kernel<T, 1> : gradient_kernel<T, 2>,
                      of->groups * of->group_out * of->group_in * of->jobs * of->splits,
                      fft_block(log2_points),
-                     cuda_gradient_shared((size_t)1 << log2_points, sums, f64), stream, *of,
+                     cuda_gradient_shared((size_t)1 << log2_points, sums, f64), *of,
                      (complex_of<T> *)spectra, (const T *)x, (const T *)gy);
     });
 }
 
 cudaError_t cuda_launch_gradient_taps(const cuda_gradient *of, bool f64, void *gw,
-                                      const void *spectra, cudaStream_t stream)
+                                      const void *spectra)
 {
     const int64_t all = of->groups * of->group_out * of->group_in * of->chunks;
     const dim3 threads = fft_block(of->form.log2_points);
     return with_scalar(f64, [=](auto scalar) {
         using T = decltype(scalar);
         return queue(gradient_taps_kernel<T>, ceiling(all, threads.y), threads,
-                     fft_block_shared(of->form.log2_points, f64), stream, *of, all, (T *)gw,
+                     fft_block_shared(of->form.log2_points, f64), *of, all, (T *)gw,
                      (const complex_of<T> *)spectra);
     });
 }

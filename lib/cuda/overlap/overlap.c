@@ -123,9 +123,11 @@ static struct cuda_stage cuda_overlap_count_work(const struct shape *shape,
     return stage;
 }
 
-static bool try_launches(const struct request *request, const struct shape *shape, size_t points,
-                         int launches, struct estimate *ret)
+// Variants: 2 and 3 launches; ANY_VARIANT: overlap-save.
+static bool try_filtering(const struct request *request, const struct shape *shape, size_t points,
+                          int variant, struct estimate *ret)
 {
+    const int launches = variant == ANY_VARIANT ? 0 : variant + 2;
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const struct cuda_rates rates = cuda_rates_of(request);
     if (cuda_spectral_samples(shape, points) < shape->axis[0].span) return false;
@@ -145,7 +147,7 @@ static bool try_launches(const struct request *request, const struct shape *shap
     *ret = (struct estimate){
         .applicable = true,
         .transform = cuda_spectral_samples(shape, points),
-        .variant = ANY_VARIANT,
+        .variant = variant,
         .hop = hop,
         .seconds = cuda_stage_seconds(&rates, &stage),
         .flops = windows * (5 * channels * log2((double)points) + 8 * paths) * (double)points,
@@ -157,35 +159,20 @@ static bool try_launches(const struct request *request, const struct shape *shap
     return true;
 }
 
-static bool try_save(const struct request *request, const struct shape *shape, size_t points,
-                     int variant, struct estimate *ret)
-{
-    (void)variant;
-    return try_launches(request, shape, points, 0, ret);
-}
-
-static bool try_add(const struct request *request, const struct shape *shape, size_t points,
-                    int variant, struct estimate *ret)
-{
-    const bool fits = try_launches(request, shape, points, variant + 2, ret);
-    ret->variant = variant;
-    return fits;
-}
-
 static void cuda_overlap_save_estimate(const struct request *request, struct estimate *ret)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     struct shape shape;
     if (overlap_shape(request, &shape, ret->reason, sizeof ret->reason))
-        cuda_spectral_search(request, &shape, weight ? cuda_gradient_try : try_save, weight ? 2 : 1,
-                             ret);
+        cuda_spectral_search(request, &shape, weight ? cuda_gradient_try : try_filtering,
+                             weight ? 2 : 0, ret);
 }
 
 static void cuda_overlap_add_estimate(const struct request *request, struct estimate *ret)
 {
     struct shape shape;
     if (overlap_shape(request, &shape, ret->reason, sizeof ret->reason))
-        cuda_spectral_search(request, &shape, try_add, 2, ret);
+        cuda_spectral_search(request, &shape, try_filtering, 2, ret);
 }
 
 static enum partita_status prepare_filtering(struct partita_plan *plan, struct overlap *overlap)
@@ -208,8 +195,6 @@ static enum partita_status cuda_overlap_plan_create(struct partita_plan *plan,
     plan->state = overlap;
     if (!overlap) return PARTITA_ERR_NOMEM;
     overlap_shape(request, &overlap->shape, plan->choice.reason, sizeof plan->choice.reason);
-    const enum partita_status status = cuda_enter(plan);
-    if (status != PARTITA_OK) return status;
     return plan->direction == PARTITA_BACKWARD_WEIGHT
                ? cuda_gradient_create(plan, &overlap->gradient)
                : prepare_filtering(plan, overlap);
@@ -219,7 +204,6 @@ static void cuda_overlap_plan_destroy(struct partita_plan *plan)
 {
     struct overlap *overlap = plan->state;
     if (!overlap) return;
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_fft_destroy(plan, &overlap->fft);
     cuda_fft_destroy(plan, &overlap->gradient.fft);
     mem_release(&plan->allocator, overlap);
@@ -227,64 +211,53 @@ static void cuda_overlap_plan_destroy(struct partita_plan *plan)
 
 // Spectra of all paths [out_channels][group_in][points], of taps in causal order, `dilation` apart:
 // those of a correlation are read from the last one on.
-static cudaError_t cuda_overlap_transform_taps(const struct partita_plan *plan, void *to,
-                                               const void *taps)
+static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filter, const void *taps,
+                                                    const struct region *scratch)
 {
+    const struct partita_plan *plan = filter->plan;
     const struct overlap *overlap = plan->state;
+    const struct cuda_filter *state = filter->state;
     const struct shape *shape = &overlap->shape;
     struct cuda_fft_params params = overlap->fft.params;
     params.planes = 1; // windows hold what they wrap
-    const struct cuda_windows windows = {
-        .size = (int64_t)shape->axis[0].kernel,
-        .step = (int64_t)shape->axis[0].dilation,
-        .count = 1,
-        .length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points),
-        .outer = shape->adjoint ? (int64_t)shape->group_out : 1,
-        .inner = shape->adjoint ? (int64_t)shape->group_in : 1,
-        .pitch = 1,
-        .complex_samples = shape->complex_taps,
-        .reversed = !shape->flip,
-        .conjugated = !shape->flip,
-        .scale = 1 / (double)params.points};
-    return cuda_launch_parts(&params, to, &windows,
-                             (int64_t)(shape->out_channels * shape->group_in), taps,
-                             cudaStreamPerThread);
+    struct cuda_windows windows = cuda_taps_windows(shape, shape->adjoint);
+    windows.count = 1;
+    windows.length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points);
+    windows.scale = 1 / (double)params.points;
+    (void)scratch;
+    return CU(plan, cuda_launch_parts(&params, state->taps, &windows,
+                                      (int64_t)(shape->out_channels * shape->group_in), taps));
 }
 
-static enum partita_status cuda_overlap_filter_create(struct partita_filter *filter,
-                                                      const void *taps)
+static struct filter_bytes cuda_overlap_filter_bytes(const struct partita_plan *plan)
 {
-    const struct overlap *overlap = filter->plan->state;
-    const struct shape *shape = &overlap->shape;
-    const size_t paths = shape->out_channels * shape->group_in;
-    return cuda_filter_transform(filter, taps,
-                                 paths * overlap->decision.points * 2 * shape->scalar_bytes,
-                                 cuda_overlap_transform_taps);
+    const struct overlap *overlap = plan->state;
+    const size_t paths = overlap->shape.out_channels * overlap->shape.group_in;
+    return (struct filter_bytes){.packed = paths * overlap->decision.points * 2 *
+                                           overlap->shape.scalar_bytes};
 }
 
 // Each launch's windows do not meet in an output.
-static enum partita_status accumulate(const struct cuda_call *call,
+static enum partita_status accumulate(const struct partita_plan *plan,
                                       const struct cuda_filter_arrays *arrays)
 {
-    const struct partita_plan *plan = call->plan;
     const struct overlap *overlap = plan->state;
     const struct shape *shape = &overlap->shape;
-    const struct cuda_finish finish = {.y = call->to,
+    const struct cuda_finish finish = {.y = arrays->y,
                                        .bias = arrays->bias,
                                        .rows = (int64_t)(shape->batch * shape->out_channels),
                                        .length = (int64_t)shape->axis[0].out,
                                        .channels = (int64_t)shape->out_channels,
                                        .relu = overlap->filtering.out.relu};
     struct cuda_filter_windows windows = {0, overlap->decision.launches};
-    enum partita_status status =
-        CU(plan, cudaMemsetAsync(call->to, 0, call->to_bytes, cudaStreamPerThread));
+    enum partita_status status = cuda_clear_result(plan, arrays->y);
     for (; windows.first < windows.step && windows.first < overlap->filtering.in.count &&
            status == PARTITA_OK;
          windows.first++)
         status = CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
-                                             shape->f64, &windows, arrays, cudaStreamPerThread));
+                                             shape->f64, &windows, arrays));
     if (status != PARTITA_OK || !(finish.bias || finish.relu)) return status;
-    return CU(plan, cuda_launch_finish(&finish, shape->f64, cudaStreamPerThread));
+    return CU(plan, cuda_launch_finish(&finish, shape->f64));
 }
 
 static enum partita_status overlap_run(const struct partita_plan *plan,
@@ -295,21 +268,15 @@ static enum partita_status overlap_run(const struct partita_plan *plan,
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         return cuda_gradient_run(plan, &overlap->gradient, operands, workspace);
     const struct cuda_filter *spectra = filter->state;
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
-    if (status != PARTITA_OK) return cuda_call_end(&call, status);
     const struct cuda_filter_windows all = {0, 1};
-    const struct cuda_filter_arrays arrays = {.y = call.to,
-                                              .x = call.from[0],
+    const struct cuda_filter_arrays arrays = {.y = operands->to,
+                                              .x = operands->from[0],
                                               .spectra = spectra->taps,
                                               .bias = spectra->bias,
-                                              .spectra_cache = call.workspace};
-    status =
-        overlap->filtering.accumulate
-            ? accumulate(&call, &arrays)
-            : CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
-                                          overlap->shape.f64, &all, &arrays, cudaStreamPerThread));
-    return cuda_call_end(&call, status);
+                                              .spectra_cache = workspace};
+    if (overlap->filtering.accumulate) return accumulate(plan, &arrays);
+    return CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
+                                       overlap->shape.f64, &all, &arrays));
 }
 
 static const char *const save_variants[] = {"1-sum", "2-sums", NULL}; // of backward weight
@@ -322,7 +289,9 @@ const struct engine cuda_overlap_save = {
     .estimate = cuda_overlap_save_estimate,
     .plan_create = cuda_overlap_plan_create,
     .plan_destroy = cuda_overlap_plan_destroy,
-    .filter_create = cuda_overlap_filter_create,
+    .filter_bytes = cuda_overlap_filter_bytes,
+    .filter_pack = cuda_overlap_filter_pack,
+    .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .run = overlap_run,
@@ -335,7 +304,9 @@ const struct engine cuda_overlap_add = {
     .estimate = cuda_overlap_add_estimate,
     .plan_create = cuda_overlap_plan_create,
     .plan_destroy = cuda_overlap_plan_destroy,
-    .filter_create = cuda_overlap_filter_create,
+    .filter_bytes = cuda_overlap_filter_bytes,
+    .filter_pack = cuda_overlap_filter_pack,
+    .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .run = overlap_run,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/sizes.h"
+#include "cuda/device/filter.h"
 
 // Instructions a point, counted in what ptxas made of fft.cuh for sm_90 (decision 23), not
 // measured: of a pass by 2, 4, 8 and 16, means of both directions, with its exchange through shared
@@ -43,9 +44,9 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     if (!last || last > max) last = max;
     struct estimate best = {0};
     for (size_t points = first; points && points <= last; points *= 2)
-        for (int variant = 0; variant < count; variant++) {
+        for (int variant = count ? 0 : ANY_VARIANT; variant < count; variant++) {
             struct estimate estimate = {0};
-            if (count > 1 && !request_allows(request, variant)) continue;
+            if (count && !request_allows(request, variant)) continue;
             if (try_size(request, shape, points, variant, &estimate) &&
                 (!best.applicable || estimate.seconds < best.seconds))
                 best = estimate;
@@ -96,15 +97,13 @@ struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t firs
                                        size_t count, size_t length)
 {
     assert(hop > 0 && count > 0);
-    return (struct cuda_windows){.size = (int64_t)shape->axis[0].size,
-                                 .step = 1,
-                                 .count = (int64_t)count,
-                                 .first = first,
-                                 .hop = (int64_t)hop,
-                                 .length = (int64_t)length,
-                                 .outer = (int64_t)shape->groups,
-                                 .inner = (int64_t)shape->batch,
-                                 .pitch = (int64_t)shape->group_in,
-                                 .complex_samples = shape->complex_signal,
-                                 .scale = 1};
+    struct cuda_windows windows = cuda_row_windows(shape->axis[0].size, shape->complex_signal);
+    windows.count = (int64_t)count;
+    windows.first = first;
+    windows.hop = (int64_t)hop;
+    windows.length = (int64_t)length;
+    windows.outer = (int64_t)shape->groups;
+    windows.inner = (int64_t)shape->batch;
+    windows.pitch = (int64_t)shape->group_in;
+    return windows;
 }

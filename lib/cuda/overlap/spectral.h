@@ -4,63 +4,63 @@
 #ifndef PARTITA_CUDA_SPECTRAL_H
 #define PARTITA_CUDA_SPECTRAL_H
 
-#include "cuda/device/call.h"
+#include "cuda/device/bounded_call.h"
 #include "cuda/device/fft.h"
 #include "cuda/device/rates.h"
 #include "cuda/kernels/windows.h"
 #include "gradient.h"
 
-// Samples of a window of so many points; points of so many samples, 0 if no transform has them.
+// Samples of a window whose transform has `points` points; points for `samples` samples, 0 if there
+// is no such transform.
 size_t cuda_spectral_samples(const struct shape *shape, size_t points);
 size_t cuda_spectral_points(const struct shape *shape, size_t samples);
 
-// Fills the estimate of one variant with transforms of so many points; false if it does not apply.
+// Fills the estimate of one variant with transforms of `points` points; false if it does not apply.
 typedef bool cuda_try_fn(const struct request *request, const struct shape *shape, size_t points,
                          int variant, struct estimate *ret);
 
-// Fills *ret with the fastest of `count` variants, or of those that the request allows, and of all
-// transform sizes of a thread block, or the size that the request names. Of one variant it does not
-// matter which one the request names.
+// Fills *ret with the fastest of the variants below `count` that the request allows and of all
+// transform sizes of a thread block, or of the size that the request names. If count is 0
+// ANY_VARIANT is tried, whatever the request's variant is.
 void cuda_spectral_search(const struct request *request, const struct shape *shape,
                           cuda_try_fn *try_size, int count, struct estimate *ret);
 
-// Slots of `n` transforms; of products of so many pairs of spectra, of which one comes from memory,
-// or both are at hand in a thread block.
+// Slots of `n` transforms; of products of `n` pairs of spectra, one of which is read from memory;
+// of products of `n` pairs that the thread block already has in registers or shared memory.
 double cuda_transform_slots(size_t points, double n);
 double cuda_spectral_slots(size_t points, double n);
 double cuda_cached_slots(size_t points, double n);
 
-// Relative error of a filter by transforms, and of sums of `terms` products of spectra in a row.
+// Relative error of a filter by transforms with sums of `terms` products of spectra.
 double cuda_transform_error(const struct shape *shape, size_t points, double terms);
 
-// What a kernel knows of a transform, but for its tables.
+// The parameters of a transform that a kernel needs, without its tables.
 struct cuda_fft_form cuda_form_of(const struct shape *shape, size_t points);
 
 // Windows of the first inputs of all groups, [group][item], from position `first` on, `hop` apart.
 struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
                                        size_t count, size_t length);
 
-// The gradient of the taps of one axis (gradient.h), as one of a plan's directions; the decision of
-// its estimate.
+// A plan for the gradient of the taps of one axis (gradient.h), and the decision of its estimate.
 struct cuda_gradient_plan {
     struct cuda_fft fft;
     struct cuda_gradient kernel;
-    int sums; // that a thread block makes, 1 or 2
+    int sums; // that a thread block computes, 1 or 2
 };
 struct cuda_gradient_decision {
     size_t points, splits;
     int sums;
 };
 
-// Splits the problem, in so many splits or, if `splits` is 0, as many as are good; false where the
-// kernel does not apply, or not with sums of so many bytes.
+// Splits the problem into `splits` splits, or if that is 0 chooses their number; false if the
+// kernel does not apply or the sums would take more than `limit` bytes.
 bool cuda_gradient_split(const struct shape *shape, size_t points, int sums, size_t limit,
                          size_t splits, struct cuda_gradient *ret);
 size_t cuda_gradient_bytes(const struct shape *shape,
-                           const struct cuda_gradient *gradient); // of all splits' sums
+                           const struct cuda_gradient *gradient); // of the sums of all splits
 cuda_try_fn cuda_gradient_try;                                    // variants: 1 sum, 2 sums
 
-// For a plan of cuda_gradient_try's choice; cuda_fft_destroy(plan, &ret->fft) is to follow.
+// For a plan of cuda_gradient_try's choice; the caller must call cuda_fft_destroy(plan, &ret->fft).
 enum partita_status cuda_gradient_create(struct partita_plan *plan, struct cuda_gradient_plan *ret);
 enum partita_status cuda_gradient_run(const struct partita_plan *plan,
                                       const struct cuda_gradient_plan *gradient,

@@ -16,7 +16,8 @@ struct filter_build {
     struct cuda_path *given;                    // [n_given] those to be transformed,
     char *samples;                              // [n_given][span] and their taps, as signals are
     size_t n_given;
-    int64_t columns[CUDA_MAX_SEGMENTS];
+    int64_t columns[CUDA_MAX_SEGMENTS], head_taps; // in all
+    char *heads;                                   // [head_taps]
 };
 
 static const struct cuda_partition_layout *layout_of(const struct filter_build *build)
@@ -57,6 +58,9 @@ static void measure_cuda_paths(struct filter_build *build)
         struct cuda_path *path = &build->own[p];
         *path = source->given ? (struct cuda_path){0} : build->base->paths[source->taken];
         path_build_head(&build->paths, p, head);
+        path->head_taps = (int)build->paths.head_taps[p];
+        path->head_from = build->head_taps;
+        build->head_taps += path->head_taps;
         if (source->given) measure_given_path(build, path);
         for (int i = 0; i < layout_of(build)->n_segments; i++) {
             path->segment[i].column = build->columns[i];
@@ -78,6 +82,9 @@ static void layout_filter_build(struct filter_build *build, size_t n_paths, stru
     path_build_layout(&build->paths, n_paths, arena);
     build->own = arena_take(arena, size_mul(max, sizeof *build->own));
     build->given = arena_take(arena, size_mul(n_paths, sizeof *build->given));
+    build->heads = arena_take(
+        arena, size_mul(max, size_mul(cuda_partitioned_of(build->paths.plan)->choice.head,
+                                      shape->tap_bytes)));
     build->samples =
         arena_take(arena, size_mul(n_paths, size_mul(shape->axis[0].span, shape->sample_bytes)));
 }
@@ -102,6 +109,7 @@ static void layout_filter_memory(const struct filter_build *build, struct cuda_p
     const struct shape *shape = &build->paths.plan->shape;
     device->first_path = arena_take(arena, (shape->out_channels + 1) * sizeof *device->first_path);
     device->paths = arena_take(arena, size_mul(build->paths.n, sizeof *device->paths));
+    device->heads = arena_take(arena, size_mul((size_t)build->head_taps, shape->tap_bytes));
     for (int i = 0; i < layout_of(build)->n_segments; i++) {
         const size_t spectrum =
             (size_t)layout_of(build)->segment[i].points * 2 * shape->scalar_bytes;
@@ -137,8 +145,7 @@ static enum partita_status transform_given(const struct filter_build *build,
             .spectra = state->device.spectra[i],
             .columns = build->columns[i],
         };
-        status =
-            CU(plan, cuda_partitioned_launch_taps(layout_of(build), &job, cudaStreamPerThread));
+        status = CU(plan, cuda_partitioned_launch_taps(layout_of(build), &job));
     }
     return status;
 }
@@ -166,7 +173,7 @@ static enum partita_status copy_rows(const struct partita_plan *plan, struct spe
     assert(bytes <= to.pitch && bytes <= from.pitch);
     if (to.pitch <= INT32_MAX && from.pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
         return CU(plan, cudaMemcpy2DAsync(to.first, to.pitch, from.first, from.pitch, bytes, rows,
-                                          cudaMemcpyDefault, cudaStreamPerThread));
+                                          cudaMemcpyDefault, cuda_thread()->stream));
     for (size_t i = 0; i < rows && status == PARTITA_OK; i++)
         status = cuda_copy(plan, to.first + i * to.pitch, from.first + i * from.pitch, bytes);
     return status;
@@ -193,6 +200,20 @@ static enum partita_status copy_taken(const struct filter_build *build,
     return status;
 }
 
+// Queues a copy of all heads; twins have the same.
+static enum partita_status copy_heads(const struct filter_build *build,
+                                      const struct cuda_partitioned_filter *state)
+{
+    const struct partita_plan *plan = build->paths.plan;
+    const size_t bytes = plan->shape.tap_bytes;
+    for (size_t p = 0; p < build->paths.n; p++)
+        if (build->paths.sources[p].twin == p)
+            memcpy(build->heads + (size_t)build->own[p].head_from * bytes,
+                   state->view.heads[p].taps, (size_t)build->own[p].head_taps * bytes);
+    if (!build->head_taps) return PARTITA_OK;
+    return cuda_copy(plan, state->device.heads, build->heads, (size_t)build->head_taps * bytes);
+}
+
 // The device's part of a filter, complete when the call returns.
 static enum partita_status fill_device(struct filter_build *build,
                                        struct cuda_partitioned_filter *state)
@@ -202,8 +223,7 @@ static enum partita_status fill_device(struct filter_build *build,
     struct arena arena = {0};
     void *staged = NULL;
     layout_filter_memory(build, &state->device, &arena);
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, arena.used, &state->memory);
+    enum partita_status status = cuda_allocate(plan, arena.used, &state->memory);
     if (status != PARTITA_OK) return status;
     arena = (struct arena){.base = state->memory, .size = arena.used};
     layout_filter_memory(build, &state->device, &arena);
@@ -213,6 +233,7 @@ static enum partita_status fill_device(struct filter_build *build,
     if (status == PARTITA_OK && build->paths.n)
         status = cuda_copy(plan, state->device.paths, state->paths,
                            build->paths.n * sizeof *state->paths);
+    if (status == PARTITA_OK) status = copy_heads(build, state);
     if (status == PARTITA_OK) status = transform_given(build, state, &staged);
     for (size_t p = 0; p < build->paths.n && status == PARTITA_OK; p++)
         if (!build->paths.sources[p].given && build->paths.sources[p].twin == p)
@@ -229,7 +250,7 @@ struct path_view cuda_partitioned_paths(const struct partita_filter *filter)
 }
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
-                                                   const struct partita_cell *paths, size_t n_paths,
+                                                   const struct partita_path *paths, size_t n_paths,
                                                    const struct partita_filter *base)
 {
     const struct partita_plan *plan = filter->plan;
@@ -260,7 +281,6 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter)
     const struct partita_plan *plan = filter->plan;
     struct cuda_partitioned_filter *state = filter->state;
     if (!state) return;
-    CU(plan, cudaSetDevice(cuda_device_of(plan)->index));
     cuda_release(plan, state->memory);
     mem_release(&plan->allocator, state);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of cuda/partitioned are asked to do, in terms that C and CUDA share (decision
-// 25). Time goes by in quanta of a few frames, each of which runs the same three kernels:
+// The interface between C and CUDA for the kernels of cuda/partitioned (decision 25). Time advances
+// in quanta of a few frames. Each quantum runs the same three kernels:
 //
 //   forward   of every segment whose block of input is complete: one transform an input, into its
 //             ring of spectra
@@ -9,19 +9,20 @@
 //   inverse   of every segment whose products are complete: one transform an output; that of
 //             segment 0 also adds what the other segments have ready and writes the outputs
 //
-// A segment with r > 1 quanta a block collects the block, multiplies one share of its bins in the
-// quantum that completes it and one in each of the r - 1 that follow, and plays its outputs in the
-// r quanta after that. So every quantum multiplies equally many bins. A block of segment 0 (r = 1)
-// is complete at once.
+// A segment with r > 1 quanta per block collects the block, multiplies one share of its bins in the
+// quantum that completes it and one in each of the r - 1 that follow, and outputs the result in the
+// r quanta after that. So every quantum multiplies the same number of bins. A block of segment 0 (r
+// = 1) is complete at once.
 //
 //      quanta     | 0 1 2 3 | 4 5 6 | 7 8 9 10 | ...       a segment with r = 4
 //      collect    | block 0 |
 //      multiply           3 | 4 5 6 |                      shares 0 1 2 3
-//      play                         | 7 8 9 10 |           so its taps begin 2r - 1 quanta after
+//      output                       | 7 8 9 10 |           so its taps begin 2r - 1 quanta after
 //                                                          those of segment 0
 //
-// Transforms are negacyclic of real samples and cyclic of complex samples (fft.h). Of two blocks
-// with the taps of one partition the second half is free of wrapped terms, and that is the output.
+// Transforms are negacyclic of real samples and cyclic of complex samples (fft.h). In the product
+// of two blocks of input with the taps of one partition the second half does not wrap; it is the
+// output.
 #ifndef PARTITA_CUDA_PARTITIONED_KERNELS_H
 #define PARTITA_CUDA_PARTITIONED_KERNELS_H
 
@@ -46,24 +47,24 @@ struct cuda_segment {
     int hop;        // frames of a block, and taps of a partition: quanta * quantum
     int points;     // of a transform, and bins of a spectrum: hop of real samples, 2 * hop of
                     // complex ones
-    int partitions; // and spectra stored of each input
+    int partitions; // and stored spectra of each input
     int start;      // quanta by which its taps begin after those of segment 0
     struct cuda_fft_form form;
 };
 
-// Spectra lie share by share, [quanta][channel][partitions][share]: what a quantum multiplies is
-// contiguous.
+// The layout of spectra is [quanta][channel][partitions][share]: the share that a quantum
+// multiplies is contiguous.
 struct cuda_partition_layout {
     int quantum, log2_share; // bins of a share: 2^log2_share
     int inputs, outputs;
     bool complex, f64;
     int n_segments;
     struct cuda_segment segment[CUDA_MAX_SEGMENTS];
-    int ring_quanta; // of outputs, for the host
+    int ring_quanta; // quanta of outputs kept for the host
     int window;      // frames of the longest transform
 };
 
-// The partitions of a path that are not zero: `count` from `first` on, in columns column ..
+// The partitions of a path that are not zero: `count` of them from `first` on, in columns column ..
 // column+count-1 of a segment's spectra.
 struct cuda_path_range {
     int first, count;
@@ -72,31 +73,41 @@ struct cuda_path_range {
 
 struct cuda_path {
     int in;
+    int head_taps;     // its first taps, which are in no partition:
+    int64_t head_from; // from this tap of the filter's heads on
     struct cuda_path_range segment[CUDA_MAX_SEGMENTS];
 };
 
-// A filter in the device's memory. first_path NULL: there is none, outputs are left as they are.
+// A filter in the device's memory. first_path NULL: there is no filter, and outputs are not
+// written.
 struct cuda_paths {
     size_t *first_path; // [outputs + 1] into paths, which are sorted by output
     struct cuda_path *paths;
     void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share]
     int64_t columns[CUDA_MAX_SEGMENTS];
+    void *heads; // taps in causal order
 };
 
-// What the host says of a quantum, in memory that both see. Its divisions are done by the host.
+// The description of a quantum, in memory that host and device can access, or on the device, if the
+// stream is queued (queued.h).
 struct cuda_quantum {
     uint64_t number;
+    int fill;                      // frames that it has already
+    int64_t x_from;                // its first frame in x
     int ring_index;                // of the outputs
     int newest[CUDA_MAX_SEGMENTS]; // index of the spectra of a segment's last complete block
-    struct cuda_paths filter[2];   // of the two sets of outputs
+    struct cuda_paths filter[2];   // filters of the two sets of outputs
 };
 
-// A stream's memory. On the device but for `quantum`, `x` and `y`, which are the host's, pinned.
+// A stream's memory: on the device, except for `quantum`, `x` and `y`, which are in pinned host
+// memory unless the stream is queued.
 struct cuda_partition_memory {
     struct cuda_quantum *quantum;
-    void *x;                             // [inputs][quantum] samples of the quantum
+    int frames; // that are added: without them the quantum may be incomplete, and nothing is done
+    int64_t x_frames;                    // of a channel of x
+    void *x;                             // [inputs][x_frames] samples
     void *y;                             // [ring_quanta][2 sets][outputs][quantum]
-    struct cuda_quantum *device_quantum; // its copy on the device
+    struct cuda_quantum *device_quantum; // the copy of `quantum` on the device, or the same
     void *samples;                       // [inputs][window], a ring
     struct {
         void *spectra; // [quanta][inputs][partitions][share]
@@ -105,20 +116,16 @@ struct cuda_partition_memory {
     } segment[CUDA_MAX_SEGMENTS];
 };
 
-// Loads the kernels of a quantum, which recording a queue does not do.
+// Loads the kernels of a quantum, because recording a graph does not load them.
 cudaError_t cuda_partitioned_load_kernels(const struct cuda_partition_layout *layout);
-cudaError_t cuda_partitioned_load_products(const struct cuda_partition_layout *layout);
 
-// Queues the kernels of a quantum, the products among them.
+// Queues the kernels of a quantum.
 cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_memory *memory,
                                     cudaStream_t stream);
-cudaError_t cuda_partitioned_launch_products(const struct cuda_partition_layout *layout,
-                                             const struct cuda_partition_memory *memory,
-                                             cudaStream_t stream);
 
-// Taps to be transformed for one segment of a filter: paths[n] name the partitions; the taps of
-// path i, causal and real or complex as samples are, begin at taps + i * span samples.
+// Taps to be transformed for one segment of a filter. paths[n] name the partitions. The taps of
+// path i, in causal order and in the samples' type, begin at taps + i * span samples.
 struct cuda_partition_taps {
     int segment;
     int64_t n, span, first; // first: the segment's first tap
@@ -128,8 +135,7 @@ struct cuda_partition_taps {
     int64_t columns;
 };
 cudaError_t cuda_partitioned_launch_taps(const struct cuda_partition_layout *layout,
-                                         const struct cuda_partition_taps *taps,
-                                         cudaStream_t stream);
+                                         const struct cuda_partition_taps *taps);
 
 #ifdef __cplusplus
 }

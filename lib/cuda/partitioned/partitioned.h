@@ -4,22 +4,24 @@
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H
 
+#include "base/sizes.h"
 #include "cuda/device/fft.h"
 #include "cuda/device/queue.h"
-#include "kernels.h"
+#include "queued.h"
 #include "stream/outputs.h"
 
-// How a stream is cut into partitions, stored in its estimate. Outputs come `latency` frames after
-// their inputs, one quantum less where calls bring whole quanta. The device's part of them takes
-// latency + head frames: a quantum for the frames to come in, less one frame where they come
-// singly, and a second one for the device's work if the host reads its results `ahead`, a quantum
-// later. What that is beyond the latency, the `head`, is taps that the host sums directly.
+// How a filter is split into partitions, stored in its estimate. Outputs are written `latency`
+// frames after their inputs, one quantum less if calls consist of whole quanta. The device's
+// results are available latency + head frames after the inputs: one quantum to collect the frames,
+// less one frame if calls may be single frames, and, if `ahead` is set, a second quantum for the
+// device's work, because the host reads its results a quantum later. The first `head` taps are
+// summed directly by the host.
 struct cuda_partitioned_choice {
     bool whole, ahead;
     int n_segments;
     size_t quantum, latency, head;
-    double seconds, host_seconds; // predicted, one frame: in all, and of the host alone
-    double worst_quantum;         // seconds of one in which the blocks of all segments are complete
+    double seconds, host_seconds; // predicted per frame: in all, and of the host
+    double worst_quantum;         // seconds of a quantum that completes the blocks of all segments
     struct {
         int quanta, partitions;
     } segment[CUDA_MAX_SEGMENTS];
@@ -30,13 +32,11 @@ static inline size_t cuda_partitioned_delay(const struct cuda_partitioned_choice
     return choice->latency + choice->head;
 }
 
-// Fills the decision and the operations of an estimate for a stream; false if there are no
-// partitions for it, with a reason.
-bool cuda_partitioned_choose(const struct request *request, struct estimate *ret);
-
-// The same for the kernels, without the transforms' tables.
-struct cuda_partition_layout cuda_partitioned_layout(const struct shape *shape,
-                                                     const struct cuda_partitioned_choice *choice);
+// Frames of a stream's history: the head's taps, and frames whose outputs are still to come.
+static inline size_t cuda_partitioned_history(const struct cuda_partitioned_choice *choice)
+{
+    return (ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1) * choice->quantum;
+}
 
 // plan->state.
 struct cuda_partitioned {
@@ -55,16 +55,64 @@ struct cuda_partitioned_filter {
     struct path_view view;
     struct cuda_path *paths; // as in view
     struct cuda_paths device;
-    void *memory; // of the device: all that `device` points to
+    void *memory; // device memory: all that `device` points to
 };
 
-// Its paths; none of NULL.
+// The filter's paths; no paths for NULL.
 struct path_view cuda_partitioned_paths(const struct partita_filter *filter);
 
 enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter,
-                                                   const struct partita_cell *paths, size_t n_paths,
+                                                   const struct partita_path *paths, size_t n_paths,
                                                    const struct partita_filter *base);
 void cuda_partitioned_filter_destroy(struct partita_filter *filter);
+
+// stream->state.
+struct cuda_partitioned_stream {
+    struct position *position;
+    struct history history;
+    char *samples[2]; // outputs of one quantum of one channel, by either filter
+    struct cuda_queue queue;
+    struct cuda_partition_memory memory;
+    struct cuda_queued_memory queued;
+    void *device, *pinned; // all that `memory` and `queued` point to
+    size_t device_bytes, pinned_bytes;
+    size_t y_bytes;
+    char *mirror, *y_mirror; // of the device's memory and y, in the region
+    struct region region;
+    const struct pending_swap *pending; // taken, but not posted yet; NULL: none
+};
+
+static inline struct cuda_partitioned_stream *cuda_stream_of(const struct partita_stream *stream)
+{
+    return stream->state;
+}
+
+static inline const struct cuda_partitioned_choice *
+choice_of_stream(const struct partita_stream *stream)
+{
+    return &cuda_partitioned_of(stream->plan)->choice;
+}
+
+static inline const struct cuda_partition_layout *
+layout_of_stream(const struct partita_stream *stream)
+{
+    return &cuda_partitioned_of(stream->plan)->layout;
+}
+
+// Whether a call succeeded; if not, the stream has failed for good. The caller may then release a
+// filter of a swap, which work under way still reads: it is waited for.
+bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status);
+
+// Queued streams (queued.c). cuda_queued_layout_memory lays out the device's memory of a stream,
+// those of `partitions` excepted. cuda_queued_begin queues the begin of a stream, or with `keep`
+// only its filter, on the stream's own queue.
+void cuda_queued_layout_memory(const struct partita_plan *plan,
+                               const struct cuda_partition_memory *partitions,
+                               struct cuda_queued_memory *memory, struct arena *arena);
+enum partita_status cuda_queued_load(const struct partita_plan *plan);
+enum partita_status cuda_queued_begin(struct partita_stream *stream, bool keep);
+enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
+                                           const struct frames *frames, void *queue);
 
 // The stream's functions (stream.c).
 enum partita_status cuda_partitioned_open(struct partita_stream *stream);

@@ -8,37 +8,7 @@
 #include "base/sizes.h"
 #include "partitioned.h"
 
-struct cuda_partitioned_stream {
-    struct position *position;
-    struct history history;
-    char *samples[2]; // outputs of one quantum of one channel, by either filter
-    struct cuda_queue queue;
-    struct cuda_partition_memory memory;
-    void *device, *pinned; // all that `memory` points to
-    size_t device_bytes, pinned_bytes;
-    size_t y_bytes;
-    char *mirror, *y_mirror; // of the device's memory and y, in the region
-    struct region region;
-};
-
-static struct cuda_partitioned_stream *cuda_stream_of(const struct partita_stream *stream)
-{
-    return stream->state;
-}
-
-static const struct cuda_partitioned_choice *choice_of_stream(const struct partita_stream *stream)
-{
-    return &cuda_partitioned_of(stream->plan)->choice;
-}
-
-static const struct cuda_partition_layout *layout_of_stream(const struct partita_stream *stream)
-{
-    return &cuda_partitioned_of(stream->plan)->layout;
-}
-
-// Whether a call succeeded; if not, the stream has failed for good. The caller may then release a
-// filter of a swap, which work under way still reads: it is waited for.
-static bool stream_succeeds(struct partita_stream *stream, enum partita_status status)
+bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status)
 {
     struct cuda_queue *queue = &cuda_stream_of(stream)->queue;
     if (status == PARTITA_OK) return true;
@@ -67,15 +37,26 @@ static void layout_stream_device(const struct partita_plan *plan,
     }
 }
 
+// All memory of the device.
+static void layout_all_device(const struct partita_plan *plan,
+                              struct cuda_partitioned_stream *state, struct arena *arena)
+{
+    layout_stream_device(plan, &state->memory, arena);
+    cuda_queued_layout_memory(plan, &state->memory, &state->queued, arena);
+}
+
 // Returns the bytes of y.
 static size_t layout_stream_pinned(const struct partita_plan *plan,
-                                   struct cuda_partition_memory *memory, struct arena *arena)
+                                   struct cuda_partition_memory *memory, unsigned **ret_settled,
+                                   struct arena *arena)
 {
     const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const size_t quantum = (size_t)layout->quantum * plan->shape.sample_bytes;
     const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, plan->shape.out_channels);
     memory->quantum = arena_take(arena, sizeof *memory->quantum);
+    *ret_settled = arena_take(arena, sizeof **ret_settled);
     memory->x = arena_take(arena, size_mul(plan->shape.in_channels, quantum));
+    memory->x_frames = memory->frames = layout->quantum;
     memory->y = arena_take(arena, size_mul(rows, quantum));
     return size_mul(rows, quantum);
 }
@@ -86,15 +67,14 @@ static struct cuda_partitioned_stream *layout_cuda_stream(const struct partita_p
     const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(plan)->choice;
     struct cuda_partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
     const size_t quantum = choice->quantum * plan->shape.sample_bytes;
-    // The head's taps, and frames whose outputs are still to come.
-    const size_t quanta = ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1;
     struct arena device = {0}, pinned = {0};
-    layout_stream_device(plan, &fresh.memory, &device);
-    fresh.y_bytes = layout_stream_pinned(plan, &fresh.memory, &pinned);
+    layout_all_device(plan, &fresh, &device);
+    fresh.y_bytes = layout_stream_pinned(plan, &fresh.memory, &fresh.queued.settled, &pinned);
     for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, quantum);
     const size_t begin = arena->used;
     fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
-    fresh.history = (struct history){.frames = quanta * choice->quantum, .delay = choice->latency};
+    fresh.history =
+        (struct history){.frames = cuda_partitioned_history(choice), .delay = choice->latency};
     history_layout(&fresh.history, &plan->shape, arena);
     fresh.device_bytes = device.used;
     fresh.pinned_bytes = pinned.used;
@@ -112,8 +92,9 @@ static enum partita_status clear_cuda_stream(struct partita_stream *stream)
     memset(state->region.data, 0, (size_t)(state->mirror - (char *)state->region.data));
     memset(state->memory.y, 0, state->y_bytes);
     state->queue.running = true;
-    return CU(stream->plan,
-              cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
+    const enum partita_status status = CU(
+        stream->plan, cudaMemsetAsync(state->device, 0, state->device_bytes, state->queue.stream));
+    return status == PARTITA_OK ? cuda_queued_begin(stream, false) : status;
 }
 
 static enum partita_status record_quantum(const void *context)
@@ -134,8 +115,10 @@ static enum partita_status allocate_stream_memory(struct partita_stream *stream)
     if (status == PARTITA_OK) status = cuda_wait(plan); // it comes from another queue
     if (status != PARTITA_OK) return status;
     struct arena pinned = {.base = state->pinned}, device = {.base = state->device};
-    layout_stream_pinned(plan, &state->memory, &pinned);
-    layout_stream_device(plan, &state->memory, &device);
+    layout_stream_pinned(plan, &state->memory, &state->queued.settled, &pinned);
+    layout_all_device(plan, state, &device);
+    *state->queued.settled = 0;
+    stream->swap_queue.settled = (atomic_uint *)state->queued.settled;
     assert(pinned.used == state->pinned_bytes && device.used == state->device_bytes);
     return PARTITA_OK;
 }
@@ -145,15 +128,15 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     const struct partita_plan *plan = stream->plan;
     struct arena arena = {0};
     layout_cuda_stream(plan, &arena);
-    if (!arena_reserve(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    if (!arena_reserve(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
     struct cuda_partitioned_stream *state = stream->state = layout_cuda_stream(plan, &arena);
     assert(arena.used == arena.size);
-    enum partita_status status = cuda_enter(plan);
-    if (status == PARTITA_OK) status = cuda_queue_open(plan, &state->queue);
+    enum partita_status status = cuda_queue_open(plan, &state->queue);
     if (status == PARTITA_OK) status = allocate_stream_memory(stream);
     if (status == PARTITA_OK) status = clear_cuda_stream(stream);
     if (status == PARTITA_OK)
         status = CU(plan, cuda_partitioned_load_kernels(layout_of_stream(stream)));
+    if (status == PARTITA_OK) status = cuda_queued_load(plan);
     if (status == PARTITA_OK)
         status = cuda_queue_record(plan, &state->queue, record_quantum, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->queue);
@@ -164,19 +147,24 @@ void cuda_partitioned_close(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     if (!state) return;
-    CU(stream->plan, cudaSetDevice(cuda_device_of(stream->plan)->index));
     cuda_queue_close(stream->plan, &state->queue);
     cuda_release(stream->plan, state->device);
     cuda_unpin(stream->plan, state->pinned);
 }
 
+// Waits, so that a queue of the caller's may go on with the stream.
 void cuda_partitioned_reset(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    const struct partita_filter *incoming =
+        state->pending ? state->pending->filter : stream->swap.incoming;
+    state->pending = NULL;
+    if (incoming) stream->filter = incoming;
     if (atomic_load(&stream->status) == PARTITA_OK &&
-        stream_succeeds(stream, cuda_enter(stream->plan)) &&
-        stream_succeeds(stream, cuda_queue_wait(stream->plan, &state->queue)))
-        stream_succeeds(stream, clear_cuda_stream(stream));
+        cuda_partitioned_succeeds(stream, cuda_device_status(stream->plan)) &&
+        cuda_partitioned_succeeds(stream, cuda_queue_wait(stream->plan, &state->queue)) &&
+        cuda_partitioned_succeeds(stream, clear_cuda_stream(stream)))
+        cuda_partitioned_succeeds(stream, cuda_queue_wait(stream->plan, &state->queue));
 }
 
 struct region cuda_partitioned_region(struct partita_stream *stream)
@@ -188,10 +176,12 @@ static void copy_device_state(struct partita_stream *stream, void *to, const voi
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct partita_plan *plan = stream->plan;
-    if (atomic_load(&stream->status) == PARTITA_OK && stream_succeeds(stream, cuda_enter(plan)) &&
-        stream_succeeds(stream, CU(plan, cudaMemcpyAsync(to, from, state->device_bytes,
-                                                         cudaMemcpyDefault, state->queue.stream))))
-        stream_succeeds(stream, cuda_queue_wait(plan, &state->queue));
+    if (atomic_load(&stream->status) == PARTITA_OK &&
+        cuda_partitioned_succeeds(stream, cuda_device_status(plan)) &&
+        cuda_partitioned_succeeds(
+            stream, CU(plan, cudaMemcpyAsync(to, from, state->device_bytes, cudaMemcpyDefault,
+                                             state->queue.stream))))
+        cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, &state->queue));
 }
 
 void cuda_partitioned_pause(struct partita_stream *stream)
@@ -206,6 +196,11 @@ void cuda_partitioned_resume(struct partita_stream *stream)
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     memcpy(state->memory.y, state->y_mirror, state->y_bytes);
     copy_device_state(stream, state->device, state->mirror);
+    // The position has addresses of the filter of the stream that was saved.
+    if (stream->arrays == STREAM_HOST_ARRAYS || atomic_load(&stream->status) != PARTITA_OK) return;
+    state->queue.running = true;
+    if (cuda_partitioned_succeeds(stream, cuda_queued_begin(stream, true)))
+        cuda_partitioned_succeeds(stream, cuda_queue_wait(stream->plan, &state->queue));
 }
 
 static uint64_t stream_frame(const struct partita_stream *stream)
@@ -221,8 +216,7 @@ static const struct cuda_partitioned_filter *incoming_filter(const struct partit
     return both ? swap->incoming->state : NULL;
 }
 
-// Hands the quantum whose frames are complete over to the device.
-static bool launch_quantum(struct partita_stream *stream)
+static bool launch_entered(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
@@ -232,14 +226,16 @@ static bool launch_quantum(struct partita_stream *stream)
     const size_t frames = choice_of_stream(stream)->quantum, bytes = frames * shape->sample_bytes;
     const size_t at = position->quantum * frames % state->history.frames;
     assert(at + frames <= state->history.frames && position->set < 2);
-    if (!stream_succeeds(stream, cuda_enter(plan))) return false;
     // The one before may still read what is written here.
-    if (state->queue.running && !stream_succeeds(stream, cuda_queue_wait(plan, &state->queue)))
+    if (state->queue.running &&
+        !cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, &state->queue)))
         return false;
     const struct cuda_partitioned_filter *own = stream->filter->state;
     const struct cuda_partitioned_filter *incoming = incoming_filter(stream);
     struct cuda_quantum *quantum = state->memory.quantum;
     quantum->number = position->quantum;
+    quantum->fill = 0;
+    quantum->x_from = 0;
     quantum->ring_index = (int)(position->quantum % (uint64_t)layout->ring_quanta);
     for (int i = 0; i < layout->n_segments; i++) {
         const uint64_t partitions = (uint64_t)layout->segment[i].partitions;
@@ -251,7 +247,17 @@ static bool launch_quantum(struct partita_stream *stream)
     for (size_t c = 0; c < shape->in_channels; c++)
         memcpy((char *)state->memory.x + c * bytes, history_at(&state->history, shape, c, at),
                bytes);
-    return stream_succeeds(stream, cuda_queue_launch(plan, &state->queue));
+    return cuda_partitioned_succeeds(stream, cuda_queue_launch(plan, &state->queue));
+}
+
+// Hands the quantum whose frames are complete over to the device.
+static bool launch_quantum(struct partita_stream *stream)
+{
+    struct cuda_scope scope;
+    const bool launched = cuda_partitioned_succeeds(stream, cuda_enter(stream->plan, &scope)) &&
+                          launch_entered(stream);
+    cuda_leave(&scope);
+    return launched;
 }
 
 // Waits for the device if it has not finished what the n next outputs are made of.
@@ -262,8 +268,11 @@ static bool wait_for_outputs(struct partita_stream *stream, size_t n)
     const uint64_t launched = cuda_stream_of(stream)->memory.quantum->number * choice->quantum;
     if (!queue->running || stream_frame(stream) + n <= launched + cuda_partitioned_delay(choice))
         return true;
-    return stream_succeeds(stream, cuda_enter(stream->plan)) &&
-           stream_succeeds(stream, cuda_queue_wait(stream->plan, queue));
+    struct cuda_scope scope;
+    const bool waited = cuda_partitioned_succeeds(stream, cuda_enter(stream->plan, &scope)) &&
+                        cuda_partitioned_succeeds(stream, cuda_queue_wait(stream->plan, queue));
+    cuda_leave(&scope);
+    return waited;
 }
 
 // Adds what the device has written, a quantum's worth at a time.

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "cuda/device/call.h"
+#include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
 #include "cuda/device/rates.h"
@@ -73,8 +73,9 @@ static void separable_estimate(const struct request *request, struct estimate *r
 static enum partita_status separable_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
+    (void)plan;
     (void)request;
-    return cuda_enter(plan);
+    return PARTITA_OK;
 }
 
 static double get_tap(const struct shape *shape, const void *array, size_t i)
@@ -153,22 +154,31 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
     return PARTITA_OK;
 }
 
-static enum partita_status separable_filter_create(struct partita_filter *filter, const void *taps)
+static struct filter_bytes separable_filter_bytes(const struct partita_plan *plan)
 {
-    const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct cuda_pass pass = separable_pass(shape, plan->direction);
-    const size_t bytes = cuda_taps_bytes(shape);
     const size_t pitch = (size_t)cuda_separable_form_of(&pass, shape->f64).pitch;
-    const size_t factor_bytes = shape->out_channels * 2 * pitch * shape->tap_bytes;
+    return (struct filter_bytes){.packed = shape->out_channels * 2 * pitch * shape->tap_bytes};
+}
+
+static enum partita_status separable_filter_pack(struct partita_filter *filter, const void *taps,
+                                                 const struct region *scratch)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct cuda_filter *state = filter->state;
+    const struct cuda_pass pass = separable_pass(&plan->shape, plan->direction);
+    const size_t bytes = cuda_taps_bytes(&plan->shape),
+                 packed = separable_filter_bytes(plan).packed;
     void *w = mem_allocate(&plan->allocator, bytes),
-         *factors = mem_allocate(&plan->allocator, factor_bytes);
-    enum partita_status status = w && factors ? cuda_enter(plan) : PARTITA_ERR_NOMEM;
-    if (status == PARTITA_OK)
-        status = cuda_copy(plan, w, taps, bytes); // they may be in the device's memory
+         *factors = mem_allocate(&plan->allocator, packed);
+    enum partita_status status = w && factors ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    (void)scratch;
+    if (status == PARTITA_OK) status = cuda_copy(plan, w, taps, bytes);
     if (status == PARTITA_OK) status = cuda_wait(plan);
     if (status == PARTITA_OK) status = factor_all(plan, &pass, w, factors);
-    if (status == PARTITA_OK) status = cuda_filter_copy(filter, factors, factor_bytes);
+    if (status == PARTITA_OK) status = cuda_copy(plan, state->taps, factors, packed);
+    if (status == PARTITA_OK) status = cuda_wait(plan);
     mem_release(&plan->allocator, w);
     mem_release(&plan->allocator, factors);
     return status;
@@ -179,17 +189,13 @@ static enum partita_status separable_run(const struct partita_plan *plan,
                                          const struct operands *operands, void *workspace)
 {
     const struct cuda_pass pass = separable_pass(&plan->shape, plan->direction);
-    struct cuda_call call;
-    enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
-    const struct cuda_pass_arrays arrays = {.to = call.to,
-                                            .from = call.from[0],
+    const struct cuda_pass_arrays arrays = {.to = operands->to,
+                                            .from = operands->from[0],
                                             .taps =
                                                 ((const struct cuda_filter *)filter->state)->taps,
                                             .bias = cuda_filter_added(filter)};
-    if (status == PARTITA_OK)
-        status =
-            CU(plan, cuda_separable_queue(&pass, plan->shape.f64, &arrays, cudaStreamPerThread));
-    return cuda_call_end(&call, status);
+    (void)workspace;
+    return CU(plan, cuda_separable_queue(&pass, plan->shape.f64, &arrays));
 }
 
 const struct engine cuda_separable = {
@@ -197,7 +203,10 @@ const struct engine cuda_separable = {
     .max_rank = 2,
     .estimate = separable_estimate,
     .plan_create = separable_plan_create,
-    .filter_create = separable_filter_create,
+    .filter_bytes = separable_filter_bytes,
+    .filter_pack = separable_filter_pack,
+    .host_filters = true,
+    .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .directions = CUDA_ALL_DIRECTIONS,

@@ -223,8 +223,7 @@ cuda_separable_form cuda_separable_form_of(const cuda_pass *pass, bool f64)
     return form;
 }
 
-cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pass_arrays *arrays,
-                                 cudaStream_t stream)
+cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pass_arrays *arrays)
 {
     return with_scalar(f64, [=](auto zero) {
         return with_groups(*pass, [=](auto groups) {
@@ -232,8 +231,8 @@ cudaError_t cuda_separable_queue(const cuda_pass *pass, bool f64, const cuda_pas
             void (*const kernel)(cuda_pass, T *, const T *, const T *, const T *) =
                 separable_kernel<T, decltype(groups)::N>;
             const size_t bytes = tile<decltype(groups)::N>::SIZE * sizeof(T);
-            return queue(kernel, separable_blocks(*pass), dim3(CUDA_PASS_THREADS), bytes, stream,
-                         *pass, (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
+            return queue(kernel, separable_blocks(*pass), dim3(CUDA_PASS_THREADS), bytes, *pass,
+                         (T *)arrays->to, (const T *)arrays->from, (const T *)arrays->taps,
                          (const T *)arrays->bias);
         });
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuda/separable: the engine, and what its kernel is asked to do in C and CUDA.
+// cuda/separable: the engine, and the interface of its kernel between C and CUDA.
 #ifndef PARTITA_CUDA_SEPARABLE_H
 #define PARTITA_CUDA_SEPARABLE_H
 
@@ -15,19 +15,19 @@ extern const struct engine cuda_separable;
 
 enum { CUDA_SEPARABLE_TAPS = 32 }; // of an axis, at most
 
-// A pass of stride and dilation 1 along rows and columns, a channel from one channel: taps of an
-// axis one after the other, first along columns, then along rows. Taps are
-// [channel][axis][pitch], rows' before columns', in the order of the sum.
+// A pass of stride and dilation 1 along rows and columns, where each output channel reads one input
+// channel. It filters with the taps of one axis after the other, first along columns, then along
+// rows. Taps are [channel][axis][pitch], rows' before columns', in the order of the sum.
 struct cuda_separable_form {
-    int pitch;           // of an axis's taps
+    int pitch;           // elements from the taps of one axis to the next
     size_t shared_bytes; // of a thread block
     double blocks;
-    double slots; // times of a multiply-add that an output takes, counted
+    double slots; // cost of an output in multiply-adds, by counting
 };
 struct cuda_separable_form cuda_separable_form_of(const struct cuda_pass *pass, bool f64);
 
 cudaError_t cuda_separable_queue(const struct cuda_pass *pass, bool f64,
-                                 const struct cuda_pass_arrays *arrays, cudaStream_t stream);
+                                 const struct cuda_pass_arrays *arrays);
 
 #ifdef __cplusplus
 }

@@ -106,24 +106,24 @@ __global__ void __launch_bounds__(CUDA_TILES_THREADS, sizeof(T) == 8 ? 2 : 3)
 } // namespace
 
 cudaError_t cuda_tiles_fused(const cuda_tiles *tiles, void *to, const void *samples,
-                             const void *taps, const void *bias, cudaStream_t stream)
+                             const void *taps, const void *bias)
 {
     const int64_t blocks = tiles->groups * tiles->out * ceiling(tiles->positions, 2 * tiles->pairs);
     const int pairs = tiles->in > 1 ? 2 * tiles->pairs : tiles->pairs;
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(tiles_fused_kernel<T>, tiles, pairs, blocks, stream, (T *)to,
-                           (const T *)samples, (const complex_of<T> *)taps, (const T *)bias);
+        return queue_tiles(tiles_fused_kernel<T>, tiles, pairs, blocks, (T *)to, (const T *)samples,
+                           (const complex_of<T> *)taps, (const T *)bias);
     });
 }
 
 cudaError_t cuda_tiles_fused_weight(const cuda_tiles *tiles, void *sums, const void *x,
-                                    const void *gy, int64_t chunks, cudaStream_t stream)
+                                    const void *gy, int64_t chunks)
 {
     const int64_t blocks = chunks * tiles->groups * tiles->in * tiles->out;
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(tiles_fused_weight_kernel<T>, tiles, tiles->pairs + 1, blocks, stream,
+        return queue_tiles(tiles_fused_weight_kernel<T>, tiles, tiles->pairs + 1, blocks,
                            (complex_of<T> *)sums, (const T *)x, (const T *)gy, chunks);
     });
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of cuda/tiles are asked to do, in C and CUDA: tiles of a grid
-// (geometry/tile_grid.h, whose names these are) into spectra, products of spectra, spectra into
-// tiles (decision 22). All arrays are in the device's memory. Spectra begin with the bin:
+// The interface between C and CUDA for the kernels of cuda/tiles: transforms of tiles of a grid
+// (with the names of geometry/tile_grid.h) into spectra, products of spectra, and transforms back
+// into tiles (decision 22). All arrays are in the device's memory. The layouts of spectra are:
 //   x [group][bin][in][block]    d [group][bin][out][block]    y [group][bin][out][block]
 //   taps [group][bin][in][out]   gw [group][bin][in][out]
-// of complex elements, of one batch of `groups` groups and `block` positions, lines of them `pitch`
-// apart, and those of output channels out_pitch; by Gauss (product.h) of reals, three times as
-// many: [group][form][bin].
+// of complex elements, for one batch of `groups` groups and `block` positions. Lines of positions
+// are `pitch` apart, lines of output channels out_pitch. With Gauss's product (product.h) elements
+// are reals, three times as many: [group][form][bin].
 #ifndef PARTITA_CUDA_TILES_KERNELS_H
 #define PARTITA_CUDA_TILES_KERNELS_H
 
@@ -30,14 +30,14 @@ enum {
 // A transform along one axis (struct tile_dft): passes of decimation in frequency, in place.
 struct cuda_dft {
     int n, passes, step; // step: elements from one sample to the next
-    uint32_t inverse_n;  // for divisions by n, as fft.cuh makes them: UINT32_MAX / n
+    uint32_t inverse_n;  // UINT32_MAX / n, for divisions by n as in fft.cuh
     int radix[CUDA_DFT_PASSES];
-    uint32_t inverse[CUDA_DFT_PASSES]; // by the butterflies of a block of a pass
+    uint32_t inverse[CUDA_DFT_PASSES]; // for divisions by the butterflies of a block of a pass
     int twiddle[CUDA_DFT_PASSES];      // first factor of a pass in the table
 };
 
-// Samples of image i, phase j and position q: base + image*i + phase*j + step*q; none outside [0,
-// size).
+// Index of the sample of image i, phase j and position q: base + image*i + phase*j + step*q;
+// outside [0, size) there is no sample.
 struct cuda_tiles_side {
     int64_t size, base, image, phase, step;
 };
@@ -64,49 +64,49 @@ struct cuda_tiles {
     int64_t groups, in, out, out_pitch;       // channels of a group, phases included
     int elements, bins;                       // of one tile in shared memory; of its spectrum
     int pairs, threads;                       // of a thread block
-    int row_threads;                          // that share a row of a tile: a power of two
+    int row_threads;                          // threads that share a row of a tile: a power of two
     bool phases_out, gauss, relu;
     bool fused; // spectra of taps and of their gradient are [group][in][out][bin]
     bool f64;
 };
 
-// What one launch is of: groups first_group .. + groups, positions first .. + block, where those
-// beyond the last are zeros. block is a multiple of 2*pairs.
+// What one launch computes: `groups` groups from first_group on and `block` positions from `first`
+// on; positions beyond the last are zeros. block is a multiple of 2*pairs.
 struct cuda_tiles_batch {
     int64_t first_group, groups, first, block, pitch;
 };
 
-// Queue: spectra of the inputs of tiles; or of their outputs (gy of backward weight) without what
-// surrounds them, conjugated. Twice the transforms.
+// Queues the spectra of the inputs of tiles; or, with `outputs`, of their outputs (gy of backward
+// weight), surrounded by zeros, conjugated. The spectra are twice the transforms.
 cudaError_t cuda_tiles_load(const struct cuda_tiles *tiles, const struct cuda_tiles_batch *batch,
-                            bool outputs, void *spectra, const void *samples, cudaStream_t stream);
+                            bool outputs, void *spectra, const void *samples);
 
-// Spectra of taps, conjugated; twice the transforms. Reads a filter in the caller's order.
+// Queues the spectra of taps, conjugated, which are twice the transforms. Reads taps in the
+// caller's order.
 cudaError_t cuda_tiles_load_taps(const struct cuda_tiles *tiles,
                                  const struct cuda_tiles_batch *batch, void *spectra,
-                                 const void *taps, cudaStream_t stream);
+                                 const void *taps);
 
-// Outputs of tiles from their spectra, with bias [channels] (or NULL) and activation.
+// Queues the outputs of tiles from their spectra, with bias [channels] (or NULL) and activation.
 cudaError_t cuda_tiles_store(const struct cuda_tiles *tiles, const struct cuda_tiles_batch *batch,
-                             void *samples, const void *spectra, const void *bias,
-                             cudaStream_t stream);
+                             void *samples, const void *spectra, const void *bias);
 
-// The gradient of the taps from its spectra, in the caller's order.
+// Queues the gradient of the taps from its spectra, in the caller's order.
 cudaError_t cuda_tiles_store_taps(const struct cuda_tiles *tiles,
                                   const struct cuda_tiles_batch *batch, void *taps,
-                                  const void *spectra, cudaStream_t stream);
+                                  const void *spectra);
 
-// From samples to samples: forward with bias and activation, or backward data. Where `in` is more
-// than 1 a block holds twice the pairs of tiles.
+// Queues forward with bias and activation, or backward data, from samples to samples in one kernel.
+// If `in` is more than 1 a thread block holds twice the pairs of tiles.
 cudaError_t cuda_tiles_fused(const struct cuda_tiles *tiles, void *to, const void *samples,
-                             const void *taps, const void *bias, cudaStream_t stream);
+                             const void *taps, const void *bias);
 
-// Spectra of the gradient of the taps, [chunks] of them to be added: of chunks of positions. Blocks
-// hold a pair more.
+// Queues spectra of the gradient of the taps, one for each chunk of positions, which the caller
+// adds. Thread blocks hold one pair of tiles more.
 cudaError_t cuda_tiles_fused_weight(const struct cuda_tiles *tiles, void *sums, const void *x,
-                                    const void *gy, int64_t chunks, cudaStream_t stream);
+                                    const void *gy, int64_t chunks);
 
-// Bytes of shared memory of a thread block that holds so many pairs of tiles.
+// Bytes of shared memory of a thread block that holds `pairs` pairs of tiles.
 size_t cuda_tiles_shared_bytes(const struct cuda_tiles *tiles, int pairs);
 
 #ifdef __cplusplus

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The sizes of the arrays of a call of cuda/tiles, by its choice.
+// What cuda/tiles decides, and the sizes of a call's arrays by this choice. Costs are counted in
+// operations, issue slots and bytes: a model, of which nothing was measured.
 #include <assert.h>
+#include <stdio.h>
 
 #include "base/sizes.h"
+#include "core/plan.h"
 #include "cuda/device/grid.h"
-#include "geometry/tile_size.h"
+#include "cuda/device/rates.h"
+#include "geometry/tile_search.h"
 #include "geometry/tile_tables.h"
 #include "tiles.h"
 
@@ -13,7 +17,18 @@ enum {
     BUTTERFLY = 8,    // elements of a thread's butterfly
     ROW_THREADS = 8,  // share a row of samples, so that each has several and finds its row seldom
     PITCH = 4,        // elements that any operand of a product is a multiple of
+    TARGET_SHARED = 48 << 10, // bytes of a thread block, so that a processor holds several
+    MAX_WORKSPACE = 1 << 30,  // where the caller has no limit
 };
+
+// Times in multiply-adds of one thread, counted from the machine code (sm_90, f32; decision 22). A
+// butterfly with its factors, by radix: what is issued, or, for radix 8, what shared memory takes.
+static const struct {
+    double butterfly[TILE_MAX_RADIX + 1];
+    double bin;    // of a pair of tiles, to or from memory or a product in shared memory
+    double sample; // on its way in or out
+} slots = {
+    .butterfly = {[2] = 44, [3] = 62, [4] = 76, [6] = 116, [8] = 156}, .bin = 50, .sample = 20};
 
 static struct cuda_tiles_side kernel_side(const struct tile_side *side)
 {
@@ -51,8 +66,9 @@ static struct cuda_tiles kernel_tiles(const struct tile_grid *grid)
     return tiles;
 }
 
-bool cuda_tiles_split(const struct request *request, const struct cuda_tiles_choice *choice,
-                      struct cuda_tiles_layout *ret)
+// The tiles of a choice; false: there are none.
+static bool split_tiles(const struct request *request, const struct cuda_tiles_choice *choice,
+                        struct cuda_tiles_layout *ret)
 {
     const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
     struct tile_grid grid;
@@ -77,7 +93,7 @@ bool cuda_tiles_split(const struct request *request, const struct cuda_tiles_cho
     return true;
 }
 
-void cuda_tiles_set_pairs(struct cuda_tiles_layout *layout, int pairs)
+static void set_pairs(struct cuda_tiles_layout *layout, int pairs)
 {
     struct cuda_tiles *tiles = &layout->tiles;
     assert(pairs > 0 && pairs <= CUDA_TILES_PAIRS);
@@ -102,8 +118,8 @@ static size_t tile_spectra_bytes(const struct cuda_tiles *tiles, int64_t groups,
                     size_mul((size_t)pitch, element));
 }
 
-void cuda_tiles_set_batch(struct cuda_tiles_layout *layout, int64_t groups, int64_t blocks,
-                          int64_t chunks)
+static void set_batch(struct cuda_tiles_layout *layout, int64_t groups, int64_t blocks,
+                      int64_t chunks)
 {
     const struct cuda_tiles *tiles = &layout->tiles;
     const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
@@ -178,4 +194,267 @@ struct cuda_product cuda_tiles_product(const struct cuda_tiles_layout *layout,
     product.b = (struct cuda_matrices){batch->pitch, x_plane, false};
     product.c = (struct cuda_matrices){batch->pitch, y_plane, false};
     return product;
+}
+
+void cuda_tiles_lay_out(const struct request *request, const struct cuda_tiles_choice *choice,
+                        struct cuda_tiles_layout *ret)
+{
+    const bool splits = split_tiles(request, choice, ret);
+    assert(splits);
+    (void)splits;
+    set_pairs(ret, choice->pairs);
+    set_batch(ret, choice->groups, choice->blocks, choice->chunks);
+}
+
+// Iterations of a thread for a pair's butterflies, of those that a thread block of so many pairs
+// takes.
+static double iterations(const struct cuda_tiles_layout *layout, int pairs)
+{
+    const size_t *n = layout->n;
+    const double butterflies = (double)(n[0] * n[1] * n[2]) / BUTTERFLY;
+    return ceil(pairs * butterflies / CUDA_TILES_THREADS) / pairs;
+}
+
+// As many pairs as there are and leave room for other thread blocks, or fewer if threads are idle
+// less.
+static void choose_pairs(struct cuda_tiles_layout *layout)
+{
+    const struct cuda_tiles *tiles = &layout->tiles;
+    // A fused kernel of backward weight has one position in a pair.
+    const bool single = tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t wanted = ceil_div((size_t)tiles->positions, single ? 1 : 2);
+    int most = wanted ? (int)size_min(wanted, CUDA_TILES_PAIRS) : 1;
+    set_pairs(layout, most);
+    while (most > 1 && layout->shared_bytes > TARGET_SHARED) set_pairs(layout, --most);
+    int best = most;
+    for (int pairs = most - 1; 2 * pairs >= most && pairs > 0; pairs--)
+        if (iterations(layout, pairs) < 0.95 * iterations(layout, best)) best = pairs;
+    set_pairs(layout, best);
+}
+
+// As few batches as the limit allows: positions are split first, down to those of one thread block.
+static bool choose_tiles_batch(struct cuda_tiles_layout *layout, size_t limit)
+{
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const size_t most = size_min(limit, MAX_WORKSPACE);
+    int64_t groups = tiles->groups;
+    int64_t blocks = 1;
+    for (;;) {
+        const int64_t width = 2 * (int64_t)tiles->pairs;
+        const int64_t max_blocks = (tiles->positions + width - 1) / width;
+        set_batch(layout, groups, blocks, 1);
+        if (cuda_tiles_workspace(layout) <= most) return true;
+        if (blocks < max_blocks) blocks = 2 * blocks < max_blocks ? 2 * blocks : max_blocks;
+        else if (groups > 1) groups = (groups + 1) / 2;
+        else if (cuda_tiles_workspace(layout) <= limit) return true;
+        else if (tiles->pairs > 1) set_pairs(layout, tiles->pairs / 2);
+        else return false;
+    }
+}
+
+// Chunks of the sums over positions, as far as a quarter of the workspace has room for them.
+static void choose_tiles_chunks(struct cuda_tiles_layout *layout, size_t limit)
+{
+    const struct cuda_product product = cuda_tiles_product(layout, &layout->batch);
+    const size_t max = size_min(limit, MAX_WORKSPACE) / 4 / layout->y_bytes;
+    const int64_t chunks = cuda_product_chunks(&product, layout->batch.block, (int64_t)max);
+    const struct cuda_tiles_layout before = *layout;
+    set_batch(layout, before.choice.groups, before.choice.blocks, chunks);
+    if (cuda_tiles_workspace(layout) > limit) *layout = before;
+    assert(layout->choice.chunks == chunks || layout->choice.chunks == 1);
+}
+
+// Chunks of a fused kernel's positions make as many thread blocks as keep a device busy, and are
+// short enough for their sums.
+static bool choose_fused(struct cuda_tiles_layout *layout, size_t limit)
+{
+    enum { TARGET_BLOCKS = 1024, MAX_POSITIONS = 256, MIN_POSITIONS = 4 };
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const size_t positions = (size_t)tiles->positions;
+    const size_t paths = (size_t)(tiles->groups * tiles->in * tiles->out);
+    set_batch(layout, tiles->groups, 1, 1);
+    if (layout->direction != PARTITA_BACKWARD_WEIGHT) return true;
+    const size_t sets = size_min(limit, MAX_WORKSPACE) / layout->y_bytes;
+    size_t chunks = size_min(ceil_div(TARGET_BLOCKS, paths), positions / MIN_POSITIONS);
+    if (chunks < positions / MAX_POSITIONS) chunks = positions / MAX_POSITIONS;
+    if (chunks + 1 > sets) chunks = sets > 1 ? sets - 1 : 1;
+    set_batch(layout, tiles->groups, 1, chunks ? (int64_t)chunks : 1);
+    return cuda_tiles_workspace(layout) <= limit;
+}
+
+static bool choose_tiles_layout(const struct request *request,
+                                const struct cuda_tiles_choice *choice,
+                                struct cuda_tiles_layout *ret)
+{
+    const size_t limit = request->workspace_limit;
+    if (!split_tiles(request, choice, ret)) return false;
+    choose_pairs(ret);
+    if (ret->shared_bytes > ((const struct cuda_device *)request->device)->shared_bytes)
+        return false;
+    if (ret->tiles.fused) return choose_fused(ret, limit);
+    if (!choose_tiles_batch(ret, limit)) return false;
+    if (request->direction == PARTITA_BACKWARD_WEIGHT) choose_tiles_chunks(ret, limit);
+    return true;
+}
+
+void cuda_tiles_choose_cached(const struct request *request,
+                              const struct cuda_tiles_choice *forward,
+                              struct cuda_tiles_layout *ret)
+{
+    const bool splits = split_tiles(request, forward, ret); // the grid is the same
+    assert(splits);
+    (void)splits;
+    ret->cached = true;
+    set_pairs(ret, forward->pairs);
+    set_batch(ret, forward->groups, forward->blocks, 1);
+    choose_tiles_chunks(ret, SIZE_MAX);
+}
+
+// Transforms of all tiles of so many channels, and spectra of `forms` reals a bin in memory.
+static struct cuda_stage transforms(const struct cuda_tiles_layout *layout, double channels,
+                                    bool outputs, double forms, double *flops)
+{
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const double blocks = channels * ceil((double)tiles->positions / (2 * tiles->pairs));
+    const double pairs = blocks * tiles->pairs;
+    size_t box[3]; // elements of a tile that are samples
+    for (int a = 0; a < 3; a++)
+        box[a] = outputs ? (size_t)tiles->axis[a].tile
+                         : size_min((size_t)tiles->axis[a].extent, layout->n[a]);
+    const size_t rows = box[0] * box[1];
+    const double samples = 2 * (double)(rows * box[2]);
+    const struct tile_costs costs = tile_tables_costs(layout->n);
+    *flops += pairs * (tile_tables_flops(layout->n, rows, &costs) + 4. * tiles->bins);
+    return (struct cuda_stage){
+        .blocks = blocks,
+        .threads = tiles->threads,
+        .slots = pairs * (tile_tables_cost(layout->n, rows, slots.butterfly) +
+                          slots.bin * tiles->bins + slots.sample * samples),
+        .bytes = pairs * (samples + 2 * tiles->bins * forms) * (tiles->f64 ? 8 : 4)};
+}
+
+static double tiles_seconds(const struct request *request, const struct cuda_tiles_layout *layout,
+                            double *ret_flops)
+{
+    const struct cuda_device *device = (const struct cuda_device *)request->device;
+    const struct cuda_rates rates = cuda_rates_of(request);
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const struct cuda_product product = cuda_tiles_product(layout, &layout->batch);
+    const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const double groups = (double)tiles->groups;
+    const double forms = tiles->gauss ? 3 : 2;
+    const double batches = (double)cuda_tiles_batches(layout);
+    const struct cuda_stage load =
+        transforms(layout, groups * (double)tiles->in, false, forms, ret_flops);
+    const struct cuda_stage store =
+        transforms(layout, groups * (double)tiles->out, true, forms, ret_flops);
+    const double each = cuda_product_slots(&product, device->processors) * device->processors;
+    const struct cuda_stage products = {
+        .blocks = rates.threads, // cuda_product_slots counts those that are busy
+        .threads = 1,
+        .slots = batches * each,
+        .bytes = batches * (double)(cuda_tiles_workspace(layout) + layout->filter_bytes)};
+    *ret_flops += 2. * (tiles->gauss ? 1 : 4) * (double)product.batch * (double)product.rows *
+                  (double)product.columns * (double)product.terms * batches;
+    double seconds = cuda_stage_seconds(&rates, &load) + cuda_stage_seconds(&rates, &store) +
+                     cuda_stage_seconds(&rates, &products) +
+                     batches * (weight ? 4 : 3) * CUDA_LAUNCH_SECONDS;
+    if (!weight) return seconds;
+    const double paths = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
+    const double taps = tile_tables_cost(layout->n, layout->n[0] * layout->n[1], slots.butterfly);
+    const struct cuda_stage gradient = {.blocks = paths / tiles->pairs,
+                                        .threads = tiles->threads,
+                                        .slots = paths * (taps + slots.bin * tiles->bins),
+                                        .bytes = (double)(layout->y_bytes + 2 * layout->sum_bytes)};
+    return seconds + cuda_stage_seconds(&rates, &gradient);
+}
+
+// Every output channel of a group transforms its inputs again. A pair of backward weight is a
+// position of both.
+static double seconds_of_fused(const struct request *request,
+                               const struct cuda_tiles_layout *layout, double *ret_flops)
+{
+    const struct cuda_rates rates = cuda_rates_of(request);
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const double outputs = (double)(tiles->groups * tiles->out);
+    const double paths = outputs * (double)tiles->in;
+    const double taps = paths * tiles->bins * 2 * (tiles->f64 ? 8 : 4);
+    struct cuda_stage stage = transforms(layout, paths * (weight ? 2 : 1), false, 0, ret_flops);
+    stage.launches = weight ? 3 : 1;
+    stage.bytes += taps * (double)layout->choice.chunks;
+    if (weight) {
+        stage.blocks = paths * (double)layout->choice.chunks;
+    } else {
+        const struct cuda_stage store = transforms(layout, outputs, true, 0, ret_flops);
+        stage.slots += store.slots;
+        stage.bytes += store.bytes;
+        stage.blocks = store.blocks;
+    }
+    return cuda_stage_seconds(&rates, &stage);
+}
+
+static double max_blocks(const struct cuda_tiles_layout *layout)
+{
+    const struct cuda_tiles *tiles = &layout->tiles;
+    const double block = (double)layout->batch.block / (2 * tiles->pairs);
+    const double lines = fmax(block, (double)tiles->out);
+    const double channels = fmax((double)tiles->in, (double)tiles->out);
+    return fmax((double)tiles->groups * lines * channels,
+                (double)layout->batch.groups * tiles->bins * 3 * channels * lines);
+}
+
+static void try_variant(const struct request *request, const struct cuda_tiles_choice *choice,
+                        struct estimate *ret)
+{
+    struct cuda_tiles_layout layout;
+    if (!choose_tiles_layout(request, choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS)
+        return;
+    const struct cuda_tiles *tiles = &layout.tiles;
+    double flops = 0;
+    const double seconds = tiles->fused ? seconds_of_fused(request, &layout, &flops)
+                                        : tiles_seconds(request, &layout, &flops);
+    assert(seconds > 0 || tiles->positions == 0);
+    if (ret->applicable && ret->seconds <= seconds) return;
+    const size_t workspace = cuda_tiles_workspace(&layout);
+    const size_t *n = layout.n;
+    *ret = (struct estimate){.applicable = true,
+                             .variant = (int)choice->variant,
+                             .transform = choice->transform,
+                             .hop = (size_t)layout.batch.block,
+                             .seconds = seconds,
+                             .flops = flops,
+                             .shared = workspace,
+                             .bytes = size_add(workspace, layout.filter_bytes),
+                             .error = tile_error(request->shape, n, tiles->gauss)};
+    snprintf(ret->summary, sizeof ret->summary, "%zux%zux%zu", n[0], n[1], n[2]);
+    estimate_store(ret, &layout.choice, sizeof layout.choice);
+}
+
+static void cuda_tiles_try_size(const struct tile_problem *problem, size_t transform,
+                                struct estimate *ret)
+{
+    const struct request *request = problem->request;
+    for (int v = 0; v < CUDA_TILES_VARIANTS; v++) {
+        if (v == CUDA_TILES_FUSED && request->shape->group_in > 1) continue;
+        if (request_allows(request, v))
+            try_variant(request,
+                        &(struct cuda_tiles_choice){.variant = (enum cuda_tiles_variant)v,
+                                                    .transform = transform},
+                        ret);
+    }
+}
+
+void cuda_tiles_estimate(const struct request *request, struct estimate *ret)
+{
+    static const struct tile_engine engine = {.try_size = cuda_tiles_try_size};
+    tile_search(request, &engine, ret);
+    if (ret->applicable || ret->reason[0]) return;
+    if (request->variant == CUDA_TILES_FUSED && request->shape->group_in > 1)
+        snprintf(ret->reason, sizeof ret->reason,
+                 "one kernel takes one input channel a group, not %zu", request->shape->group_in);
+    else
+        snprintf(ret->reason, sizeof ret->reason,
+                 "no tile with these taps fits %zu bytes of shared memory, or workspace",
+                 ((const struct cuda_device *)request->device)->shared_bytes);
 }

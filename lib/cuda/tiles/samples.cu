@@ -59,23 +59,23 @@ int64_t tile_blocks(const cuda_tiles *tiles, const cuda_tiles_batch *batch, int6
 } // namespace
 
 cudaError_t cuda_tiles_load(const cuda_tiles *tiles, const cuda_tiles_batch *batch, bool outputs,
-                            void *spectra, const void *samples, cudaStream_t stream)
+                            void *spectra, const void *samples)
 {
     const int64_t blocks = tile_blocks(tiles, batch, outputs ? tiles->out : tiles->in);
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs, blocks, stream, *batch,
-                           outputs, (T *)spectra, (const T *)samples);
+        return queue_tiles(load_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, outputs,
+                           (T *)spectra, (const T *)samples);
     });
 }
 
 cudaError_t cuda_tiles_store(const cuda_tiles *tiles, const cuda_tiles_batch *batch, void *samples,
-                             const void *spectra, const void *bias, cudaStream_t stream)
+                             const void *spectra, const void *bias)
 {
     const int64_t blocks = tile_blocks(tiles, batch, tiles->out);
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
-        return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks, stream, *batch,
-                           (T *)samples, (const T *)spectra, (const T *)bias);
+        return queue_tiles(store_tiles_kernel<T>, tiles, tiles->pairs, blocks, *batch, (T *)samples,
+                           (const T *)spectra, (const T *)bias);
     });
 }

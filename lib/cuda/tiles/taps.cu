@@ -101,21 +101,21 @@ size_t cuda_tiles_shared_bytes(const cuda_tiles *tiles, int pairs)
 }
 
 cudaError_t cuda_tiles_load_taps(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
-                                 void *spectra, const void *taps, cudaStream_t stream)
+                                 void *spectra, const void *taps)
 {
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue_tiles(load_taps_kernel<T>, tiles, tiles->pairs, tap_blocks(tiles, batch),
-                           stream, batch->first_group, (T *)spectra, (const T *)taps);
+                           batch->first_group, (T *)spectra, (const T *)taps);
     });
 }
 
 cudaError_t cuda_tiles_store_taps(const cuda_tiles *tiles, const cuda_tiles_batch *batch,
-                                  void *taps, const void *spectra, cudaStream_t stream)
+                                  void *taps, const void *spectra)
 {
     return with_scalar(tiles->f64, [=](auto zero) {
         typedef decltype(zero) T;
         return queue_tiles(store_taps_kernel<T>, tiles, tiles->pairs, tap_blocks(tiles, batch),
-                           stream, batch->first_group, (T *)taps, (const T *)spectra);
+                           batch->first_group, (T *)taps, (const T *)spectra);
     });
 }

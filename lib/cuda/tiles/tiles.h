@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuda/tiles: how it lays a layer out, into tiles of a transform that fits a thread block's shared
-// memory, and these into batches of groups and positions whose spectra fit the workspace (decision
-// 22).
+// cuda/tiles: how a layer is split into tiles whose transform fits a thread block's shared memory,
+// and the tiles into batches of groups and positions whose spectra fit the workspace (decision 22).
 #ifndef PARTITA_CUDA_TILES_H
 #define PARTITA_CUDA_TILES_H
 
@@ -20,22 +19,22 @@ enum cuda_tiles_variant {
 struct cuda_tiles_choice {
     enum cuda_tiles_variant variant;
     int pairs;        // of tiles in a thread block
-    size_t transform; // samples along each axis, or of all that there are
+    size_t transform; // samples along each axis, or the whole axis if it is shorter
     int64_t groups;   // of a batch
-    int64_t blocks;   // batches of positions, or fewer if thread blocks are not full
-    int64_t chunks;   // backward weight: of the positions, with sums of their own
+    int64_t blocks;   // number of batches of positions; fewer if thread blocks would not be full
+    int64_t chunks;   // backward weight: chunks of the positions, each with its own sums
 };
 
 struct cuda_tiles_layout {
     struct cuda_tiles_choice choice;
-    struct cuda_tiles tiles; // its tables are left out
+    struct cuda_tiles tiles; // without its tables
     enum partita_direction direction;
     size_t n[3];                       // samples of the transform
-    bool cached;                       // x_bytes are no part of the workspace
+    bool cached;                       // x_bytes are not part of the workspace
     bool covers;                       // backward data: gx has no other samples
-    struct cuda_tiles_batch batch;     // the largest, with the first group and position
-    size_t x_bytes, d_bytes;           // spectra of what is read
-    size_t y_bytes, sum_bytes;         // of the result; of chunks of it
+    struct cuda_tiles_batch batch;     // the first batch, which is the largest
+    size_t x_bytes, d_bytes;           // spectra of the arrays that are read
+    size_t y_bytes, sum_bytes;         // of the result; of its chunks
     size_t filter_bytes, filter_group; // all spectra of a filter, those of a group
     size_t shared_bytes;               // of a thread block
 };
@@ -44,18 +43,14 @@ struct cuda_tiles_layout {
 // applicable = false with a reason.
 void cuda_tiles_estimate(const struct request *request, struct estimate *ret);
 
-// Backward weight from the spectra of x that a forward of this choice leaves.
+// Backward weight from the spectra of x that forward with this choice stores.
 void cuda_tiles_choose_cached(const struct request *request,
                               const struct cuda_tiles_choice *forward,
                               struct cuda_tiles_layout *ret);
 
-// The layout of a choice: first its tiles, which is false if there are none; then what a thread
-// block has of them; then batches.
-bool cuda_tiles_split(const struct request *request, const struct cuda_tiles_choice *choice,
-                      struct cuda_tiles_layout *ret);
-void cuda_tiles_set_pairs(struct cuda_tiles_layout *layout, int pairs);
-void cuda_tiles_set_batch(struct cuda_tiles_layout *layout, int64_t groups, int64_t blocks,
-                          int64_t chunks);
+// The layout of a choice that an estimate made for the same request.
+void cuda_tiles_lay_out(const struct request *request, const struct cuda_tiles_choice *choice,
+                        struct cuda_tiles_layout *ret);
 
 size_t cuda_tiles_workspace(const struct cuda_tiles_layout *layout);
 
@@ -63,18 +58,7 @@ size_t cuda_tiles_workspace(const struct cuda_tiles_layout *layout);
 struct cuda_product cuda_tiles_product(const struct cuda_tiles_layout *layout,
                                        const struct cuda_tiles_batch *batch);
 
-// Batches of groups and positions.
+// Number of batches of groups and positions.
 int64_t cuda_tiles_batches(const struct cuda_tiles_layout *layout);
-
-// What a plan holds.
-struct tiles_plan {
-    struct cuda_tiles_layout layout;
-    void *tables; // in the device's memory
-};
-
-// struct engine's run.
-enum partita_status cuda_tiles_run(const struct partita_plan *plan,
-                                   const struct partita_filter *filter,
-                                   const struct operands *operands, void *workspace);
 
 #endif

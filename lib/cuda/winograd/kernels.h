@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of cuda/winograd are asked to do, in C and CUDA: transforms of
-// tiles into matrices [frequency][line][position] and back, products of which (product.h) are the
+// The interface between C and CUDA for the kernels of cuda/winograd: transforms of tiles into
+// matrices [frequency][line][position] and back. Products of these matrices (product.h) compute the
 // layer. All arrays are in the device's memory. Frequency (i, j) is i*extent of the last axis + j;
 // extents are 1, 4, 6 or 8, one of them more than 1.
 #ifndef PARTITA_CUDA_WINOGRAD_KERNELS_H
@@ -20,11 +20,11 @@ enum { CUDA_WINOGRAD_THREADS = 128, CUDA_WINOGRAD_AXES = 2 };
 
 // Along one axis element k of tile t, in image i and phase j (tile_grid.h), is sample
 //   base + image*i + phase*j + step*(tile*t + k)
-// of `size`; others than those are zeros, or are not stored.
+// of `size`; elements outside [0, size) are read as zeros and not stored.
 struct cuda_winograd_side {
     int64_t size, base, image, phase, step, tile;
     int64_t images, phases, tiles;
-    int extent, elements; // of a transformed tile; of the samples of one
+    int extent, elements; // of a transformed tile; of a tile of samples
 };
 
 // Tiles [first, first + n) of [item][image][row][column], of all lines [group][phase][channel] of
@@ -34,32 +34,32 @@ struct cuda_winograd_tiles {
     int64_t groups, channels, pitch;
     uint32_t first, n;
     bool relu; // of outputs
-    bool wide; // outputs: all tiles of a row can be stored in vectors
+    bool wide; // outputs: all tiles of a row can be stored as vectors
 };
 
 // The taps: `in` by `out` channels of a group, phases included.
 struct cuda_winograd_taps {
     struct cuda_tap_map map;
     int extent[CUDA_WINOGRAD_AXES];
-    int64_t groups, in, out, pitch; // of a line of transformed taps
+    int64_t groups, in, out, pitch; // pitch: of a line of transformed taps
 };
 
-// Queue: transformed tiles [frequency][line][pitch] of x (B' d B) ..
+// Queues transformed tiles [frequency][line][pitch] of x (B' d B).
 cudaError_t cuda_winograd_input(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
-                                const void *x, cudaStream_t stream);
-// .. of gy, which are the taps of backward weight (G g G') ..
+                                const void *x);
+// Queues transformed tiles of gy, which take the place of taps in backward weight (G g G').
 cudaError_t cuda_winograd_gradient(const struct cuda_winograd_tiles *tiles, bool f64, void *to,
-                                   const void *gy, cudaStream_t stream);
-// .. outputs from their sums (A' m A), with bias [group][channel] (NULL: none) and activation ..
+                                   const void *gy);
+// Queues outputs from their sums (A' m A), with bias [group][channel] (NULL: none) and activation.
 cudaError_t cuda_winograd_output(const struct cuda_winograd_tiles *tiles, bool f64, void *y,
-                                 const void *sums, const void *bias, cudaStream_t stream);
-// .. transformed taps [frequency][group][in][pitch of out] ..
+                                 const void *sums, const void *bias);
+// Queues transformed taps [frequency][group][in][pitch of out].
 cudaError_t cuda_winograd_filter(const struct cuda_winograd_taps *taps, bool f64, void *to,
-                                 const void *w, cudaStream_t stream);
-// .. and the gradient of taps from sums [chunk][frequency][group][out][pitch of in], chunks added
-// in order.
+                                 const void *w);
+// Queues the gradient of taps from sums [chunk][frequency][group][out][pitch of in]; chunks are
+// added in order.
 cudaError_t cuda_winograd_weight(const struct cuda_winograd_taps *taps, bool f64, void *gw,
-                                 const void *sums, int64_t chunks, cudaStream_t stream);
+                                 const void *sums, int64_t chunks);
 
 #ifdef __cplusplus
 }

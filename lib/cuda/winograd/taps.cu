@@ -83,28 +83,25 @@ __global__ void __launch_bounds__(CUDA_WINOGRAD_THREADS, 1)
 }
 } // namespace
 
-cudaError_t cuda_winograd_filter(const cuda_winograd_taps *taps, bool f64, void *to, const void *w,
-                                 cudaStream_t stream)
+cudaError_t cuda_winograd_filter(const cuda_winograd_taps *taps, bool f64, void *to, const void *w)
 {
     const int64_t blocks = ceiling(taps->out, CUDA_WINOGRAD_THREADS) * taps->in * taps->groups;
     return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
         return queue(winograd_taps_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks,
-                     dim3(CUDA_WINOGRAD_THREADS), 0, stream, *taps,
-                     winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
-                     (T *)to, (const T *)w);
+                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps, winograd_points_of<T>(decltype(e0)::N),
+                     winograd_points_of<T>(decltype(e1)::N), (T *)to, (const T *)w);
     });
 }
 
 cudaError_t cuda_winograd_weight(const cuda_winograd_taps *taps, bool f64, void *gw,
-                                 const void *sums, int64_t chunks, cudaStream_t stream)
+                                 const void *sums, int64_t chunks)
 {
     const int64_t blocks = ceiling(taps->in, CUDA_WINOGRAD_THREADS) * taps->out * taps->groups;
     return with_extents(f64, taps->extent, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
         return queue(winograd_weight_kernel<T, decltype(e0)::N, decltype(e1)::N>, blocks,
-                     dim3(CUDA_WINOGRAD_THREADS), 0, stream, *taps,
-                     winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
-                     (T *)gw, (const T *)sums, chunks);
+                     dim3(CUDA_WINOGRAD_THREADS), 0, *taps, winograd_points_of<T>(decltype(e0)::N),
+                     winograd_points_of<T>(decltype(e1)::N), (T *)gw, (const T *)sums, chunks);
     });
 }

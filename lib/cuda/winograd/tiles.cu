@@ -163,42 +163,40 @@ int64_t winograd_blocks(const cuda_winograd_tiles &tiles, dim3 threads)
 }
 
 template <winograd_transform TRANSFORM>
-cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *from,
-                         cudaStream_t stream)
+cudaError_t launch_tiles(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *from)
 {
     const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
     const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
         return queue(winograd_tiles_kernel<T, decltype(e0)::N, decltype(e1)::N, TRANSFORM>,
-                     winograd_blocks(*tiles, threads), threads, 0, stream, *tiles,
+                     winograd_blocks(*tiles, threads), threads, 0, *tiles,
                      winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
                      (T *)to, (const T *)from);
     });
 }
 } // namespace
 
-cudaError_t cuda_winograd_input(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *x,
-                                cudaStream_t stream)
+cudaError_t cuda_winograd_input(const cuda_winograd_tiles *tiles, bool f64, void *to, const void *x)
 {
-    return launch_tiles<WINOGRAD_INPUT>(tiles, f64, to, x, stream);
+    return launch_tiles<WINOGRAD_INPUT>(tiles, f64, to, x);
 }
 
 cudaError_t cuda_winograd_gradient(const cuda_winograd_tiles *tiles, bool f64, void *to,
-                                   const void *gy, cudaStream_t stream)
+                                   const void *gy)
 {
-    return launch_tiles<WINOGRAD_TAPS>(tiles, f64, to, gy, stream);
+    return launch_tiles<WINOGRAD_TAPS>(tiles, f64, to, gy);
 }
 
 cudaError_t cuda_winograd_output(const cuda_winograd_tiles *tiles, bool f64, void *y,
-                                 const void *sums, const void *bias, cudaStream_t stream)
+                                 const void *sums, const void *bias)
 {
     const int extents[] = {tiles->axis[0].extent, tiles->axis[1].extent};
     const dim3 threads = winograd_threads(tiles->n);
     return with_extents(f64, extents, [=](auto zero, auto e0, auto e1) {
         typedef decltype(zero) T;
         return queue(winograd_output_kernel<T, decltype(e0)::N, decltype(e1)::N>,
-                     winograd_blocks(*tiles, threads), threads, 0, stream, *tiles,
+                     winograd_blocks(*tiles, threads), threads, 0, *tiles,
                      winograd_points_of<T>(decltype(e0)::N), winograd_points_of<T>(decltype(e1)::N),
                      (T *)y, (const T *)sums, (const T *)bias);
     });

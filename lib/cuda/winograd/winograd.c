@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: MIT
 // cuda/winograd: layers by minimal filtering, F(m x m, r x r), on a device. All tiles of a batch
 // are transformed into matrices, one for each frequency, products of these are summed over channels
-// (over tiles, backward weight), and the sums are transformed back. This file chooses tiles and
-// batches, run.c queues them. Stride is polyphase, dilation sub-images (tile_grid.h), so both are
-// served with the taps that are left. Source: Lavin & Gray, Fast algorithms for convolutional
-// neural networks (2015), algorithm 1.
-#include "winograd.h"
-
+// (over tiles, backward weight), and the sums are transformed back. Stride is polyphase, dilation
+// sub-images (tile_grid.h), so both are served with the taps that are left. Source: Lavin & Gray,
+// Fast algorithms for convolutional neural networks (2015), algorithm 1.
 #include <assert.h>
 #include <stdio.h>
 
 #include "base/sizes.h"
 #include "core/plan.h"
+#include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/grid.h"
 #include "cuda/device/rates.h"
-#include "geometry/winograd_error.h"
+#include "cuda/kernels/product.h"
 #include "geometry/winograd_search.h"
+#include "kernels.h"
 
 _Static_assert((int)CUDA_PRODUCT_SEGMENT == (int)WINOGRAD_TERMS,
                "errors are predicted for chains as long as these");
@@ -30,6 +29,29 @@ enum {
 // Times of a multiply-add for an element of a transformed tile, counted from the machine code
 // (sm_90, F(4x4,3x3)).
 static const double ELEMENT_SLOTS = 23;
+
+// What an estimate decides.
+struct cuda_winograd_choice {
+    int split;      // the `number` of winograd_split
+    size_t batch;   // tiles at once
+    int64_t chunks; // backward weight: chunks of a batch's tiles, each with its own sums
+};
+
+// The layout of one direction: the parameters of the kernels that are queued for a batch of tiles,
+// without `first` and `n`. Forward and backward data: tiles of `from` are transformed and
+// multiplied by the filter, and the sums are transformed to `to`. Backward weight: tiles of x
+// (`from`) are multiplied by tiles of gy (`to`), and the sums are transformed to `taps`.
+struct cuda_winograd {
+    struct cuda_winograd_choice choice;
+    struct cuda_winograd_tiles from, to;
+    struct cuda_winograd_taps taps;
+    struct cuda_product product;
+    size_t tiles, frequencies;
+    bool covers; // backward data: gx has no other samples
+    // Bytes of matrices in the workspace, in this order: a batch's tiles; the other operand
+    // (backward weight: tiles of gy; else 0, because it is the filter); sums.
+    size_t from_bytes, other_bytes, sum_bytes;
+};
 
 static struct cuda_winograd_side winograd_side(const struct tile_axis *axis, bool outputs,
                                                bool phased)
@@ -219,7 +241,7 @@ static void cuda_winograd_estimate(const struct request *request, struct estimat
     const struct shape *shape = request->shape;
     if (shape->stream || shape->complex_signal || shape->half)
         snprintf(ret->reason, sizeof ret->reason, "computes layers of f32 and f64 alone");
-    else winograd_search(request, try_cuda_split, ret);
+    else winograd_search(request, try_cuda_split, NULL, ret);
 }
 
 static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
@@ -227,8 +249,6 @@ static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
 {
     struct cuda_winograd_choice choice;
     struct winograd_split split;
-    const enum partita_status status = cuda_enter(plan);
-    if (status != PARTITA_OK) return status;
     plan->state = mem_allocate(&plan->allocator, sizeof(struct cuda_winograd));
     if (!plan->state) return PARTITA_ERR_NOMEM;
     estimate_load(&plan->choice, &choice, sizeof choice);
@@ -240,12 +260,127 @@ static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
     return PARTITA_OK;
 }
 
+// The matrices of a call in its workspace.
+struct matrices {
+    char *from, *other, *sums;
+};
+
+static struct matrices matrices_of(const struct partita_plan *plan, void *workspace)
+{
+    const struct cuda_winograd *winograd = plan->state;
+    struct matrices at = {.from = workspace};
+    at.other = at.from + winograd->from_bytes;
+    at.sums = at.other + winograd->other_bytes;
+    assert(at.sums + winograd->sum_bytes - at.from == (ptrdiff_t)plan->choice.shared);
+    return at;
+}
+
+// The batch that begins at `first`.
+static struct cuda_winograd_tiles tiles_from(const struct cuda_winograd *winograd,
+                                             const struct cuda_winograd_tiles *of, size_t first)
+{
+    struct cuda_winograd_tiles tiles = *of;
+    assert(first < winograd->tiles);
+    tiles.first = (uint32_t)first;
+    tiles.n = (uint32_t)size_min(winograd->tiles - first, winograd->choice.batch);
+    return tiles;
+}
+
+static enum partita_status winograd_multiply(const struct partita_plan *plan,
+                                             const struct cuda_product *product, void *c,
+                                             const void *a, const void *b)
+{
+    return CU(plan, cuda_launch_product(product, cuda_device_of(plan)->processors, c, a, b));
+}
+
+static enum partita_status queue_outputs(const struct partita_plan *plan,
+                                         const struct partita_filter *filter,
+                                         const struct operands *operands, const struct matrices *at,
+                                         size_t first)
+{
+    const struct cuda_winograd *winograd = plan->state;
+    const struct cuda_filter *state = filter->state;
+    const struct cuda_winograd_tiles from = tiles_from(winograd, &winograd->from, first);
+    struct cuda_winograd_tiles to = tiles_from(winograd, &winograd->to, first);
+    struct cuda_product product = winograd->product;
+    const bool f64 = plan->shape.f64;
+    assert(from.n <= (size_t)product.columns && from.n == to.n);
+    product.columns = from.n;
+    to.wide = to.wide && (uintptr_t)operands->to % CUDA_PRODUCT_ALIGN == 0;
+    enum partita_status status =
+        CU(plan, cuda_winograd_input(&from, f64, at->from, operands->from[0]));
+    if (status == PARTITA_OK)
+        status = winograd_multiply(plan, &product, at->sums, state->taps, at->from);
+    if (status != PARTITA_OK) return status;
+    return CU(plan,
+              cuda_winograd_output(&to, f64, operands->to, at->sums, cuda_filter_added(filter)));
+}
+
+static enum partita_status queue_sums(const struct partita_plan *plan,
+                                      const struct operands *operands, const struct matrices *at,
+                                      size_t first)
+{
+    const struct cuda_winograd *winograd = plan->state;
+    const struct cuda_winograd_tiles x = tiles_from(winograd, &winograd->from, first);
+    const struct cuda_winograd_tiles gy = tiles_from(winograd, &winograd->to, first);
+    struct cuda_product product = winograd->product;
+    const bool f64 = plan->shape.f64;
+    assert(x.n <= (size_t)product.terms && x.n == gy.n);
+    product.terms = x.n;
+    product.onto = first > 0;
+    enum partita_status status =
+        CU(plan, cuda_winograd_input(&x, f64, at->from, operands->from[0]));
+    if (status == PARTITA_OK)
+        status = CU(plan, cuda_winograd_gradient(&gy, f64, at->other, operands->from[1]));
+    if (status != PARTITA_OK) return status;
+    return winograd_multiply(plan, &product, at->sums, at->other, at->from);
+}
+
+static enum partita_status cuda_winograd_run(const struct partita_plan *plan,
+                                             const struct partita_filter *filter,
+                                             const struct operands *operands, void *workspace)
+{
+    const struct cuda_winograd *winograd = plan->state;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const struct matrices at = matrices_of(plan, workspace);
+    const size_t batch = winograd->choice.batch;
+    enum partita_status status = PARTITA_OK;
+    if (!winograd->covers) status = cuda_clear_result(plan, operands->to);
+    for (size_t first = 0; first < winograd->tiles && status == PARTITA_OK; first += batch)
+        status = weight ? queue_sums(plan, operands, &at, first)
+                        : queue_outputs(plan, filter, operands, &at, first);
+    if (!weight || status != PARTITA_OK) return status;
+    return CU(plan, cuda_winograd_weight(&winograd->taps, plan->shape.f64, operands->to, at.sums,
+                                         winograd->choice.chunks));
+}
+
+static struct filter_bytes cuda_winograd_filter_bytes(const struct partita_plan *plan)
+{
+    const struct cuda_winograd *winograd = plan->state;
+    const struct cuda_winograd_taps *of = &winograd->taps;
+    const size_t lines = size_mul(winograd->frequencies, (size_t)(of->groups * of->in));
+    return (struct filter_bytes){.packed =
+                                     size_mul(lines, (size_t)of->pitch * plan->shape.scalar_bytes)};
+}
+
+static enum partita_status cuda_winograd_filter_pack(struct partita_filter *filter,
+                                                     const void *taps, const struct region *scratch)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct cuda_winograd *winograd = plan->state;
+    const struct cuda_filter *state = filter->state;
+    (void)scratch;
+    return CU(plan, cuda_winograd_filter(&winograd->taps, plan->shape.f64, state->taps, taps));
+}
+
 const struct engine cuda_winograd = {
     .name = "cuda/winograd",
     .max_rank = CUDA_WINOGRAD_AXES,
     .estimate = cuda_winograd_estimate,
     .plan_create = cuda_winograd_plan_create,
-    .filter_create = cuda_winograd_filter_create,
+    .filter_bytes = cuda_winograd_filter_bytes,
+    .filter_pack = cuda_winograd_filter_pack,
+    .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .directions = CUDA_ALL_DIRECTIONS,

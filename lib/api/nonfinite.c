@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: MIT
+#include "nonfinite.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sizes.h"
+#include "base/thread.h"
+#include "core/filter.h"
+#include "geometry/samples.h"
+#include "kernels/kernels.h"
+#include "nonfinite_reach.h"
+
+static uint64_t infinity_bits(const struct shape *shape)
+{
+    return shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+}
+
+// Whether one of n samples is not finite.
+static bool any_nonfinite(const struct partita_plan *plan, const void *samples, size_t n)
+{
+    const size_t scalars = n * (plan->shape.complex_signal ? 2 : 1);
+    return plan->kernels->peak(samples, scalars) >= infinity_bits(&plan->shape);
+}
+
+struct scan {
+    const struct partita_plan *plan;
+    const char *samples;
+    size_t n;
+    atomic_bool found;
+};
+
+enum { SCANNED = 1 << 15 }; // samples of a task
+
+static void scan_task(void *context, size_t task, int worker)
+{
+    struct scan *scan = context;
+    const size_t first = task * SCANNED, n = size_min(scan->n - first, SCANNED);
+    (void)worker;
+    if (any_nonfinite(scan->plan, scan->samples + first * scan->plan->shape.sample_bytes, n))
+        atomic_store_explicit(&scan->found, true, memory_order_relaxed);
+}
+
+static bool scan_array(const struct partita_plan *plan, const void *samples, size_t n)
+{
+    struct scan scan = {.plan = plan, .samples = samples, .n = n};
+    atomic_init(&scan.found, false);
+    thread_loop(plan->threads, ceil_div(n, SCANNED), scan_task, &scan);
+    return atomic_load(&scan.found);
+}
+
+// Looks at two outputs of each stretch that a block may fill, and at both ends of a row.
+static bool look_at_outputs(const struct partita_plan *plan, const char *y, size_t rows, size_t n)
+{
+    const size_t bytes = plan->shape.sample_bytes, step = size_max(plan->choice.spread / 2, 1);
+    for (size_t row = 0; row < rows; row++, y += n * bytes) {
+        if (any_nonfinite(plan, y + (n - 1) * bytes, 1)) return true;
+        for (size_t i = 0; i < n; i += step)
+            if (any_nonfinite(plan, y + i * bytes, 1)) return true;
+    }
+    return false;
+}
+
+// The arrays of a direction: planes of samples of x, y and taps, each [items][channels].
+struct array {
+    size_t items, channels, plane;
+};
+
+static size_t array_samples(const struct array *array)
+{
+    return array->items * array->channels * array->plane;
+}
+
+static struct array inputs_array(const struct shape *shape)
+{
+    return (struct array){shape->batch, shape->in_channels, shape_inputs(shape)};
+}
+
+static struct array outputs_array(const struct shape *shape)
+{
+    return (struct array){shape->batch, shape->out_channels, shape_outputs(shape)};
+}
+
+static bool may_have_spread(const struct partita_plan *plan, const struct operands *operands)
+{
+    const struct shape *shape = &plan->shape;
+    const struct array x = inputs_array(shape), y = outputs_array(shape);
+    const bool forward = plan->direction == PARTITA_FORWARD;
+    if (!plan->choice.spread) return false;
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT)
+        return scan_array(plan, operands->to, shape_path_count(shape) * shape_taps(shape));
+    if (plan->choice.spread == 1)
+        return scan_array(plan, operands->from[0], array_samples(forward ? &x : &y));
+    const struct array *to = forward ? &y : &x;
+    return look_at_outputs(plan, operands->to, to->items * to->channels, to->plane);
+}
+
+// A copy with zeros in place of samples that are not finite; NULL without memory.
+static char *copy_finite(const struct partita_plan *plan, const void *samples, size_t n)
+{
+    const size_t bytes = plan->shape.sample_bytes;
+    char *copy = mem_reserve(&plan->allocator, size_mul(n, bytes));
+    if (!copy) return NULL;
+    memcpy(copy, samples, n * bytes);
+    for (size_t i = 0; i < n; i++)
+        if (any_nonfinite(plan, copy + i * bytes, 1)) memset(copy + i * bytes, 0, bytes);
+    return copy;
+}
+
+// Marks the samples of a plane that are not finite; false if there are none.
+static bool mark_plane(const struct partita_plan *plan, const char *plane, size_t n,
+                       unsigned char *marks)
+{
+    const size_t bytes = plan->shape.sample_bytes;
+    if (!any_nonfinite(plan, plane, n)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (any_nonfinite(plan, plane + i * bytes, 1)) marks[i] = 1;
+    return true;
+}
+
+static void set_nan(const struct partita_plan *plan, char *to, const unsigned char *marks, size_t n,
+                    bool backwards)
+{
+    const size_t bytes = plan->shape.sample_bytes;
+    for (size_t i = 0; i < n; i++)
+        if (marks[i]) memset(to + (backwards ? n - 1 - i : i) * bytes, 0xff, bytes);
+}
+
+// One call under repair: marks of a plane that is read and of a plane that is written.
+struct repair {
+    const struct partita_plan *plan;
+    const struct operands *operands;
+    struct reach reach;
+    unsigned char *from, *to;
+};
+
+// Forward and backward data: the channels of a group share what they read.
+static void repair_outputs(const struct repair *repair)
+{
+    const struct shape *shape = &repair->plan->shape;
+    const bool forward = repair->plan->direction == PARTITA_FORWARD;
+    const struct array x = inputs_array(shape), y = outputs_array(shape);
+    const struct array from = forward ? x : y, to = forward ? y : x;
+    const size_t reads = from.channels / shape->groups, writes = to.channels / shape->groups;
+    const size_t bytes = shape->sample_bytes;
+    for (size_t i = 0; i < shape->batch * shape->groups; i++) {
+        const char *read = (const char *)repair->operands->from[0] + i * reads * from.plane * bytes;
+        char *written = (char *)repair->operands->to + i * writes * to.plane * bytes;
+        bool any = false;
+        memset(repair->from, 0, from.plane);
+        for (size_t c = 0; c < reads; c++)
+            any =
+                mark_plane(repair->plan, read + c * from.plane * bytes, from.plane, repair->from) ||
+                any;
+        if (!any) continue;
+        reach_spread(&repair->reach, repair->to, repair->from);
+        for (size_t k = 0; k < writes; k++)
+            set_nan(repair->plan, written + k * to.plane * bytes, repair->to, to.plane, false);
+    }
+}
+
+// Backward weight: channel c of x, or of gy, reaches the taps of all paths from it, or to it.
+static void repair_taps(const struct repair *repair, bool gy, size_t c)
+{
+    const struct shape *shape = &repair->plan->shape;
+    const struct array from = gy ? outputs_array(shape) : inputs_array(shape);
+    const size_t taps = shape_taps(shape), bytes = shape->sample_bytes;
+    const char *read = (const char *)repair->operands->from[gy] + c * from.plane * bytes;
+    bool any = false;
+    memset(repair->from, 0, from.plane);
+    for (size_t item = 0; item < from.items; item++)
+        any = mark_plane(repair->plan, read + item * from.channels * from.plane * bytes, from.plane,
+                         repair->from) ||
+              any;
+    if (!any) return;
+    reach_spread(&repair->reach, repair->to, repair->from);
+    const size_t group = c / (gy ? shape->group_out : shape->group_in);
+    const size_t others = gy ? shape->group_in : shape->group_out;
+    for (size_t i = 0; i < others; i++) {
+        const size_t out = gy ? c : group * shape->group_out + i;
+        const size_t in = gy ? i : c % shape->group_in;
+        set_nan(repair->plan,
+                (char *)repair->operands->to + shape_path(shape, out, in) * taps * bytes,
+                repair->to, taps, shape->flip);
+    }
+}
+
+static void repair_weight(struct repair *repair)
+{
+    const struct shape *shape = &repair->plan->shape;
+    for (int gy = 0; gy < 2; gy++) {
+        const size_t channels = gy ? shape->out_channels : shape->in_channels;
+        reach_make(&repair->reach, shape, gy ? REACH_GY_TO_TAPS : REACH_X_TO_TAPS);
+        for (size_t c = 0; c < channels; c++) repair_taps(repair, gy, c);
+    }
+}
+
+static enum partita_status repair_call(const struct partita_plan *plan,
+                                       const struct partita_filter *filter,
+                                       const struct operands *operands, void *workspace)
+{
+    const struct shape *shape = &plan->shape;
+    const struct array x = inputs_array(shape), y = outputs_array(shape);
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool forward = plan->direction == PARTITA_FORWARD;
+    const size_t marks = size_max(size_max(x.plane, y.plane), shape_taps(shape));
+    const size_t first = array_samples(plan->direction == PARTITA_BACKWARD_DATA ? &y : &x);
+    struct operands finite = *operands;
+    finite.cached_spectra = NULL;
+    struct repair repair = {.plan = plan, .operands = operands};
+    reach_make(&repair.reach, shape, forward ? REACH_X_TO_Y : REACH_GY_TO_X);
+    char *copy[2] = {copy_finite(plan, operands->from[0], first), NULL};
+    if (weight) copy[1] = copy_finite(plan, operands->from[1], array_samples(&y));
+    repair.from = mem_reserve(&plan->allocator, size_mul(2, mem_round(marks)));
+    repair.reach.memory = mem_reserve(&plan->allocator, reach_bytes(shape));
+    const bool made = copy[0] && (copy[1] || !weight) && repair.from && repair.reach.memory;
+    if (made) {
+        repair.to = repair.from + mem_round(marks);
+        finite.from[0] = copy[0];
+        if (weight) finite.from[1] = copy[1];
+        plan->engine->run(plan, filter, &finite, workspace);
+        if (weight) repair_weight(&repair);
+        else repair_outputs(&repair);
+    }
+    mem_release(&plan->allocator, copy[0]);
+    mem_release(&plan->allocator, copy[1]);
+    mem_release(&plan->allocator, repair.from);
+    mem_release(&plan->allocator, repair.reach.memory);
+    return made ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
+
+enum partita_status nonfinite_confine(const struct partita_plan *plan,
+                                      const struct partita_filter *filter,
+                                      const struct operands *operands, void *workspace)
+{
+    const struct shape *shape = &plan->shape;
+    const struct array x = inputs_array(shape), y = outputs_array(shape);
+    const bool data = plan->direction == PARTITA_BACKWARD_DATA;
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    // Saved transforms tell nothing of x.
+    if (weight && operands->cached_spectra) return PARTITA_OK;
+    if (!may_have_spread(plan, operands)) return PARTITA_OK;
+    // Infinite results of finite samples stay.
+    if (!scan_array(plan, operands->from[0], array_samples(data ? &y : &x)) &&
+        !(weight && scan_array(plan, operands->from[1], array_samples(&y))))
+        return PARTITA_OK;
+    return repair_call(plan, filter, operands, workspace);
+}

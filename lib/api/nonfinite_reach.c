@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+#include "nonfinite_reach.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/sizes.h"
+
+void reach_make(struct reach *reach, const struct shape *shape, enum reach_kind kind)
+{
+    reach->shape = shape;
+    reach->kind = kind;
+}
+
+// What sample i along an axis depends on: samples first + step*j for j < count, those of them that
+// exist. Samples are read `apart` elements apart.
+struct dependence {
+    ptrdiff_t first;
+    size_t step, count;
+};
+
+// A line that is read, sample i as element i * apart, and the samples of the one that is written.
+struct line {
+    size_t read, apart, written;
+};
+
+static struct line line_of(const struct axis *axis, enum reach_kind kind)
+{
+    switch (kind) {
+    case REACH_X_TO_Y:
+        return (struct line){axis->size, 1, axis->out};
+    case REACH_GY_TO_X:
+        return (struct line){axis->out, axis->stride, axis->size};
+    case REACH_X_TO_TAPS:
+        return (struct line){axis->size, 1, axis->kernel};
+    default:
+        return (struct line){axis->out, 1, axis->kernel};
+    }
+}
+
+static size_t line_elements(const struct line *line)
+{
+    return (line->read - 1) * line->apart + 1;
+}
+
+// The outputs whose window has tap i within the samples of x.
+static struct dependence outputs_of_tap(const struct axis *axis, size_t i)
+{
+    const ptrdiff_t at = axis->begin + (ptrdiff_t)(axis->dilation * i);
+    const ptrdiff_t first = at < 0 ? -floor_div(at, axis->stride) : 0;
+    const ptrdiff_t last = floor_div((ptrdiff_t)axis->size - 1 - at, axis->stride);
+    return (struct dependence){first, 1, last < first ? 0 : (size_t)(last - first) + 1};
+}
+
+static struct dependence dependence_of(const struct axis *axis, enum reach_kind kind, size_t i)
+{
+    const ptrdiff_t reach = (ptrdiff_t)(axis->dilation * (axis->kernel - 1));
+    switch (kind) {
+    case REACH_X_TO_Y:
+        return (struct dependence){axis->begin + (ptrdiff_t)(axis->stride * i), axis->dilation,
+                                   axis->kernel};
+    case REACH_GY_TO_X:
+        return (struct dependence){(ptrdiff_t)i - axis->begin - reach, axis->dilation,
+                                   axis->kernel};
+    case REACH_X_TO_TAPS:
+        return (struct dependence){axis->begin + (ptrdiff_t)(axis->dilation * i), axis->stride,
+                                   axis->out};
+    default:
+        return outputs_of_tap(axis, i);
+    }
+}
+
+// Memory of a reach: counts of the longest line, and marks of two planes between axes.
+struct reach_memory {
+    size_t counts, marks;
+};
+
+static struct reach_memory memory_of(const struct shape *shape)
+{
+    size_t elements = 1, marks = 1;
+    for (int a = 0; a < PARTITA_MAX_RANK; a++) {
+        const struct axis *axis = &shape->axis[a];
+        const size_t longest = size_max(size_max(axis->size, axis->out), axis->kernel);
+        elements = size_max(elements, size_max(size_mul(axis->out, axis->stride), longest));
+        marks = size_mul(marks, longest);
+    }
+    return (struct reach_memory){mem_round(size_mul(elements, sizeof(uint32_t))), mem_round(marks)};
+}
+
+size_t reach_bytes(const struct shape *shape)
+{
+    const struct reach_memory memory = memory_of(shape);
+    return size_add(memory.counts, size_mul(2, memory.marks));
+}
+
+// counts[i]: marked elements at i, i - step, i - 2 step ... of a line, whose samples are `pitch`
+// bytes apart. Fewer than 2^32 are ever marked between two counts.
+static void count_marks(const struct line *line, const unsigned char *from, size_t pitch,
+                        size_t step, uint32_t *counts)
+{
+    const size_t elements = line_elements(line);
+    memset(counts, 0, elements * sizeof *counts);
+    for (size_t i = 0; i < line->read; i++) counts[i * line->apart] = from[i * pitch] != 0;
+    for (size_t i = step; i < elements; i++) counts[i] += counts[i - step];
+}
+
+static bool any_marked(const struct dependence *d, const uint32_t *counts, size_t elements)
+{
+    const ptrdiff_t step = (ptrdiff_t)d->step;
+    const ptrdiff_t begin = d->first < 0 ? -floor_div(d->first, d->step) : 0;
+    const ptrdiff_t behind = floor_div((ptrdiff_t)elements - 1 - d->first, d->step) + 1;
+    const ptrdiff_t end = behind < (ptrdiff_t)d->count ? behind : (ptrdiff_t)d->count;
+    if (begin >= end) return false;
+    const ptrdiff_t low = d->first + begin * step, high = d->first + (end - 1) * step;
+    return counts[high] != (low >= step ? counts[low - step] : 0);
+}
+
+// One axis: `outer` times lines of samples that are `inner` apart.
+static void spread_axis(const struct reach *reach, int a, size_t outer, size_t inner,
+                        unsigned char *to, const unsigned char *from)
+{
+    const struct axis *axis = &reach->shape->axis[a];
+    const struct line line = line_of(axis, reach->kind);
+    for (size_t o = 0; o < outer; o++)
+        for (size_t i = 0; i < inner; i++) {
+            const size_t step = dependence_of(axis, reach->kind, 0).step;
+            count_marks(&line, from + o * line.read * inner + i, inner, step, reach->memory);
+            for (size_t k = 0; k < line.written; k++) {
+                const struct dependence d = dependence_of(axis, reach->kind, k);
+                to[(o * line.written + k) * inner + i] =
+                    any_marked(&d, reach->memory, line_elements(&line));
+            }
+        }
+}
+
+void reach_spread(const struct reach *reach, unsigned char *to, const unsigned char *from)
+{
+    const struct axis *axis = reach->shape->axis;
+    const struct reach_memory memory = memory_of(reach->shape);
+    unsigned char *first = (unsigned char *)reach->memory + memory.counts;
+    unsigned char *second = first + memory.marks;
+    size_t read[PARTITA_MAX_RANK], written[PARTITA_MAX_RANK];
+    for (int a = 0; a < PARTITA_MAX_RANK; a++) {
+        const struct line line = line_of(&axis[a], reach->kind);
+        read[a] = line.read;
+        written[a] = line.written;
+    }
+    spread_axis(reach, 0, 1, read[1] * read[2], first, from);
+    spread_axis(reach, 1, written[0], read[2], second, first);
+    spread_axis(reach, 2, written[0] * written[1], 1, to, second);
+}

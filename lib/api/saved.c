@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// Public functions of the transforms of x that forward saves for backward weight.
+#include "core/plan.h"
+
+// The plan of backward weight if what forward transforms can serve it.
+static const struct partita_plan *saved_partner(const struct partita_plan *plan)
+{
+    const struct partita_plan *weight = plan ? plan->backward_weight : NULL;
+    return weight && plan->engine && plan->engine->cached_spectra_plan &&
+                   weight->engine == plan->engine
+               ? weight
+               : NULL;
+}
+
+size_t partita_saved_bytes(const struct partita_plan *plan)
+{
+    return saved_partner(plan) ? plan->engine->cached_spectra_bytes(plan) : 0;
+}
+
+size_t partita_saved_workspace(const struct partita_saved *saved)
+{
+    return saved ? plan_workspace(&saved->weight) : 0;
+}
+
+static enum partita_status reserve_spectra(const struct partita_plan *plan, void **ret_data)
+{
+    const size_t bytes = partita_saved_bytes(plan);
+    if (plan->device) return plan->device->reserve(plan, bytes, ret_data);
+    *ret_data = mem_reserve(&plan->allocator, bytes);
+    return *ret_data ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
+
+enum partita_status partita_saved_create(const struct partita_plan *plan,
+                                         struct partita_saved **ret_saved)
+{
+    if (!plan || !ret_saved) return PARTITA_ERR_ARG;
+    if (partita_saved_bytes(plan) == 0) {
+        log_line(&plan->log,
+                 "saved transforms: forward and backward weight must both be planned by %s",
+                 plan->device ? "cuda/tiles, with spectra in memory" : "cpu/tiles");
+        return PARTITA_ERR_UNSUPPORTED;
+    }
+    struct partita_saved *saved = mem_allocate(&plan->allocator, sizeof *saved);
+    if (!saved) return PARTITA_ERR_NOMEM;
+    saved->plan = plan;
+    enum partita_status status = reserve_spectra(plan, &saved->data);
+    if (status == PARTITA_OK)
+        status = plan->engine->cached_spectra_plan(plan, saved_partner(plan), &saved->weight);
+    if (status == PARTITA_OK) *ret_saved = saved;
+    else partita_saved_destroy(saved);
+    return status;
+}
+
+void partita_saved_destroy(struct partita_saved *saved)
+{
+    if (!saved) return;
+    const struct partita_allocator allocator = saved->plan->allocator;
+    if (saved->weight.engine) plan_destroy_state(&saved->weight);
+    if (saved->plan->device) saved->plan->device->release(saved->plan, saved->data);
+    else mem_release(&allocator, saved->data);
+    mem_release(&allocator, saved);
+}

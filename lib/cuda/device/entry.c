@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// How the library calls a device's functions: each between cuda_enter and cuda_leave, so that the
+// caller's current device is the same after every call, whatever was returned.
+#include <assert.h>
+
+#include "queued_call.h"
+#include "stream/stream.h"
+
+// The engine behind the one that the library knows.
+static const struct engine *own_engine(const struct partita_plan *plan)
+{
+    const struct cuda_device *device = cuda_device_of(plan);
+    const ptrdiff_t i = plan->engine - device->entry;
+    assert(i >= 0 && i < CUDA_MAX_ENGINES);
+    return device->own_engines[i];
+}
+
+static enum partita_status enter_plan_create(struct partita_plan *plan,
+                                             const struct request *request)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = own_engine(plan)->plan_create(plan, request);
+    cuda_leave(&scope);
+    return status;
+}
+
+static void enter_plan_destroy(struct partita_plan *plan)
+{
+    struct cuda_scope scope;
+    cuda_enter(plan, &scope);
+    own_engine(plan)->plan_destroy(plan);
+    cuda_leave(&scope);
+}
+
+static enum partita_status enter_filter_create(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = own_engine(plan)->filter_create(filter, taps);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status enter_filter_create_paths(struct partita_filter *filter,
+                                                     const struct partita_path *paths,
+                                                     size_t n_paths,
+                                                     const struct partita_filter *base)
+{
+    const struct partita_plan *plan = filter->plan;
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK)
+        status = own_engine(plan)->filter_create_paths(filter, paths, n_paths, base);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status enter_filter_bias(struct partita_filter *filter, const void *bias)
+{
+    const struct partita_plan *plan = filter->plan;
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK) status = own_engine(plan)->filter_bias(filter, bias);
+    cuda_leave(&scope);
+    return status;
+}
+
+static void enter_filter_destroy(struct partita_filter *filter)
+{
+    const struct partita_plan *plan = filter->plan;
+    struct cuda_scope scope;
+    cuda_enter(plan, &scope);
+    own_engine(plan)->filter_destroy(filter);
+    cuda_leave(&scope);
+}
+
+static enum partita_status enter_cached_spectra_plan(const struct partita_plan *plan,
+                                                     const struct partita_plan *weight,
+                                                     struct partita_plan *ret_plan)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(plan, &scope);
+    if (status == PARTITA_OK)
+        status = own_engine(plan)->cached_spectra_plan(plan, weight, ret_plan);
+    if (status == PARTITA_OK) status = cuda_load(ret_plan, true);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status enter_stream_open(struct partita_stream *stream)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(stream->plan, &scope);
+    if (status == PARTITA_OK) status = own_engine(stream->plan)->stream_open(stream);
+    cuda_leave(&scope);
+    return status;
+}
+
+static enum partita_status enter_stream_queue(struct partita_stream *stream,
+                                              const struct frames *frames, void *queue)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter_queue(stream->plan, &scope);
+    if (status == PARTITA_OK) {
+        cuda_thread_set(&(struct cuda_thread){.stream = queue});
+        status = own_engine(stream->plan)->stream_queue(stream, frames, queue);
+    }
+    cuda_leave(&scope);
+    return status;
+}
+
+static void enter_stream(struct partita_stream *stream, void (*call)(struct partita_stream *stream))
+{
+    struct cuda_scope scope;
+    cuda_enter(stream->plan, &scope);
+    call(stream);
+    cuda_leave(&scope);
+}
+
+static void enter_stream_reset(struct partita_stream *stream)
+{
+    enter_stream(stream, own_engine(stream->plan)->stream_reset);
+}
+
+static void enter_stream_close(struct partita_stream *stream)
+{
+    enter_stream(stream, own_engine(stream->plan)->stream_close);
+}
+
+static void enter_stream_pause(struct partita_stream *stream)
+{
+    enter_stream(stream, own_engine(stream->plan)->stream_pause);
+}
+
+static void enter_stream_resume(struct partita_stream *stream)
+{
+    enter_stream(stream, own_engine(stream->plan)->stream_resume);
+}
+
+// What makes no calls of the run-time stays as it is. So does `run`, which device->run calls, and
+// stream_step, which enters the device only when it has work for it.
+static struct engine entry_of(const struct engine *own)
+{
+    struct engine entry = *own;
+    entry.plan_create = enter_plan_create;
+    if (own->plan_destroy) entry.plan_destroy = enter_plan_destroy;
+    if (own->filter_create) entry.filter_create = enter_filter_create;
+    if (own->filter_create_paths) entry.filter_create_paths = enter_filter_create_paths;
+    if (own->filter_bias) entry.filter_bias = enter_filter_bias;
+    if (own->filter_destroy) entry.filter_destroy = enter_filter_destroy;
+    if (own->cached_spectra_plan) entry.cached_spectra_plan = enter_cached_spectra_plan;
+    if (own->stream_open) entry.stream_open = enter_stream_open;
+    if (own->stream_queue) entry.stream_queue = enter_stream_queue;
+    if (own->stream_reset) entry.stream_reset = enter_stream_reset;
+    if (own->stream_close) entry.stream_close = enter_stream_close;
+    if (own->stream_pause) entry.stream_pause = enter_stream_pause;
+    if (own->stream_resume) entry.stream_resume = enter_stream_resume;
+    return entry;
+}
+
+void cuda_entry_make(struct cuda_device *device, const struct engine *const *own)
+{
+    device->own_engines = own;
+    for (int i = 0; own[i]; i++) {
+        assert(i < CUDA_MAX_ENGINES);
+        device->entry[i] = entry_of(own[i]);
+        device->engine_list[i] = &device->entry[i];
+    }
+    device->base.engines = device->engine_list;
+}

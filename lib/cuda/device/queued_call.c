@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+#include "queued_call.h"
+
+#include "bounded_call.h"
+#include "filter.h"
+#include "pipeline.h"
+
+enum { // bits of cuda_device.prepared, besides those of the directions
+    BIAS_PREPARED = 8,
+};
+
+// Stands for arrays of launches that load kernels: no kernel runs.
+static void *const NO_ARRAY = (void *)(uintptr_t)4096;
+
+static enum partita_status run_engine(const struct partita_plan *plan, const struct cuda_filter *of,
+                                      bool cached)
+{
+    struct cuda_filter state = *of;
+    const struct partita_filter filter = {.plan = plan, .state = &state};
+    const struct operands operands = {
+        .to = NO_ARRAY, .from = {NO_ARRAY, NO_ARRAY}, .cached_spectra = cached ? NO_ARRAY : NULL};
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    return plan->engine->run(plan, weight ? NULL : &filter, &operands, NO_ARRAY);
+}
+
+static enum partita_status pack_filter(const struct partita_plan *plan,
+                                       const struct cuda_filter *of)
+{
+    struct cuda_filter state = *of;
+    struct partita_filter filter = {.plan = plan, .state = &state};
+    const struct region scratch = {NO_ARRAY, SIZE_MAX};
+    if (plan->engine->host_filters) return PARTITA_OK; // never on a queue
+    return plan->engine->filter_pack(&filter, NO_ARRAY, &scratch);
+}
+
+// The same launches as in a call, with a bias and without.
+enum partita_status cuda_load(const struct partita_plan *plan, bool cached)
+{
+    const struct cuda_filter with_bias = {NO_ARRAY, NO_ARRAY}, without = {NO_ARRAY, NULL};
+    const struct cuda_thread before = *cuda_thread();
+    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread, .loads = true});
+    enum partita_status status = run_engine(plan, &without, cached);
+    if (status == PARTITA_OK && plan->direction != PARTITA_BACKWARD_WEIGHT)
+        status = pack_filter(plan, &without);
+    if (status == PARTITA_OK && plan->direction == PARTITA_FORWARD)
+        status = run_engine(plan, &with_bias, cached);
+    cuda_thread_set(&before);
+    return status;
+}
+
+static enum partita_status load_bias(const struct partita_plan *plan)
+{
+    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread, .loads = true});
+    const enum partita_status status = cuda_queue_bias(plan, &plan->shape, NO_ARRAY, NO_ARRAY);
+    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread});
+    return status;
+}
+
+// `what`: a direction or BIAS_PREPARED.
+static bool is_prepared(const struct partita_plan *plan, unsigned what)
+{
+    return atomic_load(&cuda_device_of(plan)->prepared) & what;
+}
+
+static enum partita_status prepare_once(const struct partita_plan *plan, unsigned what)
+{
+    if (is_prepared(plan, what)) return PARTITA_OK;
+    const enum partita_status status =
+        what == BIAS_PREPARED ? load_bias(plan) : cuda_load(plan, false);
+    if (status == PARTITA_OK) atomic_fetch_or(&cuda_device_of(plan)->prepared, what);
+    return status;
+}
+
+enum partita_status cuda_prepare(const struct partita_plan *plan)
+{
+    const struct partita_plan *const plans[] = {plan->engine ? plan : NULL, plan->backward_data,
+                                                plan->backward_weight};
+    enum partita_status status = PARTITA_OK;
+    for (int i = 0; i < 3 && status == PARTITA_OK; i++)
+        if (plans[i]) status = prepare_once(plans[i], plans[i]->direction);
+    if (status != PARTITA_OK || plan->shape.complex_signal) return status;
+    return prepare_once(plan, BIAS_PREPARED);
+}
+
+// A queue that is recorded takes no loading of kernels. A queue of another device is refused here,
+// before cuFFT meets it.
+static enum partita_status prepare_for(const struct partita_plan *plan, unsigned what,
+                                       cudaStream_t queue)
+{
+    enum cudaStreamCaptureStatus capture;
+    enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
+    if (status != PARTITA_OK || is_prepared(plan, what)) return status;
+    if (capture == cudaStreamCaptureStatusNone) {
+        struct cuda_scope scope; // another queue may be captured
+        status = cuda_enter(plan, &scope);
+        if (status == PARTITA_OK) status = prepare_once(plan, what);
+        cuda_leave(&scope);
+        return status;
+    }
+    log_line(&plan->log, "call.queue is being captured: call partita_plan_prepare before");
+    return PARTITA_ERR_STATE;
+}
+
+// An array of the caller's; bytes 0: the call has none.
+static enum partita_status check_array(const struct partita_plan *plan, const char *name,
+                                       const void *array, size_t bytes, size_t alignment)
+{
+    enum cuda_memory memory;
+    if (!bytes) return PARTITA_OK;
+    const enum partita_status status = cuda_memory_of(plan, array, bytes, &memory);
+    if (status != PARTITA_OK) return status;
+    const bool here = memory == CUDA_ON_DEVICE;
+    if (here && (uintptr_t)array % alignment == 0) return PARTITA_OK;
+    if (here) log_line(&plan->log, "call.queue: %s is not aligned to %zu bytes", name, alignment);
+    else
+        log_line(&plan->log, "call.queue: %s is not in the memory of cuda:%d", name,
+                 cuda_device_of(plan)->index);
+    return PARTITA_ERR_ARG;
+}
+
+// Names of the arrays of a direction: to, from[0], from[1].
+static const char *const *array_names(enum partita_direction direction)
+{
+    static const char *const forward[] = {"y", "x", "taps"}, *const data[] = {"gx", "gy", ""},
+                             *const weight[] = {"gw", "x", "gy"};
+    if (direction == PARTITA_FORWARD) return forward;
+    return direction == PARTITA_BACKWARD_DATA ? data : weight;
+}
+
+static enum partita_status check_arrays(const struct partita_plan *plan,
+                                        const struct operands *operands, const void *workspace)
+{
+    const struct cuda_sizes sizes = cuda_sizes_of(plan);
+    const char *const *names = array_names(plan->direction);
+    enum partita_status status =
+        check_array(plan, names[0], operands->to, sizes.to, sizes.alignment);
+    for (int i = 0; i < 2 && status == PARTITA_OK; i++)
+        if (operands->from[i])
+            status =
+                check_array(plan, names[1 + i], operands->from[i], sizes.from[i], sizes.alignment);
+    return status == PARTITA_OK ? check_array(plan, "call.workspace", workspace, sizes.workspace, 1)
+                                : status;
+}
+
+enum partita_status cuda_queued_run(const struct partita_plan *plan,
+                                    const struct partita_filter *filter,
+                                    const struct operands *operands, void *workspace)
+{
+    enum partita_status status = check_arrays(plan, operands, workspace);
+    if (status == PARTITA_OK) status = prepare_for(plan, plan->direction, operands->queue);
+    if (status != PARTITA_OK) return status;
+    cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
+    return plan->engine->run(plan, filter, operands, workspace);
+}
+
+enum partita_status cuda_queued_bias(const struct partita_plan *plan,
+                                     const struct operands *operands)
+{
+    const struct shape *shape = &plan->shape;
+    enum partita_status status = check_array(
+        plan, "gb", operands->to, shape->out_channels * shape->scalar_bytes, shape->scalar_bytes);
+    if (status == PARTITA_OK)
+        status = check_array(plan, "gy", operands->from[0], cuda_output_bytes(shape),
+                             shape->sample_bytes);
+    if (status == PARTITA_OK) status = prepare_for(plan, BIAS_PREPARED, operands->queue);
+    if (status != PARTITA_OK) return status;
+    cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
+    return cuda_queue_bias(plan, shape, operands->to, operands->from[0]);
+}
+
+enum partita_status cuda_queued_update(struct partita_filter *filter,
+                                       const struct operands *operands, void *workspace)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct shape *shape = &plan->shape;
+    const struct region scratch = {workspace, cuda_filter_scratch(filter)};
+    enum partita_status status =
+        check_array(plan, "taps", operands->from[0], cuda_taps_bytes(shape), shape->tap_bytes);
+    if (status == PARTITA_OK && operands->from[1])
+        status = check_array(plan, "bias", operands->from[1],
+                             shape->out_channels * shape->scalar_bytes, shape->scalar_bytes);
+    if (status == PARTITA_OK)
+        status = check_array(plan, "call.workspace", workspace, scratch.bytes, 1);
+    for (const struct partita_filter *of = filter; of; of = of->backward_data) {
+        if (status != PARTITA_OK || !of->plan->engine) continue;
+        if (of->plan->engine->host_filters) {
+            log_line(&plan->log, "call.queue: problem.separable: %s factors taps on the host",
+                     of->plan->engine->name);
+            return PARTITA_ERR_UNSUPPORTED;
+        }
+        status = prepare_for(of->plan, of->plan->direction, operands->queue);
+    }
+    if (status != PARTITA_OK) return status;
+    cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
+    return cuda_filter_queue(filter, operands, &scratch);
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+#include "bank.h"
+
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/sizes.h"
+
+static size_t slot_samples(size_t channels, const struct partita_plan *plan)
+{
+    return size_mul(size_mul(channels, plan->shape.block), plan->shape.sample_bytes);
+}
+
+// Calls after which the work of a stream of this plan repeats: direct sums are the same in each.
+static size_t period_of(const struct partita_plan *plan)
+{
+    size_t period = 1;
+    if (!plan->choice.transform) return period;
+    while (period < plan->choice.hop / plan->shape.block) period *= 2;
+    return period;
+}
+
+// Slots that have the same phase modulo a power of two are neighbours: those whose blocks end in
+// the same call are then processed one after the other. Phases are as many as the period, or spread
+// over it, in the order of their reversed bits.
+static size_t phase_of(const struct partita_bank *bank, size_t i)
+{
+    const size_t from = (size_t)((double)i * (double)bank->period / (double)bank->n_slots);
+    size_t phase = 0;
+    for (size_t m = 1; m < bank->period; m *= 2)
+        if (from & (bank->period / 2 / m)) phase += m;
+    return phase;
+}
+
+static void layout_slot(struct partita_bank *bank, size_t i, const struct bank_slot *empty)
+{
+    const struct shape *shape = &bank->plan->shape;
+    struct bank_slot *slot = &bank->slots[i];
+    const size_t channel = slot_samples(1, bank->plan);
+    *slot = *empty;
+    slot->phase = phase_of(bank, i);
+    for (size_t c = 0; c < shape->in_channels; c++)
+        slot->x[c] = bank->inputs + i * bank->input_bytes + c * channel;
+    for (size_t k = 0; k < shape->out_channels; k++)
+        slot->y[k] = bank->outputs + i * bank->output_bytes + k * channel;
+    atomic_init(&bank->states[i], BANK_FREE);
+}
+
+static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slots,
+                                        struct arena *arena)
+{
+    const struct shape *shape = &plan->shape;
+    struct partita_bank fresh = {.plan = plan, .n_slots = n_slots, .period = period_of(plan)};
+    struct partita_bank *bank = arena_take(arena, sizeof *bank);
+    fresh.input_bytes = mem_round(slot_samples(shape->in_channels, plan));
+    fresh.output_bytes = mem_round(slot_samples(shape->out_channels, plan));
+    fresh.slots = arena_take(arena, size_mul(n_slots, sizeof *fresh.slots));
+    fresh.states = arena_take(arena, size_mul(n_slots, sizeof *fresh.states));
+    fresh.open = arena_take(arena, size_mul(n_slots, sizeof *fresh.open));
+    fresh.inputs = arena_take(arena, size_mul(n_slots, fresh.input_bytes));
+    fresh.outputs = arena_take(arena, size_mul(n_slots, fresh.output_bytes));
+    if (bank) *bank = fresh;
+    for (size_t i = 0; i < n_slots; i++) {
+        const struct bank_slot empty = {
+            .x = arena_take(arena, shape->in_channels * sizeof(void *)),
+            .y = arena_take(arena, shape->out_channels * sizeof(void *))};
+        if (bank) layout_slot(bank, i, &empty);
+    }
+    return bank;
+}
+
+static void *memory_take(void *user, size_t bytes)
+{
+    struct bank_memory *memory = user;
+    memory->used = size_add(memory->used, bytes);
+    if (!memory->base) return mem_reserve(&memory->from, bytes);
+    assert(memory->used <= memory->size);
+    return memory->base + memory->used - bytes;
+}
+
+static void memory_give(void *user, void *taken)
+{
+    const struct bank_memory *memory = user;
+    if (!memory->base) mem_release(&memory->from, taken);
+}
+
+// Opens a first stream in memory of its own, to count its bytes; then all in one region.
+static enum partita_status open_streams(struct partita_bank *bank)
+{
+    struct bank_memory *memory = &bank->memory;
+    const struct partita_allocator allocator = {
+        .allocate = memory_take, .release = memory_give, .user = memory};
+    struct partita_stream *first;
+    enum partita_status status = stream_open(bank->plan, NULL, &allocator, &first);
+    if (status != PARTITA_OK) return status;
+    stream_close(first);
+    memory->size = size_mul(bank->n_slots, memory->used);
+    memory->used = 0;
+    memory->base = mem_reserve(&memory->from, memory->size);
+    if (!memory->base) return PARTITA_ERR_NOMEM;
+    for (size_t i = 0; i < bank->n_slots && status == PARTITA_OK; i++)
+        status = stream_open(bank->plan, NULL, &allocator, &bank->slots[i].stream);
+    return status;
+}
+
+enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, double sample_rate,
+                                struct partita_bank **ret_bank)
+{
+    struct arena arena = {0};
+    layout_bank(plan, n_slots, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    struct partita_bank *bank = layout_bank(plan, n_slots, &arena);
+    assert(arena.used == arena.size);
+    bank->ahead = plan->engine->stream_prefetch && n_slots > BANK_AHEAD ? BANK_AHEAD : 0;
+    bank->deadline = sample_rate > 0 ? (double)plan->shape.block / sample_rate : 0;
+    bank->memory.from = plan->allocator;
+    const enum partita_status status = open_streams(bank);
+    if (status == PARTITA_OK) *ret_bank = bank;
+    else bank_destroy(bank);
+    return status;
+}
+
+void bank_destroy(struct partita_bank *bank)
+{
+    if (!bank) return;
+    for (size_t i = 0; i < bank->n_slots; i++) stream_close(bank->slots[i].stream);
+    mem_release(&bank->memory.from, bank->memory.base);
+    mem_release(&bank->plan->allocator, bank);
+}
+
+struct slot_range {
+    size_t first, end, n_free;
+};
+
+static struct slot_range count_range(const struct partita_bank *bank, size_t first, size_t end)
+{
+    struct slot_range range = {first, end, 0};
+    for (size_t i = first; i < end; i++) range.n_free += bank_slot_state(bank, i) == BANK_FREE;
+    return range;
+}
+
+// A free slot whose phase as few open slots as possible have, modulo any power of two: segments of
+// every length then begin their blocks in turn. Slots of a phase modulo a power of two are
+// neighbours, so this halves the range of slots. Returns n_slots if no slot is free.
+static size_t choose_slot(const struct partita_bank *bank)
+{
+    struct slot_range range = count_range(bank, 0, bank->n_slots);
+    if (range.n_free == 0) return bank->n_slots;
+    for (size_t m = 1; m < bank->period; m *= 2) {
+        size_t middle = range.first;
+        while (middle < range.end && !(bank->slots[middle].phase & m)) middle++;
+        const struct slot_range low = count_range(bank, range.first, middle),
+                                high = count_range(bank, middle, range.end);
+        const size_t low_used = middle - range.first - low.n_free,
+                     high_used = range.end - middle - high.n_free;
+        const bool take_high = high.n_free && (!low.n_free || high_used < low_used);
+        range = take_high ? high : low;
+    }
+    while (bank_slot_state(bank, range.first) != BANK_FREE) range.first++;
+    return range.first;
+}
+
+static struct frames slot_frames(const struct bank_slot *slot, size_t block)
+{
+    return (struct frames){.y = slot->y, .y_stride = 1, .x = slot->x, .x_stride = 1, .n = block};
+}
+
+// One more block of silence, and one call later.
+static void delay_start(struct bank_slot *slot, size_t block)
+{
+    struct frames frames = slot_frames(slot, block);
+    frames.x = NULL;
+    stream_feed(slot->stream, frames);
+    slot->lead++, slot->start++;
+}
+
+// A stream that is in the middle of its blocks when the bank reaches call slot->start.
+static void prepare_slot(struct partita_bank *bank, struct bank_slot *slot,
+                         const struct partita_filter *filter)
+{
+    const size_t block = bank->plan->shape.block;
+    stream_reset(slot->stream); // completes a swap that was cut off, hence before the filter
+    swap_queue_open(&slot->stream->swap_queue);
+    slot->stream->filter = filter;
+    const uint64_t next = atomic_load_explicit(&bank->next_call, memory_order_acquire);
+    const size_t lead = (size_t)(slot->phase + next) % bank->period;
+    slot->lead = 0, slot->start = next - lead;
+    while (slot->lead < lead) delay_start(slot, block);
+    // The bank goes on meanwhile. One whose calls are shorter than a block of silence cannot be
+    // caught up with; then only the balance of phases suffers.
+    for (size_t i = 0; i < bank->period; i++) {
+        if (slot->start >= atomic_load_explicit(&bank->next_call, memory_order_acquire)) break;
+        delay_start(slot, block);
+    }
+}
+
+size_t bank_open(struct partita_bank *bank, const struct partita_filter *filter)
+{
+    const size_t i = choose_slot(bank);
+    if (i == bank->n_slots) return i;
+    struct bank_slot *slot = &bank->slots[i];
+    memset(bank->inputs + i * bank->input_bytes, 0, bank->input_bytes);
+    memset(bank->outputs + i * bank->output_bytes, 0, bank->output_bytes);
+    prepare_slot(bank, slot, filter);
+    atomic_store_explicit(&bank->states[i], BANK_OPEN, memory_order_release);
+    return i;
+}
+
+void bank_close(struct partita_bank *bank, size_t slot)
+{
+    assert(bank_slot_state(bank, slot) == BANK_OPEN);
+    atomic_store_explicit(&bank->states[slot], BANK_CLOSING, memory_order_release);
+}
+
+// Lists the slots that a call processes, and frees those that were closed. One that opens during
+// this call, or as it begins, waits for the next one.
+static size_t list_open(struct partita_bank *bank, uint64_t call)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < bank->n_slots; i++) {
+        const enum bank_state state = bank_slot_state(bank, i);
+        if (state == BANK_OPEN && bank->slots[i].start <= call) bank->open[n++] = i;
+        else if (state == BANK_CLOSING)
+            atomic_store_explicit(&bank->states[i], BANK_FREE, memory_order_release);
+    }
+    return n;
+}
+
+// Begins to fetch a slot that is processed `ahead` slots later; the struct of its stream first.
+static void prefetch_slot(const struct partita_bank *bank, size_t slot, int ahead)
+{
+    const struct partita_stream *stream = bank->slots[slot].stream;
+    if (ahead < BANK_AHEAD) {
+        bank->plan->engine->stream_prefetch(stream, ahead);
+        return;
+    }
+    for (size_t at = 0; at < offsetof(struct partita_stream, stats); at += MEM_ALIGN)
+        __builtin_prefetch((const char *)stream + at, 0, 2);
+}
+
+void bank_process(struct partita_bank *bank)
+{
+    const double begin = bank->deadline > 0 ? clock_seconds() : 0;
+    const uint64_t call = atomic_load_explicit(&bank->next_call, memory_order_relaxed);
+    atomic_store_explicit(&bank->next_call, call + 1, memory_order_release);
+    const size_t n = list_open(bank, call);
+    for (size_t i = 0; i < n; i++) {
+        const struct bank_slot *slot = &bank->slots[bank->open[i]];
+        for (size_t ahead = size_min(bank->ahead, n - 1 - i); ahead > 0; ahead--)
+            prefetch_slot(bank, bank->open[i + ahead], (int)ahead);
+        slot->stream->next = i + 1 < n ? bank->slots[bank->open[i + 1]].stream : NULL;
+        stream_feed(slot->stream, slot_frames(slot, bank->plan->shape.block));
+        slot->stream->next = NULL; // which may be closed, and opened anew, after this call
+    }
+    if (begin > 0) stats_count(&bank->stats, clock_seconds() - begin, bank->deadline);
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// A bank: a table of streams of one plan. A thread opens, closes and swaps, another one processes;
+// each slot's state says which of the two may touch it.
+#ifndef PARTITA_INTERNAL_BANK_H
+#define PARTITA_INTERNAL_BANK_H
+
+#include <partita/bank.h>
+
+#include "stream.h"
+
+// Who uses a slot's stream: the thread that opens if the slot is free, otherwise the one that
+// processes. Either thread hands it over by storing the state.
+enum bank_state { BANK_FREE, BANK_OPEN, BANK_CLOSING };
+
+enum { BANK_AHEAD = 4 }; // slots before its own turn that a slot's memory is first fetched
+
+// One region for the streams of all slots, slot after slot, so that it has large pages.
+struct bank_memory {
+    struct partita_allocator from; // the plan's
+    char *base;                    // NULL: the bytes of a stream are being counted
+    size_t used, size;
+};
+
+struct bank_slot {
+    struct partita_stream *stream;
+    uint64_t start; // number of the call that processes the first block
+    size_t lead;    // blocks of silence before that
+    size_t phase;   // lead - start, modulo the bank's period; that of the slot for ever
+    const void **x; // [in_channels]
+    void **y;       // [out_channels]
+};
+
+struct partita_bank {
+    struct partita_plan *plan;
+    size_t n_slots, block;
+    struct bank_slot *slots;
+    atomic_uchar *states;             // [n_slots] enum bank_state
+    char *inputs, *outputs;           // [n_slots], each channel after channel
+    struct bank_memory memory;        // of the slots' streams
+    size_t input_bytes, output_bytes; // of a slot
+    size_t period;           // calls after which the work of a slot repeats, a power of two
+    size_t *open;            // [n_slots] those that the current call processes, in order
+    atomic_ullong next_call; // number of the next call
+    size_t ahead;            // BANK_AHEAD, or 0 if nothing is fetched beforehand
+    double deadline;         // seconds of a block; 0: calls are not timed
+    struct stats stats;
+};
+
+// The plan's own sample rate should be 0: slots are not timed one by one.
+// Errors: PARTITA_ERR_NOMEM. The plan is not released; bank_destroy accepts NULL.
+enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, double sample_rate,
+                                struct partita_bank **ret_bank);
+void bank_destroy(struct partita_bank *bank);
+
+// bank_open returns n_slots if no slot is free.
+size_t bank_open(struct partita_bank *bank, const struct partita_filter *filter);
+void bank_close(struct partita_bank *bank, size_t slot);
+void bank_process(struct partita_bank *bank);
+
+static inline enum bank_state bank_slot_state(const struct partita_bank *bank, size_t slot)
+{
+    return (enum bank_state)atomic_load_explicit(&bank->states[slot], memory_order_acquire);
+}
+
+#endif

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Which engine the planner chooses where that follows from the estimates: with the share of
+// preparing a filter, and where it asks no engine beyond cpu/direct.
+
+#include "support/rig.h"
+
+#include <stdio.h>
+
+static const struct partita_problem longish = {LENGTH(100000), KERNEL(3000), PAD_BEGIN(2999)};
+static const struct partita_problem live = {STREAM(256), KERNEL(4096), LATENCY(4096)};
+
+static char *explain(const struct partita_plan *plan)
+{
+    static char text[8192];
+    assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
+    return text;
+}
+
+static double seconds_of(const struct partita_plan *plan, double uses)
+{
+    return plan->choice.seconds + plan->choice.filter_seconds / uses;
+}
+
+// The engine that is chosen costs least with its share of preparing the filter: few uses of a
+// filter change the choice for some of these layers. Streams have no such option.
+static void filter_uses_count(void **state)
+{
+    (void)state;
+    static const struct partita_problem layers[] = {
+        {SIZE(7, 7), KERNEL(3, 3), CHANNELS(256, 256), .op = PARTITA_CORRELATE},
+        {SIZE(28, 28), KERNEL(5, 5), CHANNELS(128, 128), .op = PARTITA_CORRELATE},
+        {SIZE(64, 64), KERNEL(13, 13), CHANNELS(32, 32), .op = PARTITA_CORRELATE},
+        {SIZE(14, 14), KERNEL(7, 7), CHANNELS(64, 64), GROUPS(64), .op = PARTITA_CORRELATE},
+        {LENGTH(4000), KERNEL(500), CHANNELS(8, 8), .op = PARTITA_CORRELATE},
+    };
+    static const char *const names[] = {"cpu/direct", "cpu/gemm",      "cpu/winograd",
+                                        "cpu/tiles",  "cpu/depthwise", "cpu/overlap-save",
+                                        "cpu/blocks"};
+    int changed = 0;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        struct partita_plan *usual, *once, *other;
+        struct partita_options options = {.directions = PARTITA_FORWARD};
+        assert_ok(partita_plan_create(&layers[i], &options, &usual));
+        options.filter_uses = 1;
+        assert_ok(partita_plan_create(&layers[i], &options, &once));
+        changed += strcmp(partita_plan_engine(usual, PARTITA_FORWARD),
+                          partita_plan_engine(once, PARTITA_FORWARD)) != 0;
+        assert_true(once->choice.filter_seconds > 0);
+        for (size_t e = 0; e < sizeof names / sizeof *names; e++) {
+            options.engine = names[e];
+            if (partita_plan_create(&layers[i], &options, &other) != PARTITA_OK) continue;
+            assert_true(seconds_of(once, 1) <= seconds_of(other, 1));
+            assert_true(usual->choice.seconds <= other->choice.seconds);
+            partita_plan_destroy(other);
+        }
+        partita_plan_destroy(usual);
+        partita_plan_destroy(once);
+    }
+    assert_true(changed > 0);
+    struct log_lines lines = {0};
+    const struct partita_options options = {.filter_uses = 1, .log = log_into(&lines)};
+    struct partita_plan *plan;
+    assert_int_equal(partita_plan_create(&live, &options, &plan), PARTITA_ERR_ARG);
+    assert_non_null(strstr(lines.text, "options.filter_uses"));
+}
+
+// Where the planner asks no engine beyond cpu/direct, none would have been cheaper; a problem of
+// long taps is compared with all of them.
+static void early_choice_is_the_cheapest(void **state)
+{
+    (void)state;
+    struct random random = random_start("early");
+    int stopped = 0;
+    for (int i = 0; i < 300; i++) {
+        const enum partita_op op = (enum partita_op)random_below(&random, 2);
+        const enum partita_type type = (enum partita_type)(PARTITA_F32 + random_below(&random, 4));
+        const size_t n = 1 + random_below(&random, (size_t)1 << random_below(&random, 13));
+        const size_t m = 1 + random_below(&random, (size_t)1 << random_below(&random, 9));
+        const struct partita_slice slice = {.mode = (enum partita_mode)random_below(&random, 3)};
+        struct partita_problem problem;
+        struct partita_plan *plan, *other;
+        assert_ok(partita_slice_problem(op, type, n, m, &slice, &problem));
+        assert_ok(partita_plan_create(&problem, NULL, &plan));
+        const bool early = strstr(explain(plan), "cannot cost less than cpu/direct");
+        stopped += early;
+        for (int e = 0; early && e < N_SIGNAL_ENGINES; e++) {
+            const struct partita_options options = {.engine = engine_names[e]};
+            if (partita_plan_create(&problem, &options, &other) != PARTITA_OK) continue;
+            if (!(other->choice.seconds >= plan->choice.seconds))
+                fail_msg("%s %zu x %zu: %s takes %g s, cpu/direct %g s", partita_type_name(type), n,
+                         m, engine_names[e], other->choice.seconds, plan->choice.seconds);
+            partita_plan_destroy(other);
+        }
+        partita_plan_destroy(plan);
+    }
+    assert_true(stopped > 100);
+    struct partita_plan *plan;
+    assert_ok(partita_plan_create(&longish, NULL, &plan));
+    assert_null(strstr(explain(plan), "cannot cost less than"));
+    partita_plan_destroy(plan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        named_test(filter_uses_count, NULL, "filter-uses"),
+        named_test(early_choice_is_the_cheapest, NULL, "early-choice-is-the-cheapest"),
+    };
+    return run_test_list(tests, sizeof tests / sizeof *tests);
+}

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+// The bounds by which the searches of planning leave candidates out, for random problems and random
+// rates of the cost model: what is left out is never cheaper than what is found.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/winograd_matrix.h"
+#include "core/problem.h"
+#include "cpu/conv/signal_rates.h"
+#include "cpu/partitioned/partitioned.h"
+#include "geometry/tile_tables.h"
+#include "geometry/winograd_search.h"
+#include "planner/planner.h"
+
+#include "support/rig.h" // after the others: it defines `complex`
+
+static double random_unit(struct random *random)
+{
+    return (double)random_below(random, 1 << 20) / (1 << 20);
+}
+
+// 1 .. 2^bits, small numbers more often.
+static size_t random_size(struct random *random, unsigned bits)
+{
+    return 1 + random_below(random, (size_t)1 << random_below(random, bits + 1));
+}
+
+// Rates up to 150 times lower or higher than the built-in ones, each by a factor of its own, and
+// caches of other sizes.
+static struct cost_model random_model(struct random *random)
+{
+    struct cost_model model;
+    const double spread = 5 * random_unit(random);
+    cost_model_default(&model, random_below(random, 2) ? CPU_AVX512 : CPU_C);
+    double *rates = (double *)model.costs;
+    for (size_t i = 0; i < sizeof model.costs / (sizeof *rates); i++)
+        rates[i] *= exp(spread * (2 * random_unit(random) - 1));
+    if (random_below(random, 2)) model.cache_bytes = (size_t)1 << (8 + random_below(random, 16));
+    if (random_below(random, 2)) model.shared_bytes = (size_t)1 << (12 + random_below(random, 18));
+    return model;
+}
+
+static struct request request_of(const struct shape *shape, enum partita_direction direction,
+                                 const struct cost_model *model)
+{
+    return (struct request){.shape = shape,
+                            .direction = direction,
+                            .model = model,
+                            .variant = ANY_VARIANT,
+                            .workspace_limit = SIZE_MAX};
+}
+
+static const struct engine *engine_named(const char *name)
+{
+    size_t i = 0;
+    while (strcmp(cpu_engines[i]->name, name) != 0) i++;
+    return cpu_engines[i];
+}
+
+static bool canonical(const struct partita_problem *problem, struct shape *ret)
+{
+    static const struct partita_log silent;
+    return problem_canonical(problem, &silent, ret) == PARTITA_OK;
+}
+
+// Where cpu/direct says that no other engine costs less, none does.
+static void direct_floor_holds(void **state)
+{
+    (void)state;
+    struct random random = random_start("floor");
+    const struct engine *direct = engine_named("cpu/direct");
+    int stopped = 0;
+    for (int i = 0; i < 3000; i++) {
+        const struct cost_model model = random_model(&random);
+        struct partita_problem problem = {.op = (enum partita_op)random_below(&random, 2)};
+        problem.signal = (enum partita_type)(PARTITA_F32 + random_below(&random, 4));
+        problem.kernel[0] = random_size(&random, 9);
+        problem.size[0] = random_size(&random, 14);
+        problem.stride[0] = random_below(&random, 3) ? 1 : random_size(&random, 2);
+        problem.dilation[0] = random_below(&random, 3) ? 1 : random_size(&random, 2);
+        problem.pad_begin[0] = (ptrdiff_t)random_size(&random, 10) - 1;
+        problem.pad_end[0] = (ptrdiff_t)random_size(&random, 10) - 1;
+        struct shape shape;
+        struct estimate own = {0};
+        if (!canonical(&problem, &shape)) continue;
+        const struct request request = request_of(&shape, PARTITA_FORWARD, &model);
+        direct->estimate(&request, &own);
+        stopped += own.no_cheaper;
+        for (size_t e = 0; own.no_cheaper && cpu_engines[e]; e++) {
+            struct estimate other = {0};
+            cpu_engines[e]->estimate(&request, &other);
+            if (other.applicable && other.seconds < own.seconds)
+                fail_msg("%s %zu x %zu: %s takes %g s, cpu/direct %g s",
+                         partita_type_name(problem.signal), problem.size[0], problem.kernel[0],
+                         cpu_engines[e]->name, other.seconds, own.seconds);
+        }
+    }
+    assert_true(stopped > 300);
+}
+
+static struct partita_problem random_layer(struct random *random)
+{
+    struct partita_problem problem = {.op = PARTITA_CORRELATE,
+                                      .signal = random_below(random, 2) ? PARTITA_F32 : PARTITA_F64,
+                                      .rank = 1 + (int)random_below(random, 2),
+                                      .batch = random_size(random, 4)};
+    problem.groups = random_below(random, 3) ? 1 : random_size(random, 4);
+    problem.in_channels = problem.groups * random_size(random, 7);
+    problem.out_channels = problem.groups * random_size(random, 7);
+    for (int a = 0; a < problem.rank; a++) {
+        problem.kernel[a] = random_size(random, 3);
+        problem.size[a] = problem.kernel[a] * 3 + random_size(random, 6);
+        problem.stride[a] = random_below(random, 3) ? 1 : random_size(random, 6);
+        problem.dilation[a] = random_below(random, 3) ? 1 : random_size(random, 1);
+        // With crops and long strides there are gradients that nothing reaches.
+        problem.pad_begin[a] = (ptrdiff_t)random_below(random, 6) - 3;
+        problem.pad_end[a] = (ptrdiff_t)random_below(random, 6) - 3;
+    }
+    return problem;
+}
+
+// The cheapest estimate of all sizes of transforms, each asked for by itself.
+static double cheapest_size(const struct engine *engine, struct request request, size_t most)
+{
+    double seconds = INFINITY;
+    for (size_t n = 1; n <= most; n = tile_tables_next_size(n + 1)) {
+        struct estimate estimate = {0};
+        request.transform = n;
+        engine->estimate(&request, &estimate);
+        if (estimate.applicable) seconds = fmin(seconds, estimate.seconds);
+    }
+    return seconds;
+}
+
+// The engines that search tiles find the cheapest size, and defer only what is not cheaper than
+// the limit.
+static void tile_searches_find_the_cheapest(void **state)
+{
+    (void)state;
+    struct random random = random_start("tiles");
+    static const char *const names[] = {"cpu/winograd", "cpu/tiles"};
+    // No output reads a sample of x, so that there is no tile of gx.
+    static const struct partita_problem unread = {LENGTH(3), KERNEL(1),    CHANNELS(8, 8),
+                                                  STRIDE(5), PAD_BEGIN(2), PAD_END(1)};
+    int deferred = 0;
+    for (int i = 0; i < 600; i++) {
+        const struct cost_model model = random_model(&random);
+        const struct partita_problem problem = i ? random_layer(&random) : unread;
+        struct shape shape;
+        if (!canonical(&problem, &shape)) continue;
+        const enum partita_direction direction =
+            i ? (enum partita_direction)(1 << random_below(&random, 3)) : PARTITA_BACKWARD_DATA;
+        for (size_t e = 0; e < 2; e++) {
+            const struct engine *engine = engine_named(names[e]);
+            struct request request = request_of(&shape, direction, &model);
+            struct estimate found = {0}, against = {0};
+            engine->estimate(&request, &found);
+            const double least = cheapest_size(engine, request, 128);
+            assert_true((found.applicable ? found.seconds : INFINITY) == least);
+            if (!found.applicable) continue;
+            request.to_beat = least * (0.5 + random_unit(&random));
+            engine->estimate(&request, &against);
+            deferred += against.deferred;
+            if (against.deferred) assert_true(request.to_beat < least);
+            else assert_true(against.seconds == least && against.transform == found.transform);
+        }
+    }
+    assert_true(deferred > 20);
+}
+
+// What was deferred costs more than the choice, as explain says it.
+static void deferred_estimates_are_dearer(void **state)
+{
+    (void)state;
+    struct random random = random_start("deferred");
+    int deferred = 0;
+    for (int i = 0; i < 60; i++) {
+        const struct partita_problem problem = random_layer(&random);
+        struct partita_plan *plan;
+        if (partita_plan_create(&problem, NULL, &plan) != PARTITA_OK) continue;
+        const struct partita_plan *const directions[] = {plan, plan->backward_data,
+                                                         plan->backward_weight};
+        for (size_t d = 0; d < 3; d++)
+            for (size_t e = 0; directions[d] && cpu_engines[e]; e++) {
+                struct estimate late;
+                if (!directions[d]->estimates[e].deferred) continue;
+                estimate_deferred(directions[d], e, &late);
+                assert_false(late.deferred);
+                deferred++;
+                if (late.applicable) assert_true(late.seconds > directions[d]->choice.seconds);
+            }
+        partita_plan_destroy(plan);
+    }
+    assert_true(deferred > 20);
+}
+
+// The table against its definition: the terms that A' sums, over the result.
+static void growth_is_that_of_the_matrices(void **state)
+{
+    (void)state;
+    for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent += 2)
+        for (size_t taps = 2; taps < extent; taps++) {
+            const size_t tile = extent + 1 - taps;
+            double sum = 0;
+            for (size_t i = 0; i < extent; i++) {
+                double row[WINOGRAD_EXTENT], inputs = 0, filter = 0, outputs = 0;
+                winograd_input_row(extent, i, row);
+                for (size_t k = 0; k < extent; k++) inputs += row[k] * row[k];
+                for (size_t k = 0; k < taps; k++)
+                    filter += pow(winograd_taps_entry(extent, taps, k, i), 2);
+                for (size_t k = 0; k < tile; k++)
+                    outputs += pow(winograd_output_entry(extent, tile, k, i), 2);
+                sum += inputs * filter * outputs;
+            }
+            const double growth = sqrt(sum / (double)(tile * taps));
+            assert_true(fabs(winograd_error_growth(extent, taps) / growth - 1) < 1e-14);
+        }
+    assert_true(winograd_error_growth(1, 1) == 1);
+}
+
+// A layout made from an estimate's decision is the one that the search found.
+static void partitions_are_those_of_the_search(void **state)
+{
+    (void)state;
+    struct random random = random_start("partitions");
+    int made = 0;
+    for (int i = 0; i < 100; i++) {
+        struct cost_model model = random_model(&random);
+        struct partita_problem problem = {
+            STREAM(random_size(&random, 11)), KERNEL(256 + random_size(&random, 16)),
+            .in_channels = random_size(&random, 2), .out_channels = random_size(&random, 2)};
+        problem.latency = random_below(&random, 2) ? 0 : random_size(&random, 12);
+        struct shape shape;
+        if (!canonical(&problem, &shape)) continue;
+        struct request request = request_of(&shape, PARTITA_FORWARD, &model);
+        request.error_budget = random_below(&random, 2) ? 0 : 1e-3;
+        const struct signal_rates rates = cpu_signal_rates(&request);
+        const struct partition_device device = cpu_partition_device(&request, &rates);
+        struct partition_layout found = {0}, layout;
+        struct partition_choice choice;
+        if (!partition_search(&shape, &device, &found)) continue;
+        made++;
+        partition_choice_of(&found, &choice);
+        partition_make(&shape, &device, &choice, &layout);
+        assert_int_equal(layout.n_segments, found.n_segments);
+        assert_int_equal(layout.quantum, found.quantum);
+        assert_int_equal(layout.latency, found.latency);
+        assert_int_equal(layout.whole, found.whole);
+        assert_int_equal(layout.head, found.head);
+        assert_true(layout.seconds == found.seconds && layout.head_seconds == found.head_seconds &&
+                    layout.segment_seconds == found.segment_seconds);
+        for (size_t s = 0; s < found.n_segments; s++) {
+            const struct partition_segment *a = &layout.segment[s], *b = &found.segment[s];
+            assert_true(a->hop == b->hop && a->n == b->n && a->multiple == b->multiple &&
+                        a->partitions == b->partitions && a->first == b->first &&
+                        a->quanta == b->quanta && a->window == b->window && a->start == b->start &&
+                        a->batch == b->batch && a->far == b->far && a->i16 == b->i16);
+        }
+    }
+    assert_true(made > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        named_test(direct_floor_holds, NULL, "direct-floor-holds"),
+        named_test(tile_searches_find_the_cheapest, NULL, "tile-searches-find-the-cheapest"),
+        named_test(deferred_estimates_are_dearer, NULL, "deferred-estimates-are-dearer"),
+        named_test(growth_is_that_of_the_matrices, NULL, "growth-is-that-of-the-matrices"),
+        named_test(partitions_are_those_of_the_search, NULL, "partitions-are-those-of-the-search"),
+    };
+    return run_test_list(tests, sizeof tests / sizeof *tests);
+}

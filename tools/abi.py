@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""The binary interface of a built library, as abidw (abigail-tools) reads it from debug information: the exported
+functions and every type that a program can see through them. Structs that the public headers declare without members
+stay without; paths, and types that only the library sees, are left out.
+
+usage: abi.py LIBRARY             prints it as XML
+       abi.py --renew LIBRARY     writes what the library is compared with: tests/abi/libpartita.abi and, with functions
+                                  that are new, packaging/debian/libpartita0.symbols
+"""
+import glob
+import os
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+DUMP = os.path.join(ROOT, "tests", "abi", "libpartita.abi")
+SYMBOLS = os.path.join(ROOT, "packaging", "debian", "libpartita0.symbols")
+OPTIONS = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--no-parameter-names",
+           "--drop-undefined-syms", "--exported-interfaces-only", "--type-id-style", "hash")
+# Structs to which members may be appended: calls pass their size (decision 31).
+GROWING_STRUCTS = ("problem", "options", "call", "taps", "load", "stream_stats", "bank_options")
+REFERENCES = ("type-id", "naming-typedef-id")
+
+
+class Unreadable(Exception):
+    """The types of the library are unknown; the message says why."""
+
+
+def public_structs():
+    """Names of structs whose members are part of the interface."""
+    names = set()
+    for path in glob.glob(os.path.join(ROOT, "include", "partita", "*.h")):
+        with open(path) as file:
+            names.update(re.findall(r"^(?:struct|union) (partita_\w+) \{", file.read(), re.M))
+    return names
+
+
+def interface(library):
+    """The root element of the dump."""
+    made = subprocess.run(["abidw", *OPTIONS, library], capture_output=True, text=True)
+    if made.returncode:
+        raise RuntimeError(f"abidw: {made.stderr or made.stdout}")
+    corpus = ET.fromstring(made.stdout)
+    members = [child for unit in corpus.findall("abi-instr") for child in unit]
+    functions = [child for child in members if child.tag in ("function-decl", "var-decl")]
+    if not functions:
+        raise Unreadable("the library was built without debug information (-Ddebug=true)")
+    if any(child.tag == "type-decl" and child.get("name") == "complex" for child in members):
+        raise Unreadable("the library was built with clang, whose complex types are all one for abidw")
+
+    visible = public_structs()
+    types = {}
+    for child in members:
+        if child.tag in ("class-decl", "union-decl") and child.get("name") not in visible \
+                and not child.get("is-anonymous"):
+            child[:], child.text = [], None
+            child.attrib.pop("size-in-bits", None)
+            child.set("is-declaration-only", "yes")
+        # A type that a file only declares may be complete in another one.
+        if child.get("id") and (child.get("id") not in types or types[child.get("id")].get("is-declaration-only")):
+            types[child.get("id")] = child
+
+    seen, left = set(), functions[:]
+    while left:
+        for element in left.pop().iter():
+            for identity in filter(None, map(element.get, REFERENCES)):
+                if identity not in seen and identity in types:
+                    seen.add(identity)
+                    left.append(types[identity])
+
+    unit = ET.Element("abi-instr", {"address-size": "64", "path": "partita.h", "language": "LANG_C11"})
+    unit.extend(sorted(map(types.get, seen), key=lambda t: (t.tag, t.get("name", ""), t.get("id"))))
+    unit.extend(sorted(functions, key=lambda function: function.get("name")))
+    for old in corpus.findall("abi-instr"):
+        corpus.remove(old)
+    corpus.append(unit)
+    return corpus
+
+
+def without_growth(corpus, older):
+    """The dump without the members that were appended, since an older dump, to structs that may grow."""
+    sizes = {struct.get("name"): int(struct.get("size-in-bits"))
+             for struct in older.iter("class-decl") if struct.get("size-in-bits")}
+    for struct in corpus.iter("class-decl"):
+        name = struct.get("name")
+        if name not in sizes or name.removeprefix("partita_") not in GROWING_STRUCTS:
+            continue
+        for member in struct.findall("data-member"):
+            if int(member.get("layout-offset-in-bits")) >= sizes[name]:
+                struct.remove(member)
+        struct.set("size-in-bits", str(min(sizes[name], int(struct.get("size-in-bits")))))
+    return corpus
+
+
+def text(corpus):
+    ET.indent(corpus)
+    return ET.tostring(corpus, encoding="unicode") + "\n"
+
+
+def renew_symbols(corpus, version):
+    """Appends functions that are new, with the version that adds them; what is there keeps its own."""
+    with open(SYMBOLS) as file:
+        lines = file.read().splitlines()
+    known = {line.split()[0] for line in lines if line.startswith(" ")}
+    for symbol in corpus.find("elf-function-symbols"):
+        name = f"{symbol.get('name')}@{symbol.get('version')}"
+        if name not in known:
+            lines.append(f" {name} {version}")
+    head = [line for line in lines if not line.startswith(" ")]
+    with open(SYMBOLS, "w") as file:
+        file.write("\n".join(head + sorted(line for line in lines if line.startswith(" "))) + "\n")
+
+
+def project_version():
+    with open(os.path.join(ROOT, "meson.build")) as file:
+        return re.search(r"version: '([0-9.]+)'", file.read())[1]
+
+
+def main(arguments):
+    renew = arguments[:1] == ["--renew"]
+    if len(arguments) != 1 + renew:
+        sys.exit(__doc__)
+    try:
+        corpus = interface(arguments[-1])
+    except Unreadable as error:
+        sys.exit(f"abi.py: {error}")
+    if not renew:
+        print(text(corpus), end="")
+        return
+    with open(DUMP, "w") as file:
+        file.write(text(corpus))
+    renew_symbols(corpus, project_version())
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
