@@ -76,12 +76,16 @@ static void ours_resident_close(void *state)
 static enum partita_status ours_resident_call(const struct ours_resident *o)
 {
     const struct resident *a = o->arrays;
-    if (o->two_signals) return partita_forward_once(o->plan, a->y, a->x, a->h);
+    if (o->two_signals)
+        return partita_forward(o->plan, NULL, a->y, a->x, &(struct partita_call){.taps = a->h});
     if (o->direction == PARTITA_FORWARD)
-        return partita_forward(o->plan, o->filter, a->y, a->x, o->workspace);
+        return partita_forward(o->plan, o->filter, a->y, a->x,
+                               &(struct partita_call){.workspace = o->workspace});
     if (o->direction == PARTITA_BACKWARD_DATA)
-        return partita_backward_data(o->plan, o->filter, a->y, a->x, o->workspace);
-    return partita_backward_weight(o->plan, a->y, a->x, a->h, o->workspace);
+        return partita_backward_data(o->plan, o->filter, a->y, a->x,
+                                     &(struct partita_call){.workspace = o->workspace});
+    return partita_backward_weight(o->plan, a->y, a->x, a->h,
+                                   &(struct partita_call){.workspace = o->workspace});
 }
 
 static double ours_resident_pass(void *state, const struct workload *w, double *calls)
@@ -150,7 +154,7 @@ bool ours_resident(struct contender *contender, const struct workload *w)
     contender->pass = ours_resident_pass;
     contender->fetch = resident_fetch;
     contender->close = ours_resident_close;
-    contender->gate = ours_resident_gate(w, partita_plan_engine_of(o->plan, o->direction));
+    contender->gate = ours_resident_gate(w, partita_plan_engine(o->plan, o->direction));
     contender->bytes = partita_plan_workspace(o->plan, o->direction);
     return true;
 }

@@ -14,6 +14,7 @@ void ours_set_reason(void *contender, const char *text);
 open_fn ours_stream, ours_signal;
 open_fn ours_stream_whole;    // with whole blocks promised, which peers require
 open_fn ours_stream_swap;     // while the stream fades from one filter to another
+open_fn ours_stream_i16;      // with spectra of 16 bits, where the plan has them
 open_fn ours_stream_parallel; // several channels only: with one there is little to share
 open_fn ours_layer;           // filters are packed beforehand
 

@@ -6,6 +6,13 @@
 
 #include "peers/gpu_kernels.h"
 
+// What launches do: these kernels are linked without the module.
+const struct cuda_thread *cuda_thread(void)
+{
+    static const struct cuda_thread thread = {cudaStreamPerThread, false};
+    return &thread;
+}
+
 namespace {
 constexpr int THREADS = 256;
 
@@ -13,8 +20,8 @@ constexpr int THREADS = 256;
 template <typename... Parameters, typename... Arguments>
 bool queue_items(void (*kernel)(size_t, Parameters...), size_t n, Arguments... arguments)
 {
-    return queue(kernel, ceiling((int64_t)n, THREADS), dim3(THREADS), 0, cudaStreamPerThread, n,
-                 arguments...) == cudaSuccess;
+    return queue(kernel, ceiling((int64_t)n, THREADS), dim3(THREADS), 0, n, arguments...) ==
+           cudaSuccess;
 }
 
 inline __device__ size_t item()
@@ -194,13 +201,12 @@ bool scatter_windows(bin *y, const bin *from, windows w)
 bool filter_rows(float *to, const float *from, const two_passes *f)
 {
     return queue(rows_kernel, ceiling(f->width, ROW_X * STEPS) * ceiling(f->height, ROW_Y),
-                 dim3(ROW_X, ROW_Y), ROW_Y * ROW_LINE * sizeof(float), cudaStreamPerThread, to,
-                 from, *f) == cudaSuccess;
+                 dim3(ROW_X, ROW_Y), ROW_Y * ROW_LINE * sizeof(float), to, from, *f) == cudaSuccess;
 }
 
 bool filter_columns(float *to, const float *from, const two_passes *f)
 {
     return queue(columns_kernel, ceiling(f->width, COLUMN_X) * ceiling(f->height, COLUMN_Y * STEPS),
-                 dim3(COLUMN_X, COLUMN_Y), COLUMN_X * COLUMN_PITCH * sizeof(float),
-                 cudaStreamPerThread, to, from, *f) == cudaSuccess;
+                 dim3(COLUMN_X, COLUMN_Y), COLUMN_X * COLUMN_PITCH * sizeof(float), to, from,
+                 *f) == cudaSuccess;
 }

@@ -74,6 +74,13 @@ static bool scipy_fetch(void *state, const struct workload *w)
            scipy_transfer(state, "y", "r", w->y, w->n_out * partita_type_size(w->signal));
 }
 
+// One call of many, since the clock's steps are not much shorter; an item is a call.
+static double numpy_pass(void *state, const struct workload *w, double *calls)
+{
+    (void)calls;
+    return scipy_ask(state, "run-many") * (double)w->n_frames;
+}
+
 // What the process computes: a function by name, with a number or a shape as its parameter.
 struct scipy_task {
     const char *function;
@@ -165,6 +172,13 @@ bool peer_scipy_oaconvolve(struct contender *contender, const struct workload *w
 bool peer_scipy_fftconvolve(struct contender *contender, const struct workload *w)
 {
     return scipy_signal_open(contender, w, "fftconvolve");
+}
+
+bool peer_numpy_convolve(struct contender *contender, const struct workload *w)
+{
+    if (!scipy_signal_open(contender, w, "numpy-convolve")) return false;
+    contender->pass = numpy_pass;
+    return true;
 }
 
 bool peer_scipy_correlate(struct contender *contender, const struct workload *w)

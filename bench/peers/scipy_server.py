@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The process of scipy.c: loads the samples and answers each line on stdin with one number on stdout.
 
-load: reads x and h, answers 0; run: seconds of one call; write: writes the last result into the folder, answers 0;
+load: reads x and h, answers 0; run: seconds of one call; run-many: seconds of one call of a thousand; write: writes the last result into the folder, answers 0;
 bytes: growth of the peak resident memory since loading.
 """
 import sys
@@ -48,7 +48,7 @@ def rfft_sequences(direction, shape, filters):
 
 def main():
     function, folder, signal, taps, lags = sys.argv[1:]
-    convolve = getattr(scipy.signal, function, None)
+    convolve = np.convolve if function == "numpy-convolve" else getattr(scipy.signal, function, None)
     if function == "correlate":  # computes all lags and returns these
 
         def convolve(x, h, lags=int(lags)):
@@ -70,6 +70,11 @@ def main():
             start = time.perf_counter()
             y = convolve(x, h)
             answer = time.perf_counter() - start
+        elif command == "run-many":
+            start = time.perf_counter()
+            for _ in range(1000):
+                y = convolve(x, h)
+            answer = (time.perf_counter() - start) / 1000
         elif command == "write":
             assert y.dtype == x.dtype, "the result has another type than the signal"
             y.tofile(folder + "/y")

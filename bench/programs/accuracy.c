@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "planner/estimate.h"
+#include "planner/planner.h"
 #include "planner/wisdom.h"
 
 static const char *const layers[] = {"vgg-1.2", "vgg-2.2", "vgg-3.2", "vgg-4.2", "vgg-5"};

@@ -49,29 +49,28 @@ static bool transform_fetch(void *state, const struct workload *w)
 {
     const struct transform *t = state;
     const size_t reals = w->n_frames * (type_is_complex(w->signal) ? 2 : 1);
-    kernels_select(CPU_C, type_is_f64(w->signal))
-        ->scale(w->y, t->result, 1 / fft_gain(t->fft), reals);
+    kernels_select(CPU_C, type_is_f64(w->signal))->scale(w->y, t->result, 1 / t->fft->gain, reals);
     return true;
 }
 
 static bool transform_open(struct contender *contender, const struct workload *w,
                            const char *provider, bool measure)
 {
-    setenv("PARTITA_FFT", provider, 1);
     const struct fft_request request = {.n = w->n_frames,
                                         .f64 = type_is_f64(w->signal),
                                         .complex = type_is_complex(w->signal),
                                         .measure = measure,
-                                        .level = cpu_detect()};
+                                        .level = cpu_detect(),
+                                        .provider = provider};
     struct transform *t = bench_allocate(sizeof *t);
     *t = (struct transform){0};
     if (fft_create(&request, &default_allocator, &t->fft) != PARTITA_OK) {
         free(t);
         return false;
     }
-    t->spectrum = aligned_alloc(MEM_ALIGN, fft_spectrum_bytes(t->fft));
+    t->spectrum = aligned_alloc(MEM_ALIGN, t->fft->spectrum_bytes);
     t->result = aligned_alloc(MEM_ALIGN, mem_round(w->n_frames * partita_type_size(w->signal)));
-    t->scratch = aligned_alloc(MEM_ALIGN, mem_round(fft_scratch_bytes(t->fft) + 1));
+    t->scratch = aligned_alloc(MEM_ALIGN, mem_round(t->fft->scratch_bytes + 1));
     contender->state = t;
     contender->pass = transform_pass;
     contender->fetch = transform_fetch;

@@ -71,9 +71,9 @@ def run_copy(folder):
 
 def run_memory(library, x, y):
     begin = time.monotonic()
-    status = library.partita_convolve(0, y.ctypes.data_as(ctypes.c_void_p), x.ctypes.data_as(ctypes.c_void_p),
+    status = library.partita_convolve_sized(0, y.ctypes.data_as(ctypes.c_void_p), x.ctypes.data_as(ctypes.c_void_p),
                                       ctypes.c_size_t(len(x)), TAPS_H.ctypes.data_as(ctypes.c_void_p),
-                                      ctypes.c_size_t(TAPS), None)
+                                      ctypes.c_size_t(TAPS), None, None, ctypes.c_size_t(0))
     seconds = time.monotonic() - begin
     if status:
         sys.exit(f"partita_convolve: status {status}")

@@ -18,6 +18,14 @@
         .n_taps = n_taps_, .warm = n_taps_, .n_frames = (n_taps_) + (n_timed_), .repetitions = 5   \
     }
 
+// Gigabytes of taps, and minutes for the oracle.
+#define LARGE(name_, channels_, block_, n_taps_, n_timed_)                                         \
+    {                                                                                              \
+        .name = name_, .in_channels = channels_, .out_channels = channels_, .block = block_,       \
+        .n_taps = n_taps_, .warm = n_taps_, .n_frames = (n_taps_) + (n_timed_), .repetitions = 3,  \
+        .extra = true                                                                              \
+    }
+
 static const struct workload cases[] = {
     DELAYED("mono-b64-t4096", 1, 64, 4096, 65536),
     DELAYED("mono-b64-t65536", 1, 64, 65536, 16384),
@@ -35,6 +43,9 @@ static const struct workload cases[] = {
     PROMPT("zero-b32-t480000", 1, 32, 480000, 2000000),
     PROMPT("zero-b32-t2880000", 1, 32, 2880000, 2000000),
     PROMPT("matrix-16x16-b64-t48000", 16, 64, 48000, 192000),
+    PROMPT("matrix-16x16-b256-t48000", 16, 256, 48000, 192000),
+    LARGE("matrix-64x64-b64-t48000", 64, 64, 48000, 16384),
+    LARGE("matrix-64x64-b256-t48000", 64, 256, 48000, 16384),
     {BENCH_BANK("channels-128-b64-t96000", 128, 64, 96000, 96000), .repetitions = 5, .extra = true},
 };
 
@@ -54,6 +65,16 @@ static const struct contender contenders[] = {
      .engine = "cpu/partitioned",
      .threads = 1,
      .open = ours_stream_swap},
+    {.name = "cpu/partitioned-16-bit",
+     .engine = "cpu/partitioned",
+     .threads = 1,
+     .error_budget = 1e-4,
+     .open = ours_stream_i16},
+    {.name = "cpu/partitioned-16-bit",
+     .engine = "cpu/partitioned",
+     .threads = 2,
+     .error_budget = 1e-4,
+     .open = ours_stream_i16},
     {.name = "cuda/partitioned", .engine = "cuda/partitioned", .threads = 1, .open = ours_stream},
     {.name = "auto", .threads = 1, .open = ours_stream},
     {.name = "zita-convolver", .threads = 1, .open = peer_zita},

@@ -32,6 +32,7 @@ struct contender {
     const char *engine; // ours: the engine to force, NULL for the planner's choice
     const char *device; // ours: NULL for the CPU
     int threads;
+    double error_budget; // ours [none]
     open_fn *open;
     // Set by open:
     void *state;

@@ -56,6 +56,8 @@ struct partita_problem workload_problem(const struct workload *w)
 
 void workload_create(struct workload *w, bool quick)
 {
+    if (!w->signal) w->signal = PARTITA_F32;
+    if (!w->taps) w->taps = w->signal;
     w->oracle = NULL;
     w->expected = NULL;
     if (w->layer != NULL) {

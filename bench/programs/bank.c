@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// Many streams in one process: a bank against as many streams of the same plan, all started
+// together, and as many instances of zita-convolver. Filters of 48000 taps, one for each slot or
+// one for all. A call is one block of every slot on one thread, the copy of its input included.
+// Contenders run one after the other, since memory does not hold all of them. The answers of some
+// slots are compared with direct sums.
+#include <fnmatch.h>
+#include <malloc.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "peers/instances.h"
+#include "runner/runner.h"
+
+enum {
+    TAPS = 48000,
+    BLOCK = 64,
+    NOISE = 1 << 16,  // samples of input, which slots read from different places on
+    MAX_CALLS = 1024, // calls after which the work of every contender repeats
+    PASSES = 3,       // a call's time is the minimum over so many of these
+    CHECKED = 4,      // slots
+};
+
+static float *noise;
+
+static size_t noise_at(size_t slot, size_t call)
+{
+    return (slot * 977 + call) % (NOISE / BLOCK) * BLOCK;
+}
+
+void instances_taps(const struct instances *instances, size_t slot, float *taps)
+{
+    bench_noise(taps, instances->taps, false, instances->shared ? 1 : 1 + slot);
+}
+
+// A bank.
+struct own_bank {
+    struct partita_bank *bank;
+    struct partita_filter **filters;
+    size_t *slots;
+};
+
+static void own_bank_close(void *state, const struct instances *instances)
+{
+    struct own_bank *own = state;
+    for (size_t i = 0; i < instances->slots; i++) partita_filter_destroy(own->filters[i]);
+    partita_bank_destroy(own->bank);
+    free(own->filters);
+    free(own->slots);
+    free(own);
+}
+
+static void *own_bank_open(const struct instances *instances)
+{
+    struct own_bank *own = bench_allocate(sizeof *own);
+    float *taps = bench_allocate(instances->taps * sizeof *taps);
+    own->filters = bench_allocate(instances->slots * sizeof *own->filters);
+    own->slots = bench_allocate(instances->slots * sizeof *own->slots);
+    const struct partita_bank_options options = {
+        .slots = instances->slots, .n_taps = instances->taps, .block = instances->block};
+    enum partita_status status = partita_bank_create(&options, &own->bank);
+    for (size_t i = 0; i < instances->slots && status == PARTITA_OK; i++) {
+        const size_t filter = instances->shared ? 0 : i;
+        instances_taps(instances, i, taps);
+        if (filter == i)
+            status = partita_bank_filter_create(own->bank, taps, instances->taps, &own->filters[i]);
+        if (status == PARTITA_OK)
+            status = partita_bank_open(own->bank, own->filters[filter], &own->slots[i]);
+    }
+    free(taps);
+    if (status == PARTITA_OK) return own;
+    fprintf(stderr, "%s: %s\n", instances->name, partita_status_string(status));
+    own_bank_close(own, instances);
+    return NULL;
+}
+
+static float *own_bank_input(void *state, const struct instances *instances, size_t slot)
+{
+    const struct own_bank *own = state;
+    (void)instances;
+    return partita_bank_input(own->bank, own->slots[slot]);
+}
+
+static const float *own_bank_output(void *state, const struct instances *instances, size_t slot)
+{
+    const struct own_bank *own = state;
+    (void)instances;
+    return partita_bank_output(own->bank, own->slots[slot]);
+}
+
+static void own_bank_process(void *state, const struct instances *instances)
+{
+    (void)instances;
+    partita_bank_process(((struct own_bank *)state)->bank);
+}
+
+// As many streams.
+struct own_streams {
+    struct partita_plan *plan;
+    struct partita_filter **filters;
+    struct partita_stream **streams;
+    float *x, *y; // [slots][block]
+};
+
+static void own_streams_close(void *state, const struct instances *instances)
+{
+    struct own_streams *own = state;
+    for (size_t i = 0; i < instances->slots; i++) partita_stream_close(own->streams[i]);
+    for (size_t i = 0; i < instances->slots; i++) partita_filter_destroy(own->filters[i]);
+    partita_plan_destroy(own->plan);
+    free(own->filters);
+    free(own->streams);
+    free(own->x);
+    free(own->y);
+    free(own);
+}
+
+static void *own_streams_open(const struct instances *instances)
+{
+    struct own_streams *own = bench_allocate(sizeof *own);
+    float *taps = bench_allocate(instances->taps * sizeof *taps);
+    own->filters = bench_allocate(instances->slots * sizeof *own->filters);
+    own->streams = bench_allocate(instances->slots * sizeof *own->streams);
+    own->x = bench_allocate(instances->slots * instances->block * sizeof *own->x);
+    own->y = bench_allocate(instances->slots * instances->block * sizeof *own->y);
+    const struct partita_problem problem = {.kernel = {instances->taps},
+                                            .size = {PARTITA_UNBOUNDED},
+                                            .block = instances->block,
+                                            .whole_blocks = true};
+    enum partita_status status = partita_plan_create(&problem, NULL, &own->plan);
+    for (size_t i = 0; i < instances->slots && status == PARTITA_OK; i++) {
+        const size_t filter = instances->shared ? 0 : i;
+        instances_taps(instances, i, taps);
+        if (filter == i) status = partita_filter_create(own->plan, taps, &own->filters[i]);
+        if (status == PARTITA_OK)
+            status = partita_stream_open(own->plan, own->filters[filter], &own->streams[i]);
+    }
+    free(taps);
+    if (status == PARTITA_OK) return own;
+    fprintf(stderr, "%s: %s\n", instances->name, partita_status_string(status));
+    own_streams_close(own, instances);
+    return NULL;
+}
+
+static float *own_streams_input(void *state, const struct instances *instances, size_t slot)
+{
+    return ((struct own_streams *)state)->x + slot * instances->block;
+}
+
+static const float *own_streams_output(void *state, const struct instances *instances, size_t slot)
+{
+    return ((struct own_streams *)state)->y + slot * instances->block;
+}
+
+static void own_streams_process(void *state, const struct instances *instances)
+{
+    const struct own_streams *own = state;
+    for (size_t i = 0; i < instances->slots; i++)
+        partita_stream_process(own->streams[i], (void *[]){own->y + i * instances->block},
+                               (const void *[]){own->x + i * instances->block}, instances->block);
+}
+
+static const struct instances_contender contenders[] = {
+    {"bank", own_bank_open, own_bank_input, own_bank_process, own_bank_output, own_bank_close},
+    {"streams", own_streams_open, own_streams_input, own_streams_process, own_streams_output,
+     own_streams_close},
+};
+
+// One block of every slot; returns its seconds.
+static double one_call(const struct instances_contender *contender, void *state,
+                       const struct instances *instances, size_t call)
+{
+    const double begin = bench_now();
+    for (size_t i = 0; i < instances->slots; i++)
+        memcpy(contender->input(state, instances, i), noise + noise_at(i, call),
+               BLOCK * sizeof *noise);
+    contender->process(state, instances);
+    return bench_now() - begin;
+}
+
+// Relative error of the outputs of call `call` against direct sums in float64.
+static double error_of(const struct instances_contender *contender, void *state,
+                       const struct instances *instances, size_t call)
+{
+    float *taps = bench_allocate(instances->taps * sizeof *taps);
+    double error = 0, norm = 0;
+    for (size_t check = 0; check < CHECKED; check++) {
+        const size_t slot = check * (instances->slots - 1) / (CHECKED - 1);
+        const float *y = contender->output(state, instances, slot);
+        instances_taps(instances, slot, taps);
+        for (size_t i = 0; i < BLOCK; i++) {
+            double sum = 0;
+            for (size_t k = 0; k < instances->taps; k++) {
+                const size_t back = BLOCK + k - i - 1, offset = BLOCK - 1 - back % BLOCK;
+                sum += (double)taps[k] * noise[noise_at(slot, call - back / BLOCK) + offset];
+            }
+            error += (y[i] - sum) * (y[i] - sum);
+            norm += sum * sum;
+        }
+    }
+    free(taps);
+    return sqrt(error / norm);
+}
+
+static size_t heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+// Returns whether the answers were right.
+static bool run(const struct instances_contender *contender, const struct instances *instances,
+                bool quick)
+{
+    const double gate = 1000 * 0x1p-24; // finds wrong answers, not less exact ones
+    const size_t calls = quick ? MAX_CALLS / 8 : MAX_CALLS, passes = quick ? 1 : PASSES;
+    const size_t warm = (instances->taps + BLOCK - 1) / BLOCK;
+    double *seconds = bench_allocate(calls * sizeof *seconds), pass[PASSES] = {0};
+    const size_t before = heap_bytes();
+    void *state = contender->open(instances);
+    const size_t bytes = heap_bytes() - before;
+    if (!state) {
+        free(seconds);
+        return true;
+    }
+    size_t call = 0;
+    while (call < warm) one_call(contender, state, instances, call++);
+    for (size_t p = 0; p < passes; p++)
+        for (size_t i = 0; i < calls; i++) {
+            const double own = one_call(contender, state, instances, call++);
+            pass[p] += own;
+            seconds[i] = p ? fmin(seconds[i], own) : own;
+        }
+    const double error = error_of(contender, state, instances, call - 1);
+    contender->close(state, instances);
+    qsort(pass, passes, sizeof *pass, bench_compare);
+    const double median = pass[passes / 2];
+    printf("%s,%s,1,%.5g,%.3f,%.3f,%zu,%.3g\n", instances->name, contender->name,
+           1e9 * median / (double)(calls * BLOCK * instances->slots),
+           (pass[passes - 1] - pass[0]) / median, calls_flatness(seconds, calls), bytes, error);
+    fflush(stdout);
+    free(seconds);
+    if (error <= gate) return true;
+    fprintf(stderr, "%s: %s is WRONG: error %.3g, allowed %.3g\n", instances->name, contender->name,
+            error, gate);
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct instances cases[] = {
+        {"bank-own-64", 64, TAPS, BLOCK, false},     {"bank-shared-64", 64, TAPS, BLOCK, true},
+        {"bank-own-512", 512, TAPS, BLOCK, false},   {"bank-shared-512", 512, TAPS, BLOCK, true},
+        {"bank-own-4096", 4096, TAPS, BLOCK, false}, {"bank-shared-4096", 4096, TAPS, BLOCK, true},
+    };
+    const char *pattern = "*", *only = "*";
+    bool quick = false, right = true;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--quick") == 0) quick = true;
+        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) pattern = argv[++i];
+        else if (strcmp(argv[i], "--contender") == 0 && i + 1 < argc) only = argv[++i];
+        else {
+            fprintf(stderr, "usage: bench_bank [--quick] [--case PATTERN] [--contender PATTERN]\n");
+            return 2;
+        }
+    }
+    noise = bench_allocate(NOISE * sizeof *noise);
+    bench_noise(noise, NOISE, false, 7);
+    printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        if (fnmatch(pattern, cases[c].name, 0) != 0) continue;
+        for (size_t i = 0; i < sizeof contenders / sizeof *contenders; i++)
+            if (fnmatch(only, contenders[i].name, 0) == 0)
+                right &= run(&contenders[i], &cases[c], quick);
+#ifdef HAVE_ZITA
+        if (fnmatch(only, instances_zita.name, 0) == 0)
+            right &= run(&instances_zita, &cases[c], quick);
+#endif
+    }
+    free(noise);
+    return right ? 0 : 1;
+}
