@@ -60,7 +60,7 @@ static bool transform_open(struct contender *contender, const struct workload *w
                                         .f64 = type_is_f64(w->signal),
                                         .complex = type_is_complex(w->signal),
                                         .measure = measure,
-                                        .level = cpu_detect(),
+                                        .isa = cpu_detect(),
                                         .provider = provider};
     struct transform *t = bench_allocate(sizeof *t);
     *t = (struct transform){0};

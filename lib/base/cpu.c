@@ -14,7 +14,7 @@ static const char *const names[] = {
     [CPU_AVX512] = "avx512",
 };
 
-static enum cpu_isa supported_level(void)
+static enum cpu_isa supported_isa(void)
 {
 #if defined __x86_64__
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return CPU_C;
@@ -28,22 +28,22 @@ static enum cpu_isa supported_level(void)
 #endif
 }
 
-enum cpu_isa cpu_lower(enum cpu_isa level, const char *wish)
+enum cpu_isa cpu_lower(enum cpu_isa isa, const char *wish)
 {
-    for (enum cpu_isa lower = CPU_C; wish && lower < level; lower++)
+    for (enum cpu_isa lower = CPU_C; wish && lower < isa; lower++)
         if (!strcmp(wish, names[lower])) return lower;
-    return level;
+    return isa;
 }
 
 enum cpu_isa cpu_detect(void)
 {
     static _Atomic int known = -1; // threads that ask at once find the same
-    if (known < 0) known = (int)cpu_lower(supported_level(), getenv("PARTITA_CPU"));
+    if (known < 0) known = (int)cpu_lower(supported_isa(), getenv("PARTITA_CPU"));
     return (enum cpu_isa)known;
 }
 
-const char *cpu_isa_name(enum cpu_isa level)
+const char *cpu_isa_name(enum cpu_isa isa)
 {
-    assert((size_t)level < sizeof names / sizeof *names);
-    return names[level];
+    assert((size_t)isa < sizeof names / sizeof *names);
+    return names[isa];
 }

@@ -10,14 +10,14 @@ enum cpu_isa {
     CPU_AVX512, // AVX-512 F, DQ, BW, VL
 };
 
-// `level`, lowered (never raised) to the instruction set that `wish` names: c, neon, avx2, avx512.
+// `isa`, lowered (never raised) to the instruction set that `wish` names: c, neon, avx2, avx512.
 // Another text, or NULL, lowers nothing.
-enum cpu_isa cpu_lower(enum cpu_isa level, const char *wish);
+enum cpu_isa cpu_lower(enum cpu_isa isa, const char *wish);
 
 // The highest instruction set that the processor and operating system support, lowered by the
 // environment variable PARTITA_CPU, which is read by the first call of the process.
 enum cpu_isa cpu_detect(void);
 
-const char *cpu_isa_name(enum cpu_isa level);
+const char *cpu_isa_name(enum cpu_isa isa);
 
 #endif

@@ -45,14 +45,14 @@ static size_t last_cache(void)
     return known;
 }
 
-void cost_model_default(struct cost_model *ret, enum cpu_isa level)
+void cost_model_default(struct cost_model *ret, enum cpu_isa isa)
 {
     const double narrow[] = {[CPU_C] = 6, [CPU_NEON] = 2.5, [CPU_AVX2] = 1.2, [CPU_AVX512] = 1};
     *ret =
-        (struct cost_model){.level = level, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
+        (struct cost_model){.isa = isa, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
     for (int f64 = 0; f64 < 2; f64++) {
         const double wide = 1e-9 * (f64 ? 2 : 1);
-        const double slow = narrow[level] * wide;
+        const double slow = narrow[isa] * wide;
         struct cost_rates *costs = &ret->costs[f64];
         costs->fma = 0.017 * slow;
         costs->fir_call = 50e-9;
@@ -101,10 +101,10 @@ static void processor_name(char name[49])
         if (*c < ' ' || *c > '~') *c = '_';
 }
 
-void cost_model_machine(char *text, size_t size, enum cpu_isa level)
+void cost_model_machine(char *text, size_t size, enum cpu_isa isa)
 {
     char processor[49];
     processor_name(processor);
     snprintf(text, size, "%s; %ld cores; %s", processor, sysconf(_SC_NPROCESSORS_ONLN),
-             cpu_isa_name(level));
+             cpu_isa_name(isa));
 }

@@ -2,8 +2,8 @@
 // The cost model: predicted times of operations on this machine, in seconds. The built-in one was
 // measured on one machine and is scaled roughly to other instruction sets; partita_wisdom_calibrate
 // replaces it with this machine's own.
-#ifndef PARTITA_HOST_H
-#define PARTITA_HOST_H
+#ifndef PARTITA_COST_MODEL_H
+#define PARTITA_COST_MODEL_H
 
 #include <partita/problem.h>
 
@@ -33,24 +33,24 @@ struct cost_rates {
 };
 
 struct cost_model {
-    enum cpu_isa level;
+    enum cpu_isa isa;
     size_t cache_bytes;         // L2 of one core
     size_t shared_bytes;        // last-level cache, which cores share
     struct cost_rates costs[2]; // f32, f64
 };
 
 // The built-in model of an instruction set.
-void cost_model_default(struct cost_model *ret, enum cpu_isa level);
+void cost_model_default(struct cost_model *ret, enum cpu_isa isa);
 
 // Measures this machine in under a second. Errors: PARTITA_ERR_NOMEM. *ret is either complete or
 // unchanged.
-enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa level);
+enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa isa);
 
 // Seconds of a forward and an inverse transform of n samples, interpolated between measured sizes.
 double cost_model_fft(const struct cost_model *model, bool f64, bool complex, size_t n);
 
 // Processor, cores and instruction set in one line of words: the key of a wisdom file. At most
 // size-1 characters.
-void cost_model_machine(char *text, size_t size, enum cpu_isa level);
+void cost_model_machine(char *text, size_t size, enum cpu_isa isa);
 
 #endif

@@ -35,7 +35,7 @@ struct fft_request {
     size_t n;          // samples, a size that fft_good_size returns
     bool f64, complex; // type of a sample; complex samples are interleaved
     bool measure;      // the provider may time variants now
-    enum cpu_isa level;
+    enum cpu_isa isa;
     const char *provider; // "native" or "fftw" for benches [NULL: the process's choice]
 };
 

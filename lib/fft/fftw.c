@@ -95,7 +95,7 @@ static enum partita_status fftw_create(const struct fft_request *request,
                 .steps = 1,
                 .sample_steps = 1,
                 .subtransforms = 1},
-        .kernels = kernels_select(request->level, request->f64),
+        .kernels = kernels_select(request->isa, request->f64),
         .bins = request->complex ? request->n : request->n / 2 + 1,
     };
     fftw->fft.lines = ceil_div(bins_bytes(fftw), SPECTRUM_LINE_BYTES);

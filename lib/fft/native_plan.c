@@ -168,7 +168,7 @@ enum partita_status native_create(const struct fft_request *request,
                 .complex = request->complex,
                 .gain = (double)length,
                 .lines = length / lanes},
-        .kernels = kernels_select(request->level, request->f64)->fft,
+        .kernels = kernels_select(request->isa, request->f64)->fft,
         .length = {length},
     };
     choose_radices(&native);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Samples stored in two bytes, to f32 and back: IEEE 754 binary16 and bfloat16, the upper half of
-// an f32. Integer arithmetic and selections that the compiler makes vectors of, the same at every
-// level and in whatever mode of denormal numbers the caller runs.
+// an f32. Integer arithmetic and selections that the compiler vectorises: the same bits with every
+// instruction set, and whatever the caller does with denormal numbers.
 #include "names.h"
 
 #if REAL_BYTES == 4

@@ -286,6 +286,6 @@ struct kernels {
 
 // The table for an instruction set and precision; for one that was not built, that of the next
 // lower one. Never NULL.
-const struct kernels *kernels_select(enum cpu_isa level, bool f64);
+const struct kernels *kernels_select(enum cpu_isa isa, bool f64);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loops that the compiler makes vectors of by itself: reference and vector version in one, built
-// for every level.
+// Loops that the compiler vectorises by itself: reference and vector version in one, built for
+// every instruction set.
 #include <math.h>
 #include <string.h>
 

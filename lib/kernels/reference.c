@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and
-// stepped through. It is also what runs on machines without a vector level.
+// stepped through. It is also what runs on machines without vector instructions.
 #include <string.h>
 
 #include "base/winograd_matrix.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of one instruction set and precision; every slot has a kernel at every level.
+// The table of one instruction set and precision; every slot has a kernel in each.
 #include "names.h"
 
 #define TEXT_OF(x) #x

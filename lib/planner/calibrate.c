@@ -107,10 +107,10 @@ static const struct partita_allocator plain;
 
 // What `run` does with a transform of at least `least` samples, seconds for each of these, or 0
 // without memory. The samples stay zero: speed does not depend on them.
-static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_isa level)
+static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_isa isa)
 {
     const size_t n = fft_good_size(least);
-    const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .level = level};
+    const struct fft_request request = {.n = n, .f64 = f64, .complex = complex, .isa = isa};
     struct fft *fft;
     if (fft_create(&request, &plain, &fft) != PARTITA_OK) return 0;
     const size_t samples = mem_round(n * (f64 ? 8 : 4) * (complex ? 2 : 1));
@@ -148,12 +148,12 @@ static void measure_products(struct cost_rates *costs, struct bench *bench)
         }
 }
 
-static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa level)
+static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa isa)
 {
     char *memory = mem_allocate(&plain, 3 * BYTES);
     if (!memory) return false;
     const size_t scalar = f64 ? 8 : 4, lanes = SPECTRUM_LANES_BYTES / scalar;
-    struct bench bench = {.kernels = kernels_select(level, f64),
+    struct bench bench = {.kernels = kernels_select(isa, f64),
                           .a = memory,
                           .b = memory + BYTES,
                           .c = memory + 2 * BYTES};
@@ -174,21 +174,21 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa lev
     return true;
 }
 
-enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa level)
+enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa isa)
 {
     struct cost_model model;
-    cost_model_default(&model, level);
+    cost_model_default(&model, isa);
     for (int f64 = 0; f64 < 2; f64++) {
-        if (!measure_kernels(&model.costs[f64], f64, level)) return PARTITA_ERR_NOMEM;
-        const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, level);
-        const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, level);
+        if (!measure_kernels(&model.costs[f64], f64, isa)) return PARTITA_ERR_NOMEM;
+        const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, isa);
+        const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, isa);
         if (near <= 0 || far <= 0) return PARTITA_ERR_NOMEM;
         model.costs[f64].fetch =
             far > near ? far - near : near / 8; // never nothing: a saved model holds positive costs
         for (int complex = 0; complex < 2; complex++) {
             for (int i = 0; i < COST_FFT_SIZES; i++) {
                 double *cost = &model.costs[f64].fft[complex][i];
-                *cost = fft_cost(run_fft, (size_t)1 << (i + COST_FFT_FIRST), f64, complex, level);
+                *cost = fft_cost(run_fft, (size_t)1 << (i + COST_FFT_FIRST), f64, complex, isa);
                 if (*cost <= 0) return PARTITA_ERR_NOMEM;
             }
         }

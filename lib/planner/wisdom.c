@@ -67,12 +67,12 @@ enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom)
     return PARTITA_OK;
 }
 
-void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa level, struct cost_model *ret)
+void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa isa, struct cost_model *ret)
 {
-    cost_model_default(ret, level);
+    cost_model_default(ret, isa);
     if (!wisdom) return;
     pthread_mutex_lock(&wisdom->lock);
-    if (wisdom->has_model && wisdom->model.level == level) *ret = wisdom->model;
+    if (wisdom->has_model && wisdom->model.isa == isa) *ret = wisdom->model;
     pthread_mutex_unlock(&wisdom->lock);
 }
 

@@ -16,7 +16,7 @@ struct remembered {
 
 // The cost model to plan with: the store's if it has one for this instruction set, else the
 // built-in one. wisdom may be NULL.
-void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa level, struct cost_model *ret);
+void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa isa, struct cost_model *ret);
 
 // Looks a problem up by its key; false if it was never measured. wisdom may be NULL.
 bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct remembered *ret);

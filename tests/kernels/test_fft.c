@@ -31,7 +31,7 @@ static void lab_open(struct lab *lab, const struct fft_case *c, bool measure)
 {
     static const struct partita_allocator plain;
     struct fft_request request = {
-        .n = c->n, .f64 = c->f64, .complex = c->complex, .measure = measure, .level = cpu_detect()};
+        .n = c->n, .f64 = c->f64, .complex = c->complex, .measure = measure, .isa = cpu_detect()};
     assert_ok(fft_create(&request, &plain, &lab->fft));
     assert_int_equal(lab->fft->n, c->n);
     assert_int_equal(lab->fft->spectrum_bytes, lab->fft->lines * SPECTRUM_LINE_BYTES);
@@ -313,7 +313,7 @@ static void good_sizes(void **state)
     assert_int_equal(fft_good_size(SIZE_MAX), 0);
     assert_int_equal(fft_good_size((size_t)1 << 60), 0);
     struct fft *fft = (struct fft *)1;
-    struct fft_request request = {.n = 17, .level = cpu_detect()};
+    struct fft_request request = {.n = 17, .isa = cpu_detect()};
     static const struct partita_allocator plain;
     assert_true(fft_good_size(17) > 17);
     assert_int_equal(fft_create(&request, &plain, &fft), PARTITA_ERR_UNSUPPORTED);

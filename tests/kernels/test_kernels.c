@@ -262,13 +262,13 @@ static void test_fir_splits(void **state)
 static void test_select(void **state)
 {
     (void)state;
-    for (enum cpu_isa level = CPU_C; level <= CPU_AVX512; level++)
+    for (enum cpu_isa isa = CPU_C; isa <= CPU_AVX512; isa++)
         for (int f64 = 0; f64 < 2; f64++) {
-            const struct kernels *k = kernels_select(level, f64);
+            const struct kernels *k = kernels_select(isa, f64);
             assert_non_null(k);
             assert_int_equal(k->f64, f64);
-            if (level <= cpu_detect() && (level == CPU_C || level == cpu_detect()))
-                assert_string_equal(k->isa, cpu_isa_name(level));
+            if (isa <= cpu_detect() && (isa == CPU_C || isa == cpu_detect()))
+                assert_string_equal(k->isa, cpu_isa_name(isa));
         }
 }
 
@@ -276,8 +276,8 @@ static void test_cpu_limit(void **state)
 {
     (void)state;
     for (enum cpu_isa best = CPU_C; best <= CPU_AVX512; best++) {
-        for (enum cpu_isa level = CPU_C; level <= CPU_AVX512; level++)
-            assert_int_equal(cpu_lower(best, cpu_isa_name(level)), level < best ? level : best);
+        for (enum cpu_isa isa = CPU_C; isa <= CPU_AVX512; isa++)
+            assert_int_equal(cpu_lower(best, cpu_isa_name(isa)), isa < best ? isa : best);
         assert_int_equal(cpu_lower(best, "mmx"), best);
         assert_int_equal(cpu_lower(best, NULL), best);
     }
@@ -320,10 +320,10 @@ int main(void)
 {
     unsetenv("PARTITA_CPU"); // all instruction sets are tested here
     size_t n_tables = 0;
-    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
+    for (enum cpu_isa isa = CPU_C; isa <= cpu_detect(); isa++)
         for (int f64 = 0; f64 < 2; f64++) {
-            const struct kernels *k = kernels_select(level, f64);
-            if (!strcmp(k->isa, cpu_isa_name(level))) {
+            const struct kernels *k = kernels_select(isa, f64);
+            if (!strcmp(k->isa, cpu_isa_name(isa))) {
                 add_table(k, subjects[n_tables], &others[n_tables]);
                 n_tables++;
             }

@@ -442,10 +442,10 @@ static void budget(void **state)
 static size_t list_kernels(struct kernel_subject *s, struct CMUnitTest *tests)
 {
     size_t n = 0;
-    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
+    for (enum cpu_isa isa = CPU_C; isa <= cpu_detect(); isa++)
         for (int f64 = 0; f64 < 2; f64++) {
-            const struct kernels *k = kernels_select(level, f64);
-            if (strcmp(k->isa, cpu_isa_name(level)) != 0) continue;
+            const struct kernels *k = kernels_select(isa, f64);
+            if (strcmp(k->isa, cpu_isa_name(isa)) != 0) continue;
             s->kernels = k;
             snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", k->isa);
             tests[n++] = named_test(minimal_filtering, s, "%s: minimal filtering", s->name);

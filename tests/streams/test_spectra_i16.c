@@ -14,12 +14,12 @@
 enum { CACHE = 1 << 14, FRAMES = 16000 };
 static const double BUDGET = 1e-4;
 
-void __real_cost_model_default(struct cost_model *ret, enum cpu_isa level);
-void __wrap_cost_model_default(struct cost_model *ret, enum cpu_isa level);
+void __real_cost_model_default(struct cost_model *ret, enum cpu_isa isa);
+void __wrap_cost_model_default(struct cost_model *ret, enum cpu_isa isa);
 
-void __wrap_cost_model_default(struct cost_model *ret, enum cpu_isa level)
+void __wrap_cost_model_default(struct cost_model *ret, enum cpu_isa isa)
 {
-    __real_cost_model_default(ret, level);
+    __real_cost_model_default(ret, isa);
     ret->shared_bytes = CACHE;
 }
 

@@ -176,10 +176,10 @@ static inline int test_all_isas(const struct promise *promises, size_t n_promise
     unsetenv("PARTITA_CPU"); // all instruction sets are tested here
     size_t n = 0;
     struct kernel_subject *s = subjects;
-    for (enum cpu_isa level = CPU_C; level <= cpu_detect(); level++)
+    for (enum cpu_isa isa = CPU_C; isa <= cpu_detect(); isa++)
         for (int f64 = 0; f64 < 2; f64++) {
-            s->kernels = kernels_select(level, f64);
-            if (strcmp(s->kernels->isa, cpu_isa_name(level)) != 0) continue;
+            s->kernels = kernels_select(isa, f64);
+            if (strcmp(s->kernels->isa, cpu_isa_name(isa)) != 0) continue;
             snprintf(s->name, sizeof s->name, "%s-%s", f64 ? "f64" : "f32", s->kernels->isa);
             for (size_t p = 0; p < n_promises; p++)
                 tests[n++] = named_test(promises[p].run, s, "%s: %s", s->name, promises[p].name);

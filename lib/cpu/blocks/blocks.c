@@ -63,7 +63,7 @@ static enum partita_status blocks_plan_create(struct partita_plan *plan,
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
                                           .measure = plan->measure,
-                                          .level = plan->isa};
+                                          .isa = plan->isa};
     if (layout->n) {
         const enum partita_status status = fft_create(&transform, &plan->allocator, &blocks->fft);
         if (status != PARTITA_OK) return status;

@@ -54,14 +54,14 @@ static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum
     const struct fft_request request = {.n = 2 * half,
                                         .f64 = spectrum->scalar_bytes == 8,
                                         .complex = spectrum->sample_bytes > spectrum->scalar_bytes,
-                                        .level = cpu_detect()};
+                                        .isa = cpu_detect()};
     struct cpu_spectrum *state = mem_allocate(&spectrum->allocator, sizeof *state);
     spectrum->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
     if (!spectrum->threads) spectrum->threads = thread_default();
     const enum partita_status status = fft_create(&request, &spectrum->allocator, &state->fft);
     if (status != PARTITA_OK) return status;
-    const struct kernels *kernels = kernels_select(request.level, request.f64);
+    const struct kernels *kernels = kernels_select(request.isa, request.f64);
     state->transform = segment_transform(state->fft, kernels, spectrum->sample_bytes);
     return transform_all(spectrum, x);
 }

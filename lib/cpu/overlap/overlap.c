@@ -212,7 +212,7 @@ enum partita_status overlap_plan_create(struct partita_plan *plan, const struct 
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
                                           .measure = plan->measure,
-                                          .level = plan->isa};
+                                          .isa = plan->isa};
     const enum partita_status status = fft_create(&transform, &plan->allocator, &overlap->fft);
     if (status != PARTITA_OK) return status;
     estimate_load(&plan->choice, &overlap->chunks, sizeof overlap->chunks);

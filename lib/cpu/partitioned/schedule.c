@@ -215,7 +215,7 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
                                               .f64 = plan->shape.f64,
                                               .complex = plan->shape.complex_signal,
                                               .measure = plan->measure,
-                                              .level = plan->isa};
+                                              .isa = plan->isa};
         struct segment_work *work = &partitioned->work[i];
         const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
         if (status != PARTITA_OK) return status;

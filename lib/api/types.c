@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names and sizes of what common.h declares.
+// The version; texts of statuses; names and sizes of sample types.
 #include <partita/problem.h>
 
 const char *partita_version(void)
@@ -35,7 +35,6 @@ size_t partita_type_size(enum partita_type type)
     case PARTITA_F32:
         return 4;
     case PARTITA_F64:
-        return 8;
     case PARTITA_CF32:
         return 8;
     case PARTITA_CF64:
