@@ -101,16 +101,16 @@ static size_t list_sizes(size_t most, size_t ret[MAX_SIZES])
     return n;
 }
 
-// The seconds of the size with the lowest floor, which is most likely the cheapest, if that can be
-// chosen. No size whose floor is above them can be.
+// The seconds of the size with the lowest bound, which is most likely the cheapest, if that can be
+// chosen. No size whose bound is above them can be.
 static double likely_seconds(const struct tile_problem *problem, const struct tile_engine *engine,
-                             const size_t *size, const double *floor, size_t n)
+                             const size_t *size, const double *bound, size_t n)
 {
     size_t least = 0;
     struct estimate likely = {0};
     for (size_t i = 1; i < n; i++)
-        if (floor[i] < floor[least]) least = i;
-    if (floor[least] < INFINITY && floor[least] <= problem->enough)
+        if (bound[i] < bound[least]) least = i;
+    if (bound[least] < INFINITY && bound[least] <= problem->enough)
         engine->try_size(problem, size[least], &likely);
     return likely.applicable ? likely.seconds : INFINITY;
 }
@@ -123,7 +123,7 @@ void tile_search(const struct request *request, const struct tile_engine *engine
     const double to_beat = request_to_beat(request);
     const size_t most = longest(request, &grid, ret->reason, sizeof ret->reason);
     size_t size[MAX_SIZES];
-    double floor[MAX_SIZES];
+    double bound[MAX_SIZES];
     if (!most) return;
     assert(most <= TILE_MAX_SIZE && !ret->applicable);
     if (request->transform) {
@@ -131,15 +131,16 @@ void tile_search(const struct request *request, const struct tile_engine *engine
         return;
     }
     const size_t n = list_sizes(most, size);
-    for (size_t i = 0; i < n; i++) floor[i] = engine->floor ? engine->floor(&problem, size[i]) : 0;
-    if (engine->floor) {
+    for (size_t i = 0; i < n; i++)
+        bound[i] = engine->lower_bound ? engine->lower_bound(&problem, size[i]) : 0;
+    if (engine->lower_bound) {
         problem.enough = to_beat;
-        problem.enough = fmin(to_beat, likely_seconds(&problem, engine, size, floor, n));
+        problem.enough = fmin(to_beat, likely_seconds(&problem, engine, size, bound, n));
     }
     for (size_t i = 0; i < n; i++)
-        if (floor[i] < INFINITY && floor[i] <= problem.enough)
+        if (bound[i] < INFINITY && bound[i] <= problem.enough)
             engine->try_size(&problem, size[i], ret);
-    if (engine->floor) estimate_compare(ret, to_beat);
+    if (engine->lower_bound) estimate_compare(ret, to_beat);
 }
 
 // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's

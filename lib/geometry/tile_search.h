@@ -20,7 +20,7 @@ struct tile_engine {
     void (*try_size)(const struct tile_problem *problem, size_t transform, struct estimate *ret);
     // Seconds that try_size never undercuts for this size, with a margin for roundings; INFINITY:
     // the size is not possible. NULL: every size is tried.
-    double (*floor)(const struct tile_problem *problem, size_t transform);
+    double (*lower_bound)(const struct tile_problem *problem, size_t transform);
 };
 
 // Tries the size that the request names, or all sizes up to the longest that any axis needs, long

@@ -93,33 +93,33 @@ static void estimate_split(const struct request *request, winograd_try_fn *try_s
     try_split(request, split, ret);
 }
 
-// The splits within the error budget, and the one with the lowest floor, which is tried first.
+// The splits within the error budget, and the one with the lowest bound, which is tried first.
 struct splits {
-    double floor[SPLITS]; // INFINITY: not to be tried
+    double bound[SPLITS]; // INFINITY: not to be tried
     int first;            // number
     double least_error;   // of all
 };
 
 static struct splits list_splits(const struct request *request, const struct tile_grid *grid,
-                                 double budget, winograd_floor_fn *floor)
+                                 double budget, winograd_lower_bound_fn *lower_bound)
 {
     struct splits list = {.first = 0, .least_error = INFINITY};
     for (int number = 0; number < SPLITS; number++) {
         struct winograd_split split = {.grid = *grid};
-        list.floor[number] = INFINITY;
+        list.bound[number] = INFINITY;
         if (!split_grid(number, &split)) continue;
         if (request->transform && split_transform(&split) != request->transform) continue;
         const double error = split_error(request, &split);
         list.least_error = fmin(list.least_error, error);
         if (error > budget) continue;
-        list.floor[number] = floor ? floor(request, &split) : 0;
-        if (list.floor[number] < list.floor[list.first]) list.first = number;
+        list.bound[number] = lower_bound ? lower_bound(request, &split) : 0;
+        if (list.bound[number] < list.bound[list.first]) list.first = number;
     }
     return list;
 }
 
 void winograd_search(const struct request *request, winograd_try_fn *try_split,
-                     winograd_floor_fn *floor, struct estimate *ret)
+                     winograd_lower_bound_fn *lower_bound, struct estimate *ret)
 {
     const double budget = request->error_budget > 0
                               ? request->error_budget
@@ -128,20 +128,20 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
     struct splits list = {.least_error = INFINITY};
     struct estimate first = {0};
     const bool made = tile_grid_make(request->shape, request->direction, &grid);
-    const double to_beat = floor ? request_to_beat(request) : INFINITY;
+    const double to_beat = lower_bound ? request_to_beat(request) : INFINITY;
     int best = 0;
-    if (made) list = list_splits(request, &grid, budget, floor);
-    if (floor && made && list.floor[list.first] <= fmin(to_beat, DBL_MAX)) {
+    if (made) list = list_splits(request, &grid, budget, lower_bound);
+    if (lower_bound && made && list.bound[list.first] <= fmin(to_beat, DBL_MAX)) {
         struct winograd_split split = {.grid = grid};
         split_grid(list.first, &split);
         estimate_split(request, try_split, &split, &first);
     }
-    // A split whose floor is above what another one costs that fits cannot be the cheapest.
+    // A split whose lower bound is above what another one costs that fits cannot be the cheapest.
     const double enough = fmin(to_beat, estimate_fits(request, &first) ? first.seconds : INFINITY);
     for (int number = 0; number < SPLITS && made; number++) {
         struct winograd_split split = {.grid = grid};
         struct estimate now;
-        if (list.floor[number] == INFINITY || list.floor[number] > enough) continue;
+        if (list.bound[number] == INFINITY || list.bound[number] > enough) continue;
         split_grid(number, &split);
         if (number == list.first && first.applicable) now = first;
         else estimate_split(request, try_split, &split, &now);

@@ -66,10 +66,10 @@ static bool canonical(const struct partita_problem *problem, struct shape *ret)
 }
 
 // Where cpu/direct says that no other engine costs less, none does.
-static void direct_floor_holds(void **state)
+static void direct_lower_bound_holds(void **state)
 {
     (void)state;
-    struct random random = random_start("floor");
+    struct random random = random_start("lower-bound");
     const struct engine *direct = engine_named("cpu/direct");
     int stopped = 0;
     for (int i = 0; i < 3000; i++) {
@@ -265,7 +265,7 @@ static void partitions_are_those_of_the_search(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        named_test(direct_floor_holds, NULL, "direct-floor-holds"),
+        named_test(direct_lower_bound_holds, NULL, "direct-lower-bound-holds"),
         named_test(tile_searches_find_the_cheapest, NULL, "tile-searches-find-the-cheapest"),
         named_test(deferred_estimates_are_dearer, NULL, "deferred-estimates-are-dearer"),
         named_test(growth_is_that_of_the_matrices, NULL, "growth-is-that-of-the-matrices"),

@@ -106,7 +106,7 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         if (!filter || (estimate_fits(request, &layer) && better)) *ret = layer;
     }
     ret->no_cheaper = filter && !shape->stream && shape_lone(shape) && ret->applicable &&
-                      ret->seconds < direct_floor(request);
+                      ret->seconds < direct_lower_bound(request);
 }
 
 static enum partita_status direct_plan_create(struct partita_plan *plan,

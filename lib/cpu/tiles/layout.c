@@ -291,12 +291,12 @@ static double least_move(const struct request *request)
     return fmin(fmin(costs->copy, costs->copy_far), (costs->copy + costs->copy_far) / 3);
 }
 
-static const double ROUNDINGS = 1 - 1e-9; // margin of floors
+static const double ROUNDINGS = 1 - 1e-9; // margin of lower bounds
 
 // all_seconds of any number of output channels at once is at least this: with more chunks inputs
 // are moved more often, and no scalar moves faster than the nearest. Not for transposed products.
-static double batch_floor(const struct request *request, const struct tiles *p,
-                          const struct tiles_work *work, double seconds)
+static double batch_lower_bound(const struct request *request, const struct tiles *p,
+                                const struct tiles_work *work, double seconds)
 {
     const double bins = (double)p->bins, least = least_move(request);
     const double batches = ceil((double)p->positions / (double)p->batch);
@@ -309,7 +309,7 @@ static double batch_floor(const struct request *request, const struct tiles *p,
 // has as many lines as positions or more, output channels are rounded up, Gauss's product has 3
 // real ones and others 4 (conv_cost_channels is at least its number of rows), and every cost that
 // is added to a multiply-add's is positive. Moves are those that all products have in common.
-static double size_floor(const struct tile_problem *problem, size_t transform)
+static double size_lower_bound(const struct tile_problem *problem, size_t transform)
 {
     const struct request *request = problem->request;
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
@@ -380,20 +380,20 @@ static void try_batch(const struct tiles_search *search, struct tiles *p,
                       struct tiles_params *params)
 {
     struct tiles_work work[2];
-    double seconds[2], floor[2];
+    double seconds[2], bound[2];
     const size_t products = p->weight ? 1 : 2;
     for (size_t i = 0; i < products; i++) {
         params->product = i ? TILES_GAUSS : TILES_COMPLEX;
         choose_batches(params, p);
         work[i] = count_work(p);
         seconds[i] = work_seconds(search->request, p, &work[i]);
-        floor[i] = batch_floor(search->request, p, &work[i], seconds[i]);
+        bound[i] = batch_lower_bound(search->request, p, &work[i], seconds[i]);
     }
     for (size_t k = p->weight ? OC_CHUNKS - 1 : 0; k < OC_CHUNKS; k++) {
         if (k + 1 < OC_CHUNKS && oc_chunks[k] >= p->out) continue; // the last one is all of them
         params->oc_chunk = oc_chunks[k];
         for (size_t i = 0; i < products; i++) {
-            if (floor[i] > seconds_to_beat(search)) continue;
+            if (bound[i] > seconds_to_beat(search)) continue;
             params->product = i ? TILES_GAUSS : TILES_COMPLEX;
             choose_batches(params, p);
             const double all = all_seconds(search->request, p, &work[i], seconds[i]);
@@ -432,7 +432,8 @@ static void try_size(const struct tile_problem *problem, size_t transform, struc
 
 void tiles_estimate(const struct request *request, struct estimate *ret)
 {
-    static const struct tile_engine engine = {.try_size = try_size, .floor = size_floor};
+    static const struct tile_engine engine = {.try_size = try_size,
+                                              .lower_bound = size_lower_bound};
     tile_search(request, &engine, ret);
     if (!ret->applicable && !ret->deferred && !*ret->reason)
         snprintf(ret->reason, sizeof ret->reason,

@@ -108,7 +108,7 @@ static double split_pairs(const struct request *request, const struct winograd_s
 // layout_seconds of any layout is at least this: its price is at least the vectors of all tiles,
 // its transforms fill at least the vectors of a map without ends, it has one batch or more, and
 // channels are transformed once or more often. The rest of its terms is not negative.
-static double split_floor(const struct request *request, const struct winograd_split *split)
+static double split_lower_bound(const struct request *request, const struct winograd_split *split)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
@@ -157,7 +157,7 @@ static void winograd_estimate(const struct request *request, struct estimate *re
     else if (grid.images > WINOGRAD.max_maps)
         snprintf(ret->reason, sizeof ret->reason, "dilation makes %zu sub-images; at most %zu",
                  grid.images, WINOGRAD.max_maps);
-    else winograd_search(request, try_split, split_floor, ret);
+    else winograd_search(request, try_split, split_lower_bound, ret);
 }
 
 static enum partita_status winograd_plan_create(struct partita_plan *plan,

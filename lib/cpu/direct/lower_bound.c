@@ -23,12 +23,12 @@ static double least_transform(const struct request *request, size_t samples)
     return rate;
 }
 
-// Engines that transform the signal, whose blocks together have outputs + taps - 1 samples or more:
-// cpu/overlap-* transforms each block there and back and multiplies its bins once, and a block
-// takes 0.3 us besides; cpu/blocks does
-// so with windows of lags and transforms their taps too, or it has segments of half a transform, as
-// many as hold the outputs and as hold the taps, each of which is transformed and moved twice.
-static double transforms_floor(const struct request *request, size_t outputs, size_t taps)
+// Engines that transform the signal, whose blocks together have outputs + taps - 1 samples or more.
+// cpu/overlap-* transforms each block forward and back, multiplies its bins once, and spends 0.3 us
+// more on it. cpu/blocks either does so with windows of lags and transforms their taps too, or it
+// splits outputs and taps into blocks of half a transform, each of which is transformed and moved
+// twice.
+static double transforms_lower_bound(const struct request *request, size_t outputs, size_t taps)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
@@ -50,7 +50,7 @@ static double transforms_floor(const struct request *request, size_t outputs, si
 //   three times in both of its transforms;
 // - cpu/tiles fills whole lines of positions with tiles, whose tasks take 1 us in all at least. A
 //   tile's samples are moved in and out at 4 copies, and a bin has three products for two samples.
-static double layers_floor(const struct request *request, size_t outputs)
+static double layers_lower_bound(const struct request *request, size_t outputs)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
@@ -64,7 +64,7 @@ static double layers_floor(const struct request *request, size_t outputs)
     return taps < 8 ? fmin(least, winograd) : least;
 }
 
-double direct_floor(const struct request *request)
+double direct_lower_bound(const struct request *request)
 {
     const struct shape *shape = request->shape;
     const struct trimmed trimmed = segments_trim(shape);
@@ -72,7 +72,7 @@ double direct_floor(const struct request *request)
     // Few outputs of long operands need no inverse transform; with a workspace limit engines that
     // sum directly may have longer tiles than this one.
     if (trimmed.taps > outputs || request->workspace_limit < SIZE_MAX) return 0;
-    const double floor = transforms_floor(request, outputs, trimmed.taps);
-    return (shape->complex_signal ? floor : fmin(floor, layers_floor(request, outputs))) *
+    const double bound = transforms_lower_bound(request, outputs, trimmed.taps);
+    return (shape->complex_signal ? bound : fmin(bound, layers_lower_bound(request, outputs))) *
            (1 - 1e-9);
 }
