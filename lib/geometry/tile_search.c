@@ -26,11 +26,11 @@ static size_t tile_size_whole(const struct tile_axis *axis)
     const size_t extent = axis->count + axis->taps - 1;
     const ptrdiff_t q = axis->first + axis->lead;
     struct tile_range seen = {extent, 0};
-    if (size_mul(axis->images, axis->phases) > MAX_TRIES) seen = (struct tile_range){0, extent};
+    if (size_mul(axis->images, axis->branches) > MAX_TRIES) seen = (struct tile_range){0, extent};
     else
-        for (size_t i = 0; i < axis->images * axis->phases; i++) {
+        for (size_t i = 0; i < axis->images * axis->branches; i++) {
             const struct tile_range range =
-                tile_within(&axis->in, i / axis->phases, i % axis->phases, q, extent);
+                tile_within(&axis->in, i / axis->branches, i % axis->branches, q, extent);
             if (range.begin >= range.end) continue;
             seen.begin = size_min(seen.begin, range.begin);
             seen.end = size_max(seen.end, range.end);

@@ -32,8 +32,8 @@ static bool split_grid(int number, struct winograd_split *ret)
         tile[1 + a] = extent[a] + 1 - taps;
     }
     tile_grid_split(grid, tile);
-    ret->in = grid->in * (grid->phases_out ? 1 : grid->phases);
-    ret->out = grid->out * (grid->phases_out ? grid->phases : 1);
+    ret->in = grid->in * (grid->branches_out ? 1 : grid->branches);
+    ret->out = grid->out * (grid->branches_out ? grid->branches : 1);
     return grid->tiles > 0;
 }
 
@@ -168,6 +168,6 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps",
                  request->transform);
     else
-        snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a phase along an axis",
+        snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a branch along an axis",
                  WINOGRAD_EXTENT - 1);
 }

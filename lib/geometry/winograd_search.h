@@ -16,7 +16,7 @@ struct winograd_split {
     int number; // of the pair of extents
     struct tile_grid grid;
     size_t frequencies;
-    size_t in, out; // channels of a group, phases included
+    size_t in, out; // channels of a group, branches included
 };
 
 // False if there are no such tiles.

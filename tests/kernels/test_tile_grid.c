@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Grids of tiles (lib/geometry/tile_grid.h): for many random axes and every direction, each product
-// of the defining sum belongs to exactly one combination of image, phase, tile, output and tap, and
-// no other product does. Also the classes of passes of these axes (lib/cpu/conv/pass.h).
+// of the defining sum belongs to exactly one combination of image, branch, tile, output and tap,
+// and no other product does. Also the classes of passes of these axes (lib/cpu/conv/pass.h).
 #include "cpu/conv/pass.h"
 #include "geometry/tile_grid.h"
 
@@ -34,16 +34,16 @@ static void count(const struct tile_grid *grid, bool backward, product_counts co
 {
     const struct tile_axis *axis = &grid->axis[2];
     for (size_t image = 0; image < axis->images; image++)
-        for (size_t phase = 0; phase < axis->phases; phase++)
+        for (size_t branch = 0; branch < axis->branches; branch++)
             for (size_t at = 0; at < axis->tiles * axis->tile * axis->taps; at++) {
                 const size_t k = at % axis->taps, o = at / axis->taps % axis->tile,
                              tile = at / axis->taps / axis->tile;
                 const ptrdiff_t q = tile_output(axis, tile) + (ptrdiff_t)o,
                                 from = tile_input(axis, tile) + (ptrdiff_t)(o + k),
-                                to = tile_sample(&axis->out, image, phase, q),
-                                in = tile_sample(&axis->in, image, phase, from);
+                                to = tile_sample(&axis->out, image, branch, q),
+                                in = tile_sample(&axis->in, image, branch, from);
                 const size_t tap =
-                    tile_grid_tap(grid, (const size_t[]){0, 0, phase}, (const size_t[]){0, 0, k});
+                    tile_grid_tap(grid, (const size_t[]){0, 0, branch}, (const size_t[]){0, 0, k});
                 assert_true(o + k < axis->extent);
                 if (tap == SIZE_MAX || !tile_inside(&axis->out, to) || !tile_inside(&axis->in, in))
                     continue;
@@ -82,7 +82,7 @@ static void every_product_once(void **state)
     }
 }
 
-// Each output belongs to one image, phase and position, unless backward data reports outputs
+// Each output belongs to one image, branch and position, unless backward data reports outputs
 // without any.
 static void outputs_once(void **state)
 {
@@ -99,12 +99,12 @@ static void outputs_once(void **state)
             tile_grid_split(&grid, (const size_t[]){1, 1, 3});
             const struct tile_axis *a = &grid.axis[2];
             for (size_t image = 0; image < a->images; image++)
-                for (size_t phase = 0; phase < (d ? a->phases : 1); phase++) {
+                for (size_t branch = 0; branch < (d ? a->branches : 1); branch++) {
                     const struct tile_range range =
-                        tile_within(&a->out, image, phase, a->first, a->count);
+                        tile_within(&a->out, image, branch, a->first, a->count);
                     for (size_t q = 0; q < a->count; q++) {
                         const ptrdiff_t at =
-                            tile_sample(&a->out, image, phase, a->first + (ptrdiff_t)q);
+                            tile_sample(&a->out, image, branch, a->first + (ptrdiff_t)q);
                         assert_int_equal(tile_inside(&a->out, at),
                                          q >= range.begin && q < range.end);
                         if (tile_inside(&a->out, at)) seen[at]++;
@@ -156,7 +156,7 @@ static void passes_of_a_class(void **state)
                 assert_int_equal(first[k].terms, pass.terms);
                 for (int a = 0; a < 3; a++) {
                     assert_int_equal(first[k].axis[a].count, pass.axis[a].count);
-                    assert_int_equal(first[k].axis[a].phases, pass.axis[a].phases);
+                    assert_int_equal(first[k].axis[a].residues, pass.axis[a].residues);
                     assert_int_equal(first[k].axis[a].reach, pass.axis[a].reach);
                 }
             }

@@ -265,7 +265,7 @@ struct layer_case {
     size_t edge;
 };
 
-static size_t taps_of_phase(const struct partita_problem *p, int axis)
+static size_t taps_of_branch(const struct partita_problem *p, int axis)
 {
     size_t kernel = or_one(p->kernel[axis]), stride = or_one(p->stride[axis]);
     size_t dilation = or_one(p->dilation[axis]), common = stride;
@@ -357,7 +357,7 @@ static void against_oracle(void **state)
     p.signal = p.taps = c->type;
     size_t max_taps = 1;
     for (int a = 0; a < p.rank; a++)
-        max_taps = taps_of_phase(&p, a) > max_taps ? taps_of_phase(&p, a) : max_taps;
+        max_taps = taps_of_branch(&p, a) > max_taps ? taps_of_branch(&p, a) : max_taps;
     for (int d = 1; d <= 4; d *= 2) {
         struct prediction plan;
         const double error = try_direction(&p, (enum partita_direction)d, c->edge, &random, &plan);

@@ -31,9 +31,10 @@ double conv_cost_channels(size_t out, size_t width, double loads)
 void conv_cost_pack(struct conv_work *work, const struct conv_pass *pass, double n, double times)
 {
     const struct conv_axis *axis = pass->axis;
-    const double phases = (double)axis[0].phases * (double)axis[1].phases * (double)axis[2].phases;
+    const double residues =
+        (double)axis[0].residues * (double)axis[1].residues * (double)axis[2].residues;
     work->moved += times * n * (double)pass->box.channel;
-    work->rows += times * n * phases * (double)(pass->box.volume / pass->box.extent[2]);
+    work->rows += times * n * residues * (double)(pass->box.volume / pass->box.extent[2]);
 }
 
 double conv_cost_error(const struct shape *shape, double terms, double segment)

@@ -33,7 +33,7 @@ static struct conv_axis forward_axis(const struct axis *axis)
                             .tap_spread = 1,
                             .base = axis->begin,
                             .slope = (ptrdiff_t)axis->dilation,
-                            .phases = axis_residues(axis)};
+                            .residues = axis_residues(axis)};
     ret.low = tap_low(&ret, 0);
     ret.reach = (size_t)(tap_low(&ret, axis->kernel - 1) - ret.low);
     return ret;
@@ -65,7 +65,7 @@ static struct conv_axis backward_axis(const struct axis *axis, size_t r)
                             .kernel = axis->kernel,
                             .tap_spread = period,
                             .slope = -(ptrdiff_t)(axis->dilation * period / axis->stride),
-                            .phases = 1};
+                            .residues = 1};
     set_residue(&ret, r, axis->begin + (ptrdiff_t)(axis->dilation * r));
     return ret;
 }
@@ -203,12 +203,12 @@ void conv_pass_layout_box(struct conv_pass *pass)
 {
     struct conv_box *box = &pass->box;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
-    size_t phases = 1, last = box->images - 1;
+    size_t residues = 1, last = box->images - 1;
     box->volume = box->images;
     for (int i = 0; i < 3; i++) {
         box->extent[i] = size_add(box->count[i], pass->axis[i].reach);
         box->volume = size_mul(box->volume, box->extent[i]);
-        phases = size_mul(phases, pass->axis[i].phases);
+        residues = size_mul(residues, pass->axis[i].residues);
         last = size_add(size_mul(last, box->extent[i]), box->count[i] - 1);
         box->boxes[i] = ceil_div(pass->axis[i].count, box->count[i]);
     }
@@ -216,7 +216,7 @@ void conv_pass_layout_box(struct conv_pass *pass)
     box->positions = size_mul(last / lanes + 1, lanes);
     // Channels are an odd number of blocks apart, so that they do not fall into the same sets of
     // the cache.
-    const size_t blocks = size_add(size_mul(phases, box->volume), lanes) / lanes + 1;
+    const size_t blocks = size_add(size_mul(residues, box->volume), lanes) / lanes + 1;
     box->channel = size_mul(blocks | 1, lanes);
 }
 
@@ -329,11 +329,11 @@ void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_inde
             }
 }
 
-// Packed sample i of a residue of a box along an axis, as a sample of x; may lie outside.
-static ptrdiff_t input_sample(const struct conv_axis *axis, size_t at, size_t phase, size_t i)
+// Packed sample i of residue j of a box along an axis, as a sample of x; may lie outside.
+static ptrdiff_t input_sample(const struct conv_axis *axis, size_t at, size_t j, size_t i)
 {
     const ptrdiff_t step = (ptrdiff_t)axis->step;
-    const ptrdiff_t meets = axis->base + axis->slope * (ptrdiff_t)phase;
+    const ptrdiff_t meets = axis->base + axis->slope * (ptrdiff_t)j;
     const ptrdiff_t residue = meets - floor_div(meets, axis->step) * step;
     return step * ((ptrdiff_t)(at + i) + axis->low) + residue;
 }
@@ -361,15 +361,15 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *row
     }
 }
 
-// One residue of one channel: `plane` is the channel of the first item, items are `item_stride`
+// Residue j of one channel: `plane` is the channel of the first item, items are `item_stride`
 // bytes apart.
-static void pack_phase(const struct conv_pass *pass, const struct conv_index *index, char *packed,
-                       const char *plane, size_t item_stride, const size_t phase[3])
+static void pack_residue(const struct conv_pass *pass, const struct conv_index *index, char *packed,
+                         const char *plane, size_t item_stride, const size_t j[3])
 {
     const struct conv_box *box = &pass->box;
     const struct conv_axis *axis = pass->axis;
     const size_t row = box->extent[2] * pass->scalar_bytes;
-    const ptrdiff_t first = input_sample(&axis[2], index->at[2], phase[2], 0);
+    const ptrdiff_t first = input_sample(&axis[2], index->at[2], j[2], 0);
     const struct inside in = samples_inside(axis[2].size, first, axis[2].step, box->extent[2]);
     const size_t from = (size_t)(first + (ptrdiff_t)(in.begin * axis[2].step)) * pass->sample_bytes;
     // All zeros of short rows at once.
@@ -377,8 +377,8 @@ static void pack_phase(const struct conv_pass *pass, const struct conv_index *in
     if (cleared) memset(packed, 0, box->volume * pass->scalar_bytes);
     for (size_t n = 0; n < box->images; n++)
         for (size_t d = 0; d < box->extent[0]; d++) {
-            const ptrdiff_t from_d = input_sample(&axis[0], index->at[0], phase[0], d);
-            const ptrdiff_t first_h = input_sample(&axis[1], index->at[1], phase[1], 0);
+            const ptrdiff_t from_d = input_sample(&axis[0], index->at[0], j[0], d);
+            const ptrdiff_t first_h = input_sample(&axis[1], index->at[1], j[1], 0);
             const bool outside = n >= index->items || !is_inside(&axis[0], from_d) || !in.count;
             for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
                 const ptrdiff_t from_h = first_h + (ptrdiff_t)(h * axis[1].step);
@@ -406,11 +406,11 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
     for (size_t c = 0; c < n; c++) {
         const char *from = (const char *)x + index->item * item + (channel + c) * plane;
         char *to = (char *)packed + c * channel_bytes, *end = to + channel_bytes;
-        size_t phase[3];
-        for (phase[0] = 0; phase[0] < axis[0].phases; phase[0]++)
-            for (phase[1] = 0; phase[1] < axis[1].phases; phase[1]++)
-                for (phase[2] = 0; phase[2] < axis[2].phases; phase[2]++, to += volume)
-                    pack_phase(pass, index, to, from, item, phase);
+        size_t j[3];
+        for (j[0] = 0; j[0] < axis[0].residues; j[0]++)
+            for (j[1] = 0; j[1] < axis[1].residues; j[1]++)
+                for (j[2] = 0; j[2] < axis[2].residues; j[2]++, to += volume)
+                    pack_residue(pass, index, to, from, item, j);
         assert(to <= end);
         memset(to, 0, (size_t)(end - to));
     }
@@ -419,7 +419,7 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
 size_t conv_pass_rows(const struct conv_pass *pass)
 {
     const struct conv_axis *axis = pass->axis;
-    return axis[0].phases * axis[1].phases * axis[2].phases * pass->box.extent[0] *
+    return axis[0].residues * axis[1].residues * axis[2].residues * pass->box.extent[0] *
            pass->box.extent[1];
 }
 
@@ -428,13 +428,13 @@ void conv_pass_each_row(const struct conv_pass *pass, const struct conv_index *i
 {
     const struct conv_axis *axis = pass->axis;
     const size_t *extent = pass->box.extent;
-    const size_t phases = axis[0].phases * axis[1].phases * axis[2].phases;
-    size_t to = 0, phase[3];
+    const size_t residues = axis[0].residues * axis[1].residues * axis[2].residues;
+    size_t to = 0, j[3];
     assert(pass->box.images == 1);
-    for (size_t i = 0; i < phases; i++) {
+    for (size_t i = 0; i < residues; i++) {
         ptrdiff_t first[3];
-        size_unravel(i, (const size_t[]){axis[0].phases, axis[1].phases, axis[2].phases}, phase);
-        for (int a = 0; a < 3; a++) first[a] = input_sample(&axis[a], index->at[a], phase[a], 0);
+        size_unravel(i, (const size_t[]){axis[0].residues, axis[1].residues, axis[2].residues}, j);
+        for (int a = 0; a < 3; a++) first[a] = input_sample(&axis[a], index->at[a], j[a], 0);
         for (size_t d = 0; d < extent[0]; d++)
             for (size_t h = 0; h < extent[1]; h++, to += extent[2]) {
                 const ptrdiff_t at_d = first[0] + (ptrdiff_t)(d * axis[0].step);
@@ -458,11 +458,11 @@ void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)
         const struct conv_axis *axis = &pass->axis[a];
         for (size_t tap = axis->taps; tap-- > 0;) {
             const size_t at =
-                tap % axis->phases * residue + (size_t)(tap_low(axis, tap) - axis->low) * line;
+                tap % axis->residues * residue + (size_t)(tap_low(axis, tap) - axis->low) * line;
             for (size_t i = 0; i < filled; i++) offset[tap * filled + i] = offset[i] + at;
         }
         filled *= axis->taps;
-        residue *= axis->phases;
+        residue *= axis->residues;
         line *= pass->box.extent[a];
     }
     assert(filled == pass->terms);

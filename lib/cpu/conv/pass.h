@@ -20,9 +20,9 @@ struct conv_axis {
     size_t first, spread, count;
     size_t kernel, taps, tap_first, tap_spread;
     ptrdiff_t base, slope;
-    size_t phases; // number of residues of base + slope*j modulo step that occur
-    ptrdiff_t low; // least (base + slope*j) / step, rounded down
-    size_t reach;  // difference between the greatest and `low`
+    size_t residues; // number of residues of base + slope*j modulo step that occur
+    ptrdiff_t low;   // least (base + slope*j) / step, rounded down
+    size_t reach;    // difference between the greatest and `low`
 };
 
 // How many outputs a box holds and how their inputs are packed. Axis 0 is the slowest.

@@ -17,8 +17,8 @@ static bool layout_tiles(const struct request *request, const struct tile_grid *
     struct tile_grid *grid = &ret->grid;
     if (!tile_size_split(grid, transform, TILES.max_elements, ret->n)) return false;
     ret->bins = tile_tables_bins(ret->n);
-    ret->in = size_mul(grid->in, grid->phases_out ? 1 : grid->phases);
-    ret->out = size_mul(grid->out, grid->phases_out ? grid->phases : 1);
+    ret->in = size_mul(grid->in, grid->branches_out ? 1 : grid->branches);
+    ret->out = size_mul(grid->out, grid->branches_out ? grid->branches : 1);
     ret->lanes = TILE_LINE_BYTES / grid->scalar_bytes;
     ret->positions = size_mul(size_mul(grid->batch, grid->images), grid->tiles);
     const struct tile_axis *axis = grid->axis;

@@ -52,7 +52,7 @@ struct tiles_array {
     char *spectra;
     size_t bin;      // from one bin of the spectra to the next
     bool outputs;    // the grid's outputs, else its inputs
-    size_t channels; // of a group, phases included
+    size_t channels; // of a group, branches included
     size_t first, n; // the selected channels
     enum tiles_order order;
 };
@@ -80,11 +80,11 @@ static void locate_lane(const struct tiles_array *array, struct line *line, size
     const struct tiles_call *call = array->call;
     const struct tile_grid *grid = &call->p->grid;
     const struct tiles_position *at = &call->spectra.position[position];
-    const size_t phases = array->outputs == grid->phases_out ? grid->phases : 1;
-    const size_t channels = array->channels / phases;
-    const size_t plane = (at->item * grid->groups + call->group) * channels + channel / phases;
-    size_t phase[3] = {0};
-    if (phases > 1) tile_grid_phase(grid, channel % phases, phase);
+    const size_t branches = array->outputs == grid->branches_out ? grid->branches : 1;
+    const size_t channels = array->channels / branches;
+    const size_t plane = (at->item * grid->groups + call->group) * channels + channel / branches;
+    size_t branch[3] = {0};
+    if (branches > 1) tile_grid_branch(grid, channel % branches, branch);
     line->plane[l] = (char *)array->data +
                      plane * line->size[0] * line->size[1] * line->size[2] * grid->scalar_bytes;
     for (int a = 0; a < 3; a++) {
@@ -93,8 +93,8 @@ static void locate_lane(const struct tiles_array *array, struct line *line, size
         const ptrdiff_t q =
             array->outputs ? tile_output(axis, at->tile[a]) : tile_input(axis, at->tile[a]);
         const size_t n = array->outputs ? axis->tile : axis->extent;
-        const struct tile_range range = tile_within(side, at->image[a], phase[a], q, n);
-        line->at[l][a] = tile_sample(side, at->image[a], phase[a], q);
+        const struct tile_range range = tile_within(side, at->image[a], branch[a], q, n);
+        line->at[l][a] = tile_sample(side, at->image[a], branch[a], q);
         line->range[l][a] = range;
         if (range.begin >= range.end) continue;
         line->any[a].begin = size_min(line->any[a].begin, range.begin);

@@ -8,12 +8,12 @@
 
 #include "tiles.h"
 
-// The taps of a line of output channels for one input channel and phase.
+// The taps of a line of output channels for one input channel and branch.
 struct tap_line {
     const struct tiles *p;
     size_t group, in, first, n; // output channels first .. first+n-1
     bool in_order;              // samples of a row are in order in the caller's array
-    // Without phases every tap exists: so many from the first of its lane, modulo the range of
+    // Without branches every tap exists: so many from the first of its lane, modulo the range of
     // indices.
     bool regular;
     size_t begin[TILE_MAX_LANES], step[3];
@@ -24,11 +24,11 @@ static size_t find_tap(const struct tap_line *line, size_t l, size_t d, size_t h
 {
     const struct tile_grid *grid = &line->p->grid;
     const size_t taps = grid->axis[0].kernel * grid->axis[1].kernel * grid->axis[2].kernel;
-    size_t in = line->in, out = line->first + l, phase[3];
-    tile_grid_phase(grid, (grid->phases_out ? out : in) % grid->phases, phase);
-    if (grid->phases_out) out /= grid->phases;
-    else in /= grid->phases;
-    const size_t tap = tile_grid_tap(grid, phase, (const size_t[]){d, h, i});
+    size_t in = line->in, out = line->first + l, branch[3];
+    tile_grid_branch(grid, (grid->branches_out ? out : in) % grid->branches, branch);
+    if (grid->branches_out) out /= grid->branches;
+    else in /= grid->branches;
+    const size_t tap = tile_grid_tap(grid, branch, (const size_t[]){d, h, i});
     return tap == SIZE_MAX ? tap : tile_grid_cell(grid, line->group, out, in) * taps + tap;
 }
 
@@ -40,7 +40,7 @@ static struct tap_line tap_line(const struct tiles *p, size_t group, size_t in, 
                             .in = in,
                             .first = out,
                             .n = size_min(p->out - out, p->lanes),
-                            .regular = grid->phases == 1};
+                            .regular = grid->branches == 1};
     line.in_order = grid->axis[2].period == 1 && !grid->flip && !grid->axis[2].reversed;
     for (size_t l = 0; line.regular && l < line.n; l++) line.begin[l] = find_tap(&line, l, 0, 0, 0);
     for (int a = 0; line.regular && a < 3; a++)

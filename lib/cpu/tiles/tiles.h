@@ -69,7 +69,7 @@ struct tiles {
     struct tile_tables tables; // empty in a layout
     bool weight;               // backward weight
     enum tiles_product product;
-    size_t in, out;              // transformed channels of a group, phases included
+    size_t in, out;              // transformed channels of a group, branches included
     size_t lanes;                // of a line
     size_t positions, batch;     // number of positions; of one batch
     size_t oc_chunk;             // output channels multiplied and transformed back at once

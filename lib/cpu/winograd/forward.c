@@ -33,9 +33,9 @@ static void gather_taps(const struct partita_plan *plan, char *ret, const struct
             count = size_min(grid->in - c % grid->in, of->in + of->n_in - c);
             for (size_t k = 0; k < of->n && of->first + k < p->out; k++) {
                 const size_t tap_at[3] = {0, at / columns, at % columns}, out = of->first + k;
-                size_t phase[3];
-                tile_grid_phase(grid, grid->phases_out ? out / grid->out : c / grid->in, phase);
-                const size_t tap = tile_grid_tap(grid, phase, tap_at);
+                size_t branch[3];
+                tile_grid_branch(grid, grid->branches_out ? out / grid->out : c / grid->in, branch);
+                const size_t tap = tile_grid_tap(grid, branch, tap_at);
                 const size_t path = tile_grid_cell(grid, of->group, out % grid->out, c % grid->in);
                 if (tap != SIZE_MAX)
                     samples_copy(to + k * bytes, of->n, of->taps + (path * path_taps + tap) * bytes,
@@ -187,7 +187,7 @@ static void store_rows(const struct winograd_task *task, size_t map, size_t k, c
     const struct winograd_index *index = &task->index;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const size_t bytes = grid->scalar_bytes, cols = index->batch.cols;
-    const bool forward = !grid->phases_out;
+    const bool forward = !grid->branches_out;
     const char *bias = forward ? call->filter->bias : NULL;
     const struct conv_finish finish = {.bias = bias ? bias + (task->group * grid->out + k) * bytes
                                                     : NULL,
@@ -201,16 +201,16 @@ static void store_rows(const struct winograd_task *task, size_t map, size_t k, c
     }
     const ptrdiff_t q = tile_output(along, index->at[1]);
     const struct tile_range range =
-        tile_within(&along->out, plane.image[2], plane.phase[2], q, cols * along->tile);
+        tile_within(&along->out, plane.image[2], plane.branch[2], q, cols * along->tile);
     if (range.begin == range.end) return;
     const ptrdiff_t column =
-        tile_sample(&along->out, plane.image[2], plane.phase[2], q + (ptrdiff_t)range.begin);
+        tile_sample(&along->out, plane.image[2], plane.branch[2], q + (ptrdiff_t)range.begin);
     for (size_t i = 0; i < down->tile; i++) {
         task->kernels->interleave(task->scratch.rows, along->tile,
                                   tiles + i * along->tile * n * bytes, (ptrdiff_t)n, along->tile,
                                   index->batch.rows * cols);
         for (size_t r = 0; r < index->batch.rows; r++) {
-            const ptrdiff_t row = tile_sample(&down->out, plane.image[1], plane.phase[1],
+            const ptrdiff_t row = tile_sample(&down->out, plane.image[1], plane.branch[1],
                                               tile_output(down, index->at[0] + r) + (ptrdiff_t)i);
             if (!tile_inside(&down->out, row)) continue;
             task->kernels->conv_store(

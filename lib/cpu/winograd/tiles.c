@@ -134,14 +134,14 @@ static void deinterleave_tiles(const struct winograd_task *task, bool outputs,
     // tiles.
     for (size_t group = 0; group < wide; group += step) {
         const ptrdiff_t q = left + (ptrdiff_t)group;
-        const ptrdiff_t first = tile_sample(columns, plane->image[2], plane->phase[2], q);
+        const ptrdiff_t first = tile_sample(columns, plane->image[2], plane->branch[2], q);
         const struct tile_range within =
-            tile_within(columns, plane->image[2], plane->phase[2], q, n);
+            tile_within(columns, plane->image[2], plane->branch[2], q, n);
         for (size_t r = 0; r < down->tile && r < all; r++) {
             char *to = task->scratch.rows;
             for (size_t i = r; i < all; i += down->tile, to += n * bytes) {
                 const ptrdiff_t at =
-                    tile_sample(rows, plane->image[1], plane->phase[1], top + (ptrdiff_t)i);
+                    tile_sample(rows, plane->image[1], plane->branch[1], top + (ptrdiff_t)i);
                 if (tile_inside(rows, at))
                     copy_row(to, plane->samples + (size_t)at * columns->size * bytes, first,
                              columns->step, &within, n, bytes);
@@ -165,14 +165,14 @@ void winograd_prefetch(const struct winograd_task *task, const struct winograd_p
     const struct winograd_index *index = &task->index;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const struct tile_side *side = outputs ? &down->out : &down->in;
-    const size_t image = plane->image[1], phase = plane->phase[1];
+    const size_t image = plane->image[1], branch = plane->branch[1];
     const size_t last_tile = (index->batch.rows - 1) * down->tile;
     const size_t elements = last_tile + (outputs ? down->tile : down->extent);
     const ptrdiff_t q = outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
-    const struct tile_range range = tile_within(side, image, phase, q, elements);
+    const struct tile_range range = tile_within(side, image, branch, q, elements);
     if (range.begin == range.end) return;
-    const ptrdiff_t first = tile_sample(side, image, phase, q + (ptrdiff_t)range.begin);
-    const ptrdiff_t last = tile_sample(side, image, phase, q + (ptrdiff_t)range.end - 1);
+    const ptrdiff_t first = tile_sample(side, image, branch, q + (ptrdiff_t)range.begin);
+    const ptrdiff_t last = tile_sample(side, image, branch, q + (ptrdiff_t)range.end - 1);
     const size_t row = (outputs ? along->out.size : along->in.size) * p->grid.scalar_bytes;
     const char *from = plane->samples + (size_t)first * row;
     const char *end = plane->samples + ((size_t)last + 1) * row;
@@ -189,10 +189,10 @@ struct winograd_plane winograd_plane(const struct winograd_task *task, bool outp
     const struct tile_grid *grid = &task->p->grid;
     const struct tile_axis *down = winograd_axis(task->p, 0), *along = winograd_axis(task->p, 1);
     const size_t size = outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
-    const size_t channels = outputs ? grid->out : grid->in; // without phases
+    const size_t channels = outputs ? grid->out : grid->in; // without branches
     struct winograd_plane plane = {.item = map / grid->images};
     tile_grid_image(grid, map % grid->images, plane.image);
-    tile_grid_phase(grid, channel / channels, plane.phase);
+    tile_grid_branch(grid, channel / channels, plane.branch);
     const size_t at = (plane.item * grid->groups + task->group) * channels + channel % channels;
     plane.samples = (outputs ? call->y : (char *)call->x) + at * size * grid->scalar_bytes;
     return plane;

@@ -109,21 +109,21 @@ static void store_taps(const struct winograd_task *task, size_t first, size_t k,
     const size_t columns = winograd_axis(p, 1)->taps, all = winograd_axis(p, 0)->taps * columns;
     const size_t channels = size_min(task->n_in - first, p->strip);
     char *gw = split_k_sums(&task->call->split_k, task->split);
-    for (size_t c = 0, n_c; c < channels; c += n_c) { // of one phase
+    for (size_t c = 0, n_c; c < channels; c += n_c) { // of one branch
         const size_t in = task->in + first + c;
         const size_t path = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
         char *to = gw + path * path_taps * bytes;
-        size_t phase[3];
+        size_t branch[3];
         n_c = size_min(channels - c, grid->in - in % grid->in);
-        tile_grid_phase(grid, in / grid->in, phase);
+        tile_grid_branch(grid, in / grid->in, branch);
         // Whole vectors of channels whose taps follow one another in gw, in either direction.
-        const size_t whole = grid->phases == 1 ? n_c / lanes * lanes : 0;
+        const size_t whole = grid->branches == 1 ? n_c / lanes * lanes : 0;
         const char *first_tap = taps + (c + (grid->flip ? (all - 1) * n : 0)) * bytes;
         task->kernels->interleave(to, all, first_tap, grid->flip ? -(ptrdiff_t)n : (ptrdiff_t)n,
                                   all, whole);
         for (size_t at = 0; at < all && whole < n_c; at++) {
             const size_t tap_at[3] = {0, at / columns, at % columns};
-            const size_t tap = tile_grid_tap(grid, phase, tap_at);
+            const size_t tap = tile_grid_tap(grid, branch, tap_at);
             if (tap != SIZE_MAX)
                 samples_copy(to + (whole * path_taps + tap) * bytes, path_taps,
                              taps + (at * n + c + whole) * bytes, 1, n_c - whole, bytes);

@@ -58,7 +58,7 @@ struct winograd_batch {
 struct winograd {
     struct tile_grid grid;
     bool weight;                 // backward weight
-    size_t in, out;              // channels of a group, including phases that count as channels
+    size_t in, out;              // channels of a group, including branches that count as channels
     size_t frequencies;          // products of a tile and pair of channels
     struct winograd_batch batch; // size of a batch that is not at an edge
     size_t maps, batches[3];     // maps of the whole problem; batches along maps, rows, columns
@@ -180,7 +180,7 @@ struct winograd_call {
     size_t first, groups, batch;
 };
 
-// One task: channels of a group, counted with phases, of a batch of tiles.
+// One task: channels of a group, counted with branches, of a batch of tiles.
 struct winograd_task {
     const struct winograd_call *call;
     const struct winograd *p;
@@ -194,9 +194,9 @@ struct winograd_task {
 struct winograd_task winograd_task(const struct winograd_call *call, size_t batch, size_t group,
                                    int worker);
 
-// One channel of one map and phase, of x or y.
+// One channel of one map and branch, of x or y.
 struct winograd_plane {
-    size_t item, image[3], phase[3];
+    size_t item, image[3], branch[3];
     char *samples;
 };
 struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,

@@ -136,8 +136,8 @@ static size_t choose_steps(const struct partita_plan *plan, enum dimension by, s
         const bool in_place = plan->choice.from_taps && plan->engine->filter_taps;
         return lone && in_place ? split_steps(plan, by, 1, target, max) : all;
     }
-    // Filters by transforms serve what has room for a transform; of dilated taps those of layers
-    // are made for each phase.
+    // An engine that transforms needs a transform's length of samples, engines for layers as much
+    // for each residue of dilated taps.
     size_t min = has_spectra(plan) ? size_max(plan->choice.transform, 1) : 1;
     if (plan->engine->max_rank) min = size_mul(min, shape->axis[0].dilation);
     return reads_all_taps(plan) ? split_steps(plan, by, min, target, max) : all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// One pass of a layer: sums over taps without phases or images (decision 19), in C and CUDA. All
+// One pass of a layer: sums over taps without branches or images (decision 19), in C and CUDA. All
 // arrays are in the device's memory.
 #ifndef PARTITA_CUDA_PASS_H
 #define PARTITA_CUDA_PASS_H

@@ -5,18 +5,18 @@
 #include "launch.cuh"
 #include "tap_map.h"
 
-// The taps of a phase of one input and one output channel of a group.
+// The taps of a branch of one input and one output channel of a group.
 struct tap_path {
     int64_t first; // index into the caller's taps
-    int64_t phase[3];
+    int64_t branch[3];
 
     __device__ tap_path(const cuda_tap_map &map, int64_t group, int64_t c, int64_t k, int64_t of)
-        : first(map.phases_out ? (group * map.in + c) * map.out + k
-                               : (group * map.out + k) * map.in + c)
+        : first(map.branches_out ? (group * map.in + c) * map.out + k
+                                 : (group * map.out + k) * map.in + c)
     {
 #pragma unroll
         for (int a = 2; a >= 0; a--) {
-            phase[a] = take(&of, map.axis[a].phases);
+            branch[a] = take(&of, map.axis[a].branches);
             first *= map.axis[a].kernel;
         }
     }
@@ -30,7 +30,7 @@ struct tap_path {
         for (int a = 0; a < 3; a++) {
             const auto &axis = map.axis[a];
             const int64_t nth = map.reversed ? axis.taps - 1 - k[a] : k[a];
-            const int64_t tap = phase[a] + axis.period * nth;
+            const int64_t tap = branch[a] + axis.period * nth;
             if (k[a] >= axis.taps || tap >= axis.kernel) return -1;
             index = index * axis.kernel + (map.flip ? axis.kernel - 1 - tap : tap);
         }

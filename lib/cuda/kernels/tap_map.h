@@ -7,15 +7,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Along an axis tap k of phase j is tap j + period*k of the kernel, if that exists. reversed:
+// Along an axis tap k of branch j is tap j + period*k of the kernel, if that exists. reversed:
 // taps-1-k takes the place of k. flip: taps of the kernel are counted from the end.
 struct cuda_tap_map {
     struct {
-        int64_t kernel, period, phases, taps;
+        int64_t kernel, period, branches, taps;
     } axis[3];
-    int64_t in, out; // channels of a group, without phases
-    int64_t phases;  // of all axes: input channels, or output channels if phases_out
-    bool phases_out, reversed, flip;
+    int64_t in, out;  // channels of a group, without branches
+    int64_t branches; // of all axes: input channels, or output channels if branches_out
+    bool branches_out, reversed, flip;
 };
 
 #endif

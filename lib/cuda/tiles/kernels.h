@@ -36,15 +36,15 @@ struct cuda_dft {
     int twiddle[CUDA_DFT_PASSES];      // first factor of a pass in the table
 };
 
-// Index of the sample of image i, phase j and position q: base + image*i + phase*j + step*q;
+// Index of the sample of image i, branch j and position q: base + image*i + branch*j + step*q;
 // outside [0, size) there is no sample.
 struct cuda_tiles_side {
-    int64_t size, base, image, phase, step;
+    int64_t size, base, image, branch, step;
 };
 
 struct cuda_tiles_axis {
     struct cuda_tiles_side in, out;
-    int64_t images, phases, tiles;
+    int64_t images, branches, tiles;
     int64_t tile, extent;
     int64_t first, lead;
 };
@@ -60,12 +60,12 @@ struct cuda_tiles {
     struct cuda_dft dft[3];
     struct cuda_tiles_tables tables;
     struct cuda_tap_map taps;
-    int64_t images, phases, tiles, positions; // positions: tiles of all images and items
-    int64_t groups, in, out, out_pitch;       // channels of a group, phases included
-    int elements, bins;                       // of one tile in shared memory; of its spectrum
-    int pairs, threads;                       // of a thread block
-    int row_threads;                          // threads that share a row of a tile: a power of two
-    bool phases_out, gauss, relu;
+    int64_t images, branches, tiles, positions; // positions: tiles of all images and items
+    int64_t groups, in, out, out_pitch;         // channels of a group, branches included
+    int elements, bins;                         // of one tile in shared memory; of its spectrum
+    int pairs, threads;                         // of a thread block
+    int row_threads; // threads that share a row of a tile: a power of two
+    bool branches_out, gauss, relu;
     bool fused; // spectra of taps and of their gradient are [group][in][out][bin]
     bool f64;
 };

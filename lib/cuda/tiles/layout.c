@@ -33,22 +33,22 @@ static const struct {
 static struct cuda_tiles_side kernel_side(const struct tile_side *side)
 {
     return (struct cuda_tiles_side){(int64_t)side->size, side->base, (int64_t)side->image,
-                                    (int64_t)side->phase, (int64_t)side->step};
+                                    (int64_t)side->branch, (int64_t)side->step};
 }
 
 static struct cuda_tiles kernel_tiles(const struct tile_grid *grid)
 {
-    const int64_t phases = (int64_t)grid->phases;
+    const int64_t branches = (int64_t)grid->branches;
     struct cuda_tiles tiles = {.taps = cuda_tap_map_of(grid),
                                .images = (int64_t)grid->images,
-                               .phases = phases,
+                               .branches = branches,
                                .tiles = (int64_t)grid->tiles,
                                .positions = (int64_t)(grid->batch * grid->images * grid->tiles),
                                .groups = (int64_t)grid->groups,
-                               .in = (int64_t)grid->in * (grid->phases_out ? 1 : phases),
-                               .out = (int64_t)grid->out * (grid->phases_out ? phases : 1),
+                               .in = (int64_t)grid->in * (grid->branches_out ? 1 : branches),
+                               .out = (int64_t)grid->out * (grid->branches_out ? branches : 1),
                                .row_threads = 1,
-                               .phases_out = grid->phases_out,
+                               .branches_out = grid->branches_out,
                                .f64 = grid->scalar_bytes == sizeof(double)};
     tiles.out_pitch = (int64_t)size_round_up((size_t)tiles.out, PITCH);
     for (int a = 0; a < 3; a++) {
@@ -56,7 +56,7 @@ static struct cuda_tiles kernel_tiles(const struct tile_grid *grid)
         tiles.axis[a] = (struct cuda_tiles_axis){.in = kernel_side(&axis->in),
                                                  .out = kernel_side(&axis->out),
                                                  .images = (int64_t)axis->images,
-                                                 .phases = (int64_t)axis->phases,
+                                                 .branches = (int64_t)axis->branches,
                                                  .tiles = (int64_t)axis->tiles,
                                                  .tile = (int64_t)axis->tile,
                                                  .extent = (int64_t)axis->extent,
@@ -77,7 +77,7 @@ static bool split_tiles(const struct request *request, const struct cuda_tiles_c
     const size_t elements = shared_bytes / (2 * grid.scalar_bytes);
     if (!tile_size_split(&grid, choice->transform, elements, ret->n)) return false;
     const size_t positions = size_mul(size_mul(grid.batch, grid.images), grid.tiles);
-    const size_t paths = size_mul(size_mul(grid.in, grid.out), grid.phases);
+    const size_t paths = size_mul(size_mul(grid.in, grid.out), grid.branches);
     if (size_mul(positions, paths) > PTRDIFF_MAX / 64) return false;
     ret->covers = grid.covers;
     ret->tiles = kernel_tiles(&grid);

@@ -45,7 +45,7 @@ inline __device__ void bound(const cuda_tiles_side &side, int64_t at, int most, 
     *ret_count = min_int(side.step == 1 ? until : ceiling(until, side.step), most) - begin;
 }
 
-// A channel of a group, phases included, of the array of outputs or inputs.
+// A channel of a group, branches included, of the array of outputs or inputs.
 struct tile_channel {
     bool outputs;
     int64_t group, channel;
@@ -57,9 +57,9 @@ inline __device__ tile_samples locate_tile(const cuda_tiles &tiles, tile_channel
 {
     tile_samples ret = {};
     if (position >= tiles.positions) return ret;
-    const bool phased = of.outputs == tiles.phases_out;
-    const int64_t channels = (of.outputs ? tiles.out : tiles.in) / (phased ? tiles.phases : 1);
-    int64_t phase = phased ? take(&of.channel, tiles.phases) : 0;
+    const bool branched = of.outputs == tiles.branches_out;
+    const int64_t channels = (of.outputs ? tiles.out : tiles.in) / (branched ? tiles.branches : 1);
+    int64_t branch = branched ? take(&of.channel, tiles.branches) : 0;
     int64_t tile = take(&position, tiles.tiles), image = take(&position, tiles.images), plane = 1;
     const tile_box box = box_of(tiles, of.outputs);
     const int most[3] = {box.planes, box.rows, box.columns};
@@ -70,7 +70,7 @@ inline __device__ tile_samples locate_tile(const cuda_tiles &tiles, tile_channel
         const int64_t q =
             axis.first + axis.tile * take(&tile, axis.tiles) + (of.outputs ? 0 : axis.lead);
         const int64_t at = side.base + side.image * take(&image, axis.images) +
-                           side.phase * take(&phase, axis.phases) + side.step * q;
+                           side.branch * take(&branch, axis.branches) + side.step * q;
         bound(side, at, most[a], &ret.begin[a], &ret.count[a]);
         ret.first += at * plane;
         plane *= side.size;

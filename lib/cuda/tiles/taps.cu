@@ -32,8 +32,8 @@ struct tap_channels {
     {
         int64_t c = in, k = first + 2 * row.pair + half;
         if (k >= tiles.out) return -1;
-        const int64_t phase = take(tiles.phases_out ? &k : &c, tiles.phases);
-        return tap_path(tiles.taps, first_group + group, c, k, phase)
+        const int64_t branch = take(tiles.branches_out ? &k : &c, tiles.branches);
+        return tap_path(tiles.taps, first_group + group, c, k, branch)
             .index(tiles.taps, row.d, row.h, i);
     }
 };

@@ -18,16 +18,16 @@ extern "C" {
 
 enum { CUDA_WINOGRAD_THREADS = 128, CUDA_WINOGRAD_AXES = 2 };
 
-// Along one axis element k of tile t, in image i and phase j (tile_grid.h), is sample
-//   base + image*i + phase*j + step*(tile*t + k)
+// Along one axis element k of tile t, in image i and branch j (tile_grid.h), is sample
+//   base + image*i + branch*j + step*(tile*t + k)
 // of `size`; elements outside [0, size) are read as zeros and not stored.
 struct cuda_winograd_side {
-    int64_t size, base, image, phase, step, tile;
-    int64_t images, phases, tiles;
+    int64_t size, base, image, branch, step, tile;
+    int64_t images, branches, tiles;
     int extent, elements; // of a transformed tile; of a tile of samples
 };
 
-// Tiles [first, first + n) of [item][image][row][column], of all lines [group][phase][channel] of
+// Tiles [first, first + n) of [item][image][row][column], of all lines [group][branch][channel] of
 // an array [item][group][channel][size][size]. A line of transformed tiles is `pitch` scalars.
 struct cuda_winograd_tiles {
     struct cuda_winograd_side axis[CUDA_WINOGRAD_AXES];
@@ -37,7 +37,7 @@ struct cuda_winograd_tiles {
     bool wide; // outputs: all tiles of a row can be stored as vectors
 };
 
-// The taps: `in` by `out` channels of a group, phases included.
+// The taps: `in` by `out` channels of a group, branches included.
 struct cuda_winograd_taps {
     struct cuda_tap_map map;
     int extent[CUDA_WINOGRAD_AXES];

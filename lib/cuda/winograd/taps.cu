@@ -6,11 +6,11 @@
 #include "winograd.cuh"
 
 namespace {
-// Of one pair of channels; phases are the slow digit of the channels that have them.
+// Of one pair of channels; branches are the slow digit of the channels that have them.
 inline __device__ tap_path path_of(const cuda_tap_map &map, int64_t group, int64_t in, int64_t out)
 {
-    const int64_t phase = map.phases_out ? out / map.out : in / map.in;
-    return tap_path(map, group, in % map.in, out % map.out, phase);
+    const int64_t branch = map.branches_out ? out / map.out : in / map.in;
+    return tap_path(map, group, in % map.in, out % map.out, branch);
 }
 
 // Blocks are [group][in][CUDA_WINOGRAD_THREADS of out].

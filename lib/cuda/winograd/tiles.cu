@@ -19,7 +19,7 @@ struct winograd_tile {
 // Lines of one frequency.
 inline __host__ __device__ int64_t winograd_lines(const cuda_winograd_tiles &tiles)
 {
-    return tiles.groups * tiles.axis[0].phases * tiles.axis[1].phases * tiles.channels;
+    return tiles.groups * tiles.axis[0].branches * tiles.axis[1].branches * tiles.channels;
 }
 
 inline __device__ uint32_t take_tile(uint32_t *number, int64_t n)
@@ -43,13 +43,14 @@ inline __device__ bool locate_winograd_tile(const cuda_winograd_tiles &tiles, wi
     const int64_t image_along = take_tile(&tile, along->images),
                   image_down = take_tile(&tile, down->images);
     int64_t rest = ret->line;
-    const int64_t channel = take(&rest, tiles.channels), phase_along = take(&rest, along->phases);
-    const int64_t phase_down = take(&rest, down->phases);
+    const int64_t channel = take(&rest, tiles.channels),
+                  branch_along = take(&rest, along->branches);
+    const int64_t branch_down = take(&rest, down->branches);
     ret->channel = rest * tiles.channels + channel;
     ret->plane = (tile * tiles.groups * tiles.channels + ret->channel) * down->size * along->size;
-    ret->at[0] = down->base + down->image * image_down + down->phase * phase_down +
+    ret->at[0] = down->base + down->image * image_down + down->branch * branch_down +
                  down->step * down->tile * tile_down;
-    ret->at[1] = along->base + along->image * image_along + along->phase * phase_along +
+    ret->at[1] = along->base + along->image * image_along + along->branch * branch_along +
                  along->step * along->tile * tile_along;
     return true;
 }

@@ -54,7 +54,7 @@ struct cuda_winograd {
 };
 
 static struct cuda_winograd_side winograd_side(const struct tile_axis *axis, bool outputs,
-                                               bool phased)
+                                               bool branched)
 {
     const struct tile_side *side = outputs ? &axis->out : &axis->in;
     const ptrdiff_t first = outputs ? tile_output(axis, 0) : tile_input(axis, 0);
@@ -62,11 +62,11 @@ static struct cuda_winograd_side winograd_side(const struct tile_axis *axis, boo
         .size = (int64_t)side->size,
         .base = tile_sample(side, 0, 0, first),
         .image = (int64_t)side->image,
-        .phase = (int64_t)side->phase,
+        .branch = (int64_t)side->branch,
         .step = (int64_t)side->step,
         .tile = (int64_t)axis->tile,
         .images = (int64_t)axis->images,
-        .phases = phased ? (int64_t)axis->phases : 1,
+        .branches = branched ? (int64_t)axis->branches : 1,
         .tiles = (int64_t)axis->tiles,
         .extent = (int)axis->extent,
         .elements = (int)(outputs ? axis->tile : axis->extent),
@@ -80,7 +80,7 @@ static struct cuda_winograd_tiles winograd_tiles_of(const struct tile_grid *grid
                                         .channels = (int64_t)(outputs ? grid->out : grid->in),
                                         .pitch = pitch};
     for (int a = 0; a < CUDA_WINOGRAD_AXES; a++)
-        tiles.axis[a] = winograd_side(&grid->axis[1 + a], outputs, outputs == grid->phases_out);
+        tiles.axis[a] = winograd_side(&grid->axis[1 + a], outputs, outputs == grid->branches_out);
     const struct cuda_winograd_side *along = &tiles.axis[1];
     const int64_t vector = CUDA_PRODUCT_ALIGN / cuda_element_bytes(element);
     tiles.wide = along->step == 1 && along->base == 0 && along->tile % vector == 0 &&
