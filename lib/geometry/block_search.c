@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which taps any output reads at all, then for every size of transform the predicted cost of pairs
-// of segments and of windows of lags, within the workspace allowed.
+// of blocks and of windows of lags, within the workspace allowed.
 #include "block_search.h"
 
 #include <assert.h>
@@ -12,18 +12,33 @@
 #include "core/plan.h"
 #include "part_schedule.h"
 
-enum { MAX_SEGMENTS = 4096 }; // more products in a row than their rounding errors allow
+enum { MAX_TAP_BLOCKS = 4096 }; // more products in a row than their rounding errors allow
 
-size_t block_inputs(const struct shape *shape, const struct block_layout *layout, size_t blocks)
+// As many before the first as there are blocks of the taps.
+struct block_range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
+                                     size_t first, size_t end)
+{
+    const size_t size = shape->axis[0].size;
+    struct block_range range = blocks_inside(layout->trimmed.first, layout->tap_block, size);
+    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->tap_blocks;
+    ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
+    if (range.first < from) range.first = from;
+    if (behind > (ptrdiff_t)end) behind = (ptrdiff_t)end;
+    range.count = behind > range.first ? (size_t)(behind - range.first) : 0;
+    return range;
+}
+
+size_t block_input_count(const struct shape *shape, const struct block_layout *layout,
+                         size_t blocks)
 {
     if (layout->method == BLOCK_IMPOSED) {
         const struct part_schedule schedule =
-            part_schedule_of(shape, layout->segment, layout->signal_segment);
+            part_schedule_of(shape, layout->tap_block, layout->signal_block);
         return part_schedule_signals(&schedule).count;
     }
     const size_t size = shape->axis[0].size;
-    const size_t all = segments_inside(layout->trimmed.first, layout->segment, size).count;
-    return size_min(all, size_add(blocks, layout->segments));
+    const size_t all = blocks_inside(layout->trimmed.first, layout->tap_block, size).count;
+    return size_min(all, size_add(blocks, layout->tap_blocks));
 }
 
 // Transforms accumulate errors as everywhere; products are summed up to 64 at a time and then the
@@ -33,7 +48,7 @@ double block_error(const struct request *request, const struct block_layout *lay
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const double channels = (double)(weight ? shape->batch : shape->group_in);
-    const double terms = (double)layout->segments * channels;
+    const double terms = (double)layout->tap_blocks * channels;
     const double row = fmin(terms, 64);
     const double transforms = layout->n ? 1.3 * sqrt(log2((double)layout->n)) : 0;
     const double sums = 0.3 * sqrt(row + terms / 64);
@@ -74,46 +89,46 @@ static bool add_costs(const struct block_device *device, double transforms, doub
     return transforms * (double)layout->n < device->max_samples;
 }
 
-// Pairs of segments of half a transform.
+// Pairs of blocks of half a transform.
 static bool layout_pairs(const struct block_device *device, size_t n, struct block_layout *layout)
 {
     const struct shape *shape = device->request->shape;
     const bool weight = device->request->direction == PARTITA_BACKWARD_WEIGHT;
     layout->method = BLOCK_PAIRS;
     layout->n = n;
-    layout->segment = layout->hop = n / 2;
-    layout->segments = ceil_div(layout->trimmed.taps, layout->segment);
+    layout->tap_block = layout->hop = n / 2;
+    layout->tap_blocks = ceil_div(layout->trimmed.taps, layout->tap_block);
     layout->blocks = ceil_div(layout->trimmed.outputs, layout->hop);
-    if (layout->segments > MAX_SEGMENTS || !device->fit(device, layout)) return false;
+    if (layout->tap_blocks > MAX_TAP_BLOCKS || !device->fit(device, layout)) return false;
     assert(layout->in_flight && layout->units);
-    const size_t inputs = block_inputs(shape, layout, layout->blocks);
-    const double segments = (double)layout->segments;
+    const size_t inputs = block_input_count(shape, layout, layout->blocks);
+    const double tap_blocks = (double)layout->tap_blocks;
     const double blocks = (double)layout->blocks;
     const double batch = (double)shape->batch;
     const double paths = (double)shape_path_count(shape);
     const double results = weight ? paths : batch * (double)shape->out_channels;
-    const double pairs =
-        fmin((blocks + 1) * (double)size_min(layout->segments, inputs), segments * (double)inputs);
+    const double pairs = fmin((blocks + 1) * (double)size_min(layout->tap_blocks, inputs),
+                              tap_blocks * (double)inputs);
     // Inputs that blocks in flight at different times share are transformed again, or kept.
-    const double again = segments * (ceil(blocks / (double)layout->in_flight) - 1);
+    const double again = tap_blocks * (ceil(blocks / (double)layout->in_flight) - 1);
     const double once = (double)inputs;
     const double read = device->keeps_inputs ? once : fmin(once + again, blocks * once);
     // The taps of a filter are transformed already, unless it is used once; gy is transformed with
     // every call.
     const size_t others = weight || (device->counts_filter && shape_lone(shape))
-                              ? shape->out_channels * layout->segments
+                              ? shape->out_channels * layout->tap_blocks
                               : 0;
     const double operands = (double)shape->in_channels * read + (double)others;
     const double transforms = batch * operands + results * blocks;
     // A transform's samples and its spectrum are moved; for their sums the spectra of the taps,
     // what is gathered, and with several channels what each adds.
     const double added = shape->group_in > 1 ? 3 * batch * paths * blocks : 0;
-    const double sums = results * blocks + batch * paths * segments + added;
+    const double sums = results * blocks + batch * paths * tap_blocks + added;
     return add_costs(device, transforms, batch * paths * pairs * (double)shape_bins(shape, n),
                      2 * transforms + sums, layout);
 }
 
-// Windows of outputs; every segment is transformed for each.
+// Windows of outputs; every block is transformed for each.
 static bool layout_lags(const struct block_device *device, size_t n, struct block_layout *layout)
 {
     const struct signal_rates *rates = device->rates;
@@ -124,15 +139,15 @@ static bool layout_lags(const struct block_device *device, size_t n, struct bloc
     layout->method = BLOCK_LAGS;
     layout->n = n;
     layout->hop = size_min(outputs, n / 2);
-    layout->segment = size_min(n - layout->hop + 1, taps ? taps : 1);
-    layout->segments = ceil_div(taps, layout->segment);
+    layout->tap_block = size_min(n - layout->hop + 1, taps ? taps : 1);
+    layout->tap_blocks = ceil_div(taps, layout->tap_block);
     layout->blocks = ceil_div(outputs, layout->hop);
     layout->in_flight = 1;
     if (!device->fit(device, layout)) return false;
     const double batch = (double)shape->batch;
     const double blocks = (double)layout->blocks;
     const double terms =
-        batch * (double)shape_path_count(shape) * (double)layout->segments * blocks;
+        batch * (double)shape_path_count(shape) * (double)layout->tap_blocks * blocks;
     const double windows =
         (weight ? (double)shape_path_count(shape) : batch * (double)shape->out_channels) * blocks;
     const double bins = (double)shape_bins(shape, n);
@@ -146,7 +161,7 @@ static bool layout_lags(const struct block_device *device, size_t n, struct bloc
     return terms * (double)n < device->max_samples;
 }
 
-// Segments that the caller imposes begin where the taps and the signal do.
+// Blocks that the caller imposes begin where the taps and the signal do.
 static bool layout_imposed(const struct block_device *device, size_t n, struct block_layout *layout)
 {
     const struct shape *shape = device->request->shape;
@@ -157,20 +172,20 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
     layout->trimmed.taps = axis->span, layout->trimmed.first_tap = 0;
     layout->trimmed.first = causal_first(axis);
     layout->n = n;
-    layout->segment = parts->taps, layout->signal_segment = parts->signal;
+    layout->tap_block = parts->taps, layout->signal_block = parts->signal;
     layout->hop = schedule.apart - 1;
-    layout->segments = schedule.taps;
+    layout->tap_blocks = schedule.taps;
     layout->blocks = ceil_div(layout->trimmed.outputs, schedule.apart) + 1;
     if (!device->fit(device, layout)) return false;
     const double batch = (double)shape->batch;
     const double paths = (double)shape_path_count(shape);
     const double signals = (double)part_schedule_signals(&schedule).count;
-    const double all = (double)layout->segments * signals;
+    const double all = (double)layout->tap_blocks * signals;
     const double intervals = fmin((double)schedule.count * (double)layout->blocks, all);
     const double pairs = batch * paths * all;
     if (!n) {
         const double products = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
-        const double sums = pairs * products * (double)(layout->segment * layout->hop);
+        const double sums = pairs * products * (double)(layout->tap_block * layout->hop);
         layout->seconds += sums * device->rates->multiply_add;
         layout->flops = 2 * sums;
         return true;
@@ -188,7 +203,7 @@ typedef bool layout_fn(const struct block_device *device, size_t n, struct block
 static void try_layout(const struct block_device *device, layout_fn *layout_by, size_t n,
                        struct block_layout *best)
 {
-    struct block_layout layout = {.trimmed = segments_trim(device->request->shape),
+    struct block_layout layout = {.trimmed = shape_trim(device->request->shape),
                                   .units = 1,
                                   .windows = 1,
                                   .chunks = 1,
@@ -201,11 +216,11 @@ static void search_sizes(const struct block_device *device, struct block_layout 
 {
     const struct request *request = device->request;
     const struct signal_rates *rates = device->rates;
-    const struct trimmed trimmed = segments_trim(request->shape);
+    const struct trimmed trimmed = shape_trim(request->shape);
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t taps = trimmed.taps ? trimmed.taps : 1;
     const size_t outputs = trimmed.outputs;
-    // Beyond these sizes one segment holds everything. Few taps of a gradient take long segments
+    // Beyond these sizes one block holds everything. Few taps of a gradient take long blocks
     // where windows of lags are not there to help.
     const size_t longest = weight && taps > outputs ? taps : size_min(taps, outputs);
     const size_t whole = rates->good_size(rates, 2 * longest);
@@ -224,7 +239,7 @@ static void search_sizes(const struct block_device *device, struct block_layout 
     }
 }
 
-// Equal segments of half a transform are pairs. Returns why others cannot be laid out; NULL: they
+// Equal blocks of half a transform are pairs. Returns why others cannot be laid out; NULL: they
 // can.
 static const char *search_imposed(const struct block_device *device, struct block_layout *best)
 {
@@ -270,27 +285,27 @@ void block_explain(const struct shape *shape, const struct block_layout *layout,
     switch (layout->method) {
     case BLOCK_LAGS:
         text_add(text,
-                 "  %zu window%s of %zu outputs, each the sum of %zu segments of %zu taps by "
-                 "transforms of %zu samples\n  one spectrum sums all segments, one inverse a "
+                 "  %zu window%s of %zu outputs, each the sum of %zu blocks of %zu taps by "
+                 "transforms of %zu samples\n  one spectrum sums all blocks, one inverse a "
                  "window\n",
-                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->segments,
-                 layout->segment, layout->n);
+                 layout->blocks, layout->blocks == 1 ? "" : "s", layout->hop, layout->tap_blocks,
+                 layout->tap_block, layout->n);
         break;
     case BLOCK_IMPOSED:
-        schedule = part_schedule_of(shape, layout->segment, layout->signal_segment);
+        schedule = part_schedule_of(shape, layout->tap_block, layout->signal_block);
         part_schedule_explain(&schedule, text);
         break;
     case BLOCK_PAIRS:
         text_add(text,
-                 "  segments of %zu samples by transforms of %zu: %zu of the taps, %zu of the "
+                 "  blocks of %zu samples by transforms of %zu: %zu of the taps, %zu of the "
                  "signal -> %zu of the result\n",
-                 layout->segment, layout->n, layout->segments,
-                 segments_inside(trimmed->first, layout->segment, axis->size).count,
+                 layout->tap_block, layout->n, layout->tap_blocks,
+                 blocks_inside(trimmed->first, layout->tap_block, axis->size).count,
                  layout->blocks);
         if (layout->in_flight < layout->blocks)
-            text_add(text, "  %zu segments of the result at a time, %zu of the signal held\n",
-                     layout->in_flight, layout->in_flight + layout->segments);
-        text_add(text, "  products of all pairs summed in the spectrum, one inverse a segment of "
+            text_add(text, "  %zu blocks of the result at a time, %zu of the signal held\n",
+                     layout->in_flight, layout->in_flight + layout->tap_blocks);
+        text_add(text, "  products of all pairs summed in the spectrum, one inverse a block of "
                        "the result\n");
     }
 }

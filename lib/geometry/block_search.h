@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// How a long signal and long taps are split into segments that are convolved by transforms, on any
+// How a long signal and long taps are split into blocks that are convolved by transforms, on any
 // device: finds the cheapest layout by the device's rates (decision 10).
 #ifndef PARTITA_BLOCK_SEARCH_H
 #define PARTITA_BLOCK_SEARCH_H
 
 #include "core/engine.h"
-#include "segments.h"
+#include "signal_blocks.h"
 #include "signal_rates.h"
 
 enum block_method {
     BLOCK_PAIRS,   // the spectra of both operands are stored, and the products of all pairs are
                    // summed
-    BLOCK_LAGS,    // few outputs of long operands: one sum over all segments for each window of
+    BLOCK_LAGS,    // few outputs of long operands: one sum over all blocks for each window of
                    // outputs
-    BLOCK_IMPOSED, // segments of sizes that the caller imposes
+    BLOCK_IMPOSED, // blocks of sizes that the caller imposes
 };
 
 // Along its axis a problem is y[p] = sum over j < taps of g[j] * x[first + stride*p - j], where g
@@ -21,9 +21,9 @@ enum block_method {
 struct block_layout {
     enum block_method method;
     struct trimmed trimmed;
-    size_t n;                 // samples of a transform; 0: direct sums (imposed)
-    size_t segment, segments; // taps of a segment; number of segments
-    size_t signal_segment;    // imposed: samples of a segment of x
+    size_t n;                     // samples of a transform; 0: direct sums (imposed)
+    size_t tap_block, tap_blocks; // taps of a block; number of blocks
+    size_t signal_block;          // imposed: samples of a block of x
     size_t hop, blocks;     // outputs of a block, window or interval; number of blocks, or maximum
                             // number of intervals of a division
     size_t in_flight;       // pairs, imposed: blocks that are computed at once,
@@ -51,9 +51,9 @@ struct block_device {
     bool keeps_inputs;      // later blocks reuse the spectra of inputs that they share with earlier
                             // ones
     bool counts_filter;     // the cost of a lone signal includes transforming the taps
-    bool imposed_halves;    // each imposed segment fits half a transform; false: both together fit
+    bool imposed_halves;    // each imposed block fits half a transform; false: both together fit
                             // one transform
-    bool in_time;           // imposed segments may be summed directly
+    bool in_time;           // imposed blocks may be summed directly
     bool overlapped;        // products and memory transfers overlap
     double launches;        // kernels that are queued for the blocks that are computed at once
 };
@@ -62,8 +62,13 @@ struct block_device {
 bool block_search(const struct block_device *device, struct block_layout *ret, char *reason,
                   size_t size);
 
-// Maximum number of segments of x that `blocks` blocks of outputs read.
-size_t block_inputs(const struct shape *shape, const struct block_layout *layout, size_t blocks);
+// Pairs: the blocks of x that output blocks first .. end-1 read.
+struct block_range block_inputs_read(const struct shape *shape, const struct block_layout *layout,
+                                     size_t first, size_t end);
+
+// Maximum number of blocks of x that `blocks` blocks of outputs read.
+size_t block_input_count(const struct shape *shape, const struct block_layout *layout,
+                         size_t blocks);
 
 // Appends a description of the layout.
 void block_explain(const struct shape *shape, const struct block_layout *layout, struct text *text);

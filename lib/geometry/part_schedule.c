@@ -39,7 +39,7 @@ struct part_schedule part_schedule_of(const struct shape *shape, size_t taps_par
                                   .end = first + (ptrdiff_t)((axis->out - 1) * axis->stride) + 1};
 }
 
-struct segment_range part_schedule_signals(const struct part_schedule *schedule)
+struct block_range part_schedule_signals(const struct part_schedule *schedule)
 {
     const ptrdiff_t low =
         schedule->first - (ptrdiff_t)(schedule->apart + schedule->taps * schedule->taps_part);
@@ -47,7 +47,7 @@ struct segment_range part_schedule_signals(const struct part_schedule *schedule)
     const size_t behind =
         schedule->end > 0 ? (size_t)(schedule->end - 1) / schedule->signal_part + 1 : 0;
     const size_t end = size_min(behind, schedule->signals);
-    return (struct segment_range){(ptrdiff_t)first, end > first ? end - first : 0};
+    return (struct block_range){(ptrdiff_t)first, end > first ? end - first : 0};
 }
 
 // Intervals of division k that end before the first output wanted.

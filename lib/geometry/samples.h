@@ -4,7 +4,7 @@
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 
-#include "segments.h"
+#include "signal_blocks.h"
 
 // y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 2, 4, 8 or 16.
 void samples_copy(void *y, size_t y_stride, const void *x, size_t x_stride, size_t n, size_t bytes);

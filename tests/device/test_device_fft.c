@@ -90,7 +90,7 @@ static void *spectra_of(const struct cuda_fft *fft, const struct cuda_windows *w
          *ret = malloc(bytes);
     struct cuda_fft_params params = fft->params;
     params.planes = 1;
-    assert_int_equal(cuda_launch_parts(&params, spectra, windows, LINES, x), cudaSuccess);
+    assert_int_equal(cuda_launch_windows(&params, spectra, windows, LINES, x), cudaSuccess);
     assert_int_equal(cudaMemcpy(ret, spectra, bytes, cudaMemcpyDefault), cudaSuccess);
     cudaFree(spectra);
     cudaFree(x);

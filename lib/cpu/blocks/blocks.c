@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// cpu/blocks: both the signal and the taps in segments, for filters about as long as the signal,
+// cpu/blocks: both the signal and the taps in blocks, for filters about as long as the signal,
 // and for a few outputs of long operands. layout.c chooses the sizes; each method has a file.
-// Source: convolution in segments after Stockham (1966); the halves added in the spectrum:
+// Source: convolution in blocks after Stockham (1966); the halves added in the spectrum:
 // theory.md, 7.
 #include "blocks.h"
 
@@ -91,10 +91,10 @@ struct blocks_buffers blocks_buffers_layout(const struct partita_plan *plan, str
     static const size_t n_spectra[] = {
         [BLOCK_PAIRS] = 1, [BLOCK_LAGS] = 2 * LAGS_GROUP + 1, [BLOCK_IMPOSED] = 3};
     const size_t interval = layout->hop * shape->sample_bytes;
-    const size_t samples = fft ? layout->n : layout->hop + layout->segment - 1;
+    const size_t samples = fft ? layout->n : layout->hop + layout->tap_block - 1;
     struct blocks_buffers buffers;
     buffers.samples = arena_take(arena, samples * shape->sample_bytes);
-    buffers.narrow = arena_take(arena, fft ? layout->segment * shape->tap_bytes : 0);
+    buffers.narrow = arena_take(arena, fft ? layout->tap_block * shape->tap_bytes : 0);
     buffers.scratch = arena_take(arena, fft ? fft->scratch_bytes : 0);
     buffers.spectra =
         arena_take(arena, fft ? n_spectra[layout->method] * fft->spectrum_bytes : interval);
@@ -114,8 +114,8 @@ void blocks_load_taps(const struct partita_plan *plan, const struct blocks_taps 
     const struct shape *shape = blocks_shape(plan);
     const struct block_layout *layout = blocks_layout(plan);
     const bool widen = shape->complex_signal && !shape->complex_taps;
-    const size_t first = taps->segment * layout->segment;
-    const size_t count = size_min(layout->trimmed.taps - first, layout->segment);
+    const size_t first = taps->block * layout->tap_block;
+    const size_t count = size_min(layout->trimmed.taps - first, layout->tap_block);
     const size_t kept = widen ? 0 : count;
     causal_part(shape, widen ? narrow : samples, taps->taps, layout->trimmed.first_tap + first,
                 count);
@@ -126,7 +126,8 @@ void blocks_load_taps(const struct partita_plan *plan, const struct blocks_taps 
 size_t blocks_taps_bytes(const struct partita_plan *plan)
 {
     const struct fft *fft = blocks_of(plan)->fft;
-    const size_t in_time = mem_round(blocks_layout(plan)->segment * blocks_shape(plan)->tap_bytes);
+    const size_t in_time =
+        mem_round(blocks_layout(plan)->tap_block * blocks_shape(plan)->tap_bytes);
     return fft ? fft->spectrum_bytes : in_time;
 }
 
@@ -136,21 +137,22 @@ struct filtering {
     char *work; // blocks_buffers_bytes per thread
 };
 
-// One task: one segment of one path.
-static void filter_segment(void *context, size_t task, int worker)
+// One task: one block of one path.
+static void filter_block(void *context, size_t task, int worker)
 {
     const struct filtering *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct block_layout *layout = blocks_layout(plan);
-    const size_t path = task / layout->segments, segment = task % layout->segments;
+    const size_t path = task / layout->tap_blocks, block = task % layout->tap_blocks;
     const bool pairs = layout->method == BLOCK_PAIRS;
-    const struct blocks_taps taps = {blocks_path(plan, call->taps, path), segment,
-                                     pairs ? layout->segment : layout->n};
+    const struct blocks_taps taps = {blocks_path(plan, call->taps, path), block,
+                                     pairs ? layout->tap_block : layout->n};
     struct arena arena = {.base = call->work + (size_t)worker * blocks_buffers_bytes(plan)};
     const struct blocks_buffers buffers = blocks_buffers_layout(plan, &arena);
     char *state = call->filter->state, *to = state + task * blocks_taps_bytes(plan);
     if (!layout->n) {
-        causal_part(blocks_shape(plan), to, taps.taps, segment * layout->segment, layout->segment);
+        causal_part(blocks_shape(plan), to, taps.taps, block * layout->tap_block,
+                    layout->tap_block);
         return;
     }
     blocks_load_taps(plan, &taps, buffers.samples, buffers.narrow);
@@ -158,18 +160,18 @@ static void filter_segment(void *context, size_t task, int worker)
         fft_forward(blocks_of(plan)->fft, to, buffers.samples, buffers.scratch);
         return;
     }
-    const struct segment_transform transform = blocks_transform(plan);
-    const struct segment_spectra spectra = blocks_taps_spectra(plan, state, path);
-    struct segment_buffers own = {buffers.samples, buffers.spectra, buffers.scratch};
-    segment_forward(&transform, &spectra, segment, &own);
+    const struct block_transform transform = blocks_transform(plan);
+    const struct block_spectra spectra = blocks_taps_spectra(plan, state, path);
+    struct block_buffers own = {buffers.samples, buffers.spectra, buffers.scratch};
+    block_forward(&transform, &spectra, block, &own);
 }
 
 static struct filter_bytes blocks_filter_bytes(const struct partita_plan *plan)
 {
     const struct block_layout *layout = blocks_layout(plan);
     const size_t path = layout->method == BLOCK_PAIRS
-                            ? segment_spectra_bytes(blocks_of(plan)->fft->lines, layout->segments)
-                            : size_mul(layout->segments, blocks_taps_bytes(plan));
+                            ? block_spectra_bytes(blocks_of(plan)->fft->lines, layout->tap_blocks)
+                            : size_mul(layout->tap_blocks, blocks_taps_bytes(plan));
     return (struct filter_bytes){.packed = size_mul(shape_path_count(blocks_shape(plan)), path),
                                  .scratch =
                                      size_mul((size_t)plan->threads, blocks_buffers_bytes(plan))};
@@ -181,8 +183,8 @@ static enum partita_status blocks_filter_pack(struct partita_filter *filter, con
     const struct partita_plan *plan = filter->plan;
     struct filtering call = {.filter = filter, .taps = taps, .work = scratch->data};
     thread_loop(plan_threads_in(plan, scratch, blocks_buffers_bytes(plan)),
-                shape_path_count(blocks_shape(plan)) * blocks_layout(plan)->segments,
-                filter_segment, &call);
+                shape_path_count(blocks_shape(plan)) * blocks_layout(plan)->tap_blocks,
+                filter_block, &call);
     return PARTITA_OK;
 }
 

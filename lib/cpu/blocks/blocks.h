@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/blocks share. The engine convolves long signals with long filters, both
-// split into segments.
+// split into blocks.
 #ifndef PARTITA_BLOCKS_H
 #define PARTITA_BLOCKS_H
 
@@ -10,8 +10,8 @@
 #include "pair_sums.h"
 
 enum {
-    LAGS_GROUP = 4,   // segments transformed before their products are summed
-    LAGS_CHUNKS = 32, // chunks of segments summed at once, each by one thread
+    LAGS_GROUP = 4,   // blocks transformed before their products are summed
+    LAGS_CHUNKS = 32, // chunks of blocks summed at once, each by one thread
     LAGS_DIGITS = 24, // sums of 1, 2, 4, .. times LAGS_CHUNKS chunks, added in pairs
 };
 
@@ -42,13 +42,13 @@ static inline const struct block_layout *blocks_layout(const struct partita_plan
 bool blocks_search(const struct request *request, struct block_layout *ret, char *reason,
                    size_t size);
 
-static inline struct segment_transform blocks_transform(const struct partita_plan *plan)
+static inline struct block_transform blocks_transform(const struct partita_plan *plan)
 {
-    return segment_transform(blocks_of(plan)->fft, plan->kernels, blocks_shape(plan)->sample_bytes);
+    return block_transform(blocks_of(plan)->fft, plan->kernels, blocks_shape(plan)->sample_bytes);
 }
 
-// What one thread needs: samples and spectra (imposed segments that are summed in time: samples of
-// a segment and of an interval), a segment of the taps before it is widened, and scratch.
+// What one thread needs: samples and spectra (imposed blocks that are summed in time: samples of
+// a block and of an interval), a block of the taps before it is widened, and scratch.
 struct blocks_buffers {
     char *samples, *narrow, *scratch, *spectra;
 };
@@ -73,26 +73,26 @@ static inline const char *blocks_path(const struct partita_plan *plan, const cha
     return taps + from * shape->axis[0].kernel * shape->tap_bytes;
 }
 
-// samples[n] = a segment of the taps of a path, or of a channel of gy, in causal order, widened to
+// samples[n] = a block of the taps of a path, or of a channel of gy, in causal order, widened to
 // the signal's type, and zeros. `narrow` is used if the taps' type is not the signal's.
 struct blocks_taps {
     const char *taps;
-    size_t segment, n;
+    size_t block, n;
 };
 void blocks_load_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
                       char *samples, char *narrow);
 
-// Bytes of a segment of the taps as a filter of lags or of imposed segments holds it: a spectrum,
+// Bytes of a block of the taps as a filter of lags or of imposed blocks holds it: a spectrum,
 // or the causal taps.
 size_t blocks_taps_bytes(const struct partita_plan *plan);
 
 // The spectra of a path, or of a channel of gy: the one at `index` of those at `spectra`.
-static inline struct segment_spectra blocks_taps_spectra(const struct partita_plan *plan,
-                                                         char *spectra, size_t index)
+static inline struct block_spectra blocks_taps_spectra(const struct partita_plan *plan,
+                                                       char *spectra, size_t index)
 {
-    const size_t segments = blocks_layout(plan)->segments;
-    const size_t bytes = segment_spectra_bytes(blocks_of(plan)->fft->lines, segments);
-    return (struct segment_spectra){spectra + index * bytes, segments};
+    const size_t count = blocks_layout(plan)->tap_blocks;
+    const size_t bytes = block_spectra_bytes(blocks_of(plan)->fft->lines, count);
+    return (struct block_spectra){spectra + index * bytes, count};
 }
 
 // For each method: sets the exact bytes in the layout, once the transform has been created; runs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Segments of sizes that the caller imposes. All pairs that begin at one output are summed, in one
+// Blocks of sizes that the caller imposes. All pairs that begin at one output are summed, in one
 // transform or in time; the intervals of a division do not overlap, so they are added to the result
 // in parallel, one division after the other (geometry/part_schedule.h).
 #include <assert.h>
@@ -14,7 +14,7 @@ enum { MAX_TERMS = 64 }; // products summed in a row before they are rounded int
 static struct part_schedule imposed_schedule(const struct partita_plan *plan)
 {
     const struct block_layout *layout = blocks_layout(plan);
-    return part_schedule_of(blocks_shape(plan), layout->segment, layout->signal_segment);
+    return part_schedule_of(blocks_shape(plan), layout->tap_block, layout->signal_block);
 }
 
 void imposed_sizes(const struct partita_plan *plan, struct block_layout *layout)
@@ -34,25 +34,25 @@ struct imposed_call {
     char *y;       // of the output channel
     size_t output, division;
     struct part_schedule schedule;
-    struct segment_range signals;
+    struct block_range signals;
     char *workspace; // begins with the spectra [group_in][signals]
 };
 
-// samples = zeros, segment `index` of a channel, zeros.
+// samples = zeros, block `index` of a channel, zeros.
 static void load_signal(const struct imposed_call *call, size_t channel, size_t index,
                         char *samples, size_t before, size_t length)
 {
     const struct shape *shape = blocks_shape(call->plan);
     const size_t size = shape->axis[0].size, bytes = shape->sample_bytes;
-    const size_t segment = call->schedule.signal_part, end = before + segment;
+    const size_t block = call->schedule.signal_part, end = before + block;
     assert(end <= length);
     memset(samples, 0, before * bytes);
     samples_window(samples + before * bytes, call->x + channel * size * bytes, size,
-                   (ptrdiff_t)(index * segment), 1, segment, bytes);
+                   (ptrdiff_t)(index * block), 1, block, bytes);
     memset(samples + end * bytes, 0, (length - end) * bytes);
 }
 
-// One task: the spectrum of one segment of one channel.
+// One task: the spectrum of one block of one channel.
 static void imposed_transform_signal(void *context, size_t task, int worker)
 {
     const struct imposed_call *call = context;
@@ -65,10 +65,10 @@ static void imposed_transform_signal(void *context, size_t task, int worker)
                 buffers.scratch);
 }
 
-static const char *taps_at(const struct imposed_call *call, size_t channel, size_t segment)
+static const char *taps_at(const struct imposed_call *call, size_t channel, size_t block)
 {
     const size_t path = call->output * blocks_shape(call->plan)->group_in + channel;
-    const size_t index = path * blocks_layout(call->plan)->segments + segment;
+    const size_t index = path * blocks_layout(call->plan)->tap_blocks + block;
     return (const char *)call->filter->state + index * blocks_taps_bytes(call->plan);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Few outputs of long operands: the lags around zero of two recordings. A window of outputs reads
-// each segment of the taps through a window of the signal; all their products fall on the same
+// each block of the taps through a window of the signal; all their products fall on the same
 // outputs, so one spectrum sums them and one inverse transform ends it. Memory is that of some
 // spectra, however long the operands are.
 //
-// Segments are summed in chunks of up to 64, of which LAGS_CHUNKS go in parallel; their sums are
+// Blocks are summed in chunks of up to 64, of which LAGS_CHUNKS go in parallel; their sums are
 // added in pairs, in one order for any number of threads.
 #include <assert.h>
 #include <string.h>
@@ -22,15 +22,15 @@ void lags_sizes(const struct partita_plan *plan, struct block_layout *layout)
     layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * blocks_of(plan)->fft->spectrum_bytes;
 }
 
-// One window of outputs of one channel: the sum over `count` segments of each input of the group,
+// One window of outputs of one channel: the sum over `count` blocks of each input of the group,
 // those that read any of the signal.
 struct window {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     const char *taps; // without a filter
     const char *x;    // of the group's first channel
-    size_t first_path, first_segment, count;
-    ptrdiff_t base;       // where the samples that segment 0 reads begin
+    size_t first_path, first_block, count;
+    ptrdiff_t base;       // where the samples that block 0 reads begin
     size_t chunk, chunks; // elements of a chunk; all chunks
     size_t first_chunk;   // of those at hand
     char *sums, *digits;  // [LAGS_CHUNKS], [LAGS_DIGITS] spectra
@@ -38,13 +38,13 @@ struct window {
     size_t bytes, reals; // of a spectrum
 };
 
-static void lags_transform_signal(const struct window *window, size_t channel, size_t segment,
+static void lags_transform_signal(const struct window *window, size_t channel, size_t block,
                                   char *spectrum, const struct blocks_buffers *buffers)
 {
     const struct block_layout *layout = blocks_layout(window->plan);
     const size_t size = blocks_shape(window->plan)->axis[0].size;
     const size_t bytes = blocks_shape(window->plan)->sample_bytes;
-    const ptrdiff_t first = window->base - (ptrdiff_t)(segment * layout->segment);
+    const ptrdiff_t first = window->base - (ptrdiff_t)(block * layout->tap_block);
     const char *x = window->x + channel * size * bytes;
     if (first >= 0 && (size_t)first + layout->n <= size) {
         x += (size_t)first * bytes;
@@ -62,17 +62,17 @@ static void lags_sum_group(const struct window *window, size_t at, size_t count,
     const struct partita_plan *plan = window->plan;
     const struct block_layout *layout = blocks_layout(plan);
     const size_t channel = at / window->count, path = window->first_path + channel;
-    const size_t segment = window->first_segment + at % window->count;
+    const size_t block = window->first_block + at % window->count;
     const size_t bytes = window->bytes, lines = blocks_of(plan)->fft->lines;
     char *signal = buffers->spectra, *own = signal + LAGS_GROUP * bytes;
     const char *taps = own;
-    assert(count <= LAGS_GROUP && segment + count <= layout->segments);
+    assert(count <= LAGS_GROUP && block + count <= layout->tap_blocks);
     if (window->filter)
-        taps = (const char *)window->filter->state + (path * layout->segments + segment) * bytes;
+        taps = (const char *)window->filter->state + (path * layout->tap_blocks + block) * bytes;
     for (size_t i = 0; i < count; i++) {
-        lags_transform_signal(window, channel, segment + i, signal + i * bytes, buffers);
+        lags_transform_signal(window, channel, block + i, signal + i * bytes, buffers);
         if (window->filter) continue;
-        const struct blocks_taps from = {blocks_path(plan, window->taps, path), segment + i,
+        const struct blocks_taps from = {blocks_path(plan, window->taps, path), block + i,
                                          layout->n};
         blocks_load_taps(plan, &from, buffers->samples, buffers->narrow);
         fft_forward(blocks_of(plan)->fft, own + i * bytes, buffers->samples, buffers->scratch);
@@ -80,7 +80,7 @@ static void lags_sum_group(const struct window *window, size_t at, size_t count,
     plan->kernels->cmac(y, signal, lines, taps, lines, count, lines);
 }
 
-// One task: one chunk of elements; element e is segment e % count of channel e / count.
+// One task: one chunk of elements; element e is block e % count of channel e / count.
 static void lags_sum_chunk(void *context, size_t task, int worker)
 {
     const struct window *window = context;
@@ -130,16 +130,16 @@ static void sum_window(struct window *window)
             plan->kernels->add(window->sums, window->digits + digit * bytes, reals);
 }
 
-// The segments that read any of the signal: those whose n samples from base - i*segment on do.
-static void find_segments(struct window *window)
+// The blocks that read any of the signal: those whose n samples from base - i*block on do.
+static void find_blocks(struct window *window)
 {
     const struct block_layout *layout = blocks_layout(window->plan);
     const ptrdiff_t size = (ptrdiff_t)blocks_shape(window->plan)->axis[0].size;
-    ptrdiff_t first = floor_div(window->base - size, layout->segment) + 1;
-    ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->segment);
+    ptrdiff_t first = floor_div(window->base - size, layout->tap_block) + 1;
+    ptrdiff_t last = floor_div(window->base + (ptrdiff_t)layout->n - 1, layout->tap_block);
     if (first < 0) first = 0;
-    if (last > (ptrdiff_t)layout->segments - 1) last = (ptrdiff_t)layout->segments - 1;
-    window->first_segment = (size_t)first;
+    if (last > (ptrdiff_t)layout->tap_blocks - 1) last = (ptrdiff_t)layout->tap_blocks - 1;
+    window->first_block = (size_t)first;
     window->count = last < first ? 0 : (size_t)(last - first) + 1;
 }
 
@@ -149,12 +149,12 @@ static void run_window(struct window *window, size_t block, char *y)
     const struct shape *shape = blocks_shape(plan);
     const struct block_layout *layout = blocks_layout(plan);
     const struct fft *fft = blocks_of(plan)->fft;
-    const size_t bytes = shape->sample_bytes, before = layout->segment - 1;
+    const size_t bytes = shape->sample_bytes, before = layout->tap_block - 1;
     const size_t begin = block * layout->hop;
-    const struct segment_outputs out = segment_outputs(&shape->axis[0], begin, begin + layout->hop);
+    const struct block_outputs out = block_outputs(&shape->axis[0], begin, begin + layout->hop);
     if (!out.count) return;
     window->base = layout->trimmed.first + (ptrdiff_t)begin - (ptrdiff_t)before;
-    find_segments(window);
+    find_blocks(window);
     const size_t all = window->count * shape->group_in, each = ceil_div(all, LAGS_CHUNKS);
     window->chunk = size_max(size_min(each, MAX_CHUNK), 1);
     window->chunks = ceil_div(all, window->chunk);

@@ -37,20 +37,20 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t lines = spectrum_lines(shape, layout->n);
-    const size_t taps = segment_spectra_bytes(lines, layout->segments);
+    const size_t taps = block_spectra_bytes(lines, layout->tap_blocks);
     const size_t block = blocks_spectrum_bytes(shape, layout->n);
     const size_t filter = size_mul(shape_path_count(shape), taps);
-    const size_t wished = size_max(size_mul(layout->segments, PER_SEGMENT), MIN_IN_FLIGHT);
+    const size_t wished = size_max(size_mul(layout->tap_blocks, PER_TAP_BLOCK), MIN_IN_FLIGHT);
     layout->in_flight = weight ? layout->blocks : size_min(layout->blocks, wished);
     layout->worker =
-        size_add(blocks_transform_bytes(shape, layout->n), pair_sums_bytes(layout->segments));
+        size_add(blocks_transform_bytes(shape, layout->n), pair_sums_bytes(layout->tap_blocks));
     layout->filter = weight ? 0 : filter;
     for (; layout->in_flight > 0; layout->in_flight = layout->in_flight * 3 / 4) {
-        const size_t inputs = block_inputs(shape, layout, layout->blocks);
+        const size_t inputs = block_input_count(shape, layout, layout->blocks);
         const size_t held =
-            weight ? inputs : size_min(inputs, layout->in_flight + layout->segments);
+            weight ? inputs : size_min(inputs, layout->in_flight + layout->tap_blocks);
         const size_t sums = weight ? shape->group_in * shape->group_out : 1;
-        layout->shared = size_add(size_mul(shape->group_in, segment_spectra_bytes(lines, held)),
+        layout->shared = size_add(size_mul(shape->group_in, block_spectra_bytes(lines, held)),
                                   size_mul(sums, size_mul(block, layout->in_flight + 1)));
         if (weight) layout->shared = size_add(layout->shared, size_mul(shape->group_out, taps));
         if (blocks_fits(request, layout)) {
@@ -67,23 +67,23 @@ static bool cpu_fit(const struct block_device *device, struct block_layout *layo
 {
     const struct request *request = device->request;
     const struct shape *shape = request->shape;
-    const size_t segments = size_mul(shape_path_count(shape), layout->segments);
+    const size_t blocks = size_mul(shape_path_count(shape), layout->tap_blocks);
     const size_t spectrum = layout->n ? blocks_spectrum_bytes(shape, layout->n) : 0;
     layout->seconds = memory_seconds(request->model, shape);
     if (layout->method == BLOCK_PAIRS) return fit_pairs(request, layout);
     layout->in_flight = 1;
     layout->worker = layout->n ? blocks_transform_bytes(shape, layout->n) : 0;
-    layout->filter = size_mul(segments, spectrum);
+    layout->filter = size_mul(blocks, spectrum);
     if (layout->method == BLOCK_LAGS) {
         layout->worker += (2 * LAGS_GROUP + 1) * spectrum;
         layout->shared = (LAGS_CHUNKS + LAGS_DIGITS) * spectrum;
         return blocks_fits(request, layout);
     }
-    const size_t signals = ceil_div(shape->axis[0].size, layout->signal_segment);
+    const size_t signals = ceil_div(shape->axis[0].size, layout->signal_block);
     layout->shared = size_mul(shape->group_in, size_mul(signals, spectrum));
     layout->worker += 3 * (layout->n ? spectrum : mem_round(layout->hop * shape->sample_bytes));
     if (!layout->n)
-        layout->filter = size_mul(segments, mem_round(layout->segment * shape->tap_bytes));
+        layout->filter = size_mul(blocks, mem_round(layout->tap_block * shape->tap_bytes));
     return true;
 }
 

@@ -15,63 +15,62 @@ enum {
     TASK_BYTES = 1 << 18, // should fit a core's cache
 };
 
-struct segment_transform segment_transform(const struct fft *fft, const struct kernels *kernels,
-                                           size_t sample_bytes)
+struct block_transform block_transform(const struct fft *fft, const struct kernels *kernels,
+                                       size_t sample_bytes)
 {
-    return (struct segment_transform){.fft = fft,
-                                      .kernels = kernels,
-                                      .sample_bytes = sample_bytes,
-                                      .length = fft->n / 2,
-                                      .lines = fft->lines};
+    return (struct block_transform){.fft = fft,
+                                    .kernels = kernels,
+                                    .sample_bytes = sample_bytes,
+                                    .length = fft->n / 2,
+                                    .lines = fft->lines};
 }
 
 // Lines from one line of a spectrum to the next: odd, so that they do not meet in the same cache
 // sets.
 static size_t spectra_pitch(size_t count)
 {
-    return size_add(count, SEGMENT_MARGIN) | 1;
+    return size_add(count, BLOCK_MARGIN) | 1;
 }
 
-size_t segment_spectra_bytes(size_t lines, size_t count)
+size_t block_spectra_bytes(size_t lines, size_t count)
 {
     return size_mul(SPECTRUM_LINE_BYTES,
-                    size_add(size_mul(lines, spectra_pitch(count)), 2 * SEGMENT_MARGIN));
+                    size_add(size_mul(lines, spectra_pitch(count)), 2 * BLOCK_MARGIN));
 }
 
 // Indices before spectrum 0 are negative; they are the last ones of the line before.
-static char *line_at(const struct segment_spectra *spectra, size_t line, ptrdiff_t index)
+static char *line_at(const struct block_spectra *spectra, size_t line, ptrdiff_t index)
 {
-    assert(index >= -SEGMENT_MARGIN && index <= (ptrdiff_t)spectra->count);
-    const size_t at = line * spectra_pitch(spectra->count) + (size_t)(SEGMENT_MARGIN + index);
+    assert(index >= -BLOCK_MARGIN && index <= (ptrdiff_t)spectra->count);
+    const size_t at = line * spectra_pitch(spectra->count) + (size_t)(BLOCK_MARGIN + index);
     return spectra->lines + at * SPECTRUM_LINE_BYTES;
 }
 
-static struct segment_buffers segment_buffers_layout(const struct segment_transform *transform,
-                                                     struct arena *arena)
+static struct block_buffers block_buffers_layout(const struct block_transform *transform,
+                                                 struct arena *arena)
 {
-    struct segment_buffers buffers;
+    struct block_buffers buffers;
     buffers.samples = arena_take(arena, transform->fft->n * transform->sample_bytes);
     buffers.spectrum = arena_take(arena, transform->fft->spectrum_bytes);
     buffers.scratch = arena_take(arena, transform->fft->scratch_bytes);
     return buffers;
 }
 
-struct segment_buffers segment_buffers_of(const struct segment_transform *transform, char *work)
+struct block_buffers block_buffers_of(const struct block_transform *transform, char *work)
 {
     struct arena arena = {.base = work};
-    return segment_buffers_layout(transform, &arena);
+    return block_buffers_layout(transform, &arena);
 }
 
-size_t segment_buffers_bytes(const struct segment_transform *transform)
+size_t block_buffers_bytes(const struct block_transform *transform)
 {
     struct arena arena = {0};
-    segment_buffers_layout(transform, &arena);
+    block_buffers_layout(transform, &arena);
     return arena.used;
 }
 
-void segment_forward(const struct segment_transform *transform,
-                     const struct segment_spectra *spectra, size_t index,
-                     struct segment_buffers *buffers)
+void block_forward(const struct block_transform *transform, const struct block_spectra *spectra,
+                   size_t index, struct block_buffers *buffers)
 {
     const struct fft_steps all = {0, transform->fft->steps};
     const size_t bytes = transform->length * transform->sample_bytes;
@@ -82,35 +81,35 @@ void segment_forward(const struct segment_transform *transform,
     fft_forward_apart(transform->fft, &target, buffers->samples, buffers->scratch, all);
 }
 
-struct segment_spectra segment_inputs_spectra(const struct segment_inputs *inputs, size_t channel)
+struct block_spectra block_inputs_spectra(const struct block_inputs *inputs, size_t channel)
 {
     const size_t count = inputs->spectra.count;
-    const size_t bytes = segment_spectra_bytes(inputs->transform->lines, count);
-    return (struct segment_spectra){inputs->spectra.lines + channel * bytes, count};
+    const size_t bytes = block_spectra_bytes(inputs->transform->lines, count);
+    return (struct block_spectra){inputs->spectra.lines + channel * bytes, count};
 }
 
-// One task: one segment of one channel.
+// One task: one block of one channel.
 static void transform_input(void *context, size_t task, int worker)
 {
-    const struct segment_inputs *inputs = context;
-    const struct segment_transform *transform = inputs->transform;
+    const struct block_inputs *inputs = context;
+    const struct block_transform *transform = inputs->transform;
     const size_t fresh = inputs->end - inputs->from, bytes = transform->sample_bytes;
     const size_t channel = task / fresh, i = inputs->from + task % fresh;
-    const struct segment_spectra spectra = segment_inputs_spectra(inputs, channel);
-    struct segment_buffers buffers =
-        segment_buffers_of(transform, inputs->work + (size_t)worker * inputs->work_stride);
+    const struct block_spectra spectra = block_inputs_spectra(inputs, channel);
+    struct block_buffers buffers =
+        block_buffers_of(transform, inputs->work + (size_t)worker * inputs->work_stride);
     samples_window(buffers.samples, inputs->x + channel * inputs->size * bytes, inputs->size,
                    inputs->first + (ptrdiff_t)(i * transform->length), 1, transform->length, bytes);
-    segment_forward(transform, &spectra, i, &buffers);
+    block_forward(transform, &spectra, i, &buffers);
 }
 
-void segment_inputs_forward(struct segment_inputs *inputs, size_t channels, int threads)
+void block_inputs_forward(struct block_inputs *inputs, size_t channels, int threads)
 {
     thread_loop(threads, channels * (inputs->end - inputs->from), transform_input, inputs);
 }
 
-void segment_inverse(const struct segment_transform *transform, void *spectrum,
-                     struct segment_buffers *buffers)
+void block_inverse(const struct block_transform *transform, void *spectrum,
+                   struct block_buffers *buffers)
 {
     const size_t scalar = transform->kernels->f64 ? 8 : 4;
     fft_inverse(transform->fft, buffers->samples, spectrum, buffers->scratch);
@@ -120,7 +119,7 @@ void segment_inverse(const struct segment_transform *transform, void *spectrum,
 
 // Some spectra, of which a task changes one line.
 struct line_range {
-    const struct segment_spectra *spectra;
+    const struct block_spectra *spectra;
     size_t from, count;
 };
 
@@ -128,14 +127,14 @@ static void clear_margins(void *context, size_t line, int worker)
 {
     (void)worker;
     const struct line_range *range = context;
-    const size_t bytes = SEGMENT_MARGIN * SPECTRUM_LINE_BYTES;
-    if (line == 0) memset(line_at(range->spectra, 0, -SEGMENT_MARGIN), 0, bytes);
+    const size_t bytes = BLOCK_MARGIN * SPECTRUM_LINE_BYTES;
+    if (line == 0) memset(line_at(range->spectra, 0, -BLOCK_MARGIN), 0, bytes);
     memset(line_at(range->spectra, line, (ptrdiff_t)range->count), 0, bytes);
-    memset(line_at(range->spectra, line + 1, -SEGMENT_MARGIN), 0, bytes);
+    memset(line_at(range->spectra, line + 1, -BLOCK_MARGIN), 0, bytes);
 }
 
-void segment_spectra_margins(const struct segment_transform *transform,
-                             const struct segment_spectra *spectra, size_t used, int threads)
+void block_spectra_margins(const struct block_transform *transform,
+                           const struct block_spectra *spectra, size_t used, int threads)
 {
     struct line_range range = {spectra, 0, used};
     thread_loop(threads, transform->lines, clear_margins, &range);
@@ -149,9 +148,9 @@ static void shift_line(void *context, size_t line, int worker)
             range->count * SPECTRUM_LINE_BYTES);
 }
 
-void segment_spectra_shift(const struct segment_transform *transform,
-                           const struct segment_spectra *spectra, size_t from, size_t count,
-                           int threads)
+void block_spectra_shift(const struct block_transform *transform,
+                         const struct block_spectra *spectra, size_t from, size_t count,
+                         int threads)
 {
     struct line_range range = {spectra, from, count};
     assert(from + count <= spectra->count);
@@ -196,7 +195,7 @@ struct task {
 static struct cmac_path left_lines(const struct pair_sums *sums, size_t first, size_t lines,
                                    char *work)
 {
-    const struct segment_spectra *left = &sums->left;
+    const struct block_spectra *left = &sums->left;
     if (!sums->lags)
         return (struct cmac_path){.h = line_at(left, first, 0),
                                   .h_pitch = spectra_pitch(left->count)};
@@ -216,14 +215,14 @@ static struct cmac_path left_lines(const struct pair_sums *sums, size_t first, s
 static void add_terms(const struct task *task, ptrdiff_t top, size_t n, ptrdiff_t from,
                       ptrdiff_t end, void *const *y)
 {
-    const struct segment_spectra *right = &task->sums->right;
+    const struct block_spectra *right = &task->sums->right;
     const struct cmac_terms terms = {.slots = spectra_pitch(right->count),
-                                     .newest = (size_t)(SEGMENT_MARGIN + top - from),
+                                     .newest = (size_t)(BLOCK_MARGIN + top - from),
                                      .multiple = 1,
                                      .sums = n,
                                      .fresh = {true, true, true, true}};
     struct cmac_path path = task->left;
-    path.x = line_at(right, task->first, -SEGMENT_MARGIN);
+    path.x = line_at(right, task->first, -BLOCK_MARGIN);
     path.x_pitch = terms.slots;
     path.h = (const char *)path.h + (size_t)from * SPECTRUM_LINE_BYTES;
     path.count = (size_t)(end - from);

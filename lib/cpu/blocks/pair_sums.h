@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Sums of products of two signals in segments. Each signal is split into disjoint segments of half
-// a transform. Each segment is transformed once, followed by zeros. The products of all pairs of
-// segments that contribute to an output block are summed in the spectrum. The halves by which
+// Sums of products of two signals in blocks. Each signal is split into disjoint blocks of half
+// a transform. Each block is transformed once, followed by zeros. The products of all pairs of
+// blocks that contribute to an output block are summed in the spectrum. The halves by which
 // neighbouring sums overlap are added there too, so every output block takes one inverse transform
 // and is written once. (theory.md, section 7; decision 10.)
 #ifndef PARTITA_PAIR_SUMS_H
@@ -13,85 +13,84 @@
 
 // Spectra stored line by line: the first lines of all spectra are adjacent, then all second lines,
 // and so on. Products of all pairs then read memory in order. Between the last spectrum of one line
-// and the first of the next there is space for at least SEGMENT_MARGIN spectra of zeros, so that
+// and the first of the next there is space for at least BLOCK_MARGIN spectra of zeros, so that
 // sums that are computed together need no special cases at the ends.
 enum {
-    SEGMENT_MARGIN = CMAC_SUMS - 1,
+    BLOCK_MARGIN = CMAC_SUMS - 1,
     MIN_IN_FLIGHT = 8, // output blocks that are summed at once: enough for several threads, and
-    PER_SEGMENT = 2,   // at least twice the segments of the left operand, which are all read
+    PER_TAP_BLOCK = 2, // at least twice the blocks of the left operand, which are all read
 };
 
-struct segment_spectra {
+struct block_spectra {
     char *lines;
     size_t count; // spectra
 };
 
 // Bytes of `count` spectra of `lines` lines; SIZE_MAX on overflow.
-size_t segment_spectra_bytes(size_t lines, size_t count);
+size_t block_spectra_bytes(size_t lines, size_t count);
 
-// What transforms segments of one size.
-struct segment_transform {
+// What transforms blocks of one size.
+struct block_transform {
     const struct fft *fft;
     const struct kernels *kernels;
     size_t sample_bytes;
-    size_t length; // samples of a segment: half a transform
+    size_t length; // samples of a block: half a transform
     size_t lines;  // of a spectrum
 };
 
-struct segment_transform segment_transform(const struct fft *fft, const struct kernels *kernels,
-                                           size_t sample_bytes);
+struct block_transform block_transform(const struct fft *fft, const struct kernels *kernels,
+                                       size_t sample_bytes);
 
-// The buffers that one thread needs to transform a segment; `work` has segment_buffers_bytes.
-struct segment_buffers {
+// The buffers that one thread needs to transform a block; `work` has block_buffers_bytes.
+struct block_buffers {
     char *samples, *spectrum, *scratch;
 };
 
-struct segment_buffers segment_buffers_of(const struct segment_transform *transform, char *work);
-size_t segment_buffers_bytes(const struct segment_transform *transform);
+struct block_buffers block_buffers_of(const struct block_transform *transform, char *work);
+size_t block_buffers_bytes(const struct block_transform *transform);
 
 // Spectrum `index` = transform of buffers->samples, of which the caller sets the first `length`;
 // this function sets the others to zero.
-void segment_forward(const struct segment_transform *transform,
-                     const struct segment_spectra *spectra, size_t index,
-                     struct segment_buffers *buffers);
+void block_forward(const struct block_transform *transform, const struct block_spectra *spectra,
+                   size_t index, struct block_buffers *buffers);
 
-// The segments of several channels of a signal: spectrum i of channel c is the transform of the
+// The blocks of several channels of a signal: spectrum i of channel c is the transform of the
 // samples from first + i * length on of x + c * size, which are zero outside [0, size).
-struct segment_inputs {
-    const struct segment_transform *transform;
+struct block_inputs {
+    const struct block_transform *transform;
     const char *x;
     size_t size;
     ptrdiff_t first;
-    struct segment_spectra spectra; // of channel 0; those of the others follow
-    char *work;                     // segment_buffers_bytes per thread,
-    size_t work_stride;             // from one thread to the next
-    size_t from, end;               // the spectra that segment_inputs_forward computes
+    struct block_spectra spectra; // of channel 0; those of the others follow
+    char *work;                   // block_buffers_bytes per thread,
+    size_t work_stride;           // from one thread to the next
+    size_t from, end;             // the spectra that block_inputs_forward computes
 };
 
-struct segment_spectra segment_inputs_spectra(const struct segment_inputs *inputs, size_t channel);
-void segment_inputs_forward(struct segment_inputs *inputs, size_t channels, int threads);
+struct block_spectra block_inputs_spectra(const struct block_inputs *inputs, size_t channel);
+void block_inputs_forward(struct block_inputs *inputs, size_t channels, int threads);
 
 // buffers->samples[length] = the first half of the inverse transform of the spectrum, divided by
 // the transform's gain. The spectrum is destroyed.
-void segment_inverse(const struct segment_transform *transform, void *spectrum,
-                     struct segment_buffers *buffers);
+void block_inverse(const struct block_transform *transform, void *spectrum,
+                   struct block_buffers *buffers);
 
 // Writes the zeros around spectra 0 .. used-1 of each line. The right operand of sums needs them.
-void segment_spectra_margins(const struct segment_transform *transform,
-                             const struct segment_spectra *spectra, size_t used, int threads);
+void block_spectra_margins(const struct block_transform *transform,
+                           const struct block_spectra *spectra, size_t used, int threads);
 
 // Moves `count` spectra to the front, on up to `threads` threads.
-void segment_spectra_shift(const struct segment_transform *transform,
-                           const struct segment_spectra *spectra, size_t from, size_t count,
-                           int threads);
+void block_spectra_shift(const struct block_transform *transform,
+                         const struct block_spectra *spectra, size_t from, size_t count,
+                         int threads);
 
-// Sums over pairs: segment i of `left` and segment j of `right` contribute to output block i + j.
+// Sums over pairs: block i of `left` and block j of `right` contribute to output block i + j.
 // With `lags` they contribute to block j - i and `left` is conjugated; block t then holds the lags
 // from t * length on.
 struct pair_sums {
-    const struct segment_transform *transform;
-    struct segment_spectra left, right;
-    ptrdiff_t right_first; // index of the segment of right's first spectrum,
+    const struct block_transform *transform;
+    struct block_spectra left, right;
+    ptrdiff_t right_first; // index of the block of right's first spectrum,
     size_t right_count;    // and number of right's spectra
     bool lags;
     ptrdiff_t first; // output blocks first .. first + count - 1

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The usual method of cpu/blocks: all pairs of segments (pair_sums.h), some output blocks in flight
+// The usual method of cpu/blocks: all pairs of blocks (pair_sums.h), some output blocks in flight
 // at a time. Backward weight is the same: gw is the correlation of x with gy (shape_gradient),
-// added up over the batch. The segments of gy take the place of the filter's, and the sums of all
+// added up over the batch. The blocks of gy take the place of the filter's, and the sums of all
 // paths of a group stay in the spectrum until the last item is done, so that every block of a
 // path's gradient takes one inverse transform however large the batch is.
 #include <assert.h>
@@ -15,30 +15,16 @@
 struct pairs {
     const struct partita_plan *plan;
     bool weight; // backward weight
-    struct segment_transform transform;
-    struct segment_inputs inputs; // of the group's channels
-    const char *gy;               // of the group's first channel; backward weight
+    struct block_transform transform;
+    struct block_inputs inputs; // of the group's channels
+    const char *gy;             // of the group's first channel; backward weight
     char *taps; // spectra of the filter's paths [out][in of group], or of the group's gy
     char *y;    // first output of the channels that are finished, or of the group's gradient
     char *out;  // sums of one channel, or of the paths [out][in]
-    size_t first, count;        // output blocks in flight
-    struct segment_range range; // of the signal that they read
+    size_t first, count;      // output blocks in flight
+    struct block_range range; // of the signal that they read
     struct pair_sums sums;
 };
-
-// As many before the first as there are segments of the taps.
-static struct segment_range pairs_inputs(const struct partita_plan *plan, size_t first, size_t end)
-{
-    const struct block_layout *layout = blocks_layout(plan);
-    const size_t size = blocks_shape(plan)->axis[0].size;
-    struct segment_range range = segments_inside(layout->trimmed.first, layout->segment, size);
-    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->segments;
-    ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
-    if (range.first < from) range.first = from;
-    if (behind > (ptrdiff_t)end) behind = (ptrdiff_t)end;
-    range.count = behind > range.first ? (size_t)(behind - range.first) : 0;
-    return range;
-}
 
 // The sums of one channel or path.
 static size_t sums_bytes(const struct partita_plan *plan)
@@ -56,14 +42,13 @@ static size_t pairs_layout_shared(const struct partita_plan *plan, char *base, s
                           .weight = plan->direction == PARTITA_BACKWARD_WEIGHT,
                           .transform = blocks_transform(plan)};
     const size_t lines = ret->transform.lines;
-    const size_t held = ret->weight ? pairs_inputs(plan, 0, layout->blocks).count
-                                    : block_inputs(shape, layout, layout->in_flight);
-    char *inputs =
-        arena_take(&arena, size_mul(shape->group_in, segment_spectra_bytes(lines, held)));
-    ret->inputs.spectra = (struct segment_spectra){inputs, held};
+    const size_t held = ret->weight ? block_inputs_read(shape, layout, 0, layout->blocks).count
+                                    : block_input_count(shape, layout, layout->in_flight);
+    char *inputs = arena_take(&arena, size_mul(shape->group_in, block_spectra_bytes(lines, held)));
+    ret->inputs.spectra = (struct block_spectra){inputs, held};
     if (ret->weight)
         ret->taps = arena_take(
-            &arena, size_mul(shape->group_out, segment_spectra_bytes(lines, layout->segments)));
+            &arena, size_mul(shape->group_out, block_spectra_bytes(lines, layout->tap_blocks)));
     const size_t sums = ret->weight ? shape->group_in * shape->group_out : 1;
     ret->out = arena_take(&arena, size_mul(sums, sums_bytes(plan)));
     return arena.used;
@@ -74,28 +59,28 @@ void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout)
     struct pairs call;
     layout->shared = pairs_layout_shared(plan, NULL, &call);
     layout->worker =
-        size_add(segment_buffers_bytes(&call.transform), pair_sums_bytes(layout->segments));
+        size_add(block_buffers_bytes(&call.transform), pair_sums_bytes(layout->tap_blocks));
 }
 
-static struct segment_buffers pairs_worker_buffers(const struct pairs *call, int worker)
+static struct block_buffers pairs_worker_buffers(const struct pairs *call, int worker)
 {
-    return segment_buffers_of(&call->transform,
-                              call->inputs.work + (size_t)worker * call->inputs.work_stride);
+    return block_buffers_of(&call->transform,
+                            call->inputs.work + (size_t)worker * call->inputs.work_stride);
 }
 
-// One task: one segment of one channel of gy.
+// One task: one block of one channel of gy.
 static void transform_gy(void *context, size_t task, int worker)
 {
     const struct pairs *call = context;
     const struct shape *shape = blocks_shape(call->plan);
     const struct block_layout *layout = blocks_layout(call->plan);
-    const size_t channel = task / layout->segments, i = task % layout->segments;
+    const size_t channel = task / layout->tap_blocks, i = task % layout->tap_blocks;
     const struct blocks_taps gy = {call->gy + channel * shape->axis[0].kernel * shape->tap_bytes, i,
-                                   layout->segment};
-    struct segment_buffers buffers = pairs_worker_buffers(call, worker);
+                                   layout->tap_block};
+    struct block_buffers buffers = pairs_worker_buffers(call, worker);
     blocks_load_taps(call->plan, &gy, buffers.samples, NULL);
-    const struct segment_spectra spectra = blocks_taps_spectra(call->plan, call->taps, channel);
-    segment_forward(&call->transform, &spectra, i, &buffers);
+    const struct block_spectra spectra = blocks_taps_spectra(call->plan, call->taps, channel);
+    block_forward(&call->transform, &spectra, i, &buffers);
 }
 
 // Goes on to the inputs of the blocks at hand; those that the last ones read too are kept.
@@ -103,28 +88,29 @@ static void next_inputs(struct pairs *call)
 {
     const struct partita_plan *plan = call->plan;
     const struct block_layout *layout = blocks_layout(plan);
-    const size_t end_block = call->first + call->count, channels = blocks_shape(plan)->group_in;
-    const struct segment_range next = pairs_inputs(plan, call->first, end_block);
-    const struct segment_range last = call->range;
+    const struct shape *shape = blocks_shape(plan);
+    const size_t end_block = call->first + call->count, channels = shape->group_in;
+    const struct block_range next = block_inputs_read(shape, layout, call->first, end_block);
+    const struct block_range last = call->range;
     const ptrdiff_t end = last.first + (ptrdiff_t)last.count;
     const size_t kept = end > next.first ? (size_t)(end - next.first) : 0;
     assert(next.count <= call->inputs.spectra.count && kept <= next.count);
     for (size_t c = 0; kept && c < channels; c++) {
-        const struct segment_spectra spectra = segment_inputs_spectra(&call->inputs, c);
-        segment_spectra_shift(&call->transform, &spectra, (size_t)(next.first - last.first), kept,
-                              plan->threads);
+        const struct block_spectra spectra = block_inputs_spectra(&call->inputs, c);
+        block_spectra_shift(&call->transform, &spectra, (size_t)(next.first - last.first), kept,
+                            plan->threads);
     }
     call->range = next;
-    call->inputs.first = layout->trimmed.first + next.first * (ptrdiff_t)layout->segment;
+    call->inputs.first = layout->trimmed.first + next.first * (ptrdiff_t)layout->tap_block;
     call->inputs.from = kept;
     call->inputs.end = next.count;
-    segment_inputs_forward(&call->inputs, channels, plan->threads);
-    // Between the signal's ends no sum reaches beyond these segments.
+    block_inputs_forward(&call->inputs, channels, plan->threads);
+    // Between the signal's ends no sum reaches beyond these blocks.
     const bool inside =
         call->first > 0 && next.first + (ptrdiff_t)next.count >= (ptrdiff_t)end_block;
     for (size_t c = 0; !inside && c < channels; c++) {
-        const struct segment_spectra spectra = segment_inputs_spectra(&call->inputs, c);
-        segment_spectra_margins(&call->transform, &spectra, next.count, plan->threads);
+        const struct block_spectra spectra = block_inputs_spectra(&call->inputs, c);
+        block_spectra_margins(&call->transform, &spectra, next.count, plan->threads);
     }
 }
 
@@ -136,13 +122,13 @@ static void add_products(struct pairs *call, size_t in, size_t taps, char *out, 
     call->sums = (struct pair_sums){
         .transform = &call->transform,
         .left = blocks_taps_spectra(call->plan, call->taps, taps),
-        .right = segment_inputs_spectra(&call->inputs, in),
+        .right = block_inputs_spectra(&call->inputs, in),
         .right_first = call->range.first,
         .right_count = call->range.count,
         .first = (ptrdiff_t)call->first,
         .count = call->count,
         .out = out,
-        .work = call->inputs.work + segment_buffers_bytes(&call->transform),
+        .work = call->inputs.work + block_buffers_bytes(&call->transform),
         .work_stride = call->inputs.work_stride,
         .add = !first,
         .gather = last,
@@ -158,11 +144,11 @@ static void pairs_finish_block(void *context, size_t task, int worker)
     const size_t path = task / call->count, block = task % call->count;
     const size_t bytes = call->transform.sample_bytes, hop = call->transform.length;
     const size_t begin = (call->first + block) * hop;
-    const struct segment_outputs out = segment_outputs(axis, begin, begin + hop);
-    struct segment_buffers buffers = pairs_worker_buffers(call, worker);
+    const struct block_outputs out = block_outputs(axis, begin, begin + hop);
+    struct block_buffers buffers = pairs_worker_buffers(call, worker);
     if (!out.count) return;
-    segment_inverse(&call->transform,
-                    pair_sums_out(&call->sums, block) + path * sums_bytes(call->plan), &buffers);
+    block_inverse(&call->transform,
+                  pair_sums_out(&call->sums, block) + path * sums_bytes(call->plan), &buffers);
     char *y = call->y + path * axis->out * bytes;
     const char *from = buffers.samples + out.skip * bytes;
     if (call->weight && call->plan->shape.flip)
@@ -190,7 +176,7 @@ static void sum_item(struct pairs *call, size_t item, char *gw)
     const struct shape *shape = blocks_shape(call->plan);
     const size_t inputs = shape->group_in, paths = inputs * shape->group_out;
     const bool last = item + 1 == shape->batch;
-    thread_loop(call->plan->threads, shape->group_out * blocks_layout(call->plan)->segments,
+    thread_loop(call->plan->threads, shape->group_out * blocks_layout(call->plan)->tap_blocks,
                 transform_gy, call);
     for (size_t path = 0; path < paths; path++)
         add_products(call, path % inputs, path / inputs, call->out + path * sums_bytes(call->plan),
@@ -222,7 +208,7 @@ void pairs_run(const struct partita_plan *plan, const struct partita_filter *fil
         const size_t out = (item * shape->groups + group) * shape->group_out;
         call.inputs.x = (const char *)operands->from[0] + in * axis->size * bytes;
         if (call.weight) call.gy = (const char *)operands->from[1] + out * axis->kernel * bytes;
-        call.range = (struct segment_range){PTRDIFF_MIN, 0};
+        call.range = (struct block_range){PTRDIFF_MIN, 0};
         for (call.first = 0; call.first < layout->blocks; call.first += layout->in_flight) {
             call.count = size_min(layout->blocks - call.first, layout->in_flight);
             next_inputs(&call);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Spectra as objects on the CPU: the spectra of segments that cpu/blocks multiplies, for callers
+// Spectra as objects on the CPU: the spectra of blocks that cpu/blocks multiplies, for callers
 // who use them again.
 #include <assert.h>
 #include <string.h>
@@ -12,8 +12,8 @@
 // spectrum->state.
 struct cpu_spectrum {
     struct fft *fft;
-    struct segment_transform transform;
-    struct segment_spectra spectra;
+    struct block_transform transform;
+    struct block_spectra spectra;
 };
 
 static struct cpu_spectrum *cpu_spectrum_of(const struct partita_spectrum *spectrum)
@@ -25,23 +25,23 @@ static enum partita_status transform_all(struct partita_spectrum *spectrum, cons
 {
     const struct partita_allocator *allocator = &spectrum->allocator;
     struct cpu_spectrum *state = cpu_spectrum_of(spectrum);
-    const struct segment_transform *transform = &state->transform;
+    const struct block_transform *transform = &state->transform;
     const size_t count = ceil_div(spectrum->n, transform->length);
     const size_t threads = (size_t)spectrum->threads;
     spectrum->block = transform->length;
-    spectrum->bytes = segment_spectra_bytes(transform->lines, count);
-    state->spectra = (struct segment_spectra){mem_reserve(allocator, spectrum->bytes), count};
-    struct segment_inputs inputs = {.transform = transform,
-                                    .x = x,
-                                    .size = spectrum->n,
-                                    .spectra = state->spectra,
-                                    .work_stride = segment_buffers_bytes(transform),
-                                    .end = count};
+    spectrum->bytes = block_spectra_bytes(transform->lines, count);
+    state->spectra = (struct block_spectra){mem_reserve(allocator, spectrum->bytes), count};
+    struct block_inputs inputs = {.transform = transform,
+                                  .x = x,
+                                  .size = spectrum->n,
+                                  .spectra = state->spectra,
+                                  .work_stride = block_buffers_bytes(transform),
+                                  .end = count};
     inputs.work = mem_reserve(allocator, size_mul(threads, inputs.work_stride));
     const bool complete = state->spectra.lines && inputs.work;
     if (complete) {
-        segment_inputs_forward(&inputs, 1, spectrum->threads);
-        segment_spectra_margins(transform, &state->spectra, count, spectrum->threads);
+        block_inputs_forward(&inputs, 1, spectrum->threads);
+        block_spectra_margins(transform, &state->spectra, count, spectrum->threads);
     }
     mem_release(allocator, inputs.work);
     return complete ? PARTITA_OK : PARTITA_ERR_NOMEM;
@@ -62,7 +62,7 @@ static enum partita_status cpu_spectrum_create(struct partita_spectrum *spectrum
     const enum partita_status status = fft_create(&request, &spectrum->allocator, &state->fft);
     if (status != PARTITA_OK) return status;
     const struct kernels *kernels = kernels_select(request.isa, request.f64);
-    state->transform = segment_transform(state->fft, kernels, spectrum->sample_bytes);
+    state->transform = block_transform(state->fft, kernels, spectrum->sample_bytes);
     return transform_all(spectrum, x);
 }
 
@@ -82,7 +82,7 @@ static bool cpu_spectrum_meet(const struct partita_spectrum *x, const struct par
 }
 
 struct multiplying {
-    const struct segment_transform *transform;
+    const struct block_transform *transform;
     struct spectrum_wanted wanted;
     struct pair_sums sums;
     char *work, *y;
@@ -92,16 +92,16 @@ struct multiplying {
 static void spectra_finish_block(void *context, size_t task, int worker)
 {
     const struct multiplying *call = context;
-    const struct segment_transform *transform = call->transform;
+    const struct block_transform *transform = call->transform;
     const size_t bytes = transform->sample_bytes;
     const ptrdiff_t length = (ptrdiff_t)transform->length, first = call->wanted.first;
     const ptrdiff_t begin = (call->sums.first + (ptrdiff_t)task) * length, end = begin + length;
     const ptrdiff_t behind = first + (ptrdiff_t)call->wanted.size;
     const ptrdiff_t from = begin > first ? begin : first, to = end < behind ? end : behind;
-    struct segment_buffers buffers = segment_buffers_of(
-        transform, call->work + (size_t)worker * segment_buffers_bytes(transform));
+    struct block_buffers buffers =
+        block_buffers_of(transform, call->work + (size_t)worker * block_buffers_bytes(transform));
     assert(from < to);
-    segment_inverse(transform, pair_sums_out(&call->sums, task), &buffers);
+    block_inverse(transform, pair_sums_out(&call->sums, task), &buffers);
     memcpy(call->y + (size_t)(from - first) * bytes,
            buffers.samples + (size_t)(from - begin) * bytes, (size_t)(to - from) * bytes);
 }
@@ -113,7 +113,7 @@ static void layout_multiplying(struct multiplying *call, size_t in_flight, size_
     call->sums.work_stride = pair_sums_bytes(call->sums.left.count);
     call->sums.out = arena_take(arena, size_mul(spectrum, in_flight + 1));
     call->sums.work = arena_take(arena, size_mul(threads, call->sums.work_stride));
-    call->work = arena_take(arena, size_mul(threads, segment_buffers_bytes(call->transform)));
+    call->work = arena_take(arena, size_mul(threads, block_buffers_bytes(call->transform)));
 }
 
 static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
@@ -122,10 +122,10 @@ static enum partita_status cpu_spectrum_multiply(enum partita_op op, void *y,
                                                  const struct range *range)
 {
     const struct cpu_spectrum *state = cpu_spectrum_of(x);
-    const struct segment_transform *transform = &state->transform;
-    const struct segment_spectra left = cpu_spectrum_of(h)->spectra;
+    const struct block_transform *transform = &state->transform;
+    const struct block_spectra left = cpu_spectrum_of(h)->spectra;
     const size_t blocks = range->size / transform->length + 2;
-    const size_t in_flight = size_min(blocks, size_max(PER_SEGMENT * left.count, MIN_IN_FLIGHT));
+    const size_t in_flight = size_min(blocks, size_max(PER_TAP_BLOCK * left.count, MIN_IN_FLIGHT));
     struct multiplying call = {.transform = transform,
                                .y = y,
                                .wanted = spectrum_wanted(op, x, h, range),

@@ -6,7 +6,7 @@
 
 #include "base/sizes.h"
 #include "direct.h"
-#include "geometry/segments.h"
+#include "geometry/signal_blocks.h"
 #include "kernels/kernels.h"
 
 // Seconds a sample of the cheapest transform, forward and inverse. The model interpolates between
@@ -67,7 +67,7 @@ static double layers_lower_bound(const struct request *request, size_t outputs)
 double direct_lower_bound(const struct request *request)
 {
     const struct shape *shape = request->shape;
-    const struct trimmed trimmed = segments_trim(shape);
+    const struct trimmed trimmed = shape_trim(shape);
     const size_t outputs = shape->axis[0].out;
     // Few outputs of long operands need no inverse transform; with a workspace limit engines that
     // sum directly may have longer tiles than this one.

@@ -91,7 +91,7 @@ static void put_outputs(const struct partita_plan *plan, char *y, size_t q, cons
     const ptrdiff_t from = (ptrdiff_t)q - causal_first(axis);
     const size_t before = from < 0 ? size_min((size_t)-from, n) : 0;
     const size_t first = from < 0 ? 0 : (size_t)from;
-    const struct segment_outputs out = segment_outputs(axis, first, first + n - before);
+    const struct block_outputs out = block_outputs(axis, first, first + n - before);
     if (!out.count) return;
     y += out.first * bytes;
     samples += (before + out.skip) * bytes;

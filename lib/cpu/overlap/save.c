@@ -65,8 +65,7 @@ struct save_call {
 
 // The outputs of a block of one channel.
 static void save_store_output(const struct partita_filter *filter, size_t channel, char *y,
-                              const struct segment_outputs *outputs,
-                              struct overlap_buffers *buffers)
+                              const struct block_outputs *outputs, struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
     const struct axis *axis = &overlap->shape.axis[0];
@@ -100,7 +99,7 @@ static void save_task(void *context, size_t task, int worker)
     const size_t group = task / call->blocks / shape->batch;
     const size_t in = item * shape->in_channels + group * shape->group_in;
     const size_t out = item * shape->out_channels + group * shape->group_out;
-    const struct segment_outputs outputs = segment_outputs(axis, first, first + overlap->hop);
+    const struct block_outputs outputs = block_outputs(axis, first, first + overlap->hop);
     const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
     const char *x = call->x + in * axis->size * bytes;
     char *y = call->y + (out * axis->out + outputs.first) * bytes;

@@ -169,8 +169,8 @@ static void overlap_weight_outputs(const struct weight_call *call, const struct 
     const size_t hop = half ? (axis->out - 1) * axis->stride + 1 : overlap->hop;
     const size_t bytes = shape->sample_bytes, n = half ? overlap->n / 2 : overlap->n;
     const size_t channel = term->item * shape->out_channels + term->group * shape->group_out;
-    const struct segment_outputs out =
-        segment_outputs(axis, term->block * hop, (term->block + 1) * hop);
+    const struct block_outputs out =
+        block_outputs(axis, term->block * hop, (term->block + 1) * hop);
     for (size_t k = 0; k < shape->group_out; k++) {
         const size_t first = (channel + k) * axis->out + out.first;
         char *spectrum = buffers->output + k * overlap->fft->spectrum_bytes;

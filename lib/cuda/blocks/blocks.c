@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuda/blocks: the signal and the taps in parts, for filters about as long as the signal, and for a
-// few outputs of long operands. layout.c chooses how, a file a method does it. (decision 24)
+// cuda/blocks: the signal and the taps in blocks, for filters about as long as the signal, and for
+// a few outputs of long operands. layout.c chooses how, a file a method does it. (decision 24)
 #include "blocks.h"
 
 #include <assert.h>

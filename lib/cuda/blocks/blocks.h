@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What the files of cuda/blocks share. The engine convolves long signals with long filters, both
-// split into parts. All directions are computed as forward problems (decision 18).
+// split into blocks. All directions are computed as forward problems (decision 18).
 #ifndef PARTITA_CUDA_BLOCKS_H
 #define PARTITA_CUDA_BLOCKS_H
 
@@ -8,7 +8,7 @@
 #include "cuda/device/filter.h"
 #include "geometry/block_search.h"
 #include "geometry/part_schedule.h"
-#include "parts.h"
+#include "transforms.h"
 
 struct cuda_blocks {
     struct shape shape; // the problem that is computed: the plan's, or its gradient as a forward

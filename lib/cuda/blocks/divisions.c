@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Parts of two sizes that the caller imposes: division by division, the pairs of every interval
+// Blocks of two sizes that the caller imposes: division by division, the pairs of every interval
 // summed, one inverse an interval, its samples added to the outputs.
 #include "base/sizes.h"
 #include "blocks.h"
@@ -33,8 +33,8 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
         }
         status = CU(call->plan, cuda_launch_intervals(&fft->params, &intervals));
         if (status == PARTITA_OK)
-            status = cuda_parts_back(call->plan, fft, sink, call->sums,
-                                     (ptrdiff_t)begin - divisions->first, count);
+            status = cuda_blocks_back(call->plan, fft, sink, call->sums,
+                                      (ptrdiff_t)begin - divisions->first, count);
     }
     return status;
 }
@@ -47,8 +47,8 @@ static enum partita_status cuda_blocks_run_units(const struct cuda_blocks_call *
     const struct shape *shape = &call->blocks->shape;
     const struct block_layout *layout = &call->blocks->layout;
     const struct part_schedule divisions =
-        part_schedule_of(shape, layout->segment, layout->signal_segment);
-    const struct segment_range signals = part_schedule_signals(&divisions);
+        part_schedule_of(shape, layout->tap_block, layout->signal_block);
+    const struct block_range signals = part_schedule_signals(&divisions);
     const char *x = (const char *)call->operands->from[0] +
                     unit * shape->group_in * shape->axis[0].size * shape->sample_bytes;
     struct cuda_windows windows = cuda_blocks_x(plan);
@@ -64,8 +64,8 @@ static enum partita_status cuda_blocks_run_units(const struct cuda_blocks_call *
                                              (size_t)pairs.rows, NULL);
     sink.accumulate = true;
     sink.apart = (int64_t)divisions.apart, sink.hop = sink.apart - 1;
-    enum partita_status status = cuda_parts_forward(plan, &call->blocks->fft, call->inputs,
-                                                    &windows, units * shape->group_in, x);
+    enum partita_status status = cuda_blocks_forward(plan, &call->blocks->fft, call->inputs,
+                                                     &windows, units * shape->group_in, x);
     for (size_t k = 0; k < divisions.count && status == PARTITA_OK; k++)
         status = run_division(call, &divisions, k, &pairs, &sink);
     return status;

@@ -37,16 +37,16 @@ struct cuda_pairs {
 cudaError_t cuda_launch_pairs(const struct cuda_fft_params *params, const struct cuda_pairs *pairs);
 
 // Windows of outputs, each of which depends on all of both operands (decision 10). Window w of an
-// output row is the sum over channels and parts of the taps; part i is multiplied by the window of
-// x from x.first + w*hop - i*part on.
+// output row is the sum over channels and blocks of the taps; block i, of L taps, is multiplied by
+// the window of x from x.first + w*hop - i*L on.
 struct cuda_lags {
-    struct cuda_windows taps, x; // a window of `taps` is a part
+    struct cuda_windows taps, x; // a window of `taps` is a block
     const void *taps_samples, *x_samples;
     struct cuda_row_map taps_rows, x_rows; // rows of the first channel of each output row
     int64_t channels, taps_term, x_term;
     int64_t hop;
     int64_t first, tasks, windows; // tasks [row][window], from `first` on
-    int64_t chunks;                // chunks into which the terms [channel][part] of a task are
+    int64_t chunks;                // chunks into which the terms [channel][block] of a task are
                                    // split
 };
 
@@ -68,9 +68,9 @@ cudaError_t cuda_launch_lags_results(const struct cuda_fft_params *params,
                                      const struct cuda_sink *sink, const struct cuda_lags *lags,
                                      const void *sums);
 
-// Intervals of one division of parts of two sizes (geometry/part_schedule.h). Rows and arrays are
-// those of `pairs`, whose blocks are parts here: left those of the taps, right those of the signal
-// that are in memory. `count` is of intervals; first, per_thread and accumulate are not used.
+// Intervals of one division of blocks of two sizes (geometry/part_schedule.h). Rows and arrays are
+// those of `pairs`: left blocks are those of the taps, right ones those of the signal that are in
+// memory. `count` is of intervals; first, per_thread and accumulate are not used.
 enum { CUDA_MAX_INTERVALS = 256 }; // of a launch, whose parameters have 4096 bytes
 struct cuda_intervals {
     struct cuda_pairs pairs;

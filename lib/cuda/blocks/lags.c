@@ -25,9 +25,9 @@ static struct cuda_lags lags_of(const struct cuda_blocks_call *call)
                              .windows = (int64_t)layout->blocks,
                              .chunks = (int64_t)layout->chunks};
     lags.taps.first = (int64_t)layout->trimmed.first_tap;
-    lags.taps.count = (int64_t)layout->segments;
-    lags.taps.hop = lags.taps.length = (int64_t)layout->segment;
-    lags.x.first = layout->trimmed.first - (ptrdiff_t)(layout->segment - 1);
+    lags.taps.count = (int64_t)layout->tap_blocks;
+    lags.taps.hop = lags.taps.length = (int64_t)layout->tap_block;
+    lags.x.first = layout->trimmed.first - (ptrdiff_t)(layout->tap_block - 1);
     lags.x.length = (int64_t)layout->n;
     return lags;
 }

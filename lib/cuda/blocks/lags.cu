@@ -38,16 +38,16 @@ __device__ void load_window(const cuda_windows &windows, const T *row, int64_t f
     else windows_points(windows, row, first, fft, v);
 }
 
-// Parts of the taps that see anything of x through the window of outputs that begins at `base`.
+// Blocks of the taps that see anything of x through the window of outputs that begins at `base`.
 struct seen {
     int64_t first, count;
 };
 
-__device__ seen parts_seen(const cuda_lags &lags, int64_t base)
+__device__ seen blocks_seen(const cuda_lags &lags, int64_t base)
 {
-    const int64_t size = lags.x.size, part = lags.taps.length, last = base + lags.x.length - 1;
-    const int64_t first = base >= size ? (base - size) / part + 1 : 0,
-                  behind = last < 0 ? 0 : last / part + 1;
+    const int64_t size = lags.x.size, length = lags.taps.length, last = base + lags.x.length - 1;
+    const int64_t first = base >= size ? (base - size) / length + 1 : 0,
+                  behind = last < 0 ? 0 : last / length + 1;
     const int64_t end = behind < lags.taps.count ? behind : lags.taps.count;
     return {first, end > first ? end - first : 0};
 }
@@ -57,7 +57,7 @@ __device__ int64_t base_of(const cuda_lags &lags, int64_t task)
     return lags.x.first + task % lags.windows * lags.hop;
 }
 
-// The terms that a thread block sums: [channel][part] of a task, first .. end-1.
+// The terms that a thread block sums: [channel][block] of a task, first .. end-1.
 struct terms {
     int64_t task, first, end;
 };
@@ -65,7 +65,7 @@ struct terms {
 __device__ terms terms_of_block(const cuda_lags &lags)
 {
     const int64_t task = lags.first + blockIdx.x / lags.chunks, chunk = blockIdx.x % lags.chunks;
-    const int64_t all = lags.channels * parts_seen(lags, base_of(lags, task)).count,
+    const int64_t all = lags.channels * blocks_seen(lags, base_of(lags, task)).count,
                   each = ceiling(all, lags.chunks);
     const int64_t first = chunk * each < all ? chunk * each : all;
     return {task, first, first + each < all ? first + each : all};
@@ -84,13 +84,14 @@ template <typename T> __device__ cursor<T> seek(const cuda_lags &lags, int64_t r
     const int64_t term = terms.end - rest, row = terms.task / lags.windows,
                   length = lags.taps.length;
     const int64_t base = base_of(lags, terms.task);
-    const seen parts = parts_seen(lags, base);
-    const int64_t channel = term / parts.count, at = term % parts.count, part = parts.first + at;
+    const seen blocks = blocks_seen(lags, base);
+    const int64_t channel = term / blocks.count, at = term % blocks.count,
+                  block = blocks.first + at;
     const int64_t taps = row_of(lags.taps_rows, row) + channel * lags.taps_term;
     const int64_t x = row_of(lags.x_rows, row) + channel * lags.x_term;
     return {windows_row_at(lags.taps, (const T *)lags.taps_samples, taps),
-            windows_row_at(lags.x, (const T *)lags.x_samples, x), lags.taps.first + part * length,
-            base - part * length, parts.count - at};
+            windows_row_at(lags.x, (const T *)lags.x_samples, x), lags.taps.first + block * length,
+            base - block * length, blocks.count - at};
 }
 
 // The product of one term's spectra is added to sum; `cache` holds the spectrum of the taps
@@ -165,7 +166,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     to[number] = sum;
 }
 
-// Blocks are tasks. Of a window's samples those before number part - 1 have wrapped.
+// Blocks are tasks. Of a window's samples those before number length - 1 have wrapped.
 template <typename T>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     lags_results_kernel(const __grid_constant__ cuda_fft_params params,

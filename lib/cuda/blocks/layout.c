@@ -15,7 +15,7 @@ static const struct {
     double pass;           // a point in a pass of a transform
     double edge;           // a point's load or store, with its address
     double product;        // of a bin in pairs: four multiply-adds and a share of two loads
-    double imposed;        // of a bin in imposed segments: with both loads
+    double imposed;        // of a bin in imposed blocks: with both loads
     double moved;          // share of the search's moves that are not the transforms' own
     double launches;       // for what is in work at once
     size_t target_threads; // of chunks of lags: a few rounds of thread blocks of a device
@@ -36,8 +36,8 @@ size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *
 
 size_t cuda_blocks_batch(const struct shape *shape, const struct block_layout *layout)
 {
-    return cuda_parts_batch(cuda_blocks_points(shape, layout), shape->f64,
-                            size_min(layout->segments, layout->blocks));
+    return cuda_blocks_fft_batch(cuda_blocks_points(shape, layout), shape->f64,
+                                 size_min(layout->tap_blocks, layout->blocks));
 }
 
 static size_t blocks_good_size(const struct signal_rates *rates, size_t n)
@@ -60,7 +60,7 @@ static double blocks_transform_seconds(const struct signal_rates *rates, size_t 
     double sweeps = 1.5, calls = 0;
     if (n / 2 > cuda_fft_max(f64)) {
         sweeps += points <= 0x1p24 ? 4 : 6;
-        calls = 3 / (double)cuda_parts_batch(n / 2, f64, SIZE_MAX);
+        calls = 3 / (double)cuda_blocks_fft_batch(n / 2, f64, SIZE_MAX);
     }
     const double computing = points * (BLOCKS.edge + BLOCKS.pass * passes) / device.fma;
     const double moving = points * (f64 ? 16 : 8) * sweeps / device.bytes;
@@ -70,9 +70,9 @@ static double blocks_transform_seconds(const struct signal_rates *rates, size_t 
 static size_t cuda_blocks_spectra_bytes(const struct shape *shape,
                                         const struct block_layout *layout, size_t spectra)
 {
-    return cuda_parts_bytes(spectra, shape->complex_signal ? 2 : 1,
-                            cuda_blocks_points(shape, layout), cuda_blocks_batch(shape, layout),
-                            shape->f64);
+    return cuda_blocks_bytes(spectra, shape->complex_signal ? 2 : 1,
+                             cuda_blocks_points(shape, layout), cuda_blocks_batch(shape, layout),
+                             shape->f64);
 }
 
 struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
@@ -84,10 +84,10 @@ struct cuda_pairs_bytes cuda_pairs_bytes(const struct shape *shape,
     const size_t in = size_mul(layout->units, weight ? shape->in_channels : shape->group_in);
     const size_t out = weight ? paths : size_mul(layout->units, shape->group_out);
     const size_t taps = weight ? size_mul(layout->units, shape->out_channels) : paths;
-    const size_t inputs = block_inputs(shape, layout, layout->in_flight);
+    const size_t inputs = block_input_count(shape, layout, layout->in_flight);
     return (struct cuda_pairs_bytes){
         .inputs = cuda_blocks_spectra_bytes(shape, layout, size_mul(in, inputs)),
-        .taps = cuda_blocks_spectra_bytes(shape, layout, size_mul(taps, layout->segments)),
+        .taps = cuda_blocks_spectra_bytes(shape, layout, size_mul(taps, layout->tap_blocks)),
         .sums = cuda_blocks_spectra_bytes(shape, layout, size_mul(out, layout->in_flight)),
     };
 }
@@ -134,7 +134,7 @@ static bool cuda_blocks_fit_lags(const struct request *request, size_t limit,
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t paths = size_mul(shape->out_channels, shape->group_in);
     const size_t rows = weight ? paths : shape->batch * shape->out_channels;
-    const size_t terms = size_mul(layout->segments, weight ? shape->batch : shape->group_in);
+    const size_t terms = size_mul(layout->tap_blocks, weight ? shape->batch : shape->group_in);
     const size_t points = cuda_blocks_points(shape, layout);
     const size_t spectrum = points * 2 * shape->scalar_bytes;
     layout->filter = weight ? 0 : size_mul(paths, shape->axis[0].kernel * shape->tap_bytes);
@@ -200,7 +200,7 @@ bool cuda_blocks_search(const struct request *request, struct block_layout *ret,
     };
     if (imposed <= cuda_fft_max(shape->f64) || cuda_fft_has_long())
         return block_search(&block_device, ret, reason, size);
-    snprintf(reason, size, "parts of %zu and %zu need cuFFT, which is not here", parts->taps,
+    snprintf(reason, size, "blocks of %zu and %zu need cuFFT, which is not here", parts->taps,
              parts->signal);
     return false;
 }

@@ -1,49 +1,35 @@
 // SPDX-License-Identifier: MIT
-// All pairs of parts: spectra of x, sums of products of some output blocks at a time, one inverse
+// All pairs of blocks: spectra of x, sums of products of some output blocks at a time, one inverse
 // transform a block.
 #include "base/sizes.h"
 #include "blocks.h"
 
-static void set_parts(struct cuda_windows *windows, const struct block_layout *layout,
-                      ptrdiff_t first, size_t count)
+static void set_windows(struct cuda_windows *windows, const struct block_layout *layout,
+                        ptrdiff_t first, size_t count)
 {
     windows->first = first;
     windows->count = (int64_t)count;
-    windows->hop = windows->length = (int64_t)layout->segment;
+    windows->hop = windows->length = (int64_t)layout->tap_block;
 }
 
-// Parts of the taps from the first that any output sees.
-static struct cuda_windows parts_of_taps(const struct partita_plan *plan)
+// Blocks of the taps from the first tap that any output reads.
+static struct cuda_windows tap_windows(const struct partita_plan *plan)
 {
     const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
     struct cuda_windows windows = cuda_blocks_taps(plan);
-    set_parts(&windows, layout, (ptrdiff_t)layout->trimmed.first_tap, layout->segments);
+    set_windows(&windows, layout, (ptrdiff_t)layout->trimmed.first_tap, layout->tap_blocks);
     return windows;
-}
-
-// Parts of x that output blocks first .. end-1 see.
-static struct segment_range inputs_seen(const struct cuda_blocks *blocks, size_t first, size_t end)
-{
-    const struct block_layout *layout = &blocks->layout;
-    struct segment_range range =
-        segments_inside(layout->trimmed.first, layout->segment, blocks->shape.axis[0].size);
-    const ptrdiff_t from = (ptrdiff_t)first - (ptrdiff_t)layout->segments;
-    ptrdiff_t behind = range.first + (ptrdiff_t)range.count;
-    if (range.first < from) range.first = from;
-    if (behind > (ptrdiff_t)end) behind = (ptrdiff_t)end;
-    range.count = behind > range.first ? (size_t)(behind - range.first) : 0;
-    return range;
 }
 
 enum partita_status cuda_pairs_filter(const struct partita_plan *plan, void *spectra,
                                       const void *taps, void *area)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    const struct cuda_windows windows = parts_of_taps(plan);
+    const struct cuda_windows windows = tap_windows(plan);
     const size_t paths = blocks->shape.out_channels * blocks->shape.group_in;
     enum partita_status status = cuda_fft_begin(plan, &blocks->fft, area);
     if (status == PARTITA_OK)
-        status = cuda_parts_forward(plan, &blocks->fft, spectra, &windows, paths, taps);
+        status = cuda_blocks_forward(plan, &blocks->fft, spectra, &windows, paths, taps);
     cuda_fft_end(&blocks->fft);
     return status;
 }
@@ -55,7 +41,7 @@ static const char *rows_from(const struct shape *shape, const void *array, size_
     return (const char *)array + row * length * shape->sample_bytes;
 }
 
-// Queues spectra of parts of `rows` rows of x from one on, and the pairs that output blocks
+// Queues spectra of blocks of `rows` rows of x from one on, and the pairs that output blocks
 // pairs->first .. sum of them with the taps.
 static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct cuda_pairs *pairs,
                                      size_t row, size_t rows)
@@ -66,19 +52,19 @@ static enum partita_status sum_pairs(const struct cuda_blocks_call *call, struct
     const struct block_layout *layout = &blocks->layout;
     const struct shape *shape = &blocks->shape;
     const size_t first = (size_t)pairs->first, end = first + (size_t)pairs->count;
-    const struct segment_range range = inputs_seen(blocks, first, end);
+    const struct block_range range = block_inputs_read(&blocks->shape, &blocks->layout, first, end);
     struct cuda_windows inputs = cuda_blocks_x(plan);
-    set_parts(&inputs, layout, layout->trimmed.first + range.first * (ptrdiff_t)layout->segment,
-              range.count);
-    pairs->left = call->taps, pairs->left_count = (int64_t)layout->segments;
+    set_windows(&inputs, layout, layout->trimmed.first + range.first * (ptrdiff_t)layout->tap_block,
+                range.count);
+    pairs->left = call->taps, pairs->left_count = (int64_t)layout->tap_blocks;
     pairs->right = call->inputs, pairs->right_first = range.first;
     pairs->right_count = (int64_t)range.count;
     pairs->out = call->sums;
-    pairs->per_thread = (int64_t)cuda_parts_per_thread((size_t)(params->points * params->planes),
-                                                       (size_t)pairs->rows, (size_t)pairs->count);
+    pairs->per_thread = (int64_t)cuda_blocks_per_thread((size_t)(params->points * params->planes),
+                                                        (size_t)pairs->rows, (size_t)pairs->count);
     const char *x = rows_from(shape, call->operands->from[0], shape->axis[0].size, row);
     enum partita_status status =
-        cuda_parts_forward(plan, &blocks->fft, call->inputs, &inputs, rows, x);
+        cuda_blocks_forward(plan, &blocks->fft, call->inputs, &inputs, rows, x);
     if (status != PARTITA_OK) return status;
     return CU(plan, cuda_launch_pairs(params, pairs));
 }
@@ -96,8 +82,8 @@ static enum partita_status cuda_blocks_pairs_run_units(const struct cuda_blocks_
     const enum partita_status status =
         sum_pairs(call, &pairs, unit * shape->group_in, units * shape->group_in);
     if (status != PARTITA_OK) return status;
-    return cuda_parts_back(call->plan, &call->blocks->fft, &sink, call->sums,
-                           (ptrdiff_t)(first * call->blocks->layout.hop), count);
+    return cuda_blocks_back(call->plan, &call->blocks->fft, &sink, call->sums,
+                            (ptrdiff_t)(first * call->blocks->layout.hop), count);
 }
 
 static enum partita_status run_forward(const struct cuda_blocks_call *call)
@@ -118,13 +104,13 @@ static enum partita_status run_forward(const struct cuda_blocks_call *call)
 static enum partita_status add_items(const struct cuda_blocks_call *call, size_t item, size_t items)
 {
     const struct shape *shape = &call->blocks->shape;
-    const struct cuda_windows taps = parts_of_taps(call->plan);
+    const struct cuda_windows taps = tap_windows(call->plan);
     const char *gy = rows_from(shape, call->operands->from[1], shape->axis[0].kernel,
                                item * shape->out_channels);
     struct cuda_pairs pairs = cuda_blocks_rows(call, item, items);
     pairs.count = (int64_t)call->blocks->layout.blocks;
     pairs.accumulate = item > 0;
-    const enum partita_status status = cuda_parts_forward(
+    const enum partita_status status = cuda_blocks_forward(
         call->plan, &call->blocks->fft, call->taps, &taps, items * shape->out_channels, gy);
     return status == PARTITA_OK
                ? sum_pairs(call, &pairs, item * shape->in_channels, items * shape->in_channels)
@@ -140,8 +126,8 @@ static enum partita_status run_weight(const struct cuda_blocks_call *call)
     for (size_t item = 0; item < shape->batch && status == PARTITA_OK; item += units)
         status = add_items(call, item, size_min(units, shape->batch - item));
     const struct cuda_sink sink = cuda_blocks_sink(call->plan, call->operands->to, 0, paths, NULL);
-    return status == PARTITA_OK ? cuda_parts_back(call->plan, &call->blocks->fft, &sink, call->sums,
-                                                  0, call->blocks->layout.blocks)
+    return status == PARTITA_OK ? cuda_blocks_back(call->plan, &call->blocks->fft, &sink,
+                                                   call->sums, 0, call->blocks->layout.blocks)
                                 : status;
 }
 

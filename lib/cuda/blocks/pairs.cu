@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Sums over all pairs of blocks that meet in an output block, or of parts of two sizes in an
-// interval of outputs, bin by bin. Of blocks a thread has one bin of consecutive output blocks and
-// sums SUMS of them at a time: one bin of a left block is read for all of them, and right blocks go
-// round a ring of registers, so that SUMS products take two loads.
+// Sums over all pairs of blocks that contribute to an output block, or for blocks of two sizes to
+// an interval of outputs, bin by bin. For output blocks, a thread has one bin of consecutive ones
+// and sums SUMS of them at a time: one bin of a left block is read for all of them, and right
+// blocks go round a ring of registers, so that SUMS products take two loads.
 #include "kernels.cuh"
 
 #include <math.h>
@@ -80,7 +80,7 @@ __device__ void add_row(const bin_blocks<T> &left, const bin_blocks<T> &right, i
     }
 }
 
-// The part of a sum that belongs to the next block, moved to that block's start: times u^-points,
+// The half of a sum that belongs to the next block, moved to that block's start: times u^-points,
 // where u^points is -i, 1 or -1.
 template <typename T>
 inline __device__ complex_of<T> moved(complex_of<T> sum, int64_t planes, int64_t plane)

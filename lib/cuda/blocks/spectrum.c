@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Spectra as objects (decision 28): blocks as cuda/blocks has parts, products by its kernels.
+// Spectra as objects (decision 28): blocks as those of cuda/blocks, products by its kernels.
 // Correlation is convolution with the template's blocks mirrored (spectra.h).
 #include "core/spectrum.h"
 
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
-#include "parts.h"
+#include "transforms.h"
 
 enum {
     MIN_BLOCKS = 8,       // of a result at once: as many as a thread sums together (pairs.cu),
@@ -27,8 +27,8 @@ static struct cuda_spectrum *cuda_spectrum_state(const struct partita_spectrum *
 static size_t block_bytes(const struct cuda_fft *fft, size_t blocks, size_t batch)
 {
     const struct cuda_fft_params *params = &fft->params;
-    return cuda_parts_bytes(blocks, (size_t)params->planes, (size_t)params->points, batch,
-                            params->f64);
+    return cuda_blocks_bytes(blocks, (size_t)params->planes, (size_t)params->points, batch,
+                             params->f64);
 }
 
 static size_t cuda_blocks_spectrum_spectra_bytes(const struct cuda_fft *fft, size_t blocks)
@@ -69,7 +69,7 @@ static enum partita_status cuda_spectrum_transform(const struct partita_spectrum
     if (status != PARTITA_OK) return cuda_call_end(&call, status);
     status = cuda_fft_begin(plan, &state->fft, call.workspace);
     if (status == PARTITA_OK)
-        status = cuda_parts_forward(plan, &state->fft, call.to, &windows, 1, call.from[0]);
+        status = cuda_blocks_forward(plan, &state->fft, call.to, &windows, 1, call.from[0]);
     cuda_fft_end(&state->fft);
     return cuda_call_end(&call, status);
 }
@@ -78,7 +78,7 @@ static enum partita_status cuda_spectrum_prepare(struct partita_spectrum *spectr
 {
     struct cuda_spectrum *state = cuda_spectrum_state(spectrum);
     const bool f64 = spectrum->scalar_bytes == 8;
-    const size_t batch = cuda_parts_batch(points, f64, spectrum_count(spectrum));
+    const size_t batch = cuda_blocks_fft_batch(points, f64, spectrum_count(spectrum));
     return cuda_fft_create(&state->plan, points, batch, true, &state->fft);
 }
 
@@ -181,7 +181,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
         .first = block + (product->lags ? left : 0), // a mirrored template lies `left` blocks on
         .count = (int64_t)count,
         .per_thread =
-            (int64_t)cuda_parts_per_thread((size_t)(params->points * params->planes), 1, count),
+            (int64_t)cuda_blocks_per_thread((size_t)(params->points * params->planes), 1, count),
         .left = product->left,
         .right = state->blocks,
         .out = product->sums,
@@ -196,7 +196,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
     const ptrdiff_t position = block * (ptrdiff_t)x->block - product->wanted.first;
     const enum partita_status status = CU(&state->plan, cuda_launch_pairs(params, &pairs));
     if (status != PARTITA_OK) return status;
-    return cuda_parts_back(&state->plan, &state->fft, &sink, product->sums, position, count);
+    return cuda_blocks_back(&state->plan, &state->fft, &sink, product->sums, position, count);
 }
 
 // What no block reaches is zero.

@@ -6,7 +6,7 @@
 #include "base/sizes.h"
 #include "bounded_call.h"
 #include "filter.h"
-#include "geometry/segments.h"
+#include "geometry/signal_blocks.h"
 
 // Bytes of a micro-batch's arrays where nothing is limited: copying them takes a hundred times as
 // long as launching what computes them.
@@ -109,7 +109,7 @@ static bool reads_all_taps(const struct partita_plan *plan)
     char reason[96];
     if (plan->direction == PARTITA_BACKWARD_WEIGHT) return true; // no filter
     if (!shape_forward(&plan->shape, plan->direction, &shape, reason, sizeof reason)) return true;
-    return segments_trim(&shape).taps == shape.axis[0].span;
+    return shape_trim(&shape).taps == shape.axis[0].span;
 }
 
 // Whether a filter holds more than the taps: gradients of taps have none, engines that read taps in

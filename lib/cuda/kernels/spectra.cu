@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: MIT
-// Samples of parts on their way into spectra and back: fused with the transform where that fits a
+// Samples of windows on their way into spectra and back: fused with the transform where that fits a
 // thread block, else to and from the points that cuFFT transforms.
 #include "outputs.cuh"
 
 namespace {
 enum { POINTS_OF_THREAD = 4, LONG_STEP = POINTS_OF_THREAD * CUDA_THREADS };
 
-// Transforms are [row][part][plane].
+// Transforms are [row][window][plane].
 template <typename T>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
-    parts_kernel(const __grid_constant__ cuda_fft_params params,
-                 const __grid_constant__ cuda_windows windows, complex_of<T> *spectra, const T *x,
-                 int64_t transforms)
+    windows_kernel(const __grid_constant__ cuda_fft_params params,
+                   const __grid_constant__ cuda_windows windows, complex_of<T> *spectra, const T *x,
+                   int64_t transforms)
 {
     const int64_t number = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     const fft_thread<T> fft = fft_thread_of<T>(params.form);
     // Thread rows beyond the last transform take part in its barriers.
     int64_t row = number < transforms ? number : transforms - 1;
-    const int64_t plane = take(&row, params.planes), part = take(&row, windows.count);
+    const int64_t plane = take(&row, params.planes), index = take(&row, windows.count);
     complex_of<T> v[CUDA_FFT_POINTS];
     const T *samples = windows_row_at(windows, x, row);
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int at = threadIdx.x + j * blockDim.x;
-        v[j] = windows_point(windows, samples, windows.first + part * windows.hop, at,
+        v[j] = windows_point(windows, samples, windows.first + index * windows.hop, at,
                              (int)params.points, fft.negacyclic);
         if (windows.scale != 1) v[j] = scaled(v[j], (T)windows.scale);
         if (plane) v[j] = v[j] * ((const complex_of<T> *)params.twist)[at];
@@ -105,12 +105,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
                                  second[j]);
 }
 
-// Points of long transforms: [row][part][LONG_STEP points].
+// Points of long transforms: [row][window][LONG_STEP points].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 4)
-    long_parts_kernel(const __grid_constant__ cuda_fft_params params,
-                      const __grid_constant__ cuda_windows windows, complex_of<T> *spectra,
-                      const T *x)
+    long_windows_kernel(const __grid_constant__ cuda_fft_params params,
+                        const __grid_constant__ cuda_windows windows, complex_of<T> *spectra,
+                        const T *x)
 {
     int64_t row = blockIdx.x;
     const int begin = (int)take(&row, params.points / LONG_STEP) * LONG_STEP + threadIdx.x;
@@ -164,19 +164,19 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 }
 } // namespace
 
-cudaError_t cuda_launch_parts(const cuda_fft_params *params, void *to, const cuda_windows *windows,
-                              int64_t rows, const void *x)
+cudaError_t cuda_launch_windows(const cuda_fft_params *params, void *to,
+                                const cuda_windows *windows, int64_t rows, const void *x)
 {
-    const int64_t parts = rows * windows->count, transforms = parts * params->planes;
+    const int64_t n = rows * windows->count, transforms = n * params->planes;
     const int log2_points = params->form.log2_points;
     const dim3 threads = fft_block(log2_points);
     return with_scalar(params->f64, [=](auto scalar) {
         using T = decltype(scalar);
         complex_of<T> *spectra = (complex_of<T> *)to;
         if (!params->in_block)
-            return queue(long_parts_kernel<T>, parts * (params->points / LONG_STEP),
+            return queue(long_windows_kernel<T>, n * (params->points / LONG_STEP),
                          dim3(CUDA_THREADS), 0, *params, *windows, spectra, (const T *)x);
-        return queue(parts_kernel<T>, ceiling(transforms, threads.y), threads,
+        return queue(windows_kernel<T>, ceiling(transforms, threads.y), threads,
                      fft_block_shared(log2_points, params->f64), *params, *windows, spectra,
                      (const T *)x, transforms);
     });

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Spectra of parts of rows, and the inverse transforms.
+// Spectra of windows of rows, and the inverse transforms.
 //
-// A part has as many samples as a transform has points, and is followed by zeros. Real samples take
-// the negacyclic transform (fft.h), modulo u^points + i; complex ones take two planes, modulo
-// u^points - 1 and u^points + 1. So shifting samples by a part is a factor of -i in every bin, or
+// A window has as many samples as a transform has points, and is followed by zeros. Real samples
+// take the negacyclic transform (fft.h), modulo u^points + i; complex ones take two planes, modulo
+// u^points - 1 and u^points + 1. So shifting samples by a window is a factor of -i in every bin, or
 // of 1 and -1 in the two planes (docs/theory.md, 7).
 #ifndef PARTITA_CUDA_SPECTRA_H
 #define PARTITA_CUDA_SPECTRA_H
@@ -17,7 +17,7 @@ extern "C" {
 // The parameters of a plan's transform that the kernels need.
 struct cuda_fft_params {
     struct cuda_fft_form form;
-    int64_t points, planes; // planes: 1 for real samples, 2 for parts of complex samples
+    int64_t points, planes; // planes: 1 for real samples, 2 for complex samples
     bool f64, in_block;
     const void *twist; // factors of the samples of a long negacyclic transform, or of plane 1
 };
@@ -38,8 +38,8 @@ struct cuda_sink {
 
 // Queues spectra [rows][windows][planes][points], or for long transforms the points that cuFFT will
 // transform.
-cudaError_t cuda_launch_parts(const struct cuda_fft_params *params, void *to,
-                              const struct cuda_windows *windows, int64_t rows, const void *x);
+cudaError_t cuda_launch_windows(const struct cuda_fft_params *params, void *to,
+                                const struct cuda_windows *windows, int64_t rows, const void *x);
 
 // Queues the results of spectra [rows][blocks][planes][points]; cuFFT has transformed long ones
 // back before. Block 0 begins at position `first`.
@@ -48,7 +48,7 @@ cudaError_t cuda_launch_results(const struct cuda_fft_params *params, const stru
 
 // Queues the spectra [blocks][planes][points] of the same blocks in reverse order, with reversed
 // samples (complex ones conjugated). Block i is the conjugate of block blocks-1-i, shifted by a
-// part, so that none of its samples is before the block. Products with them contribute to output
+// block, so that none of its samples is before the block. Products with them contribute to output
 // block right - left + blocks: convolution with them is correlation with `from`.
 cudaError_t cuda_launch_mirrored(const struct cuda_fft_params *params, void *to, const void *from,
                                  int64_t blocks);

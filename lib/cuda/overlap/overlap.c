@@ -225,8 +225,8 @@ static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filte
     windows.length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points);
     windows.scale = 1 / (double)params.points;
     (void)scratch;
-    return CU(plan, cuda_launch_parts(&params, state->taps, &windows,
-                                      (int64_t)(shape->out_channels * shape->group_in), taps));
+    return CU(plan, cuda_launch_windows(&params, state->taps, &windows,
+                                        (int64_t)(shape->out_channels * shape->group_in), taps));
 }
 
 static struct filter_bytes cuda_overlap_filter_bytes(const struct partita_plan *plan)

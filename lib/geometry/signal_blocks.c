@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-#include "segments.h"
+#include "signal_blocks.h"
 
 #include <assert.h>
 
 #include "base/sizes.h"
 
-struct trimmed segments_trim(const struct shape *shape)
+struct trimmed shape_trim(const struct shape *shape)
 {
     const struct axis *axis = &shape->axis[0];
     assert(axis->out > 0 && axis->span > 0);
@@ -21,18 +21,18 @@ struct trimmed segments_trim(const struct shape *shape)
                             .outputs = outputs};
 }
 
-struct segment_range segments_inside(ptrdiff_t origin, size_t length, size_t size)
+struct block_range blocks_inside(ptrdiff_t origin, size_t length, size_t size)
 {
     assert(size > 0);
     const ptrdiff_t first = floor_div(-origin, length),
                     last = floor_div((ptrdiff_t)size - 1 - origin, length);
-    return (struct segment_range){first, (size_t)(last - first) + 1};
+    return (struct block_range){first, (size_t)(last - first) + 1};
 }
 
-struct segment_outputs segment_outputs(const struct axis *axis, size_t from, size_t end)
+struct block_outputs block_outputs(const struct axis *axis, size_t from, size_t end)
 {
     const size_t first = ceil_div(from, axis->stride),
                  behind = size_min(ceil_div(end, axis->stride), axis->out);
-    return (struct segment_outputs){first, behind > first ? behind - first : 0,
-                                    first * axis->stride - from};
+    return (struct block_outputs){first, behind > first ? behind - first : 0,
+                                  first * axis->stride - from};
 }

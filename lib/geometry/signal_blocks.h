@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // How a bounded problem of one axis is split into blocks, on any device: which taps its outputs
 // depend on, which blocks of a channel hold samples, which outputs a block contains.
-#ifndef PARTITA_SEGMENTS_H
-#define PARTITA_SEGMENTS_H
+#ifndef PARTITA_SIGNAL_BLOCKS_H
+#define PARTITA_SIGNAL_BLOCKS_H
 
 #include "core/problem.h"
 
@@ -21,20 +21,20 @@ struct trimmed {
     ptrdiff_t first;
     size_t outputs; // at full rate, including those that the stride skips
 };
-struct trimmed segments_trim(const struct shape *shape);
+struct trimmed shape_trim(const struct shape *shape);
 
 // The blocks with samples in [0, size), if block i begins at origin + i*length: the first one and
 // their number.
-struct segment_range {
+struct block_range {
     ptrdiff_t first;
     size_t count;
 };
-struct segment_range segments_inside(ptrdiff_t origin, size_t length, size_t size);
+struct block_range blocks_inside(ptrdiff_t origin, size_t length, size_t size);
 
 // The outputs of the problem that are in the range [from, end) of outputs at full rate.
-struct segment_outputs {
+struct block_outputs {
     size_t first, count, skip; // index of the first; number; distance of the first from `from`
 };
-struct segment_outputs segment_outputs(const struct axis *axis, size_t from, size_t end);
+struct block_outputs block_outputs(const struct axis *axis, size_t from, size_t end);
 
 #endif
