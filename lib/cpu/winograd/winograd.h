@@ -216,7 +216,7 @@ void winograd_transform_channels(const struct winograd_task *task, bool outputs,
 void winograd_layout(const struct request *request, const struct winograd_split *split,
                      struct winograd *ret);
 
-// Forward and backward data (forward.c), backward weight (weight.c).
+// Filters (taps.c), forward and backward data (forward.c), backward weight (weight.c).
 struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan);
 enum partita_status winograd_filter_pack(struct partita_filter *filter, const void *taps,
                                          const struct region *scratch);
