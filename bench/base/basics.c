@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/basics.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,12 @@ void *bench_allocate(size_t bytes)
     }
     memset(memory, 0, bytes);
     return memory;
+}
+
+size_t bench_heap_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
 }
 
 int bench_compare(const void *a, const void *b)

@@ -12,6 +12,9 @@ double bench_now(void);
 // without memory has nothing to report.
 void *bench_allocate(size_t bytes);
 
+// Bytes that this program's heap holds.
+size_t bench_heap_bytes(void);
+
 // Compares two doubles, for qsort.
 int bench_compare(const void *a, const void *b);
 

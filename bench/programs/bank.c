@@ -4,8 +4,6 @@
 // one for all. A call is one block of every slot on one thread, the copy of its input included.
 // Contenders run one after the other, since memory does not hold all of them. The answers of some
 // slots are compared with direct sums.
-#include <fnmatch.h>
-#include <malloc.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,12 +202,6 @@ static double error_of(const struct instances_contender *contender, void *state,
     return sqrt(error / norm);
 }
 
-static size_t heap_bytes(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
-
 // Returns whether the answers were right.
 static bool run(const struct instances_contender *contender, const struct instances *instances,
                 bool quick)
@@ -218,9 +210,9 @@ static bool run(const struct instances_contender *contender, const struct instan
     const size_t calls = quick ? MAX_CALLS / 8 : MAX_CALLS, passes = quick ? 1 : PASSES;
     const size_t warm = (instances->taps + BLOCK - 1) / BLOCK;
     double *seconds = bench_allocate(calls * sizeof *seconds), pass[PASSES] = {0};
-    const size_t before = heap_bytes();
+    const size_t before = bench_heap_bytes();
     void *state = contender->open(instances);
-    const size_t bytes = heap_bytes() - before;
+    const size_t bytes = bench_heap_bytes() - before;
     if (!state) {
         free(seconds);
         return true;
@@ -255,28 +247,26 @@ int main(int argc, char **argv)
         {"bank-own-512", 512, TAPS, BLOCK, false},   {"bank-shared-512", 512, TAPS, BLOCK, true},
         {"bank-own-4096", 4096, TAPS, BLOCK, false}, {"bank-shared-4096", 4096, TAPS, BLOCK, true},
     };
-    const char *pattern = "*", *only = "*";
-    bool quick = false, right = true;
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--quick") == 0) quick = true;
-        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) pattern = argv[++i];
-        else if (strcmp(argv[i], "--contender") == 0 && i + 1 < argc) only = argv[++i];
-        else {
-            fprintf(stderr, "usage: bench_bank [--quick] [--case PATTERN] [--contender PATTERN]\n");
-            return 2;
-        }
+    struct bench_options options;
+    bool right = true;
+    if (!bench_options_parse(&options, argc, argv, "bench_bank")) return 2;
+    if (options.calls || options.threads > 1) {
+        fprintf(stderr, "bench_bank: runs on one thread and writes no times of single calls\n");
+        return 2;
     }
     noise = bench_allocate(NOISE * sizeof *noise);
     bench_noise(noise, NOISE, false, 7);
-    printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
+    if (!options.list)
+        printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        if (fnmatch(pattern, cases[c].name, 0) != 0) continue;
-        for (size_t i = 0; i < sizeof contenders / sizeof *contenders; i++)
-            if (fnmatch(only, contenders[i].name, 0) == 0)
-                right &= run(&contenders[i], &cases[c], quick);
+        if (!bench_matches(options.cases, cases[c].name)) continue;
+        if (options.list) puts(cases[c].name);
+        for (size_t i = 0; i < sizeof contenders / sizeof *contenders && !options.list; i++)
+            if (bench_matches(options.contenders, contenders[i].name))
+                right &= run(&contenders[i], &cases[c], options.quick);
 #ifdef HAVE_ZITA
-        if (fnmatch(only, instances_zita.name, 0) == 0)
-            right &= run(&instances_zita, &cases[c], quick);
+        if (!options.list && bench_matches(options.contenders, instances_zita.name))
+            right &= run(&instances_zita, &cases[c], options.quick);
 #endif
     }
     free(noise);

@@ -3,18 +3,11 @@
 #include "runner/runner.h"
 
 #include <fnmatch.h>
-#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_ROWS = 64, MAX_REPETITIONS = 64 };
-
-struct arguments {
-    const char *pattern, *calls; // calls: folder for the times of single calls [NULL: none]
-    int threads;
-    bool list, all, quick;
-};
 
 // One row of the CSV while it is measured.
 struct row {
@@ -25,12 +18,6 @@ struct row {
     int passes;    // of the workload in one repetition
     bool ready, once;
 };
-
-static size_t heap_bytes(void)
-{
-    struct mallinfo2 info = mallinfo2();
-    return info.uordblks + info.hblkhd;
-}
 
 // Runs an opened contender once and checks the answer.
 static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
@@ -56,7 +43,7 @@ static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
 static bool row_open(struct row *row, struct workload *w, bool quick, const struct suite *suite)
 {
     struct contender *c = &row->contender;
-    size_t before = heap_bytes();
+    size_t before = bench_heap_bytes();
     double seconds, min_seconds = quick ? 1e-3 : 5e-3;
     c->reason[0] = '\0';
     if (!c->open(c, w)) {
@@ -64,7 +51,7 @@ static bool row_open(struct row *row, struct workload *w, bool quick, const stru
             fprintf(stderr, "%s: %s left out: %s\n", w->name, c->name, c->reason);
         return true;
     }
-    if (c->gate > 0) c->bytes += heap_bytes() - before;
+    if (c->gate > 0) c->bytes += bench_heap_bytes() - before;
     if (!row_check(row, w, &seconds)) {
         c->close(c->state);
         return false;
@@ -121,12 +108,16 @@ static bool row_print(struct row *row, const struct workload *w, int repetitions
     return true;
 }
 
-// The contenders of a suite; those without a fixed thread count once for each requested count.
-static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite, int threads)
+// The wanted contenders of a suite; those without a fixed thread count once for each requested
+// count.
+static size_t rows_list(struct row rows[MAX_ROWS], const struct suite *suite,
+                        const struct bench_options *options)
 {
+    const int threads = options->threads;
     size_t n = 0;
     for (size_t i = 0; i < suite->n_contenders; i++) {
         const struct contender *c = &suite->contenders[i];
+        if (!bench_matches(options->contenders, c->name)) continue;
         int counts[2] = {threads, 0};
         if (c->threads != 0) counts[0] = c->threads;
         else if (threads == 0) memcpy(counts, suite->thread_counts, sizeof counts);
@@ -167,17 +158,17 @@ static void rows_time(struct row *rows, size_t n_rows, const struct workload *w,
 }
 
 static bool case_run(const struct suite *suite, const struct workload *description,
-                     const struct arguments *arguments)
+                     const struct bench_options *options)
 {
     static struct row rows[MAX_ROWS];
     struct workload w = *description;
-    workload_create(&w, arguments->quick);
-    size_t n_rows = rows_list(rows, suite, arguments->threads);
-    int repetitions = arguments->quick ? 3 : w.repetitions > 0 ? w.repetitions : suite->repetitions;
+    workload_create(&w, options->quick);
+    size_t n_rows = rows_list(rows, suite, options);
+    int repetitions = options->quick ? 3 : w.repetitions > 0 ? w.repetitions : suite->repetitions;
     bool ok = true;
     struct result results[MAX_ROWS];
     size_t n_results = 0;
-    for (size_t i = 0; i < n_rows; i++) ok &= row_open(&rows[i], &w, arguments->quick, suite);
+    for (size_t i = 0; i < n_rows; i++) ok &= row_open(&rows[i], &w, options->quick, suite);
     rows_warm_up(rows, n_rows, &w, suite->warm_up);
     rows_time(rows, n_rows, &w, repetitions, suite);
     for (size_t i = 0; i < n_rows; i++) {
@@ -185,8 +176,8 @@ static bool case_run(const struct suite *suite, const struct workload *descripti
         const bool printed = row_print(&rows[i], &w, repetitions, &results[n_results]);
         n_results += printed;
         ok &= printed;
-        if (arguments->calls != NULL && rows[i].calls != NULL)
-            ok &= calls_write(arguments->calls, &w, &rows[i].contender, rows[i].calls);
+        if (options->calls != NULL && rows[i].calls != NULL)
+            ok &= calls_write(options->calls, &w, &rows[i].contender, rows[i].calls);
         rows[i].contender.close(rows[i].contender.state);
         free(rows[i].calls);
     }
@@ -195,53 +186,58 @@ static bool case_run(const struct suite *suite, const struct workload *descripti
     return ok;
 }
 
-static bool arguments_parse(struct arguments *ret, int argc, char **argv)
+bool bench_options_parse(struct bench_options *ret, int argc, char **argv, const char *program)
 {
-    *ret = (struct arguments){0};
+    *ret = (struct bench_options){0};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--list") == 0) ret->list = true;
         else if (strcmp(argv[i], "--all") == 0) ret->all = true;
         else if (strcmp(argv[i], "--quick") == 0) ret->quick = true;
-        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) ret->pattern = argv[++i];
+        else if (strcmp(argv[i], "--case") == 0 && i + 1 < argc) ret->cases = argv[++i];
+        else if (strcmp(argv[i], "--contender") == 0 && i + 1 < argc) ret->contenders = argv[++i];
         else if (strcmp(argv[i], "--calls") == 0 && i + 1 < argc) ret->calls = argv[++i];
         else if (strcmp(argv[i], "--threads") == 0 && i + 1 < argc && atoi(argv[i + 1]) > 0)
             ret->threads = atoi(argv[++i]);
-        else return false;
+        else {
+            fprintf(stderr,
+                    "usage: %s [--list] [--all] [--case PATTERN] [--contender PATTERN] "
+                    "[--threads N] [--quick] [--calls FOLDER]\n",
+                    program);
+            return false;
+        }
     }
     return true;
 }
 
-// Cases that take long run only on request.
-static bool case_wanted(const struct workload *w, const struct arguments *arguments)
+bool bench_matches(const char *pattern, const char *name)
 {
-    if (arguments->pattern == NULL) return arguments->all || !w->extra;
-    return fnmatch(arguments->pattern, w->name, 0) == 0;
+    return pattern == NULL || fnmatch(pattern, name, 0) == 0;
+}
+
+// Cases that take long run only on request.
+static bool case_wanted(const struct workload *w, const struct bench_options *options)
+{
+    if (options->cases == NULL) return options->all || !w->extra;
+    return bench_matches(options->cases, w->name);
 }
 
 int bench_main(int argc, char **argv, const struct suite *suite)
 {
-    struct arguments arguments;
-    if (!arguments_parse(&arguments, argc, argv)) {
-        fprintf(stderr,
-                "usage: %s [--list] [--all] [--case PATTERN] [--threads N] [--quick] "
-                "[--calls FOLDER]\n",
-                suite->program);
-        return 2;
-    }
+    struct bench_options options;
+    if (!bench_options_parse(&options, argc, argv, suite->program)) return 2;
     bool ok = true;
     size_t n_run = 0;
-    if (!arguments.list && suite->prepare != NULL) suite->prepare();
-    if (!arguments.list)
+    if (!options.list && suite->prepare != NULL) suite->prepare();
+    if (!options.list)
         printf("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n");
     for (size_t i = 0; i < suite->n_cases; i++) {
         const struct workload *w = &suite->cases[i];
-        if (!case_wanted(w, &arguments)) continue;
+        if (!case_wanted(w, &options)) continue;
         n_run++;
-        if (arguments.list) puts(w->name);
-        else ok &= case_run(suite, w, &arguments);
+        if (options.list) puts(w->name);
+        else ok &= case_run(suite, w, &options);
     }
-    if (n_run == 0)
-        fprintf(stderr, "%s: no case matches '%s'\n", suite->program, arguments.pattern);
+    if (n_run == 0) fprintf(stderr, "%s: no case matches '%s'\n", suite->program, options.cases);
     if (n_run == 0) return 2;
     return ok ? 0 : 1;
 }

@@ -74,8 +74,23 @@ struct suite {
     report_fn *report;    // called after each case [NULL]
 };
 
-// Parses --list, --all, --case, --threads, --quick, --calls; runs the suite. Returns the exit
-// status: 0, 1 if a contender gave a wrong answer or could not be run, 2 for usage.
+// What the command line asks for.
+struct bench_options {
+    const char *cases, *contenders; // patterns (fnmatch) of names [NULL: all]
+    const char *calls;              // folder for the times of single calls [NULL: none]
+    int threads;
+    bool list, all, quick;
+};
+
+// Parses --list, --all, --case, --contender, --threads, --quick, --calls. Returns false, with a
+// message, for anything else.
+bool bench_options_parse(struct bench_options *ret, int argc, char **argv, const char *program);
+
+// Whether a name is meant by a pattern; NULL means all.
+bool bench_matches(const char *pattern, const char *name);
+
+// Parses the options and runs the suite. Returns the exit status: 0, 1 if a contender gave a wrong
+// answer or could not be run, 2 for usage.
 int bench_main(int argc, char **argv, const struct suite *suite);
 
 // The body of a stream's pass: all calls in order, the timed ones timed.
