@@ -37,14 +37,14 @@
 //
 // Threads: plans and spectra are immutable and may be shared, and so may filters, except that no
 //          other call may use one during partita_filter_update; wisdom has a lock. One thread at a
-//          time may process a stream; others may swap its filter and read its status
-//          and statistics. Global state: the lock around FFTW's planner, and settings that are
-//          read once a process: PARTITA_CPU=c|avx2|avx512|neon lowers the instruction set,
-//          PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints reasons,
-//          PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices; the size of the last
-//          cache. The library starts threads inside calls of bounded problems, of spectra and of
-//          the functions below (OpenMP), and for a stream whose options.threads is above 1. After
-//          fork() the child may use these only if the parent did not.
+//          time may process a stream; others may swap its filter and read its status and
+//          statistics. Global state: the lock around FFTW's planner, the size of the last cache,
+//          and settings that are read once per process: PARTITA_CPU=c|avx2|avx512|neon lowers the
+//          instruction set, PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints
+//          reasons, PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices. The library
+//          starts threads inside calls of bounded problems, of spectra and of the functions below
+//          (OpenMP), and for a stream whose options.threads is above 1. After fork() the child may
+//          use these only if the parent did not.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
@@ -62,9 +62,9 @@ extern "C" {
 // Convolves a signal with taps, at the cost of the requested slice: scipy.signal.convolve(x, h,
 // mode).
 // Shapes:  x [n], h [m], y [partita_slice_size(PARTITA_CONVOLVE, n, m, slice)], all of `type`.
-// Ranges:  n, m >= 1; y must not overlap x or h. x, y and h are aligned to
-//          their scalar. options: as of the plan of a bounded problem, but directions and
-//          filter_uses must be 0; NULL means defaults.
+// Ranges:  n, m >= 1; y must not overlap x or h. x, y and h are aligned to their scalar.
+//          options: as for the plan of a bounded problem, but directions and filter_uses must be 0;
+//          NULL means defaults.
 // Errors:  PARTITA_ERR_ARG for NULL, zero sizes, an empty or malformed slice, or an option out of
 //          range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine fits the options;
 //          PARTITA_ERR_DEVICE; PARTITA_ERR_NOMEM.

@@ -16,9 +16,9 @@
 // NVIDIA GPUs is in a separate module, libpartita-cuda.so, which is loaded when such a device is
 // first requested. Without the module, or without a driver, everything else works. The module is
 // searched for in the library's folder, then in the system's library path; the environment variable
-// PARTITA_CUDA_MODULE names another file. Every call leaves the calling thread's current
-// CUDA device as it was, also when it fails. Memory that calls release stays with the process, in
-// the device's default pool; cudaMemPoolTrimTo returns it to the system.
+// PARTITA_CUDA_MODULE names another file. Every call leaves the calling thread's current CUDA
+// device as it was, also when it fails. Memory that calls release stays with the process, in the
+// device's default pool; cudaMemPoolTrimTo returns it to the system.
 #ifndef PARTITA_PLAN_H
 #define PARTITA_PLAN_H
 
@@ -207,7 +207,7 @@ struct partita_call {
     // directly; for others the call creates a filter [none].
     const void *taps;
     // Devices: a cudaStream_t of the plan's device on which the call queues its work and returns
-    // without waiting; cudaStreamLegacy stands for the default stream [the call waits].
+    // without waiting; cudaStreamLegacy is CUDA's default stream [the call waits].
     void *queue;
 };
 
@@ -223,18 +223,18 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 // Computes a bounded problem. The filter is NULL if call.taps brings taps.
 // Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the
 //          problem's types.
-// Ranges:  x and y aligned to their scalar; they must not overlap. On the CPU an infinite or NaN
-//          sample of x makes those outputs NaN that depend on it (infinite or NaN where the sums
-//          are direct); all others are as with 0 in its place. Where an engine transforms blocks
-//          the call then takes twice as long, and memory for a copy of x.
+// Ranges:  x and y are aligned to their scalar and do not overlap. On the CPU an infinite or NaN
+//          sample of x affects only the outputs that depend on it: they become NaN (infinite or
+//          NaN where the sums are direct), all others are as with 0 in its place. If the engine
+//          transforms blocks, the call then takes twice as long and allocates a copy of x.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, or a filter or saved transforms of
 //          another plan; PARTITA_ERR_STATE if the plan is for a stream; PARTITA_ERR_UNSUPPORTED if
 //          options.directions omitted forward; PARTITA_ERR_NOMEM only without a workspace, with
 //          call.taps, for a copy of x with samples that are not finite, or on a device, where
-//          copies of arrays take memory; PARTITA_ERR_DEVICE if the
-//          device failed, now or earlier, which leaves y undefined.
+//          copies of arrays take memory; PARTITA_ERR_DEVICE if the device failed, now or earlier,
+//          which leaves y undefined.
 // Devices: arrays in the memory of the plan's device are used in place; others are copied there and
-//          back within the call. The call queues its work on the thread's default stream
+//          back within the call. The call queues its work on the thread's default CUDA stream
 //          (cudaStreamPerThread) and returns when all of it is done. A workspace is used only if it
 //          lies in the device's memory; otherwise the call allocates its own. All of this also
 //          holds for gradients, and for taps and bias of filters (but not of paths, which are
@@ -248,12 +248,12 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 //          allocate and the plan keeps.
 //          With call.queue all arrays, and the workspace if the direction needs one, are in the
 //          memory of the plan's device, and arrays are aligned to a sample; the log names one that
-//          is not (PARTITA_ERR_ARG). Nothing is allocated, waited for, or put on another stream,
-//          so that the queue may be captured into a graph after partita_plan_prepare; before it
-//          that is PARTITA_ERR_STATE. Arrays, workspace, filter, saved transforms and plan must
-//          last until the work is done, in a graph until its last launch is. Failures of queued
-//          work show in a later call. PARTITA_ERR_UNSUPPORTED on the CPU, and for call.taps with
-//          an engine that needs a filter.
+//          is not (PARTITA_ERR_ARG). Nothing is allocated, waited for, or put on another queue,
+//          so that the queue may be captured into a graph after partita_plan_prepare; a
+//          capture before that fails with PARTITA_ERR_STATE. Arrays, workspace, filter, saved
+//          transforms and plan must last until the work is done, in a graph until its last launch
+//          is. A later call returns failures of queued work. PARTITA_ERR_UNSUPPORTED on the CPU,
+//          and for call.taps with an engine that needs a filter.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The
 //          result does not depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer,
@@ -295,9 +295,8 @@ static inline enum partita_status partita_backward_data(const struct partita_pla
 //          gy as forward's x, y.
 // Ranges, Errors, Devices: as partita_forward, for this direction, but with saved transforms a
 //          sample of x that is not finite may also spread to gradients of taps that it is not
-//          multiplied by. PARTITA_ERR_ARG also for
-//          call.taps; PARTITA_ERR_STATE also for saved transforms that no partita_forward has
-//          filled.
+//          multiplied by. PARTITA_ERR_ARG also for call.taps; PARTITA_ERR_STATE also for saved
+//          transforms that no partita_forward has filled.
 // Threads: as partita_backward_data. How sums are split depends only on the shape, and their parts
 //          are added in a fixed order.
 PARTITA_API enum partita_status

@@ -96,7 +96,7 @@ PARTITA_API void partita_stream_process_strided(struct partita_stream *stream, P
 // Shapes:  as partita_stream_process, but every channel is in the memory of the stream's device and
 //          is aligned to its scalar. x == NULL is silence.
 // Ranges:  as partita_stream_process. queue is a cudaStream_t of that device; cudaStreamLegacy
-//          stands for the default stream.
+//          is CUDA's default stream.
 // Errors:  PARTITA_ERR_ARG for NULL, a channel that is elsewhere or misaligned (the log names it),
 //          or a queue of another device; PARTITA_ERR_STATE if the stream has processed host arrays
 //          since it was opened or reset; PARTITA_ERR_UNSUPPORTED on the CPU. The stream is then
@@ -221,8 +221,8 @@ PARTITA_API enum partita_status partita_stream_clone(struct partita_stream *stre
                                                      struct partita_stream **ret_stream);
 
 // Clears all input history: the stream is as if just opened. A swap that has begun ends without a
-// fade; one that no process call has seen begins with the next. Real-time
-// safe on the CPU; on a device the call waits for the device.
+// fade; one that no process call has seen begins with the next call. Real-time safe on the CPU; on
+// a device the call waits for the device.
 // Threads: the stream's.
 PARTITA_API void partita_stream_reset(struct partita_stream *stream) PARTITA_NONBLOCKING;
 
