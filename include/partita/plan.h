@@ -249,11 +249,11 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 //          With call.queue all arrays, and the workspace if the direction needs one, are in the
 //          memory of the plan's device, and arrays are aligned to a sample; the log names one that
 //          is not (PARTITA_ERR_ARG). Nothing is allocated, waited for, or put on another queue,
-//          so that the queue may be captured into a graph after partita_plan_prepare; a
-//          capture before that fails with PARTITA_ERR_STATE. Arrays, workspace, filter, saved
-//          transforms and plan must last until the work is done, in a graph until its last launch
-//          is. A later call returns failures of queued work. PARTITA_ERR_UNSUPPORTED on the CPU,
-//          and for call.taps with an engine that needs a filter.
+//          so that the queue may be captured into a graph after partita_plan_prepare (before it:
+//          PARTITA_ERR_STATE). Arrays, workspace, filter, saved transforms and plan must last until
+//          the work is done, in a graph until its last launch is. A later call returns failures of
+//          queued work. PARTITA_ERR_UNSUPPORTED on the CPU, and for call.taps with an engine that
+//          needs a filter.
 // Threads: a plan and a filter may serve several calls at once, each with its own workspace. The
 //          result does not depend on the number of threads.
 // Source:  overlap-add and overlap-save after Stockham (1966) and Oppenheim & Schafer,

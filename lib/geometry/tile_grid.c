@@ -114,7 +114,7 @@ size_t tile_grid_tap(const struct tile_grid *grid, const size_t branch[3], const
     return index;
 }
 
-size_t tile_grid_cell(const struct tile_grid *grid, size_t group, size_t k, size_t c)
+size_t tile_grid_path(const struct tile_grid *grid, size_t group, size_t k, size_t c)
 {
     return grid->branches_out ? (group * grid->in + c) * grid->out + k
                               : (group * grid->out + k) * grid->in + c;

@@ -64,7 +64,7 @@ void tile_grid_tile(const struct tile_grid *grid, size_t tile, size_t ret[3]);
 size_t tile_grid_tap(const struct tile_grid *grid, const size_t branch[3], const size_t k[3]);
 
 // Index of the caller's path in w for input channel c and output channel k of a group.
-size_t tile_grid_cell(const struct tile_grid *grid, size_t group, size_t k, size_t c);
+size_t tile_grid_path(const struct tile_grid *grid, size_t group, size_t k, size_t c);
 
 // Index of the sample at position q of an image and branch; may be outside [0, size).
 static inline ptrdiff_t tile_sample(const struct tile_side *side, size_t image, size_t branch,

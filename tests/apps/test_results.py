@@ -221,14 +221,14 @@ class Channels(ArrayCase):
         self.close(self.filter(x, h), expect(np.stack([x] * 4), h))
 
     def test_matrix(self):
-        x, cells = self.noise(2, 700), self.noise(3, 2, 40)
-        y = self.filter(x, cells.reshape(6, 40), "--matrix")
-        expected = [sum(expect(x[i], cells[o, i]) for i in range(2)) for o in range(3)]
+        x, paths = self.noise(2, 700), self.noise(3, 2, 40)
+        y = self.filter(x, paths.reshape(6, 40), "--matrix")
+        expected = [sum(expect(x[i], paths[o, i]) for i in range(2)) for o in range(3)]
         self.close(y, np.stack(expected))
 
     def test_matrix_of_one_input(self):
-        x, cells = self.noise(100), self.noise(3, 9)
-        self.close(self.filter(x, cells, "--matrix"), expect(np.stack([x] * 3), cells))
+        x, paths = self.noise(100), self.noise(3, 9)
+        self.close(self.filter(x, paths, "--matrix"), expect(np.stack([x] * 3), paths))
 
     def test_channel_mismatches_are_refused(self):
         np.save("x.npy", self.noise(2, 50))

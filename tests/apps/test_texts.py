@@ -68,7 +68,7 @@ class Help(Case):
 
     def test_operands_have_the_names_of_the_command(self):
         self.assertNotRegex(self.out("correlate", "--help"), r"\bIR\b")
-        self.assertRegex(self.out("correlate", "--help"), r"cells \[out\]\[in\]|TEMPLATE is raw")
+        self.assertRegex(self.out("correlate", "--help"), r"TEMPLATE is raw")
         self.assertRegex(self.out("convolve", "--help"), r"\bIR\b")
 
     def test_no_blank_lines_in_a_row(self):

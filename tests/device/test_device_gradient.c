@@ -185,8 +185,8 @@ static void *run(const struct gradient_case *c, const struct shape *shape, const
 {
     const struct subject *subject = c->subject;
     const struct axis *axis = &shape->axis[0];
-    const size_t cells = shape->out_channels * shape->group_in,
-                 bytes = cells * axis->kernel * shape->scalar_bytes;
+    const size_t paths = shape->out_channels * shape->group_in,
+                 bytes = paths * axis->kernel * shape->scalar_bytes;
     char text[160];
     struct partita_plan plan = {.shape = *shape, .direction = PARTITA_BACKWARD_WEIGHT};
     struct cuda_gradient_plan weight = {0};
@@ -218,13 +218,13 @@ static double read(const void *array, size_t i, bool f64)
     return f64 ? ((const double *)array)[i] : ((const float *)array)[i];
 }
 
-// Tap k of a cell by the formula in problem.h.
-static double expected(const struct shape *shape, const void *x, const void *gy, size_t cell,
+// Tap k of a path by the formula in problem.h.
+static double expected(const struct shape *shape, const void *x, const void *gy, size_t path,
                        size_t k)
 {
     const struct axis *axis = &shape->axis[0];
-    const size_t out = cell / shape->group_in,
-                 in = out / shape->group_out * shape->group_in + cell % shape->group_in;
+    const size_t out = path / shape->group_in,
+                 in = out / shape->group_out * shape->group_in + path % shape->group_in;
     const size_t tap = shape->flip ? axis->kernel - 1 - k : k;
     long double sum = 0; // long double, for f64
     for (size_t item = 0; item < shape->batch; item++)
@@ -256,23 +256,23 @@ static void against_sums(void **state)
     const struct gradient_case *c = *state;
     const struct shape shape = shape_of(c);
     const struct axis *axis = &shape.axis[0];
-    const size_t cells = shape.out_channels * shape.group_in;
+    const size_t paths = shape.out_channels * shape.group_in;
     void *x, *gy;
     draw(c, &shape, &x, &gy);
     void *gw = run(c, &shape, x, gy);
     double error = 0, norm = 0;
-    for (size_t cell = 0; cell < cells; cell++)
+    for (size_t path = 0; path < paths; path++)
         for (size_t k = 0; k < axis->kernel; k++) {
-            const double reference = expected(&shape, x, gy, cell, k);
-            const double difference = read(gw, cell * axis->kernel + k, c->f64) - reference;
+            const double reference = expected(&shape, x, gy, path, k);
+            const double difference = read(gw, path * axis->kernel + k, c->f64) - reference;
             error += difference * difference, norm += reference * reference;
         }
     // Transforms spread their errors evenly, also over lags with few products: the norm is at least
     // that of a third of them, since the mean square of a product of two samples is a ninth.
-    const double typical = (double)(cells * axis->kernel * shape.batch * axis->out) / 27;
+    const double typical = (double)(paths * axis->kernel * shape.batch * axis->out) / 27;
     const double gate = gate_transform(c->f64 ? PARTITA_F64 : PARTITA_F32, 2 * c->subject->points);
     const double limit =
-        gate_for_outputs(gate, cells * axis->kernel) * sqrt(norm > typical ? norm : typical);
+        gate_for_outputs(gate, paths * axis->kernel) * sqrt(norm > typical ? norm : typical);
     if (!(sqrt(error) <= limit)) fail_msg("error %.3g, %.3g allowed", sqrt(error), limit);
     free(gw);
     free(gy);
@@ -307,7 +307,7 @@ static void channels_apart(void **state)
 {
     const struct gradient_case *c = *state;
     const struct shape shape = shape_of(c);
-    const size_t kernel = shape.axis[0].kernel, cells = shape.out_channels * shape.group_in;
+    const size_t kernel = shape.axis[0].kernel, paths = shape.out_channels * shape.group_in;
     void *x, *gy;
     draw(c, &shape, &x, &gy);
     for (size_t i = 0; i < shape.axis[0].size; i++) // of the first channel of the last item
@@ -315,10 +315,10 @@ static void channels_apart(void **state)
                    (shape.batch - 1) * shape.in_channels * shape.axis[0].size + i, NAN);
     void *gw = run(c, &shape, x, gy);
     const size_t of_group = shape.group_out * shape.group_in;
-    for (size_t cell = 0; cell < cells; cell++)
+    for (size_t path = 0; path < paths; path++)
         for (size_t k = 0; k < kernel; k++) {
-            const bool met = cell < of_group && cell % shape.group_in == 0;
-            assert_int_equal(isnan(read(gw, cell * kernel + k, c->f64)) != 0, met);
+            const bool met = path < of_group && path % shape.group_in == 0;
+            assert_int_equal(isnan(read(gw, path * kernel + k, c->f64)) != 0, met);
         }
     free(gw);
     free(gy);

@@ -8,8 +8,8 @@
 
 enum { TAPS = 700, FRAMES = 2700, SWAP_AT = 500, LATER = 300 };
 
-// Ticks of 16 frames, several levels, a head; whole blocks and some latency; a head that is a
-// stream of the CPU's.
+// Quanta of 16 frames, several segments, a head; whole blocks and some latency; quanta of 512 frames
+// and a long head.
 static const struct partita_problem problems[] = {
     {STREAM(16), CHANNELS(2, 3), KERNEL(TAPS)},
     {STREAM(16), .whole_blocks = true, KERNEL(TAPS), LATENCY(64)},
@@ -75,14 +75,14 @@ static bool succeeded(struct stream_calls *calls, enum partita_status status)
 
 static bool prepare(struct stream_calls *calls)
 {
-    const struct partita_path cell = {.length = 300, .taps = calls->w[0]};
+    const struct partita_path path = {.length = 300, .taps = calls->w[0]};
     return succeeded(calls, partita_plan_create(calls->problem, &calls->options, &calls->plan)) &&
            succeeded(calls, partita_filter_create(calls->plan, calls->w[0], &calls->filters[0])) &&
            succeeded(calls, partita_filter_create(calls->plan, calls->w[1], &calls->filters[1])) &&
            succeeded(calls, partita_filter_create_from(
                                 calls->plan,
                                 &(struct partita_taps){
-                                    .base = calls->filters[1], .paths = &cell, .path_count = 1},
+                                    .base = calls->filters[1], .paths = &path, .path_count = 1},
                                 &calls->filters[2])) &&
            succeeded(calls, partita_stream_open(calls->plan, calls->filters[0], &calls->stream));
 }

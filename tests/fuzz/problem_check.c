@@ -91,7 +91,7 @@ static void run_stream(const struct partita_problem *p, const struct partita_pla
     free(x);
 }
 
-// Samples of one channel of x and of y, and taps of one cell.
+// Samples of one channel of x and of y, and taps of one path.
 struct sizes {
     size_t plane, outputs, taps;
 };

@@ -120,19 +120,19 @@ static const struct partita_problem live_problem = {
     }                                                                                              \
     (meter)->fail_at = 0
 
-// What only streams have: filters of cells, edited filters, clones.
+// What only streams have: filters of paths, edited filters, clones.
 static void stream_objects(struct meter *meter, const struct partita_filter *filter,
                            struct partita_stream *stream)
 {
     static const float taps[40] = {1};
-    const struct partita_path cells[2] = {{0, 1, 3, 30, taps}, {1, 0, 0, 40, taps}};
+    const struct partita_path paths[2] = {{0, 1, 3, 30, taps}, {1, 0, 0, 40, taps}};
     const struct partita_plan *plan = filter->plan;
     struct partita_filter *made = (struct partita_filter *)1;
     struct partita_stream *clone = (struct partita_stream *)1;
     size_t before = meter->n_live;
     UNTIL_OK(meter, before,
              partita_filter_create_from(
-                 plan, &(struct partita_taps){.paths = cells, .path_count = 2}, &made),
+                 plan, &(struct partita_taps){.paths = paths, .path_count = 2}, &made),
              made == (struct partita_filter *)1);
     partita_filter_destroy(made);
     assert_int_equal(meter->n_live, before);
@@ -140,7 +140,7 @@ static void stream_objects(struct meter *meter, const struct partita_filter *fil
     if (plan->engine->filter_create_paths) {
         UNTIL_OK(meter, before,
                  partita_filter_create_from(
-                     plan, &(struct partita_taps){.base = filter, .paths = cells, .path_count = 2},
+                     plan, &(struct partita_taps){.base = filter, .paths = paths, .path_count = 2},
                      &made),
                  made == (struct partita_filter *)1);
         partita_filter_destroy(made);

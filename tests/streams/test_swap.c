@@ -152,24 +152,24 @@ static void swapping_until_done(void **state)
     swap_rig_close(&s);
 }
 
-// A swap that changes one cell of the matrix does not affect outputs that do not depend on it.
-static void single_cell(void **state)
+// A swap that changes one path of the matrix does not affect outputs that do not depend on it.
+static void single_path(void **state)
 {
     const struct stream_case *c = *state;
-    struct random random = random_start("cell");
+    struct random random = random_start("path");
     struct swap_rig s;
     swap_rig_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
     struct stream_rig *rig = &s.rig;
     size_t taps = rig->problem.kernel[0], bytes = partita_type_size(rig->problem.taps);
-    // w has the last filter's taps; the other one differs from it in the cell of output 1 and input
+    // w has the last filter's taps; the other one differs from it in the path of output 1 and input
     // 2.
     random_samples(&random, rig->problem.taps, (char *)rig->w + 5 * taps * bytes, taps);
     partita_filter_destroy(s.filters[1]);
     if (strstr(c->engine, "/partitioned")) {
-        const struct partita_path cell = {1, 2, 0, taps, (char *)rig->w + 5 * taps * bytes};
+        const struct partita_path path = {1, 2, 0, taps, (char *)rig->w + 5 * taps * bytes};
         assert_ok(partita_filter_create_from(
             rig->plan,
-            &(struct partita_taps){.base = s.filters[3], .paths = &cell, .path_count = 1},
+            &(struct partita_taps){.base = s.filters[3], .paths = &path, .path_count = 1},
             &s.filters[1]));
     } else {
         assert_ok(partita_filter_create(rig->plan, rig->w, &s.filters[1]));
@@ -365,7 +365,7 @@ static const struct promise promises[] = {
     {"swapping-until-done", swapping_until_done},
     {"endless-fade", endless_fade},
     {"old-filters-may-go", old_filters_may_go},
-    {"single-cell", single_cell},
+    {"single-path", single_path},
     {"swap-errors", swap_errors},
     {"from-another-thread", from_another_thread},
 };

@@ -83,7 +83,7 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
                           const struct response *response, struct fault *fault)
 {
     const struct response *r = response;
-    size_t max_cells = set->shape.in_channels * set->shape.out_channels, n = 0;
+    size_t max_paths = set->shape.in_channels * set->shape.out_channels, n = 0;
     if (r->length > set->kernel)
         return fault_set(fault, "%s: %zu taps, more than the %zu that are reserved (--max-taps)",
                          r->path, r->length, set->kernel);
@@ -92,19 +92,19 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
                          "%s: %zu channels; the run started with filters from each input to the "
                          "output of the same number",
                          r->path, r->channels);
-    struct partita_path *cells = calloc(max_cells, sizeof *cells);
-    if (!cells) return fault_set(fault, "%s: out of memory", r->path);
+    struct partita_path *paths = calloc(max_paths, sizeof *paths);
+    if (!paths) return fault_set(fault, "%s: out of memory", r->path);
     for (size_t out = 0; out < set->shape.out_channels; out++) {
         for (size_t in = 0; in < set->shape.in_channels; in++) {
             const float *taps = response_taps(r, out, in);
             if (taps)
-                cells[n++] =
+                paths[n++] =
                     (struct partita_path){.out = out, .in = in, .length = r->length, .taps = taps};
         }
     }
     enum partita_status status = partita_filter_create_from(
-        set->plan, &(struct partita_taps){.paths = cells, .path_count = n}, &ret->filter);
-    free(cells);
+        set->plan, &(struct partita_taps){.paths = paths, .path_count = n}, &ret->filter);
+    free(paths);
     ret->info = (struct filter_info){.path = r->path, .taps = r->length, .onset = r->onset};
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));
 }

@@ -29,7 +29,7 @@ static size_t find_tap(const struct tap_line *line, size_t l, size_t d, size_t h
     if (grid->branches_out) out /= grid->branches;
     else in /= grid->branches;
     const size_t tap = tile_grid_tap(grid, branch, (const size_t[]){d, h, i});
-    return tap == SIZE_MAX ? tap : tile_grid_cell(grid, line->group, out, in) * taps + tap;
+    return tap == SIZE_MAX ? tap : tile_grid_path(grid, line->group, out, in) * taps + tap;
 }
 
 static struct tap_line tap_line(const struct tiles *p, size_t group, size_t in, size_t out)

@@ -20,7 +20,7 @@ static void gather_taps(const struct partita_plan *plan, char *ret, const struct
     const struct tile_grid *grid = &p->grid;
     const size_t bytes = grid->scalar_bytes, columns = winograd_axis(p, 1)->taps;
     const size_t all = winograd_axis(p, 0)->taps * columns, path_taps = shape_taps(&plan->shape);
-    const size_t next = tile_grid_cell(grid, 0, 0, 1) * path_taps; // input channel
+    const size_t next = tile_grid_path(grid, 0, 0, 1) * path_taps; // input channel
     memset(ret, 0, all * of->n_in * of->n * bytes);
     for (size_t at = 0; at < all; at++)
         for (size_t c = of->in, count; c < of->in + of->n_in; c += count) {
@@ -31,7 +31,7 @@ static void gather_taps(const struct partita_plan *plan, char *ret, const struct
                 size_t branch[3];
                 tile_grid_branch(grid, grid->branches_out ? out / grid->out : c / grid->in, branch);
                 const size_t tap = tile_grid_tap(grid, branch, tap_at);
-                const size_t path = tile_grid_cell(grid, of->group, out % grid->out, c % grid->in);
+                const size_t path = tile_grid_path(grid, of->group, out % grid->out, c % grid->in);
                 if (tap != SIZE_MAX)
                     samples_copy(to + k * bytes, of->n, of->taps + (path * path_taps + tap) * bytes,
                                  next, count, bytes);

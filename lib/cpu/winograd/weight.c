@@ -111,7 +111,7 @@ static void store_taps(const struct winograd_task *task, size_t first, size_t k,
     char *gw = split_k_sums(&task->call->split_k, task->split);
     for (size_t c = 0, n_c; c < channels; c += n_c) { // of one branch
         const size_t in = task->in + first + c;
-        const size_t path = tile_grid_cell(grid, task->group, task->out + k, in % grid->in);
+        const size_t path = tile_grid_path(grid, task->group, task->out + k, in % grid->in);
         char *to = gw + path * path_taps * bytes;
         size_t branch[3];
         n_c = size_min(channels - c, grid->in - in % grid->in);

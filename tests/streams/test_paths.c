@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Filters made of cells (paths of a matrix): a sparse matrix equals the dense one with zeros, on
-// every engine; invalid cells; filters edited cell by cell, whose base may be destroyed.
+// Filters made of the paths of a matrix: a sparse matrix equals the dense one with zeros, on
+// every engine; invalid paths; filters edited path by path, whose base may be destroyed.
 
 #include "support/allocators.h"
 #include "support/stream_rig.h"
@@ -9,9 +9,9 @@
 
 #include <stdio.h>
 
-static const char *const engines_of_cells[] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned",
+static const char *const engines_of_paths[] = {"cpu/direct", "cpu/overlap-save", "cpu/partitioned",
                                                "cuda/partitioned"};
-enum { N_ENGINES_OF_CELLS = 4, KERNEL = 1200, MAX_CELLS = 16, N_FRAMES = 9000 };
+enum { N_ENGINES_OF_PATHS = 4, KERNEL = 1200, MAX_PATHS = 16, N_FRAMES = 9000 };
 
 static const struct partita_problem square = {STREAM(64), CHANNELS(4, 4), KERNEL(KERNEL)};
 static const struct partita_problem oblong = {STREAM(64), CHANNELS(3, 2), KERNEL(KERNEL)};
@@ -23,10 +23,10 @@ static const struct partita_problem decimating = {STREAM(64), CHANNELS(2, 2), KE
                                                   STRIDE(2), DILATION(2)};
 
 // A sparse matrix and its taps.
-struct cells {
-    struct partita_path at[MAX_CELLS];
+struct paths {
+    struct partita_path at[MAX_PATHS];
     size_t n;
-    void *taps[MAX_CELLS];
+    void *taps[MAX_PATHS];
 };
 
 static size_t groups_of(const struct stream_rig *rig)
@@ -34,41 +34,41 @@ static size_t groups_of(const struct stream_rig *rig)
     return rig->problem.groups ? rig->problem.groups : 1;
 }
 
-// Draws every possible cell with a probability of a half, with its own length, sometimes 0, and
+// Draws every possible path with a probability of a half, with its own length, sometimes 0, and
 // delay.
-static struct cells draw_cells(const struct stream_rig *rig, struct random *random)
+static struct paths draw_paths(const struct stream_rig *rig, struct random *random)
 {
-    struct cells cells = {.n = 0};
+    struct paths paths = {.n = 0};
     size_t per_group = rig->in / groups_of(rig), out_per_group = rig->out / groups_of(rig);
-    for (size_t i = 0; i < rig->out * per_group && cells.n < MAX_CELLS; i++) {
+    for (size_t i = 0; i < rig->out * per_group && paths.n < MAX_PATHS; i++) {
         if (random_below(random, 2)) continue;
         size_t out = i / per_group, in = out / out_per_group * per_group + i % per_group;
         size_t length = random_below(random, 8) ? 1 + random_below(random, KERNEL) : 0;
         size_t delay = random_below(random, KERNEL - length + 1);
         void *taps = length ? malloc(length * partita_type_size(rig->problem.taps)) : NULL;
         random_samples(random, rig->problem.taps, taps, length);
-        cells.taps[cells.n] = taps;
-        cells.at[cells.n++] = (struct partita_path){out, in, delay, length, taps};
+        paths.taps[paths.n] = taps;
+        paths.at[paths.n++] = (struct partita_path){out, in, delay, length, taps};
     }
-    return cells;
+    return paths;
 }
 
-static void free_cells(struct cells *cells)
+static void free_paths(struct paths *paths)
 {
-    for (size_t i = 0; i < cells->n; i++) free(cells->taps[i]);
-    cells->n = 0;
+    for (size_t i = 0; i < paths->n; i++) free(paths->taps[i]);
+    paths->n = 0;
 }
 
-// Copies cells into the rows of the dense filter w.
-static void copy_cells(struct stream_rig *rig, const struct partita_path *cells, size_t n)
+// Copies paths into the rows of the dense filter w.
+static void copy_paths(struct stream_rig *rig, const struct partita_path *paths, size_t n)
 {
     size_t per_group = rig->in / groups_of(rig), bytes = partita_type_size(rig->problem.taps);
     for (size_t i = 0; i < n; i++) {
         char *row =
-            (char *)rig->w + (cells[i].out * per_group + cells[i].in % per_group) * KERNEL * bytes;
+            (char *)rig->w + (paths[i].out * per_group + paths[i].in % per_group) * KERNEL * bytes;
         memset(row, 0, KERNEL * bytes);
-        if (cells[i].length)
-            memcpy(row + cells[i].delay * bytes, cells[i].taps, cells[i].length * bytes);
+        if (paths[i].length)
+            memcpy(row + paths[i].delay * bytes, paths[i].taps, paths[i].length * bytes);
     }
 }
 
@@ -88,12 +88,12 @@ static void check_filter(struct stream_rig *rig, struct random *random)
     guarded_free(y);
 }
 
-static struct partita_filter *make_cells(const struct stream_rig *rig,
-                                         const struct partita_path *cells, size_t n)
+static struct partita_filter *make_paths(const struct stream_rig *rig,
+                                         const struct partita_path *paths, size_t n)
 {
     struct partita_filter *filter = NULL;
     assert_ok(partita_filter_create_from(
-        rig->plan, &(struct partita_taps){.paths = cells, .path_count = n}, &filter));
+        rig->plan, &(struct partita_taps){.paths = paths, .path_count = n}, &filter));
     return filter;
 }
 
@@ -125,19 +125,19 @@ static void sparse_is_dense_with_zeros(void **state)
         struct stream_rig rig;
         open_rig(&rig, c, problems[p], &random);
         for (int round = 0; round < (TEST_SLOWER > 1 ? 1 : 3); round++) {
-            struct cells cells = draw_cells(&rig, &random);
+            struct paths paths = draw_paths(&rig, &random);
             silence_taps(&rig);
-            copy_cells(&rig, cells.at, cells.n);
-            stream_rig_replace_filter(&rig, make_cells(&rig, cells.at, cells.n));
-            free_cells(&cells); // taps were copied
+            copy_paths(&rig, paths.at, paths.n);
+            stream_rig_replace_filter(&rig, make_paths(&rig, paths.at, paths.n));
+            free_paths(&paths); // taps were copied
             check_filter(&rig, &random);
         }
         stream_rig_close(&rig);
     }
 }
 
-// Cells of equal taps, and some that differ from them only in their delay, their length or one tap.
-static void cells_alike(void **state)
+// Paths of equal taps, and some that differ from them only in their delay, their length or one tap.
+static void paths_alike(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("alike");
@@ -145,29 +145,29 @@ static void cells_alike(void **state)
     open_rig(&rig, c, &square, &random);
     size_t bytes = partita_type_size(rig.problem.taps);
     char *taps[16];
-    struct partita_path cells[16];
+    struct partita_path paths[16];
     for (size_t i = 0; i < 16; i++) {
         taps[i] = malloc(1000 * bytes);
         if (i == 0) random_samples(&random, rig.problem.taps, taps[0], 1000);
         memcpy(taps[i], taps[0], 1000 * bytes);
-        cells[i] = (struct partita_path){i / 4, i % 4, 0, 1000, taps[i]};
+        paths[i] = (struct partita_path){i / 4, i % 4, 0, 1000, taps[i]};
     }
-    cells[1].delay = 1;
-    cells[2].delay = 200;
-    cells[3].length = 999;
-    cells[4] = (struct partita_path){1, 0, 1, 999, taps[4] + bytes}; // without the first tap
+    paths[1].delay = 1;
+    paths[2].delay = 200;
+    paths[3].length = 999;
+    paths[4] = (struct partita_path){1, 0, 1, 999, taps[4] + bytes}; // without the first tap
     sample_put(rig.problem.taps, taps[5], 0, 0.25);
     sample_put(rig.problem.taps, taps[6], 999, 0.25);
     sample_put(rig.problem.taps, taps[7], 500, 0.25);
     silence_taps(&rig);
-    copy_cells(&rig, cells, 16);
-    stream_rig_replace_filter(&rig, make_cells(&rig, cells, 16));
+    copy_paths(&rig, paths, 16);
+    stream_rig_replace_filter(&rig, make_paths(&rig, paths, 16));
     for (int i = 0; i < 16; i++) free(taps[i]);
     check_filter(&rig, &random);
     stream_rig_close(&rig);
 }
 
-static void no_cells_are_silence(void **state)
+static void no_paths_are_silence(void **state)
 {
     const struct stream_case *c = *state;
     struct random random = random_start("empty");
@@ -176,7 +176,7 @@ static void no_cells_are_silence(void **state)
     char taps[16] = {0};
     const struct partita_path none[2] = {{0, 1, 0, 0, NULL}, {1, 0, 7, 0, taps}};
     for (size_t n = 0; n <= 2; n += 2) {
-        stream_rig_replace_filter(&rig, make_cells(&rig, none, n));
+        stream_rig_replace_filter(&rig, make_paths(&rig, none, n));
         char *y = stream_rig_alloc_output(&rig);
         stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 300, true}, &random);
         for (size_t i = 0; i < rig.out * rig.n_outputs; i++)
@@ -186,7 +186,7 @@ static void no_cells_are_silence(void **state)
     stream_rig_close(&rig);
 }
 
-// Filters of bounded problems can have cells too.
+// Filters of bounded problems can have paths too.
 static void signals_too(void **state)
 {
     const struct stream_case *c = *state;
@@ -214,7 +214,7 @@ static void signals_too(void **state)
 }
 
 // Each is refused with ARG and one line that names the mistake, and nothing is changed.
-static void bad_cells(void **state)
+static void bad_paths(void **state)
 {
     const struct stream_case *c = *state;
     static const double taps[2 * KERNEL];
@@ -239,13 +239,13 @@ static void bad_cells(void **state)
     stream_rig_open_exactly(&rig, c, &relaxed, &options, 100, &random);
     struct partita_filter *filter = (struct partita_filter *)1;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        struct partita_path cells[2] = {good, bad[i]};
+        struct partita_path paths[2] = {good, bad[i]};
         log_into(&lines);
         if (partita_filter_create_from(rig.plan,
-                                       &(struct partita_taps){.paths = cells, .path_count = 2},
+                                       &(struct partita_taps){.paths = paths, .path_count = 2},
                                        &filter) != PARTITA_ERR_ARG)
-            fail_msg("cell %zu is accepted", i);
-        if (lines.n_lines != 1) fail_msg("cell %zu: %d lines: %s", i, lines.n_lines, lines.text);
+            fail_msg("path %zu is accepted", i);
+        if (lines.n_lines != 1) fail_msg("path %zu: %d lines: %s", i, lines.n_lines, lines.text);
         assert_ptr_equal(filter, (struct partita_filter *)1);
     }
     assert_int_equal(partita_filter_create_from(
@@ -261,40 +261,40 @@ static void bad_cells(void **state)
     stream_rig_close(&rig);
 }
 
-// The memory of sixteen cells, equal or all different. A filter releases all of it, also an edited
+// The memory of sixteen paths, equal or all different. A filter releases all of it, also an edited
 // one.
-static size_t cell_bytes(const struct stream_case *c, bool equal)
+static size_t path_bytes(const struct stream_case *c, bool equal)
 {
     struct meter meter = {0};
     struct partita_options options = {.allocator = meter_allocator(&meter)};
     struct random random = random_start("share");
     struct stream_rig rig;
     stream_rig_open_exactly(&rig, c, &square, &options, 100, &random);
-    struct partita_path cells[16];
+    struct partita_path paths[16];
     size_t row = KERNEL * partita_type_size(rig.problem.taps), before = meter.bytes_live;
     for (size_t i = 0; i < 16; i++)
-        cells[i] =
+        paths[i] =
             (struct partita_path){i / 4, i % 4, 0, KERNEL, (char *)rig.w + (equal ? 0 : i * row)};
-    struct partita_filter *filter = make_cells(&rig, cells, 16), *copy = NULL;
+    struct partita_filter *filter = make_paths(&rig, paths, 16), *copy = NULL;
     size_t bytes = meter.bytes_live - before;
     assert_ok(partita_filter_create_from(
-        rig.plan, &(struct partita_taps){.base = filter, .paths = cells, .path_count = 0}, &copy));
+        rig.plan, &(struct partita_taps){.base = filter, .paths = paths, .path_count = 0}, &copy));
     partita_filter_destroy(filter);
     assert_int_equal(meter.bytes_live - before,
-                     bytes); // equal cells are stored once in the copy as well
+                     bytes); // equal paths are stored once in the copy as well
     partita_filter_destroy(copy);
     assert_int_equal(meter.bytes_live, before);
     stream_rig_close(&rig);
     return bytes;
 }
 
-// Equal cells share the spectra of one: they need at most a quarter of the memory of different
+// Equal paths share the spectra of one: they need at most a quarter of the memory of different
 // ones, since references are small.
-static void equal_cells_share(void **state)
+static void equal_paths_share(void **state)
 {
-    size_t different = cell_bytes(*state, false), equal = cell_bytes(*state, true);
+    size_t different = path_bytes(*state, false), equal = path_bytes(*state, true);
     if (equal > different / 4)
-        fail_msg("equal cells take %zu bytes, different ones %zu", equal, different);
+        fail_msg("equal paths take %zu bytes, different ones %zu", equal, different);
 }
 
 // Applies edits to the rig's filter and destroys the base before the new filter is used.
@@ -304,7 +304,7 @@ static void edit(struct stream_rig *rig, const struct partita_path *edits, size_
     assert_ok(partita_filter_create_from(
         rig->plan, &(struct partita_taps){.base = rig->filter, .paths = edits, .path_count = n},
         &edited));
-    copy_cells(rig, edits, n);
+    copy_paths(rig, edits, n);
     stream_rig_replace_filter(rig, edited);
 }
 
@@ -318,19 +318,19 @@ static void edits(void **state)
         open_rig(&rig, c, problems[p], &random);
         check_filter(&rig, &random); // dense, as opened
         for (int round = 0; round < 5; round++) {
-            struct cells cells = draw_cells(&rig, &random);
-            edit(&rig, cells.at, round == 2 ? 0 : cells.n);
-            free_cells(&cells);
+            struct paths paths = draw_paths(&rig, &random);
+            edit(&rig, paths.at, round == 2 ? 0 : paths.n);
+            free_paths(&paths);
             check_filter(&rig, &random);
         }
-        struct cells cells = draw_cells(&rig, &random); // then with a sparse base
+        struct paths paths = draw_paths(&rig, &random); // then with a sparse base
         silence_taps(&rig);
-        copy_cells(&rig, cells.at, cells.n);
-        stream_rig_replace_filter(&rig, make_cells(&rig, cells.at, cells.n));
-        free_cells(&cells);
-        cells = draw_cells(&rig, &random);
-        edit(&rig, cells.at, cells.n);
-        free_cells(&cells);
+        copy_paths(&rig, paths.at, paths.n);
+        stream_rig_replace_filter(&rig, make_paths(&rig, paths.at, paths.n));
+        free_paths(&paths);
+        paths = draw_paths(&rig, &random);
+        edit(&rig, paths.at, paths.n);
+        free_paths(&paths);
         check_filter(&rig, &random);
         stream_rig_close(&rig);
     }
@@ -406,13 +406,13 @@ static void bad_edits(void **state)
 
 static const struct promise promises[] = {
     {"sparse-is-dense-with-zeros", sparse_is_dense_with_zeros},
-    {"cells-alike", cells_alike},
-    {"no-cells-are-silence", no_cells_are_silence},
-    {"bad-cells", bad_cells},
+    {"paths-alike", paths_alike},
+    {"no-paths-are-silence", no_paths_are_silence},
+    {"bad-paths", bad_paths},
     {"bad-edits", bad_edits},
 };
 static const struct promise of_partitioned[] = {
-    {"equal-cells-share", equal_cells_share},
+    {"equal-paths-share", equal_paths_share},
     {"edits", edits},
     {"base-stays-as-it-was", base_stays_as_it_was},
 };
@@ -423,15 +423,15 @@ enum {
 
 int main(void)
 {
-    static struct stream_case cases[N_ENGINES_OF_CELLS][N_TYPE_PAIRS];
+    static struct stream_case cases[N_ENGINES_OF_PATHS][N_TYPE_PAIRS];
     static struct CMUnitTest
-        tests[N_ENGINES_OF_CELLS * N_TYPE_PAIRS * (N_PROMISES + N_OF_PARTITIONED)];
+        tests[N_ENGINES_OF_PATHS * N_TYPE_PAIRS * (N_PROMISES + N_OF_PARTITIONED)];
     size_t n = 0;
     const enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
-    for (size_t e = 0; e < N_ENGINES_OF_CELLS; e++) {
+    for (size_t e = 0; e < N_ENGINES_OF_PATHS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
-            const char *engine = engines_of_cells[e], *types = type_pairs[t].name;
+            const char *engine = engines_of_paths[e], *types = type_pairs[t].name;
             struct stream_case *c = &cases[e][t];
             if (!rig_has_types(engine, t)) continue;
             *c = (struct stream_case){engine, &type_pairs[t], NULL};
