@@ -8,7 +8,7 @@
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 
-bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n)
+static bool taps_are_zero(const struct partita_plan *plan, const char *taps, size_t n)
 {
     return n == 0 || plan->kernels->peak(taps, n * (plan->shape.complex_taps ? 2 : 1)) == 0;
 }

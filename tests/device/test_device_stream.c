@@ -8,8 +8,7 @@
 
 enum { TAPS = 700, FRAMES = 2700, SWAP_AT = 500, LATER = 300 };
 
-// Quanta of 16 frames, several segments, a head; whole blocks and some latency; quanta of 512 frames
-// and a long head.
+// Several segments and a head; whole blocks and some latency; long quanta and a long head.
 static const struct partita_problem problems[] = {
     {STREAM(16), CHANNELS(2, 3), KERNEL(TAPS)},
     {STREAM(16), .whole_blocks = true, KERNEL(TAPS), LATENCY(64)},

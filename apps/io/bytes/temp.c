@@ -156,7 +156,8 @@ int temp_open(struct temp *temp, const char *path, struct fault *fault)
     return fd;
 }
 
-int temp_open_beside(struct temp *temp, const char *path, struct fault *fault)
+// Opens a file that replaces whatever has its name. Returns the descriptor, or -1.
+static int temp_open_beside(struct temp *temp, const char *path, struct fault *fault)
 {
     *temp = (struct temp){.final = strdup(path), .beside = true};
     if (!temp->final) fault_set(fault, "out of memory");

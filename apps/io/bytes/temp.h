@@ -32,12 +32,9 @@ int temp_open(struct temp *temp, const char *path, struct fault *fault);
 // temp_final, and that temp_discard keeps. `path` is not special.
 int temp_resume(struct temp *temp, const char *path, const char *partial, struct fault *fault);
 
-// Opens a file that belongs to an output but whose name the user did not give: what stands there
-// under this name is replaced, and a symbolic link is not followed. Returns the descriptor, or -1.
-int temp_open_beside(struct temp *temp, const char *path, struct fault *fault);
-
-// The same for a whole file of text, which only temp_commit makes visible. durable: waits until the
-// text is on the disk.
+// Writes a whole file of text that belongs to an output but whose name the user did not give: a
+// file or symbolic link of this name is replaced, not followed. Only temp_commit makes it visible.
+// durable: waits until the text is on the disk.
 bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
                        struct fault *fault);
 

@@ -39,11 +39,6 @@ struct cuda_filter_layout {
     size_t shared_bytes, cache_bytes;
 };
 
-// The layout for a device of `processors` processors, with at most `shared_limit` bytes of shared
-// memory per thread block and `cache_limit` bytes of spectra_cache; false: there is none.
-bool cuda_filter_lay_out(const struct cuda_filtering *filtering, bool f64, int processors,
-                         size_t shared_limit, size_t cache_limit, struct cuda_filter_layout *ret);
-
 // y and x are the caller's; spectra are those of the paths [groups*group_out][group_in]; bias
 // [groups*group_out] or NULL, not applied if sums accumulate; spectra_cache has layout.cache_bytes.
 struct cuda_filter_arrays {

@@ -67,8 +67,10 @@ static struct cuda_filtering filtering_of(const struct shape *shape,
     };
 }
 
-bool cuda_filter_lay_out(const struct cuda_filtering *filtering, bool f64, int processors,
-                         size_t shared_limit, size_t cache_limit, struct cuda_filter_layout *ret)
+// The layout for a device of `processors` processors, with at most `shared_limit` bytes of shared
+// memory per thread block and `cache_limit` bytes of spectra_cache; false: there is none.
+static bool lay_out_filter(const struct cuda_filtering *filtering, bool f64, int processors,
+                           size_t shared_limit, size_t cache_limit, struct cuda_filter_layout *ret)
 {
     enum { BLOCKS_OF_PROCESSOR = 4 };
     const size_t points = (size_t)1 << filtering->form.log2_points;
@@ -136,8 +138,8 @@ static bool try_filtering(const struct request *request, const struct shape *sha
     const size_t hop = (size_t)filtering.out.hop, reach = hop + (size_t)filtering.out.skip;
     if (launches && (size_t)launches < ceil_div(reach, hop)) return false; // outputs would overlap
     struct decision decision = {points, launches, {0}};
-    if (!cuda_filter_lay_out(&filtering, shape->f64, device->processors, device->shared_bytes,
-                             request->workspace_limit, &decision.layout))
+    if (!lay_out_filter(&filtering, shape->f64, device->processors, device->shared_bytes,
+                        request->workspace_limit, &decision.layout))
         return false;
     const struct cuda_stage stage = cuda_overlap_count_work(shape, &filtering, &decision);
     const double windows = (double)shape->batch * (double)filtering.in.count;

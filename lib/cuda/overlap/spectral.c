@@ -20,7 +20,8 @@ size_t cuda_spectral_samples(const struct shape *shape, size_t points)
     return shape->complex_signal ? points : 2 * points;
 }
 
-size_t cuda_spectral_points(const struct shape *shape, size_t samples)
+// Points for `samples` samples, 0 if there is no such transform.
+static size_t cuda_spectral_points(const struct shape *shape, size_t samples)
 {
     const size_t points = shape->complex_signal ? samples : samples / 2;
     return points && cuda_spectral_samples(shape, points) == samples &&

@@ -10,10 +10,8 @@
 #include "cuda/kernels/windows.h"
 #include "gradient.h"
 
-// Samples of a window whose transform has `points` points; points for `samples` samples, 0 if there
-// is no such transform.
+// Samples of a window whose transform has `points` points.
 size_t cuda_spectral_samples(const struct shape *shape, size_t points);
-size_t cuda_spectral_points(const struct shape *shape, size_t samples);
 
 // Fills the estimate of one variant with transforms of `points` points; false if it does not apply.
 typedef bool cuda_try_fn(const struct request *request, const struct shape *shape, size_t points,
