@@ -48,8 +48,7 @@ static size_t last_cache(void)
 void cost_model_default(struct cost_model *ret, enum cpu_isa isa)
 {
     const double narrow[] = {[CPU_C] = 6, [CPU_NEON] = 2.5, [CPU_AVX2] = 1.2, [CPU_AVX512] = 1};
-    *ret =
-        (struct cost_model){.isa = isa, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
+    *ret = (struct cost_model){.isa = isa, .cache_bytes = 1 << 20, .shared_bytes = last_cache()};
     for (int f64 = 0; f64 < 2; f64++) {
         const double wide = 1e-9 * (f64 ? 2 : 1);
         const double slow = narrow[isa] * wide;
