@@ -3,6 +3,8 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #ifdef _OPENMP
@@ -36,13 +38,23 @@ static int prove_threads(int wanted)
     proven += made;
     return proven;
 }
+
+// Threads do not survive fork(): a loop of a child would wait for ever for those that its parent's
+// loops have made. Returns whether this process is such a child.
+static bool threads_lost(void)
+{
+    static _Atomic pid_t owner; // the first process whose loops had several threads
+    const pid_t self = getpid();
+    pid_t first = 0;
+    return !atomic_compare_exchange_strong(&owner, &first, self) && first != self;
+}
 #endif
 
 void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context)
 {
     assert(threads >= 1 && threads <= MAX_THREADS);
 #ifdef _OPENMP
-    if (threads > 1 && n_tasks > 1) threads = prove_threads(threads);
+    if (threads > 1 && n_tasks > 1) threads = threads_lost() ? 1 : prove_threads(threads);
     // Neighbouring tasks touch neighbouring memory: a thread takes several at once, so that what
     // the processor reads ahead is its own, yet often enough that threads finish together.
     const size_t batch = n_tasks / (32 * (size_t)threads) + 1;
