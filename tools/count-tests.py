@@ -4,7 +4,9 @@
 
 A program that ended badly although none of its lines failed (it crashed, timed out, stopped early) counts as one more
 failure. Exit status 1 when anything failed or nothing ran.
-    count-tests.py MESON-LOGS      or, to add up such lines:      count-tests.py --sum < LINES
+    count-tests.py MESON-LOGS
+    count-tests.py --junit REPORT          a report that pytest wrote
+    count-tests.py --sum < LINES           adds up such lines
 """
 import json
 import pathlib
@@ -56,8 +58,19 @@ def count_sum(lines):
     return total
 
 
+def count_report(path):
+    # Without a report nothing ran to its end.
+    programs = count_junit(path) if path.exists() else {"report": [0, 1, 0]}
+    return [sum(counts) for counts in zip(*programs.values())] if programs else [0, 0, 0]
+
+
 def main():
-    total = count_sum(sys.stdin) if sys.argv[1] == "--sum" else count_run(pathlib.Path(sys.argv[1]))
+    if sys.argv[1] == "--sum":
+        total = count_sum(sys.stdin)
+    elif sys.argv[1] == "--junit":
+        total = count_report(pathlib.Path(sys.argv[2]))
+    else:
+        total = count_run(pathlib.Path(sys.argv[1]))
     print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
     sys.exit(1 if total[1] or not total[0] else 0)
 

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the Debian packages that building and the demo need; says nothing when all are there. Further groups by
-# name: test (what the suite compares with), bench (the peers, pictures), ci (second compiler, sanitizers, checks), slow
-# (Debian packages, fuzzers, digits to learn, aarch64 under qemu).
-#   tools/setup.sh [test] [bench] [ci] [slow]
+# name: test (what the suite compares with), python (to build and test the package for Python), bench (the peers,
+# pictures), ci (second compiler, sanitizers, checks), slow (Debian packages, fuzzers, digits to learn, aarch64 under
+# qemu).
+#   tools/setup.sh [test] [python] [bench] [ci] [slow]
 set -eu
 
 # dpkg-dev tells meson where Debian keeps libraries; without it they end up where neither linker nor pkg-config looks.
@@ -14,6 +15,9 @@ for group in "$@"; do
     test)
         packages="$packages python3-scipy sox ffmpeg groff-base mandoc bash zsh fish g++ cmake jackd2
             libjack-jackd2-dev"
+        ;;
+    python)
+        packages="$packages python3-venv python3-dev"
         ;;
     bench)
         packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev libdnnl-dev libopenblas-dev
@@ -29,7 +33,7 @@ for group in "$@"; do
             libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn"
         ;;
     *)
-        echo "tools/setup.sh: no group '$group'; there are test, bench, ci and slow" >&2
+        echo "tools/setup.sh: no group '$group'; there are test, python, bench, ci and slow" >&2
         exit 2
         ;;
     esac

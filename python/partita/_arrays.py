@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: MIT
+"""Arrays of NumPy, PyTorch and others as the library sees them: an address, a sample type, contiguous."""
+import sys
+
+import numpy as np
+
+from partita._partita import ffi, lib
+
+# Names of sample types in the library: value in C, type of NumPy.
+TYPES = {
+    "f32": (lib.PARTITA_F32, np.dtype(np.float32)),
+    "f64": (lib.PARTITA_F64, np.dtype(np.float64)),
+    "cf32": (lib.PARTITA_CF32, np.dtype(np.complex64)),
+    "cf64": (lib.PARTITA_CF64, np.dtype(np.complex128)),
+    "f16": (lib.PARTITA_F16, np.dtype(np.float16)),
+    "bf16": (lib.PARTITA_BF16, None),  # NumPy has no such type; PyTorch and ml_dtypes do
+}
+_NAMES = {
+    "float32": "f32", "float64": "f64", "complex64": "cf32", "complex128": "cf64", "float16": "f16", "bfloat16": "bf16",
+}
+_LONG_NAMES = {short: long for long, short in _NAMES.items()}
+_DTYPES = {dtype: name for name, (_, dtype) in TYPES.items() if dtype is not None}
+_CPU_DEVICES = (1, 3, 11)  # of DLPack: memory of the CPU, and pinned for CUDA or ROCm
+
+
+def is_tensor(x):
+    """Whether x is a tensor of PyTorch, which is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(x, torch.Tensor)
+
+
+def type_name(dtype):
+    """The library's name of a sample type.
+
+    Parameters
+    ----------
+    dtype : str or dtype
+        A name such as "f32" or "float32", or a type of NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    str
+        One of "f32", "f64", "cf32", "cf64", "f16", "bf16".
+
+    Raises
+    ------
+    TypeError
+        If the library has no such samples.
+    """
+    name = _DTYPES.get(dtype) if isinstance(dtype, np.dtype) else None
+    if name is None and isinstance(dtype, str) and dtype in TYPES:
+        name = dtype
+    if name is None:
+        name = _NAMES.get(str(dtype).removeprefix("torch."))
+    if name is None and dtype is not None:  # which NumPy takes for float64
+        try:
+            native = np.dtype(dtype).newbyteorder("=")
+        except TypeError:
+            native = None
+        name = _DTYPES.get(native) or _NAMES.get(getattr(native, "name", None))
+    if name is None:
+        raise TypeError(f"{dtype} is not a sample type; there are {', '.join(_NAMES)}")
+    return name
+
+
+def real_of(name):
+    """The real type of a complex one."""
+    return name.removeprefix("c")
+
+
+def itemsize(name):
+    """Bytes of a sample."""
+    return lib.partita_type_size(TYPES[name][0])
+
+
+def _from_tensor(x, name, what, convert=False):
+    if not x.device.type == "cpu":
+        raise TypeError(f"{what} is on {x.device}; arrays must be in the CPU's memory")
+    x = x.detach().resolve_conj().resolve_neg().contiguous()
+    if _NAMES.get(str(x.dtype).removeprefix("torch.")) == name:
+        return x
+    if convert and (name.startswith("c") or not x.is_complex()):
+        return x.to(getattr(sys.modules["torch"], _LONG_NAMES[name]))
+    raise TypeError(f"{what} has samples of {x.dtype}, not {name}")
+
+
+def _from_numpy(x, name, what, convert=False):
+    dtype = TYPES[name][1]
+    if x.dtype != dtype:
+        convert = convert and dtype is not None and np.can_cast(x.dtype, dtype, "same_kind")
+        if not convert and type_name(x.dtype) != name:
+            raise TypeError(f"{what} has samples of {x.dtype}, not {name}")
+        if dtype is not None:  # perhaps only the other order of bytes
+            return x.astype(dtype, order="C")
+    return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
+
+
+def prepare(x, name, what="x", convert=False):
+    """The array itself or, if it must be, a contiguous copy.
+
+    Parameters
+    ----------
+    x : array_like
+        An array of NumPy, a tensor of PyTorch, an array that others export by DLPack from the memory of the CPU, or
+        anything that NumPy makes an array of; such numbers are converted to the type.
+    name : str
+        The sample type that x must have.
+    what : str
+        What messages call the array.
+    convert : bool
+        Whether samples of another type are converted, if that is no conversion from complex to real.
+
+    Returns
+    -------
+    numpy.ndarray or torch.Tensor
+        Contiguous, of the type.
+
+    Raises
+    ------
+    TypeError
+        If x has other samples or is in the memory of another device.
+    """
+    if isinstance(x, np.ndarray):
+        return _from_numpy(x, name, what, convert)
+    if is_tensor(x):
+        return _from_tensor(x, name, what, convert)
+    if hasattr(x, "__dlpack__"):
+        device = x.__dlpack_device__()[0]
+        if device not in _CPU_DEVICES:
+            raise TypeError(f"{what} is on a device (DLPack type {int(device)}); arrays must be in the CPU's memory")
+        return _from_numpy(np.from_dlpack(x), name, what, convert)
+    if hasattr(x, "dtype"):  # scalars of NumPy and arrays by the buffer protocol
+        return _from_numpy(np.asarray(x), name, what, convert)
+    dtype = TYPES[name][1]
+    if dtype is None:
+        raise TypeError(f"{what}: NumPy has no samples of {name}")
+    return np.ascontiguousarray(x, dtype)
+
+
+def prepare_out(out, name, shape, what="out"):
+    """Checks an array for results and returns it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If results cannot be written there: another type, shape or layout, or an array that is read-only.
+    """
+    if isinstance(out, np.ndarray):
+        if type_name(out.dtype) != name or not out.dtype.isnative:
+            raise TypeError(f"{what} has samples of {out.dtype}, not {name}")
+        contiguous, writable = out.flags.c_contiguous and out.flags.aligned, out.flags.writeable
+    elif is_tensor(out):
+        if _from_tensor(out, name, what).data_ptr() != out.data_ptr():
+            raise ValueError(f"{what} is not contiguous")
+        contiguous, writable = True, True
+    else:
+        raise TypeError(f"{what} is neither an array of NumPy nor a tensor")
+    if tuple(out.shape) != tuple(shape):
+        raise ValueError(f"{what} has shape {tuple(out.shape)}, not {tuple(shape)}")
+    if not contiguous:
+        raise ValueError(f"{what} is not contiguous, or not aligned")
+    if not writable:
+        raise ValueError(f"{what} is read-only")
+    return out
+
+
+def empty(shape, name, like):
+    """An array for results, of the library of arrays that `like` is of."""
+    if not isinstance(like, np.ndarray) and is_tensor(like):
+        torch = sys.modules["torch"]
+        return torch.empty(tuple(shape), dtype=getattr(torch, _LONG_NAMES[name]))
+    dtype = TYPES[name][1]
+    return np.empty(shape, like.dtype if dtype is None else dtype)  # None: bfloat16 of ml_dtypes
+
+
+def finish(result, like):
+    """The result as an array of the kind that the caller's array `like` is, by DLPack if that came by it."""
+    if isinstance(like, np.ndarray) or is_tensor(like) or not hasattr(like, "__array_namespace__"):
+        return result
+    return like.__array_namespace__().from_dlpack(result)
+
+
+def address(array, writable=False):
+    """The address of the samples of a contiguous array, for a parameter of the type void * in C.
+
+    Parameters
+    ----------
+    array : numpy.ndarray, torch.Tensor or buffer
+        What `prepare`, `prepare_out` or `empty` returned. The caller keeps a reference to it during the call.
+    writable : bool
+        Whether results are written there.
+
+    Returns
+    -------
+    cdata
+        The address.
+
+    Raises
+    ------
+    ValueError
+        If the array is not contiguous.
+    BufferError
+        If it is read-only and results are to be written.
+    """
+    if isinstance(array, np.ndarray):
+        if array.dtype.kind == "V":
+            array = array.view(np.uint16)  # bfloat16 of ml_dtypes has no buffers
+    elif is_tensor(array):
+        return ffi.cast("char *", array.data_ptr())
+    return ffi.from_buffer(array, require_writable=writable)
+
+
+def aligned(n_bytes, alignment=64):
+    """Memory without values, as an array of bytes whose address is a multiple of `alignment`."""
+    memory = np.empty(n_bytes + alignment, np.uint8)
+    offset = -int(ffi.cast("uintptr_t", ffi.from_buffer(memory))) % alignment
+    return memory[offset:offset + n_bytes]
+
+
+class _View:
+    """Memory of the library with what keeps it: the base of an array that NumPy makes of it."""
+
+    def __init__(self, pointer, shape, dtype, writable, keep):
+        self.__array_interface__ = {"data": (int(ffi.cast("uintptr_t", pointer)), not writable), "shape": tuple(shape),
+                                    "typestr": dtype.str, "version": 3}
+        self._keep = keep
+
+
+def view(pointer, shape, name, writable, keep):
+    """An array of NumPy over memory of the library; `keep` lives as long as the array."""
+    return np.asarray(_View(pointer, shape, TYPES[name][1], writable, keep))

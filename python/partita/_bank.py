@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: MIT
+"""Many streams of one size that are processed together."""
+import threading
+
+from partita import _arrays, _objects, _stream
+from partita._errors import check, log
+from partita._partita import ffi, lib
+from partita._plan import Filter
+from partita._problem import natural, optional, positive
+
+_STATES = {
+    lib.PARTITA_SLOT_FREE: "free", lib.PARTITA_SLOT_OPEN: "open", lib.PARTITA_SLOT_SWAPPING: "swapping",
+    lib.PARTITA_SLOT_CLOSING: "closing",
+}
+
+
+class Bank:
+    """
+    Many equal streams, each with a filter of its own or shared, that open, close and swap filters while the bank runs.
+
+    Parameters
+    ----------
+    slots : int
+        Streams that can be open at once.
+    n_taps : int
+        Taps of the longest filter.
+    in_channels, out_channels : int, optional
+        Of each slot. Every output sums over all inputs.
+    block : int, optional
+        Frames of a call.
+    latency : int, optional
+        The largest added delay allowed, in frames.
+    dtype : str or dtype, optional
+        Samples: "f32" (the default), "f64", "cf32" or "cf64".
+    taps_dtype : str or dtype, optional
+        Taps, if they are real and the signal complex.
+    sample_rate : float, optional
+        Frames per second; calls are then timed, see `stats`.
+
+    Notes
+    -----
+    One thread at a time processes and reads and writes the slots' arrays. One thread at a time, the same or another,
+    opens, closes and swaps. Any thread makes filters.
+
+    Examples
+    --------
+    >>> import partita
+    >>> bank = partita.Bank(slots=100, n_taps=4, block=16)
+    >>> slot = bank.open(bank.filter([1, 0, 0, 0.5]))
+    >>> bank.input(slot)[0, 0] = 2
+    >>> bank.process()
+    >>> float(bank.output(slot)[0, 3])
+    1.0
+    """
+
+    def __init__(self, slots, n_taps, *, in_channels=1, out_channels=None, block=64, latency=0, dtype="f32",
+                 taps_dtype=None, sample_rate=None):
+        self._type = _arrays.type_name(dtype)
+        self._taps_type = self._type if taps_dtype is None else _arrays.type_name(taps_dtype)
+        self.block = positive("block", block)
+        self.in_channels = positive("in_channels", in_channels)
+        self.out_channels = 1 if out_channels is None else positive("out_channels", out_channels)
+        self.n_taps = positive("n_taps", n_taps)
+        options = ffi.new("struct partita_bank_options *", {
+            "slots": positive("slots", slots),
+            "in_channels": self.in_channels,
+            "out_channels": optional(positive, "out_channels", out_channels) or 0,
+            "n_taps": self.n_taps,
+            "block": self.block,
+            "latency": natural("latency", latency),
+            "signal": _arrays.TYPES[self._type][0],
+            "taps_type": _arrays.TYPES[self._taps_type][0],
+            "sample_rate": 0 if sample_rate is None else float(sample_rate),
+            "log": log(),
+        })
+        self._c = _objects.create("bank", lib.partita_bank_create, options)
+        self._owner = _objects.Owner("bank", self._c)
+        self._filters = {}  # of each slot: filters that it may still use, the newest last
+        self._control, self._busy = threading.Lock(), threading.Lock()
+
+    def filter(self, taps):
+        """
+        Prepares taps for any number of slots.
+
+        Parameters
+        ----------
+        taps : array_like
+            (out_channels, in_channels, taps), at most `n_taps` of them; leading axes of length 1 may be left out.
+            Copied and converted.
+
+        Returns
+        -------
+        Filter
+        """
+        taps = _arrays.prepare(taps, self._taps_type, "taps", True)
+        channels = (self.out_channels, self.in_channels)
+        if tuple(taps.shape[:-1]) not in (channels, channels[1:] if channels[0] == 1 else channels,
+                                          () if channels == (1, 1) else channels):
+            raise ValueError(f"taps has shape {tuple(taps.shape)}, not {channels} and taps")
+        pointer = _objects.create("filter", lib.partita_bank_filter_create, self._c, _arrays.address(taps),
+                                  taps.shape[-1])
+        filter = Filter(None, pointer, self._owner)
+        filter.bank = self
+        return filter
+
+    def open(self, filter):
+        """
+        Opens a slot with empty history, which takes part from the next `process` on.
+
+        Returns
+        -------
+        int
+            The slot.
+
+        Raises
+        ------
+        StateError
+            If no slot is free.
+        """
+        with self._control:
+            slot = ffi.new("size_t *")
+            check(lib.partita_bank_open(self._c, self._of(filter), slot), "open")
+            self._filters[slot[0]] = [filter]
+            return slot[0]
+
+    def close(self, slot):
+        """Closes a slot; the next `process` frees it."""
+        with self._control:
+            check(lib.partita_bank_close(self._c, slot), f"close of slot {slot}")
+
+    def swap(self, slot, filter, fade=0):
+        """Changes the filter of an open slot with a fade of so many frames, as `Stream.swap` does."""
+        with self._control:
+            self._forget_old(slot)
+            check(lib.partita_bank_swap(self._c, slot, self._of(filter), natural("fade", fade)), f"swap of slot {slot}")
+            self._filters[slot].append(filter)
+
+    def state(self, slot):
+        """What a slot is doing: "free", "open", "swapping" or "closing"."""
+        with self._control:
+            return self._forget_old(slot)
+
+    def _of(self, filter):
+        if getattr(filter, "bank", None) is not self:
+            raise ValueError("filter: of another bank or plan")
+        return filter._c
+
+    def _forget_old(self, slot):
+        """The state of a slot, whose unused filters are released."""
+        state = _STATES[lib.partita_bank_slot_state(self._c, slot)]
+        if state == "open":
+            del self._filters[slot][:-1]
+        elif state == "free":
+            self._filters.pop(slot, None)
+        return state
+
+    def lead(self, slot):
+        """Frames of silence that count as the slot's history before its first block."""
+        return lib.partita_bank_lead(self._c, slot)
+
+    def input(self, slot):
+        """The input of a slot's next call, (in_channels, block): memory of the bank, which never moves."""
+        return self._view(lib.partita_bank_input(self._c, slot), self.in_channels, True)
+
+    def output(self, slot):
+        """The output of a slot's last call, (out_channels, block): memory of the bank, read-only."""
+        return self._view(lib.partita_bank_output(self._c, slot), self.out_channels, False)
+
+    def _view(self, pointer, channels, writable):
+        if pointer == ffi.NULL:
+            raise ValueError("there is no such slot")
+        return _arrays.view(pointer, (channels, self.block), self._type, writable, self._owner)
+
+    def process(self):
+        """
+        Filters one block of every open slot.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in this call.
+        """
+        if not self._busy.acquire(False):
+            raise RuntimeError("another thread is in process of this bank; one at a time may be")
+        try:
+            lib.partita_bank_process(self._c)
+        finally:
+            self._busy.release()
+
+    @property
+    def latency(self):
+        """Added delay in frames."""
+        return lib.partita_plan_latency(lib.partita_bank_plan(self._c))
+
+    def explain(self):
+        """The text of `Plan.explain` for a slot."""
+        plan = lib.partita_bank_plan(self._c)
+        text = ffi.new("char []", lib.partita_plan_explain(plan, ffi.NULL, 0) + 1)
+        lib.partita_plan_explain(plan, text, len(text))
+        return ffi.string(text).decode()
+
+    def stats(self):
+        """How long calls of `process` took, a `Stats`; StateError if the bank has no sample_rate."""
+        return _stream.read_stats(lib.partita_bank_stats, self._c)

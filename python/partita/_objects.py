@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Objects of the library, each released after those that use it."""
+from partita._errors import StateError, check
+from partita._partita import ffi, lib
+
+# The functions that release an object, by its type in C.
+_RELEASE = {
+    name: ffi.cast("void (*)(void *)", ffi.addressof(lib, f"partita_{name}_{verb}"))
+    for name, verb in (("plan", "destroy"), ("filter", "destroy"), ("stream", "close"), ("bank", "destroy"),
+                       ("spectrum", "destroy"), ("saved", "destroy"), ("wisdom", "destroy"))
+}
+
+
+class Owner:
+    """Owns one object of the library.
+
+    Parameters
+    ----------
+    name : str
+        The C type without its prefix, for example "plan".
+    pointer : cdata
+        The object.
+    *needed : Owner or None
+        Objects that must outlive it. This holds whatever order Python's collector of cycles finalizes objects in.
+    """
+
+    __slots__ = ("c", "_owner")
+
+    def __init__(self, name, pointer, *needed):
+        owner = lib.py_object_create(pointer, _RELEASE[name])
+        if not owner:
+            raise MemoryError
+        self.c = pointer
+        self._owner = ffi.gc(owner, lib.py_object_release)
+        for other in needed:
+            if other is not None:
+                self.link(other)
+
+    def link(self, needed):
+        """From now on `needed` outlives this object."""
+        if not lib.py_object_link(self._owner, needed._owner):
+            raise MemoryError
+
+    def keep_newest(self):
+        """Forgets all links but the newest."""
+        lib.py_object_keep_newest(self._owner)
+
+    def release(self):
+        """Releases the object now, unless others need it."""
+        if self.c is not None:
+            self.c = None
+            ffi.release(self._owner)
+
+    def abandon(self):
+        """Never releases the object."""
+        self.c = None
+        ffi.gc(self._owner, None)
+
+
+def create(name, function, *arguments, what=""):
+    """The pointer that a function of the library returns as its last argument."""
+    result = ffi.new(f"struct partita_{name} **")
+    check(function(*arguments, result), what)
+    return result[0]
+
+
+def alive(owner, what):
+    """The object's pointer.
+
+    Raises
+    ------
+    StateError
+        If it has been released.
+    """
+    if owner.c is None:
+        raise StateError(f"{what} is closed")
+    return owner.c

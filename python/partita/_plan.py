@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: MIT
+"""How to compute a problem: plans, and taps prepared for them."""
+import math
+import typing
+
+from partita import _arrays, _errors, _objects, _options
+from partita._errors import check
+from partita._options import DIRECTIONS
+from partita._partita import ffi, lib
+from partita._problem import choice, natural
+
+
+class Load(typing.NamedTuple):
+    """What the calls of a stream cost by the cost model: seconds of a call of `frames` frames on one thread."""
+
+    frames: int
+    mean: float
+    worst: float
+    swap_delay: int
+
+
+class Plan:
+    """
+    How to compute a problem: the planner's choice of an engine, and the calls that run it.
+
+    A plan is immutable and serves any number of threads at once. Arrays are contiguous, of the problem's types:
+    x is (batch, in_channels, size...), y is (batch, out_channels, output size...). Leading axes of length 1 may be left
+    out of x; they are then left out of y. Arrays are those of NumPy, tensors of PyTorch, or what others export by
+    DLPack, in the memory of the CPU; results are arrays of the kind of x. Calls release Python's global lock.
+
+    Parameters
+    ----------
+    problem : Problem
+        What to compute.
+    device : str, optional
+        One of the names of `devices`.
+    engine : str, optional
+        Forces one engine, for example "cpu/direct".
+    effort : {"estimate", "measure"}, optional
+        "measure" times the likely choices, which takes up to seconds.
+    threads : int, optional
+        Of bounded problems: threads of a call; see `set_threads`. Of streams: threads of one stream, 1 if not given.
+    directions : sequence of {"forward", "backward_data", "backward_weight"}, optional
+        What will be computed. Without it forward, and for layers each gradient that can be planned.
+    error_budget : float, optional
+        Largest L2 error of a whole result, relative to its norm.
+    workspace_limit : int, optional
+        Largest number of bytes that a call may allocate.
+    wisdom : Wisdom, optional
+        Cost model and choices to use.
+    sample_rate : float, optional
+        Of streams: frames per second, for statistics.
+    filter_uses : int, optional
+        Calls that use a filter before it is replaced or updated: 1 in training.
+    parts : tuple of (int, int) or (int, int, bool), optional
+        Imposed sizes of blocks of the taps and of x; true as the third: summed without transforms.
+
+    Raises
+    ------
+    ValueError
+        If a field is out of range; the text names it.
+    UnsupportedError
+        If no engine computes the problem within the options.
+    DeviceError
+        If the device is absent.
+
+    Examples
+    --------
+    >>> import numpy, partita
+    >>> plan = partita.Plan(partita.Problem(kernel=3, size=5, pad=2, signal="f64"))
+    >>> plan.forward(plan.filter([1, 2, 3]), [1, 0, 0, 0, 1])
+    array([1., 2., 3., 0., 1., 2., 3.])
+    """
+
+    def __init__(self, problem, **options):
+        if not problem.is_stream and options.get("threads") is None:
+            options = options | {"threads": _options.get_threads()}
+        self.problem = problem
+        #: What it was made with besides the problem.
+        self.options = {"threads": None} | options
+        c, keep = _options.options_to_c(**options)
+        wisdom = options.get("wisdom")
+        self._c = _objects.create("plan", lib.partita_plan_create, problem.to_c(), c)
+        del keep
+        self._owner = _objects.Owner("plan", self._c, *([wisdom._owner] if wisdom else []))
+        #: Shape of y; None for streams.
+        self.output_shape = problem.output_shape
+        self._shapes = {
+            "x": problem.input_shape, "y": self.output_shape, "taps": problem.taps_shape, "bias": (problem.outputs,),
+        }
+
+    def __repr__(self):
+        return f"<partita.Plan {self.engine}: {self.explain().splitlines()[0]}>"
+
+    def __reduce__(self):
+        return _make_plan, (self.problem, self.options)
+
+    @property
+    def engine(self):
+        """Name of the engine of forward, or of the first direction that is planned."""
+        return next(iter(self.engines.values()))
+
+    @property
+    def engines(self):
+        """Names of the engines, by direction."""
+        names = {d: ffi.string(lib.partita_plan_engine(self._c, bit)).decode() for d, bit in DIRECTIONS.items()}
+        return {direction: name for direction, name in names.items() if name}
+
+    @property
+    def latency(self):
+        """Of streams: added delay in input frames."""
+        return lib.partita_plan_latency(self._c)
+
+    @property
+    def load(self):
+        """Of streams: what the calls cost by the cost model, a `Load`."""
+        load = ffi.new("struct partita_load *")
+        check(lib.partita_plan_load(self._c, load), "load: of streams only")
+        return Load(load.frames, load.mean, load.worst, load.swap_delay)
+
+    def explain(self):
+        """The text that says which engine was chosen and why."""
+        size = lib.partita_plan_explain(self._c, ffi.NULL, 0) + 1
+        text = ffi.new("char []", size)
+        lib.partita_plan_explain(self._c, text, size)
+        return ffi.string(text).decode()
+
+    def workspace(self, direction="forward"):
+        """Bytes of workspace that one direction needs."""
+        return lib.partita_plan_workspace(self._c, choice("direction", direction, DIRECTIONS))
+
+    def new_workspace(self, saved=None):
+        """
+        Memory for `workspace` of the calls of this plan; with it they allocate nothing but results.
+
+        Parameters
+        ----------
+        saved : Saved, optional
+            That `backward_weight` will be given.
+
+        Returns
+        -------
+        numpy.ndarray
+            Bytes, enough for every direction and for updates of filters. One call at a time may use it.
+        """
+        return _arrays.aligned(self._workspace_bytes(saved))
+
+    def _workspace_bytes(self, saved):
+        sizes = [lib.partita_plan_workspace(self._c, bit) for bit in DIRECTIONS.values()]
+        return max(sizes if saved is None else [*sizes, lib.partita_saved_workspace(saved._c)])
+
+    def filter(self, taps=None, bias=None, *, paths=None):
+        """
+        Prepares taps for this plan.
+
+        Parameters
+        ----------
+        taps : array_like, optional
+            (out_channels, in_channels / groups, taps along each axis); leading axes of length 1 may be left out.
+            Copied, and converted to the type of the problem's taps.
+        bias : array_like, optional
+            Of bounded real problems: (out_channels,), which forward adds. Copied and converted.
+        paths : sequence of (out, in, delay, taps), optional
+            Instead of taps, for problems of one axis: the impulse responses from input to output channels that are not
+            zero, each after `delay` zeros.
+
+        Returns
+        -------
+        Filter
+        """
+        return make_filter(self, taps, bias, paths)
+
+    def saved(self):
+        """
+        Memory for transforms of x that forward leaves for backward weight, for `saved` of both.
+
+        Returns
+        -------
+        Saved or None
+            None if the engines of this plan have no such transforms.
+        """
+        return Saved(self) if lib.partita_saved_bytes(self._c) else None
+
+    def forward(self, filter, x, out=None, *, workspace=None, saved=None):
+        """
+        Computes the problem.
+
+        Parameters
+        ----------
+        filter : Filter
+            Of this plan.
+        x : array_like
+            The signals.
+        out : numpy.ndarray or torch.Tensor, optional
+            Where to write the results; must not overlap x.
+        workspace : numpy.ndarray, optional
+            Of `new_workspace`.
+        saved : Saved, optional
+            Where to leave transforms of x for `backward_weight`.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the kind of x.
+        """
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), filter, workspace=workspace, saved=saved)
+
+    def once(self, x, taps, out=None, *, workspace=None):
+        """`forward` with taps that are used once, without a filter."""
+        taps, _ = self._prepare("taps", taps)
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), None, workspace=workspace, taps=taps)
+
+    def backward_data(self, filter, gy, out=None, *, workspace=None):
+        """The gradient of x from the gradient of y."""
+        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy), filter, workspace=workspace)
+
+    def backward_weight(self, x, gy, out=None, *, workspace=None, saved=None):
+        """The gradient of the taps from x and the gradient of y; x may be None with `saved` of the same x."""
+        given = gy
+        gy, _ = self._prepare("y", gy)
+        if x is None and saved is None:
+            raise TypeError("x is None, and there are no saved transforms")
+        x = None if x is None else self._prepare("x", x)[0]
+        gw = self._result("taps", out, gy)
+        call, keep = self._call(workspace, saved)
+        check(lib.partita_backward_weight(self._c, _arrays.address(gw, True), _address_or_null(x), _arrays.address(gy),
+                                          call))
+        del keep
+        return gw if out is not None else _arrays.finish(gw, given)
+
+    def backward_bias(self, gy, out=None):
+        """The gradient of the bias from the gradient of y."""
+        given = gy
+        gy, _ = self._prepare("y", gy)
+        gb = self._result("bias", out, gy)
+        check(lib.partita_backward_bias(self._c, _arrays.address(gb, True), _arrays.address(gy), ffi.NULL))
+        return gb if out is not None else _arrays.finish(gb, given)
+
+    def _signal_call(self, function, result, operand, filter, **call):
+        """A call from one signal to another; result and operand are (name, array)."""
+        x, left_out = self._prepare(*operand)
+        y = self._result(*result, x, left_out)
+        c = ffi.NULL if filter is None else filter.of(self)
+        call, keep = self._call(**call)
+        check(function(self._c, c, _arrays.address(y, True), _arrays.address(x), call))
+        del keep
+        return y if result[1] is not None else _arrays.finish(y, operand[1])
+
+    def _type_of(self, what):
+        return self.problem.taps if what == "taps" else self.problem.signal
+
+    def _prepare(self, what, array):
+        """A contiguous array of the right shape, and how many leading axes were left out."""
+        full = self._shapes[what]
+        if full is None:
+            raise _errors.StateError("the plan is of a stream: partita.Stream runs it")
+        array = _arrays.prepare(array, self._type_of(what), what, what in ("taps", "bias"))
+        shape = tuple(array.shape)
+        left_out = len(full) - len(shape)
+        if left_out < 0 or shape != full[left_out:] or math.prod(full[:left_out]) != 1:
+            raise ValueError(f"{what} has shape {shape}, not {full}")
+        return array, left_out
+
+    def _result(self, what, out, like, left_out=0):
+        full = self._shapes[what]
+        shape = full[left_out:] if math.prod(full[:left_out]) == 1 else full
+        if out is None:
+            return _arrays.empty(shape, self._type_of(what), like)
+        return _arrays.prepare_out(out, self._type_of(what), full if len(out.shape) == len(full) else shape)
+
+    def _call(self, workspace=None, saved=None, taps=None):
+        """A struct partita_call, or NULL, and what it points to."""
+        if workspace is None and saved is None and taps is None:
+            return ffi.NULL, None
+        if workspace is not None and workspace.nbytes < self._workspace_bytes(saved):
+            raise ValueError(f"workspace has {workspace.nbytes} bytes, not {self._workspace_bytes(saved)}")
+        addresses = [_address_or_null(workspace, True), _address_or_null(taps)]
+        return ffi.new("struct partita_call *", {
+            "workspace": addresses[0],
+            "taps": addresses[1],
+            "saved": ffi.NULL if saved is None else saved._c,
+        }), addresses
+
+
+def _make_plan(problem, options):
+    return Plan(problem, **options)
+
+
+def _address_or_null(array, writable=False):
+    return ffi.NULL if array is None else _arrays.address(array, writable)
+
+
+class Saved:
+    """Transforms of one x that `Plan.forward` leaves for `Plan.backward_weight`; `Plan.saved` makes it."""
+
+    def __init__(self, plan):
+        self.plan = plan
+        self._c = _objects.create("saved", lib.partita_saved_create, plan._c)
+        self._owner = _objects.Owner("saved", self._c, plan._owner)
+
+
+class Filter:
+    """
+    Taps prepared for one plan; `Plan.filter` and `Bank.filter` make it.
+
+    Any thread may make filters, and threads may share them.
+
+    Attributes
+    ----------
+    plan : Plan
+        The plan that it is of; None for filters of a bank.
+    """
+
+    def __init__(self, plan, pointer, needed):
+        self.plan = plan
+        self._c = pointer
+        self._owner = _objects.Owner("filter", pointer, needed)
+
+    def of(self, plan):
+        """The filter in C, if it is of this plan."""
+        if self.plan is not plan:
+            raise ValueError("filter: of another plan")
+        return self._c
+
+    def update(self, taps, bias=None, *, workspace=None):
+        """
+        Packs other taps into this filter of a bounded problem, for training.
+
+        No other call may use the filter meanwhile. Results are those of a new filter with the same taps.
+
+        Parameters
+        ----------
+        taps : array_like
+            As `Plan.filter` takes them.
+        bias : array_like, optional
+            Another bias, if the filter was made with one. None: it keeps the bias that it has.
+        workspace : numpy.ndarray, optional
+            Of `Plan.new_workspace`.
+
+        Raises
+        ------
+        StateError
+            If the filter is of a stream, which may be playing (`Stream.swap` replaces it), or was made without a bias.
+        """
+        if self.plan is None:
+            raise _errors.StateError("filters of a bank are swapped, not updated")
+        taps, _ = self.plan._prepare("taps", taps)
+        bias = None if bias is None else self.plan._prepare("bias", bias)[0]
+        call, keep = self.plan._call(workspace)
+        check(lib.partita_filter_update(self._c, _arrays.address(taps), _address_or_null(bias), call))
+        del keep
+
+    def edit(self, paths):
+        """
+        A filter that differs from this one in some paths, with engines that share the others.
+
+        Parameters
+        ----------
+        paths : sequence of (out, in, delay, taps)
+            Paths that replace those of this filter; without taps a path is removed.
+
+        Returns
+        -------
+        Filter
+        """
+        return make_filter(self.plan, paths=paths, base=self)
+
+
+def make_filter(plan, taps=None, bias=None, paths=None, base=None):
+    """A filter from dense taps or paths."""
+    if (taps is None) == (paths is None):
+        raise TypeError("a filter is made from taps or from paths")
+    fields = {"base": ffi.NULL if base is None else base.of(plan)}
+    if taps is not None:
+        taps, _ = plan._prepare("taps", taps)
+        fields |= {"dense": _arrays.address(taps), "dense_count": math.prod(plan.problem.taps_shape)}
+    else:
+        array, keep = _paths_to_c(list(paths), plan.problem.taps)
+        fields |= {"paths": array, "path_count": len(array)}
+    if bias is not None:
+        bias, _ = plan._prepare("bias", bias)
+        fields["bias"] = _arrays.address(bias)
+    c = ffi.new("struct partita_taps *", fields)
+    return Filter(plan, _objects.create("filter", lib.partita_filter_create_from, plan._c, c), plan._owner)
+
+
+def _paths_to_c(paths, name):
+    """An array of struct partita_path, and what it points to."""
+    keep = []
+    array = ffi.new("struct partita_path []", len(paths))
+    for i, (out, source, delay, taps) in enumerate(paths):
+        taps = _arrays.prepare(taps, name, "taps of a path", True)
+        if len(taps.shape) != 1:
+            raise ValueError(f"taps of a path have shape {tuple(taps.shape)}, not one axis")
+        keep.append((taps, _arrays.address(taps)))
+        array[i] = {"out": natural("out", out), "in": natural("in", source), "delay": natural("delay", delay),
+                    "length": len(taps), "taps": keep[-1][1] if len(taps) else ffi.NULL}
+    return array, keep

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: MIT
+"""What to compute: the struct partita_problem of C as an immutable value of Python."""
+import dataclasses
+import math
+import operator
+
+from partita import _arrays
+from partita._errors import check
+from partita._partita import ffi, lib
+
+_OPS = {"convolve": lib.PARTITA_CONVOLVE, "correlate": lib.PARTITA_CORRELATE}
+_ACTIVATIONS = {"linear": lib.PARTITA_LINEAR, "relu": lib.PARTITA_RELU}
+UNBOUNDED = lib.PARTITA_UNBOUNDED
+
+
+def choice(name, value, values):
+    """The value in C of a word."""
+    if value not in values:
+        raise ValueError(f"{name} = {value!r}: one of {', '.join(map(repr, values))}")
+    return values[value]
+
+
+def natural(name, value):
+    """An integer that is not negative."""
+    value = operator.index(value)
+    if value < 0:
+        raise ValueError(f"{name} = {value}: not negative")
+    return value
+
+
+def positive(name, value):
+    """An integer of at least 1. (For the library 0 means a default, which Python leaves out.)"""
+    value = operator.index(value)
+    if value < 1:
+        raise ValueError(f"{name} = {value}: at least 1")
+    return value
+
+
+def optional(convert, name, value):
+    """None, or the converted value."""
+    return None if value is None else convert(name, value)
+
+
+def _axes(name, value, rank, convert=positive):
+    """One value for each axis, as a tuple; a single value is that of every axis."""
+    if not isinstance(value, (tuple, list)):
+        return (convert(name, value),) * rank
+    if len(value) != rank:
+        raise ValueError(f"{name} = {value!r}: {rank} axes")
+    return tuple(convert(name, v) for v in value)
+
+
+def _pad(name, value):
+    if isinstance(value, (tuple, list)):
+        if len(value) != 2:
+            raise ValueError(f"{name} = {value!r}: zeros before and after an axis")
+        return operator.index(value[0]), operator.index(value[1])
+    return operator.index(value), operator.index(value)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """
+    What to compute: a stream, signals of a known length, or a layer.
+
+    All are one formula: ``y[n, k, p]`` is the sum over c and r of
+    ``w[k, c, r] * x[n, c, stride*p + dilation*r - pad]``, where x is zero outside its size. This is ``op="correlate"``;
+    ``op="convolve"`` reads the taps backwards along every axis.
+
+    Parameters
+    ----------
+    kernel : int or tuple of int
+        Taps along each axis.
+    size : int or tuple of int, optional
+        Samples of x along each axis, one to three. Without it the problem is a stream: one axis that has no end.
+    signal : str or dtype, optional
+        Type of x and y: "f32" (the default), "f64", "cf32", "cf64", "f16" or "bf16", or such a type of NumPy or
+        PyTorch. "f16" and "bf16" are for forward of bounded problems.
+    taps : str or dtype, optional
+        Type of the taps: that of the signal, or the real type of a complex signal.
+    op : {"convolve", "correlate"}, optional
+        Correlation conjugates complex taps.
+    batch : int, optional
+        Independent inputs.
+    in_channels, out_channels : int, optional
+        Each output sums the inputs of its group. `out_channels` must be given if there are several inputs.
+    groups : int, optional
+        Divides both numbers of channels.
+    stride, dilation : int or tuple of int, optional
+        Distance between outputs, and between taps.
+    pad : int, tuple of int, or tuple of (before, after), optional
+        Zeros around x, for each axis a number or two. Negative numbers crop. Streams are causal and have no padding.
+    block : int, optional
+        Of streams: the frames of the largest usual call. 1024 if it is not given. Calls of any size work.
+    latency : int or math.inf, optional
+        Of streams: the largest added delay allowed, in input frames.
+    whole_blocks : bool, optional
+        Of streams: every call holds a multiple of `block` frames, which makes long filters cheaper.
+    activation : {"linear", "relu"}, optional
+        Of forward of real bounded problems: applied to every result.
+    separable : bool, optional
+        Of bounded problems of two axes: the taps are products of a factor of their row and one of their column.
+
+    Examples
+    --------
+    >>> import partita
+    >>> layer = partita.Problem(kernel=3, size=(28, 28), pad=1, in_channels=16, out_channels=32, op="correlate")
+    >>> layer.output_shape
+    (1, 32, 28, 28)
+    """
+
+    kernel: tuple[int, ...]
+    size: tuple[int, ...] | None = None
+    signal: str = "f32"
+    taps: str | None = None
+    op: str = "convolve"
+    batch: int = 1
+    in_channels: int = 1
+    out_channels: int | None = None
+    groups: int = 1
+    stride: tuple[int, ...] = 1
+    dilation: tuple[int, ...] = 1
+    pad: tuple[tuple[int, int], ...] = 0
+    block: int | None = None
+    latency: int | float = 0
+    whole_blocks: bool = False
+    activation: str = "linear"
+    separable: bool = False
+
+    def __post_init__(self):
+        given = (self.kernel, self.size, self.stride, self.dilation, self.pad)
+        ranks = {len(v) for v in given if isinstance(v, (tuple, list))}
+        if len(ranks) > 1:
+            raise ValueError("kernel, size, stride, dilation and pad have different numbers of axes")
+        rank = ranks.pop() if ranks else 1
+        if not 1 <= rank <= lib.PARTITA_MAX_RANK:
+            raise ValueError(f"{rank} axes: 1 to {lib.PARTITA_MAX_RANK}")
+        signal = _arrays.type_name(self.signal)
+        normal = {
+            "signal": signal,
+            "taps": signal if self.taps is None else _arrays.type_name(self.taps),
+            "size": None if self.size is None else _axes("size", self.size, rank),
+            "pad": _axes("pad", self.pad, rank, _pad),
+            "block": optional(positive, "block", self.block),
+            "latency": math.inf if self.latency == math.inf else natural("latency", self.latency),
+            "out_channels": optional(positive, "out_channels", self.out_channels),
+            "whole_blocks": bool(self.whole_blocks),
+            "separable": bool(self.separable),
+        }
+        normal |= {name: _axes(name, getattr(self, name), rank) for name in ("kernel", "stride", "dilation")}
+        normal |= {name: positive(name, getattr(self, name)) for name in ("batch", "in_channels", "groups")}
+        choice("op", self.op, _OPS)
+        choice("activation", self.activation, _ACTIVATIONS)
+        for name, value in normal.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def rank(self):
+        """Number of axes."""
+        return len(self.kernel)
+
+    @property
+    def is_stream(self):
+        """Whether the problem has no end."""
+        return self.size is None
+
+    @property
+    def outputs(self):
+        """Number of output channels."""
+        return 1 if self.out_channels is None else self.out_channels
+
+    @property
+    def taps_shape(self):
+        """Shape of the taps: (out_channels, in_channels / groups, taps along each axis)."""
+        return self.outputs, self.in_channels // max(self.groups, 1), *self.kernel
+
+    @property
+    def input_shape(self):
+        """Shape of x: (batch, in_channels, samples along each axis). None for streams."""
+        return None if self.size is None else (self.batch, self.in_channels, *self.size)
+
+    @property
+    def output_shape(self):
+        """Shape of y: (batch, out_channels, results along each axis). None for streams."""
+        if self.size is None:
+            return None
+        sizes = ffi.new("size_t [3]")
+        check(lib.partita_problem_output_size(self.to_c(), sizes), str(self))
+        return self.batch, self.outputs, *sizes[0:self.rank]
+
+    def to_c(self):
+        """The problem as a struct partita_problem."""
+        before, after = zip(*self.pad)
+        size = [UNBOUNDED] if self.size is None else self.size
+        return ffi.new("struct partita_problem *", {
+            "signal": _arrays.TYPES[self.signal][0],
+            "taps": _arrays.TYPES[self.taps][0],
+            "op": _OPS[self.op],
+            "rank": self.rank,
+            "batch": self.batch,
+            "in_channels": self.in_channels,
+            "out_channels": self.out_channels or 0,
+            "groups": self.groups,
+            "kernel": self.kernel,
+            "size": size,
+            "stride": self.stride,
+            "dilation": self.dilation,
+            "pad_begin": before,
+            "pad_end": after,
+            "block": self.block or 0,
+            "latency": UNBOUNDED if self.latency == math.inf else self.latency,
+            "activation": _ACTIVATIONS[self.activation],
+            "whole_blocks": self.whole_blocks,
+            "separable": self.separable,
+        })

@@ -1,0 +1,456 @@
+# SPDX-License-Identifier: MIT
+"""Filters of signals without end: the state of one running stream."""
+import contextlib
+import math
+import os
+import threading
+import time
+import typing
+import weakref
+
+import numpy as np
+
+from partita import _arrays, _objects, _taps
+from partita._errors import StateError, check, failure
+from partita._partita import ffi, lib
+from partita._plan import Filter, Plan
+from partita._problem import natural
+
+
+class Stats(typing.NamedTuple):
+    """How long the calls of `process` took, in seconds; `missed` took longer than their frames last."""
+
+    calls: int
+    missed: int
+    mean: float
+    p50: float
+    p99: float
+    p999: float
+    max: float
+
+
+def read_stats(function, pointer):
+    """What a function of the library says about calls."""
+    stats = ffi.new("struct partita_stream_stats *")
+    check(function(pointer, stats), "stats: without sample_rate calls are not timed")
+    return Stats(*(getattr(stats, field) for field in Stats._fields))
+
+
+def _two_threads():
+    return RuntimeError("another thread is in a call of this stream; one at a time may be")
+
+
+# Streams with threads of their own, which a child after fork() has not.
+_threaded = weakref.WeakSet()
+
+
+def _abandon_threaded():
+    for stream in _threaded:
+        stream._call = None
+        stream._owner.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_threaded)
+
+
+class Stream:
+    """
+    A running filter: it takes the next frames of a signal and gives the filtered ones, with the state between.
+
+    Results do not depend on how a signal is cut into calls, bit for bit.
+
+    Parameters
+    ----------
+    taps : array_like or sequence of paths, optional
+        The impulse response: ``[m]``, one for all channels; ``[channels, m]``, one for each;
+        ``[outputs, inputs, m]``, a matrix; or a list of paths ``(out, in, delay, taps)``, a sparse matrix.
+    filter : Filter, optional
+        Instead of taps: a filter of the plan of a stream.
+    channels : int or tuple of int, optional
+        Channels for taps ``[m]``; (inputs, outputs) for paths.
+    block : int, optional
+        Frames of the largest usual call. Calls of any size work.
+    latency : int or math.inf, optional
+        The largest added delay allowed, in frames.
+    decimate : int, optional
+        Only every such result is computed.
+    whole_blocks : bool, optional
+        Every call holds a multiple of `block` frames.
+    dtype : str or dtype, optional
+        Samples of the signal: float32, float64, complex64 or complex128. If not given, the type of the taps. Taps are
+        converted; real taps of a complex signal stay real.
+    device : str, optional
+        One of the names of `devices`.
+    threads : int, optional
+        Threads of this stream, the calling one included.
+    sample_rate : float, optional
+        Frames per second; calls are then timed, see `stats`.
+    frames_first : bool, optional
+        Arrays are ``[frames, channels]``, as soundfile and sounddevice have them, not ``[channels, frames]``.
+    error_budget : float, optional
+        As `Plan` takes it.
+
+    Notes
+    -----
+    One thread at a time may call `process`, `drain`, `save`, `restore`, `clone` and `reset`: a second one gets a
+    RuntimeError. Another thread may call `swap`. With `out` given `process` allocates no arrays. Python itself may
+    delay a thread at any time, by its global lock and its collector: an audio callback in Python can be late.
+
+    Examples
+    --------
+    >>> import numpy, partita
+    >>> stream = partita.Stream([1, 0, 0, 0.5], block=4)
+    >>> stream.process(numpy.array([1.0, 0, 0]))
+    array([1., 0., 0.])
+    >>> stream.process(numpy.array([0.0, 0]))
+    array([0.5, 0. ])
+    """
+
+    def __init__(self, taps=None, *, filter=None, channels=None, block=1024, latency=0, decimate=1, whole_blocks=False,
+                 dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None):
+        if (taps is None) == (filter is None):
+            raise TypeError("a stream is made from taps or from a filter")
+        recipe = None
+        if filter is None:
+            problem = _taps.problem(taps, channels, dtype, stride=decimate, block=block, latency=latency,
+                                    whole_blocks=whole_blocks)
+            plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget)
+            filter, recipe = _taps.make_filter(plan, taps)
+        self._open(filter, recipe, frames_first)
+
+    def _open(self, filter, recipe, frames_first, pointer=None):
+        """Starts with a filter; recipe: the taps that it was made from, if they are known."""
+        plan = filter.plan
+        if plan is None or not plan.problem.is_stream:
+            raise StateError("the filter is not of the plan of a stream")
+        if pointer is None:
+            pointer = _objects.create("stream", lib.partita_stream_open, plan._c, filter._c)
+        self._owner = _objects.Owner("stream", pointer, filter._owner)
+        self._filter, self._recipe = filter, recipe
+        self.plan = plan
+        problem = plan.problem
+        self._inputs, self._outputs = problem.in_channels, problem.outputs
+        self._in_place = problem.stride[0] == 1 and self._inputs == self._outputs  # also: as many frames out as in
+        self._whole = problem.block or 1024 if problem.whole_blocks else 1
+        self._type = problem.signal
+        self._dtype = _arrays.TYPES[problem.signal][1]
+        self._frames_first = bool(frames_first)
+        self._channel_axis = 1 if frames_first else 0
+        self._tables = ffi.new("void *[]", self._outputs), ffi.new("void *[]", self._inputs)
+        self._call = ffi.new("struct py_stream *", {
+            "stream": pointer,
+            "y": self._tables[0],
+            "x": self._tables[1],
+            "outputs": self._outputs,
+            "inputs": self._inputs,
+            "sample_bytes": _arrays.itemsize(self._type),
+            "frames_first": self._frames_first,
+            "in_place": self._in_place,
+        })
+        self._busy = threading.Lock()
+        self._swapper = threading.Lock()
+        if (plan.options["threads"] or 1) > 1:
+            _threaded.add(self)
+
+    @property
+    def _c(self):
+        return _objects.alive(self._owner, "the stream")
+
+    @contextlib.contextmanager
+    def _alone(self):
+        if not self._busy.acquire(False):
+            raise _two_threads()
+        try:
+            yield
+        finally:
+            self._busy.release()
+
+    def _shape(self, frames, axes):
+        """Shape of results for inputs with this number of axes."""
+        if axes == 1 and self._outputs == 1:
+            return (frames,)
+        return (frames, self._outputs) if self._frames_first else (self._outputs, frames)
+
+    def _run(self, y, x, frames):
+        call = self._call
+        if call is None:
+            raise StateError("the stream is closed")
+        status = lib.py_stream_process(call, _arrays.address(y, True), ffi.NULL if x is None else _arrays.address(x),
+                                       frames)
+        if status:
+            raise ValueError("out overlaps x, and is not x itself with as many channels")
+
+    def _silence(self, frames, axes):
+        if frames % self._whole:
+            raise ValueError(f"{frames} frames: not whole blocks of {self._whole}")
+        with self._alone():
+            y = np.empty(self._shape(lib.partita_stream_output_frames(self._c, frames), axes), self._dtype)
+            self._run(y, None, frames)
+        return y
+
+    def _forget_old(self):
+        """Releases filters that are no longer used, if no swap is in progress; whether none is."""
+        if lib.partita_stream_swapping(self._c):
+            return False
+        self._owner.keep_newest()
+        return True
+
+    def __repr__(self):
+        shape = f"{self._inputs} -> {self._outputs} channels of {self._type}"
+        return f"<partita.Stream {shape}, {self.plan.problem.kernel[0]} taps, {self.engine}, latency {self.latency}>"
+
+    # Calls of the thread that processes.
+
+    def process(self, x, out=None):
+        """
+        Filters the next frames.
+
+        Parameters
+        ----------
+        x : array_like
+            ``[channels, frames]``, or ``[frames, channels]`` with `frames_first`; ``[frames]`` if there is one input.
+        out : numpy.ndarray or torch.Tensor, optional
+            Where to write the results. It may be x itself if there are as many outputs as inputs and no decimation;
+            other overlaps are refused. With it the call allocates no arrays.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the kind of x: ``[channels, output_frames(frames)]`` and so on; without an axis of
+            channels if x has none and there is one output.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an array does not fit; the state is then unchanged.
+        RuntimeError
+            If another thread is in a call of this stream.
+        """
+        if not self._busy.acquire(False):
+            raise _two_threads()
+        try:
+            given = x
+            if type(x) is not np.ndarray or x.dtype is not self._dtype or not x.flags.carray:
+                x = _arrays.prepare(x, self._type)
+            shape = x.shape
+            if len(shape) == 1 and self._inputs == 1:
+                frames = shape[0]
+            elif len(shape) == 2 and shape[self._channel_axis] == self._inputs:
+                frames = shape[1 - self._channel_axis]
+            else:
+                form = "[frames, {}]" if self._frames_first else "[{}, frames]"
+                raise ValueError(f"x has shape {tuple(shape)}, not {form.format(self._inputs)}")
+            if frames % self._whole:
+                raise ValueError(f"x has {frames} frames: not whole blocks of {self._whole}")
+            if self._in_place:
+                wanted = tuple(shape)
+            else:
+                wanted = self._shape(lib.partita_stream_output_frames(self._c, frames), len(shape))
+            if out is None:
+                y = _arrays.empty(wanted, self._type, x)
+            elif type(out) is np.ndarray and out.dtype is self._dtype and out.shape == wanted and out.flags.carray:
+                y = out
+            else:
+                y = _arrays.prepare_out(out, self._type, wanted)
+            self._run(y, x, frames)
+        finally:
+            self._busy.release()
+        return y if out is not None else _arrays.finish(y, given)
+
+    __call__ = process
+
+    def drain(self, frames=None):
+        """
+        Filters silence: what earlier frames still contribute.
+
+        Parameters
+        ----------
+        frames : int, optional
+            Frames of silence. If not given, as many as the whole `tail`.
+
+        Returns
+        -------
+        numpy.ndarray
+            The results, with an axis of channels unless there are one input and one output.
+        """
+        frames = self.tail if frames is None else natural("frames", frames)
+        return self._silence(frames, 1 if self._inputs == 1 else 2)
+
+    def pipe(self, chunks):
+        """
+        Filters a signal that comes in chunks.
+
+        Parameters
+        ----------
+        chunks : iterable of array_like
+            For example ``soundfile.blocks(...)``.
+
+        Yields
+        ------
+        array
+            The results of each chunk, and at last the whole tail.
+        """
+        axes = 1 if self._inputs == 1 else 2
+        for x in chunks:
+            axes = np.ndim(x)
+            yield self.process(x)
+        yield self._silence(self.tail, axes)
+
+    def output_frames(self, n):
+        """Output frames that the next `process` of n frames will give: n without decimation."""
+        return lib.partita_stream_output_frames(self._c, natural("n", n))
+
+    def save(self):
+        """
+        The state, without the filter, as bytes.
+
+        Raises
+        ------
+        StateError
+            While `swapping`.
+        """
+        with self._alone():
+            state = bytearray(lib.partita_stream_state_size(self._c))
+            check(lib.partita_stream_save(self._c, ffi.from_buffer(state)), "save, not while a swap is in progress")
+        return bytes(state)
+
+    def restore(self, state):
+        """
+        Continues from a saved state, bit for bit.
+
+        Parameters
+        ----------
+        state : bytes
+            What `save` of this stream returned, or of one with an equal plan.
+
+        Raises
+        ------
+        StateError
+            While `swapping`, or if the state is damaged or of another plan; the stream is then unchanged.
+        """
+        with self._alone():
+            check(lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state)), "restore")
+
+    def clone(self):
+        """A second stream with the same filter and the same state."""
+        other = object.__new__(type(self))
+        with self._alone(), self._swapper:
+            pointer = _objects.create("stream", lib.partita_stream_clone, self._c,
+                                      what="clone, not while a swap is in progress")
+            other._open(self._filter, self._recipe, self._frames_first, pointer)
+        return other
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo):
+        return self.clone()
+
+    def reset(self):
+        """Clears the history: the stream is as if just opened."""
+        with self._alone():
+            lib.partita_stream_reset(self._c)
+
+    # Calls of any thread.
+
+    def swap(self, taps, fade=0):
+        """
+        Changes the filter while the stream runs, also from another thread than that of `process`.
+
+        The filter is made here, on the calling thread. Old and new filter share the history, so the fade is the exact
+        blend of what both would have given all along.
+
+        Parameters
+        ----------
+        taps : array_like, sequence of paths or Filter
+            As those that the stream was made with; with no more taps.
+        fade : int, optional
+            Frames of the fade.
+        """
+        if isinstance(taps, Filter):
+            filter, recipe = taps, None
+        else:
+            filter, recipe = _taps.make_filter(self.plan, taps)
+        with self._swapper:
+            self._forget_old()
+            check(lib.partita_stream_swap(self._c, filter.of(self.plan), natural("fade", fade)), "swap")
+            self._filter, self._recipe = filter, recipe
+            self._owner.link(filter._owner)
+
+    @property
+    def swapping(self):
+        """Whether the stream still uses, or waits to use, another filter than the last one passed to `swap`."""
+        with self._swapper:
+            return not self._forget_old()
+
+    def wait(self, timeout=None):
+        """
+        Waits, while another thread processes, until no swap is in progress.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds.
+
+        Returns
+        -------
+        bool
+            False if the time is over and a swap is still in progress.
+        """
+        end = math.inf if timeout is None else time.monotonic() + timeout
+        while self.swapping:
+            if time.monotonic() >= end:
+                return False
+            time.sleep(0.001)
+        return True
+
+    @property
+    def latency(self):
+        """Added delay in input frames."""
+        return lib.partita_stream_latency(self._c)
+
+    @property
+    def tail(self):
+        """Frames of silence after which everything that earlier frames contribute to has been output."""
+        return lib.partita_stream_tail(self._c)
+
+    @property
+    def load(self):
+        """What calls cost by the cost model: `Plan.load`."""
+        return self.plan.load
+
+    @property
+    def engine(self):
+        """Name of the engine."""
+        return self.plan.engine
+
+    @property
+    def status(self):
+        """None, or the exception that says why a device has failed."""
+        status = lib.partita_stream_status(self._c)
+        return None if status == lib.PARTITA_OK else failure(status)
+
+    def stats(self):
+        """How long calls of `process` took, a `Stats`; StateError if the stream has no sample_rate."""
+        return read_stats(lib.partita_stream_stats, self._c)
+
+    def close(self):
+        """Releases the memory now; every later call raises StateError."""
+        with self._alone():
+            self._call = None
+            self._owner.release()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __getstate__(self):
+        if self._recipe is None:
+            raise TypeError("a stream that was given a Filter cannot be pickled: make it from taps")
+        return {"plan": self.plan, "taps": self._recipe, "frames_first": self._frames_first, "state": self.save()}
+
+    def __setstate__(self, state):
+        filter, recipe = _taps.make_filter(state["plan"], state["taps"])
+        self._open(filter, recipe, state["frames_first"])
+        self.restore(state["state"])

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Taps of streams as users give them: for all channels, for each, a matrix, or single paths."""
+import typing
+
+import numpy as np
+
+from partita import _arrays
+from partita._problem import Problem, natural
+
+
+class _Layout(typing.NamedTuple):
+    """How taps of a stream are given: as dense taps in the library's order, or as paths."""
+
+    in_channels: int
+    out_channels: int
+    groups: int
+    kernel: int
+
+
+def _layout_of_paths(paths, channels):
+    kernel = max((delay + len(taps) for _, _, delay, taps in paths), default=1)
+    if channels is None:
+        channels = (1 + max((p[1] for p in paths), default=0), 1 + max((p[0] for p in paths), default=0))
+    inputs, outputs = channels if isinstance(channels, tuple) else (channels, channels)
+    return _Layout(inputs, outputs, 1, max(kernel, 1))
+
+
+def _layout_of(taps, channels):
+    shape = np.shape(taps)
+    if len(shape) == 1:
+        channels = 1 if channels is None else channels
+        layout = _Layout(channels, channels, channels, shape[0])
+    elif len(shape) == 2:
+        layout = _Layout(shape[0], shape[0], shape[0], shape[1])
+    elif len(shape) == 3:
+        layout = _Layout(shape[1], shape[0], 1, shape[2])
+    else:
+        raise ValueError(f"taps has shape {tuple(shape)}: [m], [channels, m] or [outputs, inputs, m]")
+    if channels is not None and channels not in (layout.in_channels, (layout.in_channels, layout.out_channels)):
+        raise ValueError(f"channels = {channels}, but the taps are of {layout.in_channels}")
+    return layout
+
+
+def _are_paths(taps):
+    return isinstance(taps, (list, tuple)) and len(taps) > 0 and isinstance(taps[0], tuple)
+
+
+def _types(taps, dtype):
+    """Types of the signal and of the taps."""
+    given = taps[0][3] if _are_paths(taps) else taps
+    found = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
+    if isinstance(found, np.dtype) and found.kind in "biu":
+        found = np.dtype(np.float64)
+    own = _arrays.type_name(found)
+    signal = own if dtype is None else _arrays.type_name(dtype)
+    real = _arrays.real_of(signal)
+    return signal, real if not own.startswith("c") else signal
+
+
+def _converted(taps, name):
+    """Taps as an array of this type of the library, a copy of the caller's."""
+    if _arrays.is_tensor(taps):
+        taps = taps.detach().resolve_conj().resolve_neg().numpy()
+    taps = np.asarray(taps)
+    if taps.dtype.kind == "c" and not name.startswith("c"):
+        raise TypeError("complex taps of a real stream")
+    return np.array(taps, _arrays.TYPES[name][1], order="C")
+
+
+def problem(taps, channels, dtype, **fields):
+    """The problem of a stream with such taps."""
+    layout = _layout_of_paths(taps, channels) if _are_paths(taps) else _layout_of(taps, channels)
+    signal, taps_type = _types(taps, dtype)
+    return Problem(kernel=layout.kernel, signal=signal, taps=taps_type, in_channels=layout.in_channels,
+                   out_channels=layout.out_channels, groups=layout.groups, **fields)
+
+
+def make_filter(plan, taps):
+    """A filter of the plan of a stream, and a copy of the taps from which it can be made again."""
+    shape, name = plan.problem.taps_shape, plan.problem.taps
+    if _are_paths(taps):
+        taps = [(out, source, delay, _converted(h, name)) for out, source, delay, h in taps]
+        return plan.filter(paths=taps), taps
+    taps = _converted(taps, name)
+    if taps.shape[-1] > shape[-1]:
+        raise ValueError(f"{taps.shape[-1]} taps, but the stream was made for {shape[-1]}")
+    dense = np.zeros(shape, taps.dtype)
+    given = taps[:, None] if taps.ndim == 2 else taps
+    if given.ndim == 3 and given.shape[:2] != shape[:2] or given.ndim == 1 and shape[1] != 1:
+        raise ValueError(f"taps has shape {taps.shape}, but the stream sums {shape[1]} inputs for {shape[0]} outputs")
+    dense[..., :taps.shape[-1]] = given
+    return plan.filter(dense), taps

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""Examples in help texts and in README files run as they stand."""
+import doctest
+import inspect
+import pathlib
+import re
+
+import pytest
+
+import partita
+from partita import _bank, _explain, _options, _plan, _problem, _spectrum, _stream
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODULES = [_bank, _explain, _options, _plan, _problem, _spectrum, _stream]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
+def test_examples_of_help_texts(module):
+    assert doctest.testmod(module).failed == 0
+
+
+def test_examples_are_found():
+    assert sum(len(t.examples) for m in MODULES for t in doctest.DocTestFinder().find(m)) > 20
+
+
+@pytest.mark.parametrize("path", ["README.md", "python/README.md"])
+def test_examples_of_readme_files(path, tmp_path, monkeypatch, capsys):
+    text = (ROOT / path).read_text(encoding="utf-8")
+    examples = re.findall(r"^```python\n(.*?)^```$", text, re.M | re.S)
+    assert examples
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for number, example in enumerate(examples, 1):
+        capsys.readouterr()
+        exec(compile(example, f"{path}, example {number}", "exec"), names)  # noqa: S102
+        printed = capsys.readouterr().out.splitlines()
+        for line in re.findall(r"# prints: (.*)", example):
+            assert line in printed
+
+
+def public():
+    for name in partita.__all__:
+        value = getattr(partita, name)
+        yield name, value
+        if inspect.isclass(value) and value.__module__.startswith("partita"):
+            yield from ((f"{name}.{key}", member) for key, member in vars(value).items()
+                        if not key.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)))
+
+
+def test_everything_public_has_a_help_text():
+    without = [name for name, value in public() if not inspect.getdoc(value)]
+    assert not without

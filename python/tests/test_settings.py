@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+import partita
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_versions_agree_with_the_build():
+    version = re.search(r"version: '([\d.]+)'", (ROOT / "meson.build").read_text(encoding="utf-8")).group(1)
+    assert partita.__version__ == partita.library_version() == version
+
+
+def test_every_function_of_the_headers_can_be_called():
+    text = "".join(p.read_text(encoding="utf-8") for p in (ROOT / "include" / "partita").glob("*.h"))
+    names = set(re.findall(r"^(?:PARTITA_API|static inline)[^;{]*?\b(partita_\w+)\(", text, re.M))
+    assert len(names) > 80
+    missing = [name for name in names if not hasattr(partita._lib, name)]
+    assert not missing
+
+
+def test_the_cpu_is_a_device():
+    devices = partita.devices()
+    assert devices[0].name == "cpu" and devices[0].description
+    assert all(d.name.startswith("cuda:") for d in devices[1:])
+
+
+def test_threads_of_new_plans():
+    problem = partita.Problem(kernel=4000, size=100_000, pad=3999)
+    try:
+        partita.set_threads(1)
+        assert partita.get_threads() == 1
+        assert "cpu x1 " in partita.Plan(problem).explain()
+        assert "cpu x2 " in partita.Plan(problem, threads=2).explain()
+    finally:
+        partita.set_threads(None)
+    assert partita.get_threads() is None
+    with pytest.raises(ValueError, match="threads = 0"):
+        partita.set_threads(0)
+
+
+def test_wisdom_in_a_file(tmp_path):
+    wisdom, path = partita.Wisdom(), tmp_path / "wisdom"
+    wisdom.calibrate()
+    wisdom.save(path)
+    again = partita.Wisdom(path)
+    plan = partita.Plan(partita.Problem(kernel=64, size=1000), wisdom=again)
+    del again, wisdom
+    assert plan.forward(plan.filter(np.ones(64)), np.ones(1000, np.float32)).shape == (937,)
+
+
+def test_files_that_are_no_wisdom(tmp_path):
+    with pytest.raises(OSError, match="absent"):
+        partita.Wisdom(tmp_path / "absent")
+    (tmp_path / "other").write_text("not wisdom")
+    with pytest.raises(partita.StateError, match="other"):
+        partita.Wisdom(tmp_path / "other")
+    with pytest.raises(OSError):
+        partita.Wisdom().save(tmp_path / "no" / "folder")
