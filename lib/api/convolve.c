@@ -45,7 +45,7 @@ struct one_shot {
     const struct partita_slice *slice;
 };
 
-// Whether options ask for nothing that only a plan can give.
+// Whether no option requires a plan.
 static bool one_shot_unplanned(const struct partita_options *options)
 {
     return (!options->device || !strcmp(options->device, "cpu")) &&

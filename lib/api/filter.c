@@ -76,7 +76,7 @@ static bool paths_are_valid(const struct partita_plan *plan, const struct partit
     return true;
 }
 
-// For engines that want all taps: a dense array with the paths in their places.
+// For engines without sparse filters: a dense array that holds the paths, and zeros.
 static enum partita_status create_spread(struct partita_filter *filter,
                                          const struct partita_path *paths, size_t n_paths)
 {

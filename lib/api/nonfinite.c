@@ -240,7 +240,7 @@ enum partita_status nonfinite_confine(const struct partita_plan *plan,
     const struct array x = inputs_array(shape), y = outputs_array(shape);
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    // Saved transforms tell nothing of x.
+    // With saved transforms x is not read.
     if (weight && operands->cached_spectra) return PARTITA_OK;
     if (!may_have_spread(plan, operands)) return PARTITA_OK;
     // Infinite results of finite samples stay.

@@ -11,7 +11,7 @@
 #include <omp.h>
 
 // Threads that a call of this thread may have: as many as its last loop had, for OpenMP lets the
-// others end. Loops of the application, and proofs of several threads at once, are not seen.
+// others end. Loops of the application do not count, nor do proofs of other threads.
 static _Thread_local int proven = 1;
 
 static void *wait_at_gate(void *gate)

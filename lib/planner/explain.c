@@ -171,8 +171,7 @@ static void describe_direction(const struct partita_plan *plan, const char *name
 
 void explain_plan(const struct partita_plan *plan, struct text *text)
 {
-    const bool layer =
-        plan->shape.rank > 1; // of signals the gradients are not what one wants to read about
+    const bool layer = plan->shape.rank > 1; // gradients of signals are not described
     describe_problem(plan, text);
     describe_direction(plan->engine ? plan : NULL, layer ? "forward" : NULL, text);
     describe_direction(layer || !plan->engine ? plan->backward_data : NULL, "backward data", text);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // cpu/overlap-add: each block is transformed alone; the span-1 samples by which its result is
-// longer are added to what follows. A signal is cut into chunks of blocks: a chunk carries its
-// overlap along by itself, what sticks out of it is gathered afterwards, so chunks go in parallel
-// without two of them ever writing one sample (decision 3). Source: Stockham, High-speed
+// longer are added to what follows. A signal is split into chunks of blocks. A chunk carries its
+// overlap along by itself, and the overlap at its end is added afterwards, so chunks are computed
+// in parallel and no two of them write one sample (decision 3). Source: Stockham, High-speed
 // convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include <assert.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "cpu/conv/finish.h"
 #include "overlap.h"
 
-// How a signal is cut, the same for any number of threads. Blocks lie at multiples of hop in x;
+// How a signal is split, the same for any number of threads. Blocks lie at multiples of hop in x;
 // block b yields the full result from b*hop on.
 struct add_chunks {
     size_t first, blocks; // blocks that reach the outputs asked for
@@ -27,13 +27,13 @@ static struct add_chunks add_chunks_of(const struct shape *shape, size_t hop)
     struct add_chunks chunks = {.first = reach > 0 ? ceil_div((size_t)reach, hop) : 0};
     const size_t last = end < 0 ? 0 : size_min((axis->size - 1) / hop, (size_t)end / hop);
     chunks.blocks = end < 0 || last < chunks.first ? 0 : last - chunks.first + 1;
-    // What sticks out of a chunk is at most an eighth of it.
+    // The overlap at the end of a chunk is at most an eighth of it.
     chunks.length = 8 * (axis->span - 1) / hop + 8;
     chunks.count = ceil_div(chunks.blocks, chunks.length);
     return chunks;
 }
 
-// What sticks out of a chunk, of all outputs of a group.
+// The overlap at the end of a chunk, of all outputs of a group.
 static size_t carried_bytes(const struct shape *shape)
 {
     return mem_round(size_mul(shape->group_out, (shape->axis[0].span - 1) * shape->sample_bytes));

@@ -13,9 +13,9 @@ static const double BLOCK_SECONDS = 3e-7;
 // A smaller size that costs up to this much more than the cheapest is taken.
 static const double SIZE_MARGIN = 1.05;
 
-// Hop for a transform of n samples: what does not wrap, cut to the latency allowed; for streams one
-// more than a multiple of the stride, so that the latency hop - 1 is whole output frames. 0 if
-// nothing is left.
+// Hop for a transform of n samples: what does not wrap, at most what the latency allows; for
+// streams one more than a multiple of the stride, so that the latency hop - 1 is whole output
+// frames. 0 if nothing is left.
 static size_t hop_for(const struct shape *shape, size_t n)
 {
     const struct axis *axis = &shape->axis[0];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The stream of overlap-save: collects a block of input of every channel, filters it, plays its
-// outputs one for one with the inputs of the next block. Blocks lie at fixed positions, so cutting
-// calls differently changes nothing.
+// The stream of overlap-save: collects a block of input of every channel, filters it, and outputs
+// one frame for each frame of the next block. Blocks lie at fixed positions, so the split into
+// calls changes nothing.
 #include <assert.h>
 #include <string.h>
 

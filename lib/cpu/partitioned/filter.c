@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Filters of cpu/partitioned: each path's taps are cut into the head and the partitions of every
+// Filters of cpu/partitioned: each path's taps are split into the head and the partitions of every
 // segment, and these are transformed. Paths and partitions of zeros are left out; paths with the
 // same taps are stored once.
 #include <assert.h>

@@ -99,7 +99,7 @@ static void partitioned_estimate(const struct request *request, struct estimate 
     if (!shape->stream) {
         snprintf(ret->reason, sizeof ret->reason, "works on streams, not on bounded signals");
     } else if (!find_layout(request, &layout)) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few to be cut into partitions",
+        snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few for partitions",
                  shape->axis[0].span);
     } else if (request->transform && request->transform != largest_transform(&layout)) {
         snprintf(ret->reason, sizeof ret->reason, "chooses its transforms itself");
@@ -147,7 +147,7 @@ static void partitioned_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, partitioned);
 }
 
-// Which tasks are done means something only where work is cut in the same way.
+// Saved states are restored only by plans with equal tasks, since a state says which are done.
 static uint64_t partitioned_key(const struct partita_plan *plan)
 {
     const struct partitioned *partitioned = partitioned_of(plan);

@@ -175,7 +175,7 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
     return (struct step){n, written};
 }
 
-// Both filters' outputs are there when every segment plays a block that was worked on with both.
+// The fade begins when the current block of every segment was computed with both filters.
 size_t partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;

@@ -85,7 +85,7 @@ static void gather_taps(const struct tap_line *line, const struct tiles_call *ca
     call->kernels->tile.gather(z, 2, from, taps);
 }
 
-// A line of one bin's spectra to where the product wants it.
+// Stores a line of one bin's spectra in the layout of the product.
 static void put_factors(const struct kernels *kernels, char *w, const char *spectrum,
                         const struct tap_line *line)
 {

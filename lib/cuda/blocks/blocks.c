@@ -47,7 +47,7 @@ static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
     const enum partita_status status =
         cuda_fft_create(plan, cuda_blocks_points(&blocks->shape, layout),
                         cuda_blocks_batch(&blocks->shape, layout), !lags, &blocks->fft);
-    if (status == PARTITA_OK && !lags) // what cuFFT wants is known now
+    if (status == PARTITA_OK && !lags) // the size of cuFFT's work area is known now
         plan->choice.shared = cuda_pairs_workspace(&blocks->shape, plan->direction, layout,
                                                    cuda_fft_work_bytes(&blocks->fft));
     return status;

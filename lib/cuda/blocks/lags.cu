@@ -38,7 +38,7 @@ __device__ void load_window(const cuda_windows &windows, const T *row, int64_t f
     else windows_points(windows, row, first, fft, v);
 }
 
-// Blocks of the taps that see anything of x through the window of outputs that begins at `base`.
+// The blocks of the taps that read samples of x for the window of outputs that begins at `base`.
 struct seen {
     int64_t first, count;
 };

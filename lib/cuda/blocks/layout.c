@@ -108,7 +108,7 @@ static bool cuda_blocks_fit_pairs(const struct request *request, size_t limit,
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t points = cuda_blocks_points(shape, layout);
-    // What cuFFT wants is known later; so much at most for powers of two.
+    // The size of cuFFT's work area is known later; for powers of two it is at most this.
     const size_t batch = cuda_blocks_batch(shape, layout);
     const size_t area =
         points <= cuda_fft_max(shape->f64) ? 0 : points * batch * 2 * shape->scalar_bytes;

@@ -36,8 +36,7 @@ static size_t cuda_blocks_spectrum_spectra_bytes(const struct cuda_fft *fft, siz
     return block_bytes(fft, blocks, cuda_fft_batch(fft));
 }
 
-// Points of a transform, which are the samples of a block; 0 if none is as long as the caller
-// wants.
+// Points of a transform, which are the samples of a block; 0 if none is as long as requested.
 static size_t choose_points(const struct partita_spectrum *spectrum, size_t block)
 {
     const size_t max = cuda_fft_has_long() ? (size_t)CUDA_FFT_MAX_CUFFT

@@ -33,7 +33,7 @@ static bool read_attributes(struct cuda_device *device)
                           : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
     device->shared_bytes = (size_t)shared;
     device->memory = properties.totalGlobalMem;
-    // Clocks are in kHz; virtual devices may not tell theirs.
+    // Clocks are in kHz; virtual devices may not report theirs.
     const double usual = 1e6;
     device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);
     device->bytes = 2e3 * (memory_clock > 0 ? memory_clock : usual) *
@@ -47,8 +47,8 @@ static bool read_attributes(struct cuda_device *device)
     return true;
 }
 
-// What calls give back they will ask for again: nothing goes back to the system when a stream is
-// waited for.
+// Keeps released memory in the pool, since later calls allocate as much: by default it returns to
+// the system when a CUDA stream is waited for.
 static bool keep_memory(int index)
 {
     cudaMemPool_t pool;

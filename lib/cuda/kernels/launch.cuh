@@ -8,7 +8,7 @@
 
 #include "thread.h"
 
-enum { CUDA_THREADS = 256 }; // of a block where nothing speaks for another number
+enum { CUDA_THREADS = 256 }; // of a thread block, unless there is a reason for another number
 
 // Dynamic shared memory of the running block, as much as its launch says.
 extern __shared__ __align__(16) unsigned char shared_memory[];

@@ -16,8 +16,8 @@ namespace {
 constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
 
 // The vector of rows and of columns that a lane of a warp reads first. Of all pairs of neighbours
-// one has the same row, and of neighbours but one the same column: then shared memory answers a
-// load of 16 bytes in two cycles, not four (an answer of NVIDIA's on its forum, "unexpected shared
+// one has the same row, and of neighbours but one the same column: then shared memory serves a
+// load of 16 bytes in two cycles, not four (an answer of NVIDIA on its forum, "unexpected shared
 // memory bank conflict", 2019).
 inline __device__ int cuda_product_lane_row(int lane)
 {

@@ -18,8 +18,8 @@ static size_t paths_of(const struct shape *shape)
     return shape->out_channels * shape->group_in;
 }
 
-// Blocks of a row that the sums of a job see anything of x with: windows of `samples` from `begin`
-// on, that of the last sum `reach` further.
+// The blocks of a row whose windows hold samples of x for any sum of a job: windows of `samples`
+// from `begin` on, that of the last sum `reach` further.
 static void find_seen(const struct shape *shape, struct cuda_gradient *gradient, int sums)
 {
     const size_t hop = (size_t)gradient->gy.hop, blocks = (size_t)gradient->gy.count;

@@ -42,7 +42,7 @@ template <int SUMS> __device__ task gradient_task(const cuda_gradient &of)
             SUMS == 2 && job * SUMS + 1 < of.chunks};
 }
 
-// A chain of blocks, of which so many are left; one behind the last chain sees zeros only.
+// A chain of blocks, of which so many are left; one behind the last chain reads zeros only.
 template <typename T> struct chain {
     const T *x, *gy;
     int block, left;

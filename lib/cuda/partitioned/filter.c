@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Filters of cuda/partitioned: each path's taps are cut into the head, which stays on the host, and
-// the partitions of every segment, which the device transforms. Partitions and paths of zeros are
-// left out, paths with the same taps stored once.
+// Filters of cuda/partitioned: each path's taps are split into the head, which stays on the host,
+// and the partitions of every segment, which the device transforms. Partitions and paths of zeros
+// are left out, paths with the same taps stored once.
 #include <assert.h>
 #include <string.h>
 

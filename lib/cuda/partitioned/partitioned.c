@@ -155,7 +155,7 @@ static bool cuda_partitioned_choose(const struct request *request, struct estima
         partition_search(shape, &device, &layout);
     }
     if (!layout.n_segments) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few to be cut into partitions",
+        snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few for partitions",
                  shape->axis[0].span);
         return false;
     }

@@ -23,8 +23,8 @@ inline __device__ void set_quantum(const cuda_queued_layout &layout, cuda_quantu
     }
 }
 
-// The fade begins when every segment plays a block that was multiplied with both filters from its
-// first share on.
+// The fade begins when the current block of every segment has been multiplied with both filters in
+// all of its bin ranges.
 inline __device__ void begin_swap(const cuda_queued_layout &layout, cuda_queued_position &position)
 {
     uint64_t last = 0;

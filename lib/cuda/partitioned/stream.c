@@ -318,7 +318,8 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     struct position *position = state->position;
     const size_t quantum = choice->quantum, n = size_min(frames->n, quantum - position->fill);
-    // Of a whole quantum all is there with its first frame, even where a swap cuts this step short.
+    // With whole blocks all frames of a quantum are there with its first one, even if a swap makes
+    // this step shorter.
     const bool take = !choice->whole || position->fill == 0;
     const size_t taken = choice->whole ? quantum : n;
     assert(position->fill < quantum);
@@ -333,8 +334,8 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     return (struct step){n, written};
 }
 
-// Both filters' outputs are there when every segment plays a block that was multiplied with both
-// from its first share on.
+// The fade begins when the current block of every segment has been multiplied with both filters in
+// all of its bin ranges.
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
 {
     const struct cuda_partitioned_choice *choice = choice_of_stream(stream);

@@ -66,7 +66,7 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
                                    const spectra_index &at, int64_t n, bool right)
 {
     const divider pairs(tiles.pairs);
-#pragma unroll 2 // more of memory's answers at once
+#pragma unroll 2 // more loads in flight
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
         const int p = pairs.take_digit(&bin);
@@ -95,7 +95,7 @@ inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
                                   const spectra_index &at, int64_t n)
 {
     const divider pairs(tiles.pairs);
-#pragma unroll 2 // more of memory's answers at once
+#pragma unroll 2 // more loads in flight
     for (int i = threadIdx.x; i < tiles.bins * tiles.pairs; i += blockDim.x) {
         int bin = i;
         const int p = pairs.take_digit(&bin);

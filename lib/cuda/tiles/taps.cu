@@ -18,7 +18,8 @@ struct tap_channels {
         group = block;
     }
 
-    // Spectra of taps are as the products want them; those of a fused kernel [group][in][out][bin].
+    // Spectra of taps are in the order of the products; those of a fused kernel
+    // [group][in][out][bin].
     __device__ spectra_index spectra_at(const cuda_tiles &tiles) const
     {
         if (tiles.fused)

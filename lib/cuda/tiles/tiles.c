@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuda/tiles: layers by transforms of tiles, the algorithm of cpu/tiles (decision 15) as a device
-// wants it (decision 22).
+// cuda/tiles: layers by transforms of tiles, the algorithm of cpu/tiles (decision 15) in a form for
+// devices (decision 22).
 #include <assert.h>
 #include <stdlib.h>
 
