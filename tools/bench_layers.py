@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The part of tools/bench-table.py about layers: floors and goals, networks summed by depth, the table of errors."""
+"""The part of tools/bench-table.py about layers: required figures and goals, networks summed by depth, the table of errors."""
 import csv
 
 AUTO, DIRECTIONS = ("auto", 1), ("forward", "backward-data", "backward-weight")
@@ -14,42 +14,42 @@ def interpolate(low, high, r):
     return low * (high / low) ** ((r - 11) / 18)
 
 
-# As FLOORS of bench-table.py.
-FLOORS = []
+# As TARGETS of bench-table.py.
+TARGETS = []
 for n in (1, 16):
     for direction in DIRECTIONS:
         case = f"vgg-e-n{n}-{direction}"
         for threads in (1, 2):
-            FLOORS.append((f"oneDNN's direct, {threads} thread{'s' * (threads > 1)}", case, ("auto", threads),
+            TARGETS.append((f"oneDNN's direct, {threads} thread{'s' * (threads > 1)}", case, ("auto", threads),
                            ("onednn", threads), "ratio", 1.8, None))
-            FLOORS.append((f"oneDNN's Winograd, {threads} thread{'s' * (threads > 1)}", case, ("auto", threads),
+            TARGETS.append((f"oneDNN's Winograd, {threads} thread{'s' * (threads > 1)}", case, ("auto", threads),
                            ("onednn-winograd", threads), "ratio", 0.85, 1.3))
-        FLOORS.append(("oneDNN's direct, reorders included", case, AUTO, ("onednn+reorder", 1), "ratio", None, None))
-for layer, floor, goal in ((1, 1, 2), (2, 2, 4), (3, 1, 1.5), (4, 1, 1.5), (5, 1, 1.5)):
+        TARGETS.append(("oneDNN's direct, reorders included", case, AUTO, ("onednn+reorder", 1), "ratio", None, None))
+for layer, required, goal in ((1, 1, 2), (2, 2, 4), (3, 1, 1.5), (4, 1, 1.5), (5, 1, 1.5)):
     for direction in DIRECTIONS:
-        FLOORS.append(("oneDNN's best", f"caffenet-{layer}-{direction}", AUTO, BEST, "ratio", floor, goal))
+        TARGETS.append(("oneDNN's best", f"caffenet-{layer}-{direction}", AUTO, BEST, "ratio", required, goal))
 for layer in (1, 2, 3, 4, 5):
     for direction in DIRECTIONS:
-        FLOORS.append(("oneDNN's best", f"dieleman-{layer}-{direction}", AUTO, BEST, "ratio", 3, 6))
-for r, floor, goal in ((9, 8, 20), (15, 15, 40), (31, 20, 60)):
+        TARGETS.append(("oneDNN's best", f"dieleman-{layer}-{direction}", AUTO, BEST, "ratio", 3, 6))
+for r, required, goal in ((9, 8, 20), (15, 15, 40), (31, 20, 60)):
     for direction in DIRECTIONS:
-        FLOORS.append(("oneDNN's best", f"thesis-4.6-r{r}-{direction}", AUTO, BEST, "ratio", floor, goal))
+        TARGETS.append(("oneDNN's best", f"thesis-4.6-r{r}-{direction}", AUTO, BEST, "ratio", required, goal))
 for r in (11, 19, 29):
     for direction in DIRECTIONS:
-        FLOORS.append(("oneDNN's best", f"thesis-4.5-r{r}-{direction}", AUTO, BEST, "ratio",
+        TARGETS.append(("oneDNN's best", f"thesis-4.5-r{r}-{direction}", AUTO, BEST, "ratio",
                        interpolate(2, 8, r), interpolate(4, 25, r)))
-for r, floor, goal in ((7, 1, 2), (15, 4, 8), (31, 100, 300)):
+for r, required, goal in ((7, 1, 2), (15, 4, 8), (31, 100, 300)):
     for direction in ("forward", "backward-weight"):
-        FLOORS.append(("oneDNN's best", f"depthwise-{r}-{direction}", AUTO, BEST, "ratio", floor, goal))
+        TARGETS.append(("oneDNN's best", f"depthwise-{r}-{direction}", AUTO, BEST, "ratio", required, goal))
 for direction in DIRECTIONS:
-    FLOORS.append(("oneDNN's best", f"conv1d-1024-{direction}", AUTO, BEST, "ratio", 20, 80))
+    TARGETS.append(("oneDNN's best", f"conv1d-1024-{direction}", AUTO, BEST, "ratio", 20, 80))
 for layer in ("1.2", "2.2", "3.2", "4.2"):
     for direction in DIRECTIONS:
-        FLOORS.append(("direct sums, peak", f"vgg-{layer}-n16-{direction}", ("cpu/direct", 1), ("fma-peak", 1), "peak",
+        TARGETS.append(("direct sums, peak", f"vgg-{layer}-n16-{direction}", ("cpu/direct", 1), ("fma-peak", 1), "peak",
                        60, 85))
 for case in ("vgg-e-n1", "vgg-e-n16", "caffenet-2", "dieleman-2", "thesis-4.6-r31", "depthwise-31", "conv1d-1024"):
     for direction in DIRECTIONS:
-        FLOORS.append(("two threads against one", f"{case}-{direction}", ("auto", 2), AUTO, "ratio", 1.7, 1.95))
+        TARGETS.append(("two threads against one", f"{case}-{direction}", ("auto", 2), AUTO, "ratio", 1.7, 1.95))
 
 
 def read_weights(path):
@@ -78,14 +78,14 @@ def total(times, layers, key):
 
 
 def with_worst_pick(times):
-    """FLOORS, and the speed of the planner's choice relative to the fastest engine in its worst case."""
+    """TARGETS, and the speed of the planner's choice relative to the fastest engine in its worst case."""
     shares = {}
     for case, rows in times.items():
         engines = [figures["ns"] for (name, threads), figures in rows.items() if name in ENGINES and threads == 1]
         if AUTO in rows and engines:
             shares[case] = min(engines) / rows[AUTO]["ns"]
     worst = min(shares, key=shares.get, default="every case")
-    return FLOORS + [("the planner's choice, our fastest engine, worst case", worst, AUTO, (ENGINES, 1), "ratio", 0.9, None)]
+    return TARGETS + [("the planner's choice, our fastest engine, worst case", worst, AUTO, (ENGINES, 1), "ratio", 0.9, None)]
 
 
 def flatness(times, weights):

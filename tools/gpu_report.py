@@ -214,7 +214,7 @@ def number(value, unit=""):
 
 
 def floors_table(record):
-    lines = ["| what | case | floor | goal | ours | theirs | measured | floor met | goal met |",
+    lines = ["| what | case | required | goal | ours | theirs | measured | required met | goal met |",
              "|---|---|---|---|---|---|---|---|---|"]
     for floor in record["floors"]:
         unit = FIGURES[floor["figure"]][1]
@@ -257,7 +257,7 @@ def page(record):
     parts = [HEAD, "**Not verified:**\n" + "\n".join(f"- {line}" for line in failures) + "\n" if failures else "",
              "\n".join(f"- {name}: {value}" for name, value in facts),
              f"\nEngines that are not there: {', '.join(missing)}." if missing else "",
-             "\n## Floors and goals\n", floors_table(record),
+             "\n## Targets\n", floors_table(record),
              "\n## Calls of streams\n", streams_table(record["cases"]), "\n## Rows\n", rows_table(record["cases"]),
              "\n## Left out\n", "\n".join(left_out)]
     return "\n".join(parts) + "\n"
@@ -290,7 +290,7 @@ def main():
         print(f"nothing written: {why_not}", file=sys.stderr)
         return 1
     missed = [floor for floor in record["floors"] if floor["floor_met"] != "yes"]
-    print(f"docs/gpu-bench.md: {len(FLOORS) - len(missed)} floors met, {len(missed)} not")
+    print(f"docs/gpu-bench.md: {len(FLOORS) - len(missed)} required figures met, {len(missed)} not")
     for line in doubts(record):
         print(f"docs/gpu-verified.json not written: {line}", file=sys.stderr)
     return 1 if doubts(record) else 0
