@@ -43,9 +43,9 @@
 //          instruction set, PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints
 //          reasons, PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices. The library
 //          starts threads inside calls of bounded problems, of spectra and of the functions below
-//          (OpenMP), and for a stream whose options.threads is above 1. If a process has used these, a
-//          child that it makes by fork() computes such calls on the calling thread, and must not
-//          use streams of its parent whose options.threads is above 1.
+//          (OpenMP), and for a stream whose options.threads is above 1. If a process has used
+//          these, a child that it makes by fork() computes such calls on the calling thread, and
+//          must not use streams of its parent whose options.threads is above 1.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 
