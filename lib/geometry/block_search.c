@@ -41,9 +41,9 @@ size_t block_input_count(const struct shape *shape, const struct block_layout *l
     return size_min(all, size_add(blocks, layout->tap_blocks));
 }
 
-// Transforms accumulate errors as everywhere; products are summed up to 64 at a time and then the
-// sums.
-double block_error(const struct request *request, const struct block_layout *layout)
+// Predicted relative L2 error. Transforms accumulate errors as everywhere; products are summed up
+// to 64 at a time and then the sums.
+static double block_error(const struct request *request, const struct block_layout *layout)
 {
     const struct shape *shape = request->shape;
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
@@ -272,6 +272,25 @@ bool block_search(const struct block_device *device, struct block_layout *ret, c
     else search_sizes(device, ret);
     if (!ret->hop) snprintf(reason, size, "%s", why);
     return ret->hop > 0;
+}
+
+void block_estimate(const struct request *request, const struct block_layout *layout,
+                    struct estimate *ret)
+{
+    *ret = (struct estimate){
+        .applicable = true,
+        .transform = layout->n,
+        .variant = (int)layout->method,
+        .hop = layout->hop,
+        .seconds = layout->seconds,
+        .flops = layout->flops,
+        .shared = layout->shared,
+        .worker = layout->worker,
+        .bytes = size_add(layout->filter, size_add(layout->shared, layout->worker)),
+        .error = block_error(request, layout),
+        .from_taps = layout->method == BLOCK_LAGS,
+    };
+    estimate_store(ret, layout, sizeof *layout);
 }
 
 void block_explain(const struct shape *shape, const struct block_layout *layout, struct text *text)

@@ -73,7 +73,8 @@ size_t block_input_count(const struct shape *shape, const struct block_layout *l
 // Appends a description of the layout.
 void block_explain(const struct shape *shape, const struct block_layout *layout, struct text *text);
 
-// Predicted relative L2 error.
-double block_error(const struct request *request, const struct block_layout *layout);
+// Fills the estimate of an engine that executes a layout, and stores the layout in it.
+void block_estimate(const struct request *request, const struct block_layout *layout,
+                    struct estimate *ret);
 
 #endif

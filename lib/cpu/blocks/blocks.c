@@ -27,25 +27,12 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
         return;
     forward.shape = &shape;
     if (!blocks_search(&forward, &layout, ret->reason, sizeof ret->reason)) return;
-    *ret = (struct estimate){
-        .applicable = true,
-        .transform = layout.n,
-        .variant = (int)layout.method,
-        .hop = layout.hop,
-        .spread = blocks_spread(&shape, &layout),
-        .seconds = layout.seconds,
-        .flops = layout.flops,
-        .shared = layout.shared,
-        .worker = layout.worker,
-        .bytes = size_add(layout.filter, size_add(layout.shared, layout.worker)),
-        .error = block_error(&forward, &layout),
-        .from_taps = layout.method == BLOCK_LAGS,
-    };
+    block_estimate(&forward, &layout, ret);
+    ret->spread = blocks_spread(&shape, &layout);
     // What preparing the filter of a lone signal takes is in `seconds`.
     if (!shape_lone(request->shape) && request->direction != PARTITA_BACKWARD_WEIGHT)
         ret->filter_seconds =
             filter_seconds(request, (double)(layout.filter / shape.scalar_bytes), COPIES_A_SCALAR);
-    estimate_store(ret, &layout, sizeof layout);
 }
 
 static enum partita_status blocks_plan_create(struct partita_plan *plan,

@@ -8,25 +8,13 @@
 static void cuda_blocks_estimate(const struct request *request, struct estimate *ret)
 {
     struct block_layout layout;
-    struct request run = *request;
+    struct request forward = *request;
     struct shape shape;
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
-    run.shape = &shape;
-    if (!cuda_blocks_search(&run, &layout, ret->reason, sizeof ret->reason)) return;
-    *ret = (struct estimate){
-        .applicable = true,
-        .transform = layout.n,
-        .variant = (int)layout.method,
-        .hop = layout.hop,
-        .seconds = layout.seconds,
-        .flops = layout.flops,
-        .shared = layout.shared,
-        .bytes = size_add(layout.filter, layout.shared),
-        .error = block_error(&run, &layout),
-        .from_taps = layout.method == BLOCK_LAGS,
-    };
-    estimate_store(ret, &layout, sizeof layout);
+    forward.shape = &shape;
+    if (cuda_blocks_search(&forward, &layout, ret->reason, sizeof ret->reason))
+        block_estimate(&forward, &layout, ret);
 }
 
 static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
