@@ -73,8 +73,7 @@ struct partita_stream {
 
 // The allocator is the plan's, or that of a bank. The filter may be NULL if it is set, and the
 // stream reset, before the stream is fed (CPU). Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE;
-// *ret_stream is then unchanged. stream_close
-//          accepts NULL.
+// *ret_stream is then unchanged. stream_close accepts NULL.
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
                                 const struct partita_allocator *allocator,

@@ -76,9 +76,9 @@ size_t queue_work(void); // operations that have not run, without allocations an
 size_t event_count(void);
 
 // stream.c, with the lock held. stream_device: of cudaStreamPerThread the current device.
-// stream_records returns whether a recording stream took the
-// operation. stream_recording_failed: an operation for the stream failed. stream_count counts
-// streams, graphs and pinned memory that were not released.
+// stream_records returns whether a recording stream took the operation. stream_recording_failed: an
+// operation for the stream failed. stream_count counts streams, graphs and pinned memory that were
+// not released.
 int stream_device(cudaStream_t stream);
 bool stream_records(cudaStream_t stream, struct operation *operation);
 bool stream_is_recording(cudaStream_t stream);

@@ -24,9 +24,9 @@ size_t cuda_fft_size(size_t n);
 
 // Prepares transforms of `points` points, a result of cuda_fft_size, for a plan; they are ready
 // when the call returns. `batch`: transforms in one call of cuFFT. `planes`: also make the factors
-// of the second plane of complex samples. The caller
-// must call cuda_fft_destroy, whatever was returned. Errors: PARTITA_ERR_NOMEM;
-// PARTITA_ERR_DEVICE; PARTITA_ERR_UNSUPPORTED for a long transform without cuFFT.
+// of the second plane of complex samples. The caller must call
+// cuda_fft_destroy, whatever was returned. Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE;
+// PARTITA_ERR_UNSUPPORTED for a long transform without cuFFT.
 enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, size_t batch,
                                     bool planes, struct cuda_fft *ret);
 void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft);
