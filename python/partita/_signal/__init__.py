@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""How partita.signal computes SciPy's functions."""

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Axes, modes and sizes of results, as SciPy defines them."""
+import numbers
+import operator
+
+import numpy as np
+
+MODES = ("full", "same", "valid")
+
+
+def listed(axes, ndim):
+    """The axes that a caller names, counted from 0; all if he names none. The errors are SciPy's."""
+    if axes is None:
+        return list(range(ndim))
+    try:
+        axes = [operator.index(a) for a in ((axes,) if isinstance(axes, numbers.Number) else axes)]
+    except TypeError:
+        raise ValueError("axes must be a scalar or iterable of integers") from None
+    axes = [a + ndim if a < 0 else a for a in axes]
+    if any(not 0 <= a < ndim for a in axes):
+        raise ValueError("axes exceeds dimensionality of input")
+    if len(set(axes)) != len(axes):
+        raise ValueError("all axes must be unique")
+    if not axes:
+        raise ValueError("when provided, axes cannot be empty")
+    return axes
+
+
+def shared(x, h, axes):
+    """The axes along which both arrays have several items. Along others one array is multiplied by the other's item."""
+    return [a for a in axes if x.shape[a] != 1 and h.shape[a] != 1]
+
+
+def check_broadcast(shape1, shape2, axes):
+    """Refuses shapes that differ along other axes than these, unless one of them is 1 there."""
+    for a, (n, m) in enumerate(zip(shape1, shape2)):
+        if a not in axes and n != m and 1 not in (n, m):
+            raise ValueError(f"incompatible shapes for in1 and in2: {shape1} and {shape2}")
+
+
+def swapped_if_valid(mode, shape1, shape2, axes):
+    """Whether mode "valid" exchanges the operands: the first must be the larger one along all of the axes."""
+    if mode != "valid" or not shape1:
+        return False
+    if all(shape1[a] >= shape2[a] for a in axes):
+        return False
+    if all(shape2[a] >= shape1[a] for a in axes):
+        return True
+    raise ValueError("For 'valid' mode, one must be at least as large as the other in every dimension")
+
+
+def full_window(mode, n, m):
+    """First index and number of the results of one axis that a mode takes from the full convolution of n and m."""
+    if mode == "full":
+        return 0, n + m - 1
+    if mode == "same":
+        return (m - 1) // 2, n
+    return m - 1, n - m + 1
+
+
+def limits(window, name):
+    """(first, last) of a window: two integers, a slice or a range, without a step."""
+    if isinstance(window, (slice, range)):
+        if window.step not in (None, 1):
+            raise ValueError(f"{name} = {window!r}: steps other than 1 are not computed")
+        window = window.start, window.stop
+    try:
+        first, last = (operator.index(w) for w in window)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} = {window!r}: two integers, the first result and the one after the last") from None
+    if first >= last:
+        raise ValueError(f"{name} = {window!r}: no results")
+    return first, last
+
+
+def narrow_broadcast(mode, x, h, spans):
+    """h cut to what mode "same" keeps where an axis is not convolved and only h has several items.
+
+    SciPy takes the centre of the product of both arrays along all axes, also those that are broadcast.
+    """
+    if mode != "same":
+        return h
+    index = [slice(None)] * h.ndim
+    for a in range(h.ndim):
+        if a not in spans and h.shape[a] > x.shape[a]:
+            first = (h.shape[a] - x.shape[a]) // 2
+            index[a] = slice(first, first + x.shape[a])
+    return h[tuple(index)]
+
+
+def product_shape(x, h, spans):
+    """The shape of a result: the windows of convolved axes, the larger size of the others."""
+    return tuple(spans[a][1] if a in spans else max(n, m) for a, (n, m) in enumerate(zip(x.shape, h.shape)))
+
+
+def deliver(result, out):
+    """The result; if the caller gave an array for it, that array, filled."""
+    if out is None or result is out:
+        return result
+    if not isinstance(out, np.ndarray):
+        raise TypeError("out is not an array of NumPy")
+    if out.shape != result.shape:
+        raise ValueError(f"out has shape {out.shape}, the result {result.shape}")
+    if out.dtype != result.dtype:
+        raise TypeError(f"out has samples of {out.dtype}, the result of {result.dtype}")
+    out[...] = result
+    return out

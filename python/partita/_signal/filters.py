@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: MIT
+"""lfilter and upfirdn: one filter for all signals along an axis."""
+import math
+
+import numpy as np
+
+from partita._errors import UnsupportedError
+from partita._signal import dtypes, general, sums
+from partita._signal.fallback import scipy_answers
+
+try:
+    from numpy.lib.array_utils import normalize_axis_index
+except ImportError:  # before NumPy 2
+    from numpy.core.multiarray import normalize_axis_index
+
+RECURSIVE = "a filter with feedback"  # the reason why SciPy answers
+
+
+def _own_type(values, dtype):
+    """The type in which one operand of a result in `dtype` is used: what is real stays real."""
+    return dtype if values.dtype.kind == "c" else np.empty(0, dtype).real.dtype
+
+
+def _along(taps, x, axis, window):
+    """The window (first, count, stride) of the full convolution of each signal along an axis with the same taps."""
+    shape = [1] * x.ndim
+    shape[axis] = taps.size
+    taps = taps.reshape(shape)
+    if dtypes.reason_against(x.dtype):
+        return sums.convolve(x, taps, {axis: window}, "convolve", np.result_type(x, taps))
+    return general.convolve(x, taps, {axis: window})
+
+
+def _expanded(zi, shape, axis):
+    """Initial conditions whose axes of one item stand for all; the errors are SciPy's."""
+    if zi.shape != shape and any(have != want and (k == axis or have != 1)
+                                 for k, (have, want) in enumerate(zip(zi.shape, shape))):
+        raise ValueError(f"Unexpected shape for parameter zi: expected {shape}, found {zi.shape}.")
+    return np.broadcast_to(zi, shape)
+
+
+def lfilter(b, a, x, axis=-1, zi=None):
+    """
+    Filter signals along one axis.
+
+    The result, its type and the errors are those of `scipy.signal.lfilter`. Filters without feedback, whose `a` is one
+    number, are computed by this package, others by SciPy if it is installed.
+
+    Parameters
+    ----------
+    b : array_like
+        Coefficients of the input: the taps.
+    a : array_like
+        Coefficients of the output. `b` is divided by a single one.
+    x : array_like
+        Signals.
+    axis : int, optional
+        The axis along which to filter.
+    zi : array_like, optional
+        What earlier input contributes to the first ``len(b) - 1`` outputs: the `zf` of the call before. Its shape is that
+        of `x` with ``len(b) - 1`` along `axis`; other axes may be 1.
+
+    Returns
+    -------
+    y : ndarray
+        As many samples as `x`.
+    zf : ndarray
+        What the input contributes to later outputs. Only if `zi` is given.
+
+    Examples
+    --------
+    >>> from partita import signal
+    >>> signal.lfilter([1, 1], 2.0, [2., 4., 6.])
+    array([1., 3., 5.])
+    >>> y, zf = signal.lfilter([1., 1.], 1, [2., 4.], zi=[5.])
+    >>> y, zf
+    (array([7., 6.]), array([4.]))
+    """
+    b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
+    for name, values in (("b", b), ("a", a)):
+        if values.ndim != 1 or values.size == 0:
+            raise ValueError(f"Parameter {name} is not a non-empty 1d array, since {name}.shape={values.shape!r}!")
+    if a.size > 1:
+        return _scipy_lfilter(RECURSIVE, b, a, x, axis, zi)
+    if x.ndim == 0:
+        raise ValueError("x must be at least 1-D")
+    inputs = [b, a, x]
+    if zi is not None:
+        zi = np.asarray(zi)
+        inputs.append(zi)
+        if zi.ndim != x.ndim:
+            raise ValueError(f"Dimensions of parameters x and zi must match, but x.ndim={x.ndim}, zi.ndim={zi.ndim}!")
+    axis = normalize_axis_index(axis, x.ndim)
+    if zi is not None:
+        zi = _expanded(zi, x.shape[:axis] + (b.size - 1,) + x.shape[axis + 1:], axis)
+    dtype = np.result_type(*inputs)
+    if dtype.char not in "fdFDgGO":
+        raise NotImplementedError(f"Parameter's dtypes produced result type '{dtype}', which is not supported!")
+    reason = dtypes.reason_against(dtype)
+    if x.size == 0 or (reason and (dtype.char == "O" or b.size > sums.TERMS)):
+        return _scipy_lfilter(reason or "no samples", b, a, x, axis, zi)
+    taps_type = _own_type(b if a.dtype.kind != "c" else a, dtype)
+    taps = b.astype(taps_type) / a.astype(taps_type)[0]
+    n, tail = x.shape[axis], taps.size - 1
+    y = _along(taps, x.astype(dtype, copy=False), axis, (0, n if zi is None else n + tail, 1))
+    if zi is None:
+        return y
+    index = [slice(None)] * x.ndim
+    index[axis] = slice(tail)
+    y[tuple(index)] += zi
+    index[axis] = slice(n, None)
+    zf = y[tuple(index)].copy()
+    index[axis] = slice(n)
+    return np.ascontiguousarray(y[tuple(index)]), zf
+
+
+def _scipy_lfilter(reason, b, a, x, axis, zi):
+    error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
+    return scipy_answers("lfilter", reason, b, a, x, axis, zi, error=error)
+
+
+def _extended(x, before, after, mode, cval):
+    """Signals of the last axis with so many samples more, as SciPy extends them; None for modes that are not known."""
+    n = x.shape[-1]
+    i = np.arange(-before, n + after)
+    mirrored = i % (2 * n)
+    mirrored = np.where(mirrored < n, mirrored, 2 * n - 1 - mirrored)
+    first, last = x[..., :1], x[..., -1:]
+    if mode == "constant":
+        return np.where((i >= 0) & (i < n), x[..., i % n], x.dtype.type(cval))
+    if mode in ("edge", "wrap", "symmetric"):
+        return x[..., {"edge": i.clip(0, n - 1), "wrap": i % n, "symmetric": mirrored}[mode]]
+    if mode == "antisymmetric":
+        return x[..., mirrored] * (1 - 2 * (i // n % 2)).astype(x.real.dtype)
+    if mode not in ("reflect", "antireflect", "smooth", "line"):
+        return None
+    if n == 1:  # no slope, and nothing to mirror
+        return x[..., np.zeros_like(i)]
+    if mode in ("smooth", "line"):
+        rise = (last - first) / (n - 1)
+        begin, end = (rise, rise) if mode == "line" else (x[..., 1:2] - first, last - x[..., -2:-1])
+        steps = i.astype(x.real.dtype)
+        inside = x[..., i.clip(0, n - 1)]
+        return np.where(i < 0, first + begin * steps, np.where(i < n, inside, last + end * (steps - (n - 1))))
+    period = 2 * (n - 1)
+    folded = i % period
+    back = folded >= n
+    y = x[..., np.where(back, period - folded, folded)]
+    if mode == "antireflect":  # mirrored at the last value; every period rises by twice the way from end to end
+        y = np.where(back, 2 * last - y, y) + 2 * (last - first) * (i // period).astype(x.real.dtype)
+    return y
+
+
+def _polyphase(h, x, up, down, axis, begin, n_out):
+    """Outputs of a filter at `up` times the rate: n_out of them, each `down`-th from input sample `begin` on.
+
+    Output k reads the taps h[p], h[p + up], ... where p = k * down mod up. Outputs that are `up` / gcd apart read the
+    same ones, so each such phase is an output channel of one problem with stride `down` / gcd. Phases begin at different
+    input samples: zeros before their taps make up for that.
+    """
+    shared = math.gcd(up, down)
+    phases, stride = up // shared, down // shared
+    firsts = np.arange(phases) * down
+    latest = int(firsts[-1] // up)
+    taps = np.zeros((phases, -(-h.size // up) + latest), h.dtype)
+    for k, t in enumerate(firsts):
+        own, delay = h[t % up::up], latest - int(t // up)
+        taps[k, delay:delay + own.size] = own
+    x = np.moveaxis(x, axis, -1)
+    count = -(-n_out // phases)
+    taps = taps.reshape((1,) * (x.ndim - 1) + taps.shape)
+    y = general.convolve(x[..., None, :], taps, {x.ndim: (begin + latest, count, stride)})
+    y = y.swapaxes(-1, -2).reshape(x.shape[:-1] + (-1,))[..., :n_out]
+    return np.ascontiguousarray(np.moveaxis(y, -1, axis))
+
+
+def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
+    """
+    Insert zeros, filter, and keep every n-th output.
+
+    The result, its type and the errors are those of `scipy.signal.upfirdn`. Only outputs that are kept are computed, and
+    no inserted zero is multiplied.
+
+    Parameters
+    ----------
+    h : array_like
+        The taps, one axis.
+    x : array_like
+        Signals.
+    up, down : int, optional
+        Factors of the sample rate.
+    axis : int, optional
+        The axis along which to filter.
+    mode : str, optional
+        How the signal is extended: "constant", "edge", "wrap", "symmetric", "reflect", "antisymmetric", "antireflect",
+        "smooth" (along the slope of the outermost two samples) or "line" (along the slope from end to end).
+    cval : scalar, optional
+        The samples around the signal in mode "constant".
+
+    Returns
+    -------
+    ndarray
+        ``((n - 1) * up + len(h) - 1) // down + 1`` samples along the axis.
+
+    Examples
+    --------
+    >>> from partita import signal
+    >>> signal.upfirdn([1, 1, 1], [1, 2, 3], down=2)
+    array([1., 6., 3.])
+    >>> signal.upfirdn([1, 1], [1, 2, 3], up=2)
+    array([1., 1., 2., 2., 3., 3.])
+    """
+    x, h = np.asarray(x), np.asarray(h)
+    if h.ndim != 1 or h.size == 0:
+        raise ValueError("h must be 1-D with non-zero length")
+    up, down = int(up), int(down)
+    if up < 1 or down < 1:
+        raise ValueError("Both up and down must be >= 1")
+    reason = dtypes.reason_against(h.dtype, x.dtype) or ("no samples" if x.size == 0 or x.ndim == 0 else None)
+    if reason is None:
+        dtype = np.result_type(h.dtype, x.dtype, np.float32)
+        axis = range(x.ndim)[axis]
+        n_out = ((x.shape[axis] - 1) * up + h.size - 1) // down + 1
+        taps, signals, begin = h.astype(_own_type(h, dtype), copy=False), x.astype(_own_type(x, dtype), copy=False), 0
+        if mode != "constant" or cval != 0:
+            begin = -(-(h.size - 1) // up)
+            signals = _extended(np.moveaxis(signals, axis, -1), begin, begin, mode, cval)
+            reason = "an extension that is not known" if signals is None else None
+    if reason is not None:
+        error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
+        return scipy_answers("upfirdn", reason, h, x, up, down, axis, mode, cval, error=error)
+    if begin:
+        signals = np.moveaxis(signals, -1, axis)
+    if up == 1:
+        return _along(taps, signals, axis, (begin, n_out, down))
+    return _polyphase(taps, signals, up, down, axis, begin, n_out)

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: MIT
+"""Convolution of arrays with any axes as problems of the library.
+
+Axes that are not convolved become a batch if only the signal has several items there, output channels if only the taps
+have, groups if both have. One axis takes complex samples as they are. With two or three axes, and for real signals
+with complex taps, real and imaginary parts become channels of a real problem.
+"""
+import math
+
+import numpy as np
+
+from partita._partita import lib
+from partita._signal import axes, native
+
+MAX_AXES = lib.PARTITA_MAX_RANK
+PRODUCTS = {"convolve": lib.partita_convolve, "correlate": lib.partita_correlate}
+_COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
+
+
+def is_complex(x):
+    return x.dtype.kind == "c"
+
+
+def reverse_conj(h, over):
+    """h backwards along some axes, conjugated: correlation with h is convolution with this."""
+    return h[tuple(slice(None, None, -1 if a in over else None) for a in range(h.ndim))].conj()
+
+
+def parts(values, axis):
+    """Arrays of one shape side by side along a new axis, contiguous."""
+    y = np.empty(values[0].shape[:axis] + (len(values),) + values[0].shape[axis:], values[0].dtype)
+    for i, v in enumerate(values):
+        np.moveaxis(y, axis, 0)[i] = v
+    return y
+
+
+def _contiguous(x):
+    return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
+
+
+class Layout:
+    """How two arrays and the windows of their result become a problem.
+
+    `spans`: for each convolved axis the first index in the full convolution, the number of results and their distance.
+    """
+
+    def __init__(self, x, h, spans):
+        self.spans = spans
+        self.rank = len(spans)
+        self.convolved = sorted(spans)
+        others = [a for a in range(x.ndim) if a not in spans]
+        self.batch = [a for a in others if h.shape[a] == 1]
+        self.groups = [a for a in others if h.shape[a] > 1 and x.shape[a] > 1]
+        self.outputs = [a for a in others if h.shape[a] > 1 and x.shape[a] == 1]
+        self.order = self.batch + self.groups + self.outputs + self.convolved
+        self.in_order = self.order == sorted(self.order)
+        self.lead = len(others)
+        self.x, self.h = x.transpose(self.order), h.transpose(self.order)
+        self.counts = tuple(spans[a][1] for a in self.convolved)
+        self.shape = tuple(np.maximum(self.x.shape, self.h.shape)[:self.lead].tolist()) + self.counts
+
+    def problem(self, op, signal, taps, batch=1, inputs=1, outputs=1):
+        """The fields of Problem; the numbers are of parts that the samples were separated into."""
+        sizes, kernel = self.x.shape[self.lead:], self.h.shape[self.lead:]
+        pads, strides = [], []
+        for a, n, m in zip(self.convolved, sizes, kernel):
+            first, count, stride = self.spans[a]
+            begin = m - 1 - first
+            pads.append((begin, (count - 1) * stride + m - n - begin))
+            strides.append(stride)
+        begin, middle = len(self.batch), len(self.batch) + len(self.groups)
+        groups = math.prod(self.shape[begin:middle])
+        return (("signal", signal), ("taps", taps), ("op", op), ("batch", batch * math.prod(self.shape[:begin])),
+                ("in_channels", groups * inputs), ("groups", groups),
+                ("out_channels", groups * outputs * math.prod(self.shape[middle:self.lead])), ("kernel", kernel),
+                ("size", sizes), ("stride", tuple(strides)), ("pad", tuple(pads)))
+
+    def products(self):
+        """Products of samples that direct sums compute."""
+        return math.prod(self.shape) * math.prod(
+            min(n, m) for n, m in zip(self.x.shape[self.lead:], self.h.shape[self.lead:]))
+
+    def restore(self, y):
+        """The result with its axes in the caller's order."""
+        if self.in_order:
+            return y
+        return np.ascontiguousarray(y.transpose(np.argsort(self.order)))
+
+
+def _exchange(x, h, spans, op):
+    """The operand with more samples along the convolved axes becomes the signal."""
+    n, m = (math.prod(v.shape[a] for a in spans) for v in (x, h))
+    if n > m or (n == m and is_complex(x) >= is_complex(h)):
+        return x, h, op
+    if op == "correlate":
+        h = reverse_conj(h, spans)
+    return h, x, "convolve"
+
+
+def _real_parts(layout, op, options):
+    """Complex samples as parts of a real problem."""
+    x, h, lead = layout.x, layout.h, layout.lead
+    name = native.NAMES[x.real.dtype]
+    sign = -1 if op == "correlate" else 1
+    result = np.empty(layout.shape, _COMPLEX[x.real.dtype])
+    if not is_complex(h):
+        signal, taps, numbers, axis = parts((x.real, x.imag), 0), _contiguous(h), {"batch": 2}, 0
+    elif not is_complex(x):
+        signal, taps, numbers, axis = _contiguous(x), parts((h.real, sign * h.imag), lead), {"outputs": 2}, lead
+    else:
+        re, im = h.real, sign * h.imag
+        signal, axis = parts((x.real, x.imag), lead), lead
+        taps = parts((parts((re, -im), lead), parts((im, re), lead)), lead)
+        numbers = {"inputs": 2, "outputs": 2}
+    y = np.empty(layout.shape[:axis] + (2,) + layout.shape[axis:], x.real.dtype)
+    native.forward(layout.problem(op, name, name, **numbers), options, y, signal, taps)
+    y = np.moveaxis(y, axis, 0)
+    result.real, result.imag = y[0], y[1]
+    return result
+
+
+def is_one_shot(x, h, spans, options):
+    """Whether a problem is one signal of one axis, small enough to be summed without a plan."""
+    if x.ndim != 1 or len(spans) != 1 or options != native.DEFAULTS:
+        return False
+    _, count, stride = spans[0]
+    limit = native.SMALL_COMPLEX if is_complex(x) or is_complex(h) else native.SMALL_REAL
+    return stride == 1 and count * min(x.size, h.size) <= limit
+
+
+def _run_small(x, h, spans, op, out):
+    dtype = np.result_type(x, h)
+    x, h = _contiguous(x.astype(dtype, copy=False)), _contiguous(h.astype(dtype, copy=False))
+    first, count, _ = spans[0]
+    y = np.empty(count, dtype) if out is None else out
+    native.range_of(PRODUCTS[op], y, x, h, first - (h.size - 1 if op == "correlate" else 0))
+    return y
+
+
+def convolve(x, h, spans, op="convolve", options=native.DEFAULTS, out=None):
+    """The windows `spans` of a full convolution or correlation.
+
+    x, h: as many axes, samples of one precision out of f32, f64, cf32 and cf64; axes without a span are broadcast.
+    out: an array for the result, contiguous and of its type, that shares no memory with x or h.
+    """
+    if not spans:
+        return x * (h.conj() if op == "correlate" else h)
+    if is_one_shot(x, h, spans, options):
+        return _run_small(x, h, spans, op, out)
+    x, h, op = _exchange(x, h, spans, op)
+    layout = Layout(x, h, spans)
+    if (is_complex(h) and not is_complex(x)) or (layout.rank > 1 and is_complex(x)):
+        return layout.restore(_real_parts(layout, op, options))
+    y = np.empty(layout.shape, x.dtype) if out is None or not layout.in_order else out
+    problem = layout.problem(op, native.NAMES[x.dtype], native.NAMES[h.dtype])
+    native.forward(problem, options, y, _contiguous(layout.x), _contiguous(layout.h))
+    return layout.restore(y)
+
+
+def engine_of(x, h, spans, options=native.DEFAULTS):
+    """The engine that `convolve` would use; "" if a call of this size has no plan."""
+    x, h, op = _exchange(x, h, spans, "convolve")
+    layout = Layout(x, h, spans)
+    if layout.products() <= native.SMALL_COMPLEX:
+        return ""
+    real = native.NAMES[x.real.dtype]
+    taps = native.NAMES[h.dtype] if layout.rank == 1 and is_complex(x) else real
+    signal = native.NAMES[x.dtype] if layout.rank == 1 else real
+    return native.plans.get(layout.problem(op, signal, taps), options).engine
+
+
+def suits(out, x, h, spans, dtype):
+    """Whether a result can be computed in the caller's array."""
+    return (isinstance(out, np.ndarray) and out.dtype == dtype and out.dtype.isnative and out.flags.c_contiguous
+            and out.flags.aligned and out.flags.writeable and out.shape == axes.product_shape(x, h, spans)
+            and not np.may_share_memory(out, x) and not np.may_share_memory(out, h))

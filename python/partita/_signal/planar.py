@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""convolve2d and correlate2d: images with boundaries."""
+import numpy as np
+
+from partita._errors import UnsupportedError
+from partita._signal import axes, dtypes, sums
+from partita._signal.fallback import scipy_answers
+from partita._signal.native import DEFAULTS
+
+_BOUNDARIES = {"fill": "fill", "pad": "fill", "wrap": "wrap", "circular": "wrap", "symm": "symm", "symmetric": "symm"}
+_KINDS = "bBhHiIlLqQfdFD?"  # characters of the types that SciPy's functions of images take
+
+
+def _fill(fillvalue, dtype):
+    """The value around the image, in the type of the result. The errors are SciPy's."""
+    value = np.asarray(fillvalue, np.complex128)
+    if value.size == 0:
+        raise ValueError("`fillvalue` cannot be an empty array.")
+    if value.size != 1:
+        raise ValueError("`fillvalue` must be scalar or an array with one element.")
+    value = value.reshape(())[()]
+    if dtype.kind != "c":
+        if value.imag != 0:
+            raise ValueError("could not cast `fillvalue` directly to the output type (it was first converted to "
+                             "complex).")
+        value = value.real
+    return np.asarray(value).astype(dtype)[()]
+
+
+def _extended(x, windows, sizes, boundary, fill):
+    """The samples that the results depend on: for each axis those from the first window's begin to its end."""
+    indices, outside = [], []
+    for n, m, (first, count) in zip(x.shape, sizes, windows):
+        i = np.arange(first - (m - 1), first + count)
+        outside.append((i < 0) | (i >= n))
+        if boundary == "symm":
+            i = i % (2 * n)
+            i = np.where(i < n, i, 2 * n - 1 - i)
+        indices.append(i % n)
+    y = x[np.ix_(*indices)]
+    if boundary == "fill":
+        y = y.astype(np.result_type(x, fill), copy=False)
+        y[outside[0], :] = fill
+        y[:, outside[1]] = fill
+    return y
+
+
+def _images(name, in1, in2, mode, boundary, fillvalue):
+    correlates = name == "correlate2d"
+    x, h = np.asarray(in1), np.asarray(in2)
+    if not x.ndim == h.ndim == 2:
+        raise ValueError(f"{'correlate2d' if correlates else 'convolve2d'} inputs must both be 2-D arrays")
+    exchanged = axes.swapped_if_valid(mode, x.shape, h.shape, (0, 1))
+    if exchanged:
+        x, h = h, x
+    if mode not in axes.MODES:
+        raise ValueError("Acceptable mode flags are 'valid', 'same', or 'full'.")
+    if boundary not in _BOUNDARIES and boundary != "reflect":
+        raise ValueError("Acceptable boundary flags are 'fill', 'circular' (or 'wrap'), and 'symmetric' (or 'symm').")
+    reason = dtypes.reason_against(x.dtype, h.dtype)
+    if reason is None and 0 in (x.size, h.size):
+        reason = "no samples"
+    if reason is None and not (x.dtype.char in _KINDS and h.dtype.char in _KINDS):
+        reason = "samples of 16 bits"
+    if boundary == "reflect":
+        reason = reason or "boundary 'reflect'"
+    y = None
+    if reason is None:
+        boundary = _BOUNDARIES[boundary]
+        dtype = np.result_type(x, h)
+        fill = _fill(fillvalue, dtype)
+        y = _compute(x, h.conj() if correlates else h, correlates, mode, boundary, fill, dtype)
+        reason = None if y is not None else "integers that f64 does not hold"
+    if reason is not None:
+        error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
+        return scipy_answers(name, reason, in1, in2, mode, boundary, fillvalue, error=error)
+    return y[::-1, ::-1] if exchanged and correlates else y
+
+
+def _compute(x, h, correlates, mode, boundary, fill, dtype):
+    """The result of both functions: `h` is conjugated for correlation."""
+    windows = [axes.full_window(mode, n, m) for n, m in zip(x.shape, h.shape)]
+    if correlates:
+        h = h[::-1, ::-1]
+        if mode == "same":  # one lag later than `correlate` if h has an even size
+            windows = [(m // 2, count) for m, (_, count) in zip(h.shape, windows)]
+    if mode != "valid" and (boundary != "fill" or fill != 0):
+        x = _extended(x, windows, h.shape, boundary, fill)
+        windows = [(m - 1, count) for m, (_, count) in zip(h.shape, windows)]
+    spans = {a: (*window, 1) for a, window in enumerate(windows)}
+    if dtype.kind in "biu":
+        y = dtypes.integers(x, h, spans, "convolve", DEFAULTS)
+        return sums.convolve(x, h, spans, "convolve", dtype) if y is None and sums.few(x, h, spans) else y
+    return dtypes.floats(x, h, spans, "convolve", DEFAULTS, dtype)
+
+
+def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
+    """
+    Convolve two 2-dimensional arrays.
+
+    The result, its type and the errors are those of `scipy.signal.convolve2d`.
+
+    Parameters
+    ----------
+    in1, in2 : array_like
+        The inputs.
+    mode : {"full", "same", "valid"}, optional
+        As in `convolve`.
+    boundary : {"fill", "wrap", "symm"}, optional
+        What is around `in1`: `fillvalue`, the array again (circular), or the array mirrored.
+    fillvalue : scalar, optional
+        The value around `in1`.
+
+    Returns
+    -------
+    ndarray
+        The convolution.
+
+    Examples
+    --------
+    >>> from partita import signal
+    >>> signal.convolve2d([[1, 2], [3, 4]], [[1, 1]], boundary="wrap", mode="same")
+    array([[3, 3],
+           [7, 7]])
+    """
+    return _images("convolve2d", in1, in2, mode, boundary, fillvalue)
+
+
+def correlate2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
+    """
+    Cross-correlate two 2-dimensional arrays.
+
+    The result, its type and the errors are those of `scipy.signal.correlate2d`. In mode "same" with a template of even
+    size its results are one lag later than those of `correlate`.
+
+    Parameters
+    ----------
+    in1, in2, mode, boundary, fillvalue
+        As in `convolve2d`; `in2` is the template, which is conjugated.
+
+    Returns
+    -------
+    ndarray
+        The correlation.
+
+    Examples
+    --------
+    >>> from partita import signal
+    >>> signal.correlate2d([[0, 1, 2, 0]], [[1, 2]], mode="valid")
+    array([[2, 5, 2]])
+    """
+    return _images("correlate2d", in1, in2, mode, boundary, fillvalue)

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""What SciPy's functions lack: windows, normalised correlation, out, threads; patched(), plans that are kept."""
+import concurrent.futures
+import threading
+
+import numpy as np
+import pytest
+import signal_oracle as oracle
+
+import partita
+from partita import signal
+from partita._signal import native
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(19)
+
+
+def window(y, first, last):
+    """Results [first, last) of a full convolution, which is zero outside its bounds."""
+    around = max(0, -first, last - len(y))
+    return np.pad(y, around)[first + around:last + around]
+
+
+@pytest.mark.parametrize("dtype", ("float32", "complex128"))
+@pytest.mark.parametrize("n, m", [(50, 9), (9, 50), (1500, 1200), (1200, 1500)])
+@pytest.mark.parametrize("first, last", [(0, 1), (-5, 7), (3, 20), (-60, 60)])
+def test_windows(n, m, first, last, dtype, rng):
+    x, h = oracle.noise(rng, n, dtype), oracle.noise(rng, m, dtype)
+    oracle.check(signal.convolve(x, h, slice(first, last)), window(oracle.full(x, h), first, last), x, h)
+    expected = window(oracle.full(x, oracle.reverse(h)), first + m - 1, last + m - 1)
+    oracle.check(signal.correlate(x, h, lags=(first, last)), expected, x, h)
+    np.testing.assert_array_equal(signal.correlate(x, h, lags=range(first, last)), signal.correlate(x, h, lags=(first, last)))
+    np.testing.assert_array_equal(signal.correlation_lags(n, m, lags=(first, last)), np.arange(first, last))
+
+
+def test_windows_of_rows(rng):
+    x, h = oracle.noise(rng, (3, 200), "float64"), oracle.noise(rng, (1, 30), "float64")
+    whole = signal.correlate(x, h, axes=1)
+    got = signal.correlate(x, h, axes=1, lags=(-4, 5))
+    np.testing.assert_allclose(got, whole[:, 25:34], atol=1e-13)
+
+
+def test_windows_of_integers(rng):
+    x, h = rng.integers(-99, 99, 3000), rng.integers(-99, 99, 2000)
+    np.testing.assert_array_equal(signal.correlate(x, h, lags=(-3, 4)), np.correlate(x, h, "full")[1996:2003])
+
+
+def normalised(x, h, lags):
+    """Normalised correlation by its definition."""
+    y = []
+    for lag in lags:
+        under = np.array([x[i + lag] if 0 <= i + lag < len(x) else 0 for i in range(len(h))])
+        norms = np.linalg.norm(under) * np.linalg.norm(h)
+        y.append(np.sum(under * np.conj(h)) / norms if norms else 0)
+    return np.array(y)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "int16", "float16"))
+@pytest.mark.parametrize("n, m", [(60, 11), (11, 60)])
+def test_normalised(n, m, dtype, rng):
+    x, h = oracle.noise(rng, n, dtype), oracle.noise(rng, m, dtype)
+    x[5:5 + m // 2] *= 0
+    wide_x, wide_h = (v.astype(complex if v.dtype.kind == "c" else float) for v in (x, h))
+    # A quotient errs by the bound of the numerator over the norms; here no window of the signal but silence has a norm
+    # below a hundredth of the whole.
+    near = 1e-12 if dtype in ("float64", "int16") else 1e-3
+    for mode in ("full", "same", "valid"):
+        lags = signal.correlation_lags(n, m, mode)
+        if mode == "same":
+            lags = np.arange(n) - (m - 1) + (m - 1) // 2
+        np.testing.assert_allclose(signal.correlate(x, h, mode, normalise=True), normalised(wide_x, wide_h, lags), atol=near)
+    got = signal.correlate(x, h, lags=(-3, 9), normalise=True)
+    np.testing.assert_allclose(got, normalised(wide_x, wide_h, range(-3, 9)), atol=near)
+    assert got.dtype == {"int16": np.float64, "float16": np.float32}.get(dtype, np.dtype(dtype))
+
+
+def test_normalised_rows(rng):
+    x, h = oracle.noise(rng, (40, 3), "float64"), oracle.noise(rng, (6, 1), "float64")
+    got = signal.correlate(x, h, axes=0, normalise=True)
+    for row in range(3):
+        np.testing.assert_allclose(got[:, row], signal.correlate(x[:, row], h[:, 0], normalise=True))
+
+
+@pytest.mark.parametrize("shape1, shape2, axes", [((40,), (9,), None), ((30000,), (500,), None), ((8, 300), (1, 20), 1),
+                                                  ((300, 8), (20, 8), 0), ((20, 30), (5, 6), None)])
+@pytest.mark.parametrize("dtype", ("float32", "complex64", "int32"))
+def test_out(shape1, shape2, axes, dtype, rng):
+    x, h = oracle.noise(rng, shape1, dtype), oracle.noise(rng, shape2, dtype)
+    expected = signal.convolve(x, h, axes=axes)
+    out = np.empty_like(expected)
+    assert signal.convolve(x, h, axes=axes, out=out) is out
+    np.testing.assert_array_equal(out, expected)
+    strided = np.empty(expected.shape + (2,), expected.dtype)[..., 0]
+    assert signal.convolve(x, h, axes=axes, out=strided) is strided
+    np.testing.assert_array_equal(strided, expected)
+
+
+def test_out_may_be_an_operand(rng):
+    for n, m in ((40, 9), (30000, 500)):
+        x, h = oracle.noise(rng, n, "float64"), oracle.noise(rng, m, "float64")
+        expected = signal.convolve(x, h, "same")
+        signal.convolve(x, h, "same", out=x)
+        np.testing.assert_array_equal(x, expected)
+
+
+def test_results_do_not_depend_on_threads(rng):
+    x, h = oracle.noise(rng, 200000, "float32"), oracle.noise(rng, 3000, "float32")
+    expected = signal.convolve(x, h)
+    for threads in (1, 2, 3):
+        np.testing.assert_array_equal(signal.convolve(x, h, threads=threads), expected)
+
+
+def test_engine(rng):
+    x, h = oracle.noise(rng, 5000, "float64"), oracle.noise(rng, 300, "float64")
+    for engine in ("cpu/direct", "cpu/overlap-save"):
+        oracle.check(signal.convolve(x, h, engine=engine), oracle.full(x, h), x, h)
+
+
+def test_method_direct_gives_exact_zeros(rng):
+    x, h = np.zeros((200, 200)), oracle.noise(rng, (31, 31), "float64")
+    x[100, 100] = 1
+    got = signal.convolve(x, h, method="direct")
+    np.testing.assert_array_equal(got[100:131, 100:131], h)
+    assert np.count_nonzero(got) == np.count_nonzero(h)
+
+
+def test_choose_conv_method(rng):
+    x = oracle.noise(rng, (300, 300), "float64")
+    assert signal.choose_conv_method(x[0, :20], x[0, :5]) == "direct"
+    assert signal.choose_conv_method(x, x) == "fft"
+    assert signal.choose_conv_method(np.array([2**51]), np.array([2**51])) == "direct"
+    assert signal.choose_conv_method(x > 0, x > 0) == "direct"
+    method, times = signal.choose_conv_method(x[0], x[1], measure=True)
+    assert method == min(times, key=times.get) and set(times) == {"fft", "direct"}
+
+
+def test_patched():
+    scipy_signal = pytest.importorskip("scipy.signal")
+    before = {name: getattr(scipy_signal, name) for name in ("convolve", "fftconvolve", "lfilter")}
+    with pytest.raises(KeyError):
+        with signal.patched():
+            with signal.patched():
+                assert scipy_signal.convolve is signal.convolve
+            assert scipy_signal.fftconvolve is signal.fftconvolve
+            # What the package cannot do still reaches SciPy's own function.
+            assert scipy_signal.lfilter([1.0], [1.0, -0.5], [1.0, 0.0]).tolist() == [1.0, 0.5]
+            raise KeyError
+    assert all(getattr(scipy_signal, name) is function for name, function in before.items())
+
+
+def test_few_plans_are_kept(rng):
+    native.plans.clear()
+    h = oracle.noise(rng, 400, "float64")
+    for n in range(2000, 2100):
+        signal.convolve(oracle.noise(rng, n, "float64"), h)
+    assert len(native.plans) == native.KEPT_PLANS
+    long = oracle.noise(rng, native.KEPT_SAMPLES, "float32")
+    native.plans.clear()
+    signal.convolve(long, long[:100])
+    assert len(native.plans) == 0
+
+
+def test_set_threads_is_followed(rng):
+    x, h = oracle.noise(rng, 20000, "float64"), oracle.noise(rng, 400, "float64")
+    native.plans.clear()
+    signal.convolve(x, h)
+    partita.set_threads(1)
+    try:
+        signal.convolve(x, h)
+    finally:
+        partita.set_threads(None)
+    assert sorted(str(plan.options["threads"]) for plan in native.plans._plans.values()) == ["1", "None"]
+
+
+def test_many_threads(rng):
+    """Plans are shared and replaced by eight threads at once."""
+    h = oracle.noise(rng, 300, "float64")
+    signals = [oracle.noise(rng, n, "float64") for n in range(2000, 2000 + 2 * native.KEPT_PLANS)]
+    expected = [signal.convolve(x, h, threads=1) for x in signals]
+    start = threading.Barrier(8)
+
+    def work(seed):
+        start.wait()
+        for i in np.random.default_rng(seed).permutation(len(signals)):
+            np.testing.assert_array_equal(signal.convolve(signals[i], h, threads=1), expected[i])
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
