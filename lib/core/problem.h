@@ -104,11 +104,6 @@ static inline size_t shape_path(const struct shape *shape, size_t out, size_t in
 // gaps.
 bool shape_adjoint(const struct shape *shape, struct shape *ret);
 
-// Backward weight of a problem of one axis as the correlation of x with each row of gy. Its outputs
-// are the gradient of the taps, in the order of lags. Channels are those of the problem; there is
-// one output row per path.
-void shape_gradient(const struct shape *shape, struct shape *ret);
-
 // A direction of a bounded problem of one axis as a forward problem: the problem itself, its
 // adjoint or its gradient. False, with a reason, for a stream and if there is no adjoint.
 bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret,

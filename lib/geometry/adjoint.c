@@ -20,7 +20,10 @@ bool shape_adjoint(const struct shape *shape, struct shape *ret)
     return true;
 }
 
-void shape_gradient(const struct shape *shape, struct shape *ret)
+// Backward weight of a problem of one axis as the correlation of x with each row of gy. Its outputs
+// are the gradient of the taps, in the order of lags. Channels are those of the problem; there is
+// one output row per path.
+static void shape_gradient(const struct shape *shape, struct shape *ret)
 {
     const struct axis *axis = &shape->axis[0];
     *ret = *shape;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The usual method of cpu/blocks: all pairs of blocks (pair_sums.h), some output blocks in flight
-// at a time. Backward weight is the same: gw is the correlation of x with gy (shape_gradient),
+// at a time. Backward weight is the same: gw is the correlation of x with gy (shape_forward),
 // added up over the batch. The blocks of gy take the place of the filter's, and the sums of all
 // paths of a group stay in the spectrum until the last item is done, so that every block of a
 // path's gradient takes one inverse transform however large the batch is.

@@ -74,7 +74,9 @@ static int64_t measure_tile(const struct cuda_pass *pass, bool f64, struct cuda_
     return (rows * columns + taps) * (f64 ? 8 : 4);
 }
 
-bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struct cuda_tile *ret)
+// The tiles of a pass whose shared memory is at most `limit` bytes; false if there are none.
+static bool split_direct_tiles(const struct cuda_pass *pass, bool f64, size_t limit,
+                               struct cuda_tile *ret)
 {
     const struct cuda_axis *column = &pass->axis[2];
     struct cuda_tile tile = {.channels =
@@ -123,7 +125,7 @@ static bool pass_stage(const struct request *request, enum cuda_direct_variant v
     if (variant == CUDA_DIRECT_PLAIN) return true;
     const size_t shared = ((const struct cuda_device *)request->device)->shared_bytes;
     struct cuda_tile tile;
-    if (!cuda_tile_split(pass, request->shape->f64, shared, &tile)) return false;
+    if (!split_direct_tiles(pass, request->shape->f64, shared, &tile)) return false;
     const double tiles = ceil((double)pass->axis[2].n / (tile.each * tile.threads_x)) *
                          ceil((double)pass->axis[1].n / tile.threads_y) * (double)pass->axis[0].n *
                          ceil((double)pass->to / tile.channels);
@@ -274,7 +276,7 @@ static enum partita_status direct_run_pass(const struct partita_plan *plan,
     if (plan->choice.variant == CUDA_DIRECT_PLAIN)
         return CU(plan, cuda_direct_queue_plain(pass, f64, &arrays));
     // Estimate split the pass with most taps, so that the others can be split too.
-    if (!cuda_tile_split(pass, f64, cuda_device_of(plan)->shared_bytes, &tile))
+    if (!split_direct_tiles(pass, f64, cuda_device_of(plan)->shared_bytes, &tile))
         return PARTITA_ERR_UNSUPPORTED;
     return CU(plan, cuda_direct_queue_tiles(pass, f64, &tile, &arrays));
 }

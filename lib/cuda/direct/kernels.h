@@ -33,9 +33,6 @@ struct cuda_tile {
     size_t shared_bytes;
 };
 
-// The tiles of a pass whose shared memory is at most `limit` bytes; false if there are none.
-bool cuda_tile_split(const struct cuda_pass *pass, bool f64, size_t limit, struct cuda_tile *ret);
-
 // Queue a pass.
 cudaError_t cuda_direct_queue_plain(const struct cuda_pass *pass, bool f64,
                                     const struct cuda_pass_arrays *arrays);

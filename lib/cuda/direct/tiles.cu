@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(CHANNELS
 
 // A thread's outputs in a tile of spans: CUDA_TILE_SPAN neighbours of row `row` from `column` on.
 // Of eight neighbouring threads four have spans of one row and four those of the next, as
-// cuda_tile_split lays out samples.
+// direct.c lays out samples.
 struct span_start {
     int row, column;
 
