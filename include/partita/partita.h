@@ -45,7 +45,10 @@
 //          starts threads inside calls of bounded problems, of spectra and of the functions below
 //          (OpenMP), and for a stream whose options.threads is above 1. If a process has used
 //          these, a child that it makes by fork() computes such calls on the calling thread, and
-//          must not use streams of its parent whose options.threads is above 1.
+//          may only close streams of its parent whose options.threads is above 1; it may open
+//          others. It cannot use devices that its parent has used. While one thread forks, others
+//          may be in partita_stream_process, and in no other call. The library leaves signals,
+//          locale and floating-point mode of the process as they are.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 

@@ -14,6 +14,14 @@ __attribute__((format(printf, 2, 3))) void log_line(const struct partita_log *lo
 // PARTITA_LOG, read once a process, is "stderr"; otherwise none.
 struct partita_log log_default(void);
 
+// snprintf in the C locale: numbers have a point, whatever locale the application has set. All
+// texts with numbers that are not whole are made by it, log_line and text_add.
+__attribute__((format(printf, 3, 4))) int text_print(char *to, size_t size, const char *format,
+                                                     ...);
+
+// strtod in the C locale.
+double text_number(const char *text, char **ret_end);
+
 // A growing text in a caller's buffer, for explain. The length also counts what did not fit.
 struct text {
     char *at;

@@ -7,6 +7,25 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+static unsigned forks;
+
+static void count_fork(void)
+{
+    forks++;
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned thread_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return forks;
+}
+
 #ifdef _OPENMP
 #include <omp.h>
 
@@ -43,10 +62,10 @@ static int prove_threads(int wanted)
 // loops have made. Returns whether this process is such a child.
 static bool threads_lost(void)
 {
-    static _Atomic pid_t owner; // the first process whose loops had several threads
-    const pid_t self = getpid();
-    pid_t first = 0;
-    return !atomic_compare_exchange_strong(&owner, &first, self) && first != self;
+    static atomic_uint owner; // forks before the first loop that had several threads, plus 1
+    const unsigned own = thread_forks() + 1;
+    unsigned first = 0;
+    return !atomic_compare_exchange_strong(&owner, &first, own) && first != own;
 }
 #endif
 

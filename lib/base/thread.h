@@ -10,8 +10,13 @@ typedef void task_fn(void *context, size_t task, int worker);
 
 // Runs tasks 0 .. n_tasks-1, each once, on up to `threads` threads, in any order; returns when all
 // are done. Tasks must not depend on each other or on the worker that runs them. Fewer threads run
-// where the system does not give more.
+// where the system does not give more, and one in a child of fork() whose parent has run a loop on
+// several.
 void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context);
+
+// How often this process and its ancestors have forked since an ancestor first asked: threads that
+// were started at another number are not in this process.
+unsigned thread_forks(void);
 
 enum { MAX_THREADS = 4096 };
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "fft/fft.h"
 
@@ -122,7 +123,11 @@ static void write_costs(FILE *file, const struct cost_rates *costs)
     double list[N_COSTS];
     memcpy(list, costs, sizeof list);
     fputs("costs", file);
-    for (int i = 0; i < N_COSTS; i++) fprintf(file, " %.6e", list[i]);
+    for (int i = 0; i < N_COSTS; i++) {
+        char number[32];
+        text_print(number, sizeof number, " %.6e", list[i]);
+        fputs(number, file);
+    }
     fputc('\n', file);
 }
 
@@ -263,7 +268,7 @@ static bool read_costs(const char *line, struct cost_rates *costs)
     double list[N_COSTS];
     for (int i = 0; i < N_COSTS; i++) {
         char *end;
-        list[i] = strtod(line, &end);
+        list[i] = text_number(line, &end);
         if (end == line || !(list[i] > 0 && list[i] < 1)) return false;
         line = end;
     }

@@ -6,9 +6,11 @@
 // order, so results do not depend on threads.
 #include <assert.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/thread.h"
 #include "partitioned.h"
 
 enum {
@@ -39,6 +41,7 @@ struct workers {
     size_t due[PARTITION_MAX_SEGMENTS]; // of the current quantum, for the executor's threads
     pthread_t *threads;
     int n_threads;
+    unsigned forks; // thread_forks() when these were started
     atomic_bool stop;
 };
 
@@ -319,7 +322,8 @@ static struct workers *layout_workers(struct partita_stream *stream, int n_threa
 {
     struct workers *workers = arena_take(arena, sizeof *workers);
     pthread_t *threads = arena_take(arena, (size_t)n_threads * sizeof *threads);
-    if (workers) *workers = (struct workers){.stream = stream, .threads = threads};
+    if (workers)
+        *workers = (struct workers){.stream = stream, .threads = threads, .forks = thread_forks()};
     for (size_t i = 0; i < segment_count(stream); i++) {
         const struct segment_work *work = &partitioned_of(stream->plan)->work[i];
         size_t chains = 0;
@@ -330,6 +334,20 @@ static struct workers *layout_workers(struct partita_stream *stream, int n_threa
         fill_queue(&workers->queue[i], work);
     }
     return workers;
+}
+
+// Signals are for the application's threads.
+static enum partita_status start_helpers(struct workers *workers, int n_threads)
+{
+    sigset_t all, callers;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &callers);
+    while (workers->n_threads < n_threads &&
+           !pthread_create(&workers->threads[workers->n_threads], NULL, helper_thread, workers))
+        workers->n_threads++;
+    pthread_sigmask(SIG_SETMASK, &callers, NULL);
+    // If some are missing workers_close ends those that have begun.
+    return workers->n_threads == n_threads ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
 
 enum partita_status workers_open(struct partita_stream *stream)
@@ -344,11 +362,7 @@ enum partita_status workers_open(struct partita_stream *stream)
     state->workers = layout_workers(stream, n_threads, &arena);
     assert(arena.used == arena.size);
     workers_resume(stream);
-    for (; state->workers->n_threads < n_threads; state->workers->n_threads++)
-        if (pthread_create(&state->workers->threads[state->workers->n_threads], NULL, helper_thread,
-                           state->workers))
-            return PARTITA_ERR_NOMEM; // workers_close ends those that have begun
-    return PARTITA_OK;
+    return start_helpers(state->workers, n_threads);
 }
 
 void workers_close(struct partita_stream *stream)
@@ -356,6 +370,7 @@ void workers_close(struct partita_stream *stream)
     struct workers *workers = workers_of(stream);
     if (!workers) return;
     atomic_store_explicit(&workers->stop, true, memory_order_release);
-    for (int i = 0; i < workers->n_threads; i++) pthread_join(workers->threads[i], NULL);
+    const bool here = workers->forks == thread_forks(); // not in a child of fork()
+    for (int i = 0; i < workers->n_threads && here; i++) pthread_join(workers->threads[i], NULL);
     mem_release(&stream->plan->allocator, workers);
 }

@@ -195,8 +195,8 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
         return;
     }
     if (stage.blocks > CUDA_MAX_BLOCKS) {
-        snprintf(ret->reason, sizeof ret->reason, "%.3g thread blocks; a launch takes %.0f",
-                 stage.blocks, CUDA_MAX_BLOCKS);
+        text_print(ret->reason, sizeof ret->reason, "%.3g thread blocks; a launch takes %.0f",
+                   stage.blocks, CUDA_MAX_BLOCKS);
         return;
     }
     const double outputs = (double)pass_outputs(&pass) * (double)pass.groups * (double)pass.to;

@@ -49,9 +49,9 @@ static void separable_estimate(const struct request *request, struct estimate *r
     const double outputs =
         (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
     if (form.shared_bytes > device->shared_bytes || form.blocks > CUDA_MAX_BLOCKS) {
-        snprintf(ret->reason, sizeof ret->reason,
-                 "%zu bytes of shared memory, %.3g thread blocks are too many", form.shared_bytes,
-                 form.blocks);
+        text_print(ret->reason, sizeof ret->reason,
+                   "%zu bytes of shared memory, %.3g thread blocks are too many", form.shared_bytes,
+                   form.blocks);
         return;
     }
     const double terms = (double)(pass.axis[1].taps + pass.axis[2].taps);
