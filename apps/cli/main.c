@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The program `partita`: parses the arguments and calls the subcommand.
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_values.h"
 #include "commands.h"
@@ -28,9 +31,21 @@ static int run_command(enum command command, int argc, char **argv)
     return report_close(command, EXIT_DONE);
 }
 
+// A file that is opened while a standard descriptor is closed would become that one, and messages
+// or samples would go there. What stands in its place fails as a closed one does.
+static bool occupy_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    }
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     enum command command;
+    if (!occupy_standard_descriptors()) return EXIT_FAILED;
     const char *word = argc > 1 ? argv[1] : "";
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
         printf("partita %s\n", partita_version());
