@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -14,7 +15,9 @@ static const char *const MODULE = "libpartita-cuda.so";
 static const char *const ABSENT = "there is no libpartita-cuda.so; it is built with -Dcuda=enabled";
 
 // Beside the library itself, then where the system looks; PARTITA_CUDA_MODULE names another file.
-// What is loaded stays loaded: a driver's threads may run in it.
+// What is loaded stays loaded: a driver's threads may run in it. The name of a program that the
+// library is linked into is what its caller says (argv[0]), so a name is not used where the caller
+// must not choose code, nor if it is relative to a folder that may have changed.
 static void *load_module(void)
 {
     const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
@@ -23,12 +26,11 @@ static void *load_module(void)
     static const char anchor; // an address within the library
     Dl_info self;
     char path[4096];
-    if (dladdr(&anchor, &self) && self.dli_fname) {
-        const char *slash = strrchr(self.dli_fname, '/');
-        const int folder = slash ? (int)(slash - self.dli_fname) + 1 : 0;
+    if (!getauxval(AT_SECURE) && dladdr(&anchor, &self) && self.dli_fname &&
+        self.dli_fname[0] == '/') {
+        const int folder = (int)(strrchr(self.dli_fname, '/') - self.dli_fname) + 1;
         const int length = snprintf(path, sizeof path, "%.*s%s", folder, self.dli_fname, MODULE);
-        if (slash && length < (int)sizeof path && access(path, R_OK) == 0)
-            return dlopen(path, mode);
+        if (length < (int)sizeof path && access(path, R_OK) == 0) return dlopen(path, mode);
     }
     return dlopen(MODULE, mode);
 }
