@@ -48,7 +48,8 @@ extern "C" {
 
 // The result of a call that can fail. Unless it is PARTITA_OK, no ret_ argument was changed. Arrays
 // of samples are not changed either, except after PARTITA_ERR_DEVICE, and after PARTITA_ERR_NOMEM
-// of a bounded call whose input has samples that are not finite: both leave outputs undefined.
+// of a bounded call with samples that are not finite or whose transforms overflow: both leave
+// outputs undefined.
 enum partita_status {
     PARTITA_OK = 0,
     PARTITA_ERR_ARG,         // an argument or a struct field is out of range or contradicts another

@@ -68,7 +68,9 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          zeros. partita_stream_tail frames of it give the complete tail.
 // Ranges:  n_frames >= 0. With problem.whole_blocks it is a multiple of problem.block: frames
 //          beyond the last whole block are ignored, and their outputs are zero. y[c] == x[c] is
-//          allowed; any other overlap is not.
+//          allowed; any other overlap is not. Where an engine transforms blocks, outputs may be
+//          NaN if the sum of the magnitudes of a block's samples, times that of the taps, is near
+//          the largest float.
 // Errors:  none: arguments are not checked.
 // Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls.
 // Devices: a stream on a device queues one CUDA graph per quantum and waits for it once;

@@ -13,10 +13,18 @@
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 #include "nonfinite_reach.h"
+#include "overflow.h"
 
+// Bits of infinity, and of magnitudes from which a transform of a tile may overflow although its
+// results do not (overflow.h).
 static uint64_t infinity_bits(const struct shape *shape)
 {
     return shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+}
+
+static uint64_t large_bits(const struct shape *shape)
+{
+    return shape->f64 ? (uint64_t)(0x3ff + 256) << 52 : (uint64_t)(0x7f + 32) << 23;
 }
 
 // Whether one of n samples is not finite.
@@ -30,6 +38,7 @@ struct scan {
     const struct partita_plan *plan;
     const char *samples;
     size_t n;
+    uint64_t limit; // bits of a magnitude
     atomic_bool found;
 };
 
@@ -38,15 +47,19 @@ enum { SCANNED = 1 << 15 }; // samples of a task
 static void scan_task(void *context, size_t task, int worker)
 {
     struct scan *scan = context;
+    const struct shape *shape = &scan->plan->shape;
     const size_t first = task * SCANNED, n = size_min(scan->n - first, SCANNED);
+    const char *samples = scan->samples + first * shape->sample_bytes;
     (void)worker;
-    if (any_nonfinite(scan->plan, scan->samples + first * scan->plan->shape.sample_bytes, n))
+    if (scan->plan->kernels->peak(samples, n * (shape->complex_signal ? 2 : 1)) >= scan->limit)
         atomic_store_explicit(&scan->found, true, memory_order_relaxed);
 }
 
-static bool scan_array(const struct partita_plan *plan, const void *samples, size_t n)
+// Whether a magnitude is not below the limit, which is given by its bits.
+static bool scan_array(const struct partita_plan *plan, const void *samples, size_t n,
+                       uint64_t limit)
 {
-    struct scan scan = {.plan = plan, .samples = samples, .n = n};
+    struct scan scan = {.plan = plan, .samples = samples, .n = n, .limit = limit};
     atomic_init(&scan.found, false);
     thread_loop(plan->threads, ceil_div(n, SCANNED), scan_task, &scan);
     return atomic_load(&scan.found);
@@ -74,6 +87,11 @@ static size_t array_samples(const struct array *array)
     return array->items * array->channels * array->plane;
 }
 
+static bool scan_nonfinite(const struct partita_plan *plan, const void *samples, size_t n)
+{
+    return scan_array(plan, samples, n, infinity_bits(&plan->shape));
+}
+
 static struct array inputs_array(const struct shape *shape)
 {
     return (struct array){shape->batch, shape->in_channels, shape_inputs(shape)};
@@ -91,9 +109,10 @@ static bool may_have_spread(const struct partita_plan *plan, const struct operan
     const bool forward = plan->direction == PARTITA_FORWARD;
     if (!plan->choice.spread) return false;
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        return scan_array(plan, operands->to, shape_path_count(shape) * shape_taps(shape));
+        return scan_nonfinite(plan, operands->to, shape_path_count(shape) * shape_taps(shape));
     if (plan->choice.spread == 1)
-        return scan_array(plan, operands->from[0], array_samples(forward ? &x : &y));
+        return scan_array(plan, operands->from[0], array_samples(forward ? &x : &y),
+                          large_bits(shape));
     const struct array *to = forward ? &y : &x;
     return look_at_outputs(plan, operands->to, to->items * to->channels, to->plane);
 }
@@ -217,11 +236,13 @@ static enum partita_status repair_call(const struct partita_plan *plan,
     repair.from = mem_reserve(&plan->allocator, size_mul(2, mem_round(marks)));
     repair.reach.memory = mem_reserve(&plan->allocator, reach_bytes(shape));
     const bool made = copy[0] && (copy[1] || !weight) && repair.from && repair.reach.memory;
+    enum partita_status status = PARTITA_ERR_NOMEM;
     if (made) {
         repair.to = repair.from + mem_round(marks);
         finite.from[0] = copy[0];
         if (weight) finite.from[1] = copy[1];
         plan->engine->run(plan, filter, &finite, workspace);
+        status = overflow_confine(plan, filter, &finite, workspace);
         if (weight) repair_weight(&repair);
         else repair_outputs(&repair);
     }
@@ -229,7 +250,7 @@ static enum partita_status repair_call(const struct partita_plan *plan,
     mem_release(&plan->allocator, copy[1]);
     mem_release(&plan->allocator, repair.from);
     mem_release(&plan->allocator, repair.reach.memory);
-    return made ? PARTITA_OK : PARTITA_ERR_NOMEM;
+    return status;
 }
 
 enum partita_status nonfinite_confine(const struct partita_plan *plan,
@@ -243,9 +264,8 @@ enum partita_status nonfinite_confine(const struct partita_plan *plan,
     // With saved transforms x is not read.
     if (weight && operands->cached_spectra) return PARTITA_OK;
     if (!may_have_spread(plan, operands)) return PARTITA_OK;
-    // Infinite results of finite samples stay.
-    if (!scan_array(plan, operands->from[0], array_samples(data ? &y : &x)) &&
-        !(weight && scan_array(plan, operands->from[1], array_samples(&y))))
-        return PARTITA_OK;
+    if (!scan_nonfinite(plan, operands->from[0], array_samples(data ? &y : &x)) &&
+        !(weight && scan_nonfinite(plan, operands->from[1], array_samples(&y))))
+        return overflow_confine(plan, filter, operands, workspace);
     return repair_call(plan, filter, operands, workspace);
 }

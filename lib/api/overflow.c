@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: MIT
+#include "overflow.h"
+
+#include <math.h>
+
+#include "kernels/kernels.h"
+
+// Steps in which inputs are scaled down, in powers of two. What has overflowed before a step is not
+// smaller after it than half of the exponent's range, so that nothing underflows that is above its
+// rounding error. After the last step the product of two largest floats is finite, and so are sums
+// of 2^32 such products.
+enum { STEPS = 3, STEP_F32 = 64, STEP_F64 = 512 };
+
+// A call without bias and activation, with scaled inputs.
+struct scaled_call {
+    struct partita_plan plan;
+    struct partita_filter filter;
+    struct operands operands;
+    size_t n_from[2], n_to; // samples; n_from[1] is 0 but for backward weight
+    char *from[2], *to;
+};
+
+static size_t samples_of(const struct shape *shape, bool outputs)
+{
+    return outputs ? shape->batch * shape->out_channels * shape_outputs(shape)
+                   : shape->batch * shape->in_channels * shape_inputs(shape);
+}
+
+static struct scaled_call scaled_call_of(const struct partita_plan *plan,
+                                         const struct partita_filter *filter,
+                                         const struct operands *operands)
+{
+    const struct shape *shape = &plan->shape;
+    const bool data = plan->direction == PARTITA_BACKWARD_DATA;
+    struct scaled_call call = {.plan = *plan, .operands = *operands};
+    call.plan.shape.relu = false;
+    if (filter) call.filter.state = filter->state;
+    call.operands.cached_spectra = NULL;
+    call.n_from[0] = samples_of(shape, data);
+    call.n_to = samples_of(shape, !data);
+    if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
+        call.n_from[1] = samples_of(shape, true);
+        call.n_to = shape_path_count(shape) * shape_taps(shape);
+    }
+    return call;
+}
+
+static bool scaled_call_reserve(struct scaled_call *call)
+{
+    const struct partita_allocator *allocator = &call->plan.allocator;
+    const size_t bytes = call->plan.shape.sample_bytes;
+    call->from[0] = mem_reserve(allocator, call->n_from[0] * bytes);
+    if (call->n_from[1]) call->from[1] = mem_reserve(allocator, call->n_from[1] * bytes);
+    call->to = mem_reserve(allocator, call->n_to * bytes);
+    return call->from[0] && (call->from[1] || !call->n_from[1]) && call->to;
+}
+
+static void scaled_call_release(struct scaled_call *call)
+{
+    const struct partita_allocator *allocator = &call->plan.allocator;
+    mem_release(allocator, call->from[0]);
+    mem_release(allocator, call->from[1]);
+    mem_release(allocator, call->to);
+}
+
+// Scales the inputs down by another step and runs the call.
+static void scaled_call_run(struct scaled_call *call, const struct engine *engine, int exponent,
+                            bool filtered, void *workspace)
+{
+    const size_t scalars = call->plan.shape.complex_signal ? 2 : 1;
+    const int inputs = call->n_from[1] ? 2 : 1;
+    for (int i = 0; i < inputs; i++) {
+        call->plan.kernels->scale(call->from[i], call->operands.from[i],
+                                  ldexp(1, -exponent / inputs), call->n_from[i] * scalars);
+        call->operands.from[i] = call->from[i];
+    }
+    call->operands.to = call->to;
+    call->filter.plan = &call->plan;
+    engine->run(&call->plan, filtered ? &call->filter : NULL, &call->operands, workspace);
+}
+
+static double scalar_at(const struct shape *shape, const void *samples, size_t i)
+{
+    return shape->f64 ? ((const double *)samples)[i] : (double)((const float *)samples)[i];
+}
+
+// Replaces scalar i, which is not finite, by the scaled result times 2^exponent, with bias and
+// activation.
+static void take_scalar(const struct partita_plan *plan, const char *bias,
+                        const struct scaled_call *call, size_t i, int exponent, void *to)
+{
+    const struct shape *shape = &plan->shape;
+    const double sum = ldexp(scalar_at(shape, call->to, i), exponent);
+    const bool forward = plan->direction == PARTITA_FORWARD;
+    double value = shape->f64 ? sum : (double)(float)sum;
+    if (forward && bias) // then samples are real
+        value += scalar_at(shape, bias, i / shape_outputs(shape) % shape->out_channels);
+    if (forward && shape->relu && value < 0) value = 0;
+    if (shape->f64) ((double *)to)[i] = value;
+    else ((float *)to)[i] = (float)value;
+}
+
+// Takes what the scaled call has found for results that are not finite. Returns whether it has
+// found all of them.
+static bool take_results(const struct partita_plan *plan, const char *bias,
+                         const struct scaled_call *call, int exponent, void *to)
+{
+    const struct shape *shape = &plan->shape;
+    const size_t scalars = call->n_to * (shape->complex_signal ? 2 : 1);
+    bool all = true;
+    for (size_t i = 0; i < scalars; i++) {
+        if (isfinite(scalar_at(shape, to, i))) continue;
+        if (isfinite(scalar_at(shape, call->to, i))) take_scalar(plan, bias, call, i, exponent, to);
+        else all = false;
+    }
+    return all;
+}
+
+static bool all_finite(const struct partita_plan *plan, const struct scaled_call *call)
+{
+    const struct shape *shape = &plan->shape;
+    const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+    const size_t scalars = call->n_to * (shape->complex_signal ? 2 : 1);
+    return plan->kernels->peak(call->operands.to, scalars) < infinity;
+}
+
+enum partita_status overflow_confine(const struct partita_plan *plan,
+                                     const struct partita_filter *filter,
+                                     const struct operands *operands, void *workspace)
+{
+    struct scaled_call call = scaled_call_of(plan, filter, operands);
+    const int step = plan->shape.f64 ? STEP_F64 : STEP_F32;
+    bool done = all_finite(plan, &call);
+    if (done) return PARTITA_OK;
+    const bool reserved = scaled_call_reserve(&call);
+    for (int i = 1; reserved && !done && i <= STEPS; i++) {
+        scaled_call_run(&call, plan->engine, step, filter, workspace);
+        done = take_results(plan, filter ? filter->bias : NULL, &call, i * step, operands->to);
+    }
+    scaled_call_release(&call);
+    return reserved ? PARTITA_OK : PARTITA_ERR_NOMEM;
+}
