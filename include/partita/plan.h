@@ -9,16 +9,20 @@
 // Accuracy: in engines that transform, a rounding error is relative to the largest values that
 // share a transform, not to each result. A result that is exactly 0, because products cancel or
 // there are none, may come out as a small nonzero value, in f32 about 1e-6 of the largest results.
+// Two items of a batch, or two output channels, may share a transform of tiles.
 // options.engine = "cpu/direct" or "cpu/gemm" computes each result as a separate sum.
-// options.error_budget bounds the error of all results together (relative L2).
+// options.error_budget bounds the error of all results together (relative L2), and
+// options.error_reach how far the error of a loud passage reaches into a quiet one: the error of a
+// passage is then relative to what is that near.
 //
 // Devices: options.device is "cpu", "cuda" (the first GPU) or, for example, "cuda:1". Support for
 // NVIDIA GPUs is in a separate module, libpartita-cuda.so, which is loaded when such a device is
 // first requested. Without the module, or without a driver, everything else works. The module is
 // searched for in the library's folder, then in the system's library path; the environment variable
-// PARTITA_CUDA_MODULE names another file. Every call leaves the calling thread's current CUDA
-// device as it was, also when it fails. Memory that calls release stays with the process, in the
-// device's default pool; cudaMemPoolTrimTo returns it to the system.
+// PARTITA_CUDA_MODULE names another file. A program that runs with more rights than its caller
+// takes it from the system's path alone. Every call leaves the calling thread's current CUDA device
+// as it was, also when it fails. Memory that calls release stays with the process, in the device's
+// default pool; cudaMemPoolTrimTo returns it to the system.
 #ifndef PARTITA_PLAN_H
 #define PARTITA_PLAN_H
 
@@ -110,6 +114,11 @@ struct partita_options {
     // training, where taps change every step. Engines of devices report no such time [0: so many
     // that preparing it does not count].
     unsigned filter_uses;
+    // The rounding errors of a sample reach fewer than this many positions, along any axis, beyond
+    // the results that depend on it, and no other items of the batch. Transforms are shorter than
+    // this; with 1 every result is a separate sum, whose error is relative to its own products. A
+    // small reach may cost a multiple of the time: partita_plan_explain says how much [0: any].
+    size_t error_reach;
 };
 
 // Plans a problem: asks every engine for an estimate and keeps the cheapest engine that fits the
@@ -227,12 +236,15 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 //          sample of x affects only the outputs that depend on it: they become NaN (infinite or
 //          NaN where the sums are direct), all others are as with 0 in its place. If the engine
 //          transforms blocks, the call then takes twice as long and allocates a copy of x.
+//          Results of finite samples are finite if the sum of the magnitudes of their products is,
+//          and that of the taps of a path: where a transform overflows, the call is repeated with x
+//          scaled down (in layers only if a magnitude of x is 2^32 or more, in f64 2^256).
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, or a filter or saved transforms of
 //          another plan; PARTITA_ERR_STATE if the plan is for a stream; PARTITA_ERR_UNSUPPORTED if
 //          options.directions omitted forward; PARTITA_ERR_NOMEM only without a workspace, with
-//          call.taps, for a copy of x with samples that are not finite, or on a device, where
-//          copies of arrays take memory; PARTITA_ERR_DEVICE if the device failed, now or earlier,
-//          which leaves y undefined.
+//          call.taps, for copies of x and y where a sample is not finite or a transform overflows,
+//          or on a device, where copies of arrays take memory; PARTITA_ERR_DEVICE if the device
+//          failed, now or earlier, which leaves y undefined.
 // Devices: arrays in the memory of the plan's device are used in place; others are copied there and
 //          back within the call. The call queues its work on the thread's default CUDA stream
 //          (cudaStreamPerThread) and returns when all of it is done. A workspace is used only if it

@@ -39,6 +39,9 @@ struct estimate {
     size_t spread;         // bounded problems: a sample that is not finite reaches at least this
                            // many outputs in a row, some of which do not depend on it; 0: only
                            // those that do
+    size_t reach;          // positions beyond the results that depend on a sample that its rounding
+                           // errors reach; 0: as many as the transform has samples; SIZE_MAX: tiles
+                           // anywhere, also of other items of the batch
     bool no_cheaper;       // no other engine can cost less: the planner asks no further
     bool deferred;         // not estimated, since it costs more than another engine: see to_beat
     // The engine's own decision, from which plan_create builds exactly what was estimated.
@@ -57,11 +60,23 @@ struct request {
     size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit
     struct partita_parts parts;
     double error_budget; // maximum predicted error; 0: only the engine's own limit
+    size_t error_reach;  // of the options; see request_max_transform
     double to_beat;      // seconds that another engine costs: an engine that costs more may set
                          // `deferred` in place of an estimate; 0: always estimate
     // Reuse the variant and transform of this estimate so that its filters fit; NULL: free choice.
     const struct estimate *compatible_with;
 };
+
+static inline size_t estimate_reach(const struct estimate *estimate)
+{
+    return estimate->reach ? estimate->reach : estimate->transform;
+}
+
+// The longest transform whose rounding errors stay within the reach that the options allow.
+static inline size_t request_max_transform(const struct request *request)
+{
+    return request->error_reach ? request->error_reach - 1 : SIZE_MAX;
+}
 
 // A range of memory.
 struct region {

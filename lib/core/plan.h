@@ -19,6 +19,7 @@ struct planned {
     size_t workspace_limit;
     struct partita_parts parts;
     double error_budget;
+    size_t error_reach;
 };
 
 // A plan computes one direction. The caller's plan is the plan of forward and owns the plans of the

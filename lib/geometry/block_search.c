@@ -230,7 +230,8 @@ static void search_sizes(const struct block_device *device, struct block_layout 
         request_allows(request, BLOCK_LAGS) && (!weight || device->gradients_by_lags);
     const size_t lags = by_lags ? rates->good_size(rates, window) : 0;
     const size_t given = request->transform;
-    const size_t most = given ? given : size_max(pairs, lags);
+    const size_t allowed = size_min(size_max(pairs, lags), request_max_transform(request));
+    const size_t most = given ? given : allowed;
     for (size_t n = rates->good_size(rates, given); n && n <= most;
          n = rates->good_size(rates, n + 1)) {
         if (n <= pairs && request_allows(request, BLOCK_PAIRS))
@@ -266,7 +267,7 @@ static const char *search_imposed(const struct block_device *device, struct bloc
 bool block_search(const struct block_device *device, struct block_layout *ret, char *reason,
                   size_t size)
 {
-    const char *why = "no transform size fits taps, outputs and workspace limit";
+    const char *why = "no transform size fits taps, outputs, workspace limit and error_reach";
     *ret = (struct block_layout){0};
     if (device->request->parts.taps) why = search_imposed(device, ret);
     else search_sizes(device, ret);

@@ -109,6 +109,7 @@ static struct splits list_splits(const struct request *request, const struct til
         list.bound[number] = INFINITY;
         if (!split_grid(number, &split)) continue;
         if (request->transform && split_transform(&split) != request->transform) continue;
+        if (split_transform(&split) > request_max_transform(request)) continue;
         const double error = split_error(request, &split);
         list.least_error = fmin(list.least_error, error);
         if (error > budget) continue;
@@ -162,8 +163,8 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
                  down->taps, along->taps);
     } else if (ret->deferred) return;
     else if (list.least_error < INFINITY)
-        snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e",
-                 list.least_error, budget);
+        text_print(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e",
+                   list.least_error, budget);
     else if (request->transform)
         snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps",
                  request->transform);

@@ -31,7 +31,8 @@ struct request estimate_request(const struct partita_plan *plan,
                             .workspace_limit =
                                 options->workspace_limit ? options->workspace_limit : SIZE_MAX,
                             .parts = options->parts,
-                            .error_budget = options->error_budget};
+                            .error_budget = options->error_budget,
+                            .error_reach = options->error_reach};
 }
 
 static void estimate_checked(const struct partita_plan *plan, const struct request *request,
@@ -50,12 +51,19 @@ static void estimate_checked(const struct partita_plan *plan, const struct reque
     else engine->estimate(request, ret);
     if (!ret->applicable) return;
     const bool fits = estimate_fits(request, ret);
-    ret->applicable = fits && !(request->error_budget > 0 && ret->error > request->error_budget);
+    const bool near = !request->error_reach || estimate_reach(ret) < request->error_reach;
+    ret->applicable =
+        fits && near && !(request->error_budget > 0 && ret->error > request->error_budget);
     if (!fits)
         snprintf(ret->reason, sizeof ret->reason, "needs %zu bytes of workspace",
                  size_add(ret->shared, ret->worker));
+    else if (!near && ret->reach == SIZE_MAX)
+        snprintf(ret->reason, sizeof ret->reason, "rounding errors reach other tiles and items");
+    else if (!near)
+        snprintf(ret->reason, sizeof ret->reason, "rounding errors reach %zu positions",
+                 estimate_reach(ret));
     else if (!ret->applicable)
-        snprintf(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget", ret->error);
+        text_print(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget", ret->error);
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,
@@ -81,6 +89,24 @@ void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimat
     const struct planned *planned = plan->planned;
     const struct partita_options options = {.workspace_limit = planned->workspace_limit,
                                             .parts = planned->parts,
-                                            .error_budget = planned->error_budget};
+                                            .error_budget = planned->error_budget,
+                                            .error_reach = planned->error_reach};
     estimate_engine(plan, &options, &planned->model, i, 0, ret);
+}
+
+const struct engine *estimate_unbounded(const struct partita_plan *plan, struct estimate *ret)
+{
+    const struct planned *planned = plan->planned;
+    const struct partita_options options = {.workspace_limit = planned->workspace_limit,
+                                            .parts = planned->parts,
+                                            .error_budget = planned->error_budget};
+    const struct engine *best = NULL;
+    for (size_t i = 0; plan->engines[i]; i++) {
+        struct estimate now;
+        estimate_engine(plan, &options, &planned->model, i, 0, &now);
+        if (!now.applicable || (best && now.seconds >= ret->seconds)) continue;
+        *ret = now;
+        best = plan->engines[i];
+    }
+    return best;
 }

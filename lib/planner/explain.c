@@ -131,6 +131,21 @@ static void describe_micro_batch(const struct partita_plan *plan, struct text *t
     else text_add(text, "%zu items of the batch at a time\n", part->batch);
 }
 
+// What options.error_reach costs.
+static void describe_reach(const struct partita_plan *plan, struct text *text)
+{
+    struct estimate any;
+    if (!plan->planned || !plan->planned->error_reach || plan->engine_asked) return;
+    const struct engine *engine = estimate_unbounded(plan, &any);
+    if (!engine || any.seconds >= plan->choice.seconds) return;
+    text_add(text, "  error_reach %zu: takes %.3g times as long as %s", plan->planned->error_reach,
+             plan->choice.seconds / any.seconds, engine->name);
+    if (any.reach == SIZE_MAX) text_add(text, ", whose rounding errors reach any tile");
+    else if (any.transform)
+        text_add(text, ", whose rounding errors reach %zu positions", estimate_reach(&any));
+    text_add(text, "\n");
+}
+
 static void describe_variants(const struct engine *engine, struct text *text)
 {
     text_add(text, "  variants of %s:", engine->name);
@@ -151,11 +166,14 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
     else text_add(text, "  tiles of %zu outputs", choice->hop);
     text_add(text, "; %.3g flops %s", choice->flops, plan->shape.stream ? "a frame" : "in all");
     describe_chooser(plan, text);
-    if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
+    if (choice->reach == SIZE_MAX)
+        text_add(text, "  rounding errors of a loud tile reach others, also of other items\n");
+    else if (choice->transform && !plan->shape.stream && plan->shape.rank == 1)
         text_add(text,
-                 "  rounding errors of a loud passage reach at most %zu samples beyond what it is "
-                 "heard in\n",
-                 choice->transform);
+                 "  rounding errors of a loud passage reach at most %zu samples beyond the results "
+                 "that depend on it\n",
+                 estimate_reach(choice));
+    describe_reach(plan, text);
     if (detailed) plan->engine->plan_explain(plan, text);
     if (plan->engine_asked && plan->engine->variants) describe_variants(plan->engine, text);
     if (plan->micro_batch) describe_micro_batch(plan, text);

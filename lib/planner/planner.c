@@ -136,17 +136,18 @@ static void estimate_all(const struct partita_plan *plan, const struct partita_o
     }
 }
 
-// Keeps what the estimates depend on, if one was deferred. False: out of memory.
+// Keeps what the estimates depend on, if one was deferred or explain is to tell what a bound costs.
+// False: out of memory.
 static bool keep_planned(struct partita_plan *plan, const struct partita_options *options,
                          const struct cost_model *model)
 {
-    bool deferred = false;
-    for (size_t i = 0; plan->engines[i]; i++) deferred |= plan->estimates[i].deferred;
-    if (!deferred) return true;
+    bool wanted = options->error_reach;
+    for (size_t i = 0; plan->engines[i]; i++) wanted |= plan->estimates[i].deferred;
+    if (!wanted) return true;
     plan->planned = mem_reserve(&plan->allocator, sizeof *plan->planned);
     if (plan->planned)
         *plan->planned = (struct planned){*model, options->workspace_limit, options->parts,
-                                          options->error_budget};
+                                          options->error_budget, options->error_reach};
     return plan->planned;
 }
 

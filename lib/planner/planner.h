@@ -38,6 +38,10 @@ void estimate_rival(const struct partita_plan *plan, const struct partita_option
 // The estimate of engine i that was deferred when the plan was made.
 void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimate *ret);
 
+// The engine and estimate that would cost least without options.error_reach, which this plan was
+// made with; NULL: none applies.
+const struct engine *estimate_unbounded(const struct partita_plan *plan, struct estimate *ret);
+
 // The seconds of a call by an estimate, with its share of preparing the filter.
 static inline double estimate_seconds(const struct partita_options *options,
                                       const struct estimate *estimate)

@@ -24,7 +24,9 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     else depthwise_direct_estimate(request, &direct);
     if (request->transform != 1) depthwise_fft_estimate(request, &fft);
     *ret = direct;
-    if (fft.applicable && (!estimate_fits(request, &direct) || fft.seconds < direct.seconds))
+    const bool near = fft.transform <= request_max_transform(request);
+    if (fft.applicable && near &&
+        (!estimate_fits(request, &direct) || fft.seconds < direct.seconds))
         *ret = fft;
     if (!ret->applicable && request->transform > 1) *ret = fft;
 }

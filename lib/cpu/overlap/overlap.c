@@ -154,7 +154,8 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
     // everything.
     const size_t everything = fft_good_size(size_add(shape->axis[0].size, 2 * span));
     const size_t whole = shape->stream || !everything ? SIZE_MAX : everything;
-    const size_t last = size_min(size_max(size_mul(span, 32), 1 << 16), whole);
+    const size_t useful = size_min(size_max(size_mul(span, 32), 1 << 16), whole);
+    const size_t last = size_min(useful, request_max_transform(request));
     // The smallest such size is cheaper than all before it: one of those that were the cheapest
     // when they were tried. Of these only the ones within the margin remain.
     enum { MAX_KEPT = 32 };
@@ -195,7 +196,7 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
                  shape->latency);
     else
         snprintf(ret->reason, sizeof ret->reason,
-                 "no transform size fits taps, latency and workspace limit");
+                 "no transform size fits taps, latency, workspace limit and error_reach");
 }
 
 enum partita_status overlap_plan_create(struct partita_plan *plan, const struct request *request)

@@ -77,7 +77,8 @@ static struct partition_device cuda_partition_device(const struct request *reque
         .max_segments = CUDA_MAX_SEGMENTS,
         .max_multiple = 1,
         .max_batch = 1,
-        .max_transform = shape->complex_signal ? points : 2 * points,
+        .max_transform =
+            size_min(shape->complex_signal ? points : 2 * points, request_max_transform(request)),
         .max_partitions =
             size_min(PARTITIONED.max_partitions, PARTITIONED.max_spectra / shape_path_count(shape)),
         .first_is_quantum = true,

@@ -421,6 +421,7 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
     *ret = (struct estimate){.applicable = true,
                              .variant = (int)choice->variant,
                              .transform = choice->transform,
+                             .reach = SIZE_MAX, // pairs of tiles share a transform
                              .hop = (size_t)layout.batch.block,
                              .seconds = seconds,
                              .flops = flops,
