@@ -215,7 +215,7 @@ static void any_split_same_integers(void **state)
         size_t last = 0, sizes = 0;
         layer_open(&whole, &exact[i], &options, &random);
         assert_null(whole.plan->micro_batch);
-        const size_t step = 64 << i; // of limits
+        const size_t step = (size_t)64 << i; // of limits
         for (options.workspace_limit = 64; options.workspace_limit < 4 * item_bytes(&exact[i]);
              options.workspace_limit += step) {
             struct partita_plan *plan;
