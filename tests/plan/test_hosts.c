@@ -107,11 +107,6 @@ static void check_child(bool (*child)(void *), void *context)
 }
 
 // A sanitizer of threads ends children that start threads.
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define __SANITIZE_THREAD__
-#endif
-#endif
 #if defined(__SANITIZE_THREAD__)
 enum { CHILD_THREADS = 1 };
 #else
