@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: MIT
+"""Calls of the library for tensors. Plans, filters and workspaces are kept between calls.
+
+Taps that change with every call (`uses` is 1) are packed into a filter that any layer of the same plan may borrow. For
+other taps the filter is kept with their tensor, and updated when the tensor has other memory or another version
+counter. Writes through `tensor.data` and NumPy do not count versions, so values are compared too: all of them, or a
+sample of those of large tensors.
+"""
+import collections
+import os
+import re
+import threading
+import weakref
+
+import torch
+
+from partita import _arrays, _options
+from partita._errors import check
+from partita._partita import ffi, lib
+from partita._plan import Plan
+from partita._problem import Problem
+
+from . import _geometry
+
+_RUN = {"forward": lib.partita_forward, "backward_data": lib.partita_backward_data}
+_TWO_BYTES = (torch.float16, torch.bfloat16)
+_WITH_TWO_BYTES = ("cpu/direct", "cpu/gemm")  # engines that read and write such samples, forward
+_MAX_LAYERS = 512   # a network has some 100 shapes, each with up to three directions
+_MAX_FILTERS = 4    # of one tensor of taps
+_MAX_COMPARED = 65536
+_SAMPLES = 16384
+
+_layers = collections.OrderedDict()  # by key, the least recently used first
+_taps = {}                           # filters of a tensor, by its id
+_lock = threading.Lock()
+
+
+def _forget_locks():
+    """In a child after fork(): other threads of the parent may have held locks."""
+    global _lock
+    _lock = threading.Lock()
+    _taps.clear()
+
+
+os.register_at_fork(after_in_child=_forget_locks)
+
+
+def _shares_openmp():
+    """Whether PyTorch's OpenMP is the library's, whose default of threads then follows torch.set_num_threads."""
+    try:
+        with open("/proc/self/maps", encoding="utf-8") as maps:
+            names = {line.split()[-1] for line in maps if re.search(r"/lib(gomp|omp|iomp)[^/]*$", line)}
+    except OSError:
+        return False
+    return len(names) == 1
+
+
+_OPENMP_IS_SHARED = _shares_openmp()
+
+
+class _Thread(threading.local):
+    """What a thread keeps for its calls: the struct of a call, and the largest workspace so far."""
+
+    def __init__(self):
+        self.call = ffi.new("struct partita_call *")
+        self.workspace = _arrays.aligned(0)
+
+    def with_workspace(self, n_bytes):
+        if self.workspace.nbytes < n_bytes:
+            self.call.workspace = ffi.NULL
+            self.workspace = _arrays.aligned(n_bytes)
+        self.call.workspace = ffi.from_buffer(self.workspace) if n_bytes else ffi.NULL
+        return self.call
+
+
+_thread = _Thread()
+
+
+class _Layer:
+    """A plan of one direction, and filters that calls may borrow."""
+
+    def __init__(self, direction, dtype, x_shape, w_shape, geometry, uses, threads):
+        stride, pad, dilation, groups, engine = geometry
+        if not len(x_shape) == len(w_shape) == len(stride) + 2 or not len(stride) == len(dilation):
+            raise ValueError(f"x {list(x_shape)}, w {list(w_shape)}, stride {list(stride)}, dilation {list(dilation)}: "
+                             "different numbers of axes")
+        if groups < 1 or x_shape[1] != w_shape[1] * groups:
+            raise ValueError(f"x has {x_shape[1]} channels, {groups} groups of w {w_shape[1] * groups}")
+        self.y_shape = tuple(_geometry.output_shape(x_shape, w_shape, stride, pad, dilation))
+        self.x_shape, self.w_shape, self.dtype = tuple(x_shape), tuple(w_shape), dtype
+        self.direction, self.plan, self.spare = direction, None, ([], [])
+        if x_shape[0] == 0:
+            return  # an empty batch
+        problem = Problem(op="correlate", signal=dtype, batch=x_shape[0], in_channels=x_shape[1],
+                          out_channels=w_shape[0], groups=groups, kernel=self.w_shape[2:], size=self.x_shape[2:],
+                          stride=tuple(stride), dilation=tuple(dilation),
+                          pad=tuple(_geometry.padding_pairs(pad, len(stride))))
+        self.plan = Plan(problem, directions=(direction,), threads=threads, engine=engine or None,
+                         filter_uses=uses or None)
+        self.workspace = self.plan.workspace(direction)
+
+    def prepare(self, t):
+        """Contiguous, in the type that the plan computes in."""
+        return None if t is None else _plain(t).to(self.dtype)
+
+    def filter(self, w, b, old=None):
+        """A filter of these taps, in the memory of an old one if there is one."""
+        w, b = self.prepare(w), self.prepare(b)
+        if old is None:
+            return self.plan.filter(w, b)
+        call = _thread.with_workspace(self.workspace)
+        check(lib.partita_filter_update(old._c, _address(w), ffi.NULL if b is None else _address(b), call))
+        return old
+
+    def borrow(self, w, b):
+        """A filter of these taps that no other call uses."""
+        try:
+            old = self.spare[b is not None].pop()
+        except IndexError:
+            old = None
+        return self.filter(w, b, old)
+
+    def run(self, filter, result, operand):
+        call = _thread.with_workspace(self.workspace)
+        check(_RUN[self.direction](self.plan._c, filter._c, _address(result), _address(operand), call))
+
+
+class _Kept:
+    """A filter of one tensor of taps, with what tells whether these have changed."""
+
+    def __init__(self, layer):
+        self.layer, self.filter, self.seen, self.users = layer, None, None, [0]
+        self.lock = threading.Lock()
+
+    def acquire(self, w, b):
+        """The filter and the count of its users, which the caller decrements with `lock`."""
+        with self.lock:
+            if self.seen is None or not (_is_seen(w, self.seen[0]) and _is_seen(b, self.seen[1])):
+                self.seen = None
+                if self.users[0]:  # they keep the old filter
+                    self.filter, self.users = None, [0]
+                self.filter = self.layer.filter(w, b, self.filter)
+                self.seen = _see(w), _see(b)
+            self.users[0] += 1
+            return self.filter, self.users
+
+
+def _address(t):
+    return ffi.cast("void *", t.data_ptr())
+
+
+def _plain(t):
+    """Contiguous memory with the values themselves, not with a bit that says that they are conjugated or negated."""
+    if t.is_contiguous() and not t.is_conj() and not t.is_neg():
+        return t
+    return t.resolve_conj().resolve_neg().contiguous()
+
+
+def _version(t):
+    return None if t.is_inference() else t._version
+
+
+def _sample(t):
+    if t.numel() <= _MAX_COMPARED or t.is_inference():
+        return t
+    return t.reshape(-1)[::t.numel() // _SAMPLES | 1]  # odd, so that not always the same tap is taken
+
+
+def _see(t):
+    return None if t is None else (t.data_ptr(), _version(t), _sample(t).clone())
+
+
+def _is_seen(t, seen):
+    if t is None or seen is None:
+        return t is seen
+    return t.data_ptr() == seen[0] and _version(t) == seen[1] and torch.equal(_sample(t), seen[2])
+
+
+def _kept_filters(w):
+    """The filters of a tensor of taps, which are forgotten when the tensor is."""
+    key = id(w)
+    found = _taps.get(key)
+    if found is None or found[0]() is not w:
+        def forget(reference):
+            if _taps.get(key, (None,))[0] is reference:
+                del _taps[key]
+        found = _taps[key] = weakref.ref(w, forget), collections.OrderedDict()
+    return found[1]
+
+
+def _find(store, key, limit, make):
+    """An entry of a store that keeps so many, those that were used last."""
+    with _lock:
+        found = store.get(key)
+        if found is not None:
+            store.move_to_end(key)
+            return found
+    found = make()  # without the lock: planning takes a while, and two threads may well plan the same
+    with _lock:
+        found = store.setdefault(key, found)
+        while len(store) > limit:
+            store.popitem(last=False)
+    return found
+
+
+def _layer(direction, dtype, x_shape, w_shape, geometry, uses):
+    threads = torch.get_num_threads()
+    stride, pad, dilation, groups, engine = geometry
+    key = (direction, dtype, tuple(x_shape), tuple(w_shape), tuple(stride), tuple(pad), tuple(dilation), groups, engine,
+           uses, threads, _options.get_threads())
+    if threads > 1 and _OPENMP_IS_SHARED:
+        threads = None
+    return key, lambda: _Layer(direction, dtype, x_shape, w_shape, geometry, uses, threads)
+
+
+def _find_layer(*described):
+    key, make = _layer(*described)
+    return _find(_layers, key, _MAX_LAYERS, make)
+
+
+def _run(layer, w, b, uses, result, operand):
+    """forward or backward_data with the taps w."""
+    if uses == 1:
+        filter = layer.borrow(w, b)
+        layer.run(filter, result, operand)
+        layer.spare[b is not None].append(filter)
+        return
+    with _lock:
+        filters = _kept_filters(w)
+    kept = _find(filters, (layer, b is None), _MAX_FILTERS, lambda: _Kept(layer))
+    filter, users = kept.acquire(w, b)
+    try:
+        layer.run(filter, result, operand)
+    finally:
+        with kept.lock:
+            users[0] -= 1
+
+
+def _check(what, t, shape, dtype):
+    if tuple(t.shape) != tuple(shape) or t.dtype != dtype:
+        raise ValueError(f"{what} is {list(t.shape)} of {t.dtype}, not {list(shape)} of {dtype}")
+
+
+def _result(t, dtype):
+    """A result in the type of the tensors that were given."""
+    return t if t.dtype == dtype else t.to(dtype)
+
+
+def _forward_layer(dtype, *described):
+    """The layer in two bytes if that is not slower than converting to f32, which all engines have."""
+    if dtype not in _TWO_BYTES:
+        return _find_layer("forward", dtype, *described)
+    layer = _find_layer("forward", torch.float32, *described)
+    if layer.plan is not None and layer.plan.engine in _WITH_TWO_BYTES:
+        return _find_layer("forward", dtype, *described)
+    return layer
+
+
+def forward(x, w, b, geometry, uses):
+    """The layer; `geometry` is (stride, pad, dilation, groups, engine)."""
+    layer = _forward_layer(x.dtype, x.shape, w.shape, geometry, uses)
+    _check("w", w, layer.w_shape, x.dtype)
+    if b is not None:
+        _check("b", b, layer.w_shape[:1], x.dtype)
+    y = x.new_empty(layer.y_shape, dtype=layer.dtype)
+    if layer.plan is not None:
+        _run(layer, w, b, uses, y, layer.prepare(x))
+    return _result(y, x.dtype)
+
+
+def _gradient_type(dtype):
+    return torch.float32 if dtype in _TWO_BYTES else dtype
+
+
+def backward_data(gy, w, x_shape, geometry, uses):
+    """The gradient of x."""
+    layer = _find_layer("backward_data", _gradient_type(gy.dtype), x_shape, w.shape, geometry, uses)
+    _check("w", w, layer.w_shape, gy.dtype)
+    _check("gy", gy, layer.y_shape, gy.dtype)
+    gx = gy.new_empty(layer.x_shape, dtype=layer.dtype)
+    if layer.plan is not None:
+        _run(layer, w, None, uses, gx, layer.prepare(gy))
+    return _result(gx, gy.dtype)
+
+
+def backward_weight(x, gy, w_shape, geometry):
+    """The gradient of w."""
+    layer = _find_layer("backward_weight", _gradient_type(x.dtype), x.shape, w_shape, geometry, 0)
+    _check("gy", gy, layer.y_shape, x.dtype)
+    if layer.plan is None:
+        return x.new_zeros(layer.w_shape)
+    gw, x_samples, gy = x.new_empty(layer.w_shape, dtype=layer.dtype), layer.prepare(x), layer.prepare(gy)
+    call = _thread.with_workspace(layer.workspace)
+    check(lib.partita_backward_weight(layer.plan._c, _address(gw), _address(x_samples), _address(gy), call))
+    return _result(gw, x.dtype)

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""The operators partita::conv, conv_input and conv_weight of PyTorch.
+
+conv(x, w, b) is the layer; conv_input(gy, w) and conv_weight(x, gy) are its transposes with respect to x and w, and
+each one's gradients are calls of the other two. They do not conjugate complex taps, as torch.nn.functional.conv1d does
+not.
+
+`pad` has a number for each axis, or the numbers before and after each axis in turn; negative numbers crop. `engine` is
+"" for the planner's choice. `uses` is how often the taps are used before they change: 1 in training, where each call
+packs them anew; 0 where they stay, so that filters are kept until the taps change.
+"""
+import torch
+
+from . import _calls, _complex, _geometry
+
+_LAYER = "int[] stride, SymInt[] pad, int[] dilation, int groups, str engine, int uses=0) -> Tensor"
+
+
+def _operator(name, tensors):
+    return torch.library.custom_op(f"partita::{name}", mutates_args=(), device_types="cpu",
+                                   schema=f"({tensors}, {_LAYER}")
+
+
+@_operator("conv", "Tensor x, Tensor w, Tensor? b")
+def conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
+    if x.dtype.is_complex:
+        return _complex.forward(x, w, b, (stride, pad, dilation, groups, engine))
+    return _calls.forward(x, w, b, (stride, pad, dilation, groups, engine), uses)
+
+
+@_operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")
+def conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
+    if gy.dtype.is_complex:
+        return _complex.backward_data(gy, w, x_shape, (stride, pad, dilation, groups, engine))
+    return _calls.backward_data(gy, w, x_shape, (stride, pad, dilation, groups, engine), uses)
+
+
+@_operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")
+def conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
+    if x.dtype.is_complex:
+        return _complex.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
+    return _calls.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
+
+
+@conv.register_fake
+def _fake_conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
+    return x.new_empty(_geometry.output_shape(x.shape, w.shape, stride, pad, dilation))
+
+
+@conv_input.register_fake
+def _fake_conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
+    return gy.new_empty(x_shape)
+
+
+@conv_weight.register_fake
+def _fake_conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
+    return x.new_empty(w_shape)
+
+
+# Gradients. Where an operand is complex, the gradient is that of its conjugate, as PyTorch defines it.
+
+def _conj(t):
+    return t.conj() if t.is_complex() else t
+
+
+def _save(ctx, inputs, output):
+    first, second, third, *layer = inputs
+    # An operand serves only the gradient of the other one.
+    needed = ctx.needs_input_grad
+    ctx.save_for_backward(first if needed[1] else None, second if needed[0] else None)
+    ctx.shapes = first.shape, second.shape
+    ctx.layer = tuple(layer)
+
+
+def _conv_backward(ctx, g):
+    x, w = ctx.saved_tensors
+    x_shape, w_shape = ctx.shapes
+    gx = gw = gb = None
+    if ctx.needs_input_grad[0]:
+        gx = conv_input(g, _conj(w), x_shape, *ctx.layer)
+    if ctx.needs_input_grad[1]:
+        gw = conv_weight(_conj(x), g, w_shape, *ctx.layer)
+    if ctx.needs_input_grad[2]:
+        gb = g.sum([0, *range(2, g.dim())])
+    return gx, gw, gb, *_no_gradients(ctx)
+
+
+def _conv_input_backward(ctx, g):
+    gy, w = ctx.saved_tensors
+    ggy = gw = None
+    if ctx.needs_input_grad[0]:
+        ggy = conv(g, _conj(w), None, *ctx.layer)
+    if ctx.needs_input_grad[1]:
+        gw = conv_weight(g, _conj(gy), ctx.shapes[1], *ctx.layer)
+    return ggy, gw, None, *_no_gradients(ctx)
+
+
+def _conv_weight_backward(ctx, g):
+    x, gy = ctx.saved_tensors
+    gx = ggy = None
+    if ctx.needs_input_grad[0]:
+        gx = conv_input(_conj(gy), g, ctx.shapes[0], *ctx.layer[:-1], 1)
+    if ctx.needs_input_grad[1]:
+        ggy = conv(_conj(x), g, None, *ctx.layer[:-1], 1)
+    return gx, ggy, None, *_no_gradients(ctx)
+
+
+def _no_gradients(ctx):
+    return (None,) * len(ctx.layer)
+
+
+conv.register_autograd(_conv_backward, setup_context=_save)
+conv_input.register_autograd(_conv_input_backward, setup_context=_save)
+conv_weight.register_autograd(_conv_weight_backward, setup_context=_save)
+
+
+# torch.vmap: what is mapped joins the batch; if the taps are mapped too, it joins the groups.
+
+def _first(t, dim, size):
+    """The mapped dimension as the first one; what is not mapped is repeated."""
+    return t.unsqueeze(0).expand(size, *t.shape) if dim is None else t.movedim(dim, 0)
+
+
+def _joined(t, dim, size, axis):
+    """The mapped dimension joins an axis (0: the batch, 1: the channels) of each of its tensors."""
+    return _first(t, dim, size).movedim(0, axis).flatten(axis, axis + 1)
+
+
+def _split(t, size, axis):
+    """Undoes _joined."""
+    return t.unflatten(axis, (size, t.shape[axis] // size)).movedim(axis, 0)
+
+
+@conv.register_vmap
+def _vmap_conv(info, in_dims, x, w, b, stride, pad, dilation, groups, engine, uses=0):
+    size, (x_dim, w_dim, b_dim, *_) = info.batch_size, in_dims
+    axis = 0 if w_dim is None else 1
+    inside = b if b_dim is None and axis == 0 else None  # of groups the bias is added afterwards
+    if axis == 1:
+        w, groups = _joined(w, w_dim, size, 0), groups * size
+    y = _split(conv(_joined(x, x_dim, size, axis), w, inside, stride, pad, dilation, groups, engine, uses), size, axis)
+    if b is not None and inside is None:
+        b = _first(b, b_dim, size)
+        y = y + b.reshape(size, 1, -1, *(1,) * len(stride))
+    return y, 0
+
+
+@conv_input.register_vmap
+def _vmap_conv_input(info, in_dims, gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
+    size, (gy_dim, w_dim, *_) = info.batch_size, in_dims
+    axis = 0 if w_dim is None else 1
+    if axis == 1:
+        w, groups = _joined(w, w_dim, size, 0), groups * size
+    x_shape = list(x_shape)
+    x_shape[axis] *= size
+    gx = conv_input(_joined(gy, gy_dim, size, axis), w, x_shape, stride, pad, dilation, groups, engine, uses)
+    return _split(gx, size, axis), 0
+
+
+@conv_weight.register_vmap
+def _vmap_conv_weight(info, in_dims, x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
+    size, (x_dim, gy_dim, *_) = info.batch_size, in_dims
+    x, gy = _joined(x, x_dim, size, 1), _joined(gy, gy_dim, size, 1)
+    gw = conv_weight(x, gy, [w_shape[0] * size, *w_shape[1:]], stride, pad, dilation, groups * size, engine, uses)
+    return _split(gw, size, 0), 0
+
+
+# Under autocast the operators compute in f32, which all engines have.
+for _op in (conv, conv_input, conv_weight):
+    _op.register_autocast("cpu", torch.float32)

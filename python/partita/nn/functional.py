@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: MIT
+"""Convolutions with the signatures of torch.nn.functional.
+
+What the package does not compute (integers, tensors of other devices, forward-mode derivatives, torch.func.grad) is
+computed by PyTorch's function of the same name, which also raises the errors for arguments that do not fit each
+other.
+"""
+import torch
+import torch.nn.functional as F
+from torch._C._functorch import TransformType
+from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
+from torch.autograd import forward_ad
+
+from . import _geometry, _ops  # noqa: F401  (_ops registers the operators)
+
+__all__ = ["causal_conv1d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+           "fft_conv"]
+
+_SINGLE = (torch.float32, torch.float16, torch.bfloat16)
+_CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+_CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
+
+
+def conv1d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """torch.nn.functional.conv1d, computed by Partita."""
+    return _conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """torch.nn.functional.conv2d, computed by Partita."""
+    return _conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """torch.nn.functional.conv3d, computed by Partita."""
+    return _conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_transpose1d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """torch.nn.functional.conv_transpose1d, computed by Partita."""
+    return _conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose2d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """torch.nn.functional.conv_transpose2d, computed by Partita."""
+    return _conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def conv_transpose3d(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """torch.nn.functional.conv_transpose3d, computed by Partita."""
+    return _conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+def causal_conv1d(input, weight, bias=None, stride=1, dilation=1, groups=None):
+    """
+    A convolution whose output at time t depends on inputs up to t only: zeros stand before the input.
+
+    Parameters
+    ----------
+    input : Tensor
+        (batch, channels, time) or (channels, time).
+    weight : Tensor
+        (out_channels, channels / groups, taps), as of conv1d: the last tap meets the latest input. Or (channels, taps),
+        which filters each channel by itself.
+    bias : Tensor, optional
+        (out_channels,)
+    stride, dilation : int, optional
+    groups : int, optional
+        1, or with a weight of two axes the number of channels.
+
+    Returns
+    -------
+    Tensor
+        As long as the input, if the stride is 1.
+
+    See Also
+    --------
+    Conv1d.stream : the same for a signal that comes in frames.
+    """
+    if weight.dim() == 2:
+        weight, groups = weight.unsqueeze(1), groups or weight.shape[0]
+    stride, dilation, groups = _one(stride), _one(dilation), groups or 1
+    past = dilation * (weight.shape[-1] - 1)
+    return _run(1, input, weight, bias, (stride,), [past, 0], (dilation,), groups,
+                lambda: F.conv1d(F.pad(input, (past, 0)), weight, bias, stride, 0, dilation, groups))
+
+
+def fft_conv(signal, kernel, bias=None, padding=0, padding_mode="constant", stride=1, dilation=1, groups=1):
+    """The function of fft-conv-pytorch: a convolution of one to three axes of (batch, channels, axes...)."""
+    rank = signal.dim() - 2
+    if rank not in _CONV:
+        raise ValueError(f"signal has {signal.dim()} axes: 3 to 5")
+    if padding_mode != "constant":
+        if padding == "same":
+            pairs = _geometry.same_padding(kernel.shape[2:], _geometry.axes(dilation, rank))
+        else:
+            pairs = [p for axis in _geometry.axes(padding, rank) for p in (axis, axis)]
+        backwards = [p for i in reversed(range(rank)) for p in pairs[2 * i:2 * i + 2]]
+        signal, padding = F.pad(signal, backwards, mode=padding_mode), 0
+    return _conv(rank, signal, kernel, bias, stride, padding, dilation, groups)
+
+
+def _one(value):
+    return value[0] if isinstance(value, (tuple, list)) else value
+
+
+def _conv(rank, x, w, b, stride, padding, dilation, groups):
+    def otherwise():
+        return _CONV[rank](x, w, b, stride, padding, dilation, groups)
+
+    steps, gaps = _geometry.axes(stride, rank), _geometry.axes(dilation, rank)
+    if steps is None or gaps is None or not isinstance(w, torch.Tensor):
+        return otherwise()
+    if padding == "same" and all(s == 1 for s in steps):
+        pad = _geometry.same_padding(w.shape[2:], gaps)
+    elif padding == "valid":
+        pad = [0] * rank
+    else:
+        pad = _geometry.axes(padding, rank)
+    if pad is None:
+        return otherwise()
+    return _run(rank, x, w, b, steps, pad, gaps, groups, otherwise)
+
+
+def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
+    """The convolution, or what `otherwise` returns where the package does not compute it."""
+    if not _shapes_fit(rank, x, w) or _differentiates_otherwise():
+        return otherwise()
+    dtype, x, w, b = _autocast(x, w, b)
+    batched = x.dim() == rank + 2
+    items = x if batched else x.unsqueeze(0)
+    if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, False)
+            or _geometry.refused_sizes(items, w, stride, pad, dilation)):
+        return otherwise()
+    y = torch.ops.partita.conv(items, w, b, stride, pad, dilation, groups, "", uses(w)).to(dtype)
+    return y if batched else y.squeeze(0)
+
+
+def _conv_transpose(rank, x, w, b, stride, padding, output_padding, groups, dilation):
+    layer = [_geometry.axes(value, rank) for value in (stride, padding, output_padding, dilation)]
+    y = None
+    if None not in layer and _shapes_fit(rank, x, w) and not _differentiates_otherwise():
+        y = _run_transposed(rank, *_autocast(x, w, b), layer, groups)
+    if y is None:
+        return _CONV_TRANSPOSE[rank](x, w, b, stride, padding, output_padding, groups, dilation)
+    return y
+
+
+def _run_transposed(rank, dtype, x, w, b, layer, groups):
+    """The transposed convolution; None where the package does not compute it."""
+    stride, padding, output_padding, dilation = layer
+    batched = x.dim() == rank + 2
+    items = x if batched else x.unsqueeze(0)
+    if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, True)
+            or _geometry.refused_transposed(items, w, *layer, groups)):
+        return None
+    y = transposed(items, w, b, stride, padding, output_padding, dilation, groups).to(dtype)
+    return y if batched else y.squeeze(0)
+
+
+def transposed(x, w, b, stride, padding, output_padding, dilation, groups):
+    """A transposed convolution: the gradient of the input of one whose input has the size of the result."""
+    shape = _geometry.transposed_shape(x, w, stride, padding, output_padding, dilation, groups)
+    pad = transposed_padding(padding, output_padding)
+    y = torch.ops.partita.conv_input(x, w, shape, stride, pad, dilation, groups, "", uses(w))
+    return y if b is None else y + b.reshape(-1, *(1,) * len(stride))
+
+
+def transposed_padding(padding, output_padding):
+    """The padding of that convolution, which is smaller at the end, where output_padding adds results."""
+    return [p for before, more in zip(padding, output_padding) for p in (before, before - more)]
+
+
+def _shapes_fit(rank, x, w):
+    return (isinstance(x, torch.Tensor) and isinstance(w, torch.Tensor) and x.dim() in (rank + 1, rank + 2)
+            and w.dim() == rank + 2)
+
+
+def _differentiates_otherwise():
+    """Whether derivatives are taken in a way for which custom operators have no rules: forward, or by torch.func."""
+    if forward_ad._current_level >= 0:
+        return True
+    if not torch._C._are_functorch_transforms_active():
+        return False
+    return any(t.key() != TransformType.Vmap for t in retrieve_all_functorch_interpreters())
+
+
+def uses(w):
+    """Taps in training change with every call; see _ops.py."""
+    return 1 if torch.is_grad_enabled() and w.requires_grad else 0
+
+
+def _autocast(*tensors):
+    """The type of the result, and the tensors. Under autocast they become f32, and the result is of autocast's type."""
+    if tensors[0].dtype not in _SINGLE or not torch.is_autocast_enabled("cpu"):
+        return tensors[0].dtype, *tensors
+    single = [t.float() if isinstance(t, torch.Tensor) and t.dtype in _SINGLE else t for t in tensors]
+    return torch.get_autocast_dtype("cpu"), *single

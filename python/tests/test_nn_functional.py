@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: MIT
+"""Functions of partita.nn.functional against those of PyTorch in double precision: results and gradients."""
+import pytest
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+import torch.nn.functional as F  # noqa: E402
+from nn_checks import random, require_close, require_same_layer  # noqa: E402
+
+import partita.nn.functional as ours  # noqa: E402
+from partita.nn.testing import dispatch_mode  # noqa: E402
+
+# x, w, keywords
+LAYERS = [
+    ((2, 3, 20), (4, 3, 5), {}),
+    ((1, 4, 33), (6, 2, 4), {"groups": 2, "stride": 3, "padding": 2, "dilation": 2}),
+    ((2, 3, 300), (3, 1, 129), {"groups": 3, "padding": 64}),
+    ((1, 1, 7), (2, 1, 1), {"stride": 9}),
+    ((2, 3, 10, 9), (5, 3, 3, 3), {"padding": 1}),
+    ((2, 4, 11, 12), (6, 2, 3, 2), {"groups": 2, "stride": (2, 3), "padding": (1, 0), "dilation": (1, 2)}),
+    ((1, 6, 16, 15), (6, 1, 7, 7), {"groups": 6, "padding": 3}),
+    ((2, 6, 9, 9), (12, 1, 3, 3), {"groups": 6, "padding": "same"}),
+    ((1, 2, 9, 8), (3, 2, 4, 2), {"padding": "same", "dilation": (1, 3)}),
+    ((2, 8, 8, 8), (4, 8, 1, 1), {"stride": 2, "padding": "valid"}),
+    ((1, 2, 6, 7, 5), (3, 2, 3, 2, 2), {"padding": (1, 0, 1), "stride": (1, 2, 1)}),
+]
+TRANSPOSED = [
+    ((2, 3, 9), (3, 4, 5), {}),
+    ((1, 4, 8), (4, 3, 4), {"groups": 2, "stride": 3, "padding": 1, "output_padding": 2, "dilation": 2}),
+    ((2, 3, 6, 5), (3, 2, 3, 3), {"stride": 2, "padding": 1, "output_padding": 1}),
+    ((1, 2, 4, 5), (2, 3, 2, 3), {"stride": (1, 2), "dilation": (3, 1), "output_padding": (2, 0)}),
+    ((1, 2, 3, 4, 3), (2, 2, 2, 3, 2), {"stride": 2, "padding": (0, 1, 0)}),
+]
+
+
+def function(module, name, x_shape):
+    return getattr(module, f"{name}{len(x_shape) - 2}d")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("case", range(len(LAYERS)))
+def test_conv(case, dtype):
+    x, w, layer = LAYERS[case]
+    b = random(3, w[0], dtype=dtype) if case % 2 else None
+    require_same_layer(function(ours, "conv", x), function(F, "conv", x), random(1, *x, dtype=dtype),
+                       random(2, *w, dtype=dtype), b, **layer)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["f32", "f64"])
+@pytest.mark.parametrize("case", range(len(TRANSPOSED)))
+def test_conv_transpose(case, dtype):
+    x, w, layer = TRANSPOSED[case]
+    b = random(3, w[1] * layer.get("groups", 1), dtype=dtype) if case % 2 else None
+    require_same_layer(function(ours, "conv_transpose", x), function(F, "conv_transpose", x),
+                       random(1, *x, dtype=dtype), random(2, *w, dtype=dtype), b, **layer)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("case", [0, 1, 5, 10])
+def test_two_bytes(case, dtype):
+    x, w, layer = LAYERS[case]
+    require_same_layer(function(ours, "conv", x), function(F, "conv", x), random(1, *x, dtype=dtype),
+                       random(2, *w, dtype=dtype), random(3, w[0], dtype=dtype), times=2, **layer)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128], ids=["cf32", "cf64"])
+@pytest.mark.parametrize("case", [0, 1, 5, 10])
+def test_complex(case, dtype):
+    x, w, layer = LAYERS[case]
+    require_same_layer(function(ours, "conv", x), function(F, "conv", x), random(1, *x, dtype=dtype),
+                       random(2, *w, dtype=dtype), random(3, w[0], dtype=dtype), **layer)
+
+
+def test_what_is_computed_here():
+    with dispatch_mode() as mode:
+        for x, w, layer in LAYERS:
+            function(ours, "conv", x)(random(1, *x), random(2, *w), **layer)
+        for x, w, layer in TRANSPOSED:
+            function(ours, "conv_transpose", x)(random(1, *x), random(2, *w), **layer)
+    assert mode.counts() == {
+        "native": {"partita.conv": len(LAYERS), "partita.conv_input": len(TRANSPOSED)}, "fallback": {}}
+
+
+def test_operands_that_are_not_contiguous():
+    x, w = random(1, 9, 10, 2, 3, grad=False), random(2, 3, 3, 5, 3, grad=False)
+    x, w = x.permute(2, 3, 0, 1).requires_grad_(), w.permute(2, 3, 0, 1).requires_grad_()
+    require_same_layer(ours.conv2d, F.conv2d, x, w, random(3, 10, grad=False)[::2].requires_grad_(), padding=1)
+    x = random(4, 2, 3, 9, 10, grad=False).to(memory_format=torch.channels_last).requires_grad_()
+    require_same_layer(ours.conv2d, F.conv2d, x, w, None, padding=1)
+    assert ours.conv2d(x, w).is_contiguous()
+
+
+def test_without_a_batch_and_with_an_empty_one():
+    x, w, b = random(1, 3, 8, 9), random(2, 4, 3, 3, 3), random(3, 4)
+    require_same_layer(ours.conv2d, F.conv2d, x, w, b)
+    require_same_layer(ours.conv_transpose2d, F.conv_transpose2d, x, random(2, 3, 4, 3, 3), b)
+    for empty in (ours.conv2d(x.new_empty(0, 3, 8, 9), w, b), F.conv2d(x.new_empty(0, 3, 8, 9), w, b)):
+        assert empty.shape == (0, 4, 6, 7)
+    x = torch.empty(0, 3, 8, 9, requires_grad=True)
+    ours.conv2d(x, w, b).sum().backward()
+    assert x.grad.shape == x.shape and w.grad.shape == w.shape and not w.grad.any() and not b.grad.any()
+
+
+@pytest.mark.parametrize("needed", range(8))
+def test_only_gradients_that_are_needed(needed):
+    x, w, b = (t.requires_grad_(bool(needed >> i & 1))
+               for i, t in enumerate((random(1, 2, 3, 8, grad=False), random(2, 4, 3, 3, grad=False),
+                                      random(3, 4, grad=False))))
+    y = ours.conv1d(x, w, b)
+    assert y.requires_grad == (needed != 0)
+    if needed:
+        with dispatch_mode() as mode:
+            y.sum().backward()
+        wanted = [f"partita.{name}" for i, name in ((0, "conv_input"), (1, "conv_weight")) if needed >> i & 1]
+        assert sorted(mode.counts()["native"]) == wanted
+    assert [t.grad is not None for t in (x, w, b)] == [bool(needed >> i & 1) for i in range(3)]
+
+
+ERRORS = [
+    ("conv2d", (1, 3, 8, 8), (4, 2, 3, 3), {}),
+    ("conv2d", (1, 3, 8, 8), (4, 3, 3, 3), {"groups": 2}),
+    ("conv2d", (1, 3, 8), (4, 3, 3), {}),
+    ("conv2d", (1, 3, 2, 2), (4, 3, 3, 3), {}),
+    ("conv2d", (1, 3, 8, 8), (4, 3, 3, 3), {"stride": 0}),
+    ("conv2d", (1, 3, 8, 8), (4, 3, 3, 3), {"padding": -1}),
+    ("conv2d", (1, 3, 8, 8), (4, 3, 3, 3), {"stride": (1, 1, 1)}),
+    ("conv1d", (1, 3, 8), (4, 3, 3), {"padding": "same", "stride": 2}),
+    ("conv1d", (1, 3, 8), (4, 3, 3), {"padding": "some"}),
+    ("conv1d", (1, 3, 8), (4, 3, 3), {"bias": torch.zeros(3)}),
+    ("conv_transpose1d", (1, 3, 8), (4, 3, 3), {}),
+    ("conv_transpose1d", (1, 3, 8), (3, 4, 3), {"output_padding": 1}),
+]
+
+
+@pytest.mark.parametrize("name, x, w, layer", ERRORS, ids=range(len(ERRORS)))
+def test_errors_are_those_of_torch(name, x, w, layer):
+    raised = []
+    for module in (ours, F):
+        with pytest.raises((RuntimeError, ValueError)) as error:
+            getattr(module, name)(torch.zeros(x), torch.zeros(w), **layer)
+        raised.append((error.type, str(error.value)))
+    assert raised[0] == raised[1]
+
+
+def test_other_types_are_left_to_torch():
+    x, w = torch.arange(12).reshape(1, 2, 6), torch.arange(12).reshape(2, 2, 3)
+    with dispatch_mode() as mode:
+        assert torch.equal(ours.conv1d(x, w), F.conv1d(x, w))
+    assert mode.counts()["fallback"] == {("aten.convolution", "type torch.int64"): 2}
+    with pytest.raises(RuntimeError, match="expected scalar type"):
+        ours.conv1d(x.float(), w.double())
+
+
+def test_causal():
+    x, w, b = random(1, 2, 3, 40), random(2, 4, 3, 7), random(3, 4)
+    require_same_layer(lambda x, w, b: ours.causal_conv1d(x, w, b, dilation=2),
+                       lambda x, w, b: F.conv1d(x, w, b, padding=12, dilation=2)[..., :40], x, w, b)
+    require_same_layer(ours.causal_conv1d, lambda x, w, b: F.conv1d(F.pad(x, (6, 0)), w.unsqueeze(1), b, groups=3),
+                       x, random(2, 3, 7), random(3, 3))
+
+
+def test_fft_conv():
+    x, w, b = random(1, 2, 4, 30, 31), random(2, 6, 2, 5, 4), random(3, 6)
+    require_same_layer(ours.fft_conv, F.conv2d, x, w, b, padding=(2, 1), stride=(1, 2), groups=2)
+    y = ours.fft_conv(x, w, b, padding=(2, 1), padding_mode="circular", groups=2)
+    padded = F.pad(x.detach().double(), (1, 1, 2, 2), mode="circular")
+    require_close(y, F.conv2d(padded, w.detach().double(), b.detach().double(), groups=2))
+
+
+def test_autocast_gives_the_type_of_autocast():
+    x, w = random(1, 2, 3, 9, 9), random(2, 4, 3, 3, 3)
+    with torch.autocast("cpu", torch.bfloat16):
+        y, expected = ours.conv2d(x, w), F.conv2d(x, w)
+        assert torch.ops.partita.conv(x.bfloat16(), w, None, [1, 1], [0, 0], [1, 1], 1, "").dtype == torch.float32
+        assert ours.conv_transpose2d(x, w.transpose(0, 1)).dtype == torch.bfloat16
+        assert ours.conv2d(x.double(), w.double()).dtype == torch.float64
+    assert y.dtype == expected.dtype == torch.bfloat16
+    y.sum().backward()
+    assert x.grad.dtype == w.grad.dtype == torch.float32
+    require_close(y, F.conv2d(x.detach().double(), w.detach().double()))
