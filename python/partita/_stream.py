@@ -16,6 +16,9 @@ from partita._partita import ffi, lib
 from partita._plan import Filter, Plan
 from partita._problem import natural
 
+# What each call of `process` uses, without a look-up in a module.
+_from_buffer, _process = ffi.from_buffer, lib.py_stream_process
+
 
 class Stats(typing.NamedTuple):
     """How long the calls of `process` took, in seconds; `missed` took longer than their frames last."""
@@ -171,13 +174,10 @@ class Stream:
             return (frames,)
         return (frames, self._outputs) if self._frames_first else (self._outputs, frames)
 
-    def _run(self, y, x, frames):
-        call = self._call
-        if call is None:
+    def _run(self, y_at, x_at, frames):
+        if self._call is None:
             raise StateError("the stream is closed")
-        status = lib.py_stream_process(call, _arrays.address(y, True), ffi.NULL if x is None else _arrays.address(x),
-                                       frames)
-        if status:
+        if _process(self._call, y_at, x_at, frames):
             raise ValueError("out overlaps x, and is not x itself with as many channels")
 
     def _silence(self, frames, axes):
@@ -185,7 +185,7 @@ class Stream:
             raise ValueError(f"{frames} frames: not whole blocks of {self._whole}")
         with self._alone():
             y = np.empty(self._shape(lib.partita_stream_output_frames(self._c, frames), axes), self._dtype)
-            self._run(y, None, frames)
+            self._run(_from_buffer(y), ffi.NULL, frames)
         return y
 
     def _forget_old(self):
@@ -230,8 +230,11 @@ class Stream:
             raise _two_threads()
         try:
             given = x
-            if type(x) is not np.ndarray or x.dtype is not self._dtype or not x.flags.carray:
+            if type(x) is np.ndarray and x.dtype is self._dtype and x.flags.carray:
+                x_at = _from_buffer(x)
+            else:
                 x = _arrays.prepare(x, self._type)
+                x_at = _arrays.address(x)
             shape = x.shape
             if len(shape) == 1 and self._inputs == 1:
                 frames = shape[0]
@@ -243,16 +246,16 @@ class Stream:
             if frames % self._whole:
                 raise ValueError(f"x has {frames} frames: not whole blocks of {self._whole}")
             if self._in_place:
-                wanted = tuple(shape)
+                wanted = shape if type(shape) is tuple else tuple(shape)  # that of a tensor is no tuple
             else:
                 wanted = self._shape(lib.partita_stream_output_frames(self._c, frames), len(shape))
-            if out is None:
-                y = _arrays.empty(wanted, self._type, x)
-            elif type(out) is np.ndarray and out.dtype is self._dtype and out.shape == wanted and out.flags.carray:
-                y = out
+            if type(out) is np.ndarray and out.dtype is self._dtype and out.shape == wanted and out.flags.carray:
+                y, y_at = out, _from_buffer(out)
             else:
-                y = _arrays.prepare_out(out, self._type, wanted)
-            self._run(y, x, frames)
+                new = out is None
+                y = _arrays.empty(wanted, self._type, x) if new else _arrays.prepare_out(out, self._type, wanted)
+                y_at = _arrays.address(y, True)
+            self._run(y_at, x_at, frames)
         finally:
             self._busy.release()
         return y if out is not None else _arrays.finish(y, given)
