@@ -22,13 +22,15 @@ failed() {
 
 # In a folder of its own, which is there as a whole or not at all.
 install_torch() {
+    rm -rf "$torch.new" "$torch.tmp"
     [ "$(df -Pk build-ci | awk 'NR == 2 { print $4 }')" -gt 15000000 ] || return 1
-    timeout 150 "$folder/bin/pip" install -q --disable-pip-version-check --no-compile --target "$torch.new" torch \
+    mkdir "$torch.tmp"
+    TMPDIR=$PWD/$torch.tmp timeout 150 "$folder/bin/pip" install -q --disable-pip-version-check --no-compile --target "$torch.new" torch \
         >>"$log" 2>&1 || return 1
     mv "$torch.new" "$torch"
 }
-rm -rf "$torch.new"
-[ -d "$torch" ] || install_torch || rm -rf "$torch.new"
+[ -d "$torch" ] || install_torch || :
+rm -rf "$torch.new" "$torch.tmp"
 [ -d "$torch" ] || echo "PyTorch could not be installed: its tests are skipped" >&2
 "$folder/bin/python" -c "import pathlib, sys, sysconfig
 pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(sys.argv[1] + '\n')" "$PWD/$torch"
