@@ -61,3 +61,11 @@ def test_files_that_are_no_wisdom(tmp_path):
         partita.Wisdom(tmp_path / "other")
     with pytest.raises(OSError):
         partita.Wisdom().save(tmp_path / "no" / "folder")
+
+
+def test_functions_of_signal_are_there_by_their_names_alone():
+    signal = pytest.importorskip("partita.signal")
+    assert set(partita._SIGNAL) <= set(signal.__all__)
+    assert all(getattr(partita, name) is getattr(signal, name) for name in partita._SIGNAL)
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        partita.nonsense
