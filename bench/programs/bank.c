@@ -3,7 +3,7 @@
 // together, and as many instances of zita-convolver. Filters of 48000 taps, one for each slot or
 // one for all. A call is one block of every slot on one thread, the copy of its input included.
 // Contenders run one after the other, since memory does not hold all of them. The answers of some
-// slots are compared with direct sums.
+// slots are compared with direct sums. All cases together take about two minutes.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,8 @@ enum {
     TAPS = 48000,
     BLOCK = 64,
     NOISE = 1 << 16,  // samples of input, which slots read from different places on
-    MAX_CALLS = 1024, // calls after which the work of every contender repeats
+    MAX_CALLS = 1024, // of a pass, fewer with many slots, and
+    MIN_CALLS = 256,  // twice as many as those after which the work of every contender repeats
     PASSES = 3,       // a call's time is the minimum over so many of these
     CHECKED = 4,      // slots
 };
@@ -202,12 +203,19 @@ static double error_of(const struct instances_contender *contender, void *state,
     return sqrt(error / norm);
 }
 
+static size_t calls_of(const struct instances *instances, bool quick)
+{
+    const size_t most = (MAX_CALLS << 10) / instances->slots;
+    if (quick || most < MIN_CALLS) return MIN_CALLS;
+    return most < MAX_CALLS ? most : MAX_CALLS;
+}
+
 // Returns whether the answers were right.
 static bool run(const struct instances_contender *contender, const struct instances *instances,
                 bool quick)
 {
     const double gate = 1000 * 0x1p-24; // finds wrong answers, not less exact ones
-    const size_t calls = quick ? MAX_CALLS / 8 : MAX_CALLS, passes = quick ? 1 : PASSES;
+    const size_t calls = calls_of(instances, quick), passes = quick ? 1 : PASSES;
     const size_t warm = (instances->taps + BLOCK - 1) / BLOCK;
     double *seconds = bench_allocate(calls * sizeof *seconds), pass[PASSES] = {0};
     const size_t before = bench_heap_bytes();
