@@ -2,6 +2,16 @@
 // Products of spectra in lines of real and imaginary lanes, summed over terms in registers. The
 // four products of a complex multiplication have a sum each, so that no addition waits for another
 // of the same term, and the order of operations is the same for every bin.
+//
+// With h in 16 bits three products take the place of four:
+//
+//     A = sum of re h (re x + im x)    B = sum of (im h - re h) re x    C = sum of (re h + im h) im
+//     x re y = A - C                     im y = A + B
+//
+// They cost three additions more, which run beside multiply-adds where these limit the loop, and
+// make up for widening h. Their roundings are relative to |x| |h|, not to each of the four
+// products. Source: the multiplication of complex numbers by three products, Knuth, The Art of
+// Computer Programming 2, section 4.6.4 (1969).
 #include "vector.h"
 
 enum {
@@ -17,7 +27,7 @@ INLINE size_t cmac_position(size_t v, size_t stride)
     return v / VECTORS * stride + v % VECTORS * LANES;
 }
 
-// The four sums of each vector.
+// The four sums of each vector; with h in 16 bits rr is A, ri is B, ii is C, and ir is not used.
 struct cmac_sums {
     vec rr[GROUP], ii[GROUP], ri[GROUP], ir[GROUP];
 };
@@ -37,8 +47,10 @@ struct cmac_filter {
     size_t pitch;
 };
 
+// Bins of h: of reals; or of 16 bits, with what the two other products take.
 struct cmac_bins {
     vec re, im;
+    vec difference, sum; // im - re, re + im
 };
 
 INLINE vec cmac_real(const REAL *x)
@@ -51,16 +63,28 @@ INLINE vec cmac_imaginary(const REAL *x)
     return keep_in_register(*(const vec *)(x + SPECTRUM_LANES));
 }
 
+// A product that is rounded before it is added: compilers may not contract the two.
+INLINE vec cmac_rounded(vec v)
+{
+#if defined __x86_64__
+    __asm__("" : "+v"(v));
+#elif defined __aarch64__
+    __asm__("" : "+w"(v));
+#endif
+    return v;
+}
+
 // Words of two mantissas, widened. Each mantissa is converted in the upper half of a lane, where it
 // is exact.
 INLINE struct cmac_bins cmac_widen(const REAL *words, REAL scale)
 {
     typedef __typeof__((vec){0} < (vec){0}) integer_vec;
-    const bits_vec word = *(const bits_vec *)words, low = {0};
+    const bits_vec word = (bits_vec)keep_in_register(*(const vec *)words), low = {0};
     const integer_vec re = (integer_vec)(word << 16), im = (integer_vec)(word & (low - 0x10000));
     const vec factor = vec_broadcast(scale);
-    return (struct cmac_bins){__builtin_convertvector(re, vec) * factor,
-                              __builtin_convertvector(im, vec) * factor};
+    const vec real = cmac_rounded(__builtin_convertvector(re, vec) * factor),
+              imaginary = cmac_rounded(__builtin_convertvector(im, vec) * factor);
+    return (struct cmac_bins){real, imaginary, imaginary - real, real + imaginary};
 }
 
 // Vector v of h.
@@ -68,7 +92,7 @@ INLINE struct cmac_bins cmac_filter_bins(struct cmac_filter h, size_t v)
 {
     const REAL *lanes = h.lanes + cmac_position(v, h.stride);
     if (h.i16) return cmac_widen(lanes, (REAL)h.scale[v / VECTORS * h.pitch]);
-    return (struct cmac_bins){cmac_real(lanes), cmac_imaginary(lanes)};
+    return (struct cmac_bins){.re = cmac_real(lanes), .im = cmac_imaginary(lanes)};
 }
 
 // `count` vectors of h by those of each of n spectra, a line of x apart; strides from line to line.
@@ -84,6 +108,12 @@ INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct
             const size_t i = k * count + v;
             const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
             const vec xr = cmac_real(own), xi = cmac_imaginary(own);
+            if (h.i16) {
+                s->rr[i] = vec_multiply_add(xr + xi, hr, s->rr[i]);
+                s->ri[i] = vec_multiply_add(xr, own_h.difference, s->ri[i]);
+                s->ii[i] = vec_multiply_add(xi, own_h.sum, s->ii[i]);
+                continue;
+            }
             s->rr[i] = vec_multiply_add(xr, hr, s->rr[i]);
             s->ii[i] = vec_multiply_add(xi, hi, s->ii[i]);
             s->ri[i] = vec_multiply_add(xr, hi, s->ri[i]);
@@ -93,22 +123,26 @@ INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct
 }
 
 // `count` vectors of sum k, to and from memory.
-INLINE void cmac_store_sums(REAL *y, const struct cmac_sums *s, size_t k, size_t count)
+INLINE void cmac_store_sums(REAL *y, const struct cmac_sums *s, size_t k, size_t count, bool i16)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        *(vec *)(y + cmac_position(v, LINE)) = s->rr[k * count + v] - s->ii[k * count + v];
+        const size_t i = k * count + v;
+        *(vec *)(y + cmac_position(v, LINE)) = s->rr[i] - s->ii[i];
         *(vec *)(y + cmac_position(v, LINE) + SPECTRUM_LANES) =
-            s->ri[k * count + v] + s->ir[k * count + v];
+            s->ri[i] + (i16 ? s->rr[i] : s->ir[i]);
     }
 }
 
-INLINE void cmac_load_sums(const REAL *y, struct cmac_sums *s, size_t k, size_t count)
+INLINE void cmac_load_sums(const REAL *y, struct cmac_sums *s, size_t k, size_t count, bool i16)
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        s->rr[k * count + v] = cmac_real(y + cmac_position(v, LINE));
-        s->ri[k * count + v] = cmac_imaginary(y + cmac_position(v, LINE));
+        const size_t i = k * count + v;
+        const vec re = cmac_real(y + cmac_position(v, LINE));
+        if (i16) s->ii[i] = -re;
+        else s->rr[i] = re;
+        s->ri[i] = cmac_imaginary(y + cmac_position(v, LINE));
     }
 }
 
@@ -120,7 +154,7 @@ INLINE void cmac_sum_terms(REAL *y, struct cmac_operand x, struct cmac_filter h,
     for (size_t t = 0; t < terms; t++, x.lanes += x.stride, h.lanes += h.stride)
         cmac_add_products(&sums, (struct cmac_operand){x.lanes, LINE},
                           (struct cmac_filter){.lanes = h.lanes, .stride = LINE}, 1, count);
-    cmac_store_sums(y, &sums, 0, count);
+    cmac_store_sums(y, &sums, 0, count, false);
 }
 
 void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t h_stride,
@@ -174,8 +208,9 @@ struct cmac_call {
     const struct cmac_terms *terms;
     const struct cmac_path *paths, *end;
     bool ahead;
-    bool i16;      // h has 16 bits
-    size_t beyond; // line after the last
+    bool i16;       // h has 16 bits
+    size_t beyond;  // line after the last
+    size_t x_lines; // by which x is prefetched; 0: it is not
 };
 
 // `count` vectors from `at` on of sums k .. k+n-1.
@@ -195,14 +230,15 @@ INLINE size_t cmac_units_between(const void *from, const void *to, size_t unit)
 }
 
 INLINE struct cmac_distance cmac_prefetch_distance(const struct cmac_call *call,
-                                                   const struct cmac_path *path,
-                                                   struct cmac_span span)
+                                                   const struct cmac_span *span)
 {
-    const size_t x_stride = path->x_pitch * LINE, line = span.at / VECTORS;
+    const struct cmac_path *path = call->paths;
+    const size_t x_stride = path->x_pitch * LINE, line = span->at / VECTORS;
     const struct cmac_next *next = call->terms->next;
     if (!next) {
-        const size_t lines = span.count < VECTORS ? 1 : span.count / VECTORS;
-        return (struct cmac_distance){lines * x_stride, call->terms->ahead};
+        const size_t lines = span->count < VECTORS ? 1 : span->count / VECTORS;
+        const size_t x_lines = lines > call->x_lines ? lines : call->x_lines;
+        return (struct cmac_distance){x_lines * x_stride, call->terms->ahead};
     }
     const size_t later = line + next->lines;
     if (later < call->beyond)
@@ -214,29 +250,51 @@ INLINE struct cmac_distance cmac_prefetch_distance(const struct cmac_call *call,
         cmac_units_between(path->h, next->h, h_line) + lines * path->h_pitch};
 }
 
+// What is the same for all paths of a span: strides, and distances from a path's operands.
+struct cmac_rows {
+    size_t x_stride, h_stride, h_line; // in reals
+    size_t pitch;                      // of h in lines
+    size_t x, h, scale;                // where the span begins
+    bool prefetch;                     // once a line, where it takes several spans
+    struct cmac_distance distance;
+};
+
+INLINE struct cmac_rows cmac_rows_of(const struct cmac_call *call, struct cmac_span span)
+{
+    const size_t h_line = call->i16 ? SPECTRUM_LANES : LINE;
+    struct cmac_rows rows = {.h_line = h_line};
+    if (call->paths == call->end) return rows;
+    rows.pitch = call->paths->h_pitch;
+    rows.x_stride = call->paths->x_pitch * LINE;
+    rows.h_stride = rows.pitch * h_line;
+    rows.x = cmac_position(span.at, rows.x_stride) + span.k * LINE;
+    rows.h = cmac_position(span.at, rows.h_stride);
+    rows.scale = span.at / VECTORS * rows.pitch;
+    rows.prefetch = call->ahead && span.at % VECTORS == 0;
+    if (call->ahead) rows.distance = cmac_prefetch_distance(call, &span);
+    return rows;
+}
+
 // The products of one path.
 INLINE void cmac_add_path(struct cmac_sums *sums, const struct cmac_call *call,
-                          const struct cmac_path *path, struct cmac_span span)
+                          const struct cmac_path *path, const struct cmac_rows *rows,
+                          struct cmac_span span)
 {
     const struct cmac_terms *terms = call->terms;
     const size_t multiple = terms->multiple, slots = terms->slots, back = path->first * multiple;
-    const size_t h_line = call->i16 ? SPECTRUM_LANES : LINE; // in reals
-    const size_t x_stride = path->x_pitch * LINE, h_stride = path->h_pitch * h_line;
-    const REAL *ring = (const REAL *)path->x + cmac_position(span.at, x_stride) + span.k * LINE;
-    struct cmac_filter h = {.lanes = (const REAL *)path->h + cmac_position(span.at, h_stride),
-                            .stride = h_stride,
+    const REAL *ring = (const REAL *)path->x + rows->x;
+    struct cmac_filter h = {.lanes = (const REAL *)path->h + rows->h,
+                            .stride = rows->h_stride,
                             .i16 = call->i16,
-                            .pitch = path->h_pitch};
-    if (call->i16) h.scale = path->scale + span.at / VECTORS * path->h_pitch;
-    struct cmac_distance distance = {0};
-    if (call->ahead) distance = cmac_prefetch_distance(call, path, span);
+                            .pitch = rows->pitch};
+    if (call->i16) h.scale = path->scale + rows->scale;
     size_t slot = terms->newest >= back ? terms->newest - back : terms->newest + slots - back;
-    for (size_t p = 0; p < path->count; p++, h.lanes += h_line) {
+    for (size_t p = 0; p < path->count; p++, h.lanes += rows->h_line) {
         const REAL *x = ring + slot * LINE;
-        cmac_add_products(sums, (struct cmac_operand){x, x_stride}, h, span.n, span.count);
-        if (call->ahead && span.at % VECTORS == 0) { // once a line, where it takes several spans
-            cmac_prefetch(x, distance.x, x_stride, span.count);
-            cmac_prefetch_filter(&h, distance.h, span.count);
+        cmac_add_products(sums, (struct cmac_operand){x, rows->x_stride}, h, span.n, span.count);
+        if (call->ahead && rows->prefetch) {
+            if (call->x_lines) cmac_prefetch(x, rows->distance.x, rows->x_stride, span.count);
+            cmac_prefetch_filter(&h, rows->distance.h, span.count);
         }
         if (call->i16) h.scale++;
         slot = slot >= multiple ? slot - multiple : slot + slots - multiple;
@@ -250,18 +308,20 @@ INLINE void cmac_sum_paths(void *const *y, const struct cmac_call *call, struct 
     for (size_t i = 0; i < span.n; i++)
         if (!call->terms->fresh[span.k + i])
             cmac_load_sums((const REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i,
-                           span.count);
+                           span.count, call->i16);
     if (call->ahead) {
         UNROLL
         for (size_t i = 0; i < span.n; i++)
             cmac_prefetch((const REAL *)y[span.k + i] + cmac_position(span.at, LINE), 8 * LINE,
                           LINE, span.count);
     }
+    const struct cmac_rows rows = cmac_rows_of(call, span);
     for (const struct cmac_path *path = call->paths; path < call->end; path++)
-        cmac_add_path(&sums, call, path, span);
+        cmac_add_path(&sums, call, path, &rows, span);
     UNROLL
     for (size_t i = 0; i < span.n; i++)
-        cmac_store_sums((REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i, span.count);
+        cmac_store_sums((REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i, span.count,
+                        call->i16);
 }
 
 // All lines of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by
@@ -286,14 +346,29 @@ INLINE void cmac_sum_all(void *const *y, const struct cmac_call *call, size_t fi
             cmac_sum_lines(y, call, first, end, k, most);
 }
 
+// So many lines have enough products that the operands of the next one arrive in time.
+static size_t cmac_lines_ahead(const struct cmac_terms *terms, const struct cmac_path *paths,
+                               size_t n_paths)
+{
+    enum { PRODUCTS = 48 };
+    size_t products = 1;
+    if (terms->x_near) return 0;
+    for (size_t i = 0; i < n_paths; i++) products += paths[i].count;
+    return PRODUCTS / products + 1;
+}
+
 void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
                              const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    const struct cmac_call near = {terms, paths, paths + n_paths, false, false, end},
-                           far = {terms, paths, paths + n_paths, true, false, end};
-    if (terms->ahead) cmac_sum_all(y, &far, first, end);
-    else cmac_sum_all(y, &near, first, end);
+    const struct cmac_call near = {terms, paths, paths + n_paths, false, false, end, 0};
+    if (!terms->ahead) {
+        cmac_sum_all(y, &near, first, end);
+        return;
+    }
+    const size_t x_lines = cmac_lines_ahead(terms, paths, n_paths);
+    cmac_sum_all(y, &(struct cmac_call){terms, paths, paths + n_paths, true, false, end, x_lines},
+                 first, end);
 }
 
 #if REAL_BYTES == 4
@@ -302,7 +377,8 @@ void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
                                  const struct cmac_path *paths, size_t n_paths, size_t first,
                                  size_t end)
 {
-    cmac_sum_all(y, &(struct cmac_call){terms, paths, paths + n_paths, true, true, end}, first,
-                 end);
+    const size_t x_lines = cmac_lines_ahead(terms, paths, n_paths);
+    cmac_sum_all(y, &(struct cmac_call){terms, paths, paths + n_paths, true, true, end, x_lines},
+                 first, end);
 }
 #endif

@@ -65,7 +65,8 @@ struct cmac_path {
     const void *h;           // for each line the adjacent partitions first .. first+count-1
     const float *scale;      // h in 16 bits: of each line of h, in the order of the lines
     size_t first, count;     // partitions
-    size_t x_pitch, h_pitch; // from one line of the spectrum to the next, in lines
+    size_t x_pitch, h_pitch; // from one line of the spectrum to the next, in lines; the same for
+                             // all paths of a call
 };
 
 // What is prefetched after the lines of a call: the operands of the next call, of another stream.
@@ -82,7 +83,9 @@ struct cmac_terms {
     size_t multiple;       // a distance of less than one round of the ring
     size_t sums;           // 1, 2 or 4: sum k uses the slot k after that
     bool fresh[CMAC_SUMS]; // the sum begins with 0, not with the contents of y
-    size_t ahead;          // lines by which h is prefetched, and the next line of x; 0: neither
+    size_t ahead;          // lines by which h is prefetched, and x by some fifty products; 0:
+                           // neither
+    bool x_near;           // x is in a near cache and is not prefetched
     const struct cmac_next *next; // calls of one path, with `ahead`; NULL: nothing after the lines
 };
 
@@ -98,7 +101,9 @@ typedef void cmac_partitions_fn(void *const *y, const struct cmac_terms *terms,
 // cmac_partitions_i16, of f32: the same with lines of h in 16 bits (block floating point). A line
 // has one word of 32 bits for each bin: a signed mantissa m of 16 bits for the real part in the
 // lower half, one for the imaginary part in the upper half. Each stands for m * 2^16 * scale,
-// rounded once to f32. `scale` is aligned to its scalar.
+// rounded once to f32. `scale` is aligned to its scalar. The sum of a bin's real and imaginary part
+// must be finite in x and in h. Roundings are relative to the product of the magnitudes of a bin of
+// x and one of h, not to each product of their parts.
 
 // y[i] += x[i], i < n samples.
 typedef void add_fn(void *y, const void *x, size_t n);
