@@ -15,7 +15,7 @@ enum partita_status partita_stream_open(const struct partita_plan *plan,
 {
     if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;
     if (!plan->shape.stream) return PARTITA_ERR_STATE;
-    return stream_open(plan, filter, &plan->allocator, ret_stream);
+    return stream_open(plan, filter, NULL, ret_stream);
 }
 
 void partita_stream_close(struct partita_stream *stream)
@@ -204,8 +204,7 @@ enum partita_status partita_stream_clone(struct partita_stream *stream,
     if (!stream || !ret_stream) return PARTITA_ERR_ARG;
     if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
-    enum partita_status status =
-        stream_open(stream->plan, stream->filter, &stream->plan->allocator, &clone);
+    enum partita_status status = stream_open(stream->plan, stream->filter, NULL, &clone);
     if (status != PARTITA_OK) return status;
     const struct engine *engine = stream->plan->engine;
     const struct region from = engine->stream_region(stream), to = engine->stream_region(clone);

@@ -163,6 +163,8 @@ struct engine {
     // first output is written. Where a device fails, a step sets stream->status and takes nothing;
     // from then on it is not called again.
     enum partita_status (*stream_open)(struct partita_stream *stream);
+    // Bytes of what a step writes before it reads it, if stream->workspace has them; NULL: none.
+    size_t (*stream_workspace)(const struct partita_plan *plan);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     // All frames at once, of arrays in the memory of the engine's device: work is only queued, on a
     // queue of the caller's. The call has frames->rest frames, of which those after the first n are

@@ -59,6 +59,8 @@ static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slot
     fresh.open = arena_take(arena, size_mul(n_slots, sizeof *fresh.open));
     fresh.inputs = arena_take(arena, size_mul(n_slots, fresh.input_bytes));
     fresh.outputs = arena_take(arena, size_mul(n_slots, fresh.output_bytes));
+    if (plan->engine->stream_workspace)
+        fresh.workspace = arena_take(arena, plan->engine->stream_workspace(plan));
     if (bank) *bank = fresh;
     for (size_t i = 0; i < n_slots; i++) {
         const struct bank_slot empty = {
@@ -88,10 +90,11 @@ static void memory_give(void *user, void *taken)
 static enum partita_status open_streams(struct partita_bank *bank)
 {
     struct bank_memory *memory = &bank->memory;
-    const struct partita_allocator allocator = {
-        .allocate = memory_take, .release = memory_give, .user = memory};
+    const struct stream_memory own = {
+        .allocator = {.allocate = memory_take, .release = memory_give, .user = memory},
+        .workspace = bank->workspace};
     struct partita_stream *first;
-    enum partita_status status = stream_open(bank->plan, NULL, &allocator, &first);
+    enum partita_status status = stream_open(bank->plan, NULL, &own, &first);
     if (status != PARTITA_OK) return status;
     stream_close(first);
     memory->size = size_mul(bank->n_slots, memory->used);
@@ -99,7 +102,7 @@ static enum partita_status open_streams(struct partita_bank *bank)
     memory->base = mem_reserve(&memory->from, memory->size);
     if (!memory->base) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < bank->n_slots && status == PARTITA_OK; i++)
-        status = stream_open(bank->plan, NULL, &allocator, &bank->slots[i].stream);
+        status = stream_open(bank->plan, NULL, &own, &bank->slots[i].stream);
     return status;
 }
 

@@ -37,6 +37,8 @@ struct partita_bank {
     atomic_uchar *states;             // [n_slots] enum bank_state
     char *inputs, *outputs;           // [n_slots], each channel after channel
     struct bank_memory memory;        // of the slots' streams
+    void *workspace;                  // of the stream that is being processed; those that are
+                                      // opened are fed silence, which needs none
     size_t input_bytes, output_bytes; // of a slot
     size_t period;           // calls after which the work of a slot repeats, a power of two
     size_t *open;            // [n_slots] those that the current call processes, in order

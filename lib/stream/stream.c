@@ -7,13 +7,16 @@
 
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
-                                const struct partita_allocator *allocator,
+                                const struct stream_memory *memory,
                                 struct partita_stream **ret_stream)
 {
-    struct partita_stream *stream = mem_allocate(allocator, sizeof *stream);
+    const struct stream_memory own =
+        memory ? *memory : (struct stream_memory){.allocator = plan->allocator};
+    struct partita_stream *stream = mem_allocate(&own.allocator, sizeof *stream);
     if (!stream) return PARTITA_ERR_NOMEM;
     stream->plan = plan;
-    stream->allocator = *allocator;
+    stream->allocator = own.allocator;
+    stream->workspace = own.workspace;
     stream->filter = filter;
     swap_queue_open(&stream->swap_queue);
     const enum partita_status status = plan->engine->stream_open(stream);

@@ -66,17 +66,25 @@ struct partita_stream {
     atomic_int status; // enum partita_status; set by a step that did nothing because its device
                        // failed
     void *state;       // one arena
+    void *workspace;   // bank: of all its streams, engine->stream_workspace bytes, aligned; NULL:
+                       // in `state`. A step with silence after silence alone does not touch it.
     const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
                                        // data may be prefetched; NULL: none
     struct stats stats;                // large, so that it comes last
 };
 
-// The allocator is the plan's, or that of a bank. The filter may be NULL if it is set, and the
-// stream reset, before the stream is fed (CPU). Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE;
+// What a bank gives each of its streams.
+struct stream_memory {
+    struct partita_allocator allocator;
+    void *workspace;
+};
+
+// `memory` is that of a bank; NULL: the plan's allocator. The filter may be NULL if it is set, and
+// the stream reset, before the stream is fed (CPU). Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE;
 // *ret_stream is then unchanged. stream_close accepts NULL.
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
-                                const struct partita_allocator *allocator,
+                                const struct stream_memory *memory,
                                 struct partita_stream **ret_stream);
 void stream_close(struct partita_stream *stream);
 

@@ -183,6 +183,7 @@ const struct engine engine_partitioned = {
     .plan_explain = partitioned_explain,
     .filter_create = paths_create_dense,
     .filter_create_paths = partitioned_filter_create,
+    .stream_workspace = partitioned_stream_workspace,
     .stream_open = partitioned_stream_open,
     .stream_step = partitioned_stream_step,
     .stream_reset = partitioned_stream_reset,

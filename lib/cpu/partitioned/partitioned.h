@@ -187,18 +187,29 @@ struct active_paths {
 // One segment's part of the region, and what is derived from it.
 struct segment_state {
     struct progress *progress;
-    size_t *silent_blocks; // [in] number of consecutive silent blocks up to the current one
-    char *slots;           // [in][pitch][slot_pitch] spectra of the last blocks (kernels.h)
-    char *spectrum;        // [in][pitch] spectra being transformed
-    char *sum;             // [2 sets][batch][out][pitch] of the blocks of a batch
+    uint64_t *active_until; // [in] number of blocks up to and including the last one that was not
+                            // silent; 0: all were
+    char *slots;            // [in][pitch][slot_pitch] spectra of the last blocks (kernels.h)
+    char *sum;              // [2 sets][batch][out][pitch] of the blocks of a batch
     // Bit share * PARTITION_MAX_BATCH + index says whether that share of the sum of the batch's
     // block `index` is valid (else it counts as zero): before the current block, and after it.
     uint16_t *begun, *carried; // [2 sets][out]
     char *out;                 // [2 sets][2 blocks alternating][out][n]
+    // [in][pitch] spectra being transformed. In the region, unless a block is computed in one
+    // quantum: then it holds nothing between quanta, and neither does `scratch`.
+    char *spectrum;
     // What follows is not in the region.
     char *scratch;                 // [in or 2 x out] of the transforms
     struct active_paths active[2]; // for the current block's filters
 };
+
+// Number of consecutive silent blocks of an input up to a block.
+static inline uint64_t silent_blocks(const struct segment_state *state, size_t input,
+                                     uint64_t block)
+{
+    const uint64_t until = state->active_until[input];
+    return until ? block + 1 - until : UINT64_MAX;
+}
 
 struct workers;
 
@@ -268,6 +279,7 @@ const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_
 void partitioned_prefetch(const struct partita_stream *stream, int ahead);
 
 // The stream's functions for the engine's table (stream.c).
+size_t partitioned_stream_workspace(const struct partita_plan *plan);
 enum partita_status partitioned_stream_open(struct partita_stream *stream);
 void partitioned_stream_close(struct partita_stream *stream);
 struct step partitioned_stream_step(struct partita_stream *stream, const struct frames *frames);

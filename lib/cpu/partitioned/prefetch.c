@@ -66,6 +66,32 @@ static void prefetch_outputs(const struct partita_stream *stream, uint64_t quant
     }
 }
 
+// What the work on a block of segment i first writes or adds to, if a block ends in quantum
+// `quantum` and is computed there: the slot of its spectrum, its sum, and its outputs.
+static void prefetch_block(const struct partita_stream *stream, size_t i, uint64_t quantum)
+{
+    enum { MAX_CHANNELS = 4 }; // one after the other takes long enough to be foreseen
+    const struct task at = task_first(stream, i);
+    const struct shape *shape = &stream->plan->shape;
+    const uint64_t quanta = quantum - at.segment->start;
+    const size_t line = SPECTRUM_LINE_BYTES, lines = at.work->pitch;
+    if (at.segment->window > 1 || quantum < at.segment->start) return;
+    if (quanta_into_block(at.segment, quanta) > 0) return;
+    const uint64_t block = complete_blocks(at.segment, quanta);
+    const size_t slot = block % partition_slots(at.segment), pitch = slot_pitch(at.segment);
+    for (size_t n = 0; n < size_min(shape->in_channels, MAX_CHANNELS) * lines; n++)
+        prefetch_range(at.state->slots + (n * pitch + slot) * line, line);
+    const size_t set = partitioned_stream_of(stream)->position->set;
+    const size_t sum = (set * at.segment->batch + index_in_batch(at.segment, block));
+    const size_t out = (2 * set + block % 2) * shape->out_channels, n = at.segment->n;
+    for (size_t k = 0; k < size_min(shape->out_channels, MAX_CHANNELS); k++) {
+        prefetch_range(at.state->sum + (sum * shape->out_channels + k) * lines * line,
+                       lines * line);
+        prefetch_range(at.state->out + ((out + k) * n + n - at.segment->hop) * shape->sample_bytes,
+                       at.segment->hop * shape->sample_bytes);
+    }
+}
+
 static void prefetch_samples(const struct partita_stream *stream)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
@@ -73,6 +99,7 @@ static void prefetch_samples(const struct partita_stream *stream)
     const struct path_view paths = partitioned_paths(stream->filter);
     prefetch_history(stream, quantum * layout->quantum);
     prefetch_outputs(stream, quantum + layout->whole);
+    for (size_t i = 0; i < layout->n_segments; i++) prefetch_block(stream, i, quantum);
     prefetch_range(paths.first_path, CACHE_LINE);
     prefetch_range(paths.heads, CACHE_LINE);
 }

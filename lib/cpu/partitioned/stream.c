@@ -14,7 +14,7 @@ static void layout_progress(const struct partita_plan *plan, struct segment_stat
 {
     const size_t inputs = plan->shape.in_channels, outputs = plan->shape.out_channels;
     own->progress = arena_pack(arena, sizeof *own->progress);
-    own->silent_blocks = arena_pack(arena, inputs * sizeof *own->silent_blocks);
+    own->active_until = arena_pack(arena, inputs * sizeof *own->active_until);
     own->begun = arena_pack(arena, 2 * outputs * sizeof *own->begun);
     own->carried = arena_pack(arena, 2 * outputs * sizeof *own->carried);
 }
@@ -28,7 +28,7 @@ static void layout_region(const struct partita_plan *plan, size_t i, struct segm
     const size_t inputs = shape->in_channels, outputs = shape->out_channels;
     const size_t spectrum = partitioned_of(plan)->work[i].pitch * SPECTRUM_LINE_BYTES;
     own->slots = arena_take(arena, size_mul(inputs, size_mul(spectrum, slot_pitch(segment))));
-    own->spectrum = arena_take(arena, size_mul(inputs, spectrum));
+    if (segment->window > 1) own->spectrum = arena_take(arena, size_mul(inputs, spectrum));
     own->sum = arena_take(arena, size_mul(2 * segment->batch * outputs, spectrum));
     own->out = arena_take(arena, size_mul(4 * outputs, segment->n * shape->sample_bytes));
 }
@@ -45,16 +45,42 @@ static void layout_lists(const struct partita_plan *plan, struct active_paths *a
     }
 }
 
-static char *layout_scratch(const struct partita_plan *plan, size_t i, struct arena *arena)
+// What holds nothing between blocks, or if a block takes one quantum between quanta.
+static void layout_scratch(const struct partita_plan *plan, size_t i, struct segment_state *own,
+                           struct arena *arena)
 {
-    const size_t transforms = size_max(plan->shape.in_channels, 2 * plan->shape.out_channels);
-    return arena_take(arena,
-                      size_mul(transforms, partitioned_of(plan)->work[i].fft->scratch_bytes));
+    const struct segment_work *work = &partitioned_of(plan)->work[i];
+    const size_t inputs = plan->shape.in_channels;
+    const size_t transforms = size_max(inputs, 2 * plan->shape.out_channels);
+    if (partitioned_of(plan)->layout.segment[i].window == 1)
+        own->spectrum = arena_take(arena, size_mul(inputs, work->pitch * SPECTRUM_LINE_BYTES));
+    own->scratch = arena_take(arena, size_mul(transforms, work->fft->scratch_bytes));
 }
 
-static struct partitioned_stream *layout_partitioned_stream(const struct partita_plan *plan,
+// The segments whose blocks take one quantum share a workspace: one thread computes them in turn.
+static size_t layout_workspace(const struct partita_plan *plan, struct segment_state *segments,
+                               void *workspace)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < partitioned_of(plan)->layout.n_segments; i++) {
+        struct arena arena = {.base = workspace, .size = SIZE_MAX};
+        if (partitioned_of(plan)->layout.segment[i].window > 1) continue;
+        layout_scratch(plan, i, &segments[i], &arena);
+        most = size_max(most, arena.used);
+    }
+    return most;
+}
+
+size_t partitioned_stream_workspace(const struct partita_plan *plan)
+{
+    struct segment_state unused[PARTITION_MAX_SEGMENTS];
+    return layout_workspace(plan, unused, NULL);
+}
+
+static struct partitioned_stream *layout_partitioned_stream(const struct partita_stream *stream,
                                                             struct arena *arena)
 {
+    const struct partita_plan *plan = stream->plan;
     const struct partition_layout *layout = &partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
     struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
@@ -70,7 +96,10 @@ static struct partitioned_stream *layout_partitioned_stream(const struct partita
     history_layout(&fresh.history, shape, arena);
     for (size_t i = 0; i < n; i++) layout_region(plan, i, &fresh.segment[i], arena);
     fresh.region.bytes = arena->used - begin;
-    for (size_t i = 0; i < n; i++) fresh.segment[i].scratch = layout_scratch(plan, i, arena);
+    for (size_t i = 0; i < n; i++)
+        if (!stream->workspace || layout->segment[i].window > 1)
+            layout_scratch(plan, i, &fresh.segment[i], arena);
+    if (stream->workspace) layout_workspace(plan, fresh.segment, stream->workspace);
     for (int i = 0; i < 2; i++)
         fresh.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
     if (state) *state = fresh;
@@ -80,9 +109,9 @@ static struct partitioned_stream *layout_partitioned_stream(const struct partita
 enum partita_status partitioned_stream_open(struct partita_stream *stream)
 {
     struct arena arena = {0};
-    layout_partitioned_stream(stream->plan, &arena);
+    layout_partitioned_stream(stream, &arena);
     if (!arena_allocate(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
-    stream->state = layout_partitioned_stream(stream->plan, &arena);
+    stream->state = layout_partitioned_stream(stream, &arena);
     assert(arena.used == arena.size);
     return workers_open(stream);
 }

@@ -7,8 +7,8 @@
 #include "partitioned.h"
 
 enum {
-    BYTES_AHEAD = 4096, // some hundred products
-    X_BYTES_AHEAD = 8192,
+    BYTES_AHEAD = 4096,    // some hundred products
+    X_BYTES_AHEAD = 24576, // in a bank
 };
 
 static size_t batch_index(const struct task *at)
@@ -31,7 +31,7 @@ static void transform_task(const struct task *at)
     const struct partition_segment *segment = at->segment;
     const struct segment_work *work = at->work;
     const struct segment_state *state = at->state;
-    if (state->silent_blocks[at->chain] > 0) return;
+    if (silent_blocks(state, at->chain, state->progress->block) > 0) return;
     const size_t ring = partitioned_of(at->stream->plan)->ring;
     const struct history *history = &partitioned_stream_of(at->stream)->history;
     // The window's first frame; before the stream's begin the ring holds zeros.
@@ -51,7 +51,7 @@ static void transform_task(const struct task *at)
 static void store_task(const struct task *at)
 {
     const size_t slots = partition_slots(at->segment), pitch = slot_pitch(at->segment);
-    const size_t silent = at->state->silent_blocks[at->chain];
+    const uint64_t silent = silent_blocks(at->state, at->chain, at->state->progress->block);
     const struct fft_steps lines =
         split_range(&at->work->store, at->number - at->work->transform.tasks);
     if (silent > slots) return; // this slot holds zeros already
@@ -77,7 +77,8 @@ static size_t list_section(const struct task *at, size_t i, size_t section,
     for (size_t p = filter->view.first_path[out]; p < filter->view.first_path[out + 1]; p++) {
         const struct path_section *own = &filter->paths[p].segment[i][section];
         const size_t in = filter->view.heads[p].channel;
-        const bool silent = at->state->silent_blocks[in] >= partition_slots(at->segment);
+        const bool silent = silent_blocks(at->state, in, at->state->progress->block) >=
+                            partition_slots(at->segment);
         if (own->count == 0 || silent) continue;
         assert(own->first + own->count <= at->segment->partitions);
         to[n++] = (struct cmac_path){.x = at->state->slots + in * input,
@@ -209,6 +210,7 @@ static void add_line_products(const struct task *at, size_t which, size_t out, s
     cmac_partitions_fn *const multiply =
         segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
     const size_t slots = partition_slots(segment), index = batch_index(at);
+    const size_t group_out = at->stream->plan->shape.group_out; // outputs that read the same inputs
     unsigned begun = begun_bits(at, which, out);
     void *y[CMAC_SUMS];
     for (size_t k = 0; k < segment->batch; k++) y[k] = sum_at(at, which, index + k, out);
@@ -223,7 +225,8 @@ static void add_line_products(const struct task *at, size_t which, size_t out, s
                                    .multiple = segment->multiple,
                                    .sums = sums[i].blocks,
                                    .ahead =
-                                       segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0};
+                                       segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0,
+                                   .x_near = out % group_out + which > 0};
         if (has_next && section == SECTION_BATCH) terms.next = &next;
         for (size_t k = 0; k < sums[i].blocks; k++)
             terms.fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
@@ -252,7 +255,8 @@ static size_t lines_at_once(const struct task *at)
     enum { NEAR_BYTES = 1 << 16 };
     const size_t inputs = at->stream->plan->shape.in_channels;
     const size_t bytes = inputs * partition_slots(at->segment) * SPECTRUM_LINE_BYTES;
-    return bytes < NEAR_BYTES ? NEAR_BYTES / bytes : 1;
+    const size_t lines = bytes < NEAR_BYTES ? NEAR_BYTES / bytes : 1;
+    return lines > CMAC_SUMS ? lines - lines % CMAC_SUMS : lines; // of so many, none by itself
 }
 
 // Products of some lines of a share for all outputs.

@@ -216,6 +216,24 @@ static void run_until(const struct partita_stream *stream, size_t i, size_t due)
     }
 }
 
+// Finds the inputs whose window is silent in a block, the one after own->progress->block. Returns
+// whether the inputs changed that have any spectrum but zeros.
+static bool update_silence(const struct partita_stream *stream,
+                           const struct partition_segment *segment, struct segment_state *own,
+                           uint64_t block)
+{
+    const uint64_t *nonzero_until = partitioned_stream_of(stream)->history.nonzero_until;
+    const size_t slots = partition_slots(segment);
+    bool changed = false;
+    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
+        const bool active = silent_blocks(own, c, own->progress->block) < slots;
+        if (nonzero_until[c] && nonzero_until[c] + segment->n > (block + 1) * segment->hop)
+            own->active_until[c] = block + 1;
+        changed |= active != (silent_blocks(own, c, block) < slots);
+    }
+    return changed;
+}
+
 // A segment's next block is complete: what it is worked on with is settled now.
 static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
 {
@@ -224,19 +242,9 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     struct segment_state *own = &state->segment[i];
     const bool two_filters =
         stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
+    const bool changed = update_silence(stream, segment, own, block);
     *own->progress = (struct progress){
         .running = true, .two_filters = two_filters, .set = state->position->set, .block = block};
-    const size_t slots = partition_slots(segment);
-    bool changed = false;
-    for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        const bool silent =
-            state->history.nonzero_until[c] + segment->n <= (block + 1) * segment->hop;
-        size_t *count = &own->silent_blocks[c];
-        const bool active = *count < slots;
-        if (!silent) *count = 0;
-        else if (*count <= slots) ++*count;
-        changed |= active != (*count < slots);
-    }
     const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
     for (size_t which = 0; which < (two_filters ? 2 : 1); which++)
         if (changed || own->active[which].filter != filters[which])
