@@ -153,7 +153,7 @@ PARTITA_API const void *partita_bank_output(const struct partita_bank *bank,
 // Memory:  none. The call never allocates, locks, logs or makes system calls.
 // Threads: one at a time per bank.
 // Source:  partitions as in Gardner, Efficient convolution without input-output delay, JAES 43
-//          (1995); phases of the slots in the order of van der Corput, Verteilungsfunktionen (1935).
+//          (1995); phases of the slots as in van der Corput, Verteilungsfunktionen (1935).
 PARTITA_API void partita_bank_process(struct partita_bank *bank) PARTITA_NONBLOCKING;
 
 // Reads how long the calls of partita_bank_process took; `missed` counts those that took longer
