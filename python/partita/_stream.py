@@ -90,8 +90,8 @@ class Stream:
         Frames per second; calls are then timed, see `stats`.
     frames_first : bool, optional
         Arrays are ``[frames, channels]``, as soundfile and sounddevice have them, not ``[channels, frames]``.
-    error_budget : float, optional
-        As `Plan` takes it.
+    error_budget, error_reach : optional
+        As `Plan` takes them.
 
     Notes
     -----
@@ -110,14 +110,16 @@ class Stream:
     """
 
     def __init__(self, taps=None, *, filter=None, channels=None, block=1024, latency=0, decimate=1, whole_blocks=False,
-                 dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None):
+                 dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None,
+                 error_reach=None):
         if (taps is None) == (filter is None):
             raise TypeError("a stream is made from taps or from a filter")
         recipe = None
         if filter is None:
             problem = _taps.problem(taps, channels, dtype, stride=decimate, block=block, latency=latency,
                                     whole_blocks=whole_blocks)
-            plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget)
+            plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget,
+                        error_reach=error_reach)
             filter, recipe = _taps.make_filter(plan, taps)
         self._open(filter, recipe, frames_first)
 

@@ -147,6 +147,15 @@ def test_what_a_plan_says():
     assert partita.Plan(partita.Problem(kernel=4), sample_rate=48000).load.worst > 0
 
 
+def test_errors_reach_no_further_than_allowed():
+    problem = partita.Problem(kernel=2000, size=100_000)
+    assert partita.Plan(problem).engine != "cpu/direct"
+    assert partita.Plan(problem, error_reach=1).engine in ("cpu/direct", "cpu/gemm")
+    assert partita.Stream(np.ones(2000), error_reach=1).engine == "cpu/direct"
+    with pytest.raises(ValueError, match="error_reach = 0: at least 1"):
+        partita.Plan(problem, error_reach=0)
+
+
 def test_explanations_have_values():
     found = partita.explain(10_000, 100, dtype="f32")
     assert found.engine == next(row.name for row in found.rows if row.chosen)
