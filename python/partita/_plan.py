@@ -45,8 +45,8 @@ class Plan:
     error_budget : float, optional
         Largest L2 error of a whole result, relative to its norm.
     error_reach : int, optional
-        The rounding errors of a sample reach fewer than this many positions beyond the results that depend on it; with 1
-        every result is a separate sum.
+        The rounding errors of a sample reach fewer than this many positions beyond the results that depend on it;
+        with 1 every result is a separate sum.
     workspace_limit : int, optional
         Largest number of bytes that a call may allocate.
     wisdom : Wisdom, optional
