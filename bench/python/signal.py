@@ -101,7 +101,7 @@ def lags_case(n, threads):
 
 def lfilter_case(channels, n, taps):
     x, h = noise(channels * n, "complex64").reshape(channels, n), noise(taps, "float32")
-    contenders = [("partita", os.cpu_count(), lambda x, h: signal.lfilter(h, 1.0, x)),
+    contenders = [("partita", os.cpu_count(), lambda x, h: signal.lfilter(h, np.float32(1), x)),
                   ("scipy-lfilter", 1, lambda x, h: scipy.signal.lfilter(h, np.float32(1), x))]
 
     def check(y):
