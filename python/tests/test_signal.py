@@ -14,7 +14,7 @@ MODES = ("full", "same", "valid")
 FLOATS = ("float32", "float64", "complex64", "complex128")
 SHAPES = [((1,), (1,)), ((10,), (3,)), ((3,), (10,)), ((6,), (6,)), ((1000,), (32,)), ((2500,), (400,)),
           ((400,), (2500,)), ((5, 6), (2, 3)), ((2, 3), (5, 6)), ((32, 32), (3, 3)), ((40, 31), (15, 12)),
-          ((4, 5, 6), (2, 3, 2)), ((7, 1, 5), (3, 1, 2)), ((1, 9), (4, 2))]
+          ((8, 9, 7), (4, 3, 5)), ((3, 40), (20, 5)), ((4, 5, 6), (2, 3, 2)), ((7, 1, 5), (3, 1, 2)), ((1, 9), (4, 2))]
 
 
 def with_modes(shapes):
@@ -178,3 +178,12 @@ def test_only_what_depends_on_a_nan_is_nan(rng):
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(got)), np.arange(5000, 5200))
     clean = np.where(np.isnan(x), 0, x)
     assert np.nanmax(np.abs(got - oracle.full(clean, h))) <= oracle.tolerance(clean, h, got.dtype)
+
+
+@pytest.mark.parametrize("dtype", ("float64", "complex64"))
+def test_only_what_depends_on_an_infinity_is_not_finite_in_images(dtype, rng):
+    x, h = oracle.noise(rng, (60, 50), dtype), oracle.noise(rng, (9, 8), dtype)
+    x[30, 20], x[31, 20] = np.inf, -np.inf
+    expected = np.zeros((68, 57), bool)
+    expected[30:40, 20:28] = True
+    np.testing.assert_array_equal(np.isfinite(signal.convolve(x, h)), ~expected)

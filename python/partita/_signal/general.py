@@ -2,8 +2,9 @@
 """Convolution of arrays with any axes as problems of the library.
 
 Axes that are not convolved become a batch if only the signal has several items there, output channels if only the taps
-have, groups if both have. One axis takes complex samples as they are. With two or three axes, and for real signals
-with complex taps, real and imaginary parts become channels of a real problem.
+have, groups if both have. Several axes with many taps become one: rows behind each other, with zeros between them, for
+which the library has faster algorithms than for layers. One axis takes complex samples as they are; with more, and for
+real signals with complex taps, real and imaginary parts become channels of a real problem.
 """
 import math
 
@@ -14,6 +15,9 @@ from partita._signal import axes, native
 
 MAX_AXES = lib.PARTITA_MAX_RANK
 PRODUCTS = {"convolve": lib.partita_convolve, "correlate": lib.partita_correlate}
+# Of several axes, for real and for complex samples: from so many taps on one axis is faster, if the zeros between rows
+# make the signal at most so many times longer.
+_FLAT_TAPS, _FLAT_COMPLEX_TAPS, _FLAT_GROWTH = 36, 4, 4
 _COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 
 
@@ -137,6 +141,44 @@ def _run_small(x, h, spans, op, out):
     return y
 
 
+def _flattens(x, h, spans, options):
+    """Whether several axes become one. Zeros between rows would spread samples that are not finite."""
+    if len(spans) < 2 or options.engine is not None or any(stride != 1 for _, _, stride in spans.values()):
+        return False
+    taps = math.prod(h.shape[a] for a in spans)
+    if taps < (_FLAT_COMPLEX_TAPS if is_complex(x) or is_complex(h) else _FLAT_TAPS):
+        return False
+    inner = sorted(spans)[1:]
+    if math.prod(x.shape[a] + h.shape[a] - 1 for a in inner) > _FLAT_GROWTH * math.prod(x.shape[a] for a in inner):
+        return False
+    with np.errstate(all="ignore"):
+        return bool(np.isfinite(x.sum()) and np.isfinite(h.sum()))
+
+
+def _flattened(x, h, spans, op, options):
+    """A convolution of several axes as one of one axis: behind each row are as many zeros as its full result is longer."""
+    if op == "correlate":
+        h = reverse_conj(h, spans)
+    convolved = sorted(spans)
+    others = [a for a in range(x.ndim) if a not in spans]
+    lead, order = len(others), others + convolved
+    x, h = x.transpose(order), h.transpose(order)
+    widths = tuple(n + m - 1 for n, m in zip(x.shape[lead + 1:], h.shape[lead + 1:]))
+
+    def flat(v):
+        y = np.zeros(v.shape[:lead + 1] + widths, v.dtype)
+        y[(..., *(slice(n) for n in v.shape[lead + 1:]))] = v
+        return y.reshape(v.shape[:lead] + (-1,))
+
+    steps = [math.prod(widths[k:]) for k in range(len(convolved))]
+    length = 1 + sum((m - 1) * step for m, step in zip(h.shape[lead:], steps))
+    first, count, _ = spans[convolved[0]]
+    y = convolve(flat(x), flat(h)[..., :length], {lead: (first * steps[0], count * steps[0], 1)}, "convolve", options)
+    y = y.reshape(y.shape[:lead] + (count,) + widths)
+    y = y[(..., *(slice(begin, begin + n) for begin, n, _ in (spans[a] for a in convolved[1:])))]
+    return np.ascontiguousarray(y.transpose(np.argsort(order)))
+
+
 def convolve(x, h, spans, op="convolve", options=native.DEFAULTS, out=None):
     """The windows `spans` of a full convolution or correlation.
 
@@ -148,6 +190,8 @@ def convolve(x, h, spans, op="convolve", options=native.DEFAULTS, out=None):
     if is_one_shot(x, h, spans, options):
         return _run_small(x, h, spans, op, out)
     x, h, op = _exchange(x, h, spans, op)
+    if _flattens(x, h, spans, options):
+        return _flattened(x, h, spans, op, options)
     layout = Layout(x, h, spans)
     if (is_complex(h) and not is_complex(x)) or (layout.rank > 1 and is_complex(x)):
         return layout.restore(_real_parts(layout, op, options))
