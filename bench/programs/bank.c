@@ -17,7 +17,7 @@ enum {
     BLOCK = 64,
     NOISE = 1 << 16,  // samples of input, which slots read from different places on
     MAX_CALLS = 1024, // of a pass, fewer with many slots, and
-    MIN_CALLS = 256,  // twice as many as those after which the work of every contender repeats
+    MIN_CALLS = 128,  // those after which the work of every contender repeats
     PASSES = 3,       // a call's time is the minimum over so many of these
     CHECKED = 4,      // slots
 };
