@@ -7,13 +7,16 @@ gradients of all weights, from PyTorch's in float64. Needs the package partita a
     bench/python/networks.py [--quick] [--threads N]     (N: 1 and 2 if it is left out)"""
 import argparse
 import copy
+import os
 import statistics
+import sys
 import time
 
-import torch
-from torch import nn
+sys.path = [p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__))]  # its signal.py is not Python's
+import torch  # noqa: E402
+from torch import nn  # noqa: E402
 
-import partita.nn
+import partita.nn  # noqa: E402
 
 SECONDS = 4.0   # of each row at least, and at least three calls
 
