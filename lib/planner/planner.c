@@ -17,11 +17,14 @@ static size_t engine_count(const struct partita_plan *plan)
 }
 
 // The problem in words, without spaces to spare: the key of a remembered choice.
-static void describe(const struct partita_plan *plan, unsigned uses, char *key, size_t size)
+static void describe(const struct partita_plan *plan, const struct partita_options *options,
+                     char *key, size_t size)
 {
     const struct shape *shape = &plan->shape;
     struct text text = {key, size, 0};
-    if (uses) text_add(&text, "uses%u ", uses);
+    if (options->filter_uses) text_add(&text, "uses%u ", options->filter_uses);
+    // What was the fastest within a reach is not without one.
+    if (options->error_reach) text_add(&text, "reach%zu ", options->error_reach);
     if (plan->direction != PARTITA_FORWARD)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal),
@@ -162,7 +165,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->estimates = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->estimates);
     if (!plan->estimates) return PARTITA_ERR_NOMEM;
     wisdom_cost_model(options->wisdom, plan->isa, &model);
-    if (options->wisdom || plan->measure) describe(plan, options->filter_uses, key, sizeof key);
+    if (options->wisdom || plan->measure) describe(plan, options, key, sizeof key);
     estimate_all(plan, options, &model);
     if (!keep_planned(plan, options, &model)) return PARTITA_ERR_NOMEM;
     size_t index = planner_cheapest(plan, options);

@@ -197,6 +197,24 @@ static void engines_without_such_transforms_are_refused(void **state)
     assert_non_null(strstr(lines.text, "error_reach"));
 }
 
+// A choice that was measured within a reach is remembered for that reach alone.
+static void measured_choices_are_kept_apart(void **state)
+{
+    (void)state;
+    const struct partita_problem problem = {LENGTH(4000), KERNEL(300)};
+    struct partita_options options = {.effort = PARTITA_MEASURE, .error_reach = 1};
+    assert_ok(partita_wisdom_create(&options.wisdom));
+    for (int i = 0; i < 3; i++) {
+        struct partita_plan *plan;
+        if (i == 2) options.error_reach = 0;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        assert_int_equal(plan->remembered, i < 2);
+        partita_plan_destroy(plan);
+        options.effort = PARTITA_ESTIMATE;
+    }
+    partita_wisdom_destroy(options.wisdom);
+}
+
 // Explain says what the bound costs, if it costs anything.
 static void price_is_explained(void **state)
 {
@@ -244,7 +262,7 @@ enum {
 
 int main(void)
 {
-    struct CMUnitTest tests[N_SIGNALS + N_STREAMS + 8];
+    struct CMUnitTest tests[N_SIGNALS + N_STREAMS + 9];
     size_t n = 0;
     for (size_t i = 0; i < N_SIGNALS; i++)
         tests[n++] = named_test(signals, &signal_cases[i], "signal-%zu-%s", i,
@@ -259,6 +277,8 @@ int main(void)
                             "refused-overlap-save");
     tests[n++] =
         named_test(engines_without_such_transforms_are_refused, "cpu/overlap-add", "refused-add");
+    tests[n++] =
+        named_test(measured_choices_are_kept_apart, NULL, "measured-choices-are-kept-apart");
     tests[n++] = named_test(price_is_explained, NULL, "price-is-explained");
     return run_test_list(tests, n);
 }
