@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Settings of all tests: the same examples in every run, with no limit of time for one example."""
+"""Settings of all tests: the same examples in every run, with no limit of time."""
 import hypothesis
 
-hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=60)
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=60,
+                                     suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("same")
