@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-Linear filters for streams, signals of any length and layers of images.
+Linear filters for streams, signals of any length and layers of neural networks.
 
 Stream
     filters a signal without end, frame by frame.
@@ -13,9 +13,23 @@ Spectrum
 explain
     says which algorithm is chosen and why.
 signal
-    functions with the names and arguments of scipy.signal.
+    functions with the names and arguments of scipy.signal: convolve, correlate, lfilter, ... Most are here, too.
 nn
     layers of PyTorch.
+devices, set_threads, Wisdom
+    what the machine has, how many threads a call uses, and what was measured.
+
+Examples
+--------
+A filter that goes on from call to call, and one call of a whole signal:
+
+>>> import numpy as np
+>>> import partita
+>>> echo = partita.Stream(np.array([1, 0, 0.5], np.float32))
+>>> echo(np.array([1, 2], np.float32)), echo(np.array([0, 0], np.float32))
+(array([1., 2.], dtype=float32), array([0.5, 1. ], dtype=float32))
+>>> partita.convolve([1, 2, 3], [0, 1, 2])
+array([0, 1, 4, 7, 6])
 """
 import importlib
 

@@ -73,6 +73,18 @@ def itemsize(name):
     return lib.partita_type_size(TYPES[name][0])
 
 
+def _other_samples(what, dtype, name):
+    """The exception for samples that are not of the type `name`, with what to do about it."""
+    dtype = str(dtype)
+    own, wanted = _NAMES.get(dtype.removeprefix("torch.")), _LONG_NAMES[name]
+    remedies = []
+    if name.startswith("c") or not dtype.removeprefix("torch.").startswith("complex"):
+        remedies.append(f"{what}.to(torch.{wanted})" if dtype.startswith("torch.") else f"{what}.astype({wanted!r})")
+    if own is not None:
+        remedies.append(f"a filter made for {_LONG_NAMES[own]}")
+    return TypeError(f"{what} has samples of {dtype}, not {name}: use {', or '.join(remedies)}")
+
+
 def _from_tensor(x, name, what, convert=False):
     if not x.device.type == "cpu":
         raise TypeError(f"{what} is on {x.device}; arrays must be in the CPU's memory")
@@ -81,15 +93,15 @@ def _from_tensor(x, name, what, convert=False):
         return x
     if convert and (name.startswith("c") or not x.is_complex()):
         return x.to(getattr(sys.modules["torch"], _LONG_NAMES[name]))
-    raise TypeError(f"{what} has samples of {x.dtype}, not {name}")
+    raise _other_samples(what, x.dtype, name)
 
 
 def _from_numpy(x, name, what, convert=False):
     dtype = TYPES[name][1]
     if x.dtype != dtype:
         convert = convert and dtype is not None and np.can_cast(x.dtype, dtype, "same_kind")
-        if not convert and type_name(x.dtype) != name:
-            raise TypeError(f"{what} has samples of {x.dtype}, not {name}")
+        if not convert and _NAMES.get(x.dtype.newbyteorder("=").name) != name:
+            raise _other_samples(what, x.dtype, name)
         if dtype is not None:  # perhaps only the other order of bytes
             return x.astype(dtype, order="C")
     return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
@@ -134,7 +146,12 @@ def prepare(x, name, what="x", convert=False):
     dtype = TYPES[name][1]
     if dtype is None:
         raise TypeError(f"{what}: NumPy has no samples of {name}")
-    return np.ascontiguousarray(x, dtype)
+    if x is None:
+        raise TypeError(f"{what} is None: an array is needed")
+    try:
+        return np.ascontiguousarray(x, dtype)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{what}: {error}") from None
 
 
 def prepare_out(out, name, shape, what="out"):
@@ -146,7 +163,7 @@ def prepare_out(out, name, shape, what="out"):
         If results cannot be written there: another type, shape or layout, or an array that is read-only.
     """
     if isinstance(out, np.ndarray):
-        if type_name(out.dtype) != name or not out.dtype.isnative:
+        if _NAMES.get(out.dtype.name) != name or not out.dtype.isnative:
             raise TypeError(f"{what} has samples of {out.dtype}, not {name}")
         contiguous, writable = out.flags.c_contiguous and out.flags.aligned, out.flags.writeable
     elif is_tensor(out):
@@ -154,7 +171,7 @@ def prepare_out(out, name, shape, what="out"):
             raise ValueError(f"{what} is not contiguous")
         contiguous, writable = True, True
     else:
-        raise TypeError(f"{what} is neither an array of NumPy nor a tensor")
+        raise TypeError(f"{what} is of type {type(out).__name__}: an array of NumPy or a tensor is needed")
     if tuple(out.shape) != tuple(shape):
         raise ValueError(f"{what} has shape {tuple(out.shape)}, not {tuple(shape)}")
     if not contiguous:

@@ -126,7 +126,7 @@ class Bank:
     def close(self, slot):
         """Closes a slot; the next `process` frees it."""
         with self._control:
-            check(lib.partita_bank_close(self._c, slot), f"close of slot {slot}")
+            check(lib.partita_bank_close(self._c, slot), f"close of slot {slot}, which must be open")
 
     def swap(self, slot, filter, fade=0):
         """Changes the filter of an open slot with a fade of so many frames, as `Stream.swap` does."""
@@ -141,6 +141,8 @@ class Bank:
             return self._forget_old(slot)
 
     def _of(self, filter):
+        if not isinstance(filter, Filter):
+            raise TypeError(f"filter is of type {type(filter).__name__}: Bank.filter(taps) makes one")
         if getattr(filter, "bank", None) is not self:
             raise ValueError("filter: of another bank or plan")
         return filter._c
@@ -160,15 +162,15 @@ class Bank:
 
     def input(self, slot):
         """The input of a slot's next call, (in_channels, block): memory of the bank, which never moves."""
-        return self._view(lib.partita_bank_input(self._c, slot), self.in_channels, True)
+        return self._view(slot, lib.partita_bank_input(self._c, slot), self.in_channels, True)
 
     def output(self, slot):
         """The output of a slot's last call, (out_channels, block): memory of the bank, read-only."""
-        return self._view(lib.partita_bank_output(self._c, slot), self.out_channels, False)
+        return self._view(slot, lib.partita_bank_output(self._c, slot), self.out_channels, False)
 
-    def _view(self, pointer, channels, writable):
+    def _view(self, slot, pointer, channels, writable):
         if pointer == ffi.NULL:
-            raise ValueError("there is no such slot")
+            raise ValueError(f"slot = {slot}: there is no such slot")
         return _arrays.view(pointer, (channels, self.block), self._type, writable, self._owner)
 
     def process(self):

@@ -97,7 +97,9 @@ class Wisdom:
     def __init__(self, path=None):
         self._owner = _objects.Owner("wisdom", _objects.create("wisdom", lib.partita_wisdom_create))
         if path is not None:
-            check(lib.partita_wisdom_load(self._owner.c, os.fsencode(path)), os.fspath(path))
+            status = lib.partita_wisdom_load(self._owner.c, os.fsencode(path))
+            other = ": not saved by this version on such a machine" if status == lib.PARTITA_ERR_STATE else ""
+            check(status, f"{os.fsdecode(path)}{other}")
 
     def calibrate(self):
         """Measures the cost model, which takes about a second; other load on the machine falsifies it."""
@@ -131,6 +133,10 @@ def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, 
         options.parts = {"taps": natural("parts", taps), "signal": natural("parts", signal),
                          "in_time": bool(in_time and in_time[0])}
     return options, keep
+
+
+# Names of the options of a plan.
+NAMES = tuple(options_to_c.__kwdefaults__)
 
 
 def _directions_to_c(directions):

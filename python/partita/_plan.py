@@ -7,7 +7,7 @@ from partita import _arrays, _errors, _objects, _options
 from partita._errors import check
 from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
-from partita._problem import choice, natural
+from partita._problem import Problem, choice, natural
 
 
 class Load(typing.NamedTuple):
@@ -76,6 +76,11 @@ class Plan:
     """
 
     def __init__(self, problem, **options):
+        if not isinstance(problem, Problem):
+            raise TypeError(f"problem is of type {type(problem).__name__}: partita.Problem(...) is needed")
+        unknown = options.keys() - _options.NAMES
+        if unknown:
+            raise TypeError(f"Plan has no option {', '.join(sorted(unknown))}; there are {', '.join(_options.NAMES)}")
         if not problem.is_stream and options.get("threads") is None:
             options = options | {"threads": _options.get_threads()}
         self.problem = problem
@@ -206,21 +211,71 @@ class Plan:
         array
             `out`, or a new array of the kind of x.
         """
-        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), filter, workspace=workspace, saved=saved)
+        c = filter_of(self, filter)
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), c, workspace=workspace, saved=saved)
 
     def once(self, x, taps, out=None, *, workspace=None):
-        """`forward` with taps that are used once, without a filter."""
+        """
+        `forward` with taps that are used once, without a filter.
+
+        Parameters
+        ----------
+        x, out, workspace
+            As in `forward`.
+        taps : array_like
+            As `filter` takes them.
+
+        Returns
+        -------
+        array
+            As `forward`.
+        """
         taps, _ = self._prepare("taps", taps)
-        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), None, workspace=workspace, taps=taps)
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), ffi.NULL, workspace=workspace, taps=taps)
 
     def backward_data(self, filter, gy, out=None, *, workspace=None):
-        """The gradient of x from the gradient of y."""
-        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy), filter, workspace=workspace)
+        """
+        The gradient of x from the gradient of y.
+
+        Parameters
+        ----------
+        filter : Filter
+            Of this plan.
+        gy : array_like
+            The gradient of y, of y's shape.
+        out, workspace : optional
+            As in `forward`.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the shape of x.
+        """
+        c = filter_of(self, filter)
+        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy, "gy"), c, workspace=workspace)
 
     def backward_weight(self, x, gy, out=None, *, workspace=None, saved=None):
-        """The gradient of the taps from x and the gradient of y; x may be None with `saved` of the same x."""
+        """
+        The gradient of the taps from x and the gradient of y.
+
+        Parameters
+        ----------
+        x : array_like or None
+            What `forward` was given. May be None with `saved`.
+        gy : array_like
+            The gradient of y, of y's shape.
+        out, workspace : optional
+            As in `forward`.
+        saved : Saved, optional
+            Transforms that `forward` left for the same x.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of the shape of the taps.
+        """
         given = gy
-        gy, _ = self._prepare("y", gy)
+        gy, _ = self._prepare("y", gy, "gy")
         if x is None and saved is None:
             raise TypeError("x is None, and there are no saved transforms")
         x = None if x is None else self._prepare("x", x)[0]
@@ -232,36 +287,50 @@ class Plan:
         return gw if out is not None else _arrays.finish(gw, given)
 
     def backward_bias(self, gy, out=None):
-        """The gradient of the bias from the gradient of y."""
+        """
+        The gradient of the bias from the gradient of y.
+
+        Parameters
+        ----------
+        gy : array_like
+            The gradient of y, of y's shape.
+        out : optional
+            As in `forward`.
+
+        Returns
+        -------
+        array
+            `out`, or a new array of one number for each output channel.
+        """
         given = gy
-        gy, _ = self._prepare("y", gy)
+        gy, _ = self._prepare("y", gy, "gy")
         gb = self._result("bias", out, gy)
         check(lib.partita_backward_bias(self._c, _arrays.address(gb, True), _arrays.address(gy), ffi.NULL))
         return gb if out is not None else _arrays.finish(gb, given)
 
     def _signal_call(self, function, result, operand, filter, **call):
-        """A call from one signal to another; result and operand are (name, array)."""
+        """A call from one signal to another; result and operand are (name, array), filter is that of C."""
         x, left_out = self._prepare(*operand)
         y = self._result(*result, x, left_out)
-        c = ffi.NULL if filter is None else filter.of(self)
         call, keep = self._call(**call)
-        check(function(self._c, c, _arrays.address(y, True), _arrays.address(x), call))
+        check(function(self._c, filter, _arrays.address(y, True), _arrays.address(x), call))
         del keep
         return y if result[1] is not None else _arrays.finish(y, operand[1])
 
     def _type_of(self, what):
         return self.problem.taps if what == "taps" else self.problem.signal
 
-    def _prepare(self, what, array):
-        """A contiguous array of the right shape, and how many leading axes were left out."""
+    def _prepare(self, what, array, name=None):
+        """A contiguous array of the right shape, and how many leading axes were left out; messages call it `name`."""
+        name = name or what
         full = self._shapes[what]
         if full is None:
             raise _errors.StateError("the plan is of a stream: partita.Stream runs it")
-        array = _arrays.prepare(array, self._type_of(what), what, what in ("taps", "bias"))
+        array = _arrays.prepare(array, self._type_of(what), name, what in ("taps", "bias"))
         shape = tuple(array.shape)
         left_out = len(full) - len(shape)
         if left_out < 0 or shape != full[left_out:] or math.prod(full[:left_out]) != 1:
-            raise ValueError(f"{what} has shape {shape}, not {full}")
+            raise ValueError(f"{name} has shape {shape}, not {full}")
         return array, left_out
 
     def _result(self, what, out, like, left_out=0):
@@ -291,6 +360,13 @@ def _make_plan(problem, options):
 
 def _address_or_null(array, writable=False):
     return ffi.NULL if array is None else _arrays.address(array, writable)
+
+
+def filter_of(plan, filter):
+    """The filter in C, if it is one of this plan."""
+    if not isinstance(filter, Filter):
+        raise TypeError(f"filter is of type {type(filter).__name__}: Plan.filter(taps) makes one")
+    return filter.of(plan)
 
 
 class Saved:

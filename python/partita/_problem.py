@@ -20,9 +20,17 @@ def choice(name, value, values):
     return values[value]
 
 
+def integer(name, value):
+    """The value, if it is an integer."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} = {value!r}: an integer is needed") from None
+
+
 def natural(name, value):
     """An integer that is not negative."""
-    value = operator.index(value)
+    value = integer(name, value)
     if value < 0:
         raise ValueError(f"{name} = {value}: not negative")
     return value
@@ -30,7 +38,7 @@ def natural(name, value):
 
 def positive(name, value):
     """An integer of at least 1. (For the library 0 means a default, which Python leaves out.)"""
-    value = operator.index(value)
+    value = integer(name, value)
     if value < 1:
         raise ValueError(f"{name} = {value}: at least 1")
     return value
@@ -54,8 +62,8 @@ def _pad(name, value):
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
             raise ValueError(f"{name} = {value!r}: zeros before and after an axis")
-        return operator.index(value[0]), operator.index(value[1])
-    return operator.index(value), operator.index(value)
+        return integer(name, value[0]), integer(name, value[1])
+    return integer(name, value), integer(name, value)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,15 +21,20 @@ def slice_to_c(mode="full", lags=None):
     """
     if lags is None and isinstance(mode, str):
         return ffi.new("struct partita_slice *", {"mode": choice("mode", mode, _MODES)})
-    wanted = mode if lags is None else lags
+    name, wanted = ("mode", mode) if lags is None else ("lags", lags)
     if isinstance(wanted, (slice, range)):
         if wanted.step not in (None, 1):
-            raise ValueError(f"{wanted}: only steps of 1")
+            raise ValueError(f"{name} = {wanted}: only steps of 1")
         first, last = wanted.start or 0, wanted.stop
     else:
-        first, last = wanted
+        try:
+            first, last = wanted
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} = {wanted!r}: two integers, the first and the one after the last") from None
     if last is None:
-        raise ValueError(f"{wanted}: the end is missing")
+        raise ValueError(f"{name} = {wanted}: the end is missing")
+    if first >= last:
+        raise ValueError(f"{name} = {wanted}: no results")
     return ffi.new("struct partita_slice *", {"mode": lib.PARTITA_RANGE, "first": first, "last": last})
 
 
@@ -40,7 +45,7 @@ class Spectrum:
     Parameters
     ----------
     x : array_like
-        The signal, one axis; copied. Integers and lists become float64.
+        The signal, one axis; copied. Lists, and NumPy's integers, become float64.
     block : int, optional
         Samples of a block: spectra can be combined only if theirs are equal. 0: chosen for the signal.
     device : str, optional
@@ -58,12 +63,16 @@ class Spectrum:
     """
 
     def __init__(self, x, block=0, *, device="cpu", threads=None):
+        if getattr(getattr(x, "dtype", None), "kind", "") in ("b", "i", "u"):  # an array of NumPy
+            x = x.astype(float)
         if not hasattr(x, "dtype") and not hasattr(x, "__dlpack__"):
             x = _arrays.prepare(x, "f64")
         self._type = _arrays.type_name(x.dtype)
         x = _arrays.prepare(x, self._type)
         if len(x.shape) != 1:
             raise ValueError(f"x has shape {tuple(x.shape)}, not one axis")
+        if x.shape[0] == 0:
+            raise ValueError("x is empty")
         self._like = x[:0]  # for the kind of results, not the samples
         threads = _options.get_threads() if threads is None else threads
         self._settings = {"device": device, "threads": threads}

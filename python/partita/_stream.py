@@ -13,8 +13,8 @@ import numpy as np
 from partita import _arrays, _objects, _taps
 from partita._errors import StateError, check, failure
 from partita._partita import ffi, lib
-from partita._plan import Filter, Plan
-from partita._problem import natural
+from partita._plan import Filter, Plan, filter_of
+from partita._problem import natural, positive
 
 # What each call of `process` uses, without a look-up in a module.
 _from_buffer, _process = ffi.from_buffer, lib.py_stream_process
@@ -66,7 +66,8 @@ class Stream:
     ----------
     taps : array_like or sequence of paths, optional
         The impulse response: ``[m]``, one for all channels; ``[channels, m]``, one for each;
-        ``[outputs, inputs, m]``, a matrix; or a list of paths ``(out, in, delay, taps)``, a sparse matrix.
+        ``[outputs, inputs, m]``, a matrix; or a list of paths ``(out, in, delay, taps)``, a sparse matrix. The last
+        axis is time: what soundfile reads, ``[m, channels]``, is given transposed.
     filter : Filter, optional
         Instead of taps: a filter of the plan of a stream.
     channels : int or tuple of int, optional
@@ -116,11 +117,13 @@ class Stream:
             raise TypeError("a stream is made from taps or from a filter")
         recipe = None
         if filter is None:
-            problem = _taps.problem(taps, channels, dtype, stride=decimate, block=block, latency=latency,
-                                    whole_blocks=whole_blocks)
+            problem = _taps.problem(taps, channels, dtype, stride=positive("decimate", decimate), block=block,
+                                    latency=latency, whole_blocks=whole_blocks)
             plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget,
                         error_reach=error_reach)
             filter, recipe = _taps.make_filter(plan, taps)
+        elif not isinstance(filter, Filter):
+            raise TypeError(f"filter is of type {type(filter).__name__}: Plan.filter(taps) makes one")
         self._open(filter, recipe, frames_first)
 
     def _open(self, filter, recipe, frames_first, pointer=None):
@@ -190,6 +193,16 @@ class Stream:
             self._run(_from_buffer(y), ffi.NULL, frames)
         return y
 
+    def _other_shape(self, shape):
+        """The exception for an input with such a shape, with what to do about it."""
+        form = f"[frames, {self._inputs}]" if self._frames_first else f"[{self._inputs}, frames]"
+        text = f"x has shape {shape}, not {form}"
+        if len(shape) == 2 and shape[1 - self._channel_axis] == self._inputs:
+            text += f": use x.T, or a stream with frames_first={not self._frames_first}"
+        elif len(shape) == 0:
+            text += ": it is a single sample"
+        return ValueError(text)
+
     def _forget_old(self):
         """Releases filters that are no longer used, if no swap is in progress; whether none is."""
         if lib.partita_stream_swapping(self._c):
@@ -243,8 +256,7 @@ class Stream:
             elif len(shape) == 2 and shape[self._channel_axis] == self._inputs:
                 frames = shape[1 - self._channel_axis]
             else:
-                form = "[frames, {}]" if self._frames_first else "[{}, frames]"
-                raise ValueError(f"x has shape {tuple(shape)}, not {form.format(self._inputs)}")
+                raise self._other_shape(tuple(shape))
             if frames % self._whole:
                 raise ValueError(f"x has {frames} frames: not whole blocks of {self._whole}")
             if self._in_place:
@@ -334,7 +346,9 @@ class Stream:
             While `swapping`, or if the state is damaged or of another plan; the stream is then unchanged.
         """
         with self._alone():
-            check(lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state)), "restore")
+            what = ("restore, not while a swap is in progress" if lib.partita_stream_swapping(self._c)
+                    else "restore: the state is damaged, or of a stream with another plan")
+            check(lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state)), what)
 
     def clone(self):
         """A second stream with the same filter and the same state."""
@@ -377,7 +391,7 @@ class Stream:
             filter, recipe = _taps.make_filter(self.plan, taps)
         with self._swapper:
             self._forget_old()
-            check(lib.partita_stream_swap(self._c, filter.of(self.plan), natural("fade", fade)), "swap")
+            check(lib.partita_stream_swap(self._c, filter_of(self.plan, filter), natural("fade", fade)), "swap")
             self._filter, self._recipe = filter, recipe
             self._owner.link(filter._owner)
 

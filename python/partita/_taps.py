@@ -5,7 +5,7 @@ import typing
 import numpy as np
 
 from partita import _arrays
-from partita._problem import Problem, natural
+from partita._problem import Problem, natural, positive
 
 
 class _Layout(typing.NamedTuple):
@@ -15,6 +15,22 @@ class _Layout(typing.NamedTuple):
     out_channels: int
     groups: int
     kernel: int
+
+
+def _checked(paths):
+    """The paths, with integers that are not negative."""
+    for path in paths:
+        if not isinstance(path, (tuple, list)) or len(path) != 4:
+            raise ValueError(f"taps: {path!r} is no path: (out, in, delay, taps) is needed")
+    return [(natural("out of a path", out), natural("in of a path", source), natural("delay of a path", delay), h)
+            for out, source, delay, h in paths]
+
+
+def _channels(value):
+    """Channels as given: None, a number, or numbers of inputs and outputs."""
+    if isinstance(value, tuple):
+        return tuple(positive("channels", v) for v in value)
+    return None if value is None else positive("channels", value)
 
 
 def _layout_of_paths(paths, channels):
@@ -27,8 +43,12 @@ def _layout_of_paths(paths, channels):
 
 def _layout_of(taps, channels):
     shape = np.shape(taps)
+    if 0 in shape:
+        raise ValueError(f"taps is empty: its shape is {tuple(shape)}")
     if len(shape) == 1:
         channels = 1 if channels is None else channels
+        if isinstance(channels, tuple):
+            raise ValueError(f"channels = {channels}: one number for taps [m], which filter each channel by itself")
         layout = _Layout(channels, channels, channels, shape[0])
     elif len(shape) == 2:
         layout = _Layout(shape[0], shape[0], shape[0], shape[1])
@@ -37,7 +57,8 @@ def _layout_of(taps, channels):
     else:
         raise ValueError(f"taps has shape {tuple(shape)}: [m], [channels, m] or [outputs, inputs, m]")
     if channels is not None and channels not in (layout.in_channels, (layout.in_channels, layout.out_channels)):
-        raise ValueError(f"channels = {channels}, but the taps are of {layout.in_channels}")
+        raise ValueError(f"channels = {channels}, but the taps are of {layout.in_channels}: their shape is "
+                         f"{tuple(shape)}, the last axis is time")
     return layout
 
 
@@ -48,7 +69,7 @@ def _are_paths(taps):
 def _types(taps, dtype):
     """Types of the signal and of the taps."""
     given = taps[0][3] if _are_paths(taps) else taps
-    found = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
+    found = given.dtype if hasattr(given, "dtype") else _array(given).dtype
     if isinstance(found, np.dtype) and found.kind in "biu":
         found = np.dtype(np.float64)
     own = _arrays.type_name(found)
@@ -57,19 +78,32 @@ def _types(taps, dtype):
     return signal, real if not own.startswith("c") else signal
 
 
+def _array(taps):
+    """Taps as an array of NumPy."""
+    try:
+        return np.asarray(taps)
+    except (TypeError, ValueError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(f"taps: {error}") from None
+
+
 def _converted(taps, name):
     """Taps as an array of this type of the library, a copy of the caller's."""
     if _arrays.is_tensor(taps):
         taps = taps.detach().resolve_conj().resolve_neg().numpy()
-    taps = np.asarray(taps)
+    taps = _array(taps)
     if taps.dtype.kind == "c" and not name.startswith("c"):
-        raise TypeError("complex taps of a real stream")
+        raise TypeError("complex taps of a real stream: its dtype must be complex64 or complex128")
     return np.array(taps, _arrays.TYPES[name][1], order="C")
 
 
 def problem(taps, channels, dtype, **fields):
     """The problem of a stream with such taps."""
-    layout = _layout_of_paths(taps, channels) if _are_paths(taps) else _layout_of(taps, channels)
+    channels = _channels(channels)
+    if _are_paths(taps):
+        layout = _layout_of_paths(_checked(taps), channels)
+    else:
+        taps = taps if _arrays.is_tensor(taps) else _array(taps)
+        layout = _layout_of(taps, channels)
     signal, taps_type = _types(taps, dtype)
     return Problem(kernel=layout.kernel, signal=signal, taps=taps_type, in_channels=layout.in_channels,
                    out_channels=layout.out_channels, groups=layout.groups, **fields)
@@ -79,14 +113,17 @@ def make_filter(plan, taps):
     """A filter of the plan of a stream, and a copy of the taps from which it can be made again."""
     shape, name = plan.problem.taps_shape, plan.problem.taps
     if _are_paths(taps):
-        taps = [(out, source, delay, _converted(h, name)) for out, source, delay, h in taps]
+        taps = [(out, source, delay, _converted(h, name)) for out, source, delay, h in _checked(taps)]
         return plan.filter(paths=taps), taps
     taps = _converted(taps, name)
+    if taps.ndim == 0 or taps.size == 0:
+        raise ValueError(f"taps has shape {taps.shape}: an array with one tap or more is needed")
     if taps.shape[-1] > shape[-1]:
         raise ValueError(f"{taps.shape[-1]} taps, but the stream was made for {shape[-1]}")
     dense = np.zeros(shape, taps.dtype)
     given = taps[:, None] if taps.ndim == 2 else taps
     if given.ndim == 3 and given.shape[:2] != shape[:2] or given.ndim == 1 and shape[1] != 1:
-        raise ValueError(f"taps has shape {taps.shape}, but the stream sums {shape[1]} inputs for {shape[0]} outputs")
+        forms = f"[m] or [{shape[0]}, m]" if shape[1] == 1 else f"[{shape[0]}, {shape[1]}, m]"
+        raise ValueError(f"taps has shape {taps.shape}, but the stream was made for {forms}")
     dense[..., :taps.shape[-1]] = given
     return plan.filter(dense), taps

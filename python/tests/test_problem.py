@@ -44,7 +44,7 @@ def test_equal_problems_are_one_key():
 @pytest.mark.parametrize("fields, error, text", [
     ({"kernel": 0}, ValueError, "kernel = 0: at least 1"),
     ({"kernel": -1}, ValueError, "kernel = -1: at least 1"),
-    ({"kernel": 2.5}, TypeError, "float"),
+    ({"kernel": 2.5}, TypeError, "kernel = 2.5: an integer is needed"),
     ({"kernel": (1, 2), "size": (1, 2, 3)}, ValueError, "different numbers of axes"),
     ({"kernel": (1,) * 4}, ValueError, "4 axes: 1 to 3"),
     ({"kernel": 1, "op": "multiply"}, ValueError, "op = 'multiply': one of 'convolve', 'correlate'"),
