@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Examples in help texts and in README files run as they stand."""
+"""Examples in help texts, in README files and in tutorials run as they stand."""
 import doctest
 import inspect
 import pathlib
@@ -11,7 +11,7 @@ import partita
 from partita import _bank, _explain, _options, _plan, _problem, _spectrum, _stream
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MODULES = [_bank, _explain, _options, _plan, _problem, _spectrum, _stream]
+MODULES = [partita, _bank, _explain, _options, _plan, _problem, _spectrum, _stream]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda m: m.__name__)
@@ -36,6 +36,20 @@ def test_examples_of_readme_files(path, tmp_path, monkeypatch, capsys):
         printed = capsys.readouterr().out.splitlines()
         for line in re.findall(r"# prints: (.*)", example):
             assert line in printed
+
+
+@pytest.mark.parametrize("name", ["reverb", "radio", "long-recordings"])
+def test_tutorials(name, capsys):
+    if name == "long-recordings":
+        pytest.importorskip("soundfile", exc_type=ImportError)
+    path = ROOT / f"docs/{name}-in-python.md"
+    programs = re.findall(r"^```python\n(.*?)^```$", path.read_text(encoding="utf-8"), re.M | re.S)
+    assert len(programs) >= 5
+    names = {}
+    for number, program in enumerate(programs, 1):
+        capsys.readouterr()
+        exec(compile(program, f"{path.name}, program {number}", "exec"), names)  # noqa: S102
+        assert capsys.readouterr().out.splitlines() == re.findall(r"# prints: (.*)", program)
 
 
 def public():
