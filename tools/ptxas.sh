@@ -48,7 +48,7 @@ gradient_kernelIf 128
 filter_kernelIf 128
 pairs_kernelIf 132
 16intervals_kernelIf 64
-parts_kernelIf 96
+windows_kernelIf 96
 results_kernelIf 128
 products_kernelIf 64
 products_kernelId 80
