@@ -4,6 +4,8 @@
 // NaN. The C reference has the same tests.
 #include "support/kernel_check.h"
 
+enum { MAX_LOOP = 200 };
+
 struct fade {
     size_t n, per_frame;
     double first, slope;
