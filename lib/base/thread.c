@@ -86,13 +86,26 @@ void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context)
     for (size_t task = 0; task < n_tasks; task++) run(context, task, 0);
 }
 
+// The C library reads a file for this, which would take longer than the rest of a small plan.
+static int cores(void)
+{
+    static atomic_int known;
+    if (!known) {
+        const long online = sysconf(_SC_NPROCESSORS_ONLN);
+        if (online < 1) return 1;
+        known = online < MAX_THREADS ? (int)online : MAX_THREADS;
+    }
+    return known;
+}
+
 int thread_bound(int wanted)
 {
     enum { MIN_BOUND = 16 };
-    long most = 2 * sysconf(_SC_NPROCESSORS_ONLN);
+    if (wanted <= MIN_BOUND) return wanted;
+    int most = 2 * cores();
     if (most < MIN_BOUND) most = MIN_BOUND;
     if (most > MAX_THREADS) most = MAX_THREADS;
-    return wanted < most ? wanted : (int)most;
+    return wanted < most ? wanted : most;
 }
 
 int thread_default(void)

@@ -20,9 +20,9 @@ unsigned thread_forks(void);
 
 enum { MAX_THREADS = 4096 };
 
-// As many of the threads that a caller wants as this machine can use: at most two for each core,
-// and
-// 16. Results do not depend on it, and more would only wait for each other.
+// As many of the threads that a caller wants as this machine can use: 16, or two for each core if
+// that is more. Results do not depend on it, and more would only wait for each other. The cores are
+// counted once.
 int thread_bound(int wanted);
 
 // Threads of a loop whose caller does not say how many: OpenMP's default, which is OMP_NUM_THREADS

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Numbers of threads that no machine can use, and a system that gives fewer threads than wanted:
-// calls end with the results of one thread, or are refused.
+// calls end with the results of one thread, or are refused. The system is asked once how many cores
+// there are, since that reads a file.
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,6 +22,17 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
     if (threads_left == 0) return EAGAIN;
     if (threads_left > 0) threads_left--;
     return __real_pthread_create(thread, attributes, run, context);
+}
+
+long __real_sysconf(int name);
+long __wrap_sysconf(int name);
+
+static int questions; // that the system was asked
+
+long __wrap_sysconf(int name)
+{
+    questions++;
+    return __real_sysconf(name);
 }
 
 enum { TASKS = 1000, THREADS = 8 };
@@ -147,6 +159,16 @@ static void spectra_and_calls(void **state)
     }
 }
 
+static void cores_are_counted_once(void **state)
+{
+    (void)state;
+    check_kind(&(struct partita_problem){.kernel = {TAPS}, .size = {FRAMES}}, MAX_THREADS);
+    questions = 0;
+    for (int threads = 0; threads <= MAX_THREADS; threads += MAX_THREADS / 2)
+        check_kind(&(struct partita_problem){.kernel = {TAPS}, .size = {FRAMES}}, threads);
+    assert_int_equal(questions, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +176,7 @@ int main(void)
         named_test(loops_use_the_threads_there_are, NULL, "loops-use-the-threads-there-are"),
         named_test(plans_and_streams, NULL, "plans-and-streams"),
         named_test(spectra_and_calls, NULL, "spectra-and-calls"),
+        named_test(cores_are_counted_once, NULL, "cores-are-counted-once"),
     };
     return run_test_list(tests, sizeof tests / sizeof *tests);
 }
