@@ -108,7 +108,7 @@ struct command_row {
     int n_operands; // negative: at least that many
 };
 
-enum { MAX_OPTION_ROWS = 128 };
+enum { MAX_OPTION_ROWS = 240 };
 extern const struct option_row option_rows[];
 extern const size_t n_option_rows;
 extern const struct command_row command_rows[N_COMMANDS];
