@@ -14,6 +14,7 @@ import subprocess
 import sys
 
 import bench_layers
+import bench_python
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -26,6 +27,7 @@ FIGURES = {
     "extra": (lambda ours, theirs: 100 * (ours["ns"] / theirs["ns"] - 1), " %", True),
     "limit": (lambda ours, _: ours["ns"] * 1e-6, " ms", True),
     "microseconds": (lambda ours, _: ours["ns"] * 1e-3, " us", True),
+    "overhead": (lambda ours, theirs: (ours["ns"] - theirs["ns"]) * 1e-3, " us", True),
     "call": (lambda ours, _: ours["ns"] * 1e-3 * 32, " us", True),  # of 32 frames
     "flat": (lambda ours, _: ours["flat"], "x", True),
     "times": (lambda ours, theirs: ours["ns"] / theirs["ns"], "x", True),
@@ -93,6 +95,7 @@ TARGETS.append(("file against memory, both cores", "file-4G-t65536", ("partita",
 TARGETS.append(("file against cp", "file-4G-t65536", ("partita", None), ("cp", None), "times", None, None))
 TARGETS.append(("resident memory", "file-4G-t65536", ("partita", None), None, "memory", 128, None))
 TARGETS.append(("memory against scipy's", "lags-1000-of-2p26", ("auto", 1), ("scipy-correlate", 1), "smaller", 20, None))
+TARGETS += bench_python.TARGETS
 
 
 def read_results(folder):
@@ -104,7 +107,7 @@ def read_results(folder):
             key = (row["contender"], int(row["threads"]))
             flat = row["p999_over_mean"]
             figures = {"ns": float(row["ns_per_item"]), "flat": float(flat) if flat else None,
-                       "bytes": int(row["bytes"])}
+                       "bytes": int(row["bytes"] or 0)}
             times.setdefault(row["case"], {})[key] = figures
     return tables, times
 
@@ -215,6 +218,11 @@ def compiler(build):
     return ", ".join(command(*names, "--version").splitlines()[0] for names in sorted(words)) or "?"
 
 
+def python_peers(results):
+    path = results / "python-peers"
+    return ", ".join(path.read_text().replace("==", " ").split("\n")).strip(", ") if path.exists() else "not measured"
+
+
 def machine(build, results):
     """Properties of the run as (name, value) pairs."""
     info = dict(line.split(":", 1) for line in command("lscpu").splitlines() if ":" in line)
@@ -233,7 +241,8 @@ def machine(build, results):
             ("compiler", f"{compiler(build)}, buildtype {options.get('buildtype', '?')}, fft={options.get('fft', '?')}"),
             ("commit", commits(results)),
             ("load average before the run", (results / "load").read_text().split()[0]),
-            ("peers", ", ".join(f"{name} {version}" for name, version in packages.items()))]
+            ("peers", ", ".join(f"{name} {version}" for name, version in packages.items())),
+            ("peers of the package for Python", python_peers(results))]
 
 
 HEAD = """# Benchmarks
@@ -278,7 +287,9 @@ PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
             "stream": "Streams", "bank": "Many streams at once", "signal": "Whole signals", "cli": "Whole commands",
             "layer": "Layers", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process",
-            "small": "Small signals, in one call each, and their plans"}
+            "small": "Small signals, in one call each, and their plans",
+            "python_signal": "SciPy's functions and streams, called from Python", "python_networks": "Networks of PyTorch"}
+HEADS = {"python_signal": bench_python.SIGNAL_HEAD, "python_networks": bench_python.NETWORKS_HEAD}
 
 
 def layers_page(results, rows, times, weights):
@@ -286,6 +297,13 @@ def layers_page(results, rows, times, weights):
                       "### Targets of layers\n", targets_table(times, bench_layers.with_worst_pick(times)),
                       bench_layers.flatness(times, weights), bench_layers.accuracy_table(results / "layer-accuracy"),
                       "### Rows\n", bench_layers.rows_table(rows)])
+
+
+def program_of(subject):
+    """The command that prints the rows of a subject."""
+    if subject == "long_file":
+        return "bench/programs/long_file.py build"
+    return f"bench/programs/{subject}.py" if subject.startswith("python_") else f"build/bench/bench_{subject}"
 
 
 def page(build, results, tables, times, weights):
@@ -296,8 +314,8 @@ def page(build, results, tables, times, weights):
             parts.append(layers_page(results, tables[name], times, weights))
         elif tables.get(name):
             picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" else ""
-            program = "bench/programs/long_file.py build" if name == "long_file" else f"build/bench/bench_{name}"
-            parts.append(f"\n## {title}\n\n`{program}`\n\n{picture}{rows_table(tables[name])}")
+            head = HEADS[name] + "\n" if name in HEADS else ""
+            parts.append(f"\n## {title}\n\n`{program_of(name)}`\n\n{head}{picture}{rows_table(tables[name])}")
     return "\n".join(parts) + "\n"
 
 

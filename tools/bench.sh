@@ -1,26 +1,47 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Builds, runs every benchmark with its peers, and writes docs/bench.md, its picture and the table
-# in README.md from their output. Takes half an hour; the machine must be idle, or ratios mean
-# nothing.
+# in README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing.
 #   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
 #   tools/bench.sh --again SUBJECT  repeats one benchmark and keeps the other rows of the last whole run; the table
 #                                   names its commit
+# Subjects are the names of bench/programs, for example signal, python_signal or long_file.
 set -eu
 cd "$(dirname "$0")/.."
+results=build/bench-results
+python=build-ci/python/bin/python
+status=0
+
+# run SUBJECT [--quick]
+run() {
+    subject=$1
+    shift
+    echo "$subject" >&2
+    case $subject in
+    python_*) "$python" bench/programs/"$subject".py "$@" ;;
+    long_file) bench/programs/long_file.py build "$@" ;;
+    bank) build/bench/bench_bank "$@" ;;
+    *) build/bench/bench_"$subject" "$@" --calls $results/calls ;;
+    esac >$results/"$subject".csv || status=1
+}
+
+# The environment of the package, with the peers that PyPI has today.
+prepare_python() {
+    tools/python_env.sh 3600
+    mkdir -p $results
+    "$python" -m pip list --disable-pip-version-check --format=freeze | grep -E '^(numpy|scipy|torch)==' \
+        >$results/python-peers
+}
+
 tools/setup.sh bench
 [ -f build/build.ninja ] || meson setup build >/dev/null
 ninja -C build >/dev/null
-results=build/bench-results
 commit=$(git describe --always --dirty)
 awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loadavg >&2
 
-status=0
 if [ "${1-}" = --again ]; then
-    if [ "$2" = long_file ]; then bench/programs/long_file.py build
-    elif [ "$2" = bank ]; then build/bench/bench_bank
-    else build/bench/bench_"$2" --calls $results/calls; fi \
-        >$results/"$2".csv || status=1
+    case $2 in python_*) prepare_python ;; esac
+    run "$2"
     echo "$commit" >$results/"$2".commit
     python3 tools/bench-table.py build $results
     exit $status
@@ -29,16 +50,12 @@ rm -rf $results
 mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
-for subject in plan small fft fir stream signal cli layer; do
-    echo "bench_$subject" >&2
-    build/bench/bench_$subject "$@" --calls $results/calls >$results/$subject.csv || status=1
+prepare_python
+for subject in plan small fft fir stream signal cli layer bank long_file python_signal python_networks; do
+    run "$subject" "$@"
 done
-echo bench_bank >&2
-build/bench/bench_bank "$@" >$results/bank.csv || status=1
 build/bench/bench_layer --weights >$results/layer-weights
 build/bench/bench_accuracy >$results/layer-accuracy || status=1
-echo long_file >&2
-bench/programs/long_file.py build "$@" >$results/long_file.csv || status=1
 plotted=mono-b64-t480000
 case "$*" in
 *--quick*)

@@ -1,40 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Tests the package for Python: makes a virtual environment in build-ci/python, installs the project there as a user
-# does, with pip, and runs python/tests. Ends with a line that counts the tests. PyTorch is installed if that takes no
-# longer than 150 s and 15 GB are free; without it its tests are skipped by name.
-#   tools/python.sh [arguments of pytest...]        PYTHON=python3.12 chooses another interpreter
+# Tests the package for Python in the environment that tools/python_env.sh makes: runs python/tests. Ends with a line that
+# counts the tests. Tests of PyTorch are skipped by name if it cannot be installed in 150 s.
+#   tools/python.sh [arguments of pytest...]
 set -eu
 cd "$(dirname "$0")/.."
-tools/setup.sh python >&2
-folder=build-ci/python torch=build-ci/python-torch
-log=$folder.log
-mkdir -p build-ci
-failed() {
-    tail -n 60 "$log" >&2
-    echo "$1 failed" >&2
+folder=build-ci/python
+tools/python_env.sh 150 || {
     echo "0 passed, 1 failed"
     exit 1
 }
-# What is there already is used again; packages of the system are not seen.
-[ -x "$folder/bin/python" ] || ${PYTHON:-python3} -m venv "$folder" >"$log" 2>&1 || failed "python3 -m venv"
-"$folder/bin/pip" install -q --disable-pip-version-check '.[test]' soundfile >"$log" 2>&1 || failed "pip install ."
-
-# In a folder of its own, which is there as a whole or not at all.
-install_torch() {
-    rm -rf "$torch.new" "$torch.tmp"
-    [ "$(df -Pk build-ci | awk 'NR == 2 { print $4 }')" -gt 15000000 ] || return 1
-    mkdir "$torch.tmp"
-    TMPDIR=$PWD/$torch.tmp timeout 150 "$folder/bin/pip" install -q --disable-pip-version-check --no-compile --target "$torch.new" torch \
-        >>"$log" 2>&1 || return 1
-    mv "$torch.new" "$torch"
-}
-[ -d "$torch" ] || install_torch || :
-rm -rf "$torch.new" "$torch.tmp"
-[ -d "$torch" ] || echo "PyTorch could not be installed: its tests are skipped" >&2
-"$folder/bin/python" -c "import pathlib, sys, sysconfig
-pathlib.Path(sysconfig.get_path('purelib'), 'torch.pth').write_text(sys.argv[1] + '\n')" "$PWD/$torch"
-
 status=0
 report=$folder/report.xml
 rm -f "$report"

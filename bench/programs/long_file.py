@@ -7,13 +7,13 @@ other benchmarks do: medians of three runs. Answers are checked against SciPy in
 import ctypes
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
 import numpy as np
+import rows as bench_rows
 import scipy.signal
 
 TAPS = 65536
@@ -97,9 +97,7 @@ with tempfile.TemporaryDirectory(dir=BUILD) as folder:
         rows["cp"].append(run_copy(folder))
         rows["in-memory"].append(run_memory(library, x, y))
 
-print("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check")
+print(bench_rows.HEADER)
 for name, runs in rows.items():
-    times = [seconds for seconds, _, _ in runs]
-    median = statistics.median(times)
-    print(f"file-4G-t65536,{name},{os.cpu_count()},{median * 1e9:.5g},{(max(times) - min(times)) / median:.3f},,"
-          f"{max(peak for _, peak, _ in runs)},{max(error for _, _, error in runs):.3g}")
+    bench_rows.print_row("file-4G-t65536", name, os.cpu_count(), [seconds for seconds, _, _ in runs],
+                         max(error for _, _, error in runs), max(peak for _, peak, _ in runs))

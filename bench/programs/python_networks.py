@@ -1,24 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Times a training step and inference of four networks, their convolutions computed by Partita and by PyTorch in one
-process, which take turns. A step is forward, backward and an update of the weights (SGD). Prints rows as the other
-benchmarks do; an item is one call on the whole batch, and `check` is the relative L2 distance of the outputs, or of the
-gradients of all weights, from PyTorch's in float64. Needs the package partita and PyTorch.
-    bench/python/networks.py [--quick] [--threads N]     (N: 1 and 2 if it is left out)"""
+"""Times training steps and inference of networks whose convolutions Partita and PyTorch compute, in one process, in
+turns. A step is forward, backward and an update of the weights (SGD). In the cases ...-last the tensors lie channels
+last. Prints rows as the other benchmarks do; an item is one call on the whole batch, and `check` is the relative L2
+distance of the outputs, or of the gradients of all weights, from PyTorch's in float64.
+
+    bench/programs/python_networks.py [--quick] [--case PATTERN]      (with the package and PyTorch installed)"""
 import argparse
 import copy
-import os
-import statistics
+import fnmatch
 import sys
-import time
 
-sys.path = [p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__))]  # its signal.py is not Python's
-import torch  # noqa: E402
-from torch import nn  # noqa: E402
+import rows
+import torch
+from torch import nn
 
-import partita.nn  # noqa: E402
+import partita.nn
 
-SECONDS = 4.0   # of each row at least, and at least three calls
+SECONDS = 4.0  # of each contender at least, and at least three calls
+# Errors of float32 through some 20 layers are below 1e-4; a wrong tap or channel changes results by more than this.
+LARGEST_ERROR = 1e-3
 
 
 class Residual(nn.Module):
@@ -72,11 +73,28 @@ def long_taps():
                          nn.GELU(), nn.Conv1d(16, 16, 1024, padding="same", groups=16))
 
 
+def vgg_like():
+    """Six layers of 3 x 3 taps as those of VGG, for images of 64 x 64."""
+    layers, inputs = [], 3
+    for outputs in (64, 128, 256):
+        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.ReLU(), nn.Conv2d(outputs, outputs, 3, padding=1),
+                   nn.ReLU(), nn.MaxPool2d(2)]
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(256, 10))
+
+
+def small_layer():
+    """A layer that takes no longer than the call of its operator."""
+    return nn.Conv2d(8, 8, 3, padding=1)
+
+
 NETWORKS = {
+    "vgg-like": (vgg_like, (8, 3, 64, 64)),
     "resnet18-32": (resnet18, (32, 3, 32, 32)),
     "convnext-block": (ConvNextBlock, (8, 192, 28, 28)),
     "depthwise-31": (large_kernels, (4, 64, 56, 56)),
     "conv1d-1024": (long_taps, (4, 16, 16384)),
+    "small-layer": (small_layer, (1, 8, 16, 16)),
 }
 
 
@@ -97,6 +115,9 @@ def inference(model, x):
     return run
 
 
+KINDS = {"train": training_step, "infer": inference, "infer-last": inference}
+
+
 def distance(result, expected):
     return float(torch.linalg.vector_norm(result.double() - expected) / torch.linalg.vector_norm(expected))
 
@@ -111,49 +132,45 @@ def result_of(model, x, train):
     return torch.cat([p.grad.flatten() for p in model.parameters()])
 
 
-def timed(calls, seconds):
-    """Seconds of calls that take turns, so that other load on the machine meets all of them."""
-    for call in calls.values():
-        call()
-    times = {name: [] for name in calls}
-    end = time.perf_counter() + seconds * len(calls)
-    while time.perf_counter() < end or len(times[next(iter(times))]) < 3:
-        for name, call in calls.items():
-            begin = time.perf_counter()
+def channels_last(t):
+    """Signals have no such format of their own: theirs are views of memory in that order."""
+    return t.to(memory_format=torch.channels_last) if t.dim() == 4 else t.mT.contiguous().mT
+
+
+def measure(case, kind, make, shape, quick):
+    """Prints the rows of one network."""
+    train = kind == "train"
+    torch.manual_seed(1)
+    x, theirs = torch.randn(shape), make().train(train)
+    expected = result_of(copy.deepcopy(theirs).double(), x.double(), train)
+    if kind == "infer-last":
+        x, theirs = channels_last(x), theirs.to(memory_format=torch.channels_last)
+    ours = copy.deepcopy(theirs)
+    partita.nn.replace_(ours, lambda layer: True)
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        models = {"partita": ours, "torch": theirs}
+        errors = {who: distance(result_of(model, x, train), expected) for who, model in models.items()}
+        if not max(errors.values()) <= LARGEST_ERROR:
+            sys.exit(f"{case}: errors {errors}")
+        calls = {who: KINDS[kind](model, x) for who, model in models.items()}
+        for call in calls.values():
             call()
-            times[name].append(time.perf_counter() - begin)
-    return times
+        for who, times in rows.interleaved(calls, seconds=0 if quick else SECONDS * len(calls)).items():
+            rows.print_row(case, who, threads, times, errors[who])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="three calls a row")
-    parser.add_argument("--threads", type=int, action="append")
-    parser.add_argument("--network", choices=NETWORKS, action="append")
+    parser.add_argument("--case", default="*")
     arguments = parser.parse_args()
-    print("case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check")
-    for threads in arguments.threads or (1, 2):
-        torch.set_num_threads(threads)
-        for name in arguments.network or NETWORKS:
-            run(name, threads, 0 if arguments.quick else SECONDS)
+    print(rows.HEADER)
+    for name, (make, shape) in NETWORKS.items():
+        for kind in KINDS:
+            case = f"network-{name}-{kind}"
+            if fnmatch.fnmatch(case, arguments.case):
+                measure(case, kind, make, shape, arguments.quick)
 
 
-def run(name, threads, seconds):
-    make, shape = NETWORKS[name]
-    for case, make_call in (("train", training_step), ("infer", inference)):
-        torch.manual_seed(1)
-        x, theirs = torch.randn(shape), make().train(case == "train")
-        ours = copy.deepcopy(theirs)
-        partita.nn.replace_(ours, lambda layer: True)
-        models = {"partita": ours, "torch": theirs}
-        expected = result_of(copy.deepcopy(theirs).double(), x.double(), case == "train")
-        checks = {who: distance(result_of(model, x, case == "train"), expected) for who, model in models.items()}
-        times = timed({who: make_call(model, x) for who, model in models.items()}, seconds)
-        for who, seconds_of in times.items():
-            median = statistics.median(seconds_of)
-            spread = (max(seconds_of) - min(seconds_of)) / median
-            print(f"{name}-{case},{who},{threads},{median * 1e9:.5g},{spread:.3f},,,{checks[who]:.3g}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+main()

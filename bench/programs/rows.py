@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""For benchmarks written in Python: calls timed in turns, and rows of CSV as bench/runner prints them."""
+import statistics
+import time
+
+HEADER = "case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check"
+
+
+def interleaved(functions, repetitions=3, seconds=0, calls=1):
+    """Seconds of one call of each function, by its key, in turns, so that other load of the machine affects all alike.
+
+    A time is the mean of so many calls. There are at least so many repetitions, which take at least `seconds` in all.
+    """
+    times = {key: [] for key in functions}
+    end, done = time.perf_counter() + seconds, 0
+    while done < repetitions or time.perf_counter() < end:
+        for key, function in functions.items():
+            begin = time.perf_counter()
+            for _ in range(calls):
+                function()
+            times[key].append((time.perf_counter() - begin) / calls)
+        done += 1
+    return times
+
+
+def print_row(case, contender, threads, times, check, n_bytes=""):
+    """A row from the seconds that an item took in each repetition."""
+    median = statistics.median(times)
+    print(f"{case},{contender},{threads},{median * 1e9:.5g},{(max(times) - min(times)) / median:.3f},,{n_bytes},{check:.3g}",
+          flush=True)
