@@ -20,6 +20,9 @@ import partita.nn
 SECONDS = 4.0  # of each contender at least, and at least three calls
 # Errors of float32 through some 20 layers are below 1e-4; a wrong tap or channel changes results by more than this.
 LARGEST_ERROR = 1e-3
+# Gradients of deep networks differ more: a sample whose sign is lost in rounding passes ReLU or does not, with any
+# library. Winograd's rounding errors are up to five times those of direct sums (docs/decisions/0014-winograd.md).
+LARGEST_TIMES_TORCH = 10
 
 
 class Residual(nn.Module):
@@ -149,9 +152,9 @@ def measure(case, kind, make, shape, quick):
     partita.nn.replace_(ours, lambda layer: True)
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        models = {"partita": ours, "torch": theirs}
+        models = {"partita": copy.deepcopy(ours), "torch": copy.deepcopy(theirs)}  # the calls below train them
         errors = {who: distance(result_of(model, x, train), expected) for who, model in models.items()}
-        if not max(errors.values()) <= LARGEST_ERROR:
+        if not errors["partita"] <= max(LARGEST_ERROR, LARGEST_TIMES_TORCH * errors["torch"]):
             sys.exit(f"{case}: errors {errors}")
         calls = {who: KINDS[kind](model, x) for who, model in models.items()}
         for call in calls.values():
