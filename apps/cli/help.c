@@ -50,6 +50,23 @@ static void print_option(const struct option_row *row, enum command command)
     print_wrapped(help, at, HELP_COLUMN);
 }
 
+static bool has_kind(enum command command, enum option_kind kind)
+{
+    for (size_t i = 0; i < n_option_rows; i++)
+        if (option_rows[i].kind == kind && option_rows[i].commands & 1u << command) return true;
+    return false;
+}
+
+static void print_numbers(enum command command)
+{
+    if (has_kind(command, OPTION_NUMBER))
+        print_wrapped("\nNumbers may end in k, M or G, as in 48k or 2.4M.", 0, 0);
+    if (has_kind(command, OPTION_FRAMES))
+        print_wrapped("FRAMES is a number, or a time such as 250ms, 10s or 2min.", 0, 0);
+    if (has_kind(command, OPTION_BYTES))
+        print_wrapped("BYTES such as 512M and 4G are powers of 1024.", 0, 0);
+}
+
 void help_print(enum command command)
 {
     const struct command_row *c = &command_rows[command];
@@ -70,6 +87,7 @@ void help_print(enum command command)
         headed = true;
         print_option(row, command);
     }
+    print_numbers(command);
     if (c->n_operands == 3) {
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "

@@ -136,6 +136,13 @@ void manual_print(void)
         "many channels as the input applies channel by channel. A mono input with a filter of N "
         "channels gives N channels. With --matrix every output is a sum over all inputs. Full "
         "scale of an integer sample is 1.");
+    put_section(
+        "NUMBERS",
+        "Numbers may have an exponent or end in k, M or G: 1e6, 48k, 2.4M; rates and frequencies "
+        "may also end in Hz, kHz, MHz or GHz. FRAMES is a number of frames, or a time in us, ms, s "
+        "or min, which is rounded to frames at the sample rate. Times may have these units too; "
+        "without one they have that of the option. K, M, G and T in numbers of bytes are powers of "
+        "1024; kB, MB, GB and TB are powers of 1000.");
     put_examples();
     put_exit_status();
     put_section("ENVIRONMENT", "XDG_CACHE_HOME (default ~/.cache): the file partita/wisdom in it "

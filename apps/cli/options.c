@@ -2,7 +2,6 @@
 // Parses the arguments with getopt_long and the option table (option_table.c).
 #include "options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stddef.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "io/samples/encoding.h"
 
 void option_help(const struct option_row *row, enum command command, char text[OPTION_HELP_SIZE])
@@ -53,32 +53,84 @@ size_t options_max_channels(const struct settings *settings)
 static const unsigned file_commands =
     1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE | 1u << COMMAND_JOIN;
 
-static bool store_number(const struct option_row *row, int64_t *field, const char *value,
-                         struct fault *fault)
+// Of the kinds of numbers: the suffixes, and what messages say.
+static const struct number_kind {
+    enum quantity quantity;
+    const char *noun, *example;
+} number_kinds[] = {
+    [OPTION_NUMBER] = {QUANTITY_COUNT, "a whole number", "4"},
+    [OPTION_BYTES] = {QUANTITY_BYTES, "a whole number of bytes", "512M or 4G"},
+    [OPTION_RATE] = {QUANTITY_FREQUENCY, "a whole number of Hz", "48k or 2.4M"},
+    [OPTION_FRAMES] = {QUANTITY_FRAMES, "a whole number of frames or a time", "4096 or 250ms"},
+    [OPTION_REAL] = {QUANTITY_COUNT, "a number", "0.5"},
+    [OPTION_DECIBELS] = {QUANTITY_DECIBELS, "a number of decibels", "-6"},
+    [OPTION_FREQUENCY] = {QUANTITY_FREQUENCY, "a frequency in Hz", "2.5k or 433.92M"},
+    [OPTION_SECONDS] = {QUANTITY_SECONDS, "a time in seconds", "10 or 250ms"},
+    [OPTION_MILLISECONDS] = {QUANTITY_MILLISECONDS, "a time in milliseconds", "50 or 0.5s"},
+};
+
+// "--block 0: is not a whole number of frames or a time from 1 to 65536, for example 4096 or 250ms"
+static bool refuse_number(const struct option_row *row, const char *value, struct fault *fault)
 {
-    char *end;
-    errno = 0;
-    long long n = strtoll(value, &end, 10);
-    if (end == value || *end || errno == EINVAL)
-        return fault_set(fault, "--%s %s: is not a whole number", row->name, value);
-    if (errno == ERANGE || n < row->low || n > row->high)
-        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value,
-                         (long long)row->low, (long long)row->high);
-    *field = n;
+    const struct number_kind *kind = &number_kinds[row->kind];
+    const bool bounded = row->low != row->high;
+    // A bound beyond 2^60 says nothing to users.
+    const int64_t beyond = (int64_t)1 << 60;
+    char range[64] = "";
+    if (bounded && row->high < beyond)
+        snprintf(range, sizeof range, " from %lld to %lld", (long long)row->low,
+                 (long long)row->high);
+    else if (bounded && row->low > -beyond)
+        snprintf(range, sizeof range, " from %lld on", (long long)row->low);
+    return fault_set(fault, "--%s %s: is not %s%s, for example %s", row->name, value, kind->noun,
+                     range, kind->example);
+}
+
+static bool store_whole(const struct option_row *row, struct settings *settings, const char *value,
+                        struct fault *fault)
+{
+    int64_t *field = (int64_t *)(void *)((char *)settings + row->field);
+    struct number number;
+    if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
+        (!number.is_time &&
+         (!number.whole || number.integer < row->low || number.integer > row->high)))
+        return refuse_number(row, value, fault);
+    *field = number.is_time ? GIVEN_AS_TIME : number.integer;
+    if (number.is_time)
+        settings->times[settings->n_times++] = (struct given_time){row, value, number.value};
     return true;
 }
 
 static bool store_real(const struct option_row *row, double *field, const char *value,
                        struct fault *fault)
 {
-    char *end;
-    double x = strtod(value, &end);
-    if (end == value || *end || !isfinite(x))
-        return fault_set(fault, "--%s %s: is not a number", row->name, value);
-    if (row->low != row->high && (x < (double)row->low || x > (double)row->high))
-        return fault_set(fault, "--%s %s: is not between %lld and %lld", row->name, value,
-                         (long long)row->low, (long long)row->high);
-    *field = x;
+    struct number number;
+    if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
+        !isfinite(number.value) ||
+        (row->low != row->high &&
+         (number.value < (double)row->low || number.value > (double)row->high)))
+        return refuse_number(row, value, fault);
+    *field = number.value;
+    return true;
+}
+
+bool options_resolve_times(struct settings *settings, double rate, struct fault *fault)
+{
+    for (int i = 0; i < settings->n_times; i++) {
+        const struct given_time *t = &settings->times[i];
+        const double frames = rint(t->seconds * rate);
+        if (!(rate > 0))
+            return fault_set(fault,
+                             "--%s %s: a time needs the sample rate, which is unknown; add --rate, "
+                             "for example --rate 48k, or give a number of frames",
+                             t->row->name, t->text);
+        if (!(frames >= (double)t->row->low && frames <= (double)t->row->high)) {
+            struct fault said;
+            refuse_number(t->row, t->text, &said);
+            return fault_set(fault, "%s; at %g Hz it is %.0f frames", said.text, rate, frames);
+        }
+        *(int64_t *)(void *)((char *)settings + t->row->field) = (int64_t)frames;
+    }
     return true;
 }
 
@@ -130,16 +182,23 @@ static bool store_option(const struct option_row *row, struct settings *settings
     case OPTION_TEXT:
         *(const char **)field = value;
         return true;
-    case OPTION_NUMBER:
-        return store_number(row, field, value, fault);
-    case OPTION_REAL:
-        return store_real(row, field, value, fault);
     case OPTION_LIST:
         return store_in_list(row, field, value, fault);
     case OPTION_CHOICE:
         return store_choice(row, field, value, fault);
     case OPTION_SAMPLE_TYPE:
         return store_sample_type(row, settings->command, field, value, fault);
+    case OPTION_NUMBER:
+    case OPTION_BYTES:
+    case OPTION_RATE:
+    case OPTION_FRAMES:
+        return store_whole(row, settings, value, fault);
+    case OPTION_REAL:
+    case OPTION_DECIBELS:
+    case OPTION_FREQUENCY:
+    case OPTION_SECONDS:
+    case OPTION_MILLISECONDS:
+        return store_real(row, field, value, fault);
     }
     return false;
 }

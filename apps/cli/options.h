@@ -30,12 +30,22 @@ enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 // The value of a number option that was not given.
 #define NOT_GIVEN INT64_MIN
 
-enum { MAX_OPERANDS = 3, MAX_WORDS = 64 };
+// The value of a number of frames that was given as a time, until options_resolve_times.
+#define GIVEN_AS_TIME (INT64_MIN + 1)
+
+enum { MAX_OPERANDS = 3, MAX_WORDS = 64, MAX_TIMES = 16 };
 
 // The values of an option that may be given several times.
 struct word_list {
     const char *words[MAX_WORDS];
     int n;
+};
+
+// A number of frames that was given as a time.
+struct given_time {
+    const struct option_row *row;
+    const char *text;
+    double seconds;
 };
 
 enum { MIN_GAIN = -300 }; // dB
@@ -47,6 +57,8 @@ struct settings {
     char **files; // all operands
     int argc;     // all arguments, the command's name first
     char **argv;
+    struct given_time times[MAX_TIMES];
+    int n_times;
 
     int mode, precision, nan;
     int64_t first, last, max_lag, stride;
@@ -84,11 +96,20 @@ struct settings {
 enum option_kind {
     OPTION_FLAG,        // int: 1 when given
     OPTION_TEXT,        // const char *
-    OPTION_NUMBER,      // int64_t within [low, high]
-    OPTION_REAL,        // double within [low, high], unless both are 0
     OPTION_LIST,        // struct word_list
     OPTION_CHOICE,      // int: which of the words separated by '|' in `argument`
     OPTION_SAMPLE_TYPE, // const char *: the name of a sample encoding
+    // int64_t within [low, high]. The suffixes of these and of the following are in base/number.h.
+    OPTION_NUMBER,
+    OPTION_BYTES,
+    OPTION_RATE,   // Hz
+    OPTION_FRAMES, // also a time; see options_resolve_times
+    // double within [low, high], unless both are 0
+    OPTION_REAL,
+    OPTION_DECIBELS,
+    OPTION_FREQUENCY, // Hz
+    OPTION_SECONDS,
+    OPTION_MILLISECONDS,
 };
 
 struct option_row {
@@ -120,6 +141,11 @@ void option_help(const struct option_row *row, enum command command, char text[O
 // Parses the arguments after the command's name. False: a usage error, described in `fault`.
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
                    struct fault *fault);
+
+// Converts the times that were given for numbers of frames to frames at `rate` Hz. False, with a
+// fault, if the rate is 0, which means unknown, or a number is out of range. May be called again
+// with another rate.
+bool options_resolve_times(struct settings *settings, double rate, struct fault *fault);
 
 // Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);

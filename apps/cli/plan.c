@@ -124,10 +124,12 @@ static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, st
 
 int plan_main(const struct settings *settings)
 {
+    struct settings s = *settings;
     struct fault fault;
-    if (!plan_check_usage(settings, &fault)) return report_usage(COMMAND_PLAN, &fault);
+    if (!options_resolve_times(&s, (double)s.rate, &fault) || !plan_check_usage(&s, &fault))
+        return report_usage(COMMAND_PLAN, &fault);
     struct partita_wisdom *wisdom = wisdom_file_load();
-    bool good = plan_run(settings, wisdom, &fault);
+    bool good = plan_run(&s, wisdom, &fault);
     partita_wisdom_destroy(wisdom);
     return report_close(COMMAND_PLAN,
                         good ? EXIT_DONE : report_fault(COMMAND_PLAN, &fault, EXIT_FAILED));

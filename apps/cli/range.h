@@ -21,7 +21,8 @@ struct range range_of(const struct settings *settings, int64_t m, int64_t n_seen
 // none, unless `end` is absolute.
 int64_t range_count(const struct range *range, int64_t n, int64_t stride);
 
-// False, with a usage error, for options that contradict each other.
+// False, with a usage error, for options that contradict each other. Bounds that were given as
+// times are checked only after options_resolve_times.
 bool range_check(const struct settings *settings, struct fault *fault);
 
 #endif

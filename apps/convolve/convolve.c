@@ -203,10 +203,19 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
            shard_create(&job->shard, &job->out, &job->output, fault);
 }
 
+static bool resolve_times(struct convolve_job *job, struct fault *fault)
+{
+    const uint32_t rate = audio_reader_info(job->in)->rate;
+    return options_resolve_times(&job->settings, rate ? rate : audio_reader_info(job->ir)->rate,
+                                 fault) &&
+           range_check(&job->settings, fault);
+}
+
 static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
     const struct audio_info *in = audio_reader_info(job->in);
+    if (!resolve_times(job, fault)) return false;
     choose_types(job, &type, &taps_type);
     if (!taps_load(&job->taps, job->ir, taps_type, in, &job->settings, fault)) return false;
     job->pass = (struct pass){.settings = &job->settings,

@@ -81,14 +81,14 @@ static bool open_device(struct session *s, double rate, struct fault *fault)
     return device_open(&s->stream, &request, &s->format, &s->no_device, fault);
 }
 
-bool session_open(struct session *session, const struct settings *settings, int take,
-                  struct fault *fault)
+bool session_open(struct session *session, struct settings *settings, int take, struct fault *fault)
 {
     struct session *s = session;
     s->settings = settings;
     if (!device_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;
     double rate = choose_rate(s);
+    if (!options_resolve_times(settings, rate, fault)) return false;
     struct filter_set_request request = {
         .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;

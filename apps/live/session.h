@@ -33,8 +33,9 @@ struct session {
 };
 
 // Opens devices, filters, files and the audio stream, without starting it. take: number of the
-// recording, from 1 on. device_initialize must have succeeded.
-bool session_open(struct session *session, const struct settings *settings, int take,
+// recording, from 1 on. Resolves times in `settings` at the rate of the device. device_initialize
+// must have succeeded.
+bool session_open(struct session *session, struct settings *settings, int take,
                   struct fault *fault);
 
 // Latency of both directions in seconds, as far as the device reports it.

@@ -444,11 +444,11 @@ class Arguments(Faults):
         for arguments, says in (
                 (["--frobnicate"], "--frobnicate"), (["-Z"], "-Z"), (["--mode", "most"], "full|same|valid"),
                 (["--mode"], "value"), (["--gain", "loud"], "--gain loud"), (["--gain", "nan"], "--gain"),
-                (["--gain", "1e999"], "--gain"), (["--threads", "0"], "between 1"), (["--threads", "-3"], "between 1"),
-                (["--block", "1000000000"], "--block"), (["--block", "99999999999999999999"], "between"),
+                (["--gain", "1e999"], "--gain"), (["--threads", "0"], "from 1 to"), (["--threads", "-3"], "from 1 to"),
+                (["--block", "1000000000"], "--block"), (["--block", "99999999999999999999"], "from 1 to"),
                 (["--block", "12x"], "whole number"), (["--block", ""], "whole number"), (["--block", "1.5"], "whole"),
                 (["--first", "1", "--first", "2"], "twice"), (["-m", "full", "--mode", "full"], "twice"),
-                (["--mode", "same", "--first", "3"], "--mode"), (["--first", "9", "--last", "9"], "between"),
+                (["--mode", "same", "--first", "3"], "--mode"), (["--first", "9", "--last", "9"], "in between"),
                 (["--channels", "2"], "--format"), (["--quiet", "--verbose"], "contradict"),
                 (["--output-format", "f99"], "f99"), (["--stride", "0"], "--stride"), (["--max-lag", "5"], "--max-lag"),
                 (["--matrix=2"], "--matrix"), (["--rate", "5000000000"], "--rate")):
@@ -456,7 +456,7 @@ class Arguments(Faults):
             with self.subTest(arguments=arguments):
                 self.fails("convolve", *arguments, *(three if says != "value" else []), rc=2, says=says)
         self.usage("correlate", "--max-lag", "5", "--last", "3", *three, says="--max-lag")
-        self.usage("correlate", "--max-lag", "-5", *three, says="between 0")
+        self.usage("correlate", "--max-lag", "-5", *three, says="from 0 on")
         self.usage("convolve", "-", "-", "out.wav", says="standard input")
 
     def test_engines_and_devices(self):

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "library_log.h"
 #include "timed_call.h"
 
@@ -209,9 +210,10 @@ bool device_choose(struct audio_device *ret, const char *name, unsigned directio
 
 static bool parse_latency(const char *text, double *ret_seconds)
 {
-    char *end;
-    *ret_seconds = strtod(text, &end);
-    return end != text && !*end && *ret_seconds > 0 && *ret_seconds <= MAX_LATENCY;
+    struct number number;
+    if (!number_parse(text, QUANTITY_SECONDS, &number)) return false;
+    *ret_seconds = number.value;
+    return *ret_seconds > 0 && *ret_seconds <= MAX_LATENCY;
 }
 
 static bool is_latency_word(const char *latency)
@@ -223,8 +225,8 @@ bool device_check_latency(const char *latency, struct fault *fault)
 {
     double seconds;
     if (is_latency_word(latency) || parse_latency(latency, &seconds)) return true;
-    return fault_set(fault, "--latency %s: must be low, high or seconds up to %g", latency,
-                     MAX_LATENCY);
+    return fault_set(fault, "--latency %s: must be low, high or a time up to %g s, such as 10ms",
+                     latency, MAX_LATENCY);
 }
 
 static double suggested_latency(const char *name, double low, double high)

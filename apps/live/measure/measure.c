@@ -33,7 +33,7 @@ static const double MIN_CREST_FACTOR = 20;
 enum { SILENT_SECONDS = 2, START_SECONDS = 5, CLOSE_SECONDS = 2 };
 
 struct measure {
-    const struct settings *settings;
+    struct settings *settings;
     struct audio_device in, out;
     struct device_stream *stream;
     struct device_format format;
@@ -115,20 +115,22 @@ static bool measure_prepare(struct measure *m, double rate, struct fault *fault)
 
 static bool measure_start(struct measure *m, struct fault *fault)
 {
-    const struct settings *s = m->settings;
+    struct settings *s = m->settings;
+    const double rate = s->rate ? (double)s->rate : m->out.rate;
+    if (!options_resolve_times(s, rate, fault)) return false;
     struct device_request request = {
         .in = m->in,
         .out = m->out,
         .in_channels = m->channels,
         .out_channels = 1,
-        .rate = s->rate ? (double)s->rate : m->out.rate,
+        .rate = rate,
         .block = (size_t)s->block,
         .latency = s->audio_latency,
         .callback = measure_callback,
         .user = m,
     };
     bool any;
-    return measure_prepare(m, request.rate, fault) &&
+    return measure_prepare(m, rate, fault) &&
            device_open(&m->stream, &request, &m->format, &any, fault) &&
            device_start(m->stream, fault);
 }
@@ -260,7 +262,7 @@ static void measure_release(struct measure *m)
     free(m->recorded);
 }
 
-int measure_run(const struct settings *settings, int signals)
+int measure_run(struct settings *settings, int signals)
 {
     static struct measure m; // static: in use for ever if the device hangs
     struct fault fault;

@@ -6,8 +6,9 @@
 
 #include "cli/options.h"
 
-// Prints the results or the error, and returns the program's exit status. signals: of
-// signals_install. The caller checks device_hangs.
-int measure_run(const struct settings *settings, int signals);
+// Prints the results or the error, and returns the program's exit status. Resolves times in
+// `settings` at the rate of the device. signals: of signals_install. The caller checks
+// device_hangs.
+int measure_run(struct settings *settings, int signals);
 
 #endif
