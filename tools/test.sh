@@ -24,7 +24,7 @@ tools/setup.sh test slow
 step "long runs" tools/suite.sh build slow -Dgpu_arch=80,90
 step "registers of CUDA kernels" tools/ptxas.sh
 step "addresses and undefined behaviour, all of it" tools/sanitize.sh address,undefined --all
-fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy'
+fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy fuzz-text'
 step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
     -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
 step "aarch64 under qemu" env TEST_ARGS='-t 10 kernels fft-neon problem convolve-neon' tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross-aarch64.ini -Dbench=false -Dcuda=disabled
