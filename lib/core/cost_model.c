@@ -70,10 +70,19 @@ void cost_model_default(struct cost_model *ret, enum cpu_isa isa)
     }
 }
 
+// log2 of a size. Those of transforms are 1, 3 or 5 times a power of two, and are asked for often.
+static double octaves_of(size_t n)
+{
+    static const double odd[] = {[1] = 0, [3] = 1.5849625007211562, [5] = 2.321928094887362};
+    const int twos = n ? __builtin_ctzll(n) : 0;
+    const size_t rest = n >> twos;
+    return rest == 1 || rest == 3 || rest == 5 ? twos + odd[rest] : log2((double)n);
+}
+
 double cost_model_fft(const struct cost_model *model, bool f64, bool complex, size_t n)
 {
     const double *cost = model->costs[f64].fft[complex];
-    const double octave = log2((double)n) - COST_FFT_FIRST;
+    const double octave = octaves_of(n) - COST_FFT_FIRST;
     if (octave <= 0) return cost[0] * (double)n;
     // Three octaves are a pass over the samples each way, beyond the measured sizes from memory and
     // back.

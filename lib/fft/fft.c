@@ -43,20 +43,16 @@ static const struct fft_provider *provider_for(size_t n, const char *name)
 
 size_t fft_good_size(size_t n)
 {
-    enum { MAX_SIZE = 1 << 28 };
-    size_t best = 0;
-    // 2^a, 3*2^a and 5*2^a: three sizes an octave; other factors gain nothing on the cost of
-    // rounding up.
-    static const size_t odd[] = {1, 3, 5};
-    for (int i = 0; i < 3; i++) {
-        size_t size = odd[i] * 16;
-        if (size < n && n <= MAX_SIZE) size <<= 64 - __builtin_clzll((n - 1) / size);
-        if (best && size >= best) continue;
-        while (size < MAX_SIZE && (size < n || !provider_for(size, NULL))) size *= 2;
-        const bool served = size >= n && (size < MAX_SIZE || provider_for(size, NULL));
-        if (served && (!best || size < best)) best = size;
-    }
-    return best;
+    // Multiples of 16 that are 4, 5 or 6 times a power of two: three sizes an octave; other factors
+    // gain nothing on the cost of rounding up.
+    enum { MAX_QUARTER = 1 << 26 };
+    size_t quarter = 4;
+    if (n > 4 * MAX_QUARTER) quarter = MAX_QUARTER;
+    else if (n >= 16) quarter = (size_t)1 << (61 - __builtin_clzll(n));
+    for (; quarter <= MAX_QUARTER; quarter *= 2)
+        for (size_t size = 4 * quarter; size <= 6 * quarter; size += quarter)
+            if (size >= n && size % 16 == 0 && provider_for(size, NULL)) return size;
+    return 0;
 }
 
 enum partita_status fft_create(const struct fft_request *request,
