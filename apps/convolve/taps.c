@@ -5,84 +5,17 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/sample_type.h"
 #include "cli/report.h"
-#include "resample.h"
-
-// An impulse response is in memory several times. This many samples are 46 minutes at 48 kHz; more
-// must be a mistake.
-static const size_t MAX_SAMPLES = (size_t)1 << 27;
-
-enum { READ_SAMPLES = 65536 };
-
-struct frames {
-    void *data; // interleaved
-    size_t n, channels;
-    enum partita_type type;
-};
-
-static bool too_long(const struct frames *f, const char *name, struct fault *fault)
-{
-    return fault_set(fault, "%s: more than %zu frames of %zu channels, too long to be a filter",
-                     name, MAX_SAMPLES / f->channels, f->channels);
-}
-
-static bool reserve_frames(struct frames *f, size_t *capacity, size_t n, const char *name,
-                           struct fault *fault)
-{
-    size_t max = MAX_SAMPLES / f->channels, wanted = 2 * *capacity > n ? 2 * *capacity : n;
-    if (n <= *capacity) return true;
-    if (n > max) return too_long(f, name, fault);
-    if (wanted > max) wanted = max;
-    void *data = realloc(f->data, wanted * f->channels * partita_type_size(f->type));
-    if (!data) return fault_set(fault, "%s: out of memory for %zu frames", name, wanted);
-    f->data = data;
-    *capacity = wanted;
-    return true;
-}
-
-static bool read_all(struct frames *f, struct audio_reader *reader, const char *name,
-                     struct fault *fault)
-{
-    size_t capacity = 0, got, chunk = READ_SAMPLES / f->channels + 1;
-    size_t frame_bytes = f->channels * partita_type_size(f->type);
-    uint64_t known = audio_reader_info(reader)->frames;
-    if (known != SIZE_UNKNOWN && known > MAX_SAMPLES / f->channels) return too_long(f, name, fault);
-    do {
-        if (!reserve_frames(f, &capacity, f->n + chunk, name, fault)) return false;
-        if (!audio_read(reader, f->type, (char *)f->data + f->n * frame_bytes, chunk, &got, fault))
-            return false;
-        f->n += got;
-    } while (got);
-    if (f->n) return true;
-    return fault_set(fault, "%s: holds no samples", name);
-}
-
-static size_t count_scalars(const struct frames *f)
-{
-    return f->n * f->channels * (type_is_complex(f->type) ? 2 : 1);
-}
-
-static bool check_finite(const struct frames *f, const char *name, struct fault *fault)
-{
-    size_t n = count_scalars(f), per_frame = n / f->n;
-    for (size_t i = 0; i < n; i++) {
-        double v = type_is_double(f->type) ? ((double *)f->data)[i] : (double)((float *)f->data)[i];
-        if (!isfinite(v))
-            return fault_set(fault, "%s: frame %zu is %f; taps must be finite", name, i / per_frame,
-                             v);
-    }
-    return true;
-}
+#include "io/frames.h"
 
 static void amplify(struct frames *f, double decibels)
 {
     double factor = pow(10, decibels / 20);
     if (decibels == 0) return;
-    for (size_t i = 0; i < count_scalars(f); i++) {
+    for (size_t i = 0; i < frames_count_scalars(f); i++) {
         if (type_is_double(f->type)) ((double *)f->data)[i] *= factor;
         else ((float *)f->data)[i] = (float)((double)((float *)f->data)[i] * factor);
     }
@@ -98,16 +31,12 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate,
         return fault_set(fault,
                          "%s: sample rate %u Hz differs from the %u Hz of %s; use --resample-ir",
                          operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1));
-    const struct resample_request request = {f->type, f->channels, rate, signal->rate};
-    struct resampled resampled;
-    if (!resample_taps(&resampled, &request, f->data, f->n, fault)) return false;
+    const size_t before = f->n;
+    if (!frames_resample(f, rate, signal->rate, ret_lead, operand_name(settings, 0), fault))
+        return false;
     report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s, %zu frames to %zu",
-                  operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), f->n,
-                  resampled.n - 2 * resampled.lead);
-    free(f->data);
-    f->data = resampled.frames;
-    f->n = resampled.n;
-    *ret_lead = resampled.lead;
+                  operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), before,
+                  f->n - 2 * *ret_lead);
     return true;
 }
 
@@ -155,19 +84,15 @@ static bool taps_deinterleave(struct taps *t, const struct frames *f, struct fau
 {
     size_t paths = t->out_channels * (t->in_channels / t->groups),
            bytes = partita_type_size(f->type);
-    if (f->n > MAX_SAMPLES / paths)
+    if (f->n > FRAMES_MAX_SAMPLES / paths)
         return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", f->n,
                          paths);
     t->data = malloc(paths * f->n * bytes);
     if (!t->data) return fault_set(fault, "out of memory for %zu taps", paths * f->n);
     t->length = f->n;
     t->type = f->type;
-    for (size_t c = 0; c < paths; c++) {
-        char *row = (char *)t->data + c * f->n * bytes;
-        const char *from = (const char *)f->data + c % f->channels * bytes;
-        for (size_t i = 0; i < f->n; i++)
-            memcpy(row + i * bytes, from + i * f->channels * bytes, bytes);
-    }
+    for (size_t c = 0; c < paths; c++)
+        frames_copy_channel(f, c % f->channels, (char *)t->data + c * f->n * bytes);
     return true;
 }
 
@@ -197,17 +122,17 @@ bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type 
 {
     const struct audio_info *info = audio_reader_info(reader);
     const char *name = operand_name(settings, 0);
-    struct frames f = {.channels = info->channels, .type = type};
+    struct frames f = {0};
     struct taps t = {0};
     bool good = map_channels(&t, info, signal->channels, settings, fault) &&
-                check_memory(info, type, settings, fault) && read_all(&f, reader, name, fault) &&
-                check_finite(&f, name, fault) &&
+                check_memory(info, type, settings, fault) &&
+                frames_read(&f, reader, type, name, fault) &&
                 fit_rate(&f, &t.lead, info->rate, signal, settings, fault);
     if (good) {
         amplify(&f, settings->gain);
-        good = check_finite(&f, name, fault) && taps_deinterleave(&t, &f, fault);
+        good = frames_check_finite(&f, name, fault) && taps_deinterleave(&t, &f, fault);
     }
-    free(f.data);
+    frames_release(&f);
     if (good) *ret = t;
     return good;
 }

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "convolve/resample.h"
 #include "io/audio.h"
 #include "io/formats/formats.h"
+#include "io/resample.h"
 #include "support/test.h"
 
 static void encoding_names(void **state)

@@ -7,10 +7,7 @@
 #include <string.h>
 
 #include "filter_set.h"
-
-// A resampled response starts with the lead of the interpolation pulses, which would add latency.
-// Its taps below this fraction of the peak are omitted.
-static const float LEAD_THRESHOLD = 0.01f;
+#include "io/rows.h"
 
 // The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
 static const float ONSET_THRESHOLD = 0.1f;
@@ -71,29 +68,6 @@ static const float *response_row(const struct response *r, size_t path)
     return (const float *)r->taps.data + path * r->taps.length;
 }
 
-static size_t response_n_rows(const struct response *r)
-{
-    return r->taps.out_channels * (r->taps.in_channels / r->taps.groups);
-}
-
-static float response_peak(const struct response *r)
-{
-    float peak = 0;
-    for (size_t c = 0; c < response_n_rows(r); c++)
-        for (size_t i = 0; i < r->taps.length; i++)
-            peak = fmaxf(peak, fabsf(response_row(r, c)[i]));
-    return peak;
-}
-
-// The first frame before `end` in which any row reaches the level; `end` if none does.
-static size_t first_above(const struct response *r, float level, size_t end)
-{
-    for (size_t c = 0; c < response_n_rows(r); c++)
-        for (size_t i = 0; i < end; i++)
-            if (fabsf(response_row(r, c)[i]) >= level) end = i;
-    return end;
-}
-
 static bool check_outputs(struct response *r, const struct response_shape *shape,
                           struct fault *fault)
 {
@@ -129,10 +103,11 @@ bool response_load(struct response *ret, const struct settings *settings, const 
         good = false;
     }
     if (!good) return false;
-    float peak = response_peak(&r);
-    r.first = first_above(&r, LEAD_THRESHOLD * peak, r.taps.lead);
+    const struct rows rows = {
+        r.taps.data, r.taps.out_channels * (r.taps.in_channels / r.taps.groups), r.taps.length};
+    r.first = rows_omitted_lead(&rows, r.taps.lead);
     r.length = r.taps.length - r.taps.lead - r.first; // after the end is as much as the lead
-    r.onset = first_above(&r, ONSET_THRESHOLD * peak, r.taps.length) - r.first;
+    r.onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r.taps.length) - r.first;
     *ret = r;
     return true;
 }

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// All frames of a file in memory: impulse responses and templates.
+#ifndef PARTITA_APPS_FRAMES_H
+#define PARTITA_APPS_FRAMES_H
+
+#include "audio.h"
+
+// An impulse response is in memory several times. This many samples are 46 minutes at 48 kHz; more
+// must be a mistake.
+enum { FRAMES_MAX_SAMPLES = 1 << 27 };
+
+struct frames {
+    void *data; // interleaved
+    size_t n, channels;
+    enum partita_type type;
+};
+
+// Reads all frames that are left in `reader`. False, with a fault that names the file, if there are
+// none or too many, or if a sample is not finite.
+bool frames_read(struct frames *ret, struct audio_reader *reader, enum partita_type type,
+                 const char *name, struct fault *fault);
+
+// Fails, with a fault that names the file, if a sample is not finite.
+bool frames_check_finite(const struct frames *frames, const char *name, struct fault *fault);
+
+// Converts a response to another sample rate as resample_taps does (resample.h). *ret_lead frames
+// now precede its start, and as many follow its end.
+bool frames_resample(struct frames *frames, uint32_t rate_in, uint32_t rate_out, size_t *ret_lead,
+                     const char *name, struct fault *fault);
+
+// Copies one channel to row[n].
+void frames_copy_channel(const struct frames *frames, size_t channel, void *row);
+
+// Real numbers in all frames.
+size_t frames_count_scalars(const struct frames *frames);
+
+void frames_release(struct frames *frames);
+
+#endif
