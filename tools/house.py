@@ -39,6 +39,7 @@ LIMITS = {
     "columns_lib": (0.1, f"% of the lines of lib/ are beyond {MAX_COLUMNS} columns"),
     "columns_include": (0.1, f"% of the lines of include/ are beyond {MAX_COLUMNS} columns"),
     "columns_apps": (0.1, f"% of the lines of apps/ are beyond {MAX_COLUMNS} columns"),
+    "columns_plugins": (0.1, f"% of the lines of plugins/ are beyond {MAX_COLUMNS} columns"),
     "columns_bench": (0.1, f"% of the lines of bench/ are beyond {MAX_COLUMNS} columns"),
     "columns_tests": (0.1, f"% of the lines of tests/ are beyond {MAX_COLUMNS} columns"),
     "asserts": (150, "asserts in lib/"),
@@ -66,7 +67,7 @@ def measure_circles(tree):
 
 
 def measure_folders(tree):
-    files = collections.Counter(f.folder for f in tree.under("lib", "apps", "bench", "tests"))
+    files = collections.Counter(f.folder for f in tree.under("lib", "apps", "plugins", "bench", "tests"))
     return counted([f"{folder}: {n} files" for folder, n in files.most_common() if n > MAX_FILES])
 
 
@@ -75,7 +76,7 @@ def measure_loose(tree):
 
 
 def measure_prefixes(tree):
-    return counted([str(f.path) for f in tree.under("lib", "apps", "bench", "tests")
+    return counted([str(f.path) for f in tree.under("lib", "apps", "plugins", "bench", "tests")
                     if f.path.name.startswith((f.path.parent.name + "_", f.path.parent.name + "-"))])
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cc"}
-TREES = ("lib", "include", "apps", "bench", "tests")
+TREES = ("lib", "include", "apps", "plugins", "bench", "tests")
 
 # Comments, strings and characters; everything else is code.
 NOT_CODE = re.compile(
