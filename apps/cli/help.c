@@ -67,6 +67,20 @@ static void print_numbers(enum command command)
         print_wrapped("BYTES such as 512M and 4G are powers of 1024.", 0, 0);
 }
 
+// A command that is too long for a line continues after a backslash.
+static void print_example(const struct example *example)
+{
+    static const char FIRST[] = "  ", NEXT[] = "      ";
+    int at = printf("%s", FIRST);
+    for (const char *word = example->command; *word;) {
+        const int n = (int)strcspn(word, " "), more = word[n] != 0;
+        if (at + n + 2 * more > WIDTH) at = printf("\\\n%s", NEXT) - 2;
+        at += printf("%.*s%s", n, word, more ? " " : "\n");
+        word += n + more;
+    }
+    print_wrapped(example->text, 0, 6);
+}
+
 void help_print(enum command command)
 {
     const struct command_row *c = &command_rows[command];
@@ -88,6 +102,8 @@ void help_print(enum command command)
         print_option(row, command);
     }
     print_numbers(command);
+    printf("\nExamples:\n");
+    for (int i = 0; i < N_EXAMPLES; i++) print_example(&command_examples[command][i]);
     if (c->n_operands == 3) {
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "

@@ -71,26 +71,13 @@ static void put_names(void)
 
 static void put_examples(void)
 {
-    static const char *const rows[][2] = {
-        {"partita convolve hall.wav voice.wav wet.wav",
-         "Adds the reverberation of a hall to a voice."},
-        {"partita convolve --resample-ir --gain -6 --stats hall.wav voice.flac wet.flac",
-         "The same for files of different sample rates, 6 dB lower; prints statistics."},
-        {"partita convolve --format cf32 low-pass.txt - - <in.cf32 >out.cf32",
-         "Filters raw complex samples in a pipe."},
-        {"partita correlate --mode valid burst.sigmf-meta capture.sigmf-meta match.npy",
-         "Finds a burst in a capture: the result is largest where the burst begins."},
-        {"partita plan --block 64 --taps 96000",
-         "Shows what a live filter of two seconds at 48 kHz costs."},
-        {"partita live --ir hall.wav --device 3",
-         "Plays the input of device 3 of `partita devices` with that reverberation."},
-    };
     printf(".SH EXAMPLES\n");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (int i = 0; i < N_COMMANDS * N_EXAMPLES; i++) {
+        const struct example *example = &command_examples[i / N_EXAMPLES][i % N_EXAMPLES];
         printf(".TP\n.B ");
-        put_text(rows[i][0]);
+        put_text(example->command);
         printf("\n");
-        put_text(rows[i][1]);
+        put_text(example->text);
         printf("\n");
     }
 }

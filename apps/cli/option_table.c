@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The tables of commands and options.
+// The tables of commands, examples and options.
 #include <stddef.h>
 
 #include "options.h"
@@ -54,8 +54,12 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 
-// One file for each heading of the help.
 // clang-format off
+const struct example command_examples[N_COMMANDS][N_EXAMPLES] = {
+#include "examples.inc"
+};
+
+// One file for each heading of the help.
 const struct option_row option_rows[] = {
 #include "options/result.inc"
 #include "options/layer.inc"

@@ -129,6 +129,14 @@ struct command_row {
     int n_operands; // negative: at least that many
 };
 
+// A command line and what it does, in one sentence.
+struct example {
+    const char *command, *text;
+};
+
+enum { N_EXAMPLES = 3 };
+extern const struct example command_examples[N_COMMANDS][N_EXAMPLES];
+
 enum { MAX_OPTION_ROWS = 240 };
 extern const struct option_row option_rows[];
 extern const size_t n_option_rows;
