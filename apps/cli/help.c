@@ -107,7 +107,8 @@ void help_print(enum command command)
     if (c->n_operands == 3) {
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "
-                      "SigMF recordings, x.sigmf-data with x.sigmf-meta. The first file may also "
+                      "SigMF recordings, x.sigmf-data with x.sigmf-meta, and archives of them, "
+                      "x.sigmf. The first file may also "
                       "be a .txt with one number per line.",
                       0, 0);
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are "

@@ -9,9 +9,12 @@ const struct command_row command_rows[N_COMMANDS] = {
      "The result is scipy.signal.convolve(IN, IR, mode): it includes the tail, and the latency of "
      "the engine is removed. ",
      3},
-    {"correlate", "TEMPLATE IN OUT", "correlates IN with TEMPLATE",
+    {"correlate", "TEMPLATE IN [OUT]", "correlates IN with TEMPLATE",
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), in which a complex template is "
-     "conjugated. Sample k of the full result belongs to lag k - (length of TEMPLATE - 1). ",
+     "conjugated. Sample k of the full result belongs to lag k - (length of TEMPLATE - 1). With "
+     "--peaks or --threshold it prints where TEMPLATE is found: the sample of IN at which it "
+     "begins, the same interpolated, in seconds if the rate is known, and the magnitude and the "
+     "phase (in radians) of the result. ",
      3},
     {"live", "", "filters the input of an audio device and plays the result",
      "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys. "
@@ -62,6 +65,7 @@ const struct example command_examples[N_COMMANDS][N_EXAMPLES] = {
 // One file for each heading of the help.
 const struct option_row option_rows[] = {
 #include "options/result.inc"
+#include "options/peaks.inc"
 #include "options/layer.inc"
 #include "options/files.inc"
 #include "options/computation.inc"

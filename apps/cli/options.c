@@ -44,6 +44,11 @@ const char *operand_name(const struct settings *settings, int i)
     return i == 2 ? "standard output" : "standard input";
 }
 
+bool options_want_peaks(const struct settings *settings)
+{
+    return settings->peaks || !isnan(settings->threshold);
+}
+
 size_t options_max_channels(const struct settings *settings)
 {
     return settings->max_channels == NOT_GIVEN ? 1024 : (size_t)settings->max_channels;
@@ -277,6 +282,10 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     if (command->n_operands == 0)
         return fault_set(fault, "takes no file names, but %d %s given%s", n, n == 1 ? "is" : "are",
                          s->command == COMMAND_LIVE ? "; name filters with --ir" : "");
+    if (s->command == COMMAND_CORRELATE && n == 2) {
+        if (options_want_peaks(s)) return true;
+        return fault_set(fault, "needs OUT, unless it prints peaks: add --peaks or --threshold");
+    }
     const bool files = 1u << s->command & file_commands;
     return fault_set(fault, "needs %s, but %d %s%s %s given", command->operands, n,
                      files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are");
@@ -299,6 +308,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.dry = -INFINITY;
     s.fade = 50;
     s.duration = INFINITY;
+    s.threshold = NAN;
     list_options(command, longs, shorts);
     opterr = 0;
     optind = 1;

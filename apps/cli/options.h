@@ -70,6 +70,10 @@ struct settings {
     int64_t rate, channels, max_channels;
     const char *range;
     int resume;
+    int normalised;
+    int64_t peaks, min_distance; // 0: not given
+    double threshold;            // NaN: not given
+    const char *annotate;
     int stats, json, quiet, verbose, help;
 
     int64_t taps, latency, out_channels, groups, size;
@@ -157,6 +161,9 @@ bool options_resolve_times(struct settings *settings, double rate, struct fault 
 
 // Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);
+
+// Whether peaks are to be found; then OUT may be left out: operands[2] is NULL.
+bool options_want_peaks(const struct settings *settings);
 
 // The value of --max-channels or its default.
 size_t options_max_channels(const struct settings *settings);

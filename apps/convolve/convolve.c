@@ -13,7 +13,8 @@
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "cli/wisdom_file.h"
-#include "io/formats/sigmf.h"
+#include "correlate/search.h"
+#include "io/formats/sigmf_carry.h"
 #include "output.h"
 #include "pass.h"
 
@@ -29,11 +30,15 @@ struct convolve_job {
     struct pass pass;
     struct shard shard;
     struct pass_stats stats;
+    struct search search;
+    struct search_request search_request;
+    struct sigmf_origin origin; // of the output's metadata
 };
 
+// Not for an OUT that is left out.
 static bool is_standard(const char *path)
 {
-    return strcmp(path, "-") == 0;
+    return path && strcmp(path, "-") == 0;
 }
 
 // A sample type can be given for raw samples only, not for a file with a header.
@@ -66,7 +71,7 @@ static bool convolve_check_usage(const struct settings *s, struct encoding *ret_
                          "--block filters as a stream, which --range and --resume cannot split");
     if (s->channels && !s->format)
         return fault_set(fault, "--channels is for raw samples; add --format");
-    return range_check(s, fault) &&
+    return range_check(s, fault) && search_check_usage(s, fault) &&
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
            engine_check(s, fault);
@@ -129,9 +134,11 @@ static void choose_types(const struct convolve_job *job, enum partita_type *ret_
     const struct audio_info *in = audio_reader_info(job->in), *ir = audio_reader_info(job->ir);
     bool complex_taps = ir->encoding.is_complex,
          complex_signal = complex_taps || in->encoding.is_complex;
+    // In float the rounding errors of a loud passage may exceed the signal in a quiet passage
+    // beside it, where --normalised would make them large.
     bool wide = job->settings.precision == PRECISION_F64 ||
                 (job->settings.precision == PRECISION_AUTO &&
-                 (stored_in_double(in) || stored_in_double(ir)));
+                 (job->settings.normalised || stored_in_double(in) || stored_in_double(ir)));
     *ret_signal =
         complex_signal ? (wide ? PARTITA_CF64 : PARTITA_CF32) : (wide ? PARTITA_F64 : PARTITA_F32);
     *ret_taps = complex_taps ? *ret_signal : (wide ? PARTITA_F64 : PARTITA_F32);
@@ -196,11 +203,64 @@ static bool open_runner(struct convolve_job *job, enum partita_type type, struct
     return true;
 }
 
+// The peaks of a shard are those of its own results, but results around them can change them.
+static void widen_for_peaks(struct convolve_job *job, struct search_request *q)
+{
+    const struct settings *s = &job->settings;
+    const struct shard_record *record = &job->shard.record;
+    if (!job->shard.active || !options_want_peaks(s)) return;
+    const uint64_t margin = search_distance(s, q->length) + PEAKS_MARGIN,
+                   behind = record->total - record->end,
+                   before = margin < record->first ? margin : record->first,
+                   after = margin < behind ? margin : behind;
+    q->first = before;
+    q->end = before + record->end - record->first;
+    job->pass.range.begin -= (int64_t)before * s->stride;
+    job->pass.range.end += (int64_t)after * s->stride;
+}
+
+static bool open_search(struct convolve_job *job, enum partita_type type, struct fault *fault)
+{
+    struct search_request *q = &job->search_request;
+    *q = (struct search_request){.settings = &job->settings,
+                                 .in = job->in,
+                                 .type = type,
+                                 .channels = job->taps.out_channels,
+                                 .length = job->taps.length - 2 * job->taps.lead,
+                                 .end = UINT64_MAX};
+    widen_for_peaks(job, q);
+    q->first_lag = job->pass.range.begin - (int64_t)(q->length - 1);
+    if (!search_check_annotate(q, fault) || !search_open(&job->search, q, fault)) return false;
+    job->pass.peaks = job->search.peaks;
+    return true;
+}
+
+// Where the samples of a recording are in the result: a filter delays them, and a template is found
+// where it begins.
+static bool carry_metadata(struct convolve_job *job, struct fault *fault)
+{
+    const struct sigmf *sigmf = audio_reader_recording(job->in);
+    const char *out = job->settings.operands[2];
+    if (!sigmf || !out || !sigmf_describes(out)) return true;
+    const int64_t delay = job->settings.command == COMMAND_CORRELATE
+                              ? (int64_t)(job->taps.length - 2 * job->taps.lead) - 1
+                              : llround(taps_delay(&job->taps));
+    job->origin = (struct sigmf_origin){
+        .sigmf = sigmf, .shift = delay - job->pass.range.begin, .stride = job->settings.stride};
+    job->output.origin = &job->origin;
+    return sigmf_check_positions(sigmf, fault);
+}
+
 static bool open_output(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
     const struct shard_source source = {job->in, &job->taps, type, runner_plan(job->runner)};
-    return shard_open(&job->shard, &source, &job->pass.range, &job->output.frames, fault) &&
-           shard_create(&job->shard, &job->out, &job->output, fault);
+    if (!carry_metadata(job, fault) ||
+        !shard_open(&job->shard, &source, &job->pass.range, &job->output.frames, fault) ||
+        !open_search(job, type, fault))
+        return false;
+    job->origin.first = job->shard.record.first;
+    job->origin.total = job->shard.record.total;
+    return !job->settings.operands[2] || shard_create(&job->shard, &job->out, &job->output, fault);
 }
 
 static bool resolve_times(struct convolve_job *job, struct fault *fault)
@@ -298,6 +358,9 @@ static void print_warnings(const struct convolve_job *job)
     if (stats->replaced)
         report_warning(s, "%s: %llu NaN or infinite samples were read as 0", operand_name(s, 1),
                        (unsigned long long)stats->replaced);
+    if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))
+        report_warning(s, "no peak reaches --threshold %g; the largest magnitude is %g",
+                       s->threshold, peaks_largest(job->search.peaks));
     if (stats->written.clipped) warn_clipped(job);
     if (stats->written.nonfinite)
         report_warning(s, "%s: %llu NaN or infinite samples in the result", operand_name(s, 2),
@@ -311,11 +374,17 @@ static int convolve_conclude(struct convolve_job *job)
     print_warnings(job);
     int status = job->stats.truncated || job->stats.interrupted ? EXIT_DEGRADED : EXIT_DONE;
     if (s->stats) pass_stats_print(&job->stats, stderr);
-    if (!s->json) return status;
     FILE *to = is_standard(s->operands[2]) ? stderr : stdout;
-    bool good = pass_stats_print_json(&job->stats, s, to);
-    if (to == stdout) return report_close(s->command, status);
+    bool good = !s->json || pass_stats_print_json(&job->stats, s, to);
+    if (to == stdout && (s->json || job->search.peaks)) return report_close(s->command, status);
     return good ? status : EXIT_FAILED;
+}
+
+// Of a pipe only what was read is known.
+static uint64_t signal_frames(const struct convolve_job *job)
+{
+    const uint64_t frames = audio_reader_info(job->in)->frames;
+    return frames == SIZE_UNKNOWN ? job->stats.frames_in : frames;
 }
 
 static int convolve_run(struct convolve_job *job, const struct encoding *raw_in,
@@ -331,19 +400,22 @@ static int convolve_run(struct convolve_job *job, const struct encoding *raw_in,
     if (good) {
         job->pass.runner = job->runner;
         job->pass.writer = job->out;
-        good = pass_run(&job->pass, &fault) && shard_check_input(&job->shard, job->in, &fault);
+        good = pass_run(&job->pass, &fault) && shard_check_input(&job->shard, job->in, &fault) &&
+               search_finish(&job->search, &fault);
     }
-    if (good) {
+    if (good && job->out) {
         struct audio_writer *out = job->out;
         job->out = NULL;
         good = shard_finish(&job->shard, out, &job->stats.written, &fault);
     }
+    good = good && search_annotate(&job->search, &job->search_request, signal_frames(job), &fault);
     return good ? convolve_conclude(job) : report_fault(command, &fault, EXIT_FAILED);
 }
 
 static void convolve_release(struct convolve_job *job)
 {
     pass_release(&job->pass);
+    search_close(&job->search);
     shard_release(&job->shard);
     audio_discard(job->out);
     runner_close(job->runner);

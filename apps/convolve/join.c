@@ -11,7 +11,7 @@
 #include "cli/report.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
-#include "io/formats/sigmf.h"
+#include "io/formats/sigmf_carry.h"
 #include "shard_record.h"
 
 enum { CHUNK_FRAMES = 65536 };
@@ -99,9 +99,10 @@ static bool copy_frames(struct audio_writer *out, struct audio_reader *in, struc
     return good;
 }
 
-// OUT has the shape of the first shard and the frames of all.
+// OUT has the shape and the metadata of the first shard and the frames of all.
 static bool create_joined(struct audio_writer **ret, const char *path,
-                          const struct audio_reader *first, uint64_t frames, struct fault *fault)
+                          const struct audio_reader *first, struct sigmf_origin *origin,
+                          struct fault *fault)
 {
     struct audio_info info = *audio_reader_info(first);
     bool known;
@@ -109,27 +110,33 @@ static bool create_joined(struct audio_writer **ret, const char *path,
     if (container_of_name(path, &known) != info.container && known)
         return fault_set(fault, "%s: the name implies another format than that of the shards",
                          path);
-    info.frames = frames;
-    return audio_create(ret, path, &info, fault);
+    info.frames = origin->total;
+    origin->sigmf = audio_reader_recording(first);
+    if (origin->sigmf && sigmf_describes(path)) info.origin = origin;
+    return (!info.origin || sigmf_check_positions(origin->sigmf, fault)) &&
+           audio_create(ret, path, &info, fault);
 }
 
 static bool join_shards(const struct settings *s, const struct shard_file *shards, size_t n,
                         struct fault *fault)
 {
     struct audio_writer *out = NULL;
+    struct audio_reader *first = NULL; // its metadata are needed to the end
+    struct sigmf_origin origin = {.stride = 1, .total = shards[0].record.total};
     struct sample_counts counts;
     bool good = true;
     for (size_t i = 0; good && i < n; i++) {
         struct audio_reader *in = NULL;
-        good = open_shard(&shards[i], s, &in, fault) &&
-               (out || create_joined(&out, s->files[0], in, shards[0].record.total, fault)) &&
-               copy_frames(out, in, fault);
-        audio_reader_close(in);
+        good = open_shard(&shards[i], s, &in, fault);
+        if (good && !i) good = create_joined(&out, s->files[0], first = in, &origin, fault);
+        good = good && copy_frames(out, in, fault);
+        if (in != first) audio_reader_close(in);
     }
     good = good && shard_record_discard(s->files[0], fault);
-    if (good) return audio_finish(out, &counts, fault);
-    audio_discard(out);
-    return false;
+    if (good) good = audio_finish(out, &counts, fault);
+    else audio_discard(out);
+    audio_reader_close(first);
+    return good;
 }
 
 static bool join_run(const struct settings *s, struct fault *fault)

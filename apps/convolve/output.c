@@ -46,7 +46,9 @@ static struct encoding preferred_encoding(const struct output_request *q, enum c
     struct encoding named;
     if (s->output_format && encoding_parse(s->output_format, &named)) return named;
     if (container == CONTAINER_RAW && dot && encoding_parse(dot + 1, &named)) return named;
-    if (q->in->container == CONTAINER_TEXT || container == CONTAINER_NPY) return computed;
+    // 1 does not fit into an integer type.
+    if (s->normalised || q->in->container == CONTAINER_TEXT || container == CONTAINER_NPY)
+        return computed;
     return q->in->encoding.is_complex == computed.is_complex ? q->in->encoding : computed;
 }
 
@@ -92,6 +94,7 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
         .frames = q->frames,
         .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
     };
-    return choose_container(ret, q->settings->operands[2], q->in, fault) &&
-           choose_encoding(ret, q, fault);
+    return !q->settings->operands[2] ||
+           (choose_container(ret, q->settings->operands[2], q->in, fault) &&
+            choose_encoding(ret, q, fault));
 }

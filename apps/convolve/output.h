@@ -16,6 +16,7 @@ struct output_request {
     uint64_t frames;        // of the result, or SIZE_UNKNOWN
 };
 
+// Without OUT only rate, channels and frames are chosen.
 bool output_choose(struct audio_info *ret, const struct output_request *request,
                    struct fault *fault);
 

@@ -140,9 +140,12 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
     n -= drop;
     if (p->count >= 0 && (int64_t)n > p->count - p->written) n = (size_t)(p->count - p->written);
     if (!n) return true;
+    if (p->norm) window_norm_divide(p->norm, y, n);
+    if (p->peaks && !peaks_add(p->peaks, y, n, fault)) return false;
     if (p->settings->stats || p->settings->json)
         pass_stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
     p->written += (int64_t)n;
+    if (!p->writer) return true;
     if (p->output.running) {
         pass_output_send(&p->output, y, n);
         return true;
@@ -162,7 +165,8 @@ static bool pass_feed(struct pass *p, const void *x, size_t n, struct fault *fau
 {
     size_t made;
     void *y = result_buffer(p);
-    return y && runner_feed(p->runner, y, &made, x, n, fault) && pass_emit(p, y, made, fault);
+    return y && (!p->norm || window_norm_feed(p->norm, x, n, fault)) &&
+           runner_feed(p->runner, y, &made, x, n, fault) && pass_emit(p, y, made, fault);
 }
 
 static bool pass_drain(struct pass *p, struct fault *fault)
@@ -245,7 +249,7 @@ static void start_threads(struct pass *p)
     p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
     p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
     pass_input_begin(&p->input, p->taps->in_channels * bytes);
-    if (temp_is_special(p->settings->operands[2])) return;
+    if (!p->writer || temp_is_special(p->settings->operands[2])) return;
     p->output = (struct pass_output){.writer = p->writer, .shard = p->shard, .type = p->type};
     pass_output_begin(&p->output, p->taps->out_channels * bytes,
                       runner_capacity(p->runner, p->chunk));
@@ -268,6 +272,24 @@ static bool pass_transfer(struct pass *p, struct fault *fault)
     return feed_tail(p, fault);
 }
 
+static bool open_norm(struct pass *p, struct fault *fault)
+{
+    const struct taps *taps = p->taps;
+    const struct window_norm_request request = {
+        .signal = p->type,
+        .template_type = taps->type,
+        .template = taps->data,
+        .length = taps->length,
+        .in_channels = taps->in_channels,
+        .out_channels = taps->out_channels,
+        .groups = taps->groups,
+        .origin = p->origin,
+        .wanted = p->range.begin + (int64_t)taps->lead,
+        .stride = (size_t)p->settings->stride,
+    };
+    return !p->settings->normalised || window_norm_open(&p->norm, &request, fault);
+}
+
 bool pass_run(struct pass *pass, struct fault *fault)
 {
     size_t bytes = partita_type_size(pass->type);
@@ -279,7 +301,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->y = malloc(runner_capacity(pass->runner, pass->chunk) * pass->taps->out_channels * bytes);
     bool good =
         (pass->x && pass->y) || fault_set(fault, "out of memory for %zu frames", pass->chunk);
-    good = good && pass_transfer(pass, fault);
+    good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);
     good = pass_output_end(&pass->output, good, fault);
     if (pass->reported > pass->started) fprintf(stderr, "\r%30s\r", "");
@@ -290,6 +312,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
 
 void pass_release(struct pass *pass)
 {
+    window_norm_close(pass->norm);
     free(pass->preloaded);
     free(pass->x);
     free(pass->y);

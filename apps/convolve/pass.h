@@ -4,6 +4,8 @@
 #define PARTITA_APPS_PASS_H
 
 #include "cli/range.h"
+#include "correlate/peaks.h"
+#include "correlate/window_norm.h"
 #include "io/audio.h"
 #include "pass_stats.h"
 #include "pass_threads.h"
@@ -13,19 +15,21 @@
 struct pass {
     const struct settings *settings;
     struct audio_reader *reader;
-    struct audio_writer *writer;
+    struct audio_writer *writer; // NULL: the result is not written
     struct runner *runner;
     const struct taps *taps;
     enum partita_type type;
     struct range range; // of the full result, of taps without lead
     struct shard *shard;
     struct pass_stats *stats;
-    size_t chunk; // set by pass_run: frames per call, at most
+    struct peaks *peaks; // finds peaks in the result; NULL: none are wanted
+    size_t chunk;        // set by pass_run: frames per call, at most
     // Private:
     void *x, *y; // buffers, without threads
     struct pass_input input;
     struct pass_output output;
-    void *preloaded; // frames that pass_preload read
+    struct window_norm *norm; // NULL: not normalised
+    void *preloaded;          // frames that pass_preload read
     size_t n_preloaded, preloaded_at;
     int64_t consumed;    // input frames skipped or filtered
     int64_t origin;      // input frame at which the runner starts; if negative, with silence

@@ -119,11 +119,14 @@ static json_t *calls_object(const struct pass_stats *s)
 
 bool pass_stats_print_json(const struct pass_stats *s, const struct settings *settings, FILE *to)
 {
+    const bool one_line = options_want_peaks(settings);
+    const char *out = settings->operands[2];
     json_t *j = json_object();
+    if (one_line) json_object_set_new(j, "kind", json_string("statistics"));
     json_object_set_new(j, "command", json_text(command_rows[settings->command].name));
     json_object_set_new(j, "ir", json_text(settings->operands[0]));
     json_object_set_new(j, "in", json_text(settings->operands[1]));
-    json_object_set_new(j, "out", json_text(settings->operands[2]));
+    json_object_set_new(j, "out", out ? json_text(out) : json_null());
     json_object_set_new(j, "engine", json_text(s->engine));
     json_object_set_new(j, "type", json_text(s->type));
     json_object_set_new(j, "taps", json_integer((json_int_t)s->taps));
@@ -144,8 +147,8 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "seconds", json_finite(s->seconds));
     json_object_set_new(j, "times_real_time", json_finite(times_real_time(s)));
     json_object_set_new(j, "calls", calls_object(s));
-    bool good =
-        j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    bool good = j && json_dumpf(j, to, one_line ? JSON_COMPACT : JSON_INDENT(2)) == 0 &&
+                fputc('\n', to) != EOF && fflush(to) == 0;
     json_decref(j);
     return good;
 }

@@ -27,7 +27,7 @@ void pass_stats_measure(struct pass_stats *stats, enum partita_type type, const 
 
 void pass_stats_print(const struct pass_stats *stats, FILE *to);
 
-// False if it cannot be written.
+// In one line if lines of peaks come before it. False if it cannot be written.
 bool pass_stats_print_json(const struct pass_stats *stats, const struct settings *settings,
                            FILE *to);
 

@@ -56,6 +56,7 @@ bool shard_begin(struct shard *shard, const struct settings *settings, const cha
     *shard = (struct shard){.settings = settings,
                             .active = settings->range || settings->resume,
                             .resume = {.lock = -1}};
+    if (!out) return true;
     if (!temp_differs(out, inputs, n_inputs, fault)) return false;
     if (!shard->active) return true;
     if (temp_is_special(out))
@@ -101,6 +102,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
                                s->stride,
                                s->block,
                                s->matrix,
+                               s->normalised,
                                s->resample_ir,
                                s->nan,
                                source->type,

@@ -137,6 +137,20 @@ bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type 
     return good;
 }
 
+double taps_delay(const struct taps *taps)
+{
+    const size_t reals = type_is_complex(taps->type) ? 2 : 1,
+                 n = taps->out_channels * (taps->in_channels / taps->groups) * taps->length * reals;
+    double energy = 0, moment = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double v = type_is_double(taps->type) ? ((const double *)taps->data)[i]
+                                                    : (double)((const float *)taps->data)[i];
+        energy += v * v;
+        moment += v * v * (double)(i / reals % taps->length);
+    }
+    return energy > 0 && isfinite(moment) ? moment / energy - (double)taps->lead : 0;
+}
+
 void taps_release(struct taps *taps)
 {
     free(taps->data);

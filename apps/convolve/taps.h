@@ -19,6 +19,11 @@ struct taps {
 bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
+
+// The delay of the taps in frames, without the lead: the mean of their positions, weighted with
+// their energies. It is the mean group delay, weighted with the squared magnitude of the frequency
+// response, and (length - 1) / 2 for taps of linear phase.
+double taps_delay(const struct taps *taps);
 void taps_release(struct taps *taps);
 
 #endif

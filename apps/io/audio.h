@@ -26,6 +26,11 @@ bool audio_reader_is_pipe(const struct audio_reader *reader);
 // and on errors.
 bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, int64_t *ret_time);
 
+struct sigmf;
+
+// The recording that the signal is; NULL: it is none.
+const struct sigmf *audio_reader_recording(const struct audio_reader *reader);
+
 // Reads up to n frames as `type`; *ret_n is 0 at the end. From a pipe it returns as soon as one
 // frame is there. A complex signal must be read as a complex type.
 bool audio_read(struct audio_reader *reader, enum partita_type type, void *frames, size_t n,

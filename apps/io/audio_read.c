@@ -80,13 +80,24 @@ static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r
     return true;
 }
 
+// recording: its samples are in the file; NULL: the file is read by itself.
 static bool audio_open_file(struct audio_reader **ret_reader, const struct audio_request *request,
-                            struct fault *fault)
+                            const struct sigmf *recording, struct fault *fault)
 {
     struct audio_reader *r = calloc(1, sizeof *r);
     if (!r) return fault_set(fault, "out of memory");
-    if (source_open(&r->source, request->path, request->wake_fd, fault))
-        return finish_open(ret_reader, r, request, fault);
+    bool good = source_open(&r->source, request->path, request->wake_fd, fault);
+    if (good && recording && recording->sha512[0] && r->source.seekable) {
+        memcpy(r->expected, recording->sha512, sizeof r->expected);
+        sha512_begin(&r->digest);
+        r->source.digest = &r->digest;
+    }
+    struct fault said;
+    if (good && recording && !source_restrict(&r->source, &recording->part, &said)) {
+        source_close(&r->source);
+        good = fault_set(fault, "%s: %s", recording->meta, said.text);
+    }
+    if (good) return finish_open(ret_reader, r, request, fault);
     free(r);
     return false;
 }
@@ -94,25 +105,29 @@ static bool audio_open_file(struct audio_reader **ret_reader, const struct audio
 static bool open_recording(struct audio_reader **ret_reader, const struct audio_request *request,
                            struct fault *fault)
 {
-    struct sigmf sigmf;
+    struct sigmf *sigmf = calloc(1, sizeof *sigmf);
     struct audio_request raw = *request;
-    if (!sigmf_read(request->path, &sigmf, fault)) return false;
-    if (request->rate && sigmf.rate && request->rate != sigmf.rate)
-        return fault_set(fault, "--rate %u: %s has %u Hz; leave out --rate", request->rate,
-                         request->path, sigmf.rate);
-    raw.path = sigmf.data;
-    raw.raw = &sigmf.encoding;
-    raw.channels = sigmf.channels;
-    if (sigmf.rate) raw.rate = sigmf.rate;
-    if (!audio_open_file(ret_reader, &raw, fault)) return false;
-    struct audio_reader *r = *ret_reader;
-    r->source.name = request->path; // sigmf.data is local
-    if (sigmf.sha512[0] && r->source.seekable) {
-        memcpy(r->expected, sigmf.sha512, sizeof r->expected);
-        sha512_begin(&r->digest);
-        r->source.digest = &r->digest;
+    if (!sigmf) return fault_set(fault, "out of memory");
+    bool good = sigmf_read(request->path, sigmf, fault);
+    if (good && request->rate && sigmf->rate && request->rate != sigmf->rate)
+        good = fault_set(fault, "--rate %u: %s has %u Hz; leave out --rate", request->rate,
+                         request->path, sigmf->rate);
+    raw.path = sigmf->data;
+    raw.raw = &sigmf->encoding;
+    raw.channels = sigmf->channels;
+    if (sigmf->rate) raw.rate = sigmf->rate;
+    if (!good || !audio_open_file(ret_reader, &raw, sigmf, fault)) {
+        sigmf_release(sigmf);
+        free(sigmf);
+        return false;
     }
-    return true;
+    struct audio_reader *r = *ret_reader;
+    r->source.name = request->path;
+    r->recording = sigmf;
+    if (sigmf_check_captures(sigmf, r->info.frames, fault)) return true;
+    audio_reader_close(r);
+    *ret_reader = NULL;
+    return false;
 }
 
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,
@@ -120,7 +135,7 @@ bool audio_open(struct audio_reader **ret_reader, const struct audio_request *re
 {
     if (!request->raw && sigmf_is_recording(request->path))
         return open_recording(ret_reader, request, fault);
-    return audio_open_file(ret_reader, request, fault);
+    return audio_open_file(ret_reader, request, NULL, fault);
 }
 
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,
@@ -152,6 +167,11 @@ bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, 
     return true;
 }
 
+const struct sigmf *audio_reader_recording(const struct audio_reader *reader)
+{
+    return reader->recording;
+}
+
 // Gives n real scalars an imaginary part of 0, in place and therefore from the last to the first.
 static void make_complex(void *x, size_t n, bool as_double)
 {
@@ -173,6 +193,7 @@ static bool check_digest(struct audio_reader *r, struct fault *fault)
 {
     char text[SHA512_TEXT];
     if (!r->source.digest || r->source.position < r->source.size) return true;
+    source_digest_rest(&r->source);
     sha512_end(&r->digest, text);
     r->source.digest = NULL;
     if (strcmp(text, r->expected) == 0) return true;
@@ -216,5 +237,7 @@ void audio_reader_close(struct audio_reader *reader)
     if (!reader) return;
     if (reader->ops) reader->ops->close(reader);
     source_close(&reader->source);
+    if (reader->recording) sigmf_release(reader->recording);
+    free(reader->recording);
     free(reader);
 }

@@ -120,7 +120,7 @@ static bool audio_close_file(struct audio_writer *writer, bool durable,
     bool good = writer->ops->finish(writer, fault) && (!durable || sink_sync(&writer->sink, fault));
     if (good && !sink_close(&writer->sink)) good = sink_fault(&writer->sink, fault);
     // The samples do not appear if their metadata cannot be written.
-    good = good && sigmf_write(&meta, writer->sink.name, &writer->info, fault) &&
+    good = good && sigmf_write(&meta, writer->sink.name, &writer->info, writer->frames, fault) &&
            temp_commit(&writer->temp, durable, fault) && temp_commit(&meta, durable, fault);
     temp_discard(&meta);
     *ret_counts = writer->counts;

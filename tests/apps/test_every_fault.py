@@ -112,6 +112,8 @@ class EveryFault(Case):
         self.run_program("convolve", "--rate", 8000, "ir.txt", "x.npy", "x.sigmf-data")
         # The samples are renamed first.
         self.every("convolve", "ir.txt", "x.sigmf-meta", "out.sigmf-data", may_stay=["out.sigmf-data"])
+        self.every("correlate", "--normalised", "--peaks", 3, "--annotate", "found.sigmf-meta", "ir.txt", "x.sigmf-meta",
+                   may_stay=["found.sigmf-meta"])
 
     def test_plan(self):
         self.every("plan", "--taps", 3000)

@@ -415,7 +415,7 @@ class Arguments(Faults):
         self.usage("convolve", says="IR IN OUT")
         self.usage("convolve", "a", says="1 file name is given")
         self.usage("convolve", "a", "b", says="2 file names are given")
-        self.usage("correlate", "a", "b", "c", "d", says="TEMPLATE IN OUT")
+        self.usage("correlate", "a", "b", "c", "d", says="TEMPLATE IN [OUT]")
         self.usage("plan", "a", says="1 is given")
         self.usage("devices", "a", "b", says="2 are given")
         self.usage("convolve", *["x"] * 5000, says="5000 file names")
@@ -429,7 +429,7 @@ class Arguments(Faults):
         self.usage("convolve", "hall.wav", "voice.wav", "-o", "wet.wav",
                    says=["--output-format wet.wav: unknown sample type", three])
         self.usage("convolve", "--ir", "hall.wav", "voice.wav", "wet.wav", says=["--ir-format hall.wav", three])
-        self.usage("correlate", "--format", "x.wav", "a", "b", says=["--format x.wav", "TEMPLATE IN OUT"])
+        self.usage("correlate", "--format", "x.wav", "a", "b", says=["--format x.wav", "TEMPLATE IN [OUT]"])
 
     def test_abbreviated_options(self):
         for written in ("--res", "--re", "--re=3"):

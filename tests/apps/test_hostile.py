@@ -236,14 +236,17 @@ class SigMF(Case):
         self.write("x.sigmf-meta", json.dumps(meta).encode())
 
     def test_numbers_of_bytes(self):
-        for value in (0.5, -1, "8", True, 1e300, [], 8):
+        for value in (0.5, -1, "8", True, 1e300, [], 120005, 2**63 - 1):
             with self.subTest(value=value):
                 self.with_fields(trailing_bytes=value)
                 self.fails("convolve", "ir.txt", "x.sigmf-meta", "y.npy", says=["core:trailing_bytes"])
                 self.with_fields(capture={"core:header_bytes": value})
                 self.fails("convolve", "ir.txt", "x.sigmf-meta", "y.npy", says=["core:header_bytes"])
-        self.with_fields(capture={"core:header_bytes": 0}, trailing_bytes=0)
-        self.run_program("convolve", "ir.txt", "x.sigmf-meta", "y.npy")
+        for n in (0, 8, 120004):
+            self.with_fields(capture={"core:header_bytes": n}, trailing_bytes=0)
+            self.run_program("convolve", "-q", "ir.txt", "x.sigmf-meta", "y.npy")
+        self.with_fields(capture={"core:sample_start": -1, "core:header_bytes": 8})
+        self.fails("convolve", "ir.txt", "x.sigmf-meta", "z.npy", says=["x.sigmf-meta", "capture 0", "core:sample_start"])
 
     def test_sums(self):
         data = self.read("x.sigmf-data")

@@ -79,8 +79,8 @@ class Recordings(Case):
         self.write("h.txt", b"1\n")
         x = self.iq(100)
         bad = {"no JSON": b"{", "no global": b"{}", "datatype": dict(datatype="cf99"), "channels": {"core:num_channels": 0},
-               "header": dict(captures=[{"core:sample_start": 0, "core:header_bytes": 8}]),
-               "trailing": {"core:trailing_bytes": 4}, "metadata": {"core:metadata_only": True},
+               "header": dict(captures=[{"core:sample_start": 0, "core:header_bytes": 801}]),
+               "trailing": {"core:trailing_bytes": 801}, "metadata": {"core:metadata_only": True},
                "rate": {"core:sample_rate": -1}, "dataset": {"core:dataset": "../x"}}
         for name, change in bad.items():
             with self.subTest(name):

@@ -17,6 +17,11 @@
 
 enum { SOURCE_MAX_PEEK = 64 };
 
+// Bytes of the file that are not part of the source, before its byte `at`.
+struct source_gap {
+    uint64_t at, bytes;
+};
+
 struct source {
     const char *name; // for messages
     int fd;           // -1: memory
@@ -30,7 +35,11 @@ struct source {
     int error;                             // errno of the read that failed, else 0
     unsigned char peeked[SOURCE_MAX_PEEK]; // peeked at and not yet read
     size_t n_peeked;
-    struct sha512 *digest; // of all bytes so far; NULL: not wanted, or bytes were skipped
+    struct sha512 *digest;         // of all bytes so far; NULL: not wanted, or bytes were skipped
+    const struct source_gap *gaps; // by position; see source_restrict
+    size_t n_gaps, next_gap;
+    bool bounded;      // it may end before its file does
+    uint64_t trailing; // bytes after it that belong to the digest
 };
 
 // Opens a file by name; "-" is standard input. wake_fd: see struct source.
@@ -41,6 +50,19 @@ void source_close(struct source *source);
 // Opens a small file for reading, which must be a regular one: anything else fails at once with
 // EINVAL, where reading a pipe might wait without end. NULL: see errno.
 FILE *regular_open(const char *path);
+
+// Restricts a source at position 0 to the `size` bytes from `offset` on (SIZE_UNKNOWN: up to its
+// end), without `trailing` bytes at their end and without the gaps, which the caller keeps. False,
+// with a fault, if the file is too short.
+struct source_part {
+    uint64_t offset, size, trailing;
+    const struct source_gap *gaps;
+    size_t n_gaps;
+};
+bool source_restrict(struct source *source, const struct source_part *part, struct fault *fault);
+
+// At the end of a restricted source: adds the bytes after it to the digest.
+void source_digest_rest(struct source *source);
 
 // Reads n bytes; fewer only at the end of the input or on an error (source->error).
 size_t source_read(struct source *source, void *to, size_t n);

@@ -114,8 +114,74 @@ static size_t read_peeked(struct source *s, void *to, size_t n)
     return m;
 }
 
+bool source_restrict(struct source *source, const struct source_part *part, struct fault *fault)
+{
+    struct source *s = source;
+    uint64_t bytes = part->trailing;
+    for (size_t i = 0; i < part->n_gaps; i++)
+        if (__builtin_add_overflow(bytes, part->gaps[i].bytes, &bytes)) bytes = SIZE_UNKNOWN - 1;
+    s->gaps = part->gaps;
+    s->n_gaps = part->n_gaps;
+    s->trailing = part->trailing;
+    s->bounded = s->seekable;
+    if (!s->seekable && (part->offset || part->trailing || part->size != SIZE_UNKNOWN))
+        return fault_set(
+            fault, "%s is not a regular file, which core:header_bytes and the like need", s->name);
+    if (!s->seekable) return true;
+    uint64_t size = s->size < part->offset ? 0 : s->size - part->offset;
+    if (part->size != SIZE_UNKNOWN && part->size > size)
+        return fault_set(fault, "%s ends before its samples, which are %llu bytes", s->name,
+                         (unsigned long long)part->size);
+    if (part->size != SIZE_UNKNOWN) size = part->size;
+    if (bytes > size)
+        return fault_set(fault,
+                         "%s has %llu bytes, fewer than core:header_bytes and "
+                         "core:trailing_bytes count",
+                         s->name, (unsigned long long)size);
+    s->base += part->offset;
+    s->size = size - bytes;
+    // A gap at the start is passed over by the first read, which adds it to the digest.
+    if (lseek(s->fd, (off_t)s->base, SEEK_SET) >= 0) return true;
+    return fault_set(fault, "%s: cannot seek: %s", s->name, strerror(errno));
+}
+
+// Passes over bytes of the file that are not part of the source.
+static void pass_over(struct source *s, uint64_t bytes)
+{
+    unsigned char waste[16384];
+    if (s->seekable && !s->digest) {
+        if (lseek(s->fd, (off_t)bytes, SEEK_CUR) < 0) s->error = errno;
+        return;
+    }
+    while (bytes) {
+        const size_t n = bytes < sizeof waste ? (size_t)bytes : sizeof waste,
+                     got = read_once(s, waste, n);
+        if (!got) return;
+        if (s->digest) sha512_add(s->digest, waste, got);
+        bytes -= got;
+    }
+}
+
+// How many of n bytes may be read at once, up to the next gap or the end of the source.
+static size_t up_to_gap(struct source *s, size_t n)
+{
+    while (s->next_gap < s->n_gaps && s->gaps[s->next_gap].at <= s->position)
+        pass_over(s, s->gaps[s->next_gap++].bytes);
+    uint64_t left = s->bounded ? s->size - s->position : SIZE_UNKNOWN;
+    if (s->next_gap < s->n_gaps && s->gaps[s->next_gap].at - s->position < left)
+        left = s->gaps[s->next_gap].at - s->position;
+    return n < left ? n : (size_t)left;
+}
+
+void source_digest_rest(struct source *source)
+{
+    up_to_gap(source, 0);
+    pass_over(source, source->trailing);
+}
+
 size_t source_read_some(struct source *source, void *to, size_t n)
 {
+    n = up_to_gap(source, n);
     if (!n) return 0;
     size_t got = source->n_peeked ? read_peeked(source, to, n) : read_once(source, to, n);
     source->position += got;
@@ -152,7 +218,10 @@ size_t source_peek(struct source *source, size_t n, const unsigned char **ret_by
 static bool seek_file(struct source *s, uint64_t position)
 {
     if (position > s->size) return false;
-    if (s->fd >= 0 && lseek(s->fd, (off_t)(s->base + position), SEEK_SET) < 0) {
+    uint64_t at = s->base + position;
+    for (s->next_gap = 0; s->next_gap < s->n_gaps && s->gaps[s->next_gap].at <= position;)
+        at += s->gaps[s->next_gap++].bytes;
+    if (s->fd >= 0 && lseek(s->fd, (off_t)at, SEEK_SET) < 0) {
         s->error = errno;
         return false;
     }

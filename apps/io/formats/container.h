@@ -15,6 +15,8 @@ enum container {
     CONTAINER_SNDFILE, // any other format of libsndfile, in seekable files
 };
 
+struct sigmf_origin;
+
 // A signal and its layout in a file.
 struct audio_info {
     enum container container;
@@ -23,6 +25,8 @@ struct audio_info {
     uint32_t rate;   // Hz; 0: unknown
     uint64_t frames; // or SIZE_UNKNOWN; of a regular file never more than it holds
     int rank;        // of an .npy array: 1, or 2 for [channels, frames]
+    // Of an output: the recording whose metadata it takes over (sigmf_carry.h); NULL: none.
+    const struct sigmf_origin *origin;
     // Layout; unused by libsndfile's formats and text.
     uint64_t offset; // first byte of the samples
     bool planar;     // channel after channel instead of interleaved frames

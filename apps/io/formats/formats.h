@@ -34,6 +34,7 @@ struct audio_reader {
     void *state;                    // of libsndfile or the text reader
     struct sha512 digest;           // of the bytes read
     char expected[SHA512_TEXT];     // the sum that metadata state; empty: none
+    struct sigmf *recording;        // NULL: none
 };
 
 struct writer_ops {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // See sigmf.h.
-#include "sigmf.h"
+#include "sigmf_carry.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 #include <partita/partita.h>
 
-static const char DATA[] = ".sigmf-data", META[] = ".sigmf-meta";
+static const char DATA[] = ".sigmf-data", META[] = ".sigmf-meta", ARCHIVE[] = ".sigmf";
 
 static bool ends_with(const char *path, const char *suffix)
 {
@@ -20,71 +19,100 @@ static bool ends_with(const char *path, const char *suffix)
     return n > m && strcmp(path + n - m, suffix) == 0;
 }
 
-// Replaces the suffix of `path`, which is .sigmf-data or .sigmf-meta, both of one length.
+// Replaces the suffix of SigMF that `path` has, if any.
 static bool with_suffix(char ret[PATH_MAX], const char *path, const char *suffix)
 {
-    size_t n = strlen(path) - strlen(suffix);
+    size_t n = strlen(path);
+    if (ends_with(path, DATA) || ends_with(path, META)) n -= strlen(DATA);
+    else if (ends_with(path, ARCHIVE)) n -= strlen(ARCHIVE);
     return snprintf(ret, PATH_MAX, "%.*s%s", (int)n, path, suffix) < PATH_MAX;
+}
+
+static bool is_archive(const char *path)
+{
+    struct stat st;
+    return ends_with(path, ARCHIVE) && stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
 bool sigmf_is_recording(const char *path)
 {
     char meta[PATH_MAX];
-    if (ends_with(path, META)) return true;
-    return ends_with(path, DATA) && with_suffix(meta, path, META) && access(meta, F_OK) == 0;
+    if (ends_with(path, META) || is_archive(path)) return true;
+    if (strcmp(path, "-") == 0 || (!ends_with(path, DATA) && access(path, F_OK) == 0)) return false;
+    return with_suffix(meta, path, META) && access(meta, F_OK) == 0;
 }
 
 const char *sigmf_samples(const char *path, char buffer[PATH_MAX])
 {
     struct sigmf sigmf;
     struct fault ignored;
-    if (!sigmf_is_recording(path)) return path;
+    if (!sigmf_is_recording(path) || is_archive(path)) return path;
     if (!sigmf_read(path, &sigmf, &ignored)) return with_suffix(buffer, path, DATA) ? buffer : path;
     strcpy(buffer, sigmf.data);
+    sigmf_release(&sigmf);
     return buffer;
 }
 
-// Metadata that may be replaced with the samples they describe: those of `data`, if of any.
-static bool describes(const char *meta, const char *data)
+const char *sigmf_metadata(const char *path, char buffer[PATH_MAX])
 {
-    FILE *file = regular_open(meta);
+    const bool beside = sigmf_is_recording(path) && !is_archive(path);
+    return beside && with_suffix(buffer, path, META) ? buffer : path;
+}
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool sigmf_may_replace(const char *meta, const char *data)
+{
+    char own[PATH_MAX];
+    struct stat st;
+    if (lstat(meta, &st) != 0) return true;
+    FILE *file = S_ISREG(st.st_mode) ? regular_open(meta) : NULL;
     json_t *root = file ? json_loadf(file, 0, NULL) : NULL;
     const json_t *global = json_object_get(root, "global");
     const char *dataset = json_string_value(json_object_get(global, "core:dataset"));
-    const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
-    const bool good = json_is_object(global) && (!dataset || strcmp(dataset, name) == 0) &&
+    const bool fits = with_suffix(own, meta, DATA);
+    const bool good = json_is_object(global) && fits &&
+                      strcmp(dataset ? dataset : base_name(own), base_name(data)) == 0 &&
                       !json_is_true(json_object_get(global, "core:metadata_only"));
     if (file) fclose(file);
     json_decref(root);
     return good;
 }
 
+bool sigmf_describes(const char *path)
+{
+    return ends_with(path, DATA);
+}
+
 bool sigmf_check_output(const char *path, struct fault *fault)
 {
     char name[PATH_MAX];
-    struct stat st;
-    if (ends_with(path, META)) {
+    if (ends_with(path, META) || ends_with(path, ARCHIVE)) {
         const bool fits = with_suffix(name, path, DATA);
-        return fault_set(fault, "%s: is written beside the samples; name %s", path,
+        return fault_set(fault, "%s: %s; name %s", path,
+                         ends_with(path, META) ? "is written beside the samples"
+                                               : "archives are only read",
                          fits ? name : DATA);
     }
-    if (!ends_with(path, DATA) || !with_suffix(name, path, META) || lstat(name, &st) != 0)
-        return true;
-    return (S_ISREG(st.st_mode) && describes(name, path)) ||
+    if (!ends_with(path, DATA) || !with_suffix(name, path, META)) return true;
+    return sigmf_may_replace(name, path) ||
            fault_set(fault,
                      "%s: is no description of %s, which would replace it; name another output",
                      name, path);
 }
 
-// The number of bytes of a field, of which only 0 is supported.
-static bool check_no_bytes(const json_t *object, const char *field, const char *meta,
-                           struct fault *fault)
+// A number of bytes; 0 if the field is missing.
+static bool parse_bytes(const json_t *object, const char *field, const char *meta, uint64_t *ret,
+                        struct fault *fault)
 {
     const json_t *n = json_object_get(object, field);
-    if (!n || (json_is_integer(n) && json_integer_value(n) == 0)) return true;
-    if (!json_is_integer(n) || json_integer_value(n) < 0)
-        return fault_set(fault, "%s: %s is not a number of bytes", meta, field);
-    return fault_set(fault, "%s: has %s, which are not supported", meta, field);
+    *ret = n ? (uint64_t)json_integer_value(n) : 0;
+    return !n || (json_is_integer(n) && json_integer_value(n) >= 0) ||
+           fault_set(fault, "%s: %s is not a number of bytes", meta, field);
 }
 
 static bool parse_sha512(const json_t *global, const char *meta, char ret[SHA512_TEXT],
@@ -120,46 +148,146 @@ static bool sigmf_parse_global(const json_t *global, const char *meta, struct si
         return fault_set(fault, "%s: core:num_channels is not a number above 0", meta);
     if (json_is_true(json_object_get(global, "core:metadata_only")))
         return fault_set(fault, "%s: is a recording of metadata only, without samples", meta);
-    return check_no_bytes(global, "core:trailing_bytes", meta, fault) &&
+    return parse_bytes(global, "core:trailing_bytes", meta, &ret->part.trailing, fault) &&
            parse_sha512(global, meta, ret->sha512, fault);
 }
 
-static bool sigmf_parse(const json_t *root, const char *meta, struct sigmf *ret,
-                        struct fault *fault)
+bool sigmf_position(const json_t *object, const json_t *global, int64_t *ret)
 {
-    const json_t *global = json_object_get(root, "global"),
-                 *captures = json_object_get(root, "captures");
-    if (!json_is_object(global) || !json_is_array(captures))
-        return fault_set(fault, "%s: has no global object or no captures", meta);
-    for (size_t i = 0; i < json_array_size(captures); i++)
-        if (!check_no_bytes(json_array_get(captures, i), "core:header_bytes", meta, fault))
+    const json_t *start = json_object_get(object, "core:sample_start"),
+                 *offset = json_object_get(global, "core:offset");
+    const int64_t first = json_integer_value(offset), at = json_integer_value(start);
+    const bool good =
+        json_is_integer(start) && (!offset || json_is_integer(offset)) && first >= 0 && at >= 0;
+    *ret = good ? at - first : 0;
+    return good;
+}
+
+// The bytes before the samples of each capture that are no samples.
+static bool parse_headers(struct sigmf *sigmf, const json_t *captures, struct fault *fault)
+{
+    const json_t *global = json_object_get(sigmf->root, "global");
+    const uint64_t frame_bytes = encoding_size(sigmf->encoding) * sigmf->channels;
+    struct source_gap *gaps = calloc(json_array_size(captures) + 1, sizeof *gaps);
+    if (!gaps) return fault_set(fault, "out of memory");
+    sigmf->part.gaps = gaps;
+    for (size_t i = 0; i < json_array_size(captures); i++) {
+        const json_t *capture = json_array_get(captures, i);
+        struct source_gap *gap = &gaps[sigmf->part.n_gaps];
+        int64_t start;
+        if (!parse_bytes(capture, "core:header_bytes", sigmf->meta, &gap->bytes, fault))
             return false;
+        if (!gap->bytes) continue;
+        if (!sigmf_position(capture, global, &start) || start < 0 ||
+            __builtin_mul_overflow((uint64_t)start, frame_bytes, &gap->at) ||
+            (sigmf->part.n_gaps && gap[-1].at > gap->at))
+            return fault_set(fault,
+                             "%s: capture %zu has core:header_bytes, but its core:sample_start is "
+                             "not a sample number after that of the capture before it",
+                             sigmf->meta, i);
+        sigmf->part.n_gaps++;
+    }
+    return true;
+}
+
+static bool parse_data_name(struct sigmf *ret, const char *dataset, struct fault *fault)
+{
+    const char *slash = strrchr(ret->meta, '/');
+    const int n_folder = slash ? (int)(slash - ret->meta + 1) : 0;
+    const bool fits =
+        dataset ? snprintf(ret->data, PATH_MAX, "%.*s%s", n_folder, ret->meta, dataset) < PATH_MAX
+                : with_suffix(ret->data, ret->meta, DATA);
+    return fits || fault_set(fault, "%s: name too long", ret->meta);
+}
+
+// archive: the file that holds metadata and samples, or NULL.
+static bool sigmf_parse(struct sigmf *ret, const char *archive, struct fault *fault)
+{
+    const json_t *global = json_object_get(ret->root, "global"),
+                 *captures = json_object_get(ret->root, "captures");
+    if (!json_is_object(global) || !json_is_array(captures))
+        return fault_set(fault, "%s: has no global object or no captures", ret->meta);
     const char *dataset = json_string_value(json_object_get(global, "core:dataset"));
     if (dataset && strchr(dataset, '/'))
-        return fault_set(fault, "%s: core:dataset %s is not a file name", meta, dataset);
-    const char *slash = strrchr(meta, '/');
-    int n_folder = slash ? (int)(slash - meta + 1) : 0;
-    bool fits = dataset
-                    ? snprintf(ret->data, PATH_MAX, "%.*s%s", n_folder, meta, dataset) < PATH_MAX
-                    : with_suffix(ret->data, meta, DATA);
-    return (fits || fault_set(fault, "%s: name too long", meta)) &&
-           sigmf_parse_global(global, meta, ret, fault);
+        return fault_set(fault, "%s: core:dataset %s is not a file name", ret->meta, dataset);
+    if (!sigmf_parse_global(global, ret->meta, ret, fault) || !parse_headers(ret, captures, fault))
+        return false;
+    if (!archive) return parse_data_name(ret, dataset, fault);
+    snprintf(ret->data, PATH_MAX, "%s", archive);
+    return sigmf_archive_samples(archive, ret->meta, dataset, &ret->part, fault);
+}
+
+static json_t *load_file(const char *path, struct sigmf *ret, struct fault *fault)
+{
+    json_error_t error;
+    if (!with_suffix(ret->meta, path, META)) {
+        fault_set(fault, "%s: name too long", path);
+        return NULL;
+    }
+    FILE *file = regular_open(ret->meta);
+    if (!file) {
+        fault_set(fault, "%s: cannot open: %s", ret->meta, strerror(errno));
+        return NULL;
+    }
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
+    if (!root) fault_set(fault, "%s: is not JSON: %s", ret->meta, error.text);
+    return root;
+}
+
+static json_t *load_archive(const char *path, struct sigmf *ret, struct fault *fault)
+{
+    json_error_t error;
+    char *text;
+    size_t length;
+    if (!sigmf_archive_metadata(path, &text, &length, ret->meta, fault)) return NULL;
+    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+    free(text);
+    if (!root) fault_set(fault, "%s: %s is not JSON: %s", path, ret->meta, error.text);
+    return root;
 }
 
 bool sigmf_read(const char *path, struct sigmf *ret, struct fault *fault)
 {
-    char meta[PATH_MAX];
-    json_error_t error;
-    *ret = (struct sigmf){0};
-    if (!with_suffix(meta, path, META)) return fault_set(fault, "%s: name too long", path);
-    FILE *file = regular_open(meta);
-    if (!file) return fault_set(fault, "%s: cannot open: %s", meta, strerror(errno));
-    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
-    fclose(file);
-    bool good = root ? sigmf_parse(root, meta, ret, fault)
-                     : fault_set(fault, "%s: is not JSON: %s", meta, error.text);
-    json_decref(root);
-    return good;
+    const bool archive = is_archive(path);
+    *ret = (struct sigmf){.part.size = SIZE_UNKNOWN};
+    ret->root = archive ? load_archive(path, ret, fault) : load_file(path, ret, fault);
+    if (ret->root && sigmf_parse(ret, archive ? path : NULL, fault)) return true;
+    sigmf_release(ret);
+    return false;
+}
+
+void sigmf_release(struct sigmf *sigmf)
+{
+    json_decref(sigmf->root);
+    free((void *)sigmf->part.gaps);
+    sigmf->root = NULL;
+    sigmf->part.gaps = NULL;
+}
+
+bool sigmf_check_captures(const struct sigmf *sigmf, uint64_t frames, struct fault *fault)
+{
+    const json_t *global = json_object_get(sigmf->root, "global"),
+                 *captures = json_object_get(sigmf->root, "captures"), *known = NULL;
+    size_t known_at = 0;
+    for (size_t i = 0; i < json_array_size(captures); i++) {
+        const json_t *capture = json_array_get(captures, i),
+                     *frequency = json_object_get(capture, "core:frequency");
+        int64_t start;
+        if (!json_is_number(frequency)) continue;
+        if (sigmf_position(capture, global, &start) && start >= 0 && (uint64_t)start >= frames)
+            continue;
+        if (known && json_number_value(known) != json_number_value(frequency))
+            return fault_set(fault,
+                             "%s: captures %zu and %zu are at different frequencies, %.12g and "
+                             "%.12g Hz; write each to a recording of its own",
+                             sigmf->meta, known_at, i, json_number_value(known),
+                             json_number_value(frequency));
+        if (known) continue;
+        known = frequency;
+        known_at = i;
+    }
+    return true;
 }
 
 // NULL: out of memory. Written without jansson, which without memory returns damaged text.
@@ -180,14 +308,24 @@ static char *sigmf_compose(const struct audio_info *info)
     return n >= 0 ? text : NULL;
 }
 
+char *sigmf_text(const json_t *root)
+{
+    char *line = root ? json_dumps(root, JSON_INDENT(2)) : NULL, *text = NULL;
+    if (!line || asprintf(&text, "%s\n", line) < 0) text = NULL;
+    free(line);
+    return text;
+}
+
 bool sigmf_write(struct temp *meta, const char *path, const struct audio_info *info,
-                 struct fault *fault)
+                 uint64_t frames, struct fault *fault)
 {
     char name[PATH_MAX];
     *meta = (struct temp){0};
     if (!ends_with(path, DATA)) return true;
     if (!with_suffix(name, path, META)) return fault_set(fault, "%s: name too long", path);
-    char *text = sigmf_compose(info);
+    json_t *carried = info->origin ? sigmf_carry(info->origin, info, frames) : NULL;
+    char *text = info->origin ? sigmf_text(carried) : sigmf_compose(info);
+    json_decref(carried);
     const bool good = text ? temp_write_beside(meta, name, text, false, fault)
                            : fault_set(fault, "out of memory");
     free(text);

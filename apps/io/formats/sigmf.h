@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
-// SigMF recordings: raw samples in NAME.sigmf-data, their description in NAME.sigmf-meta (SigMF
-// 1.0, JSON). Only conforming datasets: no headers within the data, no metadata without data.
+// SigMF recordings (SigMF 1.x): raw samples in NAME.sigmf-data, their description in
+// NAME.sigmf-meta, JSON; or both in an archive NAME.sigmf (tar). NAME.sigmf-meta, NAME.sigmf-data,
+// the archive, and NAME or NAME.sigmf without a file of that name all stand for the recording.
+//
+// Of the core namespace these fields are used: datatype, sample_rate, num_channels, dataset,
+// metadata_only, sha512, trailing_bytes, offset; sample_start, header_bytes, frequency, datetime
+// and global_index of captures; sample_start and sample_count of annotations. All others are copied
+// to an output as they are.
 #ifndef PARTITA_APPS_SIGMF_H
 #define PARTITA_APPS_SIGMF_H
 
+#include <jansson.h>
 #include <limits.h>
 
 #include "base/sha512.h"
@@ -11,28 +18,56 @@
 #include "io/bytes/temp.h"
 
 struct sigmf {
+    json_t *root;        // the metadata
+    char meta[PATH_MAX]; // their file, for messages
     struct encoding encoding;
     size_t channels;
     uint32_t rate; // Hz; 0: unknown
     char data[PATH_MAX];
+    struct source_part part;  // of `data`, which holds the samples
     char sha512[SHA512_TEXT]; // of the samples, in lower case; empty: not stated
 };
 
-// Whether `path` names a recording: its .sigmf-meta, or its .sigmf-data beside a .sigmf-meta.
+// Whether `path` names a recording.
 bool sigmf_is_recording(const char *path);
 
-// The name of the recording's samples, or `path` itself if it names no recording.
+// The files of the recording: its samples and its metadata; both are `path` itself if it names no
+// recording.
 const char *sigmf_samples(const char *path, char buffer[PATH_MAX]);
+const char *sigmf_metadata(const char *path, char buffer[PATH_MAX]);
 
 // False, with a fault, if `path` cannot be an output: for a .sigmf-meta, which is written beside
-// the samples, and for samples beside which the metadata of another dataset stand.
+// the samples, for an archive, and for samples beside which the metadata of another dataset stand.
 bool sigmf_check_output(const char *path, struct fault *fault);
 
-// Reads the metadata of a recording.
-bool sigmf_read(const char *path, struct sigmf *ret, struct fault *fault);
+// Whether metadata are written beside the output `path`.
+bool sigmf_describes(const char *path);
 
-// If `path` ends in .sigmf-data, writes the metadata, which temp_commit puts beside it.
+// Whether the file of metadata `meta`, if there is one, may be replaced by metadata of `data`: it
+// describes `data` or, without core:dataset, the file of its own name if that is `data`.
+bool sigmf_may_replace(const char *meta, const char *data);
+
+// Reads the metadata of a recording. On success sigmf_release frees them.
+bool sigmf_read(const char *path, struct sigmf *ret, struct fault *fault);
+void sigmf_release(struct sigmf *sigmf);
+
+// False, with a fault, if captures within the first `frames` samples differ in frequency.
+bool sigmf_check_captures(const struct sigmf *sigmf, uint64_t frames, struct fault *fault);
+
+// The metadata and the position of the samples in an archive. *ret_text, of *ret_length bytes, are
+// the metadata, which the caller frees; `ret_meta` is their name.
+bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_length,
+                            char ret_meta[PATH_MAX], struct fault *fault);
+// dataset: core:dataset; NULL: the name of the metadata with .sigmf-data.
+bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
+                           struct source_part *ret, struct fault *fault);
+
+// Metadata as text, which the caller frees. NULL: out of memory, or `root` is NULL.
+char *sigmf_text(const json_t *root);
+
+// If `path` ends in .sigmf-data, writes the metadata, which temp_commit puts beside it. frames: of
+// the output.
 bool sigmf_write(struct temp *meta, const char *path, const struct audio_info *info,
-                 struct fault *fault);
+                 uint64_t frames, struct fault *fault);
 
 #endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// See peak_report.h.
+#include "peak_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/json_values.h"
+
+void peak_report_begin(const struct peak_report *report)
+{
+    if (!report->json)
+        fprintf(report->to, "#       sample         position         seconds   magnitude    phase  "
+                            "channel\n");
+}
+
+static void print_line(const struct peak_report *r, const struct match *m)
+{
+    char seconds[32] = "-";
+    if (r->rate) snprintf(seconds, sizeof seconds, "%.9f", m->position / r->rate);
+    fprintf(r->to, "%14" PRId64 " %16.3f %15s %11.6g %8.4f %8zu\n", m->sample, m->position, seconds,
+            m->magnitude, m->phase, m->channel);
+}
+
+static void print_object(const struct peak_report *r, const struct match *m)
+{
+    json_t *j = json_object();
+    json_object_set_new(j, "kind", json_string("peak"));
+    json_object_set_new(j, "channel", json_integer((json_int_t)m->channel));
+    json_object_set_new(j, "sample", json_integer(m->sample));
+    json_object_set_new(j, "position", json_real(m->position));
+    json_object_set_new(j, "seconds", r->rate ? json_real(m->position / r->rate) : json_null());
+    json_object_set_new(j, "magnitude", json_real(m->magnitude));
+    json_object_set_new(j, "phase", json_real(m->phase));
+    json_dumpf(j, r->to, JSON_COMPACT);
+    fputc('\n', r->to);
+    json_decref(j);
+}
+
+static bool keep(struct peak_report *r, const struct match *match, struct fault *fault)
+{
+    if (r->n == r->capacity) {
+        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
+        struct match *grown = realloc(r->matches, capacity * sizeof *grown);
+        if (!grown)
+            return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks",
+                             capacity);
+        r->matches = grown;
+        r->capacity = capacity;
+    }
+    r->matches[r->n] = *match;
+    return true;
+}
+
+bool peak_report_add(void *context, const struct peak *peak, struct fault *fault)
+{
+    struct peak_report *r = context;
+    const int64_t lag = r->first_lag + (int64_t)peak->index * r->stride;
+    const struct match match = {.sample = lag,
+                                .position = (double)lag + peak->shift * (double)r->stride,
+                                .magnitude = peak->magnitude,
+                                .phase = peak->phase,
+                                .channel = peak->channel};
+    if (r->keep && !keep(r, &match, fault)) return false;
+    r->n++;
+    if (r->json) print_object(r, &match);
+    else print_line(r, &match);
+    if (r->flush) fflush(r->to);
+    return true;
+}
+
+void peak_report_release(struct peak_report *report)
+{
+    free(report->matches);
+    report->matches = NULL;
+}

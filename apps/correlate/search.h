@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The peaks of `partita correlate`: options, search, report, annotations.
+#ifndef PARTITA_APPS_SEARCH_H
+#define PARTITA_APPS_SEARCH_H
+
+#include "cli/options.h"
+#include "io/audio.h"
+#include "peak_report.h"
+
+struct search {
+    struct peaks *peaks; // NULL: none are wanted
+    struct peak_report report;
+};
+
+struct search_request {
+    const struct settings *settings;
+    const struct audio_reader *in;
+    enum partita_type type; // of the results
+    size_t channels;        // of the results
+    uint64_t length;        // frames of the template
+    int64_t first_lag;      // of the first result
+    uint64_t first, end;    // results whose peaks are reported
+};
+
+// False, with a usage error, for options that contradict each other.
+bool search_check_usage(const struct settings *settings, struct fault *fault);
+
+// The distance of peaks in results.
+uint64_t search_distance(const struct settings *settings, uint64_t length);
+
+// Opens the search, if peaks are wanted, and prints the header of their lines.
+bool search_open(struct search *search, const struct search_request *request, struct fault *fault);
+
+// After the last result: prints the peaks that are left.
+bool search_finish(struct search *search, struct fault *fault);
+
+// Before any output is written: false, with a fault, if the file of --annotate would replace an
+// input or the metadata of another signal, or cannot take over those of IN.
+bool search_check_annotate(const struct search_request *request, struct fault *fault);
+
+// Writes the file of --annotate, if it is given. frames: of the signal, as far as it is known.
+bool search_annotate(const struct search *search, const struct search_request *request,
+                     uint64_t frames, struct fault *fault);
+void search_close(struct search *search);
+
+#endif

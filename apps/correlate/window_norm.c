@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// See window_norm.h. The energy under the template is a sliding sum. Sliding by differences would
+// leave a loud passage's rounding errors in the quiet one behind it, so the frames are divided into
+// blocks of the template's length, and a window is the sum of two parts that only grow: from the
+// end of one block back to the window's start, and from the start of the next block on to the
+// window's end (van Herk 1992). Only one block is stored: the energies of the new block replace the
+// sums of the old one as the window leaves them.
+//
+// Error, in units of u = 2^-53, to first order: 2 for a squared magnitude, c - 1 for the sum over c
+// inputs, 2 for each part by compensated summation (Kahan 1965), 1 for the sum of the parts; that
+// is c + 4 for the energy, and 4 for the template's. A root halves the error and adds 1, and there
+// are two divisions: (c + 4) / 2 + 1 + 4 / 2 + 1 + 2 = c / 2 + 8.
+#include "window_norm.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sample_type.h"
+
+struct compensated_sum {
+    double high, low;
+};
+
+struct window_norm {
+    enum partita_type type;
+    size_t length, in_channels, out_channels, groups, stride;
+    size_t at;           // position of the next frame in its block
+    int64_t until_first; // frames before the one that ends the first wanted window
+    size_t until_next;   // frames before the one that ends the next
+    double *energies;    // [groups][length]: of this block up to `at`, then sums of the last one
+    struct compensated_sum *sums; // [groups]: of this block
+    double *template_norms;       // [out_channels]
+    double *queue;                // [capacity][groups]: norms of the results that are not divided
+    size_t head, n_queued, capacity;
+};
+
+static void sum_add(struct compensated_sum *sum, double x)
+{
+    const double y = x - sum->low, next = sum->high + y;
+    sum->low = (next - sum->high) - y;
+    sum->high = next;
+}
+
+// |x[i]|^2 of samples of `type`.
+static double energy_at(enum partita_type type, const void *x, size_t i)
+{
+    const float *f = x;
+    const double *d = x;
+    const size_t k = type_is_complex(type) ? 2 * i : i;
+    const double re = type_is_double(type) ? d[k] : (double)f[k];
+    if (!type_is_complex(type)) return re * re;
+    const double im = type_is_double(type) ? d[k + 1] : (double)f[k + 1];
+    return re * re + im * im;
+}
+
+static void measure_template(struct window_norm *w, const struct window_norm_request *q)
+{
+    const size_t paths = q->in_channels / q->groups;
+    for (size_t c = 0; c < q->out_channels; c++) {
+        struct compensated_sum sum = {0};
+        for (size_t i = 0; i < paths * q->length; i++)
+            sum_add(&sum, energy_at(q->template_type, q->template, c * paths * q->length + i));
+        w->template_norms[c] = sqrt(sum.high);
+    }
+}
+
+bool window_norm_open(struct window_norm **ret, const struct window_norm_request *request,
+                      struct fault *fault)
+{
+    const struct window_norm_request *q = request;
+    const int64_t length = (int64_t)q->length;
+    struct window_norm *w = calloc(1, sizeof *w);
+    if (!w) return fault_set(fault, "out of memory");
+    *w = (struct window_norm){.type = q->signal,
+                              .length = q->length,
+                              .in_channels = q->in_channels,
+                              .out_channels = q->out_channels,
+                              .groups = q->groups,
+                              .stride = q->stride,
+                              .at = (size_t)((q->origin % length + length) % length),
+                              .until_first = q->wanted - q->origin};
+    w->energies = calloc(q->length, q->groups * sizeof *w->energies);
+    w->sums = calloc(q->groups, sizeof *w->sums);
+    w->template_norms = calloc(q->out_channels, sizeof *w->template_norms);
+    *ret = w;
+    if (w->energies && w->sums && w->template_norms) {
+        measure_template(w, q);
+        return true;
+    }
+    window_norm_close(w);
+    *ret = NULL;
+    return fault_set(fault, "out of memory for the norms of %zu frames", q->length);
+}
+
+// Room for n more rows at the end of the queue.
+static bool reserve_rows(struct window_norm *w, size_t n, struct fault *fault)
+{
+    const size_t row = w->groups * sizeof *w->queue;
+    if (w->head + w->n_queued + n <= w->capacity) return true;
+    if (w->head) memmove(w->queue, w->queue + w->head * w->groups, w->n_queued * row);
+    w->head = 0;
+    if (w->n_queued + n <= w->capacity) return true;
+    const size_t capacity = 2 * (w->n_queued + n);
+    double *grown = realloc(w->queue, capacity * row);
+    if (!grown) return fault_set(fault, "out of memory for the norms of %zu results", capacity);
+    w->queue = grown;
+    w->capacity = capacity;
+    return true;
+}
+
+// At the end of a block: replaces energies by their sums from the end of the block back.
+static void sum_backwards(double *energies, size_t n)
+{
+    struct compensated_sum sum = {0};
+    while (n-- > 0) {
+        sum_add(&sum, energies[n]);
+        energies[n] = sum.high;
+    }
+}
+
+// Adds one frame's energy of a group; returns the energy of the window that it ends.
+static double slide(struct window_norm *w, size_t group, double energy)
+{
+    double *energies = w->energies + group * w->length;
+    struct compensated_sum *sum = &w->sums[group];
+    sum_add(sum, energy);
+    energies[w->at] = energy;
+    if (w->at + 1 < w->length) return sum->high + energies[w->at + 1];
+    const double window = sum->high;
+    *sum = (struct compensated_sum){0};
+    sum_backwards(energies, w->length);
+    return window;
+}
+
+static double energy_of_group(const struct window_norm *w, const void *x, size_t frame,
+                              size_t group)
+{
+    const size_t inputs = w->in_channels / w->groups, at = frame * w->in_channels + group * inputs;
+    double energy = 0;
+    for (size_t c = 0; x && c < inputs; c++) energy += energy_at(w->type, x, at + c);
+    return energy;
+}
+
+bool window_norm_feed(struct window_norm *norm, const void *x, size_t n, struct fault *fault)
+{
+    struct window_norm *w = norm;
+    // The results of n frames, and the row of a frame that ends no result.
+    if (!reserve_rows(w, n / w->stride + 2, fault)) return false;
+    for (size_t i = 0; i < n; i++) {
+        double *row = w->queue + (w->head + w->n_queued) * w->groups;
+        for (size_t g = 0; g < w->groups; g++)
+            row[g] = sqrt(slide(w, g, energy_of_group(w, x, i, g)));
+        w->at = w->at + 1 < w->length ? w->at + 1 : 0;
+        if (w->until_first > 0) {
+            w->until_first--;
+        } else if (w->until_next > 0) {
+            w->until_next--;
+        } else {
+            w->n_queued++;
+            w->until_next = w->stride - 1;
+        }
+    }
+    return true;
+}
+
+// Of a silent signal or template the result is 0, not what rounding left. Energies beyond the range
+// of double give NaN, which the program counts. Two divisions, because the product of the norms may
+// be too small for a double.
+static double normalise(double y, double norm, double template_norm)
+{
+    if (norm == 0 || template_norm == 0) return 0;
+    return isfinite(norm) ? y / norm / template_norm : NAN;
+}
+
+void window_norm_divide(struct window_norm *norm, void *y, size_t n)
+{
+    struct window_norm *w = norm;
+    const size_t scalars = type_is_complex(w->type) ? 2 : 1, outputs = w->out_channels / w->groups;
+    float *f = y;
+    double *d = y;
+    for (size_t i = 0; i < n; i++) {
+        const double *row = w->queue + (w->head + i) * w->groups;
+        for (size_t k = 0; k < w->out_channels * scalars; k++) {
+            const size_t c = k / scalars, at = i * w->out_channels * scalars + k;
+            const double under = row[c / outputs], template_norm = w->template_norms[c];
+            if (type_is_double(w->type)) d[at] = normalise(d[at], under, template_norm);
+            else f[at] = (float)normalise((double)f[at], under, template_norm);
+        }
+    }
+    w->head += n;
+    w->n_queued -= n;
+}
+
+void window_norm_close(struct window_norm *norm)
+{
+    if (!norm) return;
+    free(norm->energies);
+    free(norm->sums);
+    free(norm->template_norms);
+    free(norm->queue);
+    free(norm);
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// SigMF archives, read with libarchive: tar files that hold the metadata and the samples of a
+// recording, in any order. The samples are not extracted: tar stores a file as it is, so they are
+// read where they are, like those of any file.
+#include "sigmf.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef HAVE_LIBARCHIVE
+
+#include <archive.h>
+#include <archive_entry.h>
+
+static const char META[] = ".sigmf-meta", DATA[] = ".sigmf-data";
+
+enum { TAR_BLOCK = 512, MAX_METADATA = 1 << 28 };
+
+struct walk {
+    struct archive *archive;
+    struct archive_entry *entry;
+    const char *path, *name; // of the archive, of the entry
+};
+
+static bool archive_fault(const struct walk *w, struct fault *fault)
+{
+    const char *said = archive_error_string(w->archive);
+    return fault_set(fault,
+                     "%s: is no readable tar archive: %s; if it is compressed, decompress it",
+                     w->path, said ? said : "out of memory");
+}
+
+static bool walk_begin(struct walk *w, const char *path, struct fault *fault)
+{
+    *w = (struct walk){.archive = archive_read_new(), .path = path};
+    if (!w->archive) return fault_set(fault, "out of memory");
+    archive_read_support_format_tar(w->archive);
+    if (archive_read_open_filename(w->archive, path, 1 << 16) == ARCHIVE_OK) return true;
+    archive_fault(w, fault);
+    archive_read_free(w->archive);
+    return false;
+}
+
+// Moves to the next entry. *ret_end: there is none.
+static bool walk_next(struct walk *w, bool *ret_end, struct fault *fault)
+{
+    const int status = archive_read_next_header(w->archive, &w->entry);
+    *ret_end = status == ARCHIVE_EOF;
+    if (*ret_end) return true;
+    if (status != ARCHIVE_OK && status != ARCHIVE_WARN) return archive_fault(w, fault);
+    w->name = archive_entry_pathname(w->entry);
+    if (!w->name) w->name = "";
+    return true;
+}
+
+static bool name_ends_with(const char *name, const char *suffix)
+{
+    const size_t n = strlen(name), m = strlen(suffix);
+    return n > m && strcmp(name + n - m, suffix) == 0;
+}
+
+static bool read_entry(const struct walk *w, char **ret_text, size_t *ret_length,
+                       struct fault *fault)
+{
+    const int64_t size = archive_entry_size(w->entry);
+    if (size < 0 || size > MAX_METADATA)
+        return fault_set(fault, "%s: %s has %lld bytes, too many for metadata", w->path, w->name,
+                         (long long)size);
+    *ret_length = (size_t)size;
+    *ret_text = malloc((size_t)size + 1);
+    if (!*ret_text) return fault_set(fault, "out of memory");
+    return archive_read_data(w->archive, *ret_text, (size_t)size) == size ||
+           archive_fault(w, fault);
+}
+
+bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_length,
+                            char ret_meta[PATH_MAX], struct fault *fault)
+{
+    struct walk w;
+    bool end, good = true;
+    *ret_text = NULL;
+    if (!walk_begin(&w, path, fault)) return false;
+    while ((good = good && walk_next(&w, &end, fault)) && !end) {
+        if (!name_ends_with(w.name, META) || archive_entry_filetype(w.entry) != AE_IFREG) continue;
+        if (*ret_text) {
+            good =
+                fault_set(fault, "%s: holds several recordings, %s and %s; extract one (tar -xf)",
+                          path, ret_meta, w.name);
+        } else if (strlen(w.name) >= PATH_MAX) {
+            good = fault_set(fault, "%s: holds a name that is too long", path);
+        } else {
+            strcpy(ret_meta, w.name);
+            good = read_entry(&w, ret_text, ret_length, fault);
+        }
+    }
+    if (good && !*ret_text) good = fault_set(fault, "%s: holds no .sigmf-meta", path);
+    archive_read_free(w.archive);
+    if (good) return true;
+    free(*ret_text);
+    *ret_text = NULL;
+    return false;
+}
+
+// The name of the samples: in the folder of the metadata.
+static bool samples_name(const char *meta, const char *dataset, char ret[PATH_MAX])
+{
+    const char *slash = strrchr(meta, '/');
+    const size_t folder = slash ? (size_t)(slash - meta + 1) : 0,
+                 stem = strlen(meta) - strlen(META);
+    const int n = dataset ? snprintf(ret, PATH_MAX, "%.*s%s", (int)folder, meta, dataset)
+                          : snprintf(ret, PATH_MAX, "%.*s%s", (int)stem, meta, DATA);
+    return n < PATH_MAX;
+}
+
+// The next header follows the bytes of an entry, which are padded to whole blocks.
+bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
+                           struct source_part *ret, struct fault *fault)
+{
+    struct walk w;
+    char name[PATH_MAX];
+    bool end = false, found = false, good = true, sparse = false;
+    if (!samples_name(meta, dataset, name)) return fault_set(fault, "%s: name too long", meta);
+    if (!walk_begin(&w, path, fault)) return false;
+    while (!found && (good = walk_next(&w, &end, fault)) && !end) {
+        found = strcmp(w.name, name) == 0 && archive_entry_filetype(w.entry) == AE_IFREG;
+        if (!found) continue;
+        ret->size = (uint64_t)archive_entry_size(w.entry);
+        sparse = archive_entry_sparse_count(w.entry) > 0 || archive_entry_hardlink(w.entry);
+        good = walk_next(&w, &end, fault);
+    }
+    if (good && !found) good = fault_set(fault, "%s: holds no %s", path, name);
+    if (good && sparse)
+        good = fault_set(fault, "%s: %s is stored with holes or as a link; extract it (tar -xf)",
+                         path, name);
+    if (good)
+        ret->offset = (uint64_t)archive_read_header_position(w.archive) -
+                      (ret->size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+    archive_read_free(w.archive);
+    return good;
+}
+
+#else
+
+bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_length,
+                            char ret_meta[PATH_MAX], struct fault *fault)
+{
+    (void)ret_text;
+    (void)ret_length;
+    (void)ret_meta;
+    return fault_set(fault,
+                     "%s: this program was built without libarchive, which reads archives; extract "
+                     "it (tar -xf) and name its .sigmf-meta",
+                     path);
+}
+
+// Not called without metadata.
+bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
+                           struct source_part *ret, struct fault *fault)
+{
+    (void)meta;
+    (void)dataset;
+    (void)ret;
+    return fault_set(fault, "%s: is not read", path);
+}
+
+#endif

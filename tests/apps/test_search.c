@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: MIT
+// Unit tests of apps/correlate: the norms under a sliding template against sums in long double, and
+// the peaks of a stream against a search of the whole signal. The Python tests of this folder test
+// the program.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "correlate/peaks.h"
+#include "correlate/window_norm.h"
+#include "support/test.h"
+
+enum { INPUTS = 3, LENGTH = 257, FRAMES = 4000 };
+
+static double uniform(unsigned *state)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (double)(*state >> 8) / (1 << 24) - 0.5;
+}
+
+// Divides ones: the results are 1 over both norms. Fed in pieces of `chunk` frames from frame
+// `origin` on.
+static void norms_of(double *y, const double *x, const double *h, size_t chunk, int64_t origin,
+                     size_t stride)
+{
+    struct window_norm *norm;
+    struct fault fault;
+    const struct window_norm_request request = {.signal = PARTITA_F64,
+                                                .template_type = PARTITA_F64,
+                                                .template = h,
+                                                .length = LENGTH,
+                                                .in_channels = INPUTS,
+                                                .out_channels = 1,
+                                                .groups = 1,
+                                                .origin = origin,
+                                                .wanted = LENGTH - 1,
+                                                .stride = stride};
+    assert_true(window_norm_open(&norm, &request, &fault));
+    size_t made = 0;
+    for (int64_t at = origin; at < FRAMES; at += (int64_t)chunk) {
+        const int64_t left = FRAMES - at;
+        const size_t n = left < (int64_t)chunk ? (size_t)left : chunk;
+        assert_true(window_norm_feed(norm, at < 0 ? NULL : x + at * INPUTS, n, &fault));
+        // The results whose last frame has been fed.
+        for (; (int64_t)(LENGTH - 1 + made * stride) < at + (int64_t)n; made++) {
+            y[made] = 1;
+            window_norm_divide(norm, y + made, 1);
+        }
+    }
+    window_norm_close(norm);
+}
+
+static long double energy(const double *x, size_t n)
+{
+    long double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (long double)x[i] * x[i];
+    return sum;
+}
+
+// The second half is 120 dB quieter: what a sliding difference would leave there exceeds it. The
+// bound is that of window_norm.h, and 2^-53 for rounding the reference to double; sums of long
+// double have an error of LENGTH * INPUTS * 2^-64, less than 2^-54.
+static void norms_are_exact(void **state)
+{
+    (void)state;
+    static double x[FRAMES * INPUTS], h[LENGTH * INPUTS], y[FRAMES];
+    const double bound = (INPUTS / 2.0 + 8 + 1) * ldexp(1, -53);
+    unsigned seed = 7;
+    for (size_t i = 0; i < LENGTH * INPUTS; i++) h[i] = uniform(&seed);
+    for (size_t i = 0; i < FRAMES * INPUTS; i++)
+        x[i] = uniform(&seed) * (i < FRAMES * INPUTS / 2 ? 1e6 : 1);
+    norms_of(y, x, h, 100, 0, 1);
+    for (size_t i = 0; i + LENGTH <= FRAMES; i++) {
+        const long double wanted = 1 / (sqrtl(energy(x + i * INPUTS, LENGTH * INPUTS)) *
+                                        sqrtl(energy(h, LENGTH * INPUTS)));
+        assert_true(fabs((double)(y[i] / wanted - 1)) <= bound);
+    }
+}
+
+static void norms_do_not_depend_on_calls(void **state)
+{
+    (void)state;
+    static double x[FRAMES * INPUTS], h[LENGTH * INPUTS], y[FRAMES], z[FRAMES];
+    static const size_t chunks[] = {1, 3, LENGTH, LENGTH + 1, FRAMES};
+    const size_t n = FRAMES - LENGTH + 1;
+    unsigned seed = 8;
+    for (size_t i = 0; i < LENGTH * INPUTS; i++) h[i] = uniform(&seed);
+    for (size_t i = 0; i < FRAMES * INPUTS; i++) x[i] = uniform(&seed);
+    norms_of(y, x, h, 64, 0, 1);
+    for (size_t k = 0; k < sizeof chunks / sizeof *chunks; k++) {
+        norms_of(z, x, h, chunks[k], k == 1 ? -3 : 0, 1);
+        assert_memory_equal(y, z, n * sizeof *y);
+    }
+    for (size_t stride = 2; stride < 9; stride++) {
+        norms_of(z, x, h, 50, 0, stride);
+        for (size_t i = 0; i * stride < n; i++) assert_true(z[i] == y[i * stride]);
+    }
+}
+
+static void silence_gives_zero(void **state)
+{
+    (void)state;
+    static double x[FRAMES * INPUTS], h[LENGTH * INPUTS], y[FRAMES];
+    memset(x, 0, sizeof x);
+    for (size_t i = 0; i < LENGTH * INPUTS; i++) h[i] = 1;
+    x[2000 * INPUTS] = 4;
+    norms_of(y, x, h, 512, 0, 1);
+    const double alone = 1 / (4 * sqrt(LENGTH * INPUTS));
+    for (size_t i = 0; i + LENGTH <= FRAMES; i++) {
+        const bool under = i <= 2000 && 2000 < i + LENGTH;
+        assert_true(under ? fabs(y[i] / alone - 1) < 1e-15 : y[i] == 0);
+    }
+}
+
+enum { CHANNELS = 2, SAMPLES = 600 };
+
+struct found {
+    struct peak peaks[CHANNELS * SAMPLES];
+    size_t n;
+};
+
+static bool note(void *context, const struct peak *peak, struct fault *fault)
+{
+    (void)fault;
+    struct found *found = context;
+    found->peaks[found->n++] = *peak;
+    return true;
+}
+
+static bool is_maximum(const float *y, size_t i, size_t channel)
+{
+    const float here = fabsf(y[i * CHANNELS + channel]);
+    if (i && fabsf(y[(i - 1) * CHANNELS + channel]) >= here) return false;
+    for (size_t j = i + 1; j < SAMPLES && j <= i + PEAKS_MARGIN; j++) {
+        const float after = fabsf(y[j * CHANNELS + channel]);
+        if (after != here) return after < here;
+    }
+    return here > 0;
+}
+
+static bool is_peak(const float *y, size_t i, size_t channel, const struct peaks_request *q)
+{
+    const float here = fabsf(y[i * CHANNELS + channel]);
+    if (!is_maximum(y, i, channel) || (double)here < q->threshold) return false;
+    for (size_t j = 0; j < SAMPLES; j++) {
+        const float other = fabsf(y[j * CHANNELS + channel]);
+        const size_t apart = j < i ? i - j : j - i;
+        if (apart < q->distance && is_maximum(y, j, channel) &&
+            (other > here || (other == here && j < i)))
+            return false;
+    }
+    return true;
+}
+
+static int by_size(const void *a, const void *b)
+{
+    const struct peak *x = a, *y = b;
+    if (x->magnitude != y->magnitude) return x->magnitude < y->magnitude ? 1 : -1;
+    if (x->index != y->index) return x->index < y->index ? -1 : 1;
+    return (x->channel > y->channel) - (x->channel < y->channel);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct peak *x = a, *y = b;
+    if (x->index != y->index) return x->index < y->index ? -1 : 1;
+    return (x->channel > y->channel) - (x->channel < y->channel);
+}
+
+static void search_whole(struct found *ret, const float *y, const struct peaks_request *q)
+{
+    ret->n = 0;
+    for (size_t i = 0; i < SAMPLES; i++)
+        for (size_t c = 0; c < CHANNELS; c++)
+            if (i >= q->first && i < q->end && is_peak(y, i, c, q))
+                ret->peaks[ret->n++] = (struct peak){
+                    .index = i, .channel = c, .magnitude = fabs((double)y[i * CHANNELS + c])};
+    if (!q->most) return;
+    qsort(ret->peaks, ret->n, sizeof *ret->peaks, by_size);
+    if (ret->n > q->most) ret->n = q->most;
+    qsort(ret->peaks, ret->n, sizeof *ret->peaks, by_place);
+}
+
+static void search_stream(struct found *ret, const float *y, struct peaks_request q, size_t chunk)
+{
+    struct peaks *peaks;
+    struct fault fault;
+    ret->n = 0;
+    q.context = ret;
+    assert_true(peaks_open(&peaks, &q, &fault));
+    for (size_t at = 0; at < SAMPLES; at += chunk)
+        assert_true(peaks_add(peaks, y + at * CHANNELS, chunk < SAMPLES - at ? chunk : SAMPLES - at,
+                              &fault));
+    assert_true(peaks_finish(peaks, &fault));
+    peaks_close(peaks);
+}
+
+// Small integers, so that there are many equal maxima and plateaus.
+static void peaks_equal_those_of_the_whole(void **state)
+{
+    (void)state;
+    static float y[SAMPLES * CHANNELS];
+    static struct found wanted, got;
+    static const size_t distances[] = {1, 2, 7, 50, 100000}, mosts[] = {0, 1, 5, 1000},
+                        chunks[] = {1, 17, SAMPLES};
+    unsigned seed = 9;
+    for (size_t k = 0; k < 5 * 4 * 3 * 2; k++) {
+        const double range = k % 2 ? 6 : 400;
+        for (size_t i = 0; i < SAMPLES * CHANNELS; i++) y[i] = (float)rint(uniform(&seed) * range);
+        const struct peaks_request q = {.type = PARTITA_F32,
+                                        .channels = CHANNELS,
+                                        .most = mosts[k / 2 % 4],
+                                        .threshold = k % 3 ? 2 : 0,
+                                        .distance = distances[k / 8 % 5],
+                                        .first = k % 5 == 0 ? 100 : 0,
+                                        .end = k % 5 == 0 ? 500 : UINT64_MAX,
+                                        .report = note};
+        search_whole(&wanted, y, &q);
+        search_stream(&got, y, q, chunks[k / 40]);
+        assert_int_equal(got.n, wanted.n);
+        for (size_t i = 0; i < got.n; i++) {
+            assert_int_equal(got.peaks[i].index, wanted.peaks[i].index);
+            assert_int_equal(got.peaks[i].channel, wanted.peaks[i].channel);
+            assert_true(got.peaks[i].magnitude == wanted.peaks[i].magnitude);
+        }
+    }
+}
+
+// A falling and a rising sequence of maxima: the queue of the first is as long as the distance.
+static void long_sequences_of_maxima(void **state)
+{
+    (void)state;
+    static float y[SAMPLES * CHANNELS];
+    static struct found got;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        y[i * CHANNELS] = i % 2 ? 0 : (float)(SAMPLES - i);
+        y[i * CHANNELS + 1] = i % 2 ? 0 : (float)(i + 1);
+    }
+    struct peaks_request q = {.type = PARTITA_F32,
+                              .channels = CHANNELS,
+                              .distance = 100,
+                              .end = UINT64_MAX,
+                              .report = note};
+    search_stream(&got, y, q, 10);
+    assert_int_equal(got.n, 2);
+    assert_int_equal(got.peaks[0].index, 0);
+    assert_int_equal(got.peaks[1].index, SAMPLES - 2);
+}
+
+// sinc(0.8 (t - shift)): a signal that fills 80 % of the band. peaks.h promises 0.01 samples.
+static void positions_are_interpolated(void **state)
+{
+    (void)state;
+    static float y[2 * SAMPLES * CHANNELS];
+    static struct found got;
+    for (double shift = -0.5; shift <= 0.5; shift += 0.0625) {
+        for (size_t i = 0; i < SAMPLES * CHANNELS; i++) {
+            const double t = M_PI * 0.8 * ((double)(i / CHANNELS) - 300 - shift);
+            const double size = fabs(t) < 1e-9 ? 1 : sin(t) / t;
+            y[2 * i] = (float)(size * cos(2));
+            y[2 * i + 1] = (float)(size * sin(2));
+        }
+        struct peaks_request q = {.type = PARTITA_CF32,
+                                  .channels = CHANNELS,
+                                  .most = 2,
+                                  .distance = 100,
+                                  .end = UINT64_MAX,
+                                  .report = note};
+        struct peaks *peaks;
+        struct fault fault;
+        got.n = 0;
+        q.context = &got;
+        assert_true(peaks_open(&peaks, &q, &fault));
+        assert_true(peaks_add(peaks, y, SAMPLES, &fault) && peaks_finish(peaks, &fault));
+        assert_int_equal(got.n, 2);
+        for (size_t i = 0; i < 2; i++) {
+            const double position = (double)got.peaks[i].index + got.peaks[i].shift;
+            assert_true(fabs(position - 300 - shift) < 0.01);
+            assert_true(fabs(got.peaks[i].phase - 2) < 1e-6);
+        }
+        assert_true(fabs(peaks_largest(peaks) - got.peaks[0].magnitude) < 1e-6);
+        peaks_close(peaks);
+    }
+}
+
+static void samples_that_are_not_finite(void **state)
+{
+    (void)state;
+    static float y[SAMPLES * CHANNELS];
+    static struct found got;
+    memset(y, 0, sizeof y);
+    y[100 * CHANNELS] = 3;
+    y[101 * CHANNELS] = NAN;
+    y[200 * CHANNELS] = INFINITY;
+    struct peaks_request q = {.type = PARTITA_F32,
+                              .channels = CHANNELS,
+                              .distance = 5,
+                              .end = UINT64_MAX,
+                              .report = note};
+    search_stream(&got, y, q, 100);
+    assert_int_equal(got.n, 1);
+    assert_int_equal(got.peaks[0].index, 100);
+    assert_true(got.peaks[0].shift == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norms_are_exact),
+        cmocka_unit_test(norms_do_not_depend_on_calls),
+        cmocka_unit_test(silence_gives_zero),
+        cmocka_unit_test(peaks_equal_those_of_the_whole),
+        cmocka_unit_test(long_sequences_of_maxima),
+        cmocka_unit_test(positions_are_interpolated),
+        cmocka_unit_test(samples_that_are_not_finite),
+    };
+    return run_all(tests);
+}
