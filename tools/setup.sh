@@ -30,7 +30,7 @@ for group in "$@"; do
     slow)
         packages="$packages debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
             libc6-dev-arm64-cross qemu-user libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64
-            libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn"
+            libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake"
         ;;
     *)
         echo "tools/setup.sh: no group '$group'; there are test, python, bench, ci and slow" >&2

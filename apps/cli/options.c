@@ -4,6 +4,7 @@
 
 #include <getopt.h>
 #include <math.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,7 @@ static const struct number_kind {
     const char *noun, *example;
 } number_kinds[] = {
     [OPTION_NUMBER] = {QUANTITY_COUNT, "a whole number", "4"},
+    [OPTION_THREADS] = {QUANTITY_COUNT, "auto or a whole number", "4"},
     [OPTION_BYTES] = {QUANTITY_BYTES, "a whole number of bytes", "512M or 4G"},
     [OPTION_RATE] = {QUANTITY_FREQUENCY, "a whole number of Hz", "48k or 2.4M"},
     [OPTION_FRAMES] = {QUANTITY_FRAMES, "a whole number of frames or a time", "4096 or 250ms"},
@@ -103,6 +105,21 @@ static bool store_whole(const struct option_row *row, struct settings *settings,
     *field = number.is_time ? GIVEN_AS_TIME : number.integer;
     if (number.is_time)
         settings->times[settings->n_times++] = (struct given_time){row, value, number.value};
+    return true;
+}
+
+// The processors that this process may use, which a job's scheduler may have restricted.
+static int64_t count_processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static bool store_threads(const struct option_row *row, struct settings *settings,
+                          const char *value, struct fault *fault)
+{
+    if (strcmp(value, "auto") != 0) return store_whole(row, settings, value, fault);
+    *(int64_t *)(void *)((char *)settings + row->field) = count_processors();
     return true;
 }
 
@@ -198,6 +215,8 @@ static bool store_option(const struct option_row *row, struct settings *settings
     case OPTION_RATE:
     case OPTION_FRAMES:
         return store_whole(row, settings, value, fault);
+    case OPTION_THREADS:
+        return store_threads(row, settings, value, fault);
     case OPTION_REAL:
     case OPTION_DECIBELS:
     case OPTION_FREQUENCY:

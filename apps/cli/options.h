@@ -74,6 +74,7 @@ struct settings {
     int64_t peaks, min_distance; // 0: not given
     double threshold;            // NaN: not given
     const char *annotate;
+    double progress; // seconds between lines; 0: not given
     int stats, json, quiet, verbose, help;
 
     int64_t taps, latency, out_channels, groups, size;
@@ -105,6 +106,7 @@ enum option_kind {
     OPTION_SAMPLE_TYPE, // const char *: the name of a sample encoding
     // int64_t within [low, high]. The suffixes of these and of the following are in base/number.h.
     OPTION_NUMBER,
+    OPTION_THREADS, // also `auto`: as many as the process has processors
     OPTION_BYTES,
     OPTION_RATE,   // Hz
     OPTION_FRAMES, // also a time; see options_resolve_times

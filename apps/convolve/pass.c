@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/sample_type.h"
+#include "cli/report.h"
 #include "io/bytes/temp.h"
 
 static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
@@ -119,16 +120,26 @@ static double remaining(const struct pass *p, double spent)
                                : 0;
 }
 
+// Progress is printed in place on a terminal, and with --progress in lines of their own.
+static bool shows_progress(const struct settings *settings)
+{
+    return !settings->quiet && (settings->progress > 0 || isatty(STDERR_FILENO));
+}
+
 static void print_progress(struct pass *p)
 {
-    double t = clock_now();
-    if (t - p->reported < 0.5) return;
+    const double t = clock_now(), every = p->settings->progress;
+    if (t - p->reported < (every > 0 ? every : 0.5)) return;
     p->reported = t;
-    uint64_t total = audio_reader_info(p->reader)->frames, done = (uint64_t)p->consumed;
+    const uint64_t total = audio_reader_info(p->reader)->frames, done = (uint64_t)p->consumed;
+    const double spent = t - p->started;
+    char text[80];
     if (total != SIZE_UNKNOWN && total)
-        fprintf(stderr, "\r%3.0f %%  %.1f s, %.0f s left  ", 100.0 * (double)done / (double)total,
-                t - p->started, remaining(p, t - p->started));
-    else fprintf(stderr, "\r%llu frames  %.1f s ", (unsigned long long)done, t - p->started);
+        snprintf(text, sizeof text, "%3.0f %%, %.1f s, %.0f s left",
+                 100.0 * (double)done / (double)total, spent, remaining(p, spent));
+    else snprintf(text, sizeof text, "%llu frames, %.1f s", (unsigned long long)done, spent);
+    if (every > 0) report_warning(p->settings, "%s", text);
+    else fprintf(stderr, "\r%s  ", text);
     fflush(stderr);
 }
 
@@ -205,7 +216,7 @@ static bool replace_nonfinite(struct pass *p, void *x, size_t n, struct fault *f
 static bool feed_input(struct pass *p, struct fault *fault)
 {
     int64_t limit = input_limit(p);
-    bool show = !p->settings->quiet && isatty(STDERR_FILENO);
+    const bool show = shows_progress(p->settings);
     void *x = NULL;
     for (;;) {
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
@@ -304,7 +315,8 @@ bool pass_run(struct pass *pass, struct fault *fault)
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);
     good = pass_output_end(&pass->output, good, fault);
-    if (pass->reported > pass->started) fprintf(stderr, "\r%30s\r", "");
+    if (pass->reported > pass->started && !(pass->settings->progress > 0))
+        fprintf(stderr, "\r%40s\r", "");
     pass->stats->frames_out = (uint64_t)pass->written;
     pass->stats->seconds = clock_now() - pass->started;
     return good;

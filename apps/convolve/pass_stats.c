@@ -117,12 +117,21 @@ static json_t *calls_object(const struct pass_stats *s)
     return j;
 }
 
+static json_t *known(bool is_known, json_t *value)
+{
+    if (is_known) return value;
+    json_decref(value);
+    return json_null();
+}
+
 bool pass_stats_print_json(const struct pass_stats *s, const struct settings *settings, FILE *to)
 {
     const bool one_line = options_want_peaks(settings);
     const char *out = settings->operands[2];
     json_t *j = json_object();
     if (one_line) json_object_set_new(j, "kind", json_string("statistics"));
+    json_object_set_new(j, "schema", json_text("partita-filter/1"));
+    json_object_set_new(j, "version", json_text(partita_version()));
     json_object_set_new(j, "command", json_text(command_rows[settings->command].name));
     json_object_set_new(j, "ir", json_text(settings->operands[0]));
     json_object_set_new(j, "in", json_text(settings->operands[1]));
@@ -132,7 +141,7 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "taps", json_integer((json_int_t)s->taps));
     json_object_set_new(j, "in_channels", json_integer((json_int_t)s->in_channels));
     json_object_set_new(j, "out_channels", json_integer((json_int_t)s->out_channels));
-    json_object_set_new(j, "rate", json_integer(s->rate));
+    json_object_set_new(j, "rate", known(s->rate, json_integer(s->rate)));
     json_object_set_new(j, "frames_in", json_integer((json_int_t)s->frames_in));
     json_object_set_new(j, "frames_out", json_integer((json_int_t)s->frames_out));
     json_object_set_new(j, "tail", json_integer((json_int_t)s->tail));
@@ -145,7 +154,8 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "truncated", json_boolean(s->truncated));
     json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
     json_object_set_new(j, "seconds", json_finite(s->seconds));
-    json_object_set_new(j, "times_real_time", json_finite(times_real_time(s)));
+    json_object_set_new(j, "times_real_time",
+                        known(s->rate && s->seconds > 0, json_finite(times_real_time(s))));
     json_object_set_new(j, "calls", calls_object(s));
     bool good = j && json_dumpf(j, to, one_line ? JSON_COMPACT : JSON_INDENT(2)) == 0 &&
                 fputc('\n', to) != EOF && fflush(to) == 0;
