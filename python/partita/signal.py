@@ -19,7 +19,8 @@ from partita._signal.convolution import (choose_conv_method, convolve, correlate
                                          oaconvolve)
 from partita._signal.fallback import patched
 from partita._signal.filters import lfilter, upfirdn
+from partita._signal.peaks import correlation_peaks
 from partita._signal.planar import convolve2d, correlate2d
 
-__all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "fftconvolve",
-           "lfilter", "oaconvolve", "patched", "upfirdn"]
+__all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
+           "correlation_lags", "correlation_peaks", "fftconvolve", "lfilter", "oaconvolve", "patched", "upfirdn"]

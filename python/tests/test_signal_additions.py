@@ -188,3 +188,48 @@ def test_many_threads(rng):
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
+
+
+def peaks_by_definition(y, lags, threshold, distance, most):
+    size = abs(y)
+    inner = np.pad(size, 1, constant_values=-1)
+    maxima = np.flatnonzero((size > inner[:-2]) & (size > inner[2:]) & (size >= threshold))
+    found = [i for i in maxima if all(size[j] < size[i] or j == i for j in maxima[abs(maxima - i) < distance])]
+    kept = sorted(sorted(found, key=lambda i: -size[i])[:most])
+    return lags[kept], size[kept], np.angle(y[kept])
+
+
+@pytest.mark.parametrize("dtype", ("float32", "complex128"))
+@pytest.mark.parametrize("normalise", (False, True))
+@pytest.mark.parametrize("distance, most, lags", [(None, None, None), (1, 7, None), (100, 3, (50, 900)), (10**9, None, None)])
+def test_peaks(distance, most, lags, normalise, dtype, rng):
+    x, h = oracle.noise(rng, 1000, dtype), oracle.noise(rng, 30, dtype)
+    y = signal.correlate(x, h, lags=lags, normalise=normalise)
+    threshold = np.median(abs(y))
+    found = signal.correlation_peaks(x, h, peaks=most, threshold=threshold, distance=distance, normalise=normalise, lags=lags)
+    expected = peaks_by_definition(y, signal.correlation_lags(1000, 30, lags=lags), threshold, distance or 30, most)
+    np.testing.assert_array_equal(found.lag, expected[0])
+    np.testing.assert_array_equal(found.magnitude, expected[1])
+    np.testing.assert_array_equal(found.phase, expected[2])
+
+
+def test_peaks_of_equal_samples():
+    y = signal.correlation_peaks([0, 2, 2, 1, 2, 0, 3, 3], [1.0], distance=4)
+    assert y.lag.tolist() == [1, 6]
+    assert signal.correlation_peaks(np.zeros(9), [1.0]).lag.size == 0
+
+
+@pytest.mark.parametrize("delay", (-0.4, 0.25, 0.5))
+def test_peaks_between_samples(delay, rng):
+    """sinc(0.8 (t - delay)) fills 80 % of the band; the documented error is 0.01."""
+    x = np.sinc(0.8 * (np.arange(400) - 200 - delay)) * np.exp(2j)
+    found = signal.correlation_peaks(x, [1.0], peaks=1)
+    assert abs(found.position[0] - 200 - delay) < 0.01
+
+
+def test_peaks_refuse():
+    for arguments, said in ((dict(peaks=0), "peaks=0"), (dict(distance=0), "distance=0")):
+        with pytest.raises(ValueError, match=said):
+            signal.correlation_peaks([1.0, 2], [1.0], **arguments)
+    with pytest.raises(ValueError, match="one dimension"):
+        signal.correlation_peaks(np.ones((2, 3)), [1.0])
