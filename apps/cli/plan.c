@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sample_type.h"
 #include "commands.h"
@@ -13,9 +14,16 @@
 #include "report.h"
 #include "wisdom_file.h"
 
+// In the order of the words of --type.
+static enum partita_type plan_signal_type(const struct settings *s)
+{
+    static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64, PARTITA_CF32, PARTITA_CF64};
+    return types[s->type];
+}
+
 static enum partita_type plan_taps_type(const struct settings *s)
 {
-    enum partita_type signal = (enum partita_type)s->type;
+    const enum partita_type signal = plan_signal_type(s);
     if (!s->taps_type) return signal;
     return type_is_double(signal) ? PARTITA_F64 : PARTITA_F32;
 }
@@ -26,7 +34,7 @@ static struct partita_problem plan_problem(const struct settings *s)
            out = s->out_channels ? (size_t)s->out_channels : in;
     const size_t default_groups = in == out ? in : 1;
     struct partita_problem problem = {
-        .signal = (enum partita_type)s->type,
+        .signal = plan_signal_type(s),
         .taps = plan_taps_type(s),
         .op = s->correlate ? PARTITA_CORRELATE : PARTITA_CONVOLVE,
         .in_channels = in,
@@ -82,6 +90,37 @@ static bool plan_check_usage(const struct settings *s, struct fault *fault)
     return engine_check(s, fault) && range_check(s, fault) && parse_parts(s, &ignored, fault);
 }
 
+// The result in one sentence.
+static void print_summary(const struct settings *s, const struct partita_plan *plan)
+{
+    struct partita_load load;
+    printf("%s: ", partita_plan_engine(plan, PARTITA_FORWARD));
+    if (partita_plan_load(plan, &load) != PARTITA_OK) {
+        printf("the whole signal in one call\n");
+        return;
+    }
+    const size_t latency = partita_plan_latency(plan);
+    if (s->block)
+        printf("a call of %zu frames takes about %.3g us on average and %.3g us at most",
+               load.frames, load.mean * 1e6, load.worst * 1e6);
+    else printf("a frame takes about %.3g ns", load.mean * 1e9 / (double)load.frames);
+    if (latency) printf("; the output is delayed by %zu frames\n", latency);
+    else printf("; the output is not delayed\n");
+}
+
+// The explanation. Engines that cannot be used are only counted, unless --verbose.
+static void print_explanation(const struct settings *s, char *text)
+{
+    int n_unusable = 0;
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        const bool unusable = strstr(line, " no: ") != NULL;
+        n_unusable += unusable;
+        if (!unusable || s->verbose) printf("%s\n", line);
+    }
+    if (n_unusable && !s->verbose)
+        printf("  %d more engines cannot be used; --verbose says why\n", n_unusable);
+}
+
 static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
 {
     struct partita_problem problem = plan_problem(s);
@@ -105,7 +144,10 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
         return option_words_of_status(fault, COMMAND_PLAN, status, &log);
     }
     char *text = report_plan(plan);
-    if (text) fputs(text, stdout);
+    if (text) {
+        print_summary(s, plan);
+        print_explanation(s, text);
+    }
     free(text);
     partita_plan_destroy(plan);
     return text || fault_set(fault, "out of memory");

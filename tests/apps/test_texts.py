@@ -187,9 +187,22 @@ class Help(Case):
 
 class Plan(Case):
     def test_explains(self):
-        text = self.run_program("plan", "--taps", 4096, "--block", 256, "--latency", 4096, "--channels", 2).stdout.decode()
+        arguments = ("plan", "--taps", 4096, "--block", 256, "--latency", 4096, "--channels", 2)
+        text = self.run_program(*arguments, "-v").stdout.decode()
         for word in ("cpu/direct", "cpu/overlap-save", "cpu/overlap-add", "cpu/partitioned", "chosen", "4096", "latency"):
             self.assertIn(word, text)
+        self.assertIn("  cpu/overlap-add   no: works on bounded signals, not on streams\n", text)
+        text = self.run_program(*arguments).stdout.decode()
+        self.assertRegex(text, r"^cpu/overlap-save: a call of 256 frames takes about [0-9.]+ us on average and [0-9.]+ us "
+                               r"at most; the output is delayed by 4096 frames\n")
+        self.assertNotIn(" no: ", text)
+        self.assertRegex(text, r"\n  6 more engines cannot be used; --verbose says why\n$")
+
+    def test_types_are_those_asked_for(self):
+        for signal, real in (("f32", "f32"), ("f64", "f64"), ("cf32", "f32"), ("cf64", "f64")):
+            for taps, name in (("same", signal), ("real", real)):
+                said = self.run_program("plan", "--type", signal, "--taps-type", taps).stdout.decode()
+                self.assertIn("\nstream %s convolve 4096 %s taps" % (signal, name), said)
 
     def test_all_problem_options(self):
         for arguments in (["--size", 100000], ["--type", "cf32", "--taps-type", "real"], ["--type", "cf64"],
@@ -258,7 +271,7 @@ class Plan(Case):
             self.assertIn(b"-Dcuda", done.stderr)
 
     def test_list_of_engine_names_is_complete(self):
-        engines = set(re.findall(r"\bcpu/[a-z-]+", self.run_program("plan").stdout.decode()))
+        engines = set(re.findall(r"\bcpu/[a-z-]+", self.run_program("plan", "-v").stdout.decode()))
         said = self.fails("plan", "--engine", "cpu/magic", rc=2)
         self.assertEqual(engines, set(re.findall(r"cpu/[a-z-]+", said)) - {"cpu/magic"})
 

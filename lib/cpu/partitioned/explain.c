@@ -126,12 +126,14 @@ static double timeline_seconds(const struct timeline *line, size_t quantum)
     return seconds;
 }
 
+// From no work to the most.
+static const char timeline_marks[] = " .:-=+*#%@";
+
 // One row: each column the heaviest of the calls that begin in it. Work too small for a mark still
 // gets the lowest.
 static void draw_row(const struct timeline *line, struct text *text)
 {
-    static const char marks[] = " .:-=+*#%@";
-    const int top = sizeof marks - 2;
+    const int top = sizeof timeline_marks - 2;
     char row[MAX_COLUMNS + 1] = "";
     double call = line->rest;
     for (size_t q = 0; q < line->call; q++) call += timeline_seconds(line, q);
@@ -143,7 +145,7 @@ static void draw_row(const struct timeline *line, struct text *text)
         }
         const double share = most / line->scale;
         const double mark = fmin(fmax(ceil(share * top - 1e-6), 1), top);
-        row[c] = marks[share < 1e-6 ? 0 : (int)mark];
+        row[c] = timeline_marks[share < 1e-6 ? 0 : (int)mark];
     }
     text_add(text, "%s|\n", row);
 }
@@ -165,10 +167,10 @@ static void explain_timeline(const struct partita_plan *plan, struct text *text)
                                    .scale = partitioned->load.worst};
     struct timeline line = total;
     text_add(text,
-             "  work of the calls in %zu frames, the heaviest of each %zu; @ is %.3g us, a step "
-             "%.2g us\n",
-             partitioned->period * layout->quantum, total.width * layout->quantum,
-             total.scale * 1e6, total.scale * 1e6 / 9);
+             "  work of the calls in %zu frames; a mark is the most expensive call in %zu frames:\n"
+             "  \"%s\" are equal steps from 0 to %.3g us\n",
+             partitioned->period * layout->quantum, total.width * layout->quantum, timeline_marks,
+             total.scale * 1e6);
     line.end = 0;
     text_add(text, "  %5s |", "head");
     draw_row(&line, text);
