@@ -18,7 +18,7 @@ ANYWHERE = (
     (word("keepers?"), "backend of spectra"),
     (word("tainted", "taints?"), "non-finite"),
     (word("crews?", "teams?"), "workers"),
-    (word("bundles?", "bundled"), "block batch"),
+    (re.compile(r"(?<![a-zA-Z#])bundle[sd]?(?![a-zA-Z])"), "block batch"),  # "#bundle" is a term of OSC
     (word("dealt", "deals? out", "dealing out"), "deinterleaved, distributed"),
     (word("hears", "hearing", "unheard"), "active input, depends on"),
     (word("ticks?"), "quantum"),

@@ -8,6 +8,7 @@
 
 int convolve_main(const struct settings *settings);
 int live_main(const struct settings *settings);
+int control_main(const struct settings *settings);
 int devices_main(const struct settings *settings);
 int plan_main(const struct settings *settings);
 int join_main(const struct settings *settings);

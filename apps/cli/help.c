@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "control/table.h"
 #include "manual.h"
 #include "report.h"
 
@@ -31,6 +32,18 @@ static void print_wrapped(const char *text, int at, int indent)
         while (*text == ' ') text++;
     }
     printf("\n");
+}
+
+// The commands of `partita live` while it runs.
+static void print_controls(void)
+{
+    printf("\nCommands:\n");
+    for (int i = 0; i < N_CONTROLS; i++) {
+        const struct control_row *row = &control_rows[i];
+        int at = printf("  %s%s%s", row->name, *row->argument ? " " : "", row->argument);
+        if (at >= HELP_COLUMN) at = printf("\n") - 1;
+        print_wrapped(row->help, at, HELP_COLUMN);
+    }
 }
 
 static void print_option(const struct option_row *row, enum command command)
@@ -102,6 +115,7 @@ void help_print(enum command command)
         print_option(row, command);
     }
     print_numbers(command);
+    if (command == COMMAND_CONTROL) print_controls();
     printf("\nExamples:\n");
     for (int i = 0; i < N_EXAMPLES; i++) print_example(&command_examples[command][i]);
     if (c->n_operands == 3) {

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "control/table.h"
+
 // Prints text with roff's special characters escaped: backslashes, hyphens, and a dot or quote at
 // the start.
 static void put_text(const char *text)
@@ -35,6 +37,19 @@ static void put_option(const struct option_row *row, enum command command)
     printf(".\n");
 }
 
+static void put_controls(void)
+{
+    for (int i = 0; i < N_CONTROLS; i++) {
+        printf(".TP\n\\fB");
+        put_text(control_rows[i].name);
+        printf("\\fR %s", *control_rows[i].argument ? "\\fI" : "");
+        put_text(control_rows[i].argument);
+        printf("%s\n", *control_rows[i].argument ? "\\fR" : "");
+        put_text(control_rows[i].help);
+        printf(".\n");
+    }
+}
+
 static void put_options_of(enum command command)
 {
     const struct command_row *c = &command_rows[command];
@@ -47,6 +62,7 @@ static void put_options_of(enum command command)
         put_text(c->text);
         printf("\n");
     }
+    if (command == COMMAND_CONTROL) put_controls();
     for (size_t i = 0; i < n_option_rows; i++)
         if (option_rows[i].commands & 1u << command) put_option(&option_rows[i], command);
 }

@@ -17,9 +17,14 @@ const struct command_row command_rows[N_COMMANDS] = {
      "phase (in radians) of the result. ",
      3},
     {"live", "", "filters the input of an audio device and plays the result",
-     "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys. "
-     "SIGHUP reloads the current filter, SIGINT fades out and ends, a second SIGINT ends at once. ",
+     "Needs --ir or --measure. In a terminal it shows levels, load and latency, and accepts keys; "
+     "the key ? lists them. SIGHUP reloads the current filter, SIGINT fades out and ends, a second "
+     "SIGINT ends at once. ",
      0},
+    {"control", "PATH COMMAND...", "steers a running partita live --control PATH",
+     "Sends the command to the socket PATH and prints the answer, one line of JSON. The exit "
+     "status is 1 if the command failed. ",
+     -2},
     {"devices", "", "lists the compute devices and the audio devices", "", 0},
     {"plan", "", "shows which engine is chosen for a filter, and why",
      "Prints the chosen engine, for every other engine its estimated cost or why it cannot be "
@@ -48,12 +53,13 @@ const struct command_row command_rows[N_COMMANDS] = {
 
 #define FILTERS (1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE)
 #define LIVE (1u << COMMAND_LIVE)
+#define CONTROL (1u << COMMAND_CONTROL)
 #define DEVICES (1u << COMMAND_DEVICES)
 #define PLAN (1u << COMMAND_PLAN)
 #define JOIN (1u << COMMAND_JOIN)
 #define LAYER (1u << COMMAND_LAYER)
 #define HELP (1u << COMMAND_HELP)
-#define EVERY_COMMAND (FILTERS | LIVE | DEVICES | PLAN | JOIN | LAYER | HELP)
+#define EVERY_COMMAND (FILTERS | LIVE | CONTROL | DEVICES | PLAN | JOIN | LAYER | HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 

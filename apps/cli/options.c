@@ -227,11 +227,13 @@ static bool store_option(const struct option_row *row, struct settings *settings
     return false;
 }
 
-// getopt's two tables for one command. The value of a long option is its row + 256.
+// getopt's two tables for one command. The value of a long option is its row + 256. Behind the
+// first operand of `control` no options follow, since levels have signs.
 static void list_options(enum command command, struct option longs[MAX_OPTION_ROWS + 1],
-                         char shorts[2 * MAX_OPTION_ROWS + 2])
+                         char shorts[2 * MAX_OPTION_ROWS + 3])
 {
     size_t n = 0, m = 0;
+    if (command == COMMAND_CONTROL) shorts[m++] = '+';
     shorts[m++] = ':';
     for (size_t i = 0; i < n_option_rows; i++) {
         const struct option_row *row = &option_rows[i];
@@ -315,7 +317,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
 {
     struct settings s = {.command = command, .argc = argc, .argv = argv, .stride = 1};
     struct option longs[MAX_OPTION_ROWS + 1];
-    char shorts[2 * MAX_OPTION_ROWS + 2];
+    char shorts[2 * MAX_OPTION_ROWS + 3];
     bool given[MAX_OPTION_ROWS] = {false};
     int found;
     s.first = s.last = s.max_lag = NOT_GIVEN;

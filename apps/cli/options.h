@@ -12,6 +12,7 @@ enum command {
     COMMAND_CONVOLVE = 0,
     COMMAND_CORRELATE,
     COMMAND_LIVE,
+    COMMAND_CONTROL,
     COMMAND_DEVICES,
     COMMAND_PLAN,
     COMMAND_JOIN,
@@ -84,10 +85,10 @@ struct settings {
     // live
     struct word_list irs;
     const char *audio_device, *audio_input, *audio_output, *audio_latency;
-    const char *record, *measure_to, *calls;
+    const char *record, *measure_to, *calls, *control, *osc, *name;
     double dry, fade, duration; // dB, milliseconds, seconds
     int64_t max_taps;
-    int limiter, retry, strict;
+    int limiter, retry, strict, no_connect;
     // layer
     const char *input, *weight, *bias, *grad_output, *output, *grad_bias, *input_shape,
         *kernel_shape;

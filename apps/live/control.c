@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,91 +16,81 @@
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
 #include "live/device/heartbeat.h"
+#include "screen.h"
 #include "status.h"
+#include "steer.h"
 
-enum { POLL_MILLISECONDS = 100 };
+// TURN: while a filter waits for the fade before it.
+enum { POLL_MILLISECONDS = 100, TURN_MILLISECONDS = 5 };
 
 struct control {
     struct session *session;
     struct heartbeat heartbeat;
     bool on_screen;
-    double next_line; // s
-    uint64_t xruns;   // reported so far
+    struct screen screen;
+    double start, next_draw, next_line; // s
+    bool priority_is_set;
+    uint64_t xruns; // reported so far
     char message[sizeof((struct fault *)0)->text];
 };
 
-// Shows a message on the screen, or prints it if there is none.
+// Shows a message on the screen, or prints it. An empty one clears the screen's.
 static void show_message(struct control *c, const struct fault *fault)
 {
+    c->next_draw = 0;
     if (c->on_screen) snprintf(c->message, sizeof c->message, "%s", fault->text);
-    else report_warning(c->session->settings, "%s", fault->text);
-}
-
-static void end_session(struct session *s)
-{
-    s->ending = true;
-    chain_end(s->chain);
-}
-
-static void select_neighbour(struct control *c, int step)
-{
-    struct session *s = c->session;
-    int n = filter_set_size(s->filters);
-    if (n > 1) filter_set_select(s->filters, (filter_set_current(s->filters) + step + n) % n);
-    *c->message = 0;
+    else if (*fault->text) report_warning(c->session->settings, "%s", fault->text);
 }
 
 static void handle_key(struct control *c, int key)
 {
-    struct session *s = c->session;
-    switch (key) {
-    case 'm':
-        s->mute = !s->mute;
-        break;
-    case 'b':
-        s->bypass = !s->bypass;
-        break;
-    case '+':
-    case '=':
-        s->gain = fmin(s->gain + 1, 300);
-        break;
-    case '-':
-        s->gain = fmax(s->gain - 1, -300);
-        break;
-    case 'n':
-        select_neighbour(c, 1);
-        break;
-    case 'p':
-        select_neighbour(c, -1);
-        break;
-    case 'r':
-        filter_set_reload(s->filters);
-        break;
-    case 'q':
-        end_session(s);
-        break;
-    default:
-        return;
-    }
-    session_set_levels(s);
+    char line[64];
+    struct control_reply ignored = {0};
+    struct fault fault = {""};
+    const char *command = control_key_line(key);
+    c->next_draw = 0;
+    if (key == '?') c->screen.shows_keys = !c->screen.shows_keys;
+    if (!command) return;
+    snprintf(line, sizeof line, "%s", command);
+    steer_run(c->session, line, false, &ignored, &fault);
+    show_message(c, &fault);
+}
+
+static void run_socket_line(void *user, char *line, struct control_reply *reply)
+{
+    struct fault fault; // is a part of the answer
+    steer_run(user, line, true, reply, &fault);
 }
 
 static void handle_signals(struct control *c, int signals)
 {
     for (int number; (number = signals_next(signals)) != 0;) {
-        if (number == SIGHUP && !terminal_has_gone()) filter_set_reload(c->session->filters);
-        else end_session(c->session);
+        struct fault fault;
+        if (number != SIGHUP || terminal_has_gone()) session_end(c->session);
+        else if (!filter_set_reload(c->session->filters, &fault)) show_message(c, &fault);
     }
 }
 
 static void poll_filters(struct control *c)
 {
     struct session *s = c->session;
-    struct fault message;
-    enum filter_set_event event = filter_set_poll(s->filters, &message);
-    if (event == FILTER_SET_UNCHANGED) return;
-    if (event == FILTER_SET_NOT_RELOADED || c->on_screen) show_message(c, &message);
-    else report_detail(s->settings, "%s", message.text);
+    struct filter_set_news news;
+    filter_set_poll(s->filters, &news);
+    if (news.event == FILTER_SET_UNCHANGED) return;
+    show_message(c, &news.message);
+    char *line = steer_compose_news(s, &news);
+    if (line) control_socket_answer(s->socket, news.request, line);
+    free(line);
+    steer_send_news(s, &news);
+}
+
+static void publish_status(struct control *c, double now)
+{
+    struct session *s = c->session;
+    if (now < control_socket_due(s->socket)) return;
+    char *line = steer_compose_event(s);
+    if (line) control_socket_publish(s->socket, now, line);
+    free(line);
 }
 
 static void check_recording(struct control *c)
@@ -120,7 +111,7 @@ static void push_lines(struct control *c)
     bool had_error = s->lines.error;
     lines_push(&s->lines);
     if (!s->lines.error || had_error) return;
-    if (s->lines.error == EPIPE) end_session(s);
+    if (s->lines.error == EPIPE) session_end(s);
     else report_warning(s->settings, "standard output: cannot write: %s", strerror(s->lines.error));
 }
 
@@ -136,13 +127,33 @@ static void report_xruns(struct control *c, const struct chain_counts *counts)
 static void update_status(struct control *c, const struct chain_counts *counts, double now)
 {
     struct session *s = c->session;
-    if (c->on_screen && terminal_available()) status_draw(s, c->message);
+    if (c->on_screen && now >= c->next_draw && terminal_available()) {
+        screen_draw(&c->screen, s, c->message);
+        c->next_draw = now + 1e-3 * POLL_MILLISECONDS;
+    }
     if (now < c->next_line) return;
     c->next_line += 1;
     if (c->next_line < now) c->next_line = now + 1;
     if (s->settings->json && lines_are_free(&s->lines))
         lines_put(&s->lines, status_compose_json(s, false));
     report_xruns(c, counts);
+}
+
+// Gives ALSA's audio thread real-time priority once the device has kept time for a second: a thread
+// that never waits, as for a device made of files, would take a processor from all others, and so
+// might one that waits for threads of ordinary priority.
+static void raise_priority(struct control *c, const struct chain_counts *counts, double now)
+{
+    const struct session *s = c->session;
+    double seconds = now - c->start, played = (double)counts->frames / s->format.rate;
+    if (c->priority_is_set || seconds < 1) return;
+    c->priority_is_set = true;
+    if (!device_is_alsa(&s->out) || s->settings->threads > 1) return;
+    if (played > 1.1 * seconds + session_latency(s)) return;
+    report_detail(s->settings, device_raise_priority(s->stream)
+                                   ? "the audio thread has real-time priority"
+                                   : "the audio thread has ordinary priority; `ulimit -r 10` "
+                                     "would permit more");
 }
 
 static bool is_lost(struct control *c, const struct chain_counts *counts, double now)
@@ -155,26 +166,42 @@ static bool is_lost(struct control *c, const struct chain_counts *counts, double
     return !device_is_active(s->stream) && !chain_counts(s->chain).ended;
 }
 
+static void wait_for_events(const struct control *c, int signals, int keys, double now)
+{
+    struct pollfd files[3 + CONTROL_MAX_FILES] = {
+        {.fd = signals, .events = POLLIN},
+        {.fd = keys, .events = POLLIN},
+        {.fd = osc_file(c->session->osc), .events = POLLIN}};
+    const struct control_socket *socket = c->session->socket;
+    nfds_t n = control_socket_files(socket, now, files + 3);
+    bool turning = filter_set_is_turning(c->session->filters);
+    double wait = fmin(turning ? TURN_MILLISECONDS : POLL_MILLISECONDS,
+                       1e3 * (control_socket_due(socket) - now));
+    poll(files, 3 + n, (int)ceil(fmax(wait, 0)));
+}
+
 void control_run(struct session *session, int signals)
 {
-    struct control c = {.session = session};
     double now = clock_now();
+    struct control c = {.session = session, .start = now};
     bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;
     heartbeat_start(&c.heartbeat, now);
     if (keys) terminal_enter_raw();
     for (;;) {
-        struct pollfd files[] = {
-            {.fd = signals, .events = POLLIN},
-            {.fd = keys && terminal_available() ? STDIN_FILENO : -1, .events = POLLIN}};
-        poll(files, 2, POLL_MILLISECONDS);
+        wait_for_events(&c, signals, keys && terminal_available() ? STDIN_FILENO : -1, now);
+        now = clock_now();
         handle_signals(&c, signals);
         for (int key; (key = terminal_read_key()) != 0;) handle_key(&c, key);
+        control_socket_serve(session->socket, now, run_socket_line, session);
+        osc_serve(session->osc, steer_run_osc, session);
         poll_filters(&c);
         check_recording(&c);
         struct chain_counts counts = chain_counts(session->chain);
-        now = clock_now();
+        levels_update(session->levels, session->chain, now);
+        publish_status(&c, now);
+        raise_priority(&c, &counts, now);
         update_status(&c, &counts, now);
         push_lines(&c);
         if (counts.ended) break;

@@ -62,7 +62,8 @@ static int list_devices(const struct settings *s)
 {
     struct fault fault;
     bool good = true;
-    if (!device_initialize(s->verbose, &fault))
+    const struct device_setup setup = {.verbose = s->verbose};
+    if (!device_initialize(&setup, &fault))
         return report_fault(COMMAND_DEVICES, &fault, EXIT_FAILED);
     if (s->json) good = print_devices_json();
     else if (device_count()) print_device_table();

@@ -17,6 +17,7 @@
 #include "control.h"
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
+#include "live/device/choose.h"
 #include "live/measure/measure.h"
 #include "live/record/output_names.h"
 #include "restart.h"
@@ -48,6 +49,10 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
     if (s->measure_to && s->gain > MAX_SWEEP_GAIN)
         return fault_set(fault, "--gain %g: a sweep with more than %g dB exceeds full scale",
                          s->gain, MAX_SWEEP_GAIN);
+    if (s->measure_to && (s->control || s->osc))
+        return fault_set(fault, "--measure has nothing to steer; leave out --control and --osc");
+    if (s->name && (!*s->name || strchr(s->name, ':')))
+        return fault_set(fault, "--name %s: must be a name without a colon", s->name);
     if (s->quiet && s->verbose)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
@@ -80,8 +85,14 @@ static int open_session(struct live *live, struct session *session, struct fault
 {
     struct restart *r = &live->restart;
     for (;;) {
-        *session = (struct session){.gain = r->gain, .mute = r->mute, .bypass = r->bypass};
-        if (device_initialize(live->settings.verbose, fault) &&
+        *session = (struct session){.gain = r->gain,
+                                    .wet = r->wet,
+                                    .dry = r->dry,
+                                    .input_gain = r->input_gain,
+                                    .direction = {r->azimuth, r->elevation},
+                                    .mute = r->mute,
+                                    .bypass = r->bypass};
+        if (device_initialize_for(&live->settings, fault) &&
             session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
             return EXIT_DONE;
@@ -161,6 +172,11 @@ static void store_restart(struct live *live, const struct session *s)
         .take = live->restart.take + 1,
         .filter = filter_set_current(s->filters),
         .gain = s->gain,
+        .wet = s->wet,
+        .dry = s->dry,
+        .input_gain = s->input_gain,
+        .azimuth = s->direction.azimuth,
+        .elevation = s->direction.elevation,
         .played = live->restart.played + (double)chain_counts(s->chain).frames / s->format.rate,
         .mute = s->mute,
         .bypass = s->bypass,
@@ -176,10 +192,12 @@ static int live_play(struct live *live)
     if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     if (live->restart.filter && live->restart.filter < filter_set_size(session.filters))
         filter_set_select(session.filters, live->restart.filter);
+    filter_set_turn(session.filters, &session.direction);
     bool started = device_start(session.stream, &fault);
     if (started) {
         print_session(&session);
         control_run(&session, live->signals);
+        session_close_control(&session);
         status = live_conclude(live, &session);
     } else {
         session.lost = device_hangs();
@@ -205,6 +223,7 @@ static void continue_previous(struct live *live)
     struct settings *s = &live->settings;
     if (!restart_read(&live->restart)) {
         live->restart.gain = s->gain;
+        live->restart.dry = s->dry;
         return;
     }
     s->duration = fmax(0, s->duration - live->restart.played);

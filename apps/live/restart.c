@@ -16,8 +16,9 @@ bool restart_read(struct restart *ret)
     const char *text = getenv(VARIABLE);
     struct restart r = {.take = 1};
     int mute, bypass, waiting;
-    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%d:%d:%d", &r.take, &r.filter, &r.gain,
-                               &r.played, &mute, &bypass, &waiting) == 7;
+    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%d:%d:%d", &r.take,
+                               &r.filter, &r.gain, &r.wet, &r.dry, &r.input_gain, &r.azimuth,
+                               &r.elevation, &r.played, &mute, &bypass, &waiting) == 12;
     unsetenv(VARIABLE);
     *ret = (struct restart){.take = 1};
     if (!good) return false;
@@ -42,11 +43,12 @@ static void close_at_exec(void)
 void restart_exec(const struct restart *restart, int argc, char **argv)
 {
     const struct restart *r = restart;
-    char text[160];
+    char text[256];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     if (!arguments) return;
-    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%d:%d:%d", r->take, r->filter, r->gain,
-             r->played, r->mute, r->bypass, r->waiting);
+    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%d:%d:%d", r->take,
+             r->filter, r->gain, r->wet, r->dry, r->input_gain, r->azimuth, r->elevation, r->played,
+             r->mute, r->bypass, r->waiting);
     setenv(VARIABLE, text, 1);
     arguments[0] = "partita";
     for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];

@@ -7,10 +7,11 @@
 #include <stdbool.h>
 
 struct restart {
-    int take;      // of the recording, from 1 on
-    int filter;    // index of the current filter
-    double gain;   // dB
-    double played; // s
+    int take;                          // of the recording, from 1 on
+    int filter;                        // index of the current filter
+    double gain, wet, dry, input_gain; // dB
+    double azimuth, elevation;         // degrees
+    double played;                     // s
     bool mute, bypass;
     bool waiting; // for a device; the user has been told
 };

@@ -21,16 +21,29 @@ static double choose_rate(const struct session *s)
     return rate > 0 && device_supports_rate(&request) ? rate : s->out.rate;
 }
 
-static double session_wet_gain(const struct session *s)
+// A rate that the device lacks is better reported before the filters are said not to have it.
+static bool check_rate(const struct session *s, double rate, struct fault *fault)
 {
-    return s->mute || s->bypass ? 0 : pow(10, s->gain / 20);
+    struct device_request request = {
+        .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
+    if (!s->settings->rate || !device_refuses_rate(&request)) return true;
+    return fault_set(fault, "%s: does not run at %g Hz; without --rate it runs at %g Hz",
+                     s->out.name, rate, s->out.rate);
 }
 
-// With bypass the input is played unchanged.
-static double session_dry_gain(const struct session *s)
+static float factor_of(double decibels)
 {
-    if (s->mute) return 0;
-    return s->bypass ? 1 : pow(10, s->settings->dry / 20);
+    return (float)pow(10, decibels / 20);
+}
+
+// With bypass the input is played without the filter and the output's gain.
+static struct chain_levels session_levels(const struct session *s)
+{
+    struct chain_levels levels = {.input = factor_of(s->input_gain)};
+    if (s->mute) return levels;
+    levels.wet = s->bypass ? 0 : factor_of(s->gain + s->wet);
+    levels.dry = s->bypass ? 1 : factor_of(s->gain + s->dry);
+    return levels;
 }
 
 static uint64_t session_frames(const struct session *s, double rate)
@@ -56,12 +69,13 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
         .out_channels = filter_set_out_channels(s->filters),
         .rate = rate,
         .duration = session_frames(s, rate),
-        .wet = (float)session_wet_gain(s),
-        .dry = (float)session_dry_gain(s),
+        .levels = session_levels(s),
         .limiter = s->settings->limiter == LIMITER_ON,
         .record = s->recorder ? recorder_ring(s->recorder) : NULL,
         .calls = s->calls ? call_log_ring(s->calls) : NULL,
     };
+    s->levels = levels_open(request.in_channels, request.out_channels);
+    if (!s->levels) return fault_set(fault, "out of memory");
     return chain_open(&s->chain, &request, fault);
 }
 
@@ -88,13 +102,23 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     if (!device_choose_pair(&s->in, &s->out, settings, &s->no_device, fault)) return false;
     s->no_device = false;
     double rate = choose_rate(s);
+    if (!check_rate(s, rate, fault)) return false;
     if (!options_resolve_times(settings, rate, fault)) return false;
     struct filter_set_request request = {
         .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
     report_plan_detail(settings, filter_set_plan(s->filters));
+    if (settings->control && !control_socket_open(&s->socket, settings->control, fault))
+        return false;
+    if (settings->osc && !osc_open(&s->osc, settings->osc, fault)) return false;
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
     return open_device(s, rate, fault);
+}
+
+void session_end(struct session *session)
+{
+    session->ending = true;
+    chain_end(session->chain);
 }
 
 double session_latency(const struct session *session)
@@ -104,8 +128,8 @@ double session_latency(const struct session *session)
 
 void session_set_levels(struct session *session)
 {
-    chain_set_levels(session->chain, (float)session_wet_gain(session),
-                     (float)session_dry_gain(session));
+    const struct chain_levels levels = session_levels(session);
+    chain_set_levels(session->chain, &levels);
 }
 
 bool session_finish_files(struct session *session, struct fault *fault)
@@ -116,13 +140,24 @@ bool session_finish_files(struct session *session, struct fault *fault)
     return (!s->calls || call_log_finish(s->calls, fault)) && good;
 }
 
+void session_close_control(struct session *session)
+{
+    control_socket_close(session->socket);
+    session->socket = NULL;
+    osc_close(session->osc);
+    session->osc = NULL;
+}
+
 void session_discard_files(struct session *session)
 {
+    session_close_control(session);
     if (session->recorder) recorder_discard(session->recorder);
 }
 
 void session_close(struct session *session)
 {
+    session_close_control(session);
+    levels_close(session->levels);
     recorder_close(session->recorder);
     call_log_close(session->calls);
     chain_close(session->chain);

@@ -4,7 +4,10 @@
 #define PARTITA_APPS_LIVE_SESSION_H
 
 #include "cli/options.h"
+#include "control/osc.h"
+#include "control/socket.h"
 #include "live/chain/chain.h"
+#include "live/chain/levels.h"
 #include "live/console/lines.h"
 #include "live/device/device.h"
 #include "live/filters/filter_set.h"
@@ -20,10 +23,15 @@ struct session {
     struct device_stream *stream;
     struct recorder *recorder;
     struct call_log *calls;
-    struct lines lines; // JSON on standard output
+    struct lines lines;            // JSON on standard output
+    struct control_socket *socket; // of --control; NULL: none
+    struct osc *osc;               // of --osc; NULL: none
+    uint64_t osc_ticket;           // request whose outcome its last sender wants to know; 0: none
+    struct levels *levels;
     // Changed by the user.
-    double gain; // dB
+    double gain, wet, dry, input_gain; // dB; -INFINITY: off
     bool mute, bypass;
+    struct direction direction; // of a SOFA file
     // Outcome.
     bool no_device;        // session_open failed, but the device may appear or become free
     bool lost;             // the device was lost
@@ -41,14 +49,21 @@ bool session_open(struct session *session, struct settings *settings, int take,
 // Latency of both directions in seconds, as far as the device reports it.
 double session_latency(const struct session *session);
 
-// Applies gain, mute and bypass.
+// Applies the gains, mute and bypass.
 void session_set_levels(struct session *session);
+
+// Fades out and ends, because the user wants it.
+void session_end(struct session *session);
+
+// Ends --control, removing its socket, and --osc.
+void session_close_control(struct session *session);
 
 // Completes recording and call log; further callbacks output silence. False, with a fault, if a
 // file could not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
-// Removes a recording that never started, when session_close may not be called.
+// Removes a recording that never started and the control socket, when session_close may not be
+// called.
 void session_discard_files(struct session *session);
 
 // Releases everything and removes an unfinished recording. The device must be closed.

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/json_values.h"
@@ -21,12 +20,12 @@ static double decibels(double factor)
     return factor > 0 ? 20 * log10(factor) : -INFINITY;
 }
 
-static json_t *levels_array(struct session *s, bool out)
+static json_t *levels_array(const struct session *s, bool out)
 {
     size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
     json_t *list = json_array();
     for (size_t c = 0; c < n; c++) {
-        struct level l = out ? chain_take_out_level(s->chain, c) : chain_take_in_level(s->chain, c);
+        struct level l = out ? levels_out(s->levels, c) : levels_in(s->levels, c);
         json_array_append_new(list,
                               json_pack("{s:o, s:o}", "peak", json_finite(decibels((double)l.peak)),
                                         "rms", json_finite(decibels((double)l.rms))));
@@ -52,148 +51,82 @@ static json_t *latency_object(const struct session *s)
                      (double)engine / s->format.rate, "onset", (double)f.onset / s->format.rate);
 }
 
-char *status_compose_json(struct session *session, bool final)
+static json_t *losses_object(const struct chain_counts *counts)
 {
-    struct session *s = session;
-    struct chain_counts counts = chain_counts(s->chain);
-    json_t *j = json_object(), *lost = json_object();
+    json_t *lost = json_object();
     for (int i = 0; i < N_DEVICE_LOSSES; i++)
-        json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts.lost[i]));
-    json_object_set_new(j, "state", json_string(!final ? "running" : s->lost ? "lost" : "ended"));
+        json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts->lost[i]));
+    return lost;
+}
+
+static void put_count(json_t *j, const char *name, uint64_t count)
+{
+    json_object_set_new(j, name, json_integer((json_int_t)count));
+}
+
+void status_put_settings(json_t *object, const struct session *session)
+{
+    const struct session *s = session;
+    json_t *j = object;
+    int current = filter_set_current(s->filters);
+    json_object_set_new(j, "filter", json_text(filter_set_info(s->filters, current).path));
+    json_object_set_new(j, "filter_number", json_integer(current + 1));
+    json_object_set_new(j, "gain", json_real(s->gain));
+    json_object_set_new(j, "wet", json_finite(s->wet));
+    json_object_set_new(j, "dry", json_finite(s->dry));
+    json_object_set_new(j, "input_gain", json_real(s->input_gain));
+    json_object_set_new(j, "azimuth", json_real(s->direction.azimuth));
+    json_object_set_new(j, "elevation", json_real(s->direction.elevation));
+    json_object_set_new(j, "mute", json_boolean(s->mute));
+    json_object_set_new(j, "bypass", json_boolean(s->bypass));
+}
+
+void status_put_all(json_t *object, const struct session *session, const char *state)
+{
+    const struct session *s = session;
+    json_t *j = object, *filters = json_array();
+    struct chain_counts counts = chain_counts(s->chain);
+    const struct filter_info filter = filter_set_info(s->filters, filter_set_current(s->filters));
+    json_object_set_new(j, "state", json_string(state));
     json_object_set_new(j, "seconds", json_real((double)counts.frames / s->format.rate));
-    json_object_set_new(j, "frames", json_integer((json_int_t)counts.frames));
+    put_count(j, "frames", counts.frames);
     json_object_set_new(j, "rate", json_real(s->format.rate));
     json_object_set_new(j, "in_device", json_text(s->in.name));
     json_object_set_new(j, "out_device", json_text(s->out.name));
-    json_object_set_new(
-        j, "filter", json_text(filter_set_info(s->filters, filter_set_current(s->filters)).path));
-    json_object_set_new(
-        j, "taps",
-        json_integer((json_int_t)filter_set_info(s->filters, filter_set_current(s->filters)).taps));
+    status_put_settings(j, s);
+    for (int i = 0; i < filter_set_size(s->filters); i++)
+        json_array_append_new(filters, json_text(filter_set_info(s->filters, i).path));
+    json_object_set_new(j, "filters", filters);
+    put_count(j, "taps", filter.taps);
     json_object_set_new(
         j, "engine",
         json_string(partita_plan_engine(filter_set_plan(s->filters), PARTITA_FORWARD)));
-    json_object_set_new(j, "gain", json_real(s->gain));
-    json_object_set_new(j, "mute", json_boolean(s->mute));
-    json_object_set_new(j, "bypass", json_boolean(s->bypass));
     json_object_set_new(j, "in", levels_array(s, false));
     json_object_set_new(j, "out", levels_array(s, true));
     json_object_set_new(j, "load", load_object(s));
     json_object_set_new(j, "latency", latency_object(s));
-    json_object_set_new(j, "xruns", json_integer((json_int_t)counts.xruns));
-    json_object_set_new(j, "losses", lost);
-    json_object_set_new(j, "limited", json_integer((json_int_t)counts.limited));
-    json_object_set_new(j, "not_finite_in", json_integer((json_int_t)counts.nonfinite_in));
-    json_object_set_new(j, "not_finite_out", json_integer((json_int_t)counts.nonfinite_out));
-    json_object_set_new(j, "unrecorded", json_integer((json_int_t)counts.unrecorded));
-    char *dump = json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(6)), *line = NULL;
+    put_count(j, "xruns", counts.xruns);
+    json_object_set_new(j, "losses", losses_object(&counts));
+    put_count(j, "limited", counts.limited);
+    put_count(j, "not_finite_in", counts.nonfinite_in);
+    put_count(j, "not_finite_out", counts.nonfinite_out);
+    put_count(j, "unrecorded", counts.unrecorded);
+}
+
+char *status_dump(json_t *object)
+{
+    char *dump = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(6)), *line = NULL;
     if (dump && asprintf(&line, "%s\n", dump) < 0) line = NULL;
     free(dump);
-    json_decref(j);
+    json_decref(object);
     return line;
 }
 
-// "[#######--- ] -12.3 peak -20.1 rms": bars from -60 to 0 dB.
-static void draw_meter(const char *name, size_t channel, struct level level)
+char *status_compose_json(const struct session *session, bool final)
 {
-    enum { BAR_CHARACTERS = 30 };
-    char bar[BAR_CHARACTERS + 1];
-    double peak = decibels((double)level.peak), rms = decibels((double)level.rms);
-    for (int i = 0; i < BAR_CHARACTERS; i++) {
-        double at = -60 + 60.0 * (i + 1) / BAR_CHARACTERS;
-        bar[i] = peak >= at ? '-' : ' ';
-        if (rms >= at) bar[i] = '#';
-    }
-    bar[BAR_CHARACTERS] = 0;
-    fprintf(stderr, "\r\033[K%-3s %2zu [%s] peak %6.1f  rms %6.1f dB\n", name, channel + 1, bar,
-            fmax(peak, -99.9), fmax(rms, -99.9));
-}
-
-static void print_latency(const struct session *s, FILE *to)
-{
-    struct filter_info f = filter_set_info(s->filters, filter_set_current(s->filters));
-    double in = s->format.in_latency, out = s->format.out_latency,
-           onset = (double)f.onset / s->format.rate;
-    double engine = (double)partita_plan_latency(filter_set_plan(s->filters)) / s->format.rate;
-    if (in < 0 || out < 0) fprintf(to, "device unknown");
-    else fprintf(to, "device %.1f ms", 1e3 * (in + out));
-    fprintf(to, " + engine %.1f ms + onset of the filter %.1f ms", 1e3 * engine, 1e3 * onset);
-}
-
-enum { MAX_METERS = 8 };
-
-static size_t terminal_columns(void)
-{
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
-}
-
-// The end of a text, as much as fits after `used` columns: the end of a path is its most specific
-// part. Each byte counts as a column, which is too many for UTF-8, and too few only for wide
-// characters.
-static const char *fitting_end(const char *text, size_t used)
-{
-    size_t n = strlen(text), columns = terminal_columns(),
-           space = columns > used ? columns - used : 0;
-    const char *end = n > space ? text + (n - space) : text;
-    while (end > text && (*end & 0xc0) == 0x80) end++; // not within a UTF-8 character
-    return end;
-}
-
-static void draw_filter(const struct session *s)
-{
-    char place[32], levels[64];
-    int current = filter_set_current(s->filters);
-    int used =
-        snprintf(place, sizeof place, "filter  %d/%d ", current + 1, filter_set_size(s->filters)) +
-        snprintf(levels, sizeof levels, ", %+.1f dB%s%s", s->gain, s->mute ? ", MUTE" : "",
-                 s->bypass ? ", BYPASS" : "");
-    fprintf(stderr, "\r\033[K%s%s%s\n", place,
-            fitting_end(filter_set_info(s->filters, current).path, (size_t)used), levels);
-}
-
-// Two lines: the beginning of the message, and the end of its rest.
-static void draw_message(const char *message)
-{
-    size_t columns = terminal_columns(), n = strlen(message), first = n < columns ? n : columns;
-    fprintf(stderr, "\r\033[K%.*s\n\r\033[K%s\n", (int)first, message,
-            fitting_end(message + first, 0));
-}
-
-void status_draw(struct session *session, const char *message)
-{
-    static int drawn;
-    struct session *s = session;
-    struct chain_counts counts = chain_counts(s->chain);
-    struct chain_load load = chain_load(s->chain);
-    size_t in = filter_set_in_channels(s->filters), out = filter_set_out_channels(s->filters);
-    int lines = 7;
-    // Turns off line wrap, so that each line is one row.
-    fprintf(stderr, "\033[?7l");
-    if (drawn) fprintf(stderr, "\033[%dA", drawn);
-    for (size_t c = 0; c < in && c < MAX_METERS; c++, lines++)
-        draw_meter("in", c, chain_take_in_level(s->chain, c));
-    for (size_t c = 0; c < out && c < MAX_METERS; c++, lines++)
-        draw_meter("out", c, chain_take_out_level(s->chain, c));
-    fprintf(stderr,
-            "\r\033[Kload    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late\n",
-            100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
-    fprintf(stderr,
-            "\r\033[Kxruns   %llu: input %llu under %llu over, output %llu under %llu over; "
-            "limited %llu, NaN %llu\n",
-            (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0],
-            (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
-            (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
-            (unsigned long long)(counts.nonfinite_in + counts.nonfinite_out));
-    fprintf(stderr, "\r\033[Klatency ");
-    print_latency(s, stderr);
-    fprintf(stderr, "\n");
-    draw_filter(s);
-    fprintf(stderr,
-            "\r\033[Kkeys    m mute  b bypass  + - gain  n p filter  r read again  q quit\n");
-    draw_message(message);
-    fprintf(stderr, "\033[?7h");
-    drawn = lines;
+    json_t *j = json_object();
+    status_put_all(j, session, !final ? "running" : session->lost ? "lost" : "ended");
+    return status_dump(j);
 }
 
 static void warn_losses(const struct session *s, const struct chain_counts *counts)
@@ -213,9 +146,9 @@ static void warn_losses(const struct session *s, const struct chain_counts *coun
                        (unsigned long long)s->recorded.clipped);
 }
 
-void status_conclude(struct session *session)
+void status_conclude(const struct session *session)
 {
-    struct session *s = session;
+    const struct session *s = session;
     struct chain_counts counts = chain_counts(s->chain);
     struct chain_load load = chain_load(s->chain);
     warn_losses(s, &counts);

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: MIT
-// The status of a session: on the terminal's screen, as a line of JSON, and as a summary at the
-// end.
+// The status of a session as JSON, and as a summary at the end. The screen is in screen.h.
 #ifndef PARTITA_APPS_LIVE_STATUS_H
 #define PARTITA_APPS_LIVE_STATUS_H
 
+#include <jansson.h>
+
 #include "session.h"
 
-// Redraws the screen; `message` fills its last two lines.
-void status_draw(struct session *session, const char *message);
+// Adds what the user can change to an object, or everything with the session's state.
+void status_put_settings(json_t *object, const struct session *session);
+void status_put_all(json_t *object, const struct session *session, const char *state);
+
+// The object as a line, which the caller frees; releases the object. NULL: out of memory.
+char *status_dump(json_t *object);
 
 // One line of JSON, which the caller frees. final: of the whole session. NULL: out of memory.
-char *status_compose_json(struct session *session, bool final);
+char *status_compose_json(const struct session *session, bool final);
 
 // Prints the summary on standard error, unless --quiet.
-void status_conclude(struct session *session);
+void status_conclude(const struct session *session);
 
 #endif

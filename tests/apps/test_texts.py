@@ -12,7 +12,7 @@ import numpy as np
 import rig
 from rig import Case
 
-COMMANDS = ("convolve", "correlate", "live", "devices", "plan", "layer", "help")
+COMMANDS = ("convolve", "correlate", "live", "control", "devices", "plan", "layer", "help")
 
 
 class Help(Case):
@@ -128,7 +128,7 @@ class Help(Case):
         examples = re.findall(r"^\.B partita (.*)", page, re.M)
         self.assertEqual(len(examples), 3 * (len(COMMANDS) + 1))
         for example in examples:
-            if example.startswith(("live", "devices")):  # they need audio devices
+            if example.startswith(("live", "control", "devices")):  # they need audio devices
                 self.assertLessEqual(set(re.findall(r"--([a-z-]+)", example)), self.options(example.split()[0]))
                 continue
             with self.subTest(example=example):
@@ -167,7 +167,7 @@ class Help(Case):
             self.assertEqual(done.stderr, b"")
             return done.stdout.decode().split()
 
-        self.assertEqual(complete("partita", "con"), ["convolve"])
+        self.assertEqual(complete("partita", "conv"), ["convolve"])
         self.assertEqual(complete("partita", "convolve", "--mo"), ["--mode"])
         self.assertEqual(complete("partita", "convolve", "--mode", "v"), ["valid"])
         self.assertEqual(complete("partita", "correlate", "--max-l"), ["--max-lag"])

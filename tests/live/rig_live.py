@@ -168,9 +168,9 @@ class Live(Case):
         os.set_blocking(end[0], True)
         return open(end[0], "wb")
 
-    def open_terminal(self, *arguments, columns=80, **more):
+    def open_terminal(self, *arguments, columns=80, rows=40, **more):
         controller, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", 40, columns, 0, 0))
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
         child = self.start(*arguments, stdin=terminal, stderr=terminal, **{"stdout": terminal, **more})
         self.addCleanup(os.close, controller)
         self.addCleanup(os.close, terminal)

@@ -51,6 +51,11 @@ class Devices(Live):
 
     def test_library_messages_need_verbose(self):
         self.assertIn(b"ALSA lib", self.run_program("devices", "-v", env=self.environment()).stderr)
+        self.alsa()
+        self.ir(np.ones((1, 2)))
+        said = self.live("--ir", "ir.wav", *FILES, "--duration", 0.01, "-v").stderr
+        self.assertIn(b"cpu/direct", said)
+        self.assertNotIn(b"ALSA lib", said)
         self.assertNotIn(b"ALSA lib", self.run_program("devices", env=self.environment()).stderr)
 
 
@@ -156,7 +161,7 @@ class Samples(Live):
         self.alsa(x)
         self.live("--ir", "ir.wav", *FILES, "--duration", 2500 / 48000, "--record", "rec.wav", "--gain", -3, "--dry",
                   -9, "-q")
-        expected = 10**(-3 / 20) * convolve(x, diagonal(taps))[:2500] + 10**(-9 / 20) * x[:2500].astype("f8")
+        expected = 10**(-3 / 20) * (convolve(x, diagonal(taps))[:2500] + 10**(-9 / 20) * x[:2500].astype("f8"))
         got = parse_wav(self.read("rec.wav"))[1]
         self.assertLessEqual(np.abs(got - expected).max(), 4 * 2.0**-24 * (np.abs(expected).max() + 1))
 
@@ -327,8 +332,9 @@ class Wrong(Live):
 
     def test_retry_does_not_wait_for_permanent_errors(self):
         self.fails_live("--ir", "ir.wav", "--device", "fl_", "--retry", says="is ambiguous")
+        self.fails_live("--ir", "ir.wav", *FILES, "--no-connect", "--retry", says=["--no-connect", "ALSA", "JACK"])
         said = self.live("--ir", "ir.wav", *FILES, "--rate", 1234, "--resample-ir", "--retry", rc=1).stderr
-        self.assertIn(b"cannot open 2 in and 2 out at 1234 Hz: Invalid sample rate", said)
+        self.assertIn(b"fl_out: does not run at 1234 Hz; without --rate it runs at 48000 Hz", said)
         self.assertNotIn(b"waiting", said)
 
     def test_retry_opens_the_device_when_it_appears(self):
@@ -376,6 +382,7 @@ class Control(Live):
         self.ir(np.ones((77, 2)) / 77)
         child.send_signal(signal.SIGHUP)
         self.wait_for(lambda: self.line(child)["taps"] == 77)
+        self.assertEqual(child.stderr.readline(), b"partita live: ir.wav: read again\n")
         # With unusable files the filter stays, and the reason is printed.
         for bad, says in ((b"", "ir.wav"), (b"RIFF not at all", "ir.wav"), (None, "No such file"),
                           (rig.wav_bytes(np.full((5, 2), np.inf, "f4"), bits=32), "finite"),

@@ -112,6 +112,23 @@ class Sound(Connected):
         self.live("--ir", "ir.wav", "--duration", 0.2) # the default is the only device
         self.ir(self.taps, "44.wav", rate=44100)
         self.fails_live("--ir", "44.wav", *SYSTEM, "--rate", 44100, says=["system", "44100"])
+        # The remedy for the wrong rate is not --resample-ir.
+        self.fails_live("--ir", "ir.wav", *SYSTEM, "--rate", 96000,
+                        says="system: does not run at 96000 Hz; without --rate it runs at 48000 Hz")
+
+    def test_name_and_connections(self):
+        """--name names the client; with --no-connect its ports stay alone."""
+        self.start_server(period=256)
+        first = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--name", "hall")
+        self.wait_for(lambda: b"system:playback_1" in self.tool("jack_lsp", "-c", "hall:out_0"))
+        second = self.start("--ir", "ir.wav", *SYSTEM, "--channels", 1, "--name", "lonely", "--no-connect", "--json")
+        self.line(second) # it plays
+        self.assertEqual(sorted(self.tool("jack_lsp", "-c", "lonely:").split()), [b"lonely:in_0", b"lonely:out_0"])
+        for child in (first, second):
+            child.send_signal(signal.SIGINT)
+            self.ends(child)
+        self.fails_live("--ir", "ir.wav", *SYSTEM, "--name", "x" * 100, says=["--name", "too long"])
+        self.fails_live("--ir", "ir.wav", *SYSTEM, "--name", "a:b", rc=2, says=["a:b", "colon"])
 
     def test_measure(self):
         """The loop from a client to itself has one period of delay."""
@@ -254,7 +271,7 @@ class Lost(Played):
                                                   "--gain", -6, "--retry", "--duration", 7, "--json",
                                                   stdout=subprocess.PIPE)
         self.line(child)
-        os.write(controller, b"+nbm")
+        os.write(controller, b"+nbmwDI")
         self.wait_for(lambda: self.line(child)["mute"])
         for _ in range(2):
             self.server.kill()
@@ -268,6 +285,7 @@ class Lost(Played):
             status = self.line(child)
             self.assertEqual((status["state"], status["gain"], status["mute"], status["bypass"], status["filter"], status["taps"]),
                              ("running", -5, True, True, "b.wav", 5))
+            self.assertEqual((status["wet"], status["dry"], status["input_gain"]), (-1, -57, 1))
         child.wait(timeout=20 * rig_live.SLOWER)
         self.assertEqual(child.returncode, 0)
         frames = [len(parse_wav(self.read(name))[1]) for name in ("rec.wav", "rec-2.wav", "rec-3.wav")]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Unit tests of live audio: limiter, ramp, meter, ring, ring writer, heartbeat, sweep, each against
-// the contract in its header.
+// Unit tests of live audio: limiter, ramp, meter, held peaks, ring, ring writer, heartbeat, sweep,
+// each against the contract in its header.
 
 #include "support/test.h"
 
@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "live/chain/levels.h"
 #include "live/chain/limiter.h"
 #include "live/chain/meter.h"
 #include "live/chain/ramp.h"
@@ -342,6 +343,30 @@ static void sweep_correlates_to_a_pulse(void **state)
     free(template);
 }
 
+// The held peak is the largest of the last 1.5 to 1.6 s, whenever it came and however often it is
+// asked for; compared with all peaks for random times.
+static void peaks_are_held(void **state)
+{
+    (void)state;
+    enum { N_PEAKS = 3000 };
+    static double times[N_PEAKS];
+    static float peaks[N_PEAKS];
+    struct random random = random_start("hold");
+    struct peak_hold hold = {0};
+    double now = 1e6;
+    for (size_t i = 0; i < N_PEAKS; i++) {
+        now += i % 500 == 499 ? 100 : 0.001 * (double)random_below(&random, 120);
+        times[i] = now;
+        peaks[i] = i % 7 ? 0.001f * (float)random_below(&random, 1000) : 1;
+        float held = peak_hold_add(&hold, peaks[i], now), least = 0, bound = 0;
+        for (size_t k = 0; k <= i; k++) {
+            if (now - times[k] <= 1.5) least = fmaxf(least, peaks[k]);
+            if (now - times[k] <= 1.6) bound = fmaxf(bound, peaks[k]);
+        }
+        assert_true(held >= least && held <= bound);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -362,6 +387,7 @@ int main(void)
         cmocka_unit_test(heartbeat_counts_only_observed_time),
         cmocka_unit_test(heartbeat_limit_follows_periods_and_buffers),
         cmocka_unit_test(sweep_correlates_to_a_pulse),
+        cmocka_unit_test(peaks_are_held),
     };
     return run_all(tests);
 }

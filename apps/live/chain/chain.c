@@ -26,10 +26,10 @@ struct chain {
     bool use_limiter;
     struct ring *record, *calls;
     // Set by the control thread.
-    _Atomic float wet_target, dry_target;
+    _Atomic float input_target, wet_target, dry_target;
     atomic_bool end_wanted, detached;
     // The audio thread's own.
-    struct ramp wet, dry;
+    struct ramp input, wet, dry;
     struct limiter limiter;
     float *frames, **x, **y; // CHUNK frames of every channel
     float *interleaved;
@@ -77,10 +77,12 @@ bool chain_open(struct chain **ret_chain, const struct chain_request *request, s
         .use_limiter = r->limiter,
         .record = r->record,
         .calls = r->calls,
-        .wet_target = r->wet,
-        .dry_target = r->dry,
-        .wet = {.value = r->wet, .target = r->wet},
-        .dry = {.value = r->dry, .target = r->dry},
+        .input_target = r->levels.input,
+        .wet_target = r->levels.wet,
+        .dry_target = r->levels.dry,
+        .input = {.value = r->levels.input, .target = r->levels.input},
+        .wet = {.value = r->levels.wet, .target = r->levels.wet},
+        .dry = {.value = r->levels.dry, .target = r->levels.dry},
     };
     limiter_open(&c->limiter, r->rate, RELEASE_SECONDS);
     if (!chain_allocate(c)) {
@@ -105,8 +107,10 @@ void chain_close(struct chain *chain)
 static void update_ramps(struct chain *c)
 {
     bool end = atomic_load_explicit(&c->end_wanted, memory_order_relaxed);
+    float input = atomic_load_explicit(&c->input_target, memory_order_relaxed);
     float wet = end ? 0 : atomic_load_explicit(&c->wet_target, memory_order_relaxed);
     float dry = end ? 0 : atomic_load_explicit(&c->dry_target, memory_order_relaxed);
+    if (input != c->input.target) ramp_set_target(&c->input, input, c->ramp_frames);
     if (wet != c->wet.target) ramp_set_target(&c->wet, wet, c->ramp_frames);
     if (dry != c->dry.target) ramp_set_target(&c->dry, dry, c->ramp_frames);
 }
@@ -118,15 +122,18 @@ static void meter_all(struct chain *c, struct meter *meters, float *const *x, si
     for (size_t i = 0; i < channels; i++) meter_add(&meters[i], x[i], n, decay);
 }
 
-// Copies the input, since a device may use the same memory for input and output, and replaces
-// non-finite samples, which would spread over the length of the filter.
+// Copies and amplifies the input, since a device may use the same memory for input and output, and
+// replaces non-finite samples, which would spread over the length of the filter.
 static void chain_read_input(struct chain *c, const float *const *in, size_t at, size_t n)
 {
+    float gain[CHUNK];
     uint64_t n_bad = 0;
+    ramp_next(&c->input, gain, n);
     for (size_t i = 0; i < c->in_channels; i++) {
-        if (in) memcpy(c->x[i], in[i] + at, n * sizeof **in);
-        else memset(c->x[i], 0, n * sizeof *c->x[i]);
-        n_bad += samples_zero_nonfinite_f32(c->x[i], n);
+        float *x = c->x[i];
+        if (!in) memset(x, 0, n * sizeof *x);
+        for (size_t k = 0; in && k < n; k++) x[k] = gain[k] * in[i][at + k];
+        n_bad += samples_zero_nonfinite_f32(x, n);
     }
     add_to_counter(&c->nonfinite_in, n_bad);
     meter_all(c, c->meters, c->x, c->in_channels, n);
@@ -226,10 +233,11 @@ bool chain_process(void *user, float *const *out, const float *const *in, size_t
     return !over;
 }
 
-void chain_set_levels(struct chain *chain, float wet, float dry)
+void chain_set_levels(struct chain *chain, const struct chain_levels *levels)
 {
-    atomic_store_explicit(&chain->wet_target, wet, memory_order_relaxed);
-    atomic_store_explicit(&chain->dry_target, dry, memory_order_relaxed);
+    atomic_store_explicit(&chain->input_target, levels->input, memory_order_relaxed);
+    atomic_store_explicit(&chain->wet_target, levels->wet, memory_order_relaxed);
+    atomic_store_explicit(&chain->dry_target, levels->dry, memory_order_relaxed);
 }
 
 void chain_end(struct chain *chain)

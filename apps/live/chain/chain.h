@@ -20,12 +20,17 @@ struct call_time {
     float seconds;
 };
 
+// Gains: of the input, then of the filtered and the unfiltered input in the output.
+struct chain_levels {
+    float input, wet, dry;
+};
+
 struct chain_request {
     struct partita_stream *stream; // f32, without latency
     size_t in_channels, out_channels;
     double rate;
     uint64_t duration; // frames to play, or UINT64_MAX
-    float wet, dry;    // gains of the filtered and the unfiltered input
+    struct chain_levels levels;
     bool limiter;
     struct ring *record; // of float[out_channels]; NULL: none
     struct ring *calls;  // of struct call_time; NULL: none
@@ -57,7 +62,7 @@ void chain_close(struct chain *chain);
 device_callback chain_process;
 
 // Sets new gains, reached by a linear ramp of 20 ms. Threads: the control thread.
-void chain_set_levels(struct chain *chain, float wet, float dry);
+void chain_set_levels(struct chain *chain, const struct chain_levels *levels);
 
 // Fades out with the same ramp, then ends.
 void chain_end(struct chain *chain);

@@ -5,12 +5,16 @@
 #include <errno.h>
 #include <pa_jack.h>
 #include <portaudio.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/number.h"
+#include "jack_connections.h"
 #include "library_log.h"
 #include "timed_call.h"
 
@@ -29,6 +33,9 @@ struct device_stream {
     double rate;
     unsigned long block;
     PaError error;
+    // Of the audio thread, set by its callback.
+    _Atomic pthread_t thread;
+    atomic_bool has_thread;
 };
 
 static bool portaudio_fault(const char *what, PaError error, struct fault *fault)
@@ -65,11 +72,15 @@ static bool database_fault(struct fault *fault)
         folder);
 }
 
-bool device_initialize(bool verbose, struct fault *fault)
+bool device_initialize(const struct device_setup *setup, struct fault *fault)
 {
     static PaError error; // static: in use for ever if PortAudio hangs
+    const char *name = setup->client_name ? setup->client_name : "partita";
+    bool verbose = setup->verbose;
     if (!verbose) library_log_silence();
-    PaJack_SetClientName("partita");
+    if (setup->no_connect) jack_connections_forbid();
+    if (PaJack_SetClientName(name) != paNoError)
+        return fault_set(fault, "--name %s: is too long for JACK", name);
     if (!timed_call(call_initialize, &error, CALL_SECONDS)) return database_fault(fault);
     if (!verbose) library_log_silence(); // PortAudio replaces JACK's handlers
     return error == paNoError || portaudio_fault("cannot start PortAudio", error, fault);
@@ -249,8 +260,10 @@ static int device_portaudio_callback(const void *in, void *out, unsigned long n,
                                      const PaStreamCallbackTimeInfo *times,
                                      PaStreamCallbackFlags flags, void *user)
 {
-    const struct device_stream *s = user;
+    struct device_stream *s = user;
     (void)times;
+    atomic_store_explicit(&s->thread, pthread_self(), memory_order_relaxed);
+    atomic_store_explicit(&s->has_thread, true, memory_order_release);
     return s->callback(s->user, out, in, n, losses_of_flags(flags)) ? paContinue : paComplete;
 }
 
@@ -276,11 +289,37 @@ static void set_parameters(const struct device_request *r, PaStreamParameters *i
     };
 }
 
-bool device_supports_rate(const struct device_request *request)
+static PaError check_format(const struct device_request *request)
 {
     PaStreamParameters in, out;
     set_parameters(request, &in, &out);
-    return Pa_IsFormatSupported(&in, &out, request->rate) == paFormatIsSupported;
+    return Pa_IsFormatSupported(&in, &out, request->rate);
+}
+
+bool device_supports_rate(const struct device_request *request)
+{
+    return check_format(request) == paFormatIsSupported;
+}
+
+bool device_refuses_rate(const struct device_request *request)
+{
+    return check_format(request) == paInvalidSampleRate;
+}
+
+static bool has_api(const struct audio_device *device, PaHostApiTypeId type)
+{
+    const PaDeviceInfo *info = Pa_GetDeviceInfo(device->index);
+    return info && Pa_GetHostApiInfo(info->hostApi)->type == type;
+}
+
+bool device_is_jack(const struct audio_device *device)
+{
+    return has_api(device, paJACK);
+}
+
+bool device_is_alsa(const struct audio_device *device)
+{
+    return has_api(device, paALSA);
 }
 
 // Errors that waiting does not change.
@@ -337,6 +376,15 @@ bool device_start(struct device_stream *stream, struct fault *fault)
     if (!timed_call(call_start, stream, CALL_SECONDS)) return timeout_fault(fault);
     return stream->error == paNoError ||
            portaudio_fault("cannot start the audio device", stream->error, fault);
+}
+
+bool device_raise_priority(struct device_stream *stream)
+{
+    // Above ordinary threads and below those of the kernel's interrupts, which have 50.
+    const struct sched_param priority = {.sched_priority = 10};
+    if (!atomic_load_explicit(&stream->has_thread, memory_order_acquire)) return false;
+    pthread_t thread = atomic_load_explicit(&stream->thread, memory_order_relaxed);
+    return pthread_setschedparam(thread, SCHED_FIFO, &priority) == 0;
 }
 
 bool device_is_active(const struct device_stream *stream)

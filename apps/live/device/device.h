@@ -19,11 +19,17 @@ struct audio_device {
     bool is_default_in, is_default_out;        // the default of its API
 };
 
-// Starts PortAudio and finds the devices; device_close ends it. verbose: let the audio libraries
-// print messages. PortAudio's calls may never return if an audio server has died or is stopped.
-// Therefore this call, device_open and device_start have a time limit of some seconds, and
-// device_close has the given one.
-bool device_initialize(bool verbose, struct fault *fault);
+// How PortAudio is started.
+struct device_setup {
+    bool verbose;            // let the audio libraries print messages
+    const char *client_name; // on a JACK server; NULL: partita
+    bool no_connect;         // leave the ports of a JACK client unconnected
+};
+
+// Starts PortAudio and finds the devices; device_close ends it. PortAudio's calls may never return
+// if an audio server has died or is stopped. Therefore this call, device_open and device_start have
+// a time limit of some seconds, and device_close has the given one.
+bool device_initialize(const struct device_setup *setup, struct fault *fault);
 
 // Whether one of these calls has not returned in time. Then no other may follow, its arguments must
 // stay allocated, and the program must end by _exit or exec.
@@ -65,8 +71,13 @@ struct device_request {
     void *user;
 };
 
-// Whether the devices can run at the request's rate.
+// Whether the devices can run at the request's rate, and whether that rate is what they lack.
 bool device_supports_rate(const struct device_request *request);
+bool device_refuses_rate(const struct device_request *request);
+
+// The APIs that have features of their own.
+bool device_is_jack(const struct audio_device *device);
+bool device_is_alsa(const struct audio_device *device);
 
 struct device_stream;
 
@@ -83,6 +94,11 @@ bool device_check_latency(const char *latency, struct fault *fault);
 bool device_open(struct device_stream **ret_stream, const struct device_request *request,
                  struct device_format *ret_format, bool *ret_may_come, struct fault *fault);
 bool device_start(struct device_stream *stream, struct fault *fault);
+
+// Gives the audio thread real-time priority, which PortAudio does only for JACK. The audio thread
+// itself makes no system call for it. False: there has been no callback, or the system does not
+// permit it. Threads: the control thread, while the stream runs.
+bool device_raise_priority(struct device_stream *stream);
 
 // False after the last callback, or if PortAudio reports that the stream has stopped. True even if
 // an audio server has died.

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/thread_start.h"
 #include "cli/engine_name.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
@@ -17,16 +19,29 @@
 #include "live/chain/denormals.h"
 #include "response.h"
 
-enum { MAX_RETIRED = 8, NO_SLOT = -1 };
+enum { MAX_RETIRED = 8 };
 
 struct filter_slot {
+    char *ir; // as the user names it; info.path is a part of it
     struct filter_info info;
     struct partita_filter *filter;
+    struct sofa *sofa; // of a SOFA file; NULL: none
+    int pair;          // of it, which the filter plays
+};
+
+// A file to read for a slot.
+struct file_request {
+    char *ir; // NULL: none
+    int slot;
+    bool is_load; // not a reload
+    uint64_t number;
+    struct direction direction;
 };
 
 struct filter_set {
     const struct settings *settings;
     struct response_shape shape; // which the filters must match
+    double rate;
     size_t kernel;
     bool diagonal;
     struct partita_wisdom *wisdom;
@@ -35,7 +50,8 @@ struct filter_set {
     struct filter_slot slots[MAX_WORDS];
     int n, current;
     size_t fade;
-    struct fault log; // the library's last line
+    struct direction direction; // of SOFA files
+    struct fault log;           // the library's last line
     // Replaced filters that the stream may still use.
     struct partita_filter *retired[MAX_RETIRED];
     int n_retired;
@@ -43,8 +59,8 @@ struct filter_set {
     pthread_t loader;
     bool loading;
     atomic_bool done;
-    int loading_slot;
-    int wanted; // slot to read again next, or NO_SLOT
+    struct file_request present, next; // next: to be read after the present one
+    uint64_t n_requests;
     bool loaded;
     struct filter_slot fresh;
     struct fault load_fault;
@@ -105,8 +121,36 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
     enum partita_status status = partita_filter_create_from(
         set->plan, &(struct partita_taps){.paths = paths, .path_count = n}, &ret->filter);
     free(paths);
-    ret->info = (struct filter_info){.path = r->path, .taps = r->length, .onset = r->onset};
+    ret->pair = r->pair;
+    ret->info.taps = r->length;
+    ret->info.onset = r->onset;
     return !status || fault_set(fault, "%s: %s", r->path, partita_status_string(status));
+}
+
+static bool name_slot(struct filter_slot *slot, const char *ir, struct fault *fault)
+{
+    bool matrix;
+    slot->ir = strdup(ir);
+    if (!slot->ir) return fault_set(fault, "%s: out of memory", ir);
+    slot->info.path = response_path(slot->ir, &matrix);
+    return true;
+}
+
+// Also takes the SOFA file of the response.
+static bool fill_slot(struct filter_set *set, struct filter_slot *slot, const char *ir,
+                      struct response *response, struct fault *fault)
+{
+    slot->sofa = response->sofa;
+    response->sofa = NULL;
+    return name_slot(slot, ir, fault) && create_filter(set, slot, response, fault);
+}
+
+static void release_slot(struct filter_slot *slot)
+{
+    partita_filter_destroy(slot->filter);
+    sofa_close(slot->sofa);
+    free(slot->ir);
+    *slot = (struct filter_slot){0};
 }
 
 // Loads all files before planning, since the plan depends on all of them.
@@ -119,7 +163,8 @@ static bool load_responses(struct filter_set *set, struct response *responses,
     set->diagonal = true;
     set->kernel = set->settings->max_taps > 0 ? (size_t)set->settings->max_taps : 1;
     for (int i = 0; i < irs->n; i++) {
-        if (!response_load(&responses[i], set->settings, irs->words[i], &set->shape, fault))
+        if (!response_load(&responses[i], set->settings, irs->words[i], &set->shape,
+                           &set->direction, fault))
             return false;
         if (*responses[i].shortfall) report_warning(set->settings, "%s", responses[i].shortfall);
         if (responses[i].length > set->kernel) set->kernel = responses[i].length;
@@ -127,7 +172,8 @@ static bool load_responses(struct filter_set *set, struct response *responses,
     }
     if (!create_plan(set, fault)) return false;
     for (set->n = 0; set->n < irs->n; set->n++)
-        if (!create_filter(set, &set->slots[set->n], &responses[set->n], fault)) return false;
+        if (!fill_slot(set, &set->slots[set->n], irs->words[set->n], &responses[set->n], fault))
+            return false;
     return true;
 }
 
@@ -139,8 +185,8 @@ bool filter_set_open(struct filter_set **ret_set, const struct settings *setting
     bool good = (set && responses) || fault_set(fault, "out of memory");
     if (good) {
         set->settings = settings;
-        set->wanted = NO_SLOT;
-        set->fade = (size_t)lrint(settings->fade * 1e-3 * request->rate);
+        set->rate = request->rate;
+        filter_set_fade(set, settings->fade);
         set->wisdom = wisdom_file_load();
         good = load_responses(set, responses, request, fault);
     }
@@ -163,11 +209,13 @@ void filter_set_close(struct filter_set *set)
     if (!set) return;
     if (set->loading) {
         pthread_join(set->loader, NULL);
-        partita_filter_destroy(set->fresh.filter);
+        release_slot(&set->fresh);
     }
+    free(set->present.ir);
+    free(set->next.ir);
     partita_stream_close(set->stream);
     for (int i = 0; i < set->n_retired; i++) partita_filter_destroy(set->retired[i]);
-    for (int i = 0; i < MAX_WORDS; i++) partita_filter_destroy(set->slots[i].filter);
+    for (int i = 0; i < MAX_WORDS; i++) release_slot(&set->slots[i]);
     partita_plan_destroy(set->plan);
     partita_wisdom_destroy(set->wisdom);
     free(set);
@@ -214,36 +262,79 @@ void filter_set_select(struct filter_set *set, int i)
     partita_stream_swap(set->stream, set->slots[i].filter, set->fade);
 }
 
+void filter_set_fade(struct filter_set *set, double milliseconds)
+{
+    set->fade = (size_t)lrint(milliseconds * 1e-3 * set->rate);
+}
+
 // A truncated file is probably still being written. At the start it is accepted with a warning;
 // here the old filter is better.
-static void *reload_thread(void *argument)
+static void *load_thread(void *argument)
 {
     struct filter_set *set = argument;
     struct response response = {0};
+    struct fault *fault = &set->load_fault;
     set->fresh = (struct filter_slot){0};
-    set->loaded = response_load(&response, set->settings, set->slots[set->loading_slot].info.path,
-                                &set->shape, &set->load_fault) &&
-                  (!*response.shortfall || fault_set(&set->load_fault, "%s", response.shortfall)) &&
-                  create_filter(set, &set->fresh, &response, &set->load_fault);
+    set->loaded = response_load(&response, set->settings, set->present.ir, &set->shape,
+                                &set->present.direction, fault) &&
+                  (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
+                  fill_slot(set, &set->fresh, set->present.ir, &response, fault);
     response_release(&response);
     atomic_store_explicit(&set->done, true, memory_order_release);
     return NULL;
 }
 
-// Starts the thread for the wanted slot, unless it is busy.
-static void start_reload(struct filter_set *set)
+// Starts the thread for the next file, unless it is busy.
+static void start_load(struct filter_set *set)
 {
-    if (set->wanted == NO_SLOT || set->loading || set->n_retired == MAX_RETIRED) return;
+    if (!set->next.ir || set->loading || set->n_retired == MAX_RETIRED) return;
     atomic_store(&set->done, false);
-    set->loading_slot = set->wanted;
-    set->loading = pthread_create(&set->loader, NULL, reload_thread, set) == 0;
-    if (set->loading) set->wanted = NO_SLOT;
+    free(set->present.ir);
+    set->present = set->next;
+    set->loading = thread_start(&set->loader, load_thread, set);
+    if (set->loading) set->next = (struct file_request){0};
+    else set->present = (struct file_request){0};
 }
 
-void filter_set_reload(struct filter_set *set)
+static uint64_t request_file(struct filter_set *set, const char *ir, bool is_load,
+                             struct fault *fault)
 {
-    set->wanted = set->current;
-    start_reload(set);
+    char *copy = strdup(ir);
+    if (!copy) fault_set(fault, "%s: out of memory", ir);
+    if (!copy) return 0;
+    free(set->next.ir);
+    set->next = (struct file_request){.ir = copy,
+                                      .slot = set->current,
+                                      .is_load = is_load,
+                                      .number = ++set->n_requests,
+                                      .direction = set->direction};
+    start_load(set);
+    return set->n_requests;
+}
+
+uint64_t filter_set_reload(struct filter_set *set, struct fault *fault)
+{
+    if (!set->next.ir || !set->next.is_load)
+        return request_file(set, set->slots[set->current].ir, false, fault);
+    fault_set(fault, "%s: is not read yet; repeat the command later", set->next.ir);
+    return 0;
+}
+
+uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *fault)
+{
+    struct stat st;
+    bool matrix;
+    const char *path = response_path(ir, &matrix);
+    if (set->loading || set->next.ir) {
+        fault_set(fault, "%s: another file is being read; repeat the command later", path);
+        return 0;
+    }
+    // A pipe could keep the thread waiting for ever.
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        fault_set(fault, "%s: is not a regular file; load needs one", path);
+        return 0;
+    }
+    return request_file(set, ir, true, fault);
 }
 
 static void release_retired(struct filter_set *set)
@@ -253,27 +344,72 @@ static void release_retired(struct filter_set *set)
     set->n_retired = 0;
 }
 
-static enum filter_set_event finish_reload(struct filter_set *set, struct fault *message)
+static void finish_load(struct filter_set *set, struct filter_set_news *news)
 {
-    if (!set->loading || !atomic_load_explicit(&set->done, memory_order_acquire))
-        return FILTER_SET_UNCHANGED;
+    if (!set->loading || !atomic_load_explicit(&set->done, memory_order_acquire)) return;
+    struct filter_slot *slot = &set->slots[set->present.slot];
     pthread_join(set->loader, NULL);
     set->loading = false;
+    news->request = set->present.number;
     if (!set->loaded) {
-        fault_set(message, "%.500s; the old filter stays", set->load_fault.text);
-        return FILTER_SET_NOT_RELOADED;
+        release_slot(&set->fresh);
+        news->event = FILTER_SET_FAILED;
+        fault_set(&news->message, "%.500s; the old filter stays", set->load_fault.text);
+        return;
     }
-    set->retired[set->n_retired++] = set->slots[set->loading_slot].filter;
-    set->slots[set->loading_slot] = set->fresh;
-    if (set->loading_slot == set->current) filter_set_select(set, set->current);
-    fault_set(message, "%s: read again", set->fresh.info.path);
-    return FILTER_SET_RELOADED;
+    set->retired[set->n_retired++] = slot->filter;
+    slot->filter = NULL;
+    release_slot(slot);
+    *slot = set->fresh;
+    if (set->present.slot == set->current) filter_set_select(set, set->current);
+    news->event = FILTER_SET_CHANGED;
+    fault_set(&news->message, "%s: %s", slot->info.path,
+              set->present.is_load ? "loaded" : "read again");
 }
 
-enum filter_set_event filter_set_poll(struct filter_set *set, struct fault *message)
+static bool is_turned_away(const struct filter_set *set)
 {
+    const struct filter_slot *slot = &set->slots[set->current];
+    return slot->sofa && slot->pair != sofa_nearest(slot->sofa, &set->direction);
+}
+
+// Fades to the pair of the present direction, when the previous fade has ended: of the directions
+// that come meanwhile only the last counts.
+static void turn_current(struct filter_set *set)
+{
+    struct filter_slot *slot = &set->slots[set->current], turned = {0};
+    struct response response;
+    struct fault fault;
+    if (!is_turned_away(set) || set->n_retired == MAX_RETIRED ||
+        partita_stream_swapping(set->stream))
+        return;
+    slot->pair = sofa_nearest(slot->sofa, &set->direction); // not again if it fails
+    if (!response_turn(&response, slot->info.path, slot->sofa, &set->direction, &fault)) return;
+    if (create_filter(set, &turned, &response, &fault)) {
+        set->retired[set->n_retired++] = slot->filter;
+        slot->filter = turned.filter;
+        slot->info.onset = turned.info.onset;
+        filter_set_select(set, set->current);
+    }
+    response_release(&response);
+}
+
+void filter_set_turn(struct filter_set *set, const struct direction *direction)
+{
+    set->direction = *direction;
+    turn_current(set);
+}
+
+bool filter_set_is_turning(const struct filter_set *set)
+{
+    return is_turned_away(set);
+}
+
+void filter_set_poll(struct filter_set *set, struct filter_set_news *ret_news)
+{
+    *ret_news = (struct filter_set_news){.event = FILTER_SET_UNCHANGED};
     release_retired(set);
-    enum filter_set_event event = finish_reload(set, message);
-    start_reload(set);
-    return event;
+    finish_load(set, ret_news);
+    turn_current(set);
+    start_load(set);
 }

@@ -5,6 +5,7 @@
 #define PARTITA_APPS_LIVE_FILTER_SET_H
 
 #include "cli/options.h"
+#include "sofa.h"
 
 struct filter_set;
 
@@ -41,15 +42,35 @@ struct filter_info filter_set_info(const struct filter_set *set, int i);
 // Fades to filter i. Threads: the control thread, here and below.
 void filter_set_select(struct filter_set *set, int i);
 
+// Fades from the measured pair of a SOFA file to the one nearest to this direction, as soon as the
+// previous fade has ended, which filter_set_poll waits for while filter_set_is_turning.
+void filter_set_turn(struct filter_set *set, const struct direction *direction);
+bool filter_set_is_turning(const struct filter_set *set);
+
+// The length of later fades, in milliseconds.
+void filter_set_fade(struct filter_set *set, double milliseconds);
+
 // Reads the file of the current filter again, on another thread; if that thread is already reading
-// a file, it starts when that is done, since the file may have changed in between.
-void filter_set_reload(struct filter_set *set);
+// a file, it starts when that is done, since the file may have changed in between. Returns the
+// number of this request, which grows. 0, with a fault: a file of filter_set_load has yet to be
+// read.
+uint64_t filter_set_reload(struct filter_set *set, struct fault *fault);
 
-enum filter_set_event { FILTER_SET_UNCHANGED = 0, FILTER_SET_RELOADED, FILTER_SET_NOT_RELOADED };
+// The same for another file, named as --ir does, whose filter replaces the current one. 0, with a
+// fault, also while another file is read, and if this is not a regular file.
+uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *fault);
 
-// The outcome of filter_set_reload since the last call. FILTER_SET_RELOADED: the new filter fades
-// in. FILTER_SET_NOT_RELOADED: the file cannot be used and the old filter stays. `message`
-// describes it. Also releases filters that the stream no longer uses.
-enum filter_set_event filter_set_poll(struct filter_set *set, struct fault *message);
+enum filter_set_event { FILTER_SET_UNCHANGED = 0, FILTER_SET_CHANGED, FILTER_SET_FAILED };
+
+struct filter_set_news {
+    enum filter_set_event event;
+    uint64_t request; // the last one that this ends
+    struct fault message;
+};
+
+// The outcome of a request since the last call. FILTER_SET_CHANGED: the new filter fades in.
+// FILTER_SET_FAILED: the file cannot be used and the old filter stays. Also releases filters that
+// the stream no longer uses.
+void filter_set_poll(struct filter_set *set, struct filter_set_news *ret_news);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "filter_set.h"
@@ -11,6 +12,23 @@
 
 // The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
 static const float ONSET_THRESHOLD = 0.1f;
+
+enum { EARS = 2 }; // outputs of a SOFA file
+
+static const char MATRIX_PREFIX[] = "matrix:";
+
+const char *response_path(const char *ir, bool *ret_matrix)
+{
+    size_t n = sizeof MATRIX_PREFIX - 1;
+    *ret_matrix = strncmp(ir, MATRIX_PREFIX, n) == 0;
+    return ir + (*ret_matrix ? n : 0);
+}
+
+static bool is_sofa(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcasecmp(dot, ".sofa") == 0;
+}
 
 static bool response_open(struct audio_reader **ret_reader, const struct settings *s,
                           const char *path, struct fault *fault)
@@ -24,24 +42,31 @@ static bool response_open(struct audio_reader **ret_reader, const struct setting
 
 // Without --channels: as many inputs as responses, or two if that does not determine them, but no
 // more than the device has.
-static size_t choose_inputs(const struct settings *s, size_t n_ir,
+static size_t choose_inputs(const struct settings *s, bool matrix, size_t n_ir,
                             const struct filter_set_request *request)
 {
     if (s->channels) return (size_t)s->channels;
-    size_t n = n_ir == 1 || s->matrix ? 2 : n_ir;
+    size_t n = n_ir == 1 || matrix ? 2 : n_ir;
     if (n_ir == 1 && n > request->max_out) n = request->max_out;
     return n < request->max_in ? n : request->max_in;
 }
 
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
-                           const char *path, const struct filter_set_request *request,
+                           const char *ir, const struct filter_set_request *request,
                            struct fault *fault)
 {
     struct audio_reader *reader;
-    if (!response_open(&reader, settings, path, fault)) return false;
-    size_t n_ir = audio_reader_info(reader)->channels, in = choose_inputs(settings, n_ir, request);
-    audio_reader_close(reader);
-    size_t out = settings->matrix ? n_ir / in : in == 1 ? n_ir : in;
+    bool matrix;
+    const char *path = response_path(ir, &matrix);
+    matrix = matrix || settings->matrix;
+    size_t n_ir = EARS, in = 1;
+    if (!is_sofa(path)) {
+        if (!response_open(&reader, settings, path, fault)) return false;
+        n_ir = audio_reader_info(reader)->channels;
+        in = choose_inputs(settings, matrix, n_ir, request);
+        audio_reader_close(reader);
+    }
+    size_t out = matrix ? n_ir / in : in == 1 ? n_ir : in;
     if (settings->out_channels) out = (size_t)settings->out_channels;
     if (in > request->max_in)
         return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
@@ -53,10 +78,13 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     return true;
 }
 
-double response_rate(const struct settings *settings, const char *path)
+double response_rate(const struct settings *settings, const char *ir)
 {
     struct audio_reader *reader;
+    bool matrix;
     struct fault ignored; // response_load will report it
+    const char *path = response_path(ir, &matrix);
+    if (is_sofa(path)) return sofa_rate(path, &ignored);
     if (!response_open(&reader, settings, path, &ignored)) return 0;
     double rate = audio_reader_info(reader)->rate;
     audio_reader_close(reader);
@@ -80,20 +108,74 @@ static bool check_outputs(struct response *r, const struct response_shape *shape
                      r->path, out, in, shape->out_channels);
 }
 
-bool response_load(struct response *ret, const struct settings *settings, const char *path,
-                   const struct response_shape *shape, struct fault *fault)
+bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
+                   const struct direction *direction, struct fault *fault)
 {
-    struct response r = {.path = path};
+    struct response r = {.path = path, .channels = EARS, .length = sofa_length(sofa)};
+    int pair = r.pair = sofa_nearest(sofa, direction);
+    float *taps = malloc(EARS * r.length * sizeof *taps);
+    if (!taps) return fault_set(fault, "%s: out of memory", path);
+    for (int ear = 0; ear < EARS; ear++) sofa_taps(sofa, pair, ear, taps + (size_t)ear * r.length);
+    r.taps = (struct taps){.data = taps,
+                           .type = PARTITA_F32,
+                           .length = r.length,
+                           .in_channels = 1,
+                           .out_channels = EARS,
+                           .groups = 1};
+    const struct rows rows = {taps, EARS, r.length};
+    r.onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r.length);
+    *ret = r;
+    for (size_t i = 0; i < EARS * r.length; i++) {
+        if (isfinite(taps[i])) continue;
+        response_release(ret);
+        return fault_set(fault, "%s: pair %d is not finite; taps must be", path, pair);
+    }
+    return true;
+}
+
+static bool load_sofa(struct response *ret, const struct settings *settings, const char *path,
+                      const struct response_shape *shape, const struct direction *direction,
+                      struct fault *fault)
+{
+    struct sofa *sofa;
+    if (shape->in_channels != 1 || shape->out_channels != EARS)
+        return fault_set(fault, "%s: is for 1 input and 2 outputs; this run has %zu and %zu", path,
+                         shape->in_channels, shape->out_channels);
+    double rate = sofa_rate(path, fault);
+    if (!(rate > 0)) return false;
+    if (rate != shape->rate && !settings->resample_ir)
+        return fault_set(fault,
+                         "%s: sample rate %g Hz differs from the %u Hz of the audio device; use "
+                         "--resample-ir",
+                         path, rate, shape->rate);
+    if (!sofa_open(&sofa, path, shape->rate, fault)) return false;
+    if (response_turn(ret, path, sofa, direction, fault)) {
+        ret->sofa = sofa;
+        return true;
+    }
+    sofa_close(sofa);
+    return false;
+}
+
+bool response_load(struct response *ret, const struct settings *settings, const char *ir,
+                   const struct response_shape *shape, const struct direction *direction,
+                   struct fault *fault)
+{
+    struct response r = {0};
     struct audio_reader *reader;
     struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct settings s = *settings; // with the names that taps_load prints
-    s.operands[0] = path;
+    bool matrix;
+    r.path = response_path(ir, &matrix);
+    if (is_sofa(r.path)) return load_sofa(ret, settings, r.path, shape, direction, fault);
+    if (matrix) s.matrix = 1;
+    s.operands[0] = r.path;
     s.operands[1] = "the audio device";
     s.gain = 0; // applied to the output, where it can change while playing
-    if (!response_open(&reader, settings, path, fault)) return false;
+    if (!response_open(&reader, settings, r.path, fault)) return false;
     r.channels = audio_reader_info(reader)->channels;
     bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
-                fault_set(fault, "%s: complex taps; sound is real", path);
+                fault_set(fault, "%s: complex taps; sound is real", r.path);
     good = good && taps_load(&r.taps, reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r.shortfall, sizeof r.shortfall, "%s", audio_shortfall(reader));
@@ -115,6 +197,8 @@ bool response_load(struct response *ret, const struct settings *settings, const 
 void response_release(struct response *response)
 {
     taps_release(&response->taps);
+    sofa_close(response->sofa);
+    response->sofa = NULL;
 }
 
 const float *response_taps(const struct response *response, size_t out, size_t in)

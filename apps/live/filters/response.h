@@ -5,6 +5,7 @@
 #define PARTITA_APPS_LIVE_RESPONSE_H
 
 #include "convolve/taps.h"
+#include "sofa.h"
 
 struct filter_set_request;
 
@@ -24,18 +25,30 @@ struct response {
     bool diagonal;       // from each input only to the output of the same number
     bool spread;         // one response from one input to all outputs
     char shortfall[160]; // what the file lacks; empty: nothing
+    struct sofa *sofa;   // of a SOFA file; whoever takes it sets this to NULL
+    int pair;            // of the SOFA file
 };
 
-// The channels of a run whose first response is `path`.
+// The path of a response as the user names it: with "matrix:" before the path its channels are a
+// matrix, as with --matrix.
+const char *response_path(const char *ir, bool *ret_matrix);
+
+// The channels of a run whose first response is `ir`.
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
-                           const char *path, const struct filter_set_request *request,
+                           const char *ir, const struct filter_set_request *request,
                            struct fault *fault);
 
-// The sample rate of a file; 0 if it has none or cannot be read.
-double response_rate(const struct settings *settings, const char *path);
+// The sample rate of a response; 0 if it has none or cannot be read.
+double response_rate(const struct settings *settings, const char *ir);
 
-bool response_load(struct response *ret, const struct settings *settings, const char *path,
-                   const struct response_shape *shape, struct fault *fault);
+bool response_load(struct response *ret, const struct settings *settings, const char *ir,
+                   const struct response_shape *shape, const struct direction *direction,
+                   struct fault *fault);
+
+// The response of a SOFA file in another direction.
+bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
+                   const struct direction *direction, struct fault *fault);
+
 void response_release(struct response *response);
 
 // The taps from an input to an output; NULL: none.

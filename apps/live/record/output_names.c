@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "io/bytes/temp.h"
+#include "live/filters/response.h"
 
 static const char *base_of(const char *path)
 {
@@ -46,7 +47,9 @@ static bool is_same_path(const char *a, const char *b)
 
 static bool check_names(const struct settings *s, const char *record, struct fault *fault)
 {
-    const char *const *irs = s->irs.words;
+    const char *irs[MAX_WORDS];
+    bool matrix;
+    for (int i = 0; i < s->irs.n; i++) irs[i] = response_path(s->irs.words[i], &matrix);
     if (record && !temp_differs(record, irs, s->irs.n, fault)) return false;
     if (s->calls && !temp_differs(s->calls, irs, s->irs.n, fault)) return false;
     if (!record || !s->calls || temp_is_special(record)) return true;

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// `partita control`: sends a command to the socket of a running `partita live` and prints the
+// answer. It needs no audio library and exists in every build.
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/report.h"
+#include "control/socket.h"
+#include "control/table.h"
+
+// Connects and sends the line. Returns the connection for reading, or NULL.
+static FILE *send_to(const char *path, const char *line, struct fault *fault)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (!*path || strlen(path) >= sizeof address.sun_path) {
+        fault_set(fault, "%s: must have 1 to %zu characters", path, sizeof address.sun_path - 1);
+        return NULL;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    FILE *file = NULL;
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0)
+        file = fdopen(fd, "r");
+    // If the other side refuses the connection, its reason is there to be read.
+    if (file) (void)!send(fd, line, strlen(line), MSG_NOSIGNAL);
+    if (file) return file;
+    fault_set(fault, "%s: cannot connect: %s; partita live --control %s creates this socket", path,
+              strerror(errno), path);
+    if (fd >= 0) close(fd);
+    return NULL;
+}
+
+static bool add_text(char line[CONTROL_LINE_BYTES], const char *text, struct fault *fault)
+{
+    size_t used = strlen(line), n = strlen(text);
+    if (strchr(text, '\n')) return fault_set(fault, "the command must be one line");
+    if (used + n + 2 > CONTROL_LINE_BYTES)
+        return fault_set(fault, "the command is longer than %d bytes", CONTROL_LINE_BYTES - 2);
+    memcpy(line + used, text, n + 1);
+    return true;
+}
+
+// A file name is relative to the folder of this process, not to that of the other one.
+static bool add_file(char line[CONTROL_LINE_BYTES], const char *ir, struct fault *fault)
+{
+    const char *colon = strncmp(ir, "matrix:", 7) == 0 ? ir + 7 : ir;
+    char prefix[8] = "", *folder = *colon == '/' ? NULL : getcwd(NULL, 0);
+    memcpy(prefix, ir, (size_t)(colon - ir));
+    bool good = (*colon == '/' || folder) || fault_set(fault, "%s: %s", ir, strerror(errno));
+    good = good && add_text(line, prefix, fault) &&
+           (!folder || (add_text(line, folder, fault) && add_text(line, "/", fault))) &&
+           add_text(line, colon, fault);
+    free(folder);
+    return good;
+}
+
+static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int n,
+                         struct fault *fault)
+{
+    bool loads = strcmp(words[0], control_rows[CONTROL_LOAD].name) == 0;
+    *line = 0;
+    for (int i = 0; i < n; i++) {
+        if (i && !add_text(line, " ", fault)) return false;
+        if (loads && i == 1 ? !add_file(line, words[i], fault) : !add_text(line, words[i], fault))
+            return false;
+    }
+    strcat(line, "\n"); // for which add_text leaves space
+    return true;
+}
+
+// Whether a line answers a command, and whether the command succeeded. Other lines are the status
+// that `subscribe` asked for.
+static bool is_answer(const char *line, bool *ret_ok)
+{
+    json_t *j = json_loads(line, 0, NULL), *ok = json_object_get(j, "ok");
+    bool found = ok != NULL;
+    *ret_ok = json_is_true(ok);
+    json_decref(j);
+    return found;
+}
+
+// Prints lines up to the answer; after `subscribe` up to the end.
+static int print_answer(FILE *file, const char *path, bool follow, struct fault *fault)
+{
+    char *line = NULL;
+    size_t size = 0;
+    bool answered = false, ok = false, good = true;
+    while (good && !(answered && (!ok || !follow)) && getline(&line, &size, file) > 0) {
+        if (!answered) answered = is_answer(line, &ok);
+        good = fputs(line, stdout) >= 0 && fflush(stdout) == 0;
+    }
+    free(line);
+    if (answered || !good) return ok ? EXIT_DONE : EXIT_FAILED; // report_close says what failed
+    fault_set(fault, "%s: the connection was closed without an answer", path);
+    return report_fault(COMMAND_CONTROL, fault, EXIT_FAILED);
+}
+
+int control_main(const struct settings *settings)
+{
+    char line[CONTROL_LINE_BYTES];
+    const char *path = settings->files[0];
+    char **words = settings->files + 1;
+    struct fault fault;
+    if (!compose_line(line, words, settings->n_operands - 1, &fault))
+        return report_usage(COMMAND_CONTROL, &fault);
+    FILE *file = send_to(path, line, &fault);
+    if (!file) return report_fault(COMMAND_CONTROL, &fault, EXIT_FAILED);
+    bool follow = strcmp(words[0], control_rows[CONTROL_SUBSCRIBE].name) == 0 &&
+                  settings->n_operands > 2 && strcmp(words[1], "off") != 0;
+    int status = print_answer(file, path, follow, &fault);
+    fclose(file);
+    return report_close(COMMAND_CONTROL, status);
+}

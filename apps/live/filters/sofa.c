@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// See sofa.h.
+#include "sofa.h"
+
+#include <errno.h>
+#include <math.h>
+#include <mysofa.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Longer delays are no distances between ears and must be a mistake.
+static const double MAX_DELAY_SECONDS = 1;
+
+struct sofa {
+    struct MYSOFA_EASY *file;
+    size_t taps, delay; // of a measured response, and the longest delay
+};
+
+static bool sofa_fault(const char *path, int error, struct fault *fault)
+{
+    if (access(path, R_OK)) return fault_set(fault, "%s: %s", path, strerror(errno));
+    return fault_set(
+        fault,
+        "%s: libmysofa finds no head-related impulse responses in this file (its error "
+        "%d)",
+        path, error);
+}
+
+double sofa_rate(const char *path, struct fault *fault)
+{
+    int error = MYSOFA_OK;
+    struct MYSOFA_HRTF *hrtf = mysofa_load(path, &error);
+    double rate =
+        hrtf && hrtf->DataSamplingRate.elements ? (double)hrtf->DataSamplingRate.values[0] : 0;
+    if (hrtf) mysofa_free(hrtf);
+    if (!(rate > 0)) sofa_fault(path, error, fault);
+    return rate > 0 ? rate : 0;
+}
+
+// Delays are in samples, as the standard has them.
+static bool find_longest_delay(struct sofa *sofa, const char *path, double rate,
+                               struct fault *fault)
+{
+    const struct MYSOFA_ARRAY *delays = &sofa->file->hrtf->DataDelay;
+    double longest = 0;
+    for (unsigned i = 0; i < delays->elements; i++)
+        longest = fmax(longest, (double)delays->values[i]);
+    if (longest > MAX_DELAY_SECONDS * rate)
+        return fault_set(fault, "%s: has a delay of %g samples, more than a second", path, longest);
+    sofa->delay = (size_t)lrint(longest);
+    return true;
+}
+
+bool sofa_open(struct sofa **ret, const char *path, double rate, struct fault *fault)
+{
+    int length = 0, error = MYSOFA_OK;
+    struct sofa *sofa = calloc(1, sizeof *sofa);
+    if (!sofa) return fault_set(fault, "%s: out of memory", path);
+    sofa->file = mysofa_open_no_norm(path, (float)rate, &length, &error);
+    bool good = (sofa->file && length > 0) || sofa_fault(path, error, fault);
+    good = good && find_longest_delay(sofa, path, rate, fault);
+    sofa->taps = (size_t)length;
+    if (good) *ret = sofa;
+    else sofa_close(sofa);
+    return good;
+}
+
+void sofa_close(struct sofa *sofa)
+{
+    if (!sofa) return;
+    if (sofa->file) mysofa_close(sofa->file);
+    free(sofa);
+}
+
+size_t sofa_length(const struct sofa *sofa)
+{
+    return sofa->taps + sofa->delay;
+}
+
+int sofa_nearest(const struct sofa *sofa, const struct direction *direction)
+{
+    float at[3] = {(float)direction->azimuth, (float)direction->elevation, 1};
+    mysofa_s2c(at);
+    return mysofa_lookup(sofa->file->lookup, at);
+}
+
+// Delays are common to all pairs or one for each response.
+void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
+{
+    const struct MYSOFA_HRTF *hrtf = sofa->file->hrtf;
+    size_t row = (size_t)number * 2 + (size_t)ear;
+    size_t delays = hrtf->DataDelay.elements;
+    float delay = delays > row ? hrtf->DataDelay.values[row]
+                  : delays > 1 ? hrtf->DataDelay.values[ear]
+                               : 0;
+    size_t first = delay > 0 ? (size_t)lrintf(delay) : 0;
+    memset(taps, 0, sofa_length(sofa) * sizeof *taps);
+    memcpy(taps + first, hrtf->DataIR.values + row * sofa->taps, sofa->taps * sizeof *taps);
+}

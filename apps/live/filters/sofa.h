@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Head-related impulse responses of a SOFA file (AES69): for each measured direction a pair for the
+// left and the right ear.
+#ifndef PARTITA_APPS_LIVE_SOFA_H
+#define PARTITA_APPS_LIVE_SOFA_H
+
+#include <stddef.h>
+
+#include "base/fault.h"
+
+struct sofa;
+
+// In degrees: azimuth from the front to the left, elevation upwards.
+struct direction {
+    double azimuth, elevation;
+};
+
+// The sample rate of a file; 0, with a fault, if it cannot be read, or if the program was built
+// without libmysofa.
+double sofa_rate(const char *path, struct fault *fault);
+
+// Reads a file and resamples it to the rate. False: see sofa_rate.
+bool sofa_open(struct sofa **ret, const char *path, double rate, struct fault *fault);
+
+// Accepts NULL.
+void sofa_close(struct sofa *sofa);
+
+// The length of every pair, with the longest delay.
+size_t sofa_length(const struct sofa *sofa);
+
+// The number of the pair that was measured nearest to the direction.
+int sofa_nearest(const struct sofa *sofa, const struct direction *direction);
+
+// Writes the response of an ear, 0 for the left one, of pair `number`: sofa_length taps.
+void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps);
+
+#endif

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// sofa.h in a build without libmysofa.
+#include "sofa.h"
+
+double sofa_rate(const char *path, struct fault *fault)
+{
+    fault_set(fault,
+              "%s: this program was built without libmysofa; install libmysofa-dev and build it "
+              "again",
+              path);
+    return 0;
+}
+
+bool sofa_open(struct sofa **ret, const char *path, double rate, struct fault *fault)
+{
+    (void)rate;
+    *ret = NULL;
+    return sofa_rate(path, fault) > 0;
+}
+
+void sofa_close(struct sofa *sofa)
+{
+    (void)sofa;
+}
+
+size_t sofa_length(const struct sofa *sofa)
+{
+    (void)sofa;
+    return 0;
+}
+
+int sofa_nearest(const struct sofa *sofa, const struct direction *direction)
+{
+    (void)sofa, (void)direction;
+    return 0;
+}
+
+void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
+{
+    (void)sofa, (void)number, (void)ear, (void)taps;
+}

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// See steer.h.
+#include "steer.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/json_values.h"
+#include "status.h"
+
+// Steps of a level that has "off" end and begin here, in decibels.
+static const double MIN_STEP_LEVEL = -60;
+
+static void change_number(double *value, const struct control_command *c)
+{
+    const struct control_row *row = &control_rows[c->id];
+    double low = row->has_off ? MIN_STEP_LEVEL : row->low;
+    if (c->verb == CONTROL_SET) *value = c->number;
+    if (c->verb == CONTROL_OFF) *value = -INFINITY;
+    if (c->verb == CONTROL_UP) *value = fmin(fmax(*value, low) + c->number, row->high);
+    if (c->verb == CONTROL_DOWN) *value -= c->number;
+    if (c->verb == CONTROL_DOWN && *value <= low) *value = row->has_off ? -INFINITY : low;
+}
+
+static void change_switch(bool *value, const struct control_command *c)
+{
+    *value = c->verb == CONTROL_TOGGLE ? !*value : c->verb == CONTROL_ON;
+}
+
+static bool select_filter(struct session *s, int i, struct fault *fault)
+{
+    int n = filter_set_size(s->filters);
+    if (i >= n) return fault_set(fault, "filter %d: there %s %d", i + 1, n == 1 ? "is" : "are", n);
+    filter_set_select(s->filters, i);
+    return true;
+}
+
+static bool select_neighbour(struct session *s, int step, struct fault *fault)
+{
+    int n = filter_set_size(s->filters);
+    return n == 1 || select_filter(s, (filter_set_current(s->filters) + step + n) % n, fault);
+}
+
+static bool steer_execute(struct session *s, const struct control_command *c,
+                          struct control_reply *reply, struct fault *fault)
+{
+    switch (c->id) {
+    case CONTROL_GAIN:
+        change_number(&s->gain, c);
+        break;
+    case CONTROL_WET:
+        change_number(&s->wet, c);
+        break;
+    case CONTROL_DRY:
+        change_number(&s->dry, c);
+        break;
+    case CONTROL_INPUT_GAIN:
+        change_number(&s->input_gain, c);
+        break;
+    case CONTROL_MUTE:
+        change_switch(&s->mute, c);
+        break;
+    case CONTROL_BYPASS:
+        change_switch(&s->bypass, c);
+        break;
+    case CONTROL_FILTER:
+        return select_filter(s, (int)c->number - 1, fault);
+    case CONTROL_NEXT:
+        return select_neighbour(s, 1, fault);
+    case CONTROL_PREVIOUS:
+        return select_neighbour(s, -1, fault);
+    case CONTROL_LOAD:
+        reply->ticket = filter_set_load(s->filters, c->text, fault);
+        return reply->ticket != 0;
+    case CONTROL_RELOAD:
+        reply->ticket = filter_set_reload(s->filters, fault);
+        return reply->ticket != 0;
+    case CONTROL_FADE:
+        filter_set_fade(s->filters, c->number);
+        return true;
+    case CONTROL_AZIMUTH:
+        change_number(&s->direction.azimuth, c);
+        s->direction.azimuth = remainder(s->direction.azimuth, 360);
+        filter_set_turn(s->filters, &s->direction);
+        return true;
+    case CONTROL_ELEVATION:
+        change_number(&s->direction.elevation, c);
+        filter_set_turn(s->filters, &s->direction);
+        return true;
+    case CONTROL_SUBSCRIBE:
+        reply->period = c->verb == CONTROL_OFF ? 0 : c->number * 1e-3;
+        return true;
+    case CONTROL_QUIT:
+        session_end(s);
+        return true;
+    case CONTROL_STATUS:
+    case CONTROL_HELP:
+    case N_CONTROLS:
+        return true;
+    }
+    session_set_levels(s);
+    return true;
+}
+
+static json_t *list_commands(void)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < N_CONTROLS; i++)
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s}", "name", control_rows[i].name, "argument",
+                                        control_rows[i].argument, "help", control_rows[i].help));
+    return list;
+}
+
+static char *compose_error(const char *text)
+{
+    return status_dump(json_pack("{s:b, s:o}", "ok", 0, "error", json_text(text)));
+}
+
+static const char *state_of(const struct session *s)
+{
+    return s->ending ? "ending" : "running";
+}
+
+static char *compose_answer(const struct session *s, enum control_id id)
+{
+    json_t *j = json_pack("{s:b}", "ok", 1);
+    if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
+    else if (id == CONTROL_STATUS) status_put_all(j, s, state_of(s));
+    else status_put_settings(j, s);
+    return status_dump(j);
+}
+
+bool steer_run(struct session *session, char *line, bool answers, struct control_reply *reply,
+               struct fault *fault)
+{
+    struct control_command c;
+    bool good = control_parse(&c, line, fault) && steer_execute(session, &c, reply, fault);
+    if (!answers || reply->ticket) return good;
+    reply->line = good ? compose_answer(session, c.id) : compose_error(fault->text);
+    return good;
+}
+
+char *steer_compose_news(const struct session *session, const struct filter_set_news *news)
+{
+    return news->event == FILTER_SET_FAILED ? compose_error(news->message.text)
+                                            : compose_answer(session, CONTROL_RELOAD);
+}
+
+char *steer_compose_event(const struct session *session)
+{
+    json_t *j = json_pack("{s:s}", "event", "status");
+    status_put_all(j, session, state_of(session));
+    return status_dump(j);
+}
+
+static double osc_level(double decibels)
+{
+    return fmax(decibels, control_rows[CONTROL_GAIN].low);
+}
+
+static void send_filter(const struct session *s)
+{
+    int current = filter_set_current(s->filters);
+    osc_send(s->osc, "/partita/filter", "is", current + 1,
+             filter_set_info(s->filters, current).path);
+}
+
+static void send_levels(const struct session *s, const char *name, bool out)
+{
+    size_t n = out ? filter_set_out_channels(s->filters) : filter_set_in_channels(s->filters);
+    for (size_t c = 0; c < n; c++) {
+        char path[64];
+        struct level l = out ? levels_out(s->levels, c) : levels_in(s->levels, c);
+        snprintf(path, sizeof path, "/partita/%s/%zu", name, c + 1);
+        osc_send(s->osc, path, "ff", osc_level(20 * log10((double)l.peak)),
+                 osc_level(20 * log10((double)l.rms)));
+    }
+}
+
+static void send_status(const struct session *s)
+{
+    osc_send(s->osc, "/partita/gain", "f", s->gain);
+    osc_send(s->osc, "/partita/wet", "f", osc_level(s->wet));
+    osc_send(s->osc, "/partita/dry", "f", osc_level(s->dry));
+    osc_send(s->osc, "/partita/input-gain", "f", s->input_gain);
+    osc_send(s->osc, "/partita/mute", "i", (int)s->mute);
+    osc_send(s->osc, "/partita/bypass", "i", (int)s->bypass);
+    send_filter(s);
+    send_levels(s, "in", false);
+    send_levels(s, "out", true);
+    osc_send(s->osc, "/partita/load", "f", chain_load(s->chain).mean);
+    osc_send(s->osc, "/partita/xruns", "i", (int)chain_counts(s->chain).xruns);
+}
+
+void steer_run_osc(void *session, char *line)
+{
+    struct session *s = session;
+    struct control_command c;
+    struct control_reply reply = {0};
+    struct fault fault;
+    bool good = control_parse(&c, line, &fault) && steer_execute(s, &c, &reply, &fault);
+    if (good && (c.id == CONTROL_SUBSCRIBE || c.id == CONTROL_HELP))
+        good = fault_set(&fault, "%s: only the socket of --control answers this",
+                         control_rows[c.id].name);
+    if (!good) osc_send(s->osc, "/partita/error", "s", fault.text);
+    else if (c.id == CONTROL_STATUS) send_status(s);
+    if (reply.ticket) s->osc_ticket = reply.ticket;
+}
+
+void steer_send_news(struct session *session, const struct filter_set_news *news)
+{
+    struct session *s = session;
+    if (!s->osc_ticket || s->osc_ticket > news->request) return;
+    s->osc_ticket = 0;
+    if (news->event == FILTER_SET_FAILED)
+        osc_send(s->osc, "/partita/error", "s", news->message.text);
+    else send_filter(s);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Executes the commands of control/table.h, wherever they come from.
+#ifndef PARTITA_APPS_LIVE_STEER_H
+#define PARTITA_APPS_LIVE_STEER_H
+
+#include "control/table.h"
+#include "session.h"
+
+// Executes a line, which is changed. True: done, or with reply->ticket under way until a
+// filter_set_poll reports that request. False, with a fault: nothing has changed. Sets ticket and
+// period of the reply, and its line if `answers`.
+bool steer_run(struct session *session, char *line, bool answers, struct control_reply *reply,
+               struct fault *fault);
+
+// Executes a line that came by OSC, and sends /partita/error with a text if it fails, or for
+// `status` a message for each value.
+void steer_run_osc(void *session, char *line);
+
+// The line that answers a command whose file has been read. The caller frees it; NULL: out of
+// memory.
+char *steer_compose_news(const struct session *session, const struct filter_set_news *news);
+
+// Tells the same to the sender of an OSC message.
+void steer_send_news(struct session *session, const struct filter_set_news *news);
+
+// The status as a line for subscribers. The caller frees it; NULL: out of memory.
+char *steer_compose_event(const struct session *session);
+
+#endif
