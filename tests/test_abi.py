@@ -92,6 +92,14 @@ int main(void)
     printf(" %g %g\n", (double)y[0], (double)y[3]);
     partita_filter_destroy(filter);
     partita_plan_destroy(plan);
+
+    double designed[5];
+    struct partita_design *design = PLACED((struct partita_design){.cutoff = {0.25}, .width = 0.2, .taps = 5,
+                                                                   .log = {partita_log_stderr, NULL}});
+    struct partita_design_result *measured = at_page_end(NULL, sizeof *measured);
+    SET("design", design);
+    if (partita_design_taps(design, designed, 5)) return 3;
+    if (partita_design_measure(design, designed, 5, measured) || measured->delay != 2 || !IS_ZERO(measured)) return 8;
     return 0;
 }
 """
@@ -131,7 +139,7 @@ def without_last_member(struct, members):
     lines = [line for line in members.split("\n") if re.match(r"    [a-z]", line)]
     last = lines[-1]
     if re.search(r"\b(reserved|filter_uses)\b", last):  # with what shares its word
-        last = {"problem": lines[-4], "options": lines[-2]}[struct]
+        last = {"problem": lines[-4], "options": lines[-2], "design": lines[-2]}[struct]
     return members[:members.index(last)].rstrip("\n")
 
 
@@ -176,7 +184,7 @@ with tempfile.TemporaryDirectory() as folder:
     include = edited(folder, with_new_member)
     got = result(folder, include, '-DFUTURE=""')
     report(got == EXPECTED, "newer headers", repr(got))
-    for struct in ("problem", "options", "taps", "bank_options", "call"):
+    for struct in ("problem", "options", "taps", "bank_options", "call", "design"):
         got = result(folder, include, f'-DFUTURE="{struct}"')
         said = {"bank_options": "options"}.get(struct, struct)
         report(got[0] == 3 and re.match(f"partita: {said}: byte [0-9]+ is set, but version", got[2]),

@@ -21,7 +21,8 @@ SYMBOLS = os.path.join(ROOT, "packaging", "debian", "libpartita0.symbols")
 OPTIONS = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--no-parameter-names",
            "--drop-undefined-syms", "--exported-interfaces-only", "--type-id-style", "hash")
 # Structs to which members may be appended: calls pass their size (decision 31).
-GROWING_STRUCTS = ("problem", "options", "call", "taps", "load", "stream_stats", "bank_options")
+GROWING_STRUCTS = ("problem", "options", "call", "taps", "load", "stream_stats", "bank_options", "design",
+                   "design_result")
 REFERENCES = ("type-id", "naming-typedef-id")
 
 

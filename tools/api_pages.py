@@ -21,7 +21,7 @@ LABEL = re.compile(rf' ((?:{LABELS})(?:, (?:{LABELS}))*):\s+(.*)')
 LABEL_INSIDE = re.compile(rf'(?<=\.) ((?:{LABELS})): ')
 NAME = re.compile(r'(?:\b(?:partita_\w+|PARTITA_[A-Z0-9_]+)\b|\b[a-z]+\.h\b)')
 # The order in which a reader needs them.
-HEADERS = ['partita', 'problem', 'plan', 'filter', 'stream', 'bank', 'advanced']
+HEADERS = ['partita', 'problem', 'plan', 'filter', 'stream', 'bank', 'design', 'advanced']
 
 
 def parse_comment(lines):

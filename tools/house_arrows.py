@@ -2,7 +2,7 @@
 """Which folder of lib/ may include which, and circles among the folders of a tree."""
 
 # The floors of lib/. A file includes its own folder and lower floors.
-FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "geometry": 5, "stream": 6, "cpu": 7, "cuda": 7,
+FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "design": 4, "geometry": 5, "stream": 6, "cpu": 7, "cuda": 7,
           "planner": 8, "api": 9}
 # Floor 7 is one folder an engine, which another engine does not include; engines of one device share these, which
 # include one another downwards: a later one earlier ones.

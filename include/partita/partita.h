@@ -54,6 +54,7 @@
 
 #include <partita/advanced.h>
 #include <partita/bank.h>
+#include <partita/design.h>
 #include <partita/filter.h>
 #include <partita/plan.h>
 #include <partita/problem.h>

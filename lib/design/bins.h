@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// A discrete Fourier transform of the library's provider, bin by bin. The order of its bins is
+// private to the provider; the transform of a sample that is one frame late says which frequency a
+// bin has.
+#ifndef PARTITA_DESIGN_BINS_H
+#define PARTITA_DESIGN_BINS_H
+
+#include "fft/fft.h"
+
+struct design_bins {
+    struct fft *fft;
+    size_t n;         // samples and bins
+    double *samples;  // complex, interleaved
+    double *spectrum; // lines of bins, see design_bin
+    void *scratch;
+    struct partita_allocator allocator;
+};
+
+// At least n samples, zeroed.
+enum partita_status design_bins_open(struct design_bins *bins, size_t n,
+                                     const struct partita_allocator *allocator);
+void design_bins_close(struct design_bins *bins);
+
+// spectrum = transform of the samples.
+void design_bins_forward(struct design_bins *bins);
+
+// samples = inverse transform of the spectrum, which is destroyed.
+void design_bins_inverse(struct design_bins *bins);
+
+// The spectrum of a sample that is one frame late; changes the samples.
+void design_bins_frequencies(struct design_bins *bins);
+
+// Addresses of a bin's real and imaginary part.
+void design_bin(const struct design_bins *bins, size_t i, double *ret[2]);
+
+// The frequency of a bin, -1/2 to 1/2 cycles per frame, from its value after
+// design_bins_frequencies.
+double design_bin_frequency(double re, double im);
+
+#endif

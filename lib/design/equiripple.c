@@ -1,0 +1,396 @@
+// SPDX-License-Identifier: MIT
+// Equiripple taps by the Remez exchange of Parks and McClellan. The response of n symmetric or
+// antisymmetric taps, without its linear phase, is a factor that depends on the symmetry,
+//   1 (odd n), cos(w/2) (even n), sin(w) (antisymmetric, odd n),
+// times a polynomial of degree m in x = cos(w). The polynomial whose largest weighted error is
+// smallest has m + 2 extrema of equal size and alternating signs. The exchange starts with any
+// m + 2 frequencies, finds the polynomial whose errors there are equal and alternate, and takes the
+// extrema of its error as the next frequencies, until all are equal. Polynomials are evaluated by
+// the barycentric formula. For many taps the exchange first runs with few, and then with twice as
+// many extrema, spread as those before: with evenly spread ones the first error may be so uneven
+// that rounding hides extrema (Filip, A robust and scalable implementation of the Parks-McClellan
+// algorithm, ACM Trans. Math. Softw. 43, 2016).
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "design.h"
+
+enum { GRID_DENSITY = 20, MAX_EXCHANGES = 60, MAX_FIRST_REFERENCE = 16 };
+#define CONVERGED 1e-5 // relative difference of the smallest and the largest extremum
+
+// A frequency, and what is wanted of the polynomial there.
+struct point {
+    double frequency, x;
+    int band;
+    double wanted, weight;
+    double error; // weighted
+};
+
+struct exchange {
+    const struct design_spec *spec;
+    size_t n_taps, n_reference, n_grid;
+    struct point *grid;
+    size_t band_ends[DESIGN_MAX_BANDS]; // indices of the grid behind each band's last point
+    struct point *reference, *extrema;  // extrema: up to n_grid
+    double *factors, *values;           // of the barycentric formula, at the reference
+    double *amplitudes, *waves;         // n_taps and 2 n_taps, for the taps
+    double deviation;                   // of the polynomial at the reference, weighted
+};
+
+double design_equiripple_count(const struct design_spec *spec, double width)
+{
+    const bool hilbert = spec->kind == PARTITA_DESIGN_HILBERT;
+    const double pass = hilbert ? spec->pass_deviation / 2 : spec->pass_deviation;
+    const double stop = hilbert ? pass : spec->stop_deviation;
+    return fmax(-10 * log10(pass * stop) - 13, 1) / (14.6 * width) + 1;
+}
+
+double design_equiripple_width(const struct design_spec *spec, double count)
+{
+    return (design_equiripple_count(spec, 1) - 1) / (count - 1);
+}
+
+// The factor that the symmetry of the taps implies.
+static double symmetry_factor(const struct exchange *e, double frequency)
+{
+    if (design_is_odd(e->spec)) return sin(2 * DESIGN_PI * frequency);
+    return e->n_taps % 2 ? 1 : cos(DESIGN_PI * frequency);
+}
+
+static double polynomial_at(const struct exchange *e, double x)
+{
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < e->n_reference; i++) {
+        const double distance = x - e->reference[i].x;
+        if (distance == 0) return e->values[i];
+        const double weight = e->factors[i] / distance;
+        sum += weight * e->values[i];
+        weights += weight;
+    }
+    return sum / weights;
+}
+
+static struct point point_at(const struct exchange *e, int band, double frequency)
+{
+    const struct design_spec *spec = e->spec;
+    const double factor = symmetry_factor(e, frequency);
+    struct point point = {
+        .frequency = frequency, .x = cos(2 * DESIGN_PI * frequency), .band = band};
+    if (spec->bands[band].pass) {
+        const double gain = design_wanted_gain(spec, frequency);
+        point.wanted = gain / factor;
+        point.weight = factor / (spec->pass_deviation * design_largest_gain(spec));
+    } else {
+        point.weight = factor / (spec->stop_deviation * design_largest_gain(spec));
+    }
+    return point;
+}
+
+static void find_error(const struct exchange *e, struct point *point)
+{
+    point->error = point->weight * (point->wanted - polynomial_at(e, point->x));
+}
+
+// Where the factor is 0, taps have no influence: the bands keep a distance.
+static struct design_band reachable_band(const struct exchange *e, int band)
+{
+    struct design_band b = e->spec->bands[band];
+    const double least = fmin(0.5 / (double)(GRID_DENSITY * e->n_reference), (b.end - b.begin) / 4);
+    const bool odd = design_is_odd(e->spec);
+    if (odd) b.begin = fmax(b.begin, least);
+    if (odd || e->n_taps % 2 == 0) b.end = fmin(b.end, 0.5 - least);
+    return b;
+}
+
+static double all_bands(const struct exchange *e)
+{
+    double all = 0;
+    for (int band = 0; band < e->spec->n_bands; band++)
+        all += e->spec->bands[band].end - e->spec->bands[band].begin;
+    return all;
+}
+
+// Points of the grid in a band: their share of all, and enough to see an extremum.
+static size_t band_points(const struct exchange *e, int band)
+{
+    const struct design_band *b = &e->spec->bands[band];
+    const double share = (b->end - b->begin) / all_bands(e);
+    return GRID_DENSITY + (size_t)(share * (double)(GRID_DENSITY * e->n_reference));
+}
+
+// Points lie close to each other at the ends of a band, as extrema do there.
+static void lay_out_grid(struct exchange *e)
+{
+    size_t at = 0;
+    e->n_grid = 0;
+    for (int band = 0; band < e->spec->n_bands; band++) e->n_grid += band_points(e, band);
+    for (int band = 0; band < e->spec->n_bands; band++) {
+        const struct design_band b = reachable_band(e, band);
+        const size_t n = band_points(e, band);
+        for (size_t i = 0; i < n; i++) {
+            const double share = 0.5 - 0.5 * cos(DESIGN_PI * (double)i / (double)(n - 1));
+            e->grid[at++] = point_at(e, band, b.begin + (b.end - b.begin) * share);
+        }
+        e->band_ends[band] = at;
+    }
+}
+
+// The first reference: over all bands, nearly evenly. Frequencies that mirror each other around 1/4
+// would leave no error of a response that does so too, and then nothing to exchange.
+static void lay_out_reference(struct exchange *e)
+{
+    const double all_width = all_bands(e);
+    double passed = 0; // bands before this one
+    size_t i = 0;
+    for (int band = 0; band < e->spec->n_bands; band++) {
+        const struct design_band *all = &e->spec->bands[band], b = reachable_band(e, band);
+        const bool last = band == e->spec->n_bands - 1;
+        for (; i < e->n_reference; i++) {
+            const double share = (double)i / (double)(e->n_reference - 1);
+            const double warped = share - 0.1 * share * (1 - share);
+            const double at = all->begin + warped * all_width - passed;
+            if (at > all->end && !last) break;
+            e->reference[i] = point_at(e, band, fmin(fmax(at, b.begin), b.end));
+        }
+        passed += all->end - all->begin;
+    }
+}
+
+// Spreads `before` frequencies of the reference to n_reference: in every band their share, at
+// positions between the old ones, or evenly if there is one.
+static void stretch_reference(struct exchange *e, size_t before)
+{
+    struct point *const old = e->extrema;
+    size_t at = 0, made = 0;
+    memcpy(old, e->reference, before * sizeof *old);
+    for (int band = 0; band < e->spec->n_bands; band++) {
+        const struct design_band b = reachable_band(e, band);
+        const size_t first = at;
+        while (at < before && old[at].band == band) at++;
+        const size_t had = at - first, end = at * e->n_reference / before, more = end - made;
+        for (size_t i = 0; i < more; i++) {
+            const double share = more > 1 ? (double)i / (double)(more - 1) : 0;
+            const double position = share * (double)(had - 1);
+            const size_t k = size_min((size_t)position, had - 1), next = size_min(k + 1, had - 1);
+            const double low = old[first + k].frequency, high = old[first + next].frequency;
+            double frequency = low + (position - (double)k) * (high - low);
+            if (had == 1) frequency = b.begin + share * (b.end - b.begin);
+            e->reference[made++] = point_at(e, band, fmin(fmax(frequency, b.begin), b.end));
+        }
+    }
+}
+
+// The factors 1 / product of (x - x_j), up to a common factor. Distances are doubled, as the
+// product of those to the points of an interval of length 2 then neither grows nor shrinks much;
+// exponents are kept apart for what remains.
+static void find_factors(struct exchange *e)
+{
+    double *exponents = e->values;
+    double most = -INFINITY;
+    for (size_t i = 0; i < e->n_reference; i++) {
+        double product = 1;
+        int exponent = 0;
+        for (size_t j = 0; j < e->n_reference; j++) {
+            int more = 0;
+            if (j != i) product *= 2 * (e->reference[i].x - e->reference[j].x);
+            if (j % 16 == 15) product = frexp(product, &more);
+            exponent -= more;
+        }
+        e->factors[i] = 1 / product;
+        exponents[i] = exponent;
+        most = fmax(most, exponents[i]);
+    }
+    for (size_t i = 0; i < e->n_reference; i++)
+        e->factors[i] = ldexp(e->factors[i], (int)(exponents[i] - most));
+}
+
+// The polynomial whose weighted errors at the reference are equal and alternate.
+static void fit(struct exchange *e)
+{
+    double sum = 0, weights = 0;
+    find_factors(e);
+    for (size_t i = 0; i < e->n_reference; i++) {
+        const double sign = i % 2 ? -1 : 1;
+        sum += e->factors[i] * e->reference[i].wanted;
+        weights += sign * e->factors[i] / e->reference[i].weight;
+    }
+    e->deviation = sum / weights;
+    for (size_t i = 0; i < e->n_reference; i++) {
+        const double error = i % 2 ? -e->deviation : e->deviation;
+        e->values[i] = e->reference[i].wanted - error / e->reference[i].weight;
+    }
+}
+
+// The extremum near a point of the grid that lies inside a band: that of the parabola through it
+// and its neighbours.
+static struct point refine(const struct exchange *e, int band, const struct point *at)
+{
+    const double before = at->frequency - at[-1].frequency, after = at[1].frequency - at->frequency;
+    const double fall_before = before * (at->error - at[1].error);
+    const double fall_after = after * (at->error - at[-1].error);
+    const double bend = fall_before + fall_after;
+    if (bend == 0) return *at;
+    const double shift = 0.5 * (before * fall_before - after * fall_after) / bend;
+    struct point refined = point_at(e, band, at->frequency - shift);
+    find_error(e, &refined);
+    return fabs(refined.error) > fabs(at->error) ? refined : *at;
+}
+
+// Adds an extremum; of adjacent ones with the same sign the largest stays.
+static size_t add_extremum(struct exchange *e, size_t n, const struct point *point)
+{
+    struct point *last = n ? &e->extrema[n - 1] : NULL;
+    if (!last || last->error * point->error < 0) e->extrema[n++] = *point;
+    else if (fabs(point->error) > fabs(last->error)) *last = *point;
+    return n;
+}
+
+// Finds the extrema of the error whose signs alternate. At the reference the errors are as large as
+// the deviation, so that smaller extrema are not needed.
+static size_t find_extrema(struct exchange *e)
+{
+    const double least = fabs(e->deviation) * (1 - 1e-3);
+    size_t n = 0, begin = 0;
+    for (size_t i = 0; i < e->n_grid; i++) find_error(e, &e->grid[i]);
+    for (int band = 0; band < e->spec->n_bands; band++) {
+        const size_t end = e->band_ends[band];
+        for (size_t i = begin; i < end; i++) {
+            const struct point *at = &e->grid[i];
+            const double sign = at->error < 0 ? -1 : 1, size = sign * at->error;
+            const bool first = i == begin, last = i + 1 == end;
+            if (!first && size < sign * at[-1].error) continue;
+            if (!last && size <= sign * at[1].error) continue;
+            const struct point found = first || last ? *at : refine(e, band, at);
+            if (fabs(found.error) >= least) n = add_extremum(e, n, &found);
+        }
+        begin = end;
+    }
+    return n;
+}
+
+static size_t remove_extrema(struct exchange *e, size_t n, size_t at, size_t count)
+{
+    memmove(&e->extrema[at], &e->extrema[at + count], (n - at - count) * sizeof *e->extrema);
+    return n - count;
+}
+
+// Removes the smallest extrema, at the ends by themselves, else with a neighbour, so that signs
+// still alternate.
+static size_t remove_surplus(struct exchange *e, size_t n)
+{
+    while (n > e->n_reference) {
+        const struct point *x = e->extrema;
+        size_t least = fabs(x[n - 1].error) < fabs(x[0].error) ? n - 1 : 0;
+        for (size_t i = 1; n > e->n_reference + 1 && i + 1 < n; i++)
+            if (fabs(x[i].error) < fabs(x[least].error)) least = i;
+        if (least == 0 || least == n - 1) {
+            n = remove_extrema(e, n, least, 1);
+            continue;
+        }
+        const bool before = fabs(x[least - 1].error) < fabs(x[least + 1].error);
+        n = remove_extrema(e, n, before ? least - 1 : least, 2);
+    }
+    return n;
+}
+
+// Exchanges references until all extrema are equal. False if that fails.
+static bool exchange_references(struct exchange *e, double *ret_deviation)
+{
+    for (int i = 0; i < MAX_EXCHANGES; i++) {
+        fit(e);
+        if (!isfinite(e->deviation)) return false;
+        const size_t n = find_extrema(e);
+        if (n < e->n_reference) return false;
+        remove_surplus(e, n);
+        double least = INFINITY, most = 0;
+        for (size_t k = 0; k < e->n_reference; k++) {
+            least = fmin(least, fabs(e->extrema[k].error));
+            most = fmax(most, fabs(e->extrema[k].error));
+        }
+        if (!isfinite(most)) return false;
+        *ret_deviation = most;
+        if (most - least <= CONVERGED * most) return true;
+        memcpy(e->reference, e->extrema, e->n_reference * sizeof *e->reference);
+    }
+    return false;
+}
+
+// The exchange with a growing number of extrema.
+static bool run_exchange(struct exchange *e, double *ret_deviation)
+{
+    const size_t wanted = e->n_reference;
+    int doublings = 0;
+    while (wanted >> doublings > MAX_FIRST_REFERENCE) doublings++;
+    e->n_reference = wanted >> doublings;
+    lay_out_grid(e);
+    lay_out_reference(e);
+    for (;;) {
+        const bool converged = exchange_references(e, ret_deviation);
+        const size_t before = e->n_reference;
+        if (before == wanted) return converged;
+        doublings--;
+        e->n_reference = wanted >> doublings;
+        lay_out_grid(e);
+        stretch_reference(e, before);
+    }
+}
+
+// The taps by the inverse transform of the response at n_taps frequencies.
+static void compute_taps(const struct exchange *e, double *taps)
+{
+    const size_t n = e->n_taps, last = (n - 1) / 2;
+    const bool odd = design_is_odd(e->spec);
+    // A Hilbert transformer is -i times a positive response, a differentiator +i.
+    const double sign = odd && e->spec->kind != PARTITA_DESIGN_HILBERT ? -1 : 1;
+    for (size_t k = 0; k <= last; k++) {
+        const double frequency = (double)k / (double)n;
+        const double x = cos(2 * DESIGN_PI * frequency);
+        const double gain = symmetry_factor(e, frequency) * polynomial_at(e, x);
+        e->amplitudes[k] = (k ? 2 : 1) * gain / (double)n;
+    }
+    for (size_t i = 0; i < 2 * n; i++) {
+        const double phase = DESIGN_PI * (double)i / (double)n;
+        e->waves[i] = odd ? sin(phase) : cos(phase);
+    }
+    for (size_t i = n / 2; i < n; i++) {
+        double sum = 0;
+        const size_t step = 2 * i - n + 1;
+        for (size_t k = 0, at = 0; k <= last; k++, at = (at + step) % (2 * n))
+            sum += e->amplitudes[k] * e->waves[at];
+        taps[i] = sign * sum;
+        taps[n - 1 - i] = odd ? -taps[i] : taps[i];
+    }
+}
+
+static void lay_out_exchange(struct exchange *e, struct arena *arena)
+{
+    e->grid = arena_take(arena, e->n_grid * sizeof *e->grid);
+    e->extrema = arena_take(arena, e->n_grid * sizeof *e->extrema);
+    e->reference = arena_take(arena, e->n_reference * sizeof *e->reference);
+    e->factors = arena_take(arena, e->n_reference * sizeof *e->factors);
+    e->values = arena_take(arena, e->n_reference * sizeof *e->values);
+    e->amplitudes = arena_take(arena, e->n_taps * sizeof *e->amplitudes);
+    e->waves = arena_take(arena, 2 * e->n_taps * sizeof *e->waves);
+}
+
+enum partita_status design_equiripple(const struct design_spec *spec, double *taps, size_t n,
+                                      double *ret_deviation)
+{
+    struct exchange e = {.spec = spec, .n_taps = n};
+    struct arena arena = {0};
+    e.n_reference = design_is_odd(spec) ? (n - 3) / 2 + 2 : (n - 1) / 2 + 2;
+    for (int band = 0; band < spec->n_bands; band++) e.n_grid += band_points(&e, band);
+    lay_out_exchange(&e, &arena);
+    if (!arena_allocate(&arena, &spec->allocator)) return PARTITA_ERR_NOMEM;
+    lay_out_exchange(&e, &arena);
+    const bool converged = run_exchange(&e, ret_deviation);
+    if (converged) compute_taps(&e, taps);
+    else
+        log_line(&spec->log,
+                 "design.method: the exchange for %zu equiripple taps does not converge in double "
+                 "precision; use Kaiser's window, a larger width or less attenuation",
+                 n);
+    mem_release(&spec->allocator, arena.base);
+    return converged ? PARTITA_OK : PARTITA_ERR_UNSUPPORTED;
+}

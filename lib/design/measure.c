@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: MIT
+// Measures the response of taps. A transform of 16 points a tap lies within 1/32 of a period of
+// every ripple's top, where a ripple has 0.995 of its height: 0.04 dB less. The largest value in
+// the bands of each class is then searched between the neighbouring points.
+#include <math.h>
+
+#include "bins.h"
+#include "design.h"
+
+enum { POINTS_PER_TAP = 16 };
+
+void partita_design_response(const double *taps, size_t n, double frequency, double ret_response[2])
+{
+    // Horner's rule with z^-1 = exp(-2 pi i frequency), from the last tap.
+    const double c = cos(2 * DESIGN_PI * frequency), s = -sin(2 * DESIGN_PI * frequency);
+    double re = 0, im = 0;
+    for (size_t i = n; i-- > 0;) {
+        const double real = re * c - im * s + taps[i];
+        im = re * s + im * c;
+        re = real;
+    }
+    ret_response[0] = re;
+    ret_response[1] = im;
+}
+
+// A measured class of bands, pass or stop.
+struct extreme {
+    double value, frequency;
+};
+
+struct measuring {
+    const struct design_spec *spec;
+    const double *taps;
+    size_t n;
+    double step; // between the frequencies of the transform
+    struct extreme pass, stop;
+};
+
+// Where the deviation of a band counts. Deep parts of a table and of a raised cosine's slope are
+// left out: the window limits them, not the taps.
+static bool is_measured(const struct measuring *m, double wanted)
+{
+    if (m->spec->kind != PARTITA_DESIGN_TABLE) return wanted > 0;
+    return wanted >= design_largest_gain(m->spec) * pow(10, -m->spec->attenuation / 40);
+}
+
+// The deviation of a gain in pass bands, in dB without sign; the gain itself in stop bands.
+static double value_of(const struct measuring *m, const struct design_band *band, double frequency,
+                       double gain)
+{
+    if (!band->pass) return gain;
+    const double wanted = design_wanted_gain(m->spec, frequency);
+    if (m->spec->kind == PARTITA_DESIGN_DIFFERENTIATOR)
+        return 20 * log10(1 + fabs(gain - wanted) / design_largest_gain(m->spec));
+    return is_measured(m, wanted) ? fabs(20 * log10(gain / wanted)) : 0;
+}
+
+static void take_value(struct measuring *m, const struct design_band *band, double frequency,
+                       double gain)
+{
+    struct extreme *extreme = band->pass ? &m->pass : &m->stop;
+    const double value = value_of(m, band, frequency, gain);
+    if (value > extreme->value) *extreme = (struct extreme){value, frequency};
+}
+
+static double exact_gain(const struct measuring *m, double frequency)
+{
+    double response[2];
+    partita_design_response(m->taps, m->n, frequency, response);
+    return hypot(response[0], response[1]);
+}
+
+// Ends of bands, which the transform misses.
+static void take_ends(struct measuring *m)
+{
+    for (int i = 0; i < m->spec->n_bands; i++) {
+        const struct design_band *band = &m->spec->bands[i];
+        take_value(m, band, band->begin, exact_gain(m, band->begin));
+        take_value(m, band, band->end, exact_gain(m, band->end));
+    }
+}
+
+// Golden-section search around the largest value of a class.
+static void sharpen(struct measuring *m, struct extreme *extreme, bool pass)
+{
+    const double golden = 0.6180339887498949;
+    for (int i = 0; i < m->spec->n_bands; i++) {
+        const struct design_band *band = &m->spec->bands[i];
+        if (band->pass != pass || extreme->frequency < band->begin ||
+            extreme->frequency > band->end)
+            continue;
+        double low = fmax(extreme->frequency - m->step, band->begin);
+        double high = fmin(extreme->frequency + m->step, band->end);
+        for (int k = 0; k < 20; k++) {
+            const double a = high - golden * (high - low), b = low + golden * (high - low);
+            const double at_a = value_of(m, band, a, exact_gain(m, a));
+            const double at_b = value_of(m, band, b, exact_gain(m, b));
+            extreme->value = fmax(extreme->value, fmax(at_a, at_b));
+            if (at_a > at_b) high = b;
+            else low = a;
+        }
+        return;
+    }
+}
+
+// The values of all frequencies of a transform. Its bins are compared with those of a late sample,
+// which say their frequency.
+static enum partita_status take_all(struct measuring *m)
+{
+    struct design_bins response, late;
+    const struct partita_allocator *allocator = &m->spec->allocator;
+    enum partita_status status = design_bins_open(&response, POINTS_PER_TAP * m->n, allocator);
+    if (status) return status;
+    status = design_bins_open(&late, response.n, allocator);
+    if (status) {
+        design_bins_close(&response);
+        return status;
+    }
+    for (size_t i = 0; i < m->n; i++) response.samples[2 * i] = m->taps[i];
+    design_bins_forward(&response);
+    design_bins_frequencies(&late);
+    m->step = 1 / (double)response.n;
+    for (size_t i = 0; i < response.n; i++) {
+        double *bin[2], *phase[2];
+        design_bin(&response, i, bin);
+        design_bin(&late, i, phase);
+        const double frequency = design_bin_frequency(*phase[0], *phase[1]);
+        for (int k = 0; frequency >= 0 && k < m->spec->n_bands; k++) {
+            const struct design_band *band = &m->spec->bands[k];
+            if (frequency >= band->begin && frequency <= band->end)
+                take_value(m, band, frequency, hypot(*bin[0], *bin[1]));
+        }
+    }
+    design_bins_close(&late);
+    design_bins_close(&response);
+    return PARTITA_OK;
+}
+
+// By Parseval's theorem the mean of the group delay, weighted by power, is the centre of the taps'
+// energy.
+static double energy_centre(const double *taps, size_t n)
+{
+    double energy = 0, moment = 0;
+    for (size_t i = 0; i < n; i++) {
+        energy += taps[i] * taps[i];
+        moment += (double)i * taps[i] * taps[i];
+    }
+    return energy > 0 ? moment / energy : 0;
+}
+
+enum partita_status design_measure(const struct design_spec *spec, const double *taps, size_t n,
+                                   struct partita_design_result *ret)
+{
+    struct measuring m = {.spec = spec, .taps = taps, .n = n};
+    const enum partita_status status = take_all(&m);
+    if (status) return status;
+    take_ends(&m);
+    sharpen(&m, &m.pass, true);
+    sharpen(&m, &m.stop, false);
+    *ret = (struct partita_design_result){.ripple = m.pass.value,
+                                          .attenuation = INFINITY,
+                                          .delay = energy_centre(taps, n),
+                                          .width = spec->width * spec->rate};
+    // A gain of 1 + d for positive frequencies leaves d/2 of the negative ones.
+    const double image = (pow(10, m.pass.value / 20) - 1) / 2;
+    if (spec->kind == PARTITA_DESIGN_HILBERT) ret->attenuation = -20 * log10(image);
+    else if (m.stop.value > 0)
+        ret->attenuation = 20 * log10(design_largest_gain(spec) / m.stop.value);
+    return PARTITA_OK;
+}
