@@ -12,19 +12,13 @@ static const struct {
     const char *field, *option;
     int commands;
 } fields[] = {
-    {"options.engine", "engine", ANY},
-    {"options.device", "device", ANY},
-    {"options.parts", "parts", ANY},
-    {"options.threads", "threads", ANY},
-    {"problem.groups", "groups", ANY},
-    {"problem.block", "block", ANY},
-    {"problem.latency", "latency", ANY},
-    {"problem.kernel", "taps", ANY},
-    {"problem.size", "size", ANY},
-    {"problem.stride", "stride", ANY},
-    {"problem.dilation", "dilation", ANY},
-    {"problem.pad_begin", "pad", ANY},
-    {"problem.pad_end", "pad", ANY},
+    {"options.engine", "engine", ANY},      {"options.device", "device", ANY},
+    {"options.parts", "parts", ANY},        {"options.threads", "threads", ANY},
+    {"problem.groups", "groups", ANY},      {"problem.block", "block", ANY},
+    {"problem.latency", "latency", ANY},    {"problem.kernel", "taps", ANY},
+    {"problem.size", "size", ANY},          {"problem.up", "up", ANY},
+    {"problem.stride", "stride", ANY},      {"problem.dilation", "dilation", ANY},
+    {"problem.pad_begin", "pad", ANY},      {"problem.pad_end", "pad", ANY},
     {"in_channels", "channels", PLAN}, // in other commands --channels belongs to the files
     {"out_channels", "out-channels", PLAN},
 };

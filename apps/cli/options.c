@@ -140,7 +140,10 @@ bool options_resolve_times(struct settings *settings, double rate, struct fault 
 {
     for (int i = 0; i < settings->n_times; i++) {
         const struct given_time *t = &settings->times[i];
-        const double frames = rint(t->seconds * rate);
+        // Results of --up have its rate.
+        const bool of_result = t->row->field == offsetof(struct settings, first) ||
+                               t->row->field == offsetof(struct settings, last);
+        const double frames = rint(t->seconds * rate * (of_result ? (double)settings->up : 1));
         if (!(rate > 0))
             return fault_set(fault,
                              "--%s %s: a time needs the sample rate, which is unknown; add --rate, "
@@ -186,10 +189,15 @@ static bool store_sample_type(const struct option_row *row, enum command command
                               const char **field, const char *value, struct fault *fault)
 {
     struct encoding ignored;
-    const char *operands = command_rows[command].operands;
+    char list[ENCODING_LIST_SIZE];
+    const char *operands = command_rows[command].operands, *nearest = encoding_nearest(value);
     *field = value;
     if (encoding_parse(value, &ignored)) return true;
-    return fault_set(fault, "--%s %s: unknown sample type%s%s", row->name, value,
+    return fault_set(fault,
+                     "--%s %s: unknown sample type%s%s%s; there are %s, and with be at the end big "
+                     "endian ones%s%s",
+                     row->name, value, nearest ? "; did you mean " : "", nearest ? nearest : "",
+                     nearest ? "?" : "", encoding_list(list),
                      *operands ? "; file names are given without options: " : "", operands);
 }
 
@@ -315,7 +323,7 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,
                    struct fault *fault)
 {
-    struct settings s = {.command = command, .argc = argc, .argv = argv, .stride = 1};
+    struct settings s = {.command = command, .argc = argc, .argv = argv, .up = 1, .stride = 1};
     struct option longs[MAX_OPTION_ROWS + 1];
     char shorts[2 * MAX_OPTION_ROWS + 3];
     bool given[MAX_OPTION_ROWS] = {false};
@@ -330,6 +338,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.fade = 50;
     s.duration = INFINITY;
     s.threshold = NAN;
+    s.tune = INFINITY;
     list_options(command, longs, shorts);
     opterr = 0;
     optind = 1;

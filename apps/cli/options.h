@@ -62,10 +62,10 @@ struct settings {
     int n_times;
 
     int mode, precision, nan;
-    int64_t first, last, max_lag, stride;
+    int64_t first, last, max_lag, up, stride;
     int64_t block, threads;
     const char *engine, *device;
-    double gain;
+    double gain, tune; // dB; Hz, infinite: not given
     int matrix, resample_ir;
     const char *format, *ir_format, *output_format;
     int64_t rate, channels, max_channels;

@@ -42,15 +42,17 @@ static struct partita_problem plan_problem(const struct settings *s)
         .groups = s->groups ? (size_t)s->groups : default_groups,
         .kernel = {(size_t)s->taps},
         .stride = {(size_t)s->stride},
+        .up = (size_t)s->up,
         .size = {s->size ? (size_t)s->size : PARTITA_UNBOUNDED},
     };
     if (s->size) {
         // For correlation first and last are lags; the full result begins at lag -(taps - 1).
         const int64_t zero = s->correlate ? s->taps - 1 : 0;
         const int64_t first = s->first == NOT_GIVEN ? 0 : zero + s->first;
-        const int64_t last = s->last == NOT_GIVEN ? s->size + s->taps - 1 : zero + s->last;
+        const int64_t size = s->size * s->up;
+        const int64_t last = s->last == NOT_GIVEN ? size + s->taps - 1 : zero + s->last;
         problem.pad_begin[0] = (ptrdiff_t)(s->taps - 1 - first);
-        problem.pad_end[0] = (ptrdiff_t)(last - s->size);
+        problem.pad_end[0] = (ptrdiff_t)(last - size);
     } else {
         problem.block = (size_t)s->block;
         problem.whole_blocks = s->whole_blocks;

@@ -17,7 +17,7 @@ struct range range_of(const struct settings *settings, int64_t m, int64_t n_seen
     int64_t origin = settings->command == COMMAND_CORRELATE ? m - 1 : 0;
     if (settings->max_lag != NOT_GIVEN)
         return (struct range){origin - settings->max_lag, origin + settings->max_lag + 1, false};
-    struct range range = range_of_mode(settings->mode, m, n_seen);
+    struct range range = range_of_mode(settings->mode, m, n_seen * settings->up);
     if (settings->first != NOT_GIVEN) range.begin = origin + settings->first;
     if (settings->last == NOT_GIVEN) return range;
     range.end = origin + settings->last;

@@ -5,8 +5,8 @@
 
 #include "options.h"
 
-// Indices into the full result, 0 to n + m - 2 for n input frames and m taps. Samples at other
-// indices are 0.
+// Indices into the full result, 0 to n + m - 2 for n input frames and m taps; with --up, n counts
+// the zeros after them, too. Samples at other indices are 0.
 struct range {
     int64_t begin;
     int64_t end;            // exclusive

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ struct convolve_job {
     struct taps taps;
     struct partita_wisdom *wisdom;
     struct runner *runner;
+    struct tuner tuner; // with --tune
     struct pass pass;
     struct shard shard;
     struct pass_stats stats;
@@ -69,7 +71,7 @@ static bool convolve_check_usage(const struct settings *s, struct encoding *ret_
     if ((s->range || s->resume) && s->block)
         return fault_set(fault,
                          "--block filters as a stream, which --range and --resume cannot split");
-    if (s->channels && !s->format)
+    if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
         return fault_set(fault, "--channels is for raw samples; add --format");
     return range_check(s, fault) && search_check_usage(s, fault) &&
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
@@ -102,6 +104,12 @@ static bool check_axes(const struct settings *s, int operand, const struct audio
         operand_name(s, operand), info->channels, (unsigned long long)info->frames, info->channels);
 }
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && strcasecmp(dot, suffix) == 0;
+}
+
 static bool open_inputs(struct convolve_job *job, const struct encoding *in,
                         const struct encoding *ir, struct fault *fault)
 {
@@ -116,6 +124,9 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
     request.rate = (uint32_t)s->rate;
     request.wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1;
     if (!audio_open(&job->in, &request, fault)) return false;
+    if (!s->format && has_suffix(s->operands[1], ".iq"))
+        report_warning(s, "%s: is read as cf32; if it has another type, add --format",
+                       s->operands[1]);
     const struct audio_info *x = audio_reader_info(job->in), *taps = audio_reader_info(job->ir);
     return x->channels == taps->channels ||
            (check_axes(s, 0, taps, fault) && check_axes(s, 1, x, fault));
@@ -126,14 +137,14 @@ static bool stored_in_double(const struct audio_info *info)
     return info->encoding.kind == ENCODING_FLOAT && info->encoding.bytes == 8;
 }
 
-// The type to compute in: complex if either side is; double if either side is or the user asks for
-// it.
+// The type to compute in: complex if either side is or --tune makes it so; double if either side is
+// or the user asks for it.
 static void choose_types(const struct convolve_job *job, enum partita_type *ret_signal,
                          enum partita_type *ret_taps)
 {
     const struct audio_info *in = audio_reader_info(job->in), *ir = audio_reader_info(job->ir);
     bool complex_taps = ir->encoding.is_complex,
-         complex_signal = complex_taps || in->encoding.is_complex;
+         complex_signal = complex_taps || in->encoding.is_complex || isfinite(job->settings.tune);
     // In float the rounding errors of a loud passage may exceed the signal in a quiet passage
     // beside it, where --normalised would make them large.
     bool wide = job->settings.precision == PRECISION_F64 ||
@@ -163,9 +174,11 @@ static bool choose_range(struct convolve_job *job, uint64_t *ret_frames, struct 
     }
     job->pass.range = range_of(&job->settings, m, n_seen);
     known = known || !job->pass.range.end_counts_from_n;
-    *ret_frames = known ? (uint64_t)range_count(&job->pass.range, n_seen, job->settings.stride)
+    *ret_frames = known ? (uint64_t)range_count(&job->pass.range, n_seen * job->settings.up,
+                                                job->settings.stride)
                         : SIZE_UNKNOWN;
-    return true;
+    return job->settings.up == 1 ||
+           taps_align(&job->taps, job->pass.range.begin, job->settings.stride, fault);
 }
 
 // The rate for timing calls; 0 without --stats and --json. Without a sample rate there is no
@@ -246,7 +259,12 @@ static bool carry_metadata(struct convolve_job *job, struct fault *fault)
                               ? (int64_t)(job->taps.length - 2 * job->taps.lead) - 1
                               : llround(taps_delay(&job->taps));
     job->origin = (struct sigmf_origin){
-        .sigmf = sigmf, .shift = delay - job->pass.range.begin, .stride = job->settings.stride};
+        .sigmf = sigmf,
+        .up = job->settings.up,
+        .shift = delay - job->pass.range.begin,
+        .stride = job->settings.stride,
+        .tune = job->pass.tuner ? job->settings.tune : 0,
+    };
     job->output.origin = &job->origin;
     return sigmf_check_positions(sigmf, fault);
 }
@@ -271,6 +289,23 @@ static bool resolve_times(struct convolve_job *job, struct fault *fault)
            range_check(&job->settings, fault);
 }
 
+static bool tune(struct convolve_job *job, struct fault *fault)
+{
+    const double hz = job->settings.tune;
+    const uint32_t rate = audio_reader_info(job->in)->rate;
+    const char *in = operand_name(&job->settings, 1);
+    if (!isfinite(hz)) return true;
+    if (!rate)
+        return fault_set(fault, "--tune %g: the sample rate of %s is unknown; add --rate", hz, in);
+    if (fabs(hz) > rate / 2.0)
+        return fault_set(
+            fault, "--tune %.10g: is not between -%.10g and %.10g, half the sample rate of %s", hz,
+            rate / 2.0, rate / 2.0, in);
+    tuner_begin(&job->tuner, hz, rate);
+    job->pass.tuner = &job->tuner;
+    return true;
+}
+
 static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
 {
     enum partita_type type, taps_type;
@@ -289,6 +324,7 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
                                     .ir_rate = audio_reader_info(job->ir)->rate,
                                     .taps = &job->taps,
                                     .type = type};
+    if (!tune(job, fault)) return false;
     if (!choose_range(job, &output.frames, fault)) return false;
     if (!output_choose(&job->output, &output, fault)) return false;
     job->wisdom = wisdom_file_load();

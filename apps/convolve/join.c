@@ -122,7 +122,7 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
 {
     struct audio_writer *out = NULL;
     struct audio_reader *first = NULL; // its metadata are needed to the end
-    struct sigmf_origin origin = {.stride = 1, .total = shards[0].record.total};
+    struct sigmf_origin origin = {.up = 1, .stride = 1, .total = shards[0].record.total};
     struct sample_counts counts;
     bool good = true;
     for (size_t i = 0; good && i < n; i++) {

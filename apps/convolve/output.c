@@ -3,10 +3,12 @@
 // otherwise.
 #include "output.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/sample_type.h"
+#include "cli/report.h"
 #include "io/formats/sigmf.h"
 
 // Names of standard output, pipes and devices do not imply a format.
@@ -39,17 +41,19 @@ static bool choose_container(struct audio_info *out, const char *path, const str
 static struct encoding preferred_encoding(const struct output_request *q, enum container container)
 {
     const struct settings *s = q->settings;
-    const char *dot = strrchr(s->operands[2], '.');
     const struct encoding computed = {.kind = ENCODING_FLOAT,
                                       .bytes = type_is_double(q->type) ? 8 : 4,
                                       .is_complex = type_is_complex(q->type)};
     struct encoding named;
     if (s->output_format && encoding_parse(s->output_format, &named)) return named;
-    if (container == CONTAINER_RAW && dot && encoding_parse(dot + 1, &named)) return named;
+    if (container == CONTAINER_RAW && container_raw_type(s->operands[2], &named)) return named;
     // 1 does not fit into an integer type.
     if (s->normalised || q->in->container == CONTAINER_TEXT || container == CONTAINER_NPY)
         return computed;
-    return q->in->encoding.is_complex == computed.is_complex ? q->in->encoding : computed;
+    // Filtered samples have more than the 8 bits of those that went in.
+    if (q->in->encoding.is_complex != computed.is_complex || q->in->encoding.bytes == 1)
+        return computed;
+    return q->in->encoding;
 }
 
 // The name as users write it, without the r of real samples and the byte order.
@@ -58,6 +62,22 @@ static const char *short_name(struct encoding encoding, char name[ENCODING_NAME_
     encoding_name(encoding, name);
     name[strcspn(name, "_")] = 0;
     return encoding.is_complex ? name : name + 1;
+}
+
+// Programs that read the output may expect the 8 bits of the input.
+static void note_wider_output(const struct audio_info *out, const struct output_request *q)
+{
+    char read[ENCODING_NAME_SIZE], written[ENCODING_NAME_SIZE];
+    struct encoding named;
+    const struct settings *s = q->settings;
+    if (q->in->encoding.bytes > 1 || out->encoding.bytes == 1 || s->output_format ||
+        out->container == CONTAINER_NPY || container_raw_type(s->operands[2], &named))
+        return;
+    const char *type = short_name(q->in->encoding, read);
+    const bool fits = q->in->encoding.is_complex == out->encoding.is_complex;
+    report_warning(s, "%s: samples of %s are written as %s%s%s", operand_name(s, 1), type,
+                   short_name(out->encoding, written),
+                   fits ? "; to keep their type, use --output-format " : "", fits ? type : "");
 }
 
 static bool choose_encoding(struct audio_info *out, const struct output_request *q,
@@ -87,14 +107,25 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
                    struct fault *fault)
 {
     const struct output_request *q = request;
-    const int64_t rate = q->in->rate ? q->in->rate : q->ir_rate, stride = q->settings->stride;
+    const struct settings *s = q->settings;
+    const double rate =
+        (double)(q->in->rate ? q->in->rate : q->ir_rate) * (double)s->up / (double)s->stride;
+    if (rate > UINT32_MAX)
+        return fault_set(fault, "%s: files cannot store the sample rate of %.10g Hz",
+                         s->operands[2], rate);
     *ret = (struct audio_info){
         .channels = q->taps->out_channels,
-        .rate = (uint32_t)((rate + stride / 2) / stride),
+        .rate = (uint32_t)lround(rate),
         .frames = q->frames,
         .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
     };
-    return !q->settings->operands[2] ||
-           (choose_container(ret, q->settings->operands[2], q->in, fault) &&
-            choose_encoding(ret, q, fault));
+    if (!s->operands[2]) return true;
+    if (!choose_container(ret, q->settings->operands[2], q->in, fault) ||
+        !choose_encoding(ret, q, fault))
+        return false;
+    note_wider_output(ret, q);
+    if (rate != ret->rate && ret->container != CONTAINER_NPY && ret->container != CONTAINER_RAW)
+        report_warning(s, "%s: its sample rate of %.10g Hz is stored as %u Hz", s->operands[2],
+                       rate, ret->rate);
+    return true;
 }

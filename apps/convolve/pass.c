@@ -48,6 +48,8 @@ static size_t choose_chunk(const struct pass *p)
         p->taps->in_channels > p->taps->out_channels ? p->taps->in_channels : p->taps->out_channels;
     size_t chunk =
         CHUNK_SAMPLES / channels < CHUNK_FRAMES ? CHUNK_SAMPLES / channels : CHUNK_FRAMES;
+    const size_t up = (size_t)p->settings->up, stride = (size_t)p->settings->stride;
+    if (up > stride) chunk = chunk > up / stride ? chunk * stride / up : 1;
     if (p->settings->block && (size_t)p->settings->block < chunk)
         chunk = (size_t)p->settings->block;
     if (runner_max_feed(p->runner) < chunk) chunk = runner_max_feed(p->runner);
@@ -59,12 +61,24 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
+// Position of the first wanted result among the input frames and the zeros of --up after each.
+static int64_t wanted_position(const struct pass *p)
+{
+    return p->range.begin + (int64_t)(p->taps->lead + p->taps->zeros);
+}
+
+// Input frames before a result's own that it depends on.
+static int64_t history_frames(const struct pass *p)
+{
+    return ((int64_t)p->taps->length - 1 + p->settings->up - 1) / p->settings->up;
+}
+
 // Segments lie on one grid, wherever the range begins, so that a sample's bits do not depend on the
 // range. The grid contains input frame 0, or with a stride the last frame before it from which the
-// stride hits the range.
+// stride hits the range; with --up the taps were delayed so that it does from frame 0 (taps_align).
 static int64_t grid_origin(const struct pass *p)
 {
-    int64_t stride = p->settings->stride, wanted = p->range.begin + (int64_t)p->taps->lead;
+    int64_t stride = p->settings->stride, wanted = wanted_position(p);
     int64_t phase = wanted - floor_div(wanted, stride) * stride;
     return phase ? phase - stride : 0;
 }
@@ -73,24 +87,37 @@ static int64_t grid_origin(const struct pass *p)
 // is silence.
 static void align_to_segments(struct pass *p, int64_t wanted, int64_t segment)
 {
-    int64_t before = ((int64_t)p->taps->length - 1 + segment - 1) / segment,
-            first = floor_div(wanted - grid_origin(p), segment);
+    int64_t up = p->settings->up, before = (history_frames(p) + segment - 1) / segment,
+            first = floor_div(floor_div(wanted, up) - grid_origin(p), segment);
     int64_t begin = first - before;
     if (begin < 0) begin = first < 0 ? first : 0;
     p->origin = grid_origin(p) + begin * segment;
-    p->skip = (wanted - p->origin) / p->settings->stride;
+    p->skip = (wanted - p->origin * up) / p->settings->stride;
+}
+
+// With --up the runner starts at a multiple of the stride.
+static void align_up(struct pass *p, int64_t wanted)
+{
+    int64_t up = p->settings->up, stride = p->settings->stride, frame = floor_div(wanted, up),
+            first = frame - history_frames(p);
+    if (first < 0) first = frame < 0 ? frame : 0;
+    p->origin = floor_div(first, stride) * stride;
+    p->skip = (wanted - p->origin * up) / stride;
 }
 
 // Result q needs the inputs q - (length - 1) to q. `origin` is a multiple of the stride before the
 // first wanted result, early enough for its history. Before the signal there is silence.
 static void align(struct pass *p)
 {
-    int64_t stride = p->settings->stride, length = (int64_t)p->taps->length;
-    int64_t wanted = p->range.begin + (int64_t)p->taps->lead;
-    int64_t reach = (length - 1 + stride - 1) / stride * stride,
+    int64_t stride = p->settings->stride, wanted = wanted_position(p);
+    int64_t reach = (history_frames(p) + stride - 1) / stride * stride,
             segment = (int64_t)runner_segment(p->runner);
     if (segment) {
         align_to_segments(p, wanted, segment);
+        return;
+    }
+    if (p->settings->up > 1) {
+        align_up(p, wanted);
         return;
     }
     if (wanted >= reach) p->origin = wanted - reach;
@@ -104,8 +131,9 @@ static void align(struct pass *p)
 static int64_t input_limit(const struct pass *p)
 {
     if (p->range.end_counts_from_n) return -1;
-    int64_t end = p->range.end + (int64_t)p->taps->lead,
-            segment = (int64_t)runner_segment(p->runner);
+    int64_t segment = (int64_t)runner_segment(p->runner);
+    int64_t end = wanted_position(p) + p->range.end - p->range.begin;
+    end = -floor_div(-end, p->settings->up);
     if (segment) end = grid_origin(p) - floor_div(grid_origin(p) - end, segment) * segment;
     return end > 0 ? end : 0;
 }
@@ -227,7 +255,10 @@ static bool feed_input(struct pass *p, struct fault *fault)
                                : pass_fetch(p, x, n, &n, fault)))
             return false;
         if (!n) return true;
-        if (!replace_nonfinite(p, x, n, fault) || !pass_feed(p, x, n, fault)) return false;
+        if (!replace_nonfinite(p, x, n, fault)) return false;
+        const struct tuner_frames frames = {p->type, x, n, p->taps->in_channels};
+        if (p->tuner) tuner_shift(p->tuner, &frames, (uint64_t)p->consumed);
+        if (!pass_feed(p, x, n, fault)) return false;
         p->consumed += (int64_t)n;
         if (show) print_progress(p);
     }
@@ -277,9 +308,10 @@ static bool pass_transfer(struct pass *p, struct fault *fault)
     start_threads(p);
     if (p->origin < 0 && !feed_silence(p, -p->origin, fault)) return false;
     if (!feed_input(p, fault) || !check_end_of_shard(p, fault)) return false;
-    p->count = range_count(&p->range, p->consumed, stride);
+    p->count = range_count(&p->range, p->consumed * p->settings->up, stride);
     p->stats->frames_in = (uint64_t)p->consumed;
-    p->stats->tail = p->taps->length - 1 - 2 * p->taps->lead;
+    p->stats->tail =
+        (p->taps->length - 1 - p->taps->zeros - 2 * p->taps->lead) / (uint64_t)p->settings->up;
     return feed_tail(p, fault);
 }
 

@@ -7,6 +7,7 @@
 #include "correlate/peaks.h"
 #include "correlate/window_norm.h"
 #include "io/audio.h"
+#include "io/samples/tuner.h"
 #include "pass_stats.h"
 #include "pass_threads.h"
 #include "runner.h"
@@ -18,6 +19,7 @@ struct pass {
     struct audio_writer *writer; // NULL: the result is not written
     struct runner *runner;
     const struct taps *taps;
+    const struct tuner *tuner; // NULL: none
     enum partita_type type;
     struct range range; // of the full result, of taps without lead
     struct shard *shard;

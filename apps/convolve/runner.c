@@ -16,11 +16,11 @@ struct runner {
     struct partita_plan *plan;
     struct partita_filter *filter;
     struct partita_stream *stream;
-    size_t in_channels, out_channels, bytes, stride, latency;
+    size_t in_channels, out_channels, bytes, up, stride, latency;
     size_t to_drop; // outputs of the stream that are still latency
     const void **x; // channel pointers
     void **y;
-    // Segments: inputs [in_channels][history + segment], results [out_channels][segment / stride].
+    // Segments: inputs [in_channels][history + segment], results [out_channels][results].
     size_t history, segment, filled, n_workers, plan_threads;
     struct segments segments;
     struct fault log; // the library's last line
@@ -33,13 +33,13 @@ static const uint64_t MAX_STREAMED_FRAMES = (uint64_t)1 << 24;
 // 2^20 samples (a few MiB), or four filter lengths, so that the overlap costs little. A shorter
 // signal is one segment, together with its tail and the silence that aligns its start to the
 // stride.
-static size_t choose_segment(const struct taps *taps, uint64_t frames, size_t stride)
+static size_t choose_segment(const struct runner *r, uint64_t frames, size_t stride)
 {
-    size_t channels =
-        taps->in_channels > taps->out_channels ? taps->in_channels : taps->out_channels;
-    size_t segment = ((size_t)1 << 20) / channels;
-    if (segment < 4 * taps->length) segment = 4 * taps->length;
-    size_t margin = taps->length + stride - 1;
+    size_t channels = r->in_channels > r->out_channels ? r->in_channels : r->out_channels;
+    size_t segment = ((size_t)1 << 20) / channels, length = r->history + 1;
+    if (r->up > stride) segment = segment / r->up * stride;
+    if (segment < 4 * length) segment = 4 * length;
+    size_t margin = length + stride - 1;
     if (segment > margin && frames < segment - margin) segment = (size_t)frames + margin;
     return (segment + stride - 1) / stride * stride;
 }
@@ -47,10 +47,10 @@ static size_t choose_segment(const struct taps *taps, uint64_t frames, size_t st
 // The latency that the engine may have: for a pipe the length of the filter, but at least 8192
 // frames; for a file four times the length, but at least 65536 frames. More would cost memory and
 // gain little.
-static size_t max_latency(const struct runner_request *q)
+static size_t max_latency(const struct runner *r, const struct runner_request *q)
 {
     if (q->settings->block) return (size_t)q->settings->block;
-    const size_t length = q->taps->length;
+    const size_t length = r->history + 1;
     const size_t min = q->is_pipe ? 8192 : 65536;
     const size_t latency = q->is_pipe ? length : 4 * length;
     return latency > min ? latency : min;
@@ -69,10 +69,14 @@ static struct partita_problem runner_problem(const struct runner *r, const struc
         .kernel = {taps->length},
         .size = {r->segment ? r->history + r->segment : PARTITA_UNBOUNDED},
         .stride = {r->stride},
+        .up = r->up,
     };
-    if (r->segment) return problem;
+    if (r->segment) { // the results begin after the history
+        problem.pad_begin[0] = (ptrdiff_t)(taps->length - 1) - (ptrdiff_t)(r->history * r->up);
+        return problem;
+    }
     problem.block = (size_t)q->settings->block;
-    problem.latency = max_latency(q);
+    problem.latency = max_latency(r, q);
     return problem;
 }
 
@@ -97,9 +101,15 @@ static size_t x_bytes(const struct runner *r)
     return r->in_channels * (r->history + r->segment) * r->bytes;
 }
 
+// A segment is a multiple of the stride.
+static size_t segment_results(const struct runner *r)
+{
+    return r->segment / r->stride * r->up;
+}
+
 static size_t y_bytes(const struct runner *r)
 {
-    return r->out_channels * (r->segment / r->stride) * r->bytes;
+    return r->out_channels * segment_results(r) * r->bytes;
 }
 
 // Long files: each segment is filtered by one thread (or a few), which never waits for other
@@ -155,11 +165,12 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
     r->in_channels = q->taps->in_channels;
     r->out_channels = q->taps->out_channels;
     r->bytes = partita_type_size(q->signal);
+    r->up = (size_t)q->settings->up;
     r->stride = (size_t)q->settings->stride;
+    r->history = (q->taps->length - 1 + r->up - 1) / r->up;
     r->plan_threads = (size_t)q->settings->threads;
     if (wants_segments(q)) {
-        r->history = q->taps->length - 1;
-        r->segment = choose_segment(q->taps, q->frames, r->stride);
+        r->segment = choose_segment(r, q->frames, r->stride);
         choose_workers(r, q);
     }
     enum partita_status status = runner_plan_create(r, q);
@@ -172,7 +183,7 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
         return false;
     }
     r->latency = r->stream ? partita_stream_latency(r->stream) : 0;
-    r->to_drop = r->latency / r->stride;
+    r->to_drop = r->latency * r->up / r->stride;
     *ret_runner = r;
     return true;
 }
@@ -248,7 +259,7 @@ static bool take_segment(struct runner *r, char *y, size_t *ret_n, struct fault 
     const void *results;
     const enum partita_status status = segments_take(&r->segments, &results);
     if (status) return runner_fail(r, status, fault);
-    *ret_n = r->segment / r->stride;
+    *ret_n = segment_results(r);
     for (size_t c = 0; c < r->out_channels; c++)
         copy_strided(y + c * r->bytes, r->out_channels,
                      (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
@@ -292,15 +303,13 @@ bool runner_drain(struct runner *runner, void *y, size_t *ret_n, struct fault *f
 
 size_t runner_pending(const struct runner *runner)
 {
-    return runner->stream
-               ? 0
-               : segments_in_flight(&runner->segments) * (runner->segment / runner->stride);
+    return runner->stream ? 0 : segments_in_flight(&runner->segments) * segment_results(runner);
 }
 
 size_t runner_capacity(const struct runner *runner, size_t n)
 {
-    if (runner->stream) return n / runner->stride + 1;
-    return (n / runner->segment + 1) * (runner->segment / runner->stride);
+    if (runner->stream) return n * runner->up / runner->stride + 1;
+    return (n / runner->segment + 1) * segment_results(runner);
 }
 
 size_t runner_max_feed(const struct runner *runner)

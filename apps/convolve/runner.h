@@ -43,7 +43,7 @@ size_t runner_capacity(const struct runner *runner, size_t n);
 size_t runner_max_feed(const struct runner *runner);
 
 // Input frames per segment; 0: a stream. The first segment starts at the first frame fed. The
-// results of a segment depend only on its frames and the taps->length - 1 frames before them.
+// results of a segment depend only on its frames and those before them that the taps reach.
 size_t runner_segment(const struct runner *runner);
 
 // Latency of the engine, in input frames, which is removed from the result.

@@ -99,6 +99,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
 {
     const struct taps *taps = source->taps;
     const int64_t numbers[] = {s->command,
+                               s->up,
                                s->stride,
                                s->block,
                                s->matrix,
@@ -121,6 +122,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
     char name[ENCODING_NAME_SIZE];
     uint64_t hash = hash_bytes(HASH_BEGIN, numbers, sizeof numbers);
     hash = hash_bytes(hash, &s->gain, sizeof s->gain);
+    hash = hash_bytes(hash, &s->tune, sizeof s->tune);
     hash = hash_text(hash_text(hash, s->engine), s->output_format);
     hash = hash_text(hash_text(hash, encoding_name(in->encoding, name)), partita_version());
     const size_t paths = taps->out_channels * (taps->in_channels / taps->groups);

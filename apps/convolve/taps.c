@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/sample_type.h"
@@ -25,18 +26,21 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate,
                      const struct audio_info *signal, const struct settings *settings,
                      struct fault *fault)
 {
+    const uint64_t wanted = (uint64_t)signal->rate * (uint64_t)settings->up;
+    char times[32] = "";
     *ret_lead = 0;
-    if (!rate || !signal->rate || rate == signal->rate) return true;
-    if (!settings->resample_ir)
-        return fault_set(fault,
-                         "%s: sample rate %u Hz differs from the %u Hz of %s; use --resample-ir",
-                         operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1));
+    if (!rate || !signal->rate || rate == wanted) return true;
+    if (settings->up > 1) snprintf(times, sizeof times, " times %lld", (long long)settings->up);
+    if (!settings->resample_ir || wanted > UINT32_MAX)
+        return fault_set(
+            fault, "%s: sample rate %u Hz differs from the %u Hz of %s%s; use --resample-ir",
+            operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times);
     const size_t before = f->n;
-    if (!frames_resample(f, rate, signal->rate, ret_lead, operand_name(settings, 0), fault))
+    if (!frames_resample(f, rate, (uint32_t)wanted, ret_lead, operand_name(settings, 0), fault))
         return false;
-    report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s, %zu frames to %zu",
-                  operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), before,
-                  f->n - 2 * *ret_lead);
+    report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s%s, %zu frames to %zu",
+                  operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times,
+                  before, f->n - 2 * *ret_lead);
     return true;
 }
 
@@ -148,7 +152,27 @@ double taps_delay(const struct taps *taps)
         energy += v * v;
         moment += v * v * (double)(i / reals % taps->length);
     }
-    return energy > 0 && isfinite(moment) ? moment / energy - (double)taps->lead : 0;
+    return energy > 0 && isfinite(moment) ? moment / energy - (double)(taps->lead + taps->zeros)
+                                          : 0;
+}
+
+bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *fault)
+{
+    const int64_t beyond = (first + (int64_t)taps->lead) % stride;
+    const size_t delay = (size_t)(beyond > 0 ? stride - beyond : -beyond);
+    const size_t bytes = partita_type_size(taps->type), old = taps->length * bytes;
+    const size_t paths = taps->out_channels * (taps->in_channels / taps->groups);
+    const size_t length = taps->length + delay;
+    if (!delay) return true;
+    char *rows = length > FRAMES_MAX_SAMPLES / paths ? NULL : calloc(paths, length * bytes);
+    if (!rows) return fault_set(fault, "out of memory for %zu taps", length);
+    for (size_t c = 0; c < paths; c++)
+        memcpy(rows + (c * length + delay) * bytes, (const char *)taps->data + c * old, old);
+    free(taps->data);
+    taps->data = rows;
+    taps->length = length;
+    taps->zeros = delay;
+    return true;
 }
 
 void taps_release(struct taps *taps)

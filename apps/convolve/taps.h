@@ -12,6 +12,7 @@ struct taps {
     enum partita_type type;
     size_t length; // frames
     size_t lead;   // of them before the start of the response; as many follow its end
+    size_t zeros;  // before these, from taps_align
     size_t in_channels, out_channels, groups;
 };
 
@@ -19,11 +20,13 @@ struct taps {
 bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
-
 // The delay of the taps in frames, without the lead: the mean of their positions, weighted with
 // their energies. It is the mean group delay, weighted with the squared magnitude of the frequency
 // response, and (length - 1) / 2 for taps of linear phase.
 double taps_delay(const struct taps *taps);
+
+// Delays the taps by zeros, so that sample `first` of the result is a multiple of the stride.
+bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *fault);
 void taps_release(struct taps *taps);
 
 #endif

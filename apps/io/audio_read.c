@@ -133,9 +133,12 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,
                 struct fault *fault)
 {
+    struct audio_request typed = *request;
+    struct encoding named;
     if (!request->raw && sigmf_is_recording(request->path))
         return open_recording(ret_reader, request, fault);
-    return audio_open_file(ret_reader, request, NULL, fault);
+    if (!request->raw && container_raw_type(request->path, &named)) typed.raw = &named;
+    return audio_open_file(ret_reader, &typed, NULL, fault);
 }
 
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,

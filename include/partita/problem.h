@@ -142,7 +142,7 @@ enum partita_activation {
 //
 // A bounded problem is computed by partita_forward on x[batch][in_channels][size] and
 // y[batch][out_channels][output size],
-//   output size = floor((size + pad_begin + pad_end - dilation*(kernel-1) - 1) / stride) + 1.
+//   output size = floor((up*size + pad_begin + pad_end - dilation*(kernel-1) - 1) / stride) + 1.
 // Padding may be negative: then that many samples at the edge of the result are not computed. Every
 // slice of a full convolution is thus a problem of its own and costs no more than the slice.
 //
@@ -185,6 +185,12 @@ struct partita_problem {
     // filter that breaks it (PARTITA_ERR_ARG); other engines ignore it [false].
     bool separable;
     bool reserved[2]; // must be false
+    // Problems of one axis: up - 1 zeros are inserted after each sample of x before it is filtered;
+    // stride, dilation and padding count these zeros, too. With a stride this resamples by
+    // up/stride. No zero is multiplied, and no output computed that the stride drops. At most 2^20.
+    // For the whole result of scipy.signal.upfirdn: pad_begin = kernel - 1, pad_end = kernel - up.
+    // Forward on the CPU, of f32, f64 and complex types, without activation and bias [1].
+    size_t up;
 };
 
 // Output samples of a bounded problem along each axis; 1 for axes beyond the rank.

@@ -61,16 +61,18 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 
 // Filters the next n_frames input frames; n_frames may differ from call to call. The output samples
 // do not depend on how the input is split into calls, bit for bit. Output k of the stream is
-// y[k - latency/stride] of the problem; the first latency/stride outputs are zero.
+// y[k - latency/stride] of the problem; the first latency/stride outputs are zero. (With
+// problem.up read up*latency/stride, which is a whole number; a call's outputs are those at
+// multiples of the stride among its frames and the zeros inserted after them.)
 // Shapes:  x [in_channels] pointers to n_frames samples each, y [out_channels] pointers to
 //          partita_stream_output_frames(stream, n_frames) samples each. All of them are in host
 //          memory, also if the plan is for a device. x == NULL is silence: the same as frames of
 //          zeros. partita_stream_tail frames of it give the complete tail.
 // Ranges:  n_frames >= 0. With problem.whole_blocks it is a multiple of problem.block: frames
 //          beyond the last whole block are ignored, and their outputs are zero. y[c] == x[c] is
-//          allowed; any other overlap is not. Where an engine transforms blocks, outputs may be
-//          NaN if the sum of the magnitudes of a block's samples, times that of the taps, is near
-//          the largest float.
+//          allowed, unless problem.up is above the stride; any other overlap is not. Where an
+//          engine transforms blocks, outputs may be NaN if the sum of the magnitudes of a block's
+//          samples, times that of the taps, is near the largest float.
 // Errors:  none: arguments are not checked.
 // Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls.
 // Devices: a stream on a device queues one CUDA graph per quantum and waits for it once;

@@ -4,6 +4,7 @@
 
 #include "base/thread.h"
 #include "core/filter.h"
+#include "geometry/upsampling.h"
 #include "kernels/kernels.h"
 #include "nonfinite.h"
 #include "sized.h"
@@ -42,17 +43,45 @@ static enum partita_status check_arrays(struct run *run)
     return PARTITA_OK;
 }
 
+// Whether the engine computes outputs of branches, from which a call takes its results.
+static bool computes_branches(const struct partita_plan *plan)
+{
+    return plan->shape.up.branches && !plan->choice.resamples;
+}
+
+size_t bounded_workspace(const struct partita_plan *plan)
+{
+    const size_t engine = plan_workspace(plan);
+    return computes_branches(plan) ? size_add(mem_round(engine), upsampling_bytes(&plan->shape))
+                                   : engine;
+}
+
+// Results of all channels and items.
+static void take_results(const struct shape *shape, char *y, const char *branches)
+{
+    const struct upsampling *up = &shape->up;
+    const size_t bytes = shape->sample_bytes, pitch = shape->axis[0].out;
+    for (size_t row = 0; row < shape->batch * up->out_channels; row++) {
+        const struct branches from = {branches + row * up->branches * pitch * bytes, pitch,
+                                      up->first};
+        upsampling_take(shape, &from, y + row * up->axis.out * bytes, 1, up->axis.out);
+    }
+}
+
 static enum partita_status run_checked(const struct run *run)
 {
     const struct partita_plan *of = run->of;
+    struct operands operands = run->operands;
     void *workspace = run->call.workspace;
-    if (of->device) return of->device->run(of, run->filter, &run->operands, workspace);
-    void *own = workspace ? NULL : mem_reserve(&of->allocator, plan_workspace(of));
+    if (of->device) return of->device->run(of, run->filter, &operands, workspace);
+    void *own = workspace ? NULL : mem_reserve(&of->allocator, bounded_workspace(of));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     if (own) workspace = own;
-    enum partita_status status = of->engine->run(of, run->filter, &run->operands, workspace);
-    if (status == PARTITA_OK)
-        status = nonfinite_confine(of, run->filter, &run->operands, workspace);
+    if (computes_branches(of)) operands.to = (char *)workspace + mem_round(plan_workspace(of));
+    enum partita_status status = of->engine->run(of, run->filter, &operands, workspace);
+    if (status == PARTITA_OK) status = nonfinite_confine(of, run->filter, &operands, workspace);
+    if (status == PARTITA_OK && computes_branches(of))
+        take_results(&of->shape, run->operands.to, operands.to);
     mem_release(&of->allocator, own);
     return status;
 }
@@ -62,7 +91,8 @@ static enum partita_status run_taps(struct run *run)
 {
     struct partita_filter *filter = NULL;
     const bool forward = run->of->direction == PARTITA_FORWARD;
-    if (forward && run->of->choice.from_taps && !run->of->shape.relu) {
+    const bool up = run->of->shape.up.branches;
+    if (forward && run->of->choice.from_taps && !run->of->shape.relu && !up) {
         run->operands.from[1] = run->call.taps;
         run->operands.from_taps = true;
         return run_checked(run);
@@ -71,7 +101,10 @@ static enum partita_status run_taps(struct run *run)
         log_line(&run->plan->log, "call.queue: %s needs a filter", run->of->engine->name);
         return PARTITA_ERR_UNSUPPORTED;
     }
-    enum partita_status status = filter_create(run->of, run->call.taps, &filter);
+    void *branches = up ? upsampling_taps(run->of, run->call.taps) : NULL;
+    enum partita_status status = PARTITA_ERR_NOMEM;
+    if (branches || !up) status = filter_create(run->of, up ? branches : run->call.taps, &filter);
+    mem_release(&run->of->allocator, branches);
     run->filter = filter;
     if (status == PARTITA_OK) status = run_checked(run);
     filter_destroy(filter);

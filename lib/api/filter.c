@@ -4,12 +4,26 @@
 
 #include "core/filter.h"
 #include "cpu/conv/finish.h"
+#include "geometry/upsampling.h"
 #include "sized.h"
+
+// Dense taps of a problem with `up`, for a filter without taps or in place of its taps.
+static enum partita_status pack_branches(struct partita_filter *filter, const void *taps)
+{
+    const struct partita_plan *plan = filter->plan;
+    void *branches = upsampling_taps(plan, taps);
+    if (!branches) return PARTITA_ERR_NOMEM;
+    const enum partita_status status =
+        filter->state ? filter_repack(filter, branches, NULL) : filter_fill(filter, branches);
+    mem_release(&plan->allocator, branches);
+    return status;
+}
 
 // Dense taps for every planned direction that reads them.
 static enum partita_status pack_directions(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
+    if (plan->shape.up.branches) return pack_branches(filter, taps);
     const enum partita_status status = filter_fill(filter, taps);
     if (status != PARTITA_OK || !plan->backward_data) return status;
     filter->backward_data = filter_allocate(plan->backward_data);
@@ -41,17 +55,17 @@ static bool path_is_valid(const struct partita_plan *plan, const struct partita_
                           size_t i)
 {
     const struct shape *shape = &plan->shape;
+    const size_t outputs = shape_own_outputs(shape), kernel = shape_own_axis(shape)->kernel;
     const struct partita_path *path = &paths[i];
-    if (path->out >= shape->out_channels || path->in >= shape->in_channels)
+    if (path->out >= outputs || path->in >= shape->in_channels)
         log_line(&plan->log, "path %zu: %zu -> %zu, but there are %zu -> %zu channels", i, path->in,
-                 path->out, shape->in_channels, shape->out_channels);
-    else if (path->out / shape->group_out != path->in / shape->group_in)
+                 path->out, shape->in_channels, outputs);
+    else if (path->out / (outputs / shape->groups) != path->in / shape->group_in)
         log_line(&plan->log, "path %zu: input %zu and output %zu are of different groups", i,
                  path->in, path->out);
-    else if (path->length > shape->axis[0].kernel ||
-             path->delay > shape->axis[0].kernel - path->length)
+    else if (path->length > kernel || path->delay > kernel - path->length)
         log_line(&plan->log, "path %zu: %zu taps after %zu zeros are more than the kernel's %zu", i,
-                 path->length, path->delay, shape->axis[0].kernel);
+                 path->length, path->delay, kernel);
     else if (path->length && !path->taps) log_line(&plan->log, "path %zu: no taps", i);
     else return true;
     return false;
@@ -82,9 +96,9 @@ static enum partita_status create_spread(struct partita_filter *filter,
 {
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
-    const size_t row = shape->axis[0].kernel * shape->tap_bytes;
+    const size_t row = shape_own_axis(shape)->kernel * shape->tap_bytes;
     char *taps =
-        mem_allocate(&plan->allocator, size_mul(shape->out_channels * shape->group_in, row));
+        mem_allocate(&plan->allocator, size_mul(shape_own_outputs(shape) * shape->group_in, row));
     if (!taps) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < n_paths; i++) {
         char *path = taps + (paths[i].out * shape->group_in + paths[i].in % shape->group_in) * row;
@@ -120,11 +134,14 @@ static bool taps_are_valid(const struct partita_plan *plan, const struct partita
 // Whether the plan's problem and engine can have such filters.
 static bool taps_are_supported(const struct partita_plan *plan, const struct partita_taps *taps)
 {
-    const bool paths = plan->engine && plan->engine->filter_create_paths;
-    if (taps->bias && (plan->shape.stream || plan->shape.complex_signal))
-        log_line(&plan->log, "taps.bias: of bounded real problems only");
+    const bool up = plan->shape.up.branches;
+    const bool paths = plan->engine && plan->engine->filter_create_paths && !up;
+    if (taps->bias && (plan->shape.stream || plan->shape.complex_signal || up))
+        log_line(&plan->log, "taps.bias: of bounded real problems only%s",
+                 up ? ", and not of resampling ones" : "");
     else if (taps->base && !paths)
-        log_line(&plan->log, "taps.base: of cpu/partitioned and cuda/partitioned only");
+        log_line(&plan->log, "taps.base: of cpu/partitioned and cuda/partitioned only%s",
+                 up ? ", and not of resampling problems" : "");
     else return true;
     return false;
 }
@@ -133,7 +150,7 @@ static enum partita_status pack_taps(struct partita_filter *filter, const struct
 {
     const struct engine *engine = filter->plan->engine;
     if (taps->dense) return pack_directions(filter, taps->dense);
-    if (engine && engine->filter_create_paths)
+    if (engine && engine->filter_create_paths && !filter->plan->shape.up.branches)
         return engine->filter_create_paths(filter, taps->paths, taps->path_count, taps->base);
     return create_spread(filter, taps->paths, taps->path_count);
 }
@@ -208,6 +225,7 @@ enum partita_status partita_filter_update_sized(struct partita_filter *filter, c
     if (status != PARTITA_OK) return status;
     const struct operands operands = {.from = {taps, bias}, .queue = own.queue};
     if (plan->device) return plan->device->filter_update(filter, &operands, own.workspace);
+    if (plan->shape.up.branches) return pack_branches(filter, taps);
     for (struct partita_filter *of = filter; of && status == PARTITA_OK; of = of->backward_data)
         status = filter_repack(of, taps, own.workspace);
     if (status == PARTITA_OK && filter->bias && bias) store_bias(filter, bias);

@@ -27,6 +27,7 @@ enum partita_status partita_problem_output_size_sized(const struct partita_probl
     if (problem_canonical(&own, &silent, &shape) != PARTITA_OK || shape.stream)
         return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
+    ret_size[0] = shape_own_axis(&shape)->out;
     return PARTITA_OK;
 }
 
@@ -132,12 +133,14 @@ static enum partita_status plan_directions(struct partita_plan *plan,
 {
     const struct shape *shape = &plan->shape;
     const unsigned possible =
-        shape->stream || shape->complex_signal || shape->half ? PARTITA_FORWARD : ALL_DIRECTIONS;
+        shape->stream || shape->complex_signal || shape->half || shape->up.branches
+            ? PARTITA_FORWARD
+            : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);
     enum partita_status status = PARTITA_OK;
     if (wanted & ~possible) {
         log_line(&plan->log, "options.directions = %u: %s problems have no gradients", wanted,
-                 partita_type_name(shape->signal));
+                 shape->up.branches ? "resampling" : partita_type_name(shape->signal));
         return PARTITA_ERR_UNSUPPORTED;
     }
     if (wanted & PARTITA_FORWARD) status = planner_choose(plan, options);
@@ -160,6 +163,11 @@ enum partita_status plan_create(const struct partita_problem *problem,
     struct device *device;
     status = device_of_options(options, &device);
     if (status != PARTITA_OK) return status;
+    if (device && shape.up.branches) {
+        log_line(&options->log, "problem.up = %zu: on the CPU only", problem->up);
+        device_close(device);
+        return PARTITA_ERR_UNSUPPORTED;
+    }
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
     if (!plan) {
         device_close(device);
@@ -231,7 +239,7 @@ size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t 
 size_t partita_plan_workspace(const struct partita_plan *plan, enum partita_direction direction)
 {
     const struct partita_plan *of = bounded_direction(plan, direction);
-    return of && !of->shape.stream ? plan_workspace(of) : 0;
+    return of && !of->shape.stream ? bounded_workspace(of) : 0;
 }
 
 const char *partita_plan_engine(const struct partita_plan *plan, enum partita_direction direction)
@@ -243,7 +251,9 @@ const char *partita_plan_engine(const struct partita_plan *plan, enum partita_di
 size_t partita_plan_taps_count(const struct partita_plan *plan)
 {
     if (!plan) return 0;
-    return plan->shape.out_channels * plan->shape.group_in * shape_taps(&plan->shape);
+    const struct shape *shape = &plan->shape;
+    if (!shape->up.branches) return shape_path_count(shape) * shape_taps(shape);
+    return shape->up.out_channels * shape->group_in * shape->up.axis.kernel;
 }
 
 size_t partita_plan_latency(const struct partita_plan *plan)

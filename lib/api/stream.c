@@ -58,7 +58,7 @@ enum partita_status partita_stream_process_queued(struct partita_stream *stream,
 
 size_t partita_stream_output_frames(const struct partita_stream *stream, size_t n_frames)
 {
-    return stream_frames_due(stream, n_frames);
+    return stream_outputs_due(stream, n_frames);
 }
 
 size_t partita_stream_latency(const struct partita_stream *stream)
@@ -124,6 +124,10 @@ static uint64_t fingerprint(const struct partita_stream *stream)
                               axis->stride,
                               axis->dilation,
                               shape->flip,
+                              shape->up.branches,
+                              shape->up.stride,
+                              shape->up.tap_step,
+                              plan->choice.resamples,
                               plan->engine->region_key ? plan->engine->region_key(plan) : 0,
                               plan->isa,
                               plan->choice.hop,
@@ -186,7 +190,7 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
     memcpy(&header, state, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0 ||
         header.fingerprint != fingerprint(stream) || header.bytes != region.bytes ||
-        header.phase >= stream->plan->shape.axis[0].stride ||
+        header.phase >= shape_output_step(&stream->plan->shape) ||
         header.sum != state_sum(&header, (const char *)state + sizeof header))
         return PARTITA_ERR_STATE;
     stream_pause(stream);

@@ -43,6 +43,7 @@ struct estimate {
                            // errors reach; 0: as many as the transform has samples; SIZE_MAX: tiles
                            // anywhere, also of other items of the batch
     bool no_cheaper;       // no other engine can cost less: the planner asks no further
+    bool resamples;        // problem.up: a run or step writes the outputs, not those of branches
     bool deferred;         // not estimated, since it costs more than another engine: see to_beat
     // The engine's own decision, from which plan_create builds exactly what was estimated.
     _Alignas(16) unsigned char decision[DECISION_BYTES];

@@ -4,10 +4,13 @@
 #include "problem.h"
 
 #include "base/mem.h"
+#include "base/sizes.h"
 
 // Largest extent of one axis, padding included: leaves every index of the formula room in a
 // ptrdiff_t.
 static const size_t MAX_EXTENT = (size_t)1 << 46;
+
+static const size_t MAX_UP = (size_t)1 << 20;
 
 static size_t or_default(size_t value, size_t otherwise)
 {
@@ -193,10 +196,16 @@ static bool bounded_axis(const struct partita_problem *problem, int i,
     if (!in_range(log, "size", i, ret->size) || !pad_in_range(log, "pad_begin", i, begin) ||
         !pad_in_range(log, "pad_end", i, end))
         return false;
-    const ptrdiff_t last = (ptrdiff_t)ret->size + begin + end - (ptrdiff_t)ret->span;
+    const size_t up = or_default(problem->up, 1), size = size_mul(ret->size, up);
+    if (size > MAX_EXTENT) {
+        log_line(log, "problem.up = %zu: more than %zu samples from a size of %zu", up, MAX_EXTENT,
+                 ret->size);
+        return false;
+    }
+    const ptrdiff_t last = (ptrdiff_t)size + begin + end - (ptrdiff_t)ret->span;
     if (last < 0) {
         log_line(log, "axis %d leaves no output: size %zu, padding %td and %td, taps spanning %zu",
-                 i, ret->size, begin, end, ret->span);
+                 i, size, begin, end, ret->span);
         return false;
     }
     ret->begin = -begin;
@@ -243,6 +252,55 @@ static bool has_no_stream_fields(const struct partita_problem *problem,
     return false;
 }
 
+static bool check_up(const struct partita_problem *problem, const struct partita_log *log,
+                     const struct shape *shape)
+{
+    if (problem->up <= 1) return true;
+    if (problem->up > MAX_UP) log_line(log, "problem.up = %zu: at most %zu", problem->up, MAX_UP);
+    else if (shape->rank > 1)
+        log_line(log, "problem.up = %zu: of problems of one axis only, not of %d", problem->up,
+                 shape->rank);
+    else if (shape->half || shape->relu)
+        log_line(log, "problem.up = %zu: not of layers, with %s", problem->up,
+                 shape->half ? partita_type_name(shape->signal) : "an activation");
+    else return true;
+    return false;
+}
+
+// Replaces the axis by that of the branches: struct upsampling. The newest sample that an output
+// reads has the causal tap 0.
+static void split_branches(struct shape *shape, size_t up)
+{
+    struct axis *axis = &shape->axis[0];
+    const size_t shared = size_gcd(up, axis->stride), branches = up / shared;
+    const ptrdiff_t newest = axis->begin + (ptrdiff_t)axis->span - 1;
+    const ptrdiff_t reduced = floor_div(newest, shared), sample = floor_div(reduced, branches);
+    const struct upsampling ret = {
+        .branches = branches,
+        .stride = axis->stride / shared,
+        .first = (size_t)(reduced - sample * (ptrdiff_t)branches),
+        .tap_first = (size_t)(newest - reduced * (ptrdiff_t)shared),
+        .tap_step = shared,
+        .axis = *axis,
+        .out_channels = shape->out_channels,
+        .flip = shape->flip,
+    };
+    const size_t taps =
+        axis->span > ret.tap_first ? ceil_div(axis->span - ret.tap_first, shared) : 0;
+    const size_t kernel = size_max(ceil_div(taps, branches), 1);
+    *axis = (struct axis){.kernel = kernel,
+                          .size = axis->size,
+                          .stride = 1,
+                          .dilation = 1,
+                          .span = kernel,
+                          .begin = sample - (ptrdiff_t)(kernel - 1)};
+    if (!shape->stream) axis->out = (ret.first + (ret.axis.out - 1) * ret.stride) / branches + 1;
+    shape->up = ret;
+    shape->out_channels = size_mul(shape->out_channels, branches);
+    shape->group_out = size_mul(shape->group_out, branches);
+    shape->flip = true;
+}
+
 enum partita_status problem_canonical(const struct partita_problem *problem,
                                       const struct partita_log *log, struct shape *ret)
 {
@@ -269,6 +327,7 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
     if (!types_canonical(problem, log, ret) || !channels_canonical(problem, log, ret))
         return PARTITA_ERR_ARG;
     if (!ret->stream && !has_no_stream_fields(problem, log, ret->rank)) return PARTITA_ERR_ARG;
+    if (!check_up(problem, log, ret)) return PARTITA_ERR_ARG;
     for (int i = 0; i < PARTITA_MAX_RANK; i++) {
         struct axis *axis = &ret->axis[i];
         *axis =
@@ -283,5 +342,6 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
                  ret->stream ? "streams" : partita_type_name(ret->signal));
         return PARTITA_ERR_ARG;
     }
+    if (problem->up > 1) split_branches(ret, problem->up);
     return bytes_in_range(log, ret) ? PARTITA_OK : PARTITA_ERR_ARG;
 }

@@ -17,6 +17,20 @@ struct axis {
     size_t out;      // outputs; 0 for streams
 };
 
+// problem.up as a problem without inserted zeros: the taps that meet samples of x in an output are
+// every up-th, so there are `up` filters, the branches, each of which is an output channel of the
+// shape with stride 1. Output p of channel k is that of branch t % branches at sample t / branches,
+// with t = first + p*stride. Common factors of up and stride are removed from both: of the causal
+// taps only tap_first, tap_first + tap_step .. meet samples, and branch b has those of them that
+// have the numbers b, b + branches .. (decision 39).
+struct upsampling {
+    size_t branches; // 0: the problem has no `up`
+    size_t stride, first, tap_first, tap_step;
+    struct axis axis; // the problem's own, its channels and the order of its taps
+    size_t out_channels;
+    bool flip;
+};
+
 struct shape {
     enum partita_type signal, taps;
     bool f64; // every scalar is a double
@@ -35,7 +49,31 @@ struct shape {
     bool adjoint;        // made by shape_adjoint: the taps have the layout of the original problem
     size_t sample_bytes; // of one sample of x and y
     size_t tap_bytes;    // of one sample of w
+    struct upsampling up;
 };
+
+// The problem's own axis and output channels.
+static inline const struct axis *shape_own_axis(const struct shape *shape)
+{
+    return shape->up.branches ? &shape->up.axis : &shape->axis[0];
+}
+
+static inline size_t shape_own_outputs(const struct shape *shape)
+{
+    return shape->up.branches ? shape->up.out_channels : shape->out_channels;
+}
+
+// Streams: positions of a frame and of the zeros inserted after it, and those from one output to
+// the next.
+static inline size_t shape_positions(const struct shape *shape)
+{
+    return shape->up.branches ? shape->up.branches : 1;
+}
+
+static inline size_t shape_output_step(const struct shape *shape)
+{
+    return shape->up.branches ? shape->up.stride : shape->axis[0].stride;
+}
 
 // Alignment of arrays of samples, in bytes.
 static inline size_t shape_alignment(const struct shape *shape)

@@ -406,7 +406,7 @@ static void finish_single(struct search *search, size_t i, size_t first,
 // a first segment needs is not taken. Returns the taps that are left to the head.
 static size_t choose_latency(struct search *search, size_t needed, size_t allowed)
 {
-    const size_t stride = search->shape->axis[0].stride;
+    const size_t stride = shape_output_step(search->shape);
     // The least common multiple: a quantum is a power of two.
     const size_t twos = stride & (~stride + 1);
     const size_t quanta = size_mul(stride, search->quantum / size_min(twos, search->quantum));

@@ -39,6 +39,38 @@ typedef void fir_fn(void *y, const void *x, const void *h, size_t n, size_t taps
 // complex index -(taps-1).
 typedef void fir_complex_fn(void *y, const void *x, const void *h, size_t n, size_t taps);
 
+// Which taps and samples the outputs of a resampler read: an output reads the row `branch` of the
+// taps. The next one reads the row next_branch further on, modulo `branches`, and samples that are
+// next_sample further on, and one more where the number of the row passes `branches`.
+struct resample_walk {
+    size_t branches, pitch; // rows of taps, `pitch` reals apart
+    size_t taps;            // of a row
+    size_t branch, sample;  // of the output; samples between it and the output before
+    size_t next_branch, next_sample;
+};
+
+static inline void resample_advance(struct resample_walk *walk)
+{
+    walk->branch += walk->next_branch;
+    walk->sample = walk->next_sample;
+    if (walk->branch < walk->branches) return;
+    walk->branch -= walk->branches;
+    walk->sample++;
+}
+
+// y[i] += sum over j < taps of row[taps-1-j] * x[s - step*j], for outputs i < n with the rows and
+// samples s of the walk, s = 0 for the first output. step as in `fir`; with step 2 a row has every
+// tap twice, and n counts complex outputs. Rows are aligned to CONV_BLOCK_BYTES; behind a row's
+// taps are zeros up to a multiple of that. Reads x[-step*(taps-1)] up to the last output's sample.
+// Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
+typedef void resample_fn(void *y, const void *x, const void *h, const struct resample_walk *walk,
+                         size_t n, size_t step);
+
+// The same for interleaved complex x, h and y. The first half of a row has the real part of every
+// tap twice, the second half the imaginary parts.
+typedef void resample_complex_fn(void *y, const void *x, const void *h,
+                                 const struct resample_walk *walk, size_t n);
+
 // The order in which `fir` and `fir_complex` add the products of a segment to one sum, so that
 // other devices can compute the same bits. A row is `lanes` / step taps. Of FIR_DEPTH rows, and at
 // the end of as many as are left, taps s of all rows are added for one s after the other, the last
@@ -265,7 +297,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
 // The slots whose kernels are called like them, from which slots, prototypes and tables are made.
 // clang-format off
 #define EACH_KERNEL(DO) \
-    DO(fir_fn, fir) DO(fir_complex_fn, fir_complex) DO(cmac_fn, cmac) \
+    DO(fir_fn, fir) DO(fir_complex_fn, fir_complex) DO(resample_fn, resample) \
+    DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
     DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(blend_fn, blend) DO(add_fn, add) \
     DO(scale_fn, scale) DO(split_fn, split) DO(join_fn, join) DO(conv_fn, conv) \
     DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \

@@ -45,6 +45,48 @@ void KERNEL(fir_complex)(void *y_, const void *x_, const void *h_, size_t n, siz
     }
 }
 
+// The sum of x[0], x[step] .. times h[0], h[step] .., in partial sums of FIR_SEGMENT products.
+static REAL reference_dot(const REAL *x, const REAL *h, size_t taps, size_t step)
+{
+    REAL sum = 0;
+    for (size_t first = 0; first < taps; first += FIR_SEGMENT) {
+        const size_t last = taps - first < FIR_SEGMENT ? taps : first + FIR_SEGMENT;
+        REAL part = 0;
+        for (size_t j = first; j < last; j++) part += x[step * j] * h[step * j];
+        sum += part;
+    }
+    return sum;
+}
+
+void KERNEL(resample)(void *y_, const void *x_, const void *h, const struct resample_walk *walk,
+                      size_t n, size_t step)
+{
+    struct resample_walk at = *walk;
+    REAL *y = y_;
+    const REAL *x = (const REAL *)x_ - step * (walk->taps - 1);
+    for (size_t i = 0; i < n; i++, y += step) {
+        const REAL *row = (const REAL *)h + at.branch * at.pitch;
+        for (size_t k = 0; k < step; k++) y[k] += reference_dot(x + k, row, at.taps, step);
+        resample_advance(&at);
+        x += step * at.sample;
+    }
+}
+
+void KERNEL(resample_complex)(void *y_, const void *x_, const void *h,
+                              const struct resample_walk *walk, size_t n)
+{
+    struct resample_walk at = *walk;
+    REAL *y = y_;
+    const REAL *x = (const REAL *)x_ - 2 * (walk->taps - 1);
+    for (size_t i = 0; i < n; i++, y += 2) {
+        const REAL *re = (const REAL *)h + at.branch * at.pitch, *im = re + at.pitch / 2;
+        y[0] += reference_dot(x, re, at.taps, 2) - reference_dot(x + 1, im, at.taps, 2);
+        y[1] += reference_dot(x + 1, re, at.taps, 2) + reference_dot(x, im, at.taps, 2);
+        resample_advance(&at);
+        x += 2 * at.sample;
+    }
+}
+
 enum { LINE_REALS = 2 * SPECTRUM_LANES };
 
 // Adds a term to one line.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "planner.h"
 
+#include "geometry/upsampling.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -22,14 +24,18 @@ struct request estimate_request(const struct partita_plan *plan,
                                 size_t transform)
 {
     const int variant = estimate_variant(options->engine, engine);
+    size_t limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX;
+    if (plan->shape.up.branches && !plan->shape.stream && options->workspace_limit) {
+        const size_t branches = size_add(upsampling_bytes(&plan->shape), MEM_ALIGN);
+        limit = limit > branches ? limit - branches : 1;
+    }
     return (struct request){.shape = &plan->shape,
                             .direction = plan->direction,
                             .model = model,
                             .device = plan->device,
                             .transform = transform,
                             .variant = variant == NOT_NAMED ? ANY_VARIANT : variant,
-                            .workspace_limit =
-                                options->workspace_limit ? options->workspace_limit : SIZE_MAX,
+                            .workspace_limit = limit,
                             .parts = options->parts,
                             .error_budget = options->error_budget,
                             .error_reach = options->error_reach};

@@ -6,12 +6,18 @@
 #include "kernels/kernels.h"
 #include <stdio.h>
 
+// An axis as the caller described it.
+static const struct axis *described_axis(const struct shape *shape, int i)
+{
+    return i == 0 ? shape_own_axis(shape) : &shape->axis[i];
+}
+
 // "3x3": one number of each axis.
 static void describe_axes(const struct shape *shape, size_t field, struct text *text)
 {
     for (int i = 0; i < shape->rank; i++)
         text_add(text, "%s%zu", i ? "x" : "",
-                 *(const size_t *)((const char *)&shape->axis[i] + field));
+                 *(const size_t *)((const char *)described_axis(shape, i) + field));
 }
 
 // Says it if any axis differs from 1.
@@ -20,7 +26,7 @@ static void describe_unusual(const struct shape *shape, const char *name, size_t
 {
     bool unusual = false;
     for (int i = 0; i < shape->rank; i++)
-        unusual = unusual || *(const size_t *)((const char *)&shape->axis[i] + field) != 1;
+        unusual = unusual || *(const size_t *)((const char *)described_axis(shape, i) + field) != 1;
     if (!unusual) return;
     text_add(text, ", %s ", name);
     describe_axes(shape, field, text);
@@ -30,13 +36,16 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
 {
     const struct shape *shape = &plan->shape;
     const char *bounded = shape->rank > 1 ? "layer" : "signal";
+    const struct upsampling *up = &shape->up;
+    const bool convolves = up->branches ? up->flip : shape->flip;
     text_add(text, "%s %s %s ", shape->stream ? "stream" : bounded,
-             partita_type_name(shape->signal), shape->flip ? "convolve" : "correlate");
+             partita_type_name(shape->signal), convolves ? "convolve" : "correlate");
     describe_axes(shape, offsetof(struct axis, kernel), text);
     text_add(text, " %s taps", partita_type_name(shape->taps));
     if (shape->batch > 1) text_add(text, ", batch %zu", shape->batch);
-    text_add(text, ", %zu -> %zu channels", shape->in_channels, shape->out_channels);
+    text_add(text, ", %zu -> %zu channels", shape->in_channels, shape_own_outputs(shape));
     if (shape->groups > 1) text_add(text, " in %zu groups", shape->groups);
+    if (up->branches) text_add(text, ", up %zu", up->branches * up->tap_step);
     describe_unusual(shape, "stride", offsetof(struct axis, stride), text);
     describe_unusual(shape, "dilation", offsetof(struct axis, dilation), text);
     if (shape->stream && shape->latency == PARTITA_UNBOUNDED) text_add(text, ", any latency");

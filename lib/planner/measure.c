@@ -18,6 +18,7 @@ static const double LAYER_PRODUCTS = 1e9; // of one run, where there are several
 static void shorten(struct shape *shape, enum partita_direction direction, size_t transform)
 {
     struct axis *axis = &shape->axis[0];
+    if (shape->up.branches) return; // short signals, as their branches are kept in memory
     if (shape->rank > 1 || direction != PARTITA_FORWARD) {
         const double products = (double)shape->out_channels * (double)shape->group_in *
                                 (double)shape_taps(shape) * (double)shape_outputs(shape);
@@ -45,7 +46,7 @@ static struct trial_memory layout_trial(const struct partita_plan *trial, struct
 {
     const struct shape *shape = &trial->shape;
     const size_t taps = shape->out_channels * shape->group_in * shape_taps(shape);
-    size_t inputs = shape->block, outputs = shape->block;
+    size_t inputs = shape->block, outputs = size_mul(shape->block, shape_positions(shape));
     if (!shape->stream) {
         inputs = shape->batch * shape->in_channels * shape_inputs(shape);
         outputs = shape->batch * shape->out_channels * shape_outputs(shape);

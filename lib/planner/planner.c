@@ -35,6 +35,7 @@ static void describe(const struct partita_plan *plan, const struct partita_optio
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
     if (shape->separable) text_add(&text, " separable");
+    if (shape->up.branches) text_add(&text, " up%zu,%zu", shape->up.branches, shape->up.stride);
     if (shape->stream)
         text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "",
                  (ptrdiff_t)shape->latency);

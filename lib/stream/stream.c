@@ -4,6 +4,34 @@
 #include <assert.h>
 
 #include "base/clock.h"
+#include "base/sizes.h"
+#include "geometry/upsampling.h"
+
+// Frames of the outputs of branches, unless calls are of whole blocks: few enough for a near cache.
+enum { BRANCH_FRAMES = 256 };
+
+static void layout_branches(struct partita_stream *stream, const struct partita_plan *plan,
+                            struct arena *arena)
+{
+    const struct shape *shape = &plan->shape;
+    if (!shape->up.branches || plan->choice.resamples) return;
+    const size_t n = shape->whole_blocks ? shape->block : BRANCH_FRAMES;
+    void **branches = arena_take(arena, size_mul(shape->out_channels, sizeof *branches));
+    char *samples =
+        arena_take(arena, size_mul(size_mul(shape->out_channels, n), shape->sample_bytes));
+    if (!stream) return;
+    for (size_t k = 0; k < shape->out_channels; k++)
+        branches[k] = samples + k * n * shape->sample_bytes;
+    stream->branches = branches;
+    stream->branch_frames = n;
+}
+
+static struct partita_stream *layout_common(const struct partita_plan *plan, struct arena *arena)
+{
+    struct partita_stream *stream = arena_take(arena, sizeof *stream);
+    layout_branches(stream, plan, arena);
+    return stream;
+}
 
 enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct partita_filter *filter,
@@ -12,8 +40,10 @@ enum partita_status stream_open(const struct partita_plan *plan,
 {
     const struct stream_memory own =
         memory ? *memory : (struct stream_memory){.allocator = plan->allocator};
-    struct partita_stream *stream = mem_allocate(&own.allocator, sizeof *stream);
-    if (!stream) return PARTITA_ERR_NOMEM;
+    struct arena arena = {0};
+    layout_common(plan, &arena);
+    if (!arena_allocate(&arena, &own.allocator)) return PARTITA_ERR_NOMEM;
+    struct partita_stream *stream = layout_common(plan, &arena);
     stream->plan = plan;
     stream->allocator = own.allocator;
     stream->workspace = own.workspace;
@@ -34,11 +64,23 @@ void stream_close(struct partita_stream *stream)
     mem_release(&allocator, stream);
 }
 
+size_t stream_outputs_wait(const struct partita_stream *stream)
+{
+    const size_t step = shape_output_step(&stream->plan->shape);
+    assert(stream->phase < step);
+    return (step - stream->phase) % step;
+}
+
+size_t stream_outputs_due(const struct partita_stream *stream, size_t n)
+{
+    const struct shape *shape = &stream->plan->shape;
+    const size_t wait = stream_outputs_wait(stream), positions = n * shape_positions(shape);
+    return positions > wait ? (positions - wait - 1) / shape_output_step(shape) + 1 : 0;
+}
+
 size_t stream_frames_until_due(const struct partita_stream *stream)
 {
-    const size_t stride = stream->plan->shape.axis[0].stride;
-    assert(stream->phase < stride);
-    return (stride - stream->phase) % stride;
+    return stream->plan->shape.up.branches ? 0 : stream_outputs_wait(stream);
 }
 
 size_t stream_frames_due(const struct partita_stream *stream, size_t n)
@@ -51,8 +93,8 @@ size_t stream_frames_due(const struct partita_stream *stream, size_t n)
 // Writes zeros for n frames, which do not count in the stream's time.
 static void write_silence(struct partita_stream *stream, const struct frames *frames, size_t n)
 {
-    const size_t bytes = stream->plan->shape.sample_bytes, due = stream_frames_due(stream, n);
-    for (size_t k = 0; k < stream->plan->shape.out_channels; k++)
+    const size_t bytes = stream->plan->shape.sample_bytes, due = stream_outputs_due(stream, n);
+    for (size_t k = 0; k < shape_own_outputs(&stream->plan->shape); k++)
         for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
 }
 
@@ -67,10 +109,32 @@ static void settle_failed(struct partita_stream *stream)
 
 static struct step answer_failed(struct partita_stream *stream, const struct frames *frames)
 {
-    const size_t due = stream_frames_due(stream, frames->n);
+    const size_t due = stream_outputs_due(stream, frames->n);
     settle_failed(stream);
     write_silence(stream, frames, frames->n);
     return (struct step){frames->n, due};
+}
+
+// A step of an engine that writes the outputs of branches, and the outputs that it makes due.
+static struct step step_branches(struct partita_stream *stream, const struct frames *frames)
+{
+    const struct shape *shape = &stream->plan->shape;
+    struct frames part = *frames;
+    part.y = stream->branches;
+    part.y_stride = 1;
+    part.y_first = 0;
+    part.rest = size_min(part.rest, stream->branch_frames);
+    part.n = size_min(part.n, part.rest);
+    const struct step step = stream->plan->engine->stream_step(stream, &part);
+    const size_t due = stream_outputs_due(stream, step.in);
+    assert(step.out == step.in);
+    for (size_t k = 0; k < shape->up.out_channels; k++) {
+        const struct branches from = {stream->branches[k * shape->up.branches],
+                                      stream->branch_frames, stream_outputs_wait(stream)};
+        upsampling_take(shape, &from, frames_y(frames, k, 0, shape->sample_bytes), frames->y_stride,
+                        due);
+    }
+    return (struct step){step.in, due};
 }
 
 // One step of the engine, within one state of a swap.
@@ -82,7 +146,9 @@ static struct step run_step(struct partita_stream *stream, const struct frames *
     swap_begin(stream);
     const struct swap *swap = &stream->swap;
     if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left;
-    const struct step step = stream->plan->engine->stream_step(stream, &part);
+    const struct step step = stream->branch_frames
+                                 ? step_branches(stream, &part)
+                                 : stream->plan->engine->stream_step(stream, &part);
     assert(step.in <= part.n);
     if (swap->state != SWAP_NONE) swap_advance(stream, step.in);
     return step;
@@ -132,11 +198,12 @@ void stream_feed(struct partita_stream *stream, struct frames frames)
     if (frames.n) stream->arrays = STREAM_HOST_ARRAYS;
     const size_t beyond = shape->whole_blocks ? frames.n % shape->block : 0;
     frames.n -= beyond;
-    const size_t stride = shape->axis[0].stride, n = frames.n;
+    const size_t n = frames.n;
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
     while (frames.n) {
         const struct step step = run_step(stream, &frames);
-        stream->phase = (stream->phase + step.in) % stride;
+        stream->phase =
+            (stream->phase + step.in * shape_positions(shape)) % shape_output_step(shape);
         frames.x_first += step.in;
         frames.y_first += step.out;
         frames.n -= step.in;

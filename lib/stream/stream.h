@@ -59,7 +59,8 @@ struct partita_stream {
     const struct partita_plan *plan;
     struct partita_allocator allocator; // of this struct and `state`
     const struct partita_filter *filter;
-    size_t phase; // input frames taken so far, modulo the stride
+    size_t phase; // positions taken so far (input frames, or with problem.up those and the zeros
+                  // between them), modulo the distance of outputs
     enum stream_arrays arrays;
     struct swap swap;
     struct swap_queue swap_queue; // filters posted by another thread
@@ -70,7 +71,11 @@ struct partita_stream {
                        // in `state`. A step with silence after silence alone does not touch it.
     const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
                                        // data may be prefetched; NULL: none
-    struct stats stats;                // large, so that it comes last
+    // problem.up: what the branches give for some frames, [out_channels][branch_frames], from which
+    // the stream's outputs are taken; 0 frames: none, or the engine writes the outputs.
+    void **branches;
+    size_t branch_frames;
+    struct stats stats; // large, so that it comes last
 };
 
 // What a bank gives each of its streams.
@@ -95,9 +100,13 @@ void stream_feed(struct partita_stream *stream, struct frames frames);
 // partita_stream_process_queued.
 enum partita_status stream_queue(struct partita_stream *stream, struct frames frames, void *queue);
 
-// Outputs are due at input frames that are multiples of the stride. stream_frames_until_due: input
-// frames before the next such frame. stream_frames_due: outputs that the next n input frames make
-// due.
+// Outputs are due at positions that are multiples of the stride. stream_outputs_wait: positions
+// before the next such one. stream_outputs_due: outputs that the next n input frames make due.
+size_t stream_outputs_wait(const struct partita_stream *stream);
+size_t stream_outputs_due(const struct partita_stream *stream, size_t n);
+
+// The same for what an engine's step writes, with problem.up the outputs of branches: at input
+// frames that are multiples of the shape's stride.
 size_t stream_frames_until_due(const struct partita_stream *stream);
 size_t stream_frames_due(const struct partita_stream *stream, size_t n);
 

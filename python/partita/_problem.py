@@ -108,6 +108,8 @@ class Problem:
         Of forward of real bounded problems: applied to every result.
     separable : bool, optional
         Of bounded problems of two axes: the taps are products of a factor of their row and one of their column.
+    up : int, optional
+        Of one axis: ``up - 1`` zeros are inserted after each sample of x; `stride`, `dilation` and `pad` count them.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class Problem:
     whole_blocks: bool = False
     activation: str = "linear"
     separable: bool = False
+    up: int = 1
 
     def __post_init__(self):
         given = (self.kernel, self.size, self.stride, self.dilation, self.pad)
@@ -156,7 +159,7 @@ class Problem:
             "separable": bool(self.separable),
         }
         normal |= {name: _axes(name, getattr(self, name), rank) for name in ("kernel", "stride", "dilation")}
-        normal |= {name: positive(name, getattr(self, name)) for name in ("batch", "in_channels", "groups")}
+        normal |= {name: positive(name, getattr(self, name)) for name in ("batch", "in_channels", "groups", "up")}
         choice("op", self.op, _OPS)
         choice("activation", self.activation, _ACTIVATIONS)
         for name, value in normal.items():
@@ -220,4 +223,5 @@ class Problem:
             "activation": _ACTIVATIONS[self.activation],
             "whole_blocks": self.whole_blocks,
             "separable": self.separable,
+            "up": self.up,
         })

@@ -78,6 +78,9 @@ class Stream:
         The largest added delay allowed, in frames.
     decimate : int, optional
         Only every such result is computed.
+    up : int, optional
+        ``up - 1`` zeros are inserted after each frame before it is filtered: the sample rate of the results is that of
+        the frames times ``up / decimate``. The taps are a filter at the rate times `up`; a gain of `up` keeps the level.
     whole_blocks : bool, optional
         Every call holds a multiple of `block` frames.
     dtype : str or dtype, optional
@@ -108,16 +111,18 @@ class Stream:
     array([1., 0., 0.])
     >>> stream.process(numpy.array([0.0, 0]))
     array([0.5, 0. ])
+    >>> partita.Stream([1, 1, 0.5], up=2).process(numpy.array([2.0, 4]))
+    array([2., 2., 5., 4.])
     """
 
-    def __init__(self, taps=None, *, filter=None, channels=None, block=1024, latency=0, decimate=1, whole_blocks=False,
-                 dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None,
+    def __init__(self, taps=None, *, filter=None, channels=None, block=1024, latency=0, decimate=1, up=1,
+                 whole_blocks=False, dtype=None, device="cpu", threads=1, sample_rate=None, frames_first=False, error_budget=None,
                  error_reach=None):
         if (taps is None) == (filter is None):
             raise TypeError("a stream is made from taps or from a filter")
         recipe = None
         if filter is None:
-            problem = _taps.problem(taps, channels, dtype, stride=positive("decimate", decimate), block=block,
+            problem = _taps.problem(taps, channels, dtype, stride=positive("decimate", decimate), up=up, block=block,
                                     latency=latency, whole_blocks=whole_blocks)
             plan = Plan(problem, device=device, threads=threads, sample_rate=sample_rate, error_budget=error_budget,
                         error_reach=error_reach)
@@ -138,7 +143,8 @@ class Stream:
         self.plan = plan
         problem = plan.problem
         self._inputs, self._outputs = problem.in_channels, problem.outputs
-        self._in_place = problem.stride[0] == 1 and self._inputs == self._outputs  # also: as many frames out as in
+        # Also: as many frames out as in.
+        self._in_place = problem.stride[0] == 1 and problem.up == 1 and self._inputs == self._outputs
         self._whole = problem.block or 1024 if problem.whole_blocks else 1
         self._type = problem.signal
         self._dtype = _arrays.TYPES[problem.signal][1]
@@ -225,7 +231,7 @@ class Stream:
         x : array_like
             ``[channels, frames]``, or ``[frames, channels]`` with `frames_first`; ``[frames]`` if there is one input.
         out : numpy.ndarray or torch.Tensor, optional
-            Where to write the results. It may be x itself if there are as many outputs as inputs and no decimation;
+            Where to write the results. It may be x itself if there are as many outputs as inputs and as many frames;
             other overlaps are refused. With it the call allocates no arrays.
 
         Returns
@@ -314,7 +320,7 @@ class Stream:
         yield self._silence(self.tail, axes)
 
     def output_frames(self, n):
-        """Output frames that the next `process` of n frames will give: n without decimation."""
+        """Output frames that the next `process` of n frames will give: n without `decimate` and `up`."""
         return lib.partita_stream_output_frames(self._c, natural("n", n))
 
     def save(self):

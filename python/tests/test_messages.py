@@ -71,6 +71,7 @@ def bank():
     (lambda: stream(channels="2"), TypeError, "channels = '2': an integer is needed"),
     (lambda: stream(channels=0), ValueError, "channels = 0: at least 1"),
     (lambda: stream(decimate=0), ValueError, "decimate = 0: at least 1"),
+    (lambda: stream(up=0), ValueError, "up = 0: at least 1"),
     (lambda: partita.Problem(kernel=5, size=9, pad=0.5), TypeError, "pad = 0.5: an integer is needed"),
     (lambda: partita.Spectrum([]), ValueError, "x is empty"),
     (lambda: partita.Spectrum(X).correlate(TAPS, lags=5), ValueError, "lags = 5: two integers"),

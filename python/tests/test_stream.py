@@ -105,6 +105,25 @@ def test_decimation(step):
     assert partita.Stream(h, decimate=step).output_frames(10) == len(x[:10:step])
 
 
+@pytest.mark.parametrize("up, down", [(2, 1), (3, 2), (2, 5), (160, 147)])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_resampling(up, down, dtype):
+    h, x = noise(91, dtype=dtype, seed=1), noise(700, dtype=dtype)
+    zeros = np.zeros(700 * up, dtype)
+    zeros[::up] = x
+    expected = np.convolve(zeros.astype(np.complex128), h)[:700 * up:down]
+    stream, parts = partita.Stream(h, up=up, decimate=down), []
+    for first in range(0, 700, 33):
+        parts.append(stream.process(x[first:first + 33]))
+        if first == 330:
+            stream = stream.clone()
+    y = np.concatenate(parts)
+    assert y.dtype == dtype and len(y) == len(expected) == partita.Stream(h, up=up, decimate=down).output_frames(700)
+    np.testing.assert_allclose(y, expected, rtol=0, atol=reference.bound(expected, 91, dtype))
+    with pytest.raises(ValueError):
+        stream.process(x, out=x)
+
+
 def test_latency_and_tail():
     h, x = noise(5000, seed=1), noise(3000)
     stream = partita.Stream(h, latency=math.inf)

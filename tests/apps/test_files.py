@@ -150,7 +150,7 @@ class Wav(Case):
 
     def test_output_headers(self):
         self.write("in.wav", wav_bytes(np.zeros((3, 1), int), bits=8))
-        self.run_program("convolve", "ir.txt", "in.wav", "out.wav")
+        self.run_program("convolve", "-o", "u8", "ir.txt", "in.wav", "out.wav")
         data = self.read("out.wav")
         self.assertEqual(struct.unpack_from("<I", data, 4)[0], len(data) - 8)
         self.assertEqual(len(data) % 2, 0)
@@ -158,7 +158,7 @@ class Wav(Case):
         piped = self.run_program("convolve", "ir.txt", "in.wav", "-").stdout
         self.assertEqual((struct.unpack_from("<I", piped, 4)[0], parse_wav(piped)[3]), (0xFFFFFFFF, 0xFFFFFFFF))
         with open("redirected.wav", "wb") as f:
-            subprocess.run([rig.PROGRAM, "convolve", "ir.txt", "in.wav", "-"], stdout=f, check=True)
+            subprocess.run([rig.PROGRAM, "convolve", "-o", "u8", "ir.txt", "in.wav", "-"], stdout=f, check=True)
         self.assertEqual(self.read("redirected.wav"), data)
         with open("appended", "wb") as f:
             f.write(b"before")
@@ -383,7 +383,7 @@ class Raw(Case):
         for name, dtype in list(self.TYPES.items()) + list(self.ALIASES.items()):
             x = self.values(dtype)
             with self.subTest(name=name):
-                done = self.run_program("convolve", "-f", name, "one.txt", "-", "-", stdin=x.tobytes())
+                done = self.run_program("convolve", "-f", name, "-o", name, "one.txt", "-", "-", stdin=x.tobytes())
                 self.assertEqual(done.stdout, x.tobytes())
 
     def test_complex_integers(self):
@@ -391,7 +391,7 @@ class Raw(Case):
         for name, dtype in (("ci16_le", "<i2"), ("cu8", "u1"), ("CS16", "<i2"), ("ci8", "i1")):
             x = self.values(dtype)
             with self.subTest(name=name):
-                done = self.run_program("convolve", "-f", name, "one.txt", "-", "-", stdin=x.tobytes())
+                done = self.run_program("convolve", "-f", name, "-o", name, "one.txt", "-", "-", stdin=x.tobytes())
                 self.assertEqual(done.stdout, x.tobytes())
 
     def test_channels(self):

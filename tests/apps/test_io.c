@@ -10,6 +10,7 @@
 #include "io/audio.h"
 #include "io/formats/formats.h"
 #include "io/resample.h"
+#include "io/samples/tuner.h"
 #include "support/test.h"
 
 static void encoding_names(void **state)
@@ -19,10 +20,11 @@ static void encoding_names(void **state)
         const char *name, *canonical;
         size_t size;
     } rows[] = {
-        {"cf32_le", "cf32_le", 8}, {"rf64_be", "rf64_be", 8}, {"f32le", "rf32_le", 4},
-        {"s16be", "ri16_be", 2},   {"u8", "ru8", 1},          {"CS16", "ci16_le", 4},
-        {"cu8", "cu8", 2},         {"ri24", "ri24_le", 3},    {"i8_be", "ri8", 1},
-        {"ci32_be", "ci32_be", 8},
+        {"cf32_le", "cf32_le", 8},   {"rf64_be", "rf64_be", 8}, {"f32le", "rf32_le", 4},
+        {"s16be", "ri16_be", 2},     {"u8", "ru8", 1},          {"CS16", "ci16_le", 4},
+        {"cu8", "cu8", 2},           {"ri24", "ri24_le", 3},    {"i8_be", "ri8", 1},
+        {"ci32_be", "ci32_be", 8},   {"cfile", "cf32_le", 8},   {"fc64be", "cf64_be", 16},
+        {"complex64", "cf32_le", 8}, {"SC16", "ci16_le", 4},
     };
     struct encoding e;
     char name[ENCODING_NAME_SIZE];
@@ -35,6 +37,76 @@ static void encoding_names(void **state)
                                         "f32_xe", "ccf32", "u8 ", "float", "12345678901234"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(encoding_parse(wrong[i], &e));
+}
+
+static void nearest_encoding_names(void **state)
+{
+    (void)state;
+    assert_string_equal(encoding_nearest("cf23"), "cf32");
+    assert_string_equal(encoding_nearest("CX32"), "cf32");
+    assert_string_equal(encoding_nearest("complex46"), "complex64");
+    assert_string_equal(encoding_nearest("int12"), "int16");
+    assert_null(encoding_nearest("wet.wav"));
+    assert_null(encoding_nearest(""));
+    assert_null(encoding_nearest("f32f32f32f32f32f32f32"));
+    char list[ENCODING_LIST_SIZE];
+    assert_string_equal(strrchr(encoding_list(list), ' '), " cu32"); // none was cut off
+}
+
+// The factors of samples from `first` on against phases in whole numbers, hz * n modulo the rate.
+static void compare_factors(int64_t hz, uint32_t rate, uint64_t first)
+{
+    enum { N = 3000 };
+    struct tuner tuner;
+    double x[N][2];
+    tuner_begin(&tuner, (double)hz, rate);
+    for (size_t i = 0; i < N; i++) x[i][0] = 1, x[i][1] = 0;
+    tuner_shift(&tuner, &(struct tuner_frames){PARTITA_CF64, x, N, 1}, first);
+    for (size_t i = 0; i < N; i++) {
+        const __int128 phase = (__int128)hz * (__int128)(first + i) % rate;
+        const long double angle = -2 * acosl(-1) * (long double)phase / rate;
+        const double error =
+            hypot((double)(x[i][0] - cosl(angle)), (double)(x[i][1] - sinl(angle)));
+        if (error > 0x1p-48) fail_msg("%g at sample %zu + %zu", error, (size_t)first, i);
+    }
+}
+
+static void tuner_stays_exact(void **state)
+{
+    static const uint64_t firsts[] = {0, 1, 1000000007, (uint64_t)1 << 50};
+    (void)state;
+    for (size_t i = 0; i < sizeof firsts / sizeof *firsts; i++) {
+        compare_factors(250000, 1000000, firsts[i]);
+        compare_factors(-123457, 2400000, firsts[i]);
+        compare_factors(1, 4294967295u, firsts[i]);
+        compare_factors(2147483647, 4294967295u, firsts[i]);
+    }
+}
+
+// Two channels of either precision, shifted at once and in pieces, have the same bits.
+static void tuner_does_not_depend_on_pieces(void **state)
+{
+    enum { N = 5000 };
+    static double whole[N * 4], pieces[N * 4];
+    static const enum partita_type types[] = {PARTITA_CF32, PARTITA_CF64};
+    struct tuner tuner;
+    (void)state;
+    tuner_begin(&tuner, 1234.5, 48000);
+    for (size_t t = 0; t < 2; t++) {
+        const size_t bytes = 2 * partita_type_size(types[t]);
+        for (size_t i = 0; i < N * 4; i++) {
+            if (types[t] == PARTITA_CF64) whole[i] = sin((double)i);
+            else ((float *)whole)[i] = (float)sin((double)i);
+        }
+        memcpy(pieces, whole, sizeof whole);
+        tuner_shift(&tuner, &(struct tuner_frames){types[t], whole, N, 2}, 999);
+        for (size_t at = 0, n = 1; at < N; at += n, n = n * 3 % 1777 + 1) {
+            if (n > N - at) n = N - at;
+            const struct tuner_frames part = {types[t], (char *)pieces + at * bytes, n, 2};
+            tuner_shift(&tuner, &part, 999 + at);
+        }
+        assert_memory_equal(whole, pieces, N * bytes);
+    }
 }
 
 // All integers of 8 and 16 bits, and the extremes of wider ones and their neighbours, converted to
@@ -301,6 +373,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoding_names),
+        cmocka_unit_test(nearest_encoding_names),
+        cmocka_unit_test(tuner_stays_exact),
+        cmocka_unit_test(tuner_does_not_depend_on_pieces),
         cmocka_unit_test(integers_round_trip),
         cmocka_unit_test(conversion_equals_single_samples),
         cmocka_unit_test(clipping_limits),

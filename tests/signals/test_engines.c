@@ -3,7 +3,7 @@
 // without an oracle (impulses, linearity, shift, agreement); the guarantees of partita_forward
 // (unchanged input, exact ranges, workspace, thread count).
 
-#include "support/rig.h"
+#include "support/stream_rig.h"
 
 #include "support/layer_rig.h"
 
@@ -46,6 +46,18 @@ static const struct named_problem problems[] = {
     {"one-output-inside", {LENGTH(900), KERNEL(40), PAD_BEGIN(-400), PAD_END(-460)}},
     {"last-tap-only", {LENGTH(1), KERNEL(300), PAD_BEGIN(0), PAD_END(299)}},
     {"padding-beyond-taps", {LENGTH(50), KERNEL(5), PAD_BEGIN(100), PAD_END(70)}},
+    {"up-2", {LENGTH(500), KERNEL(33), PAD_BEGIN(32), PAD_END(31), UP(2)}},
+    {"up-3-stride-2",
+     {LENGTH(401), BATCH(2), CHANNELS(2, 3), KERNEL(40), STRIDE(2), PAD(39), UP(3)}},
+    {"up-2-stride-7", {LENGTH(900), KERNEL(21), STRIDE(7), PAD_BEGIN(5), UP(2)}},
+    {"up-160-stride-147", {LENGTH(700), KERNEL(801), STRIDE(147), PAD_BEGIN(400), UP(160)}},
+    {"up-6-stride-4-odd-phase", {LENGTH(300), KERNEL(50), STRIDE(4), PAD_BEGIN(-7), UP(6)}},
+    {"up-stride-without-taps", {LENGTH(300), KERNEL(1), STRIDE(4), PAD_BEGIN(-1), UP(2)}},
+    {"up-above-taps", {LENGTH(90), KERNEL(3), STRIDE(3), PAD(20), UP(10)}},
+    {"up-one-sample", {LENGTH(1), KERNEL(64), PAD(63), UP(3)}},
+    {"up-dilation",
+     {LENGTH(200), CORRELATE, CHANNELS(4, 6), GROUPS(2), KERNEL(9), STRIDE(5), DILATION(3), PAD(24),
+      UP(4)}},
     {"all-at-once",
      {LENGTH(640), CORRELATE, BATCH(2), CHANNELS(4, 6), GROUPS(2), KERNEL(23), STRIDE(2),
       DILATION(3), PAD_BEGIN(-5), PAD_END(17)}},
@@ -364,6 +376,7 @@ int main(void)
                 continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 struct engine_case *c = &cases[(e * N_TYPE_PAIRS + t) * N_PROBLEMS + p];
+                if (!engine_serves(engine, &problems[p].problem)) continue;
                 *c = (struct engine_case){engine, types, &problems[p]};
                 tests[n++] = named_test(against_oracle, c, "%s/%s-%s", engine, problems[p].name,
                                         types->name);

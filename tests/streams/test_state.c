@@ -17,6 +17,7 @@ static const struct named_problem problems[] = {
     {"matrix", {STREAM(64), CHANNELS(3, 2), KERNEL(700)}},
     {"decimate", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(900), STRIDE(3)}},
     {"latency", {STREAM(64), KERNEL(5000), LATENCY(700)}},
+    {"up", {STREAM(64), KERNEL(900), STRIDE(2), UP(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
@@ -416,7 +417,8 @@ int main(void)
             if (!rig_has_types(engine, t)) continue;
             for (size_t p = 0; p < N_PROBLEMS; p++) {
                 c[p] = (struct stream_case){engine, &type_pairs[t], &problems[p]};
-                if (!rig_has_problem(t, p)) continue;
+                if (!rig_has_problem(t, p) || !engine_serves(engine, &problems[p].problem))
+                    continue;
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                     tests[n++] = named_test(of_problems[i].run, &c[p], "%s/%s/%s-%s", engine,
                                             of_problems[i].name, problems[p].name, types);

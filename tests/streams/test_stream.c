@@ -22,6 +22,15 @@ static const struct named_problem problems[] = {
     {"blocks-of-two", {STREAM(64), CHANNELS(2, 1), KERNEL(9), LATENCY(1)}},
     {"blocks-below-taps-decimate", {STREAM(64), KERNEL(64), STRIDE(3), LATENCY(11)}},
     {"decimate-dilation", {STREAM(64), KERNEL(20), STRIDE(3), DILATION(2)}},
+    {"up-2", {STREAM(64), KERNEL(33), UP(2)}},
+    {"up-3-decimate-2", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(40), STRIDE(2), UP(3)}},
+    {"up-2-decimate-7", {STREAM(64), CHANNELS(2, 3), KERNEL(21), STRIDE(7), UP(2)}},
+    {"up-6-decimate-4", {STREAM(64), CORRELATE, KERNEL(50), STRIDE(4), UP(6)}},
+    {"up-2-decimate-4", {STREAM(64), KERNEL(50), STRIDE(4), UP(2)}},
+    {"up-160-decimate-147", {STREAM(64), KERNEL(500), STRIDE(147), UP(160)}},
+    {"up-above-taps", {STREAM(64), KERNEL(3), STRIDE(3), UP(5)}},
+    {"up-dilation", {STREAM(64), KERNEL(9), DILATION(3), UP(4)}},
+    {"up-latency", {STREAM(64), KERNEL(60), STRIDE(2), LATENCY(20), UP(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 

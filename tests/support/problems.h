@@ -28,6 +28,7 @@
 #define PAD_END(...) .pad_end = {__VA_ARGS__}
 #define PAD(...) .pad_begin = {__VA_ARGS__}, .pad_end = {__VA_ARGS__}
 #define LATENCY(n) .latency = n
+#define UP(n) .up = n
 
 // Every parameter differs from 1.
 #define STRIDED_LAYER                                                                              \

@@ -37,8 +37,8 @@ size_t reference_outputs(const struct partita_problem *problem, size_t axis)
     if ((int)axis >= reference_rank(problem)) return 1;
     ptrdiff_t span =
         (ptrdiff_t)(or_one(problem->dilation[axis]) * (or_one(problem->kernel[axis]) - 1) + 1);
-    ptrdiff_t room =
-        (ptrdiff_t)problem->size[axis] + problem->pad_begin[axis] + problem->pad_end[axis] - span;
+    ptrdiff_t room = (ptrdiff_t)(problem->size[axis] * or_one(problem->up)) +
+                     problem->pad_begin[axis] + problem->pad_end[axis] - span;
     return room < 0 ? 0 : (size_t)room / or_one(problem->stride[axis]) + 1;
 }
 
@@ -47,6 +47,7 @@ size_t reference_outputs(const struct partita_problem *problem, size_t axis)
 struct loops {
     size_t batch, in, out, group_in, group_out, taps, plane, outputs;
     size_t kernel[3], size[3], stride[3], dilation[3], out_size[3];
+    size_t up; // of the last axis, problems of one axis only
     ptrdiff_t pad[3];
     bool convolve, real;
     double complex *x, *w;
@@ -77,6 +78,7 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     s.convolve = p->op == PARTITA_CONVOLVE;
     s.real = is_real(p->signal) && is_real(reference_taps(p));
     s.taps = s.plane = s.outputs = 1;
+    s.up = or_one(p->up);
     size_t unused = 3 - (size_t)reference_rank(p);
     for (size_t a = 0; a < 3; a++) {
         size_t b = a < unused ? 0 : a - unused;
@@ -95,11 +97,12 @@ static struct loops prepare(const struct partita_problem *p, const void *x, cons
     return s;
 }
 
-// Sample of an axis of x under tap r of output p, or -1 where x is zero.
+// Sample of an axis of x under tap r of output p, or a negative number where x is zero.
 static ptrdiff_t under(const struct loops *s, size_t axis, size_t p, size_t r)
 {
     const ptrdiff_t at = (ptrdiff_t)(s->stride[axis] * p + s->dilation[axis] * r) - s->pad[axis];
-    return at < (ptrdiff_t)s->size[axis] ? at : -1;
+    const ptrdiff_t up = axis == 2 ? (ptrdiff_t)s->up : 1;
+    return at % up == 0 && at / up < (ptrdiff_t)s->size[axis] ? at / up : -1;
 }
 
 static void add_product(const struct loops *s, long double *sum, double complex a, double complex b)

@@ -21,7 +21,7 @@ void reference_forward(const struct partita_problem *problem, double complex *y,
                        const void *w);
 
 // The same for the first n_frames input frames of a stream: x [in_channels][n_frames], y
-// [out_channels][outputs] with ceil(n_frames / stride) outputs, without any latency.
+// [out_channels][outputs] with ceil(n_frames * up / stride) outputs, without any latency.
 void reference_stream(const struct partita_problem *problem, size_t n_frames, double complex *y,
                       const void *x, const void *w);
 

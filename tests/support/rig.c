@@ -101,7 +101,8 @@ void rig_check_copy(const struct rig *rig, const struct partita_options *options
 
 double plan_gate(const struct partita_plan *plan, const struct partita_problem *problem, size_t n)
 {
-    size_t products = problem_taps(problem) / or_one(problem->out_channels);
+    const size_t up = or_one(problem->up);
+    size_t products = (problem_taps(problem) / or_one(problem->out_channels) + up - 1) / up;
     double gate = plan->choice.transform ? gate_transform(problem->signal, plan->choice.transform)
                                          : gate_direct(problem->signal, products);
     return gate_for_outputs(gate, n);

@@ -40,6 +40,18 @@ void set_engine_device(struct partita_options *options)
     if (options->engine && !strncmp(options->engine, "cuda/", 5)) options->device = "cuda:0";
 }
 
+size_t stream_rig_outputs(const struct stream_rig *rig, size_t n)
+{
+    return (n * rig->up + rig->stride - 1) / rig->stride;
+}
+
+size_t stream_rig_latency(const struct stream_rig *rig)
+{
+    const size_t positions = partita_plan_latency(rig->plan) * rig->up;
+    assert_int_equal(positions % rig->stride, 0);
+    return positions / rig->stride;
+}
+
 void stream_rig_open_exactly(struct stream_rig *rig, const struct stream_case *c,
                              const struct partita_problem *problem,
                              const struct partita_options *options, size_t n_frames,
@@ -50,9 +62,10 @@ void stream_rig_open_exactly(struct stream_rig *rig, const struct stream_case *c
     rig->problem.taps = c->types->taps;
     rig->in = or_one(problem->in_channels);
     rig->out = or_one(problem->out_channels);
+    rig->up = or_one(problem->up);
     rig->stride = or_one(problem->stride[0]);
     rig->sample_bytes = partita_type_size(rig->problem.signal);
-    rig->n_outputs = (n_frames + rig->stride - 1) / rig->stride;
+    rig->n_outputs = stream_rig_outputs(rig, n_frames);
     rig->n_taps = rig->out * (rig->in / or_one(problem->groups)) * or_one(problem->kernel[0]);
     rig->x = malloc(rig->in * n_frames * rig->sample_bytes);
     rig->w = malloc(rig->n_taps * partita_type_size(rig->problem.taps));
@@ -108,7 +121,7 @@ void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *s
                           size_t first, size_t end, const struct call_split *split,
                           struct random *random)
 {
-    size_t taken = first, returned = (first + rig->stride - 1) / rig->stride;
+    size_t taken = first, returned = stream_rig_outputs(rig, first);
     const size_t unit = rig->problem.whole_blocks ? rig->problem.block : 1;
     while (taken < end) {
         size_t n = split_next(split, random, end - taken);
@@ -119,7 +132,7 @@ void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *s
             x_at[c] = (char *)rig->x + (c * rig->n_frames + taken) * rig->sample_bytes;
         for (size_t c = 0; c < rig->out; c++)
             y_at[c] = (char *)y + (c * rig->n_outputs + returned) * rig->sample_bytes;
-        size_t due = (taken + n + rig->stride - 1) / rig->stride - returned;
+        size_t due = stream_rig_outputs(rig, taken + n) - returned;
         assert_int_equal(partita_stream_output_frames(stream, n), due);
         partita_stream_process(stream, y_at, x_at, n);
         taken += n;
@@ -148,7 +161,7 @@ size_t stream_rig_output_bytes(const struct stream_rig *rig)
 
 void stream_rig_check(const struct stream_rig *rig, const void *y)
 {
-    size_t latency = partita_plan_latency(rig->plan) / rig->stride, n = rig->n_outputs;
+    size_t latency = stream_rig_latency(rig), n = rig->n_outputs;
     double complex *expected = calloc(rig->out * n, sizeof *expected),
                    *undelayed = malloc(rig->out * n * sizeof *undelayed);
     reference_stream(&rig->problem, rig->n_frames, undelayed, rig->x, rig->w);
@@ -174,8 +187,7 @@ void stream_rig_check_sampled(const struct stream_rig *rig, const void *y, struc
         PRODUCTS = TEST_SLOWER > 1 ? 200000 : 2000000,
         MIN_SAMPLES = TEST_SLOWER > 1 ? 60 : 200
     };
-    size_t n = rig->n_outputs, latency = partita_plan_latency(rig->plan) / rig->stride,
-           n_at = PRODUCTS / rig->n_taps;
+    size_t n = rig->n_outputs, latency = stream_rig_latency(rig), n_at = PRODUCTS / rig->n_taps;
     if (n_at < MIN_SAMPLES) n_at = MIN_SAMPLES;
     if (latency >= n || n_at >= n - latency) {
         stream_rig_check(rig, y);
@@ -245,7 +257,7 @@ void stream_rig_check_continues(const struct stream_rig *rig, struct partita_str
 {
     static const struct call_split split = {"", 300, true};
     char *other = stream_rig_alloc_output(rig);
-    const size_t first = (at + rig->stride - 1) / rig->stride;
+    const size_t first = stream_rig_outputs(rig, at);
     memcpy(other, y, stream_rig_output_bytes(rig));
     for (size_t k = 0; k < rig->out; k++)
         memset(other + (k * rig->n_outputs + first) * rig->sample_bytes, 0x55,

@@ -18,7 +18,7 @@ struct stream_rig {
     struct partita_plan *plan;
     struct partita_filter *filter;
     struct partita_stream *stream;
-    size_t in, out, stride, sample_bytes, n_frames, n_outputs, n_taps;
+    size_t in, out, up, stride, sample_bytes, n_frames, n_outputs, n_taps;
     void *x, *w; // [in][n_frames], [out][in/groups][kernel]
 };
 
@@ -35,6 +35,12 @@ const char *partitioned_engine(void);
 // brief runs.
 bool rig_has_types(const char *engine, size_t types);
 bool rig_has_problem(size_t types, size_t p);
+
+// Whether the device of an engine serves a problem: `up` is of the CPU only.
+static inline bool engine_serves(const char *engine, const struct partita_problem *problem)
+{
+    return or_one(problem->up) == 1 || strncmp(engine, "cuda/", 5) != 0;
+}
 
 // Sets the device that a named engine belongs to.
 void set_engine_device(struct partita_options *options);
@@ -65,6 +71,10 @@ struct call_split {
 
 extern const struct call_split split_whole;
 size_t split_next(const struct call_split *split, struct random *random, size_t left);
+
+// Outputs that are due with the first n frames, and outputs that the latency delays them by.
+size_t stream_rig_outputs(const struct stream_rig *rig, size_t n);
+size_t stream_rig_latency(const struct stream_rig *rig);
 
 // Feeds all of x to `stream`; y is [out][n_outputs], planar. Checks the output count of every call.
 void stream_rig_feed(const struct stream_rig *rig, struct partita_stream *stream, void *y,

@@ -144,6 +144,7 @@ double typical_output(const struct partita_problem *problem)
         (problem->in_channels ? problem->in_channels : 1) / (problem->groups ? problem->groups : 1);
     for (int a = 0; a < reference_rank(problem); a++)
         products *= problem->kernel[a] ? problem->kernel[a] : 1;
+    products = (products + or_one(problem->up) - 1) / or_one(problem->up); // the others meet zeros
     double signal =
         type_is_complex(problem->signal) ? 2.0 / 3 : 1.0 / 3; // a uniform part has variance 1/3
     double taps = type_is_complex(problem->taps) ? 2.0 / 3 : 1.0 / 3;

@@ -14,23 +14,32 @@ static const struct {
     {".wav", CONTAINER_WAV},      {".wave", CONTAINER_WAV},       {".rf64", CONTAINER_WAV},
     {".bw64", CONTAINER_WAV},     {".npy", CONTAINER_NPY},        {".txt", CONTAINER_TEXT},
     {".taps", CONTAINER_TEXT},    {".raw", CONTAINER_RAW},        {".bin", CONTAINER_RAW},
-    {".iq", CONTAINER_RAW},       {".sigmf-data", CONTAINER_RAW}, {".pcm", CONTAINER_RAW},
-    {".flac", CONTAINER_SNDFILE}, {".ogg", CONTAINER_SNDFILE},    {".oga", CONTAINER_SNDFILE},
-    {".opus", CONTAINER_SNDFILE}, {".aiff", CONTAINER_SNDFILE},   {".aif", CONTAINER_SNDFILE},
-    {".caf", CONTAINER_SNDFILE},  {".au", CONTAINER_SNDFILE},     {".snd", CONTAINER_SNDFILE},
-    {".w64", CONTAINER_SNDFILE},
+    {".pcm", CONTAINER_RAW},      {".sigmf-data", CONTAINER_RAW}, {".flac", CONTAINER_SNDFILE},
+    {".ogg", CONTAINER_SNDFILE},  {".oga", CONTAINER_SNDFILE},    {".opus", CONTAINER_SNDFILE},
+    {".aiff", CONTAINER_SNDFILE}, {".aif", CONTAINER_SNDFILE},    {".caf", CONTAINER_SNDFILE},
+    {".au", CONTAINER_SNDFILE},   {".snd", CONTAINER_SNDFILE},    {".w64", CONTAINER_SNDFILE},
 };
 
-// A suffix that is the name of an encoding, as in capture.cf32, means raw samples.
-enum container container_of_name(const char *path, bool *ret_known)
+static const char *suffix_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    return dot ? dot : "";
+}
+
+bool container_raw_type(const char *path, struct encoding *ret_encoding)
+{
+    const char *suffix = suffix_of(path);
+    return *suffix && encoding_parse(suffix + 1, ret_encoding);
+}
+
+enum container container_of_name(const char *path, bool *ret_known)
+{
+    const char *suffix = suffix_of(path);
     struct encoding e;
     *ret_known = true;
-    for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
-        if (strcasecmp(dot, suffixes[i].suffix) == 0) return suffixes[i].container;
-    if (dot && encoding_parse(dot + 1, &e)) return CONTAINER_RAW;
-    *ret_known = false;
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strcasecmp(suffix, suffixes[i].suffix) == 0) return suffixes[i].container;
+    *ret_known = container_raw_type(path, &e);
     return CONTAINER_RAW;
 }
 

@@ -36,7 +36,7 @@ struct audio_info {
 // What the user specifies for a file to read.
 struct audio_request {
     const char *path;
-    const struct encoding *raw; // encoding of raw samples; NULL: the file has a header
+    const struct encoding *raw; // encoding of raw samples; NULL: the file's name or header has it
     size_t channels;            // of raw samples
     uint32_t rate;              // of raw samples, .npy and text
     size_t max_channels;
@@ -45,6 +45,10 @@ struct audio_request {
 
 // The container that a file name implies; *ret_known is false if it implies none.
 enum container container_of_name(const char *path, bool *ret_known);
+
+// The sample type that a file name states by its suffix, as capture.cf32 does: the file is raw.
+// False if it states none.
+bool container_raw_type(const char *path, struct encoding *ret_encoding);
 
 // The encoding closest to `requested` that the container can store; false for complex samples in a
 // container of real ones.

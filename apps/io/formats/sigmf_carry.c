@@ -58,7 +58,7 @@ bool sigmf_check_positions(const struct sigmf *sigmf, struct fault *fault)
 
 // 2026-01-31T23:59:59.25Z plus seconds, numerator / rate of them; NULL if it is no such time.
 enum { DIGITS = 12 };
-static json_t *later(const char *time, int64_t numerator, uint32_t rate)
+static json_t *later(const char *time, int64_t numerator, wide rate)
 {
     static const int64_t UNIT = 1000000000000; // 10^DIGITS
     struct tm tm = {0};
@@ -96,22 +96,27 @@ static const wide MAX_MOVE = (wide)1 << 53;
 // Moves a capture to sample `at` of the result; its sample `start` was the first of the capture.
 static void move_capture(json_t *capture, const struct sigmf_origin *o, int64_t start, wide at)
 {
-    const wide moved = at * o->stride - o->shift - start; // samples of the input
+    const wide moved = at * o->stride - o->shift - (wide)start * o->up; // samples / up
+    json_t *frequency = json_object_get(capture, "core:frequency");
     const json_t *index = json_object_get(capture, "core:global_index");
     const char *time = json_string_value(json_object_get(capture, "core:datetime"));
     json_object_del(capture, "core:header_bytes");
     json_object_set_new(capture, "core:sample_start", json_integer((json_int_t)at));
     if (json_is_integer(index)) {
-        const wide moved_index = floor_div(json_integer_value(index) + moved, o->stride);
+        const wide moved_index =
+            floor_div((wide)json_integer_value(index) * o->up + moved, o->stride);
         if (moved_index < 0 || moved_index > INT64_MAX)
             json_object_del(capture, "core:global_index");
         else
             json_object_set_new(capture, "core:global_index",
                                 json_integer((json_int_t)moved_index));
     }
+    if (json_is_number(frequency) && o->tune != 0)
+        json_object_set_new(capture, "core:frequency",
+                            json_real(json_number_value(frequency) + o->tune));
     if (!time || !moved) return;
     const bool known = o->sigmf->rate && moved < MAX_MOVE && moved > -MAX_MOVE;
-    json_t *moved_time = known ? later(time, (int64_t)moved, o->sigmf->rate) : NULL;
+    json_t *moved_time = known ? later(time, (int64_t)moved, (wide)o->sigmf->rate * o->up) : NULL;
     if (moved_time) json_object_set_new(capture, "core:datetime", moved_time);
     else json_object_del(capture, "core:datetime");
 }
@@ -127,7 +132,7 @@ static json_t *carry_captures(const struct sigmf_origin *o, uint64_t total)
         json_t *capture = json_deep_copy(json_array_get(captures, i));
         int64_t start = 0;
         sigmf_position(capture, global_of(o->sigmf), &start);
-        wide at = ceil_div((wide)start + o->shift, o->stride);
+        wide at = ceil_div((wide)start * o->up + o->shift, o->stride);
         if (at < 0 || last < 0) at = 0;
         if (at == last) json_array_remove(ret, json_array_size(ret) - 1);
         if (last < 0 || (at >= last && at < (wide)total)) {
@@ -149,7 +154,8 @@ static json_t *carry_annotations(const struct sigmf_origin *o, uint64_t total)
         const json_t *count = json_object_get(annotation, "core:sample_count");
         int64_t start = 0;
         sigmf_position(annotation, global_of(o->sigmf), &start);
-        const wide from = (wide)start + o->shift, until = from + json_integer_value(count);
+        const wide from = (wide)start * o->up + o->shift,
+                   until = from + (wide)json_integer_value(count) * o->up;
         wide at = floor_div(from, o->stride), end = ceil_div(until, o->stride);
         if (end > (wide)total) end = total;
         const bool inside = at < (wide)total && (count && until > from ? end > 0 : at >= 0);

@@ -6,10 +6,12 @@
 
 #include "sigmf.h"
 
-// What became of the input's samples: sample s is sample (s + shift) / stride of the whole result.
+// What became of the input's samples: sample s is sample (s * up + shift) / stride of the whole
+// result, and a frequency of 0 in it was `tune` Hz in the input.
 struct sigmf_origin {
     const struct sigmf *sigmf;
-    int64_t shift, stride;
+    int64_t up, shift, stride;
+    double tune;
     uint64_t first, total; // the output begins with sample `first` of `total` (0: of its own)
 };
 

@@ -1,54 +1,46 @@
 // SPDX-License-Identifier: MIT
-// Sample encodings and their names: (c|r)(f32|f64|i32|i24|i16|i8|u32|u24|u16|u8)(_le|_be). The
-// SigMF specification defines all but the 24-bit ones, which audio needs.
+// Sample encodings and their names. The SigMF specification defines all but the 24-bit ones, which
+// audio needs; the other names are those of NumPy, ffmpeg, SoapySDR, UHD, GNU Radio and inspectrum.
 #include "encoding.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+enum { MAX_NAMES = 6, MAX_NAME = 16 };
+
+// Every name without the prefix of real samples (r) and the suffix of the byte order. The first
+// name of a row is the one that messages use.
+static const struct {
+    const char *names[MAX_NAMES];
+    struct encoding encoding;
+} types[] = {
+    {{"f32", "float32"}, {ENCODING_FLOAT, 4, false, false}},
+    {{"f64", "float64"}, {ENCODING_FLOAT, 8, false, false}},
+    {{"i8", "s8", "int8"}, {ENCODING_SIGNED, 1, false, false}},
+    {{"i16", "s16", "int16"}, {ENCODING_SIGNED, 2, false, false}},
+    {{"i24", "s24"}, {ENCODING_SIGNED, 3, false, false}},
+    {{"i32", "s32", "int32"}, {ENCODING_SIGNED, 4, false, false}},
+    {{"u8", "uint8"}, {ENCODING_UNSIGNED, 1, false, false}},
+    {{"u16", "uint16"}, {ENCODING_UNSIGNED, 2, false, false}},
+    {{"u24"}, {ENCODING_UNSIGNED, 3, false, false}},
+    {{"u32", "uint32"}, {ENCODING_UNSIGNED, 4, false, false}},
+    {{"cf32", "fc32", "cfile", "iq", "c64", "complex64"}, {ENCODING_FLOAT, 4, false, true}},
+    {{"cf64", "fc64", "c128", "complex128"}, {ENCODING_FLOAT, 8, false, true}},
+    {{"ci8", "cs8", "sc8"}, {ENCODING_SIGNED, 1, false, true}},
+    {{"ci16", "cs16", "sc16"}, {ENCODING_SIGNED, 2, false, true}},
+    {{"ci24", "cs24", "sc24"}, {ENCODING_SIGNED, 3, false, true}},
+    {{"ci32", "cs32", "sc32"}, {ENCODING_SIGNED, 4, false, true}},
+    {{"cu8", "uc8"}, {ENCODING_UNSIGNED, 1, false, true}},
+    {{"cu16", "uc16"}, {ENCODING_UNSIGNED, 2, false, true}},
+    {{"cu24", "uc24"}, {ENCODING_UNSIGNED, 3, false, true}},
+    {{"cu32", "uc32"}, {ENCODING_UNSIGNED, 4, false, true}},
+};
+enum { N_TYPES = sizeof types / sizeof *types };
+
 size_t encoding_size(struct encoding encoding)
 {
     return encoding.bytes * (encoding.is_complex ? 2u : 1u);
-}
-
-static bool parse_kind(char letter, enum encoding_kind *ret_kind)
-{
-    switch (letter) {
-    case 'f':
-        *ret_kind = ENCODING_FLOAT;
-        return true;
-    case 'i':
-    case 's':
-        *ret_kind = ENCODING_SIGNED;
-        return true;
-    case 'u':
-        *ret_kind = ENCODING_UNSIGNED;
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool parse_width(const char **at, bool is_float, unsigned *ret_bytes)
-{
-    static const char *const widths[] = {"8", "16", "24", "32", "64"};
-    static const unsigned bytes[] = {1, 2, 3, 4, 8};
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
-        size_t length = strlen(widths[i]);
-        if (strncmp(*at, widths[i], length) != 0) continue;
-        *at += length;
-        *ret_bytes = bytes[i];
-        return is_float ? bytes[i] >= 4 : bytes[i] <= 4;
-    }
-    return false;
-}
-
-static bool parse_order(const char *suffix, bool *ret_big_endian)
-{
-    if (*suffix == '_') suffix++;
-    *ret_big_endian = strcmp(suffix, "be") == 0;
-    return *ret_big_endian || strcmp(suffix, "le") == 0;
 }
 
 bool encoding_is_plain(struct encoding encoding, bool as_double)
@@ -57,23 +49,83 @@ bool encoding_is_plain(struct encoding encoding, bool as_double)
            encoding.bytes == (as_double ? 8 : 4);
 }
 
+// Whether the first `length` characters of `name` are a name of row i; a real one may have an r in
+// front.
+static bool is_name_of(size_t i, const char *name, size_t length)
+{
+    for (size_t k = 0; k < MAX_NAMES && types[i].names[k]; k++) {
+        const char *known = types[i].names[k];
+        if (strlen(known) == length && strncasecmp(name, known, length) == 0) return true;
+    }
+    return !types[i].encoding.is_complex && length > 1 && (*name == 'r' || *name == 'R') &&
+           is_name_of(i, name + 1, length - 1);
+}
+
+static bool find_type(const char *name, size_t length, struct encoding *ret_encoding)
+{
+    for (size_t i = 0; i < N_TYPES; i++) {
+        if (!is_name_of(i, name, length)) continue;
+        *ret_encoding = types[i].encoding;
+        return true;
+    }
+    return false;
+}
+
 bool encoding_parse(const char *name, struct encoding *ret_encoding)
 {
-    char lower[ENCODING_NAME_SIZE];
-    size_t length = strlen(name);
-    if (length >= sizeof lower) return false;
-    for (size_t i = 0; i <= length; i++)
-        lower[i] = (char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] + 32 : name[i]);
-
-    struct encoding e = {0};
-    const char *at = lower;
-    if (*at == 'c' || *at == 'r') e.is_complex = *at++ == 'c';
-    if (!parse_kind(*at++, &e.kind)) return false;
-    if (!parse_width(&at, e.kind == ENCODING_FLOAT, &e.bytes)) return false;
-    if (*at && !parse_order(at, &e.big_endian)) return false;
-    if (e.bytes == 1) e.big_endian = false;
-    *ret_encoding = e;
+    const size_t length = strlen(name);
+    if (find_type(name, length, ret_encoding)) return true; // cfile ends in le, too
+    if (length <= 2) return false;
+    const char *order = name + length - 2;
+    const bool big_endian = strcasecmp(order, "be") == 0;
+    if (!big_endian && strcasecmp(order, "le") != 0) return false;
+    if (!find_type(name, length - 2 - (order[-1] == '_'), ret_encoding)) return false;
+    ret_encoding->big_endian = big_endian && ret_encoding->bytes > 1;
     return true;
+}
+
+// The number of characters to insert, remove or replace (Levenshtein); MAX_NAME for longer words.
+static size_t edit_distance(const char *a, const char *b)
+{
+    const size_t n = strlen(a), m = strlen(b);
+    size_t row[MAX_NAME + 1];
+    if (n > MAX_NAME || m > MAX_NAME) return MAX_NAME;
+    for (size_t j = 0; j <= m; j++) row[j] = j;
+    for (size_t i = 1; i <= n; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            const size_t replace = diagonal + (strncasecmp(&a[i - 1], &b[j - 1], 1) != 0);
+            const size_t shorter = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
+            diagonal = row[j];
+            row[j] = replace < shorter ? replace : shorter;
+        }
+    }
+    return row[m];
+}
+
+const char *encoding_nearest(const char *name)
+{
+    enum { MAX_EDITS = 2 };
+    const char *nearest = NULL;
+    size_t least = MAX_EDITS + 1;
+    for (size_t i = 0; i < N_TYPES; i++)
+        for (size_t k = 0; k < MAX_NAMES && types[i].names[k]; k++) {
+            const size_t edits = edit_distance(name, types[i].names[k]);
+            if (edits >= least || edits >= strlen(name)) continue;
+            least = edits;
+            nearest = types[i].names[k];
+        }
+    return nearest;
+}
+
+const char *encoding_list(char text[ENCODING_LIST_SIZE])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_TYPES; i++)
+        n += (size_t)snprintf(text + n, ENCODING_LIST_SIZE - n, "%s%s", i ? ", " : "",
+                              types[i].names[0]);
+    return text;
 }
 
 const char *encoding_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])

@@ -26,10 +26,16 @@ size_t encoding_size(struct encoding encoding);
 // Whether scalars have the same bytes in the file as in memory, as double or as float.
 bool encoding_is_plain(struct encoding encoding, bool as_double);
 
-// Parses a name as SigMF spells it (cf32_le, ri16, u8) or as ffmpeg and SoapySDR do (f32le, s16le,
-// CS16). Without a prefix it is real, without a suffix little endian. False if it is not such a
-// name.
+// Parses a name of SigMF (cf32_le, ri16, u8) or of another program (f32le, s16, CS16, fc32, cfile,
+// complex64). Without a suffix it is little endian. False if it is no such name.
 bool encoding_parse(const char *name, struct encoding *ret_encoding);
+
+// The known name that differs from `name` by at most two characters; NULL: there is none.
+const char *encoding_nearest(const char *name);
+
+// One name of every encoding, separated by commas. Returns `text`.
+enum { ENCODING_LIST_SIZE = 160 };
+const char *encoding_list(char text[ENCODING_LIST_SIZE]);
 
 enum { ENCODING_NAME_SIZE = 12 };
 

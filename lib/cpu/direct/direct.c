@@ -17,9 +17,10 @@
 #include "cpu/conv/weight.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
+#include "resample.h"
 #include "stream/stream.h"
 
-enum direct_variant { DIRECT_FILTER, DIRECT_LAYER };
+enum direct_variant { DIRECT_FILTER, DIRECT_LAYER, DIRECT_RESAMPLE };
 
 // Output p reads branch k < min(stride, span) at p - m with tap g[stride*m + k], m <
 // branch_taps(k).
@@ -53,6 +54,13 @@ static size_t tile_bytes(const struct shape *shape)
 
 static struct direct_stream *layout_stream(const struct shape *shape, struct arena *arena);
 
+static size_t stream_bytes(const struct shape *shape)
+{
+    struct arena state = {0};
+    layout_stream(shape, &state);
+    return state.used;
+}
+
 static void estimate_filter(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
@@ -80,11 +88,7 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
     if (!shape->stream && (axis->dilation > 1 || axis->stride > 1)) ret->spread = 1;
     ret->worker = shape->stream ? 0 : tile_bytes(shape);
     ret->bytes = size_add(ret->worker, size_mul(paths, size_mul(axis->span, shape->tap_bytes)));
-    if (shape->stream) {
-        struct arena state = {0};
-        layout_stream(shape, &state);
-        ret->bytes = size_add(ret->bytes, state.used);
-    }
+    if (shape->stream) ret->bytes = size_add(ret->bytes, stream_bytes(shape));
     ret->error = conv_cost_error(shape, (double)axis->span, fmin((double)axis->span, FIR_SEGMENT));
 }
 
@@ -105,6 +109,14 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         const bool better = !estimate_fits(request, ret) || layer.seconds < ret->seconds;
         if (!filter || (estimate_fits(request, &layer) && better)) *ret = layer;
     }
+    if (shape->up.branches) {
+        struct estimate outputs = {.variant = DIRECT_RESAMPLE};
+        resample_estimate(request, &outputs);
+        outputs.bytes = size_add(outputs.bytes, shape->stream ? stream_bytes(shape) : 0);
+        const bool better = !estimate_fits(request, ret) || outputs.seconds < ret->seconds;
+        if (estimate_fits(request, &outputs) && better) *ret = outputs;
+        return;
+    }
     ret->no_cheaper = filter && !shape->stream && shape_lone(shape) && ret->applicable &&
                       ret->seconds < direct_lower_bound(request);
 }
@@ -112,7 +124,7 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
 static enum partita_status direct_plan_create(struct partita_plan *plan,
                                               const struct request *request)
 {
-    if (plan->choice.variant == DIRECT_FILTER) return PARTITA_OK;
+    if (plan->choice.variant != DIRECT_LAYER) return PARTITA_OK;
     return conv_plan_create(plan, request, &direct_layer_methods);
 }
 
@@ -120,6 +132,8 @@ static struct filter_bytes direct_filter_bytes(const struct partita_plan *plan)
 {
     const struct shape *shape = &plan->shape;
     if (plan->choice.variant == DIRECT_LAYER) return conv_passes_filter_bytes(plan);
+    if (plan->choice.variant == DIRECT_RESAMPLE)
+        return (struct filter_bytes){.packed = resample_filter_bytes(shape)};
     return (struct filter_bytes){
         .packed = size_mul(shape->out_channels * shape->group_in, path_bytes(shape))};
 }
@@ -132,6 +146,10 @@ static enum partita_status direct_filter_pack(struct partita_filter *filter, con
     const struct axis *axis = &shape->axis[0];
     if (filter->plan->choice.variant == DIRECT_LAYER)
         return conv_passes_filter_pack(filter, taps, scratch);
+    if (filter->plan->choice.variant == DIRECT_RESAMPLE) {
+        resample_filter_pack(filter, taps);
+        return PARTITA_OK;
+    }
     const size_t paths = shape->out_channels * shape->group_in, bytes = shape->tap_bytes;
     const size_t adjacent = axis->stride == 1 ? axis->span : 1; // causal taps of a branch
     for (size_t path = 0; path < paths; path++) {
@@ -214,6 +232,10 @@ static enum partita_status direct_run(const struct partita_plan *plan,
     const struct shape *shape = &plan->shape;
     if (plan->choice.variant == DIRECT_LAYER) {
         conv_run(&direct_layer_methods, plan, filter, operands, workspace);
+        return PARTITA_OK;
+    }
+    if (plan->choice.variant == DIRECT_RESAMPLE) {
+        resample_run_signals(plan, filter, operands, workspace);
         return PARTITA_OK;
     }
     const size_t tiles = ceil_div(shape->axis[0].out, DIRECT.tile);
@@ -367,11 +389,56 @@ static void compute_outputs(struct partita_stream *stream, const struct frames *
     }
 }
 
+// Resampled outputs of one channel, the first of which has this position from the chunk's begin.
+static void resample_channel(const struct partita_stream *stream,
+                             const struct partita_filter *filter, struct resampled from, char *y,
+                             const size_t counts[2])
+{
+    const struct direct_stream *state = stream->state;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t frames = counts[0], due = counts[1];
+    const size_t group = from.channel * shape->up.branches / shape->group_out;
+    memset(y, 0, due * shape->sample_bytes);
+    for (from.in = 0; from.in < shape->group_in; from.in++) {
+        const size_t channel = group * shape->group_in + from.in;
+        from.x = branch_at(stream, channel, 0, state->fill[0] - frames);
+        resample_add(filter, &from, y, due);
+    }
+}
+
+// At most as many outputs as fit into the buffers; `written`: those of the chunk that were before.
+static void resample_outputs(const struct partita_stream *stream, const struct frames *chunk,
+                             size_t written, size_t due)
+{
+    const struct direct_stream *state = stream->state;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t bytes = shape->sample_bytes, counts[] = {chunk->n, due};
+    struct resampled from = {.position = stream_outputs_wait(stream) + written * shape->up.stride};
+    for (from.channel = 0; from.channel < shape->up.out_channels; from.channel++) {
+        char *own = frames_y(chunk, from.channel, written, bytes);
+        char *y = chunk->y_stride == 1 ? own : state->sum;
+        resample_channel(stream, stream->filter, from, y, counts);
+        if (stream->swap.state == SWAP_FADING) {
+            resample_channel(stream, stream->swap.incoming, from, state->faded, counts);
+            for (size_t i = 0; i < due; i++)
+                swap_fade(stream, y + i * bytes, state->faded + i * bytes, 1,
+                          (from.position + i * shape->up.stride) / shape->up.branches, 1);
+        }
+        if (y == state->sum) samples_copy(own, chunk->y_stride, y, 1, due, bytes);
+    }
+}
+
 static struct step direct_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
     struct frames chunk = *frames;
     chunk.n = size_min(chunk.n, chunk_frames(&stream->plan->shape.axis[0]));
     const size_t due = append_chunk(stream, &chunk);
+    if (stream->plan->choice.variant == DIRECT_RESAMPLE) {
+        const size_t outputs = stream_outputs_due(stream, chunk.n);
+        for (size_t i = 0; i < outputs; i += DIRECT.stream_chunk)
+            resample_outputs(stream, &chunk, i, size_min(outputs - i, DIRECT.stream_chunk));
+        return (struct step){chunk.n, outputs};
+    }
     if (due) compute_outputs(stream, &chunk, due);
     return (struct step){chunk.n, due};
 }

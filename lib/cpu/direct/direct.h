@@ -10,7 +10,8 @@
 static const struct {
     size_t tile, stream_chunk, max_positions, max_packed, max_terms, min_tasks, min_channels;
     size_t max_gy, weight_tasks, lanes_vectors, width, width_of_few, width_of_gradient;
-    double loads;
+    size_t max_resampled;
+    double loads, resample_loads, resample_sum;
 } DIRECT = {
     .tile = 1024,          // outputs of a signal computed together: x, y and taps in L1; derived
     .stream_chunk = 1024,  // input frames of a stream at once, if the stride is not larger; chosen
@@ -30,6 +31,11 @@ static const struct {
     .width_of_few = 6,
     .width_of_gradient = 6,
     .loads = 2,
+    // Resampling: samples that the outputs of a tile read, derived; two loads for a product instead
+    // of a fraction of one, and adding the lanes of a sum, in calls of a kernel. Measured.
+    .max_resampled = 8 << 10,
+    .resample_loads = 2.5,
+    .resample_sum = 0.1,
 };
 
 // Layers, in all directions and of any rank (layer.c): everything but streams, complex types and

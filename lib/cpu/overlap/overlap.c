@@ -22,7 +22,8 @@ static size_t hop_for(const struct shape *shape, size_t n)
     if (n < axis->span) return 0;
     const size_t hop = n - axis->span + 1;
     if (!shape->stream) return hop;
-    const size_t latency = size_min(hop - 1, shape->latency) / axis->stride * axis->stride;
+    const size_t step = shape_output_step(shape);
+    const size_t latency = size_min(hop - 1, shape->latency) / step * step;
     return latency ? latency + 1 : 0;
 }
 
@@ -190,10 +191,10 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
     if (!n) search_sizes(request, estimate, moves, ret);
     else if (fft_good_size(n) == n) estimate(request, n, moves, INFINITY, ret);
     if (ret->applicable || ret->deferred) return;
-    if (shape->stream && shape->latency < shape->axis[0].stride)
+    if (shape->stream && shape->latency < shape_output_step(shape))
         snprintf(ret->reason, sizeof ret->reason,
-                 "needs an allowed latency of at least %zu frames, not %zu", shape->axis[0].stride,
-                 shape->latency);
+                 "needs an allowed latency of at least %zu frames, not %zu",
+                 shape_output_step(shape), shape->latency);
     else
         snprintf(ret->reason, sizeof ret->reason,
                  "no transform size fits taps, latency, workspace limit and error_reach");

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
 """lfilter and upfirdn: one filter for all signals along an axis."""
-import math
-
 import numpy as np
 
 from partita._errors import UnsupportedError
-from partita._signal import dtypes, general, sums
+from partita._signal import dtypes, general, native, sums
 from partita._signal.fallback import scipy_answers
 
 try:
@@ -151,26 +149,17 @@ def _extended(x, before, after, mode, cval):
     return y
 
 
-def _polyphase(h, x, up, down, axis, begin, n_out):
-    """Outputs of a filter at `up` times the rate: n_out of them, each `down`-th from input sample `begin` on.
-
-    Output k reads the taps h[p], h[p + up], ... where p = k * down mod up. Outputs that are `up` / gcd apart read the
-    same ones, so each such phase is an output channel of one problem with stride `down` / gcd. Phases begin at different
-    input samples: zeros before their taps make up for that.
-    """
-    shared = math.gcd(up, down)
-    phases, stride = up // shared, down // shared
-    firsts = np.arange(phases) * down
-    latest = int(firsts[-1] // up)
-    taps = np.zeros((phases, -(-h.size // up) + latest), h.dtype)
-    for k, t in enumerate(firsts):
-        own, delay = h[t % up::up], latest - int(t // up)
-        taps[k, delay:delay + own.size] = own
-    x = np.moveaxis(x, axis, -1)
-    count = -(-n_out // phases)
-    taps = taps.reshape((1,) * (x.ndim - 1) + taps.shape)
-    y = general.convolve(x[..., None, :], taps, {x.ndim: (begin + latest, count, stride)})
-    y = y.swapaxes(-1, -2).reshape(x.shape[:-1] + (-1,))[..., :n_out]
+def _resampled(h, x, up, down, axis, begin, n_out):
+    """Outputs of a filter at `up` times the rate: n_out of them, each `down`-th from input sample `begin` on."""
+    if h.dtype.kind == "c":
+        x = x.astype(h.dtype, copy=False)
+    x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    n, before = x.shape[-1], h.size - 1 - begin * up
+    y = np.empty(x.shape[:-1] + (n_out,), x.dtype)
+    problem = (("signal", native.NAMES[x.dtype]), ("taps", native.NAMES[h.dtype]), ("batch", x.size // n),
+               ("kernel", h.size), ("size", n), ("up", up), ("stride", down),
+               ("pad", ((before, (n_out - 1) * down + h.size - up * n - before),)))
+    native.forward(problem, native.DEFAULTS, y, x, np.ascontiguousarray(h))
     return np.ascontiguousarray(np.moveaxis(y, -1, axis))
 
 
@@ -233,4 +222,4 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
         signals = np.moveaxis(signals, -1, axis)
     if up == 1:
         return _along(taps, signals, axis, (begin, n_out, down))
-    return _polyphase(taps, signals, up, down, axis, begin, n_out)
+    return _resampled(taps, signals, up, down, axis, begin, n_out)

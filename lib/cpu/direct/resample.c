@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// problem.up: each output is a sum over the taps of its branch, so no outputs of branches are
+// computed that the stride drops. Faster than filtering with every branch unless the stride is
+// small. Source: Crochiere & Rabiner, Multirate Digital Signal Processing (1983), 3.3.4.
+#include "resample.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/thread.h"
+#include "cpu/conv/cost.h"
+#include "direct.h"
+#include "geometry/samples.h"
+#include "kernels/kernels.h"
+
+// A branch's taps: each as often as a sample has scalars; of complex taps the real parts, then the
+// imaginary ones.
+static size_t part_bytes(const struct shape *shape)
+{
+    return size_round_up(shape->axis[0].kernel * shape->sample_bytes, MEM_ALIGN);
+}
+
+static size_t row_bytes(const struct shape *shape)
+{
+    return part_bytes(shape) * (shape->complex_taps ? 2 : 1);
+}
+
+// Outputs of a signal computed together: x, y and some rows of taps stay near.
+static size_t tile_outputs(const struct shape *shape)
+{
+    const size_t samples = DIRECT.max_resampled * shape->up.branches / shape->up.stride;
+    return size_max(size_min(samples, DIRECT.tile), 1);
+}
+
+// Samples that n outputs read, at most.
+static size_t window_samples(const struct shape *shape, size_t n)
+{
+    return ceil_div((n - 1) * shape->up.stride, shape->up.branches) + shape->axis[0].kernel;
+}
+
+void resample_estimate(const struct request *request, struct estimate *ret)
+{
+    const struct shape *shape = request->shape;
+    const struct cost_rates *costs = &request->model->costs[shape->f64];
+    const double rate = (double)shape->up.branches / (double)shape->up.stride;
+    const double outputs =
+        (double)shape->up.out_channels *
+        (shape->stream ? rate : (double)shape->up.axis.out * (double)shape->batch);
+    const double sums = outputs * (double)shape->group_in;
+    const double factor = (shape->complex_signal ? 2 : 1) * (shape->complex_taps ? 2 : 1);
+    const double taps = (double)shape->axis[0].kernel;
+    ret->flops = 2 * sums * factor * taps;
+    ret->seconds = sums * (factor * taps * costs->fma * DIRECT.resample_loads +
+                           costs->fir_call * DIRECT.resample_sum);
+    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
+    ret->hop = tile_outputs(shape);
+    if (!shape->stream)
+        ret->worker = mem_round(size_mul(window_samples(shape, ret->hop), shape->sample_bytes));
+    ret->bytes = size_add(ret->worker, size_mul(shape_path_count(shape), row_bytes(shape)));
+    ret->error = conv_cost_error(shape, taps, fmin(taps, RESAMPLE_SEGMENT));
+    ret->resamples = true;
+    ret->applicable = true;
+}
+
+size_t resample_filter_bytes(const struct shape *shape)
+{
+    return size_mul(shape_path_count(shape), row_bytes(shape));
+}
+
+static char *row_at(const struct partita_filter *filter, size_t channel, size_t in, size_t branch)
+{
+    const struct shape *shape = &filter->plan->shape;
+    const size_t row = (channel * shape->group_in + in) * shape->up.branches + branch;
+    return (char *)filter->state + row * row_bytes(shape);
+}
+
+// A row from the causal taps of its branch: the oldest sample's first.
+static void pack_row(const struct shape *shape, char *row, const char *taps)
+{
+    const size_t bytes = shape->scalar_bytes, times = shape->complex_signal ? 2 : 1;
+    const size_t parts = shape->complex_taps ? 2 : 1;
+    memset(row, 0, row_bytes(shape));
+    for (size_t part = 0; part < parts; part++)
+        for (size_t i = 0; i < times; i++)
+            samples_reverse(row + part * part_bytes(shape) + i * bytes, times, taps + part * bytes,
+                            parts, shape->axis[0].kernel, bytes);
+}
+
+void resample_filter_pack(struct partita_filter *filter, const void *taps)
+{
+    const struct shape *shape = &filter->plan->shape;
+    const size_t branches = shape->up.branches;
+    const char *from = taps;
+    for (size_t output = 0; output < shape->out_channels; output++)
+        for (size_t in = 0; in < shape->group_in; in++) {
+            pack_row(shape, row_at(filter, output / branches, in, output % branches), from);
+            from += shape->axis[0].kernel * shape->tap_bytes;
+        }
+}
+
+void resample_add(const struct partita_filter *filter, const struct resampled *from, void *y,
+                  size_t n)
+{
+    const struct partita_plan *plan = filter->plan;
+    const struct shape *shape = &plan->shape;
+    const struct upsampling *up = &shape->up;
+    const struct resample_walk walk = {.branches = up->branches,
+                                       .pitch = row_bytes(shape) / shape->scalar_bytes,
+                                       .taps = shape->axis[0].kernel,
+                                       .branch = from->position % up->branches,
+                                       .next_branch = up->stride % up->branches,
+                                       .next_sample = up->stride / up->branches};
+    const char *x = (const char *)from->x + from->position / up->branches * shape->sample_bytes;
+    const void *rows = row_at(filter, from->channel, from->in, 0);
+    if (shape->complex_taps) plan->kernels->resample_complex(y, x, rows, &walk, n);
+    else plan->kernels->resample(y, x, rows, &walk, n, shape->complex_signal ? 2 : 1);
+}
+
+struct resample_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter;
+    char *y;
+    const char *x;
+    char *workspace;
+    size_t tile, tiles;
+};
+
+// The sample at position 0 of a tile, for outputs whose first has the position `at`, counted from
+// the begin of the signal's branches: in place where all samples that they read are in the signal.
+static const char *tile_window(const struct resample_call *call, const char *x, size_t at, size_t n,
+                               int worker)
+{
+    const struct shape *shape = &call->plan->shape;
+    const struct axis *axis = &shape->axis[0];
+    const size_t bytes = shape->sample_bytes, history = axis->kernel - 1;
+    const size_t samples = window_samples(shape, n);
+    const ptrdiff_t first = axis->begin + (ptrdiff_t)(at / shape->up.branches);
+    char *window = call->workspace + (size_t)worker * call->plan->choice.worker;
+    assert(samples * bytes <= call->plan->choice.worker);
+    if (first >= 0 && (size_t)first + samples <= axis->size)
+        return x + ((size_t)first + history) * bytes;
+    samples_window(window, x, axis->size, first, 1, samples, bytes);
+    return window + history * bytes;
+}
+
+// One task: one tile of one output channel of one item of the batch.
+static void resample_tile(void *context, size_t task, int worker)
+{
+    const struct resample_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const struct upsampling *up = &shape->up;
+    const size_t channels = up->out_channels, bytes = shape->sample_bytes;
+    const size_t channel = task / call->tiles % channels, item = task / call->tiles / channels;
+    const size_t p = task % call->tiles * call->tile, n = size_min(call->tile, up->axis.out - p);
+    const size_t at = up->first + p * up->stride;
+    char *y = call->y + ((item * channels + channel) * up->axis.out + p) * bytes;
+    memset(y, 0, n * bytes);
+    for (size_t c = 0; c < shape->group_in; c++) {
+        const size_t in = item * shape->in_channels +
+                          channel * up->branches / shape->group_out * shape->group_in + c;
+        const char *x = call->x + in * shape->axis[0].size * bytes;
+        const struct resampled from = {tile_window(call, x, at, n, worker), at % up->branches,
+                                       channel, c};
+        resample_add(call->filter, &from, y, n);
+    }
+}
+
+void resample_run_signals(const struct partita_plan *plan, const struct partita_filter *filter,
+                          const struct operands *operands, void *workspace)
+{
+    const struct shape *shape = &plan->shape;
+    struct resample_call call = {
+        plan, filter, operands->to, operands->from[0], workspace, plan->choice.hop, 0};
+    call.tiles = ceil_div(shape->up.axis.out, call.tile);
+    thread_loop(plan->threads, shape->batch * shape->up.out_channels * call.tiles, resample_tile,
+                &call);
+}

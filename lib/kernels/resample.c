@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Rational resampling: each output is a product of adjacent samples with a row of taps of its own.
+// Vectors lie along the taps. A row has zeros behind its last tap, but the samples there are not
+// read: an infinite one would become NaN.
+#include "vector.h"
+
+enum { SUMS = 4 }; // that do not wait for each other
+
+// The sum of x[i] * h[i], i < n, lane by lane.
+INLINE vec resample_lanes(const REAL *x, const REAL *h, size_t n)
+{
+    vec sum[SUMS] = {{0}};
+    for (; n >= SUMS * LANES; n -= SUMS * LANES, x += SUMS * LANES, h += SUMS * LANES) {
+        UNROLL
+        for (size_t s = 0; s < SUMS; s++)
+            sum[s] = vec_multiply_add(vec_load(x + s * LANES), vec_load(h + s * LANES), sum[s]);
+    }
+    UNROLL
+    for (size_t s = 0; s < SUMS - 1; s++) {
+        if (n < LANES) continue;
+        sum[s] = vec_multiply_add(vec_load(x), vec_load(h), sum[s]);
+        n -= LANES;
+        x += LANES;
+        h += LANES;
+    }
+    if (n) sum[SUMS - 1] = vec_multiply_add(vec_load_first(x, n), vec_load(h), sum[SUMS - 1]);
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// Adds the lanes in a tree, down to `step` of them: one real, or a real and an imaginary part.
+INLINE void resample_fold(REAL *out, vec v, size_t step)
+{
+    REAL lane[LANES];
+    vec_store(lane, v);
+    UNROLL
+    for (size_t half = LANES / 2; half >= step; half /= 2) {
+        UNROLL
+        for (size_t k = 0; k < half; k++) lane[k] += lane[half + k];
+    }
+    UNROLL
+    for (size_t k = 0; k < step; k++) out[k] = lane[k];
+}
+
+// One part of taps (parts 1), or real and imaginary parts in the halves of a row. Inlined once for
+// each kind.
+INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_walk walk, size_t n,
+                         const size_t kind[2])
+{
+    const size_t step = kind[0], parts = kind[1];
+    x -= step * (walk.taps - 1);
+    for (size_t i = 0; i < n; i++, y += step) {
+        const REAL *row = h + walk.branch * walk.pitch;
+        REAL sum[2], rotated[2];
+        resample_fold(sum, resample_lanes(x, row, step * walk.taps), step);
+        if (parts == 2) {
+            resample_fold(rotated, resample_lanes(x, row + walk.pitch / 2, step * walk.taps), step);
+            sum[0] -= rotated[1];
+            sum[1] += rotated[0];
+        }
+        UNROLL
+        for (size_t k = 0; k < step; k++) y[k] += sum[k];
+        resample_advance(&walk);
+        x += step * walk.sample;
+    }
+}
+
+void KERNEL(resample)(void *y, const void *x, const void *h, const struct resample_walk *walk,
+                      size_t n, size_t step)
+{
+    if (step == 1) resample_run(y, x, h, *walk, n, (const size_t[]){1, 1});
+    else resample_run(y, x, h, *walk, n, (const size_t[]){2, 1});
+}
+
+void KERNEL(resample_complex)(void *y, const void *x, const void *h,
+                              const struct resample_walk *walk, size_t n)
+{
+    resample_run(y, x, h, *walk, n, (const size_t[]){2, 2});
+}
