@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Writes the C source of the module partita._partita: build_ffi.py INCLUDE-FOLDER OUTPUT"""
+"""Writes the C source of the module partita._partita, and its type stub: build_ffi.py INCLUDE-FOLDER SOURCE STUB"""
 import pathlib
 import sys
 
 import cdef
 import cffi
+import stub
 
 MODULE = """
 const char *py_log_lines(void);
@@ -23,13 +24,23 @@ struct py_stream {
     bool frames_first, in_place;
 };
 enum partita_status py_stream_process(const struct py_stream *s, char *y, char *x, size_t frames);
+enum partita_status py_stream_process_queued(const struct py_stream *s, char *y, char *x, size_t frames, void *queue);
+struct py_dlpack {
+    void *data;
+    int32_t device_type, device_id, ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+};
 """
 
 
-def main(include, output):
+def main(include, output, stub_output):
+    declarations = cdef.read(pathlib.Path(include) / "partita") + MODULE
     ffi = cffi.FFI()
-    ffi.cdef(cdef.read(pathlib.Path(include) / "partita"))
-    ffi.cdef(MODULE)
+    ffi.cdef(declarations)
+    pathlib.Path(stub_output).write_text(stub.stub(declarations), encoding="utf-8")
     module = (pathlib.Path(__file__).parent / "module.h").read_text(encoding="utf-8")
     ffi.set_source("partita._partita", module, py_limited_api=True)
     ffi.emit_c_code(output)

@@ -112,10 +112,10 @@ static void py_fill_channels(const struct py_stream *s, void **table, size_t cha
     for (size_t c = 0; c < channels; c++) table[c] = base + c * step;
 }
 
-// partita_stream_process for arrays of all channels; x NULL: silence.
+// Fills both tables; x NULL: silence.
 // Errors: PARTITA_ERR_ARG if y overlaps x in another way than partita_stream_process allows.
-static enum partita_status py_stream_process(const struct py_stream *s, char *y, char *x,
-                                             size_t frames)
+static enum partita_status py_fill_tables(const struct py_stream *s, char *y, char *x,
+                                          size_t frames)
 {
     const size_t frames_out = partita_stream_output_frames(s->stream, frames);
     const size_t y_bytes = frames_out * s->outputs * s->sample_bytes;
@@ -124,7 +124,38 @@ static enum partita_status py_stream_process(const struct py_stream *s, char *y,
     if (x && !same && y < x + x_bytes && x < y + y_bytes) return PARTITA_ERR_ARG;
     py_fill_channels(s, s->y, s->outputs, y, frames_out);
     if (x) py_fill_channels(s, s->x, s->inputs, x, frames);
+    return PARTITA_OK;
+}
+
+// partita_stream_process for arrays of all channels.
+// Errors: as py_fill_tables.
+static enum partita_status py_stream_process(const struct py_stream *s, char *y, char *x,
+                                             size_t frames)
+{
+    const enum partita_status status = py_fill_tables(s, y, x, frames);
+    if (status != PARTITA_OK) return status;
     partita_stream_process_strided(s->stream, s->y, s->frames_first ? s->outputs : 1,
                                    x ? s->x : NULL, s->frames_first ? s->inputs : 1, frames);
     return PARTITA_OK;
 }
+
+// The same in the memory of the stream's device, on a queue of the caller's; frames of one channel
+// follow each other.
+// Errors: as py_fill_tables and partita_stream_process_queued.
+static enum partita_status py_stream_process_queued(const struct py_stream *s, char *y, char *x,
+                                                    size_t frames, void *queue)
+{
+    const enum partita_status status = py_fill_tables(s, y, x, frames);
+    if (status != PARTITA_OK) return status;
+    return partita_stream_process_queued(s->stream, s->y, x ? s->x : NULL, frames, queue);
+}
+
+// What a capsule of DLPack (version 0) points to begins with this.
+struct py_dlpack {
+    void *data;
+    int32_t device_type, device_id, ndim;
+    uint8_t code, bits; // of a sample: kind of number, size
+    uint16_t lanes;
+    int64_t *shape, *strides; // [ndim]; strides NULL: contiguous
+    uint64_t byte_offset;
+};

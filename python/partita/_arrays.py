@@ -4,10 +4,11 @@ import sys
 
 import numpy as np
 
+from partita import _device
 from partita._partita import ffi, lib
 
 # Names of sample types in the library: value in C, type of NumPy.
-TYPES = {
+TYPES: dict = {
     "f32": (lib.PARTITA_F32, np.dtype(np.float32)),
     "f64": (lib.PARTITA_F64, np.dtype(np.float64)),
     "cf32": (lib.PARTITA_CF32, np.dtype(np.complex64)),
@@ -18,7 +19,7 @@ TYPES = {
 _NAMES = {
     "float32": "f32", "float64": "f64", "complex64": "cf32", "complex128": "cf64", "float16": "f16", "bfloat16": "bf16",
 }
-_LONG_NAMES = {short: long for long, short in _NAMES.items()}
+LONG_NAMES = {short: long for long, short in _NAMES.items()}
 _DTYPES = {dtype: name for name, (_, dtype) in TYPES.items() if dtype is not None}
 _CPU_DEVICES = (1, 3, 11)  # of DLPack: memory of the CPU, and pinned for CUDA or ROCm
 
@@ -76,23 +77,39 @@ def itemsize(name):
 def _other_samples(what, dtype, name):
     """The exception for samples that are not of the type `name`, with what to do about it."""
     dtype = str(dtype)
-    own, wanted = _NAMES.get(dtype.removeprefix("torch.")), _LONG_NAMES[name]
+    own, wanted = _NAMES.get(dtype.removeprefix("torch.")), LONG_NAMES[name]
     remedies = []
     if name.startswith("c") or not dtype.removeprefix("torch.").startswith("complex"):
         remedies.append(f"{what}.to(torch.{wanted})" if dtype.startswith("torch.") else f"{what}.astype({wanted!r})")
     if own is not None:
-        remedies.append(f"a filter made for {_LONG_NAMES[own]}")
+        remedies.append(f"a filter made for {LONG_NAMES[own]}")
     return TypeError(f"{what} has samples of {dtype}, not {name}: use {', or '.join(remedies)}")
 
 
+def _from_device(x, name, what, convert, device):
+    """An array in the memory of CUDA's device `device`, which is that of the plan; None: the plan computes on the CPU."""
+    number = _device.number(x)
+    if number is None:
+        raise TypeError(f"{what} is on {getattr(x, 'device', 'another device')}; arrays must be in the CPU's memory")
+    if number != device:
+        reason = _device.why_not(number)
+        remedy = (f"make the plan or stream with device=\"cuda:{number}\", or copy {what} to the CPU" if reason is None
+                  else f"copy it to the CPU, since this device cannot be used here ({reason})")
+        raise TypeError(f"{what} is on cuda:{number}: {remedy}")
+    array = _device.Array(x, what)
+    if array.type == name:
+        return array
+    if convert and (name.startswith("c") or not (array.type or "").startswith("c")):
+        return array.convert(LONG_NAMES[name])
+    raise _other_samples(what, getattr(x, "dtype", array.type), name)
+
+
 def _from_tensor(x, name, what, convert=False):
-    if not x.device.type == "cpu":
-        raise TypeError(f"{what} is on {x.device}; arrays must be in the CPU's memory")
     x = x.detach().resolve_conj().resolve_neg().contiguous()
     if _NAMES.get(str(x.dtype).removeprefix("torch.")) == name:
         return x
     if convert and (name.startswith("c") or not x.is_complex()):
-        return x.to(getattr(sys.modules["torch"], _LONG_NAMES[name]))
+        return x.to(getattr(sys.modules["torch"], LONG_NAMES[name]))
     raise _other_samples(what, x.dtype, name)
 
 
@@ -107,7 +124,7 @@ def _from_numpy(x, name, what, convert=False):
     return x if x.flags.c_contiguous and x.flags.aligned else x.copy(order="C")
 
 
-def prepare(x, name, what="x", convert=False):
+def prepare(x, name, what="x", convert=False, device=None):
     """The array itself or, if it must be, a contiguous copy.
 
     Parameters
@@ -121,11 +138,13 @@ def prepare(x, name, what="x", convert=False):
         What messages call the array.
     convert : bool
         Whether samples of another type are converted, if that is no conversion from complex to real.
+    device : int, optional
+        The number of the CUDA device in whose memory x may be.
 
     Returns
     -------
-    numpy.ndarray or torch.Tensor
-        Contiguous, of the type.
+    numpy.ndarray, torch.Tensor or _device.Array
+        Contiguous, of the type. A tensor is in the memory of the CPU.
 
     Raises
     ------
@@ -135,11 +154,12 @@ def prepare(x, name, what="x", convert=False):
     if isinstance(x, np.ndarray):
         return _from_numpy(x, name, what, convert)
     if is_tensor(x):
+        if x.device.type != "cpu":
+            return _from_device(x, name, what, convert, device)
         return _from_tensor(x, name, what, convert)
     if hasattr(x, "__dlpack__"):
-        device = x.__dlpack_device__()[0]
-        if device not in _CPU_DEVICES:
-            raise TypeError(f"{what} is on a device (DLPack type {int(device)}); arrays must be in the CPU's memory")
+        if x.__dlpack_device__()[0] not in _CPU_DEVICES:
+            return _from_device(x, name, what, convert, device)
         return _from_numpy(np.from_dlpack(x), name, what, convert)
     if hasattr(x, "dtype"):  # scalars of NumPy and arrays by the buffer protocol
         return _from_numpy(np.asarray(x), name, what, convert)
@@ -154,19 +174,26 @@ def prepare(x, name, what="x", convert=False):
         raise (TypeError if isinstance(error, TypeError) else ValueError)(f"{what}: {error}") from None
 
 
-def prepare_out(out, name, shape, what="out"):
-    """Checks an array for results and returns it.
+def prepare_out(out, name, shape, like=None):
+    """Checks an array for results and returns it, or a _device.Array if `like` is one.
 
     Raises
     ------
     TypeError, ValueError
         If results cannot be written there: another type, shape or layout, or an array that is read-only.
     """
-    if isinstance(out, np.ndarray):
+    what = "out"
+    if isinstance(like, _device.Array):
+        out, contiguous, writable = like.for_results(out), True, True
+        if out.type != name:
+            raise TypeError(f"{what} has samples of {getattr(out.array, 'dtype', out.type)}, not {name}")
+    elif isinstance(out, np.ndarray):
         if _NAMES.get(out.dtype.name) != name or not out.dtype.isnative:
             raise TypeError(f"{what} has samples of {out.dtype}, not {name}")
         contiguous, writable = out.flags.c_contiguous and out.flags.aligned, out.flags.writeable
     elif is_tensor(out):
+        if out.device.type != "cpu":
+            raise TypeError(f"{what} is on {out.device}, x in the CPU's memory")
         if _from_tensor(out, name, what).data_ptr() != out.data_ptr():
             raise ValueError(f"{what} is not contiguous")
         contiguous, writable = True, True
@@ -183,15 +210,19 @@ def prepare_out(out, name, shape, what="out"):
 
 def empty(shape, name, like):
     """An array for results, of the library of arrays that `like` is of."""
+    if isinstance(like, _device.Array):
+        return like.empty(shape, LONG_NAMES[name])
     if not isinstance(like, np.ndarray) and is_tensor(like):
         torch = sys.modules["torch"]
-        return torch.empty(tuple(shape), dtype=getattr(torch, _LONG_NAMES[name]))
+        return torch.empty(tuple(shape), dtype=getattr(torch, LONG_NAMES[name]))
     dtype = TYPES[name][1]
     return np.empty(shape, like.dtype if dtype is None else dtype)  # None: bfloat16 of ml_dtypes
 
 
 def finish(result, like):
     """The result as an array of the kind that the caller's array `like` is, by DLPack if that came by it."""
+    if isinstance(result, _device.Array):
+        return result.array
     if isinstance(like, np.ndarray) or is_tensor(like) or not hasattr(like, "__array_namespace__"):
         return result
     return like.__array_namespace__().from_dlpack(result)
@@ -202,7 +233,7 @@ def address(array, writable=False):
 
     Parameters
     ----------
-    array : numpy.ndarray, torch.Tensor or buffer
+    array : numpy.ndarray, torch.Tensor, _device.Array or buffer
         What `prepare`, `prepare_out` or `empty` returned. The caller keeps a reference to it during the call.
     writable : bool
         Whether results are written there.
@@ -222,6 +253,8 @@ def address(array, writable=False):
     if isinstance(array, np.ndarray):
         if array.dtype.kind == "V":
             array = array.view(np.uint16)  # bfloat16 of ml_dtypes has no buffers
+    elif isinstance(array, _device.Array):
+        return array.pointer
     elif is_tensor(array):
         return ffi.cast("char *", array.data_ptr())
     return ffi.from_buffer(array, require_writable=writable)

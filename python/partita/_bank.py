@@ -61,8 +61,9 @@ class Bank:
         self.in_channels = positive("in_channels", in_channels)
         self.out_channels = 1 if out_channels is None else positive("out_channels", out_channels)
         self.n_taps = positive("n_taps", n_taps)
+        self._slots = positive("slots", slots)
         options = ffi.new("struct partita_bank_options *", {
-            "slots": positive("slots", slots),
+            "slots": self._slots,
             "in_channels": self.in_channels,
             "out_channels": optional(positive, "out_channels", out_channels) or 0,
             "n_taps": self.n_taps,
@@ -77,6 +78,13 @@ class Bank:
         self._owner = _objects.Owner("bank", self._c)
         self._filters = {}  # of each slot: filters that it may still use, the newest last
         self._control, self._busy = threading.Lock(), threading.Lock()
+
+    def __repr__(self):
+        plan = lib.partita_bank_plan(self._c)
+        engine = ffi.string(lib.partita_plan_engine(plan, lib.PARTITA_FORWARD)).decode()
+        shape = f"{self.in_channels} -> {self.out_channels} channels of {self._type}"
+        return (f"<partita.Bank, {len(self._filters)} of {self._slots} slots open, {shape}, {self.n_taps} taps, blocks of "
+                f"{self.block}, {engine}, latency {self.latency}>")
 
     def filter(self, taps):
         """

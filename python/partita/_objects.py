@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Objects of the library, each released after those that use it."""
+import threading
+
 from partita._errors import StateError, check
 from partita._partita import ffi, lib
 
@@ -9,6 +11,9 @@ _RELEASE = {
     for name, verb in (("plan", "destroy"), ("filter", "destroy"), ("stream", "close"), ("bank", "destroy"),
                        ("spectrum", "destroy"), ("saved", "destroy"), ("wisdom", "destroy"))
 }
+
+
+_lock = threading.Lock()
 
 
 class Owner:
@@ -24,13 +29,14 @@ class Owner:
         Objects that must outlive it. This holds whatever order Python's collector of cycles finalizes objects in.
     """
 
-    __slots__ = ("c", "_owner")
+    __slots__ = ("c", "_owner", "_waits")
 
     def __init__(self, name, pointer, *needed):
         owner = lib.py_object_create(pointer, _RELEASE[name])
         if not owner:
             raise MemoryError
         self.c = pointer
+        self._waits = False
         self._owner = ffi.gc(owner, lib.py_object_release)
         for other in needed:
             if other is not None:
@@ -40,6 +46,18 @@ class Owner:
         """From now on `needed` outlives this object."""
         if not lib.py_object_link(self._owner, needed._owner):
             raise MemoryError
+
+    def release_after(self, wait):
+        """From now on `wait` is called before the object is released: work that uses it may be queued on a device."""
+        def release(owner):
+            wait()
+            lib.py_object_release(owner)
+
+        with _lock:
+            if not self._waits:
+                self._waits = True
+                ffi.gc(self._owner, None)
+                self._owner = ffi.gc(self._owner, release)
 
     def keep_newest(self):
         """Forgets all links but the newest."""

@@ -136,7 +136,7 @@ def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, 
 
 
 # Names of the options of a plan.
-NAMES = tuple(options_to_c.__kwdefaults__)
+NAMES = tuple(options_to_c.__kwdefaults__ or ())
 
 
 def _directions_to_c(directions):

@@ -3,7 +3,7 @@
 import math
 import typing
 
-from partita import _arrays, _errors, _objects, _options
+from partita import _arrays, _device, _errors, _objects, _options
 from partita._errors import check
 from partita._options import DIRECTIONS
 from partita._partita import ffi, lib
@@ -27,6 +27,10 @@ class Plan:
     x is (batch, in_channels, size...), y is (batch, out_channels, output size...). Leading axes of length 1 may be left
     out of x; they are then left out of y. Arrays are those of NumPy, tensors of PyTorch, or what others export by
     DLPack, in the memory of the CPU; results are arrays of the kind of x. Calls release Python's global lock.
+
+    A plan of a device also takes arrays of PyTorch, CuPy and others in that device's memory. Calls with those of PyTorch
+    and CuPy put their work on the current CUDA stream of that library and do not wait for it, so that they can be captured
+    into a graph after a first call; other libraries' arrays are computed when the call returns.
 
     Parameters
     ----------
@@ -93,6 +97,7 @@ class Plan:
         self._owner = _objects.Owner("plan", self._c, *([wisdom._owner] if wisdom else []))
         #: Shape of y; None for streams.
         self.output_shape = problem.output_shape
+        self._device = device_number(self.options.get("device"))
         self._shapes = {
             "x": problem.input_shape, "y": self.output_shape, "taps": problem.taps_shape, "bias": (problem.outputs,),
         }
@@ -211,8 +216,7 @@ class Plan:
         array
             `out`, or a new array of the kind of x.
         """
-        c = filter_of(self, filter)
-        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), c, workspace=workspace, saved=saved)
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), filter, workspace=workspace, saved=saved)
 
     def once(self, x, taps, out=None, *, workspace=None):
         """
@@ -230,8 +234,10 @@ class Plan:
         array
             As `forward`.
         """
+        if self._device is not None:  # where calls that are queued need a filter
+            return self.forward(self.filter(taps), x, out, workspace=workspace)
         taps, _ = self._prepare("taps", taps)
-        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), ffi.NULL, workspace=workspace, taps=taps)
+        return self._signal_call(lib.partita_forward, ("y", out), ("x", x), None, workspace=workspace, taps=taps)
 
     def backward_data(self, filter, gy, out=None, *, workspace=None):
         """
@@ -251,8 +257,7 @@ class Plan:
         array
             `out`, or a new array of the shape of x.
         """
-        c = filter_of(self, filter)
-        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy, "gy"), c, workspace=workspace)
+        return self._signal_call(lib.partita_backward_data, ("x", out), ("y", gy, "gy"), filter, workspace=workspace)
 
     def backward_weight(self, x, gy, out=None, *, workspace=None, saved=None):
         """
@@ -280,11 +285,11 @@ class Plan:
             raise TypeError("x is None, and there are no saved transforms")
         x = None if x is None else self._prepare("x", x)[0]
         gw = self._result("taps", out, gy)
-        call, keep = self._call(workspace, saved)
+        call, keep = self._call(workspace, saved, like=gy)
         check(lib.partita_backward_weight(self._c, _arrays.address(gw, True), _address_or_null(x), _arrays.address(gy),
                                           call))
         del keep
-        return gw if out is not None else _arrays.finish(gw, given)
+        return out if out is not None else _arrays.finish(gw, given)
 
     def backward_bias(self, gy, out=None):
         """
@@ -305,17 +310,20 @@ class Plan:
         given = gy
         gy, _ = self._prepare("y", gy, "gy")
         gb = self._result("bias", out, gy)
-        check(lib.partita_backward_bias(self._c, _arrays.address(gb, True), _arrays.address(gy), ffi.NULL))
-        return gb if out is not None else _arrays.finish(gb, given)
+        call, keep = self._call(like=gy)
+        check(lib.partita_backward_bias(self._c, _arrays.address(gb, True), _arrays.address(gy), call))
+        del keep
+        return out if out is not None else _arrays.finish(gb, given)
 
     def _signal_call(self, function, result, operand, filter, **call):
-        """A call from one signal to another; result and operand are (name, array), filter is that of C."""
+        """A call from one signal to another; result and operand are (name, array)."""
+        c = ffi.NULL if "taps" in call else filter_of(self, filter)
         x, left_out = self._prepare(*operand)
         y = self._result(*result, x, left_out)
-        call, keep = self._call(**call)
-        check(function(self._c, filter, _arrays.address(y, True), _arrays.address(x), call))
+        call, keep = self._call(**call, filter=filter, like=x)
+        check(function(self._c, c, _arrays.address(y, True), _arrays.address(x), call))
         del keep
-        return y if result[1] is not None else _arrays.finish(y, operand[1])
+        return result[1] if result[1] is not None else _arrays.finish(y, operand[1])
 
     def _type_of(self, what):
         return self.problem.taps if what == "taps" else self.problem.signal
@@ -326,7 +334,7 @@ class Plan:
         full = self._shapes[what]
         if full is None:
             raise _errors.StateError("the plan is of a stream: partita.Stream runs it")
-        array = _arrays.prepare(array, self._type_of(what), name, what in ("taps", "bias"))
+        array = _arrays.prepare(array, self._type_of(what), name, what in ("taps", "bias"), self._device)
         shape = tuple(array.shape)
         left_out = len(full) - len(shape)
         if left_out < 0 or shape != full[left_out:] or math.prod(full[:left_out]) != 1:
@@ -338,10 +346,12 @@ class Plan:
         shape = full[left_out:] if math.prod(full[:left_out]) == 1 else full
         if out is None:
             return _arrays.empty(shape, self._type_of(what), like)
-        return _arrays.prepare_out(out, self._type_of(what), full if len(out.shape) == len(full) else shape)
+        return _arrays.prepare_out(out, self._type_of(what), full if len(out.shape) == len(full) else shape, like)
 
-    def _call(self, workspace=None, saved=None, taps=None):
-        """A struct partita_call, or NULL, and what it points to."""
+    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None):
+        """A struct partita_call, or NULL, and what it points to; `like` is an array of the call."""
+        if isinstance(like, _device.Array) and like.queue is not None:
+            return self._queued_call(workspace, saved, filter, like)
         if workspace is None and saved is None and taps is None:
             return ffi.NULL, None
         if workspace is not None and workspace.nbytes < self._workspace_bytes(saved):
@@ -352,6 +362,27 @@ class Plan:
             "taps": addresses[1],
             "saved": ffi.NULL if saved is None else saved._c,
         }), addresses
+
+
+    def _queued_call(self, workspace, saved, filter, like):
+        """The same for the queue of an array on a device. What the work uses is released after it."""
+        for used in (self, filter, saved):
+            if used is not None:
+                used._owner.release_after(like.library.wait)
+        if workspace is not None:
+            raise TypeError("workspace: calls with arrays on a device take it from the arrays' library")
+        # Which gives the memory to other work of the same queue only, that is after this work.
+        workspace = like.empty((max(self._workspace_bytes(saved), 1),), "uint8")
+        return ffi.new("struct partita_call *", {
+            "workspace": workspace.pointer,
+            "saved": ffi.NULL if saved is None else saved._c,
+            "queue": ffi.cast("void *", like.queue),
+        }), workspace
+
+
+def device_number(name):
+    """The number of a CUDA device by its name in options; None: the CPU."""
+    return None if name in (None, "cpu") else int(name.partition(":")[2] or 0)
 
 
 def _make_plan(problem, options):
@@ -395,6 +426,12 @@ class Filter:
         self._c = pointer
         self._owner = _objects.Owner("filter", pointer, needed)
 
+    def __repr__(self):
+        if self.plan is None:
+            return f"<partita.Filter of {self.bank!r}>"
+        shape = " x ".join(map(str, self.plan.problem.taps_shape))
+        return f"<partita.Filter, {shape} taps of {self.plan.problem.taps}, {self.plan.engine}>"
+
     def of(self, plan):
         """The filter in C, if it is of this plan."""
         if self.plan is not plan:
@@ -425,7 +462,11 @@ class Filter:
             raise _errors.StateError("filters of a bank are swapped, not updated")
         taps, _ = self.plan._prepare("taps", taps)
         bias = None if bias is None else self.plan._prepare("bias", bias)[0]
-        call, keep = self.plan._call(workspace)
+        # Separable taps are factored on the host, which must wait for them.
+        like = None if self.plan.problem.separable else taps
+        if like is None and isinstance(taps, _device.Array):
+            taps.order_before_waiting_calls()
+        call, keep = self.plan._call(workspace, filter=self, like=like)
         check(lib.partita_filter_update(self._c, _arrays.address(taps), _address_or_null(bias), call))
         del keep
 
@@ -445,19 +486,26 @@ class Filter:
         return make_filter(self.plan, paths=paths, base=self)
 
 
+def _complete(array):
+    """An array for a call that waits."""
+    if isinstance(array, _device.Array):
+        array.order_before_waiting_calls()
+    return array
+
+
 def make_filter(plan, taps=None, bias=None, paths=None, base=None):
     """A filter from dense taps or paths."""
     if (taps is None) == (paths is None):
         raise TypeError("a filter is made from taps or from paths")
     fields = {"base": ffi.NULL if base is None else base.of(plan)}
     if taps is not None:
-        taps, _ = plan._prepare("taps", taps)
+        taps = _complete(plan._prepare("taps", taps)[0])
         fields |= {"dense": _arrays.address(taps), "dense_count": math.prod(plan.problem.taps_shape)}
     else:
         array, keep = _paths_to_c(list(paths), plan.problem.taps)
         fields |= {"paths": array, "path_count": len(array)}
     if bias is not None:
-        bias, _ = plan._prepare("bias", bias)
+        bias = _complete(plan._prepare("bias", bias)[0])
         fields["bias"] = _arrays.address(bias)
     c = ffi.new("struct partita_taps *", fields)
     return Filter(plan, _objects.create("filter", lib.partita_filter_create_from, plan._c, c), plan._owner)

@@ -119,8 +119,9 @@ class Problem:
     (1, 32, 28, 28)
     """
 
-    kernel: tuple[int, ...]
-    size: tuple[int, ...] | None = None
+    # Numbers are those of every axis, and become tuples.
+    kernel: int | tuple[int, ...]
+    size: int | tuple[int, ...] | None = None
     signal: str = "f32"
     taps: str | None = None
     op: str = "convolve"
@@ -128,9 +129,9 @@ class Problem:
     in_channels: int = 1
     out_channels: int | None = None
     groups: int = 1
-    stride: tuple[int, ...] = 1
-    dilation: tuple[int, ...] = 1
-    pad: tuple[tuple[int, int], ...] = 0
+    stride: int | tuple[int, ...] = 1
+    dilation: int | tuple[int, ...] = 1
+    pad: int | tuple[int | tuple[int, int], ...] = 0
     block: int | None = None
     latency: int | float = 0
     whole_blocks: bool = False

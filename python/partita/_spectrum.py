@@ -82,6 +82,9 @@ class Spectrum:
         del keep
         self._owner = _objects.Owner("spectrum", self._c)
 
+    def __repr__(self):
+        return f"<partita.Spectrum, {len(self)} samples of {self._type}, blocks of {self.block}, {self.nbytes} bytes>"
+
     def __len__(self):
         """Samples of the signal."""
         return lib.partita_spectrum_size(self._c)

@@ -10,14 +10,14 @@ import weakref
 
 import numpy as np
 
-from partita import _arrays, _objects, _taps
+from partita import _arrays, _device, _objects, _taps
 from partita._errors import StateError, check, failure
 from partita._partita import ffi, lib
-from partita._plan import Filter, Plan, filter_of
+from partita._plan import Filter, Plan, device_number, filter_of
 from partita._problem import natural, positive
 
 # What each call of `process` uses, without a look-up in a module.
-_from_buffer, _process = ffi.from_buffer, lib.py_stream_process
+_from_buffer, _process, _process_queued = ffi.from_buffer, lib.py_stream_process, lib.py_stream_process_queued
 
 
 class Stats(typing.NamedTuple):
@@ -44,7 +44,7 @@ def _two_threads():
 
 
 # Streams with threads of their own, which a child after fork() has not.
-_threaded = weakref.WeakSet()
+_threaded: weakref.WeakSet = weakref.WeakSet()
 
 
 def _abandon_threaded():
@@ -102,6 +102,10 @@ class Stream:
     One thread at a time may call `process`, `drain`, `save`, `restore`, `clone` and `reset`: a second one gets a
     RuntimeError. Another thread may call `swap`. With `out` given `process` allocates no arrays. Python itself may
     delay a thread at any time, by its global lock and its collector: an audio callback in Python can be late.
+
+    A stream of a device takes arrays in the memory of the CPU or, from its first call or `reset` on, of PyTorch and CuPy in
+    the memory of that device, ``[channels, frames]``. Such a call puts its work on the library's current CUDA stream and
+    does not wait for it.
 
     Examples
     --------
@@ -161,6 +165,8 @@ class Stream:
             "frames_first": self._frames_first,
             "in_place": self._in_place,
         })
+        self._device = device_number(plan.options.get("device"))
+        self._library = None  # of the arrays on the device that the stream has filtered
         self._busy = threading.Lock()
         self._swapper = threading.Lock()
         if (plan.options["threads"] or 1) > 1:
@@ -172,9 +178,12 @@ class Stream:
 
     @contextlib.contextmanager
     def _alone(self):
+        """Excludes other calls, and waits for work that is queued on a device."""
         if not self._busy.acquire(False):
             raise _two_threads()
         try:
+            if self._library is not None:
+                self._library.wait()
             yield
         finally:
             self._busy.release()
@@ -188,14 +197,36 @@ class Stream:
     def _run(self, y_at, x_at, frames):
         if self._call is None:
             raise StateError("the stream is closed")
+        if self._library is not None:
+            raise StateError("the stream has filtered arrays on a device: reset() before others")
         if _process(self._call, y_at, x_at, frames):
             raise ValueError("out overlaps x, and is not x itself with as many channels")
+
+    def _run_queued(self, y, x, frames):
+        """The same for arrays on a device; x None: silence."""
+        if self._call is None:
+            raise StateError("the stream is closed")
+        if y.queue is None:
+            raise TypeError(f"x: a stream queues its work, but {type(y.array).__name__} does not say on which CUDA stream; "
+                            "torch.from_dlpack(x) does")
+        if self._frames_first and max(self._inputs, self._outputs) > 1:
+            raise ValueError("x: streams take [channels, frames] on a device, not frames_first=True")
+        for used in (self, self._filter, self.plan):
+            used._owner.release_after(y.library.wait)
+        check(_process_queued(self._call, y.pointer, ffi.NULL if x is None else x.pointer, frames,
+                              ffi.cast("void *", y.queue)), "process")
+        self._library = y.library
 
     def _silence(self, frames, axes):
         if frames % self._whole:
             raise ValueError(f"{frames} frames: not whole blocks of {self._whole}")
         with self._alone():
-            y = np.empty(self._shape(lib.partita_stream_output_frames(self._c, frames), axes), self._dtype)
+            shape = self._shape(lib.partita_stream_output_frames(self._c, frames), axes)
+            if self._library is not None:
+                y = _device.Array(self._library.empty(shape, _arrays.LONG_NAMES[self._type]), "y", self._library)
+                self._run_queued(y, None, frames)
+                return y.array
+            y = np.empty(shape, self._dtype)
             self._run(_from_buffer(y), ffi.NULL, frames)
         return y
 
@@ -217,6 +248,8 @@ class Stream:
         return True
 
     def __repr__(self):
+        if self._call is None:
+            return "<partita.Stream, closed>"
         shape = f"{self._inputs} -> {self._outputs} channels of {self._type}"
         return f"<partita.Stream {shape}, {self.plan.problem.kernel[0]} taps, {self.engine}, latency {self.latency}>"
 
@@ -254,7 +287,7 @@ class Stream:
             if type(x) is np.ndarray and x.dtype is self._dtype and x.flags.carray:
                 x_at = _from_buffer(x)
             else:
-                x = _arrays.prepare(x, self._type)
+                x = _arrays.prepare(x, self._type, device=self._device)
                 x_at = _arrays.address(x)
             shape = x.shape
             if len(shape) == 1 and self._inputs == 1:
@@ -273,12 +306,15 @@ class Stream:
                 y, y_at = out, _from_buffer(out)
             else:
                 new = out is None
-                y = _arrays.empty(wanted, self._type, x) if new else _arrays.prepare_out(out, self._type, wanted)
+                y = _arrays.empty(wanted, self._type, x) if new else _arrays.prepare_out(out, self._type, wanted, x)
                 y_at = _arrays.address(y, True)
-            self._run(y_at, x_at, frames)
+            if type(x) is _device.Array:
+                self._run_queued(y, x, frames)
+            else:
+                self._run(y_at, x_at, frames)
         finally:
             self._busy.release()
-        return y if out is not None else _arrays.finish(y, given)
+        return out if out is not None else _arrays.finish(y, given)
 
     __call__ = process
 
@@ -363,6 +399,7 @@ class Stream:
             pointer = _objects.create("stream", lib.partita_stream_clone, self._c,
                                       what="clone, not while a swap is in progress")
             other._open(self._filter, self._recipe, self._frames_first, pointer)
+            other._library = self._library
         return other
 
     __copy__ = clone
@@ -374,6 +411,7 @@ class Stream:
         """Clears the history: the stream is as if just opened."""
         with self._alone():
             lib.partita_stream_reset(self._c)
+            self._library = None
 
     # Calls of any thread.
 

@@ -8,7 +8,7 @@ NAMES = ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "co
          "choose_conv_method")
 
 # Called with the function's name and the reason when SciPy is about to answer a call (testing/scipy_plugin.py).
-observers = []
+observers: list = []
 
 
 @functools.cache
@@ -38,7 +38,7 @@ def scipy_answers(name, reason, *args, error=NotImplementedError, **kwargs):
 
 _lock = threading.Lock()
 _depth = 0
-_replaced = {}
+_replaced: dict = {}
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ from partita._signal.fallback import scipy_answers
 try:
     from numpy.lib.array_utils import normalize_axis_index
 except ImportError:  # before NumPy 2
-    from numpy.core.multiarray import normalize_axis_index
+    from numpy.core.multiarray import normalize_axis_index  # type: ignore[no-redef]
 
 RECURSIVE = "a filter with feedback"  # the reason why SciPy answers
 

@@ -30,8 +30,8 @@ _MAX_FILTERS = 4    # of one tensor of taps
 _MAX_COMPARED = 65536
 _SAMPLES = 16384
 
-_layers = collections.OrderedDict()  # by key, the least recently used first
-_taps = {}                           # filters of a tensor, by its id
+_layers: collections.OrderedDict = collections.OrderedDict()  # by key, the least recently used first
+_taps: dict = {}  # filters of a tensor, by its id
 _lock = threading.Lock()
 
 

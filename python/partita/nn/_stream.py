@@ -28,7 +28,7 @@ class LayerStream(partita.Stream):
     __copy__ = clone
 
     def _biased(self, y):
-        bias = self._bias if isinstance(y, torch.Tensor) else self._bias.numpy()
+        bias = self._bias.to(y.device) if isinstance(y, torch.Tensor) else self._bias.numpy()
         y += bias if y.ndim == 1 or self._frames_first else bias[:, None]
         return y
 

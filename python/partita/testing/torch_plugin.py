@@ -9,7 +9,7 @@ import pytest
 
 from partita.nn.testing import dispatch_mode
 
-_counts = {"native": collections.Counter(), "fallback": collections.Counter()}
+_counts: dict = {"native": collections.Counter(), "fallback": collections.Counter()}
 
 
 @pytest.hookimpl(hookwrapper=True)

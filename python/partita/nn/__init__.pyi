@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: MIT
+from . import functional as functional
+from . import testing as testing
+from .modules import Conv1d as Conv1d
+from .modules import Conv2d as Conv2d
+from .modules import Conv3d as Conv3d
+from .modules import ConvTranspose1d as ConvTranspose1d
+from .modules import ConvTranspose2d as ConvTranspose2d
+from .modules import ConvTranspose3d as ConvTranspose3d
+from .modules import replace_ as replace_
+from .modules import restore_ as restore_
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "functional",
+           "replace_", "restore_", "testing"]

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import partita
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "replace_",
+           "restore_"]
+
+class Conv1d(torch.nn.Conv1d):
+    def stream(self, **options: Any) -> partita.Stream: ...
+
+class Conv2d(torch.nn.Conv2d): ...
+class Conv3d(torch.nn.Conv3d): ...
+
+class ConvTranspose1d(torch.nn.ConvTranspose1d):
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor: ...
+
+class ConvTranspose2d(torch.nn.ConvTranspose2d):
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor: ...
+
+class ConvTranspose3d(torch.nn.ConvTranspose3d):
+    def forward(self, input: torch.Tensor, output_size: list[int] | None = None) -> torch.Tensor: ...
+
+def replace_(model: torch.nn.Module, where: Callable[[Any], bool] = ...) -> list[str]: ...
+def restore_(model: torch.nn.Module, where: Callable[[Any], bool] = ...) -> list[str]: ...
