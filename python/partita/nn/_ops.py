@@ -21,11 +21,13 @@ def _operator(name, tensors):
                                    schema=f"({tensors}, {_LAYER}")
 
 
-@_operator("conv", "Tensor x, Tensor w, Tensor? b")
-def conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
+def compute_conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
     if x.dtype.is_complex:
         return _complex.forward(x, w, b, (stride, pad, dilation, groups, engine))
     return _calls.forward(x, w, b, (stride, pad, dilation, groups, engine), uses)
+
+
+conv = _operator("conv", "Tensor x, Tensor w, Tensor? b")(compute_conv)
 
 
 @_operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")

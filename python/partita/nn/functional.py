@@ -11,11 +11,12 @@ from torch._C._functorch import TransformType
 from torch._functorch.pyfunctorch import retrieve_all_functorch_interpreters
 from torch.autograd import forward_ad
 
-from . import _geometry, _ops  # noqa: F401  (_ops registers the operators)
+from . import _geometry, _ops
 
 __all__ = ["causal_conv1d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
            "fft_conv"]
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _SINGLE = (torch.float32, torch.float16, torch.bfloat16)
 _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
@@ -132,7 +133,8 @@ def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
     if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, False)
             or _geometry.refused_sizes(items, w, stride, pad, dilation)):
         return otherwise()
-    y = torch.ops.partita.conv(items, w, b, stride, pad, dilation, groups, "", uses(w)).to(dtype)
+    conv = _ops.compute_conv if _is_plain_call(items, w, b) else torch.ops.partita.conv
+    y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w)).to(dtype)
     return y if batched else y.squeeze(0)
 
 
@@ -183,6 +185,18 @@ def _differentiates_otherwise():
     if not torch._C._are_functorch_transforms_active():
         return False
     return any(t.key() != TransformType.Vmap for t in retrieve_all_functorch_interpreters())
+
+
+def _is_plain_call(*tensors):
+    """Whether nothing but the result is wanted. PyTorch's dispatcher, which then has nothing to do, takes longer than a
+    small layer."""
+    if torch.compiler.is_compiling():
+        return False
+    if (torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+            or torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None):
+        return False
+    records = torch.is_grad_enabled()
+    return all(t is None or (type(t) in _PLAIN and t.is_cpu and not (records and t.requires_grad)) for t in tensors)
 
 
 def uses(w):
