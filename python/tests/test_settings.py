@@ -69,3 +69,22 @@ def test_functions_of_signal_are_there_by_their_names_alone():
     assert all(getattr(partita, name) is getattr(signal, name) for name in partita._SIGNAL)
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         partita.nonsense
+
+
+def test_descriptions_are_one_line():
+    plan = partita.Plan(partita.Problem(kernel=(3, 5), size=(8, 9), in_channels=2, out_channels=4))
+    bank = partita.Bank(slots=3, n_taps=4, block=16)
+    bank.open(bank.filter([1, 2]))
+    stream = partita.Stream([1.0, 2.0])
+    expected = {
+        plan.filter(np.ones((4, 2, 3, 5))): "<partita.Filter, 4 x 2 x 3 x 5 taps of f32, cpu/",
+        bank: "<partita.Bank, 1 of 3 slots open, 1 -> 1 channels of f32, 4 taps, blocks of 16, cpu/direct, latency 0>",
+        bank.filter([1]): "<partita.Filter of <partita.Bank, 1 of 3",
+        partita.Spectrum(np.ones(1000)): "<partita.Spectrum, 1000 samples of f64, blocks of ",
+        plan: "<partita.Plan cpu/",
+        stream: "<partita.Stream 1 -> 1 channels of f64, 2 taps, cpu/direct, latency 0>",
+    }
+    for value, text in expected.items():
+        assert repr(value).startswith(text) and "\n" not in repr(value), repr(value)
+    stream.close()
+    assert repr(stream) == "<partita.Stream, closed>"
