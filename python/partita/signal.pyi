@@ -5,8 +5,10 @@ from typing import Any, Literal, TypeAlias, overload
 
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d", "correlation_lags", "fftconvolve",
-           "lfilter", "oaconvolve", "patched", "upfirdn"]
+from partita._signal.peaks import CorrelationPeaks as _CorrelationPeaks
+
+__all__ = ["choose_conv_method", "convolve", "convolve2d", "correlate", "correlate2d",
+           "correlation_lags", "correlation_peaks", "fftconvolve", "lfilter", "oaconvolve", "patched", "upfirdn"]
 
 _Mode: TypeAlias = Literal["full", "same", "valid"]
 _Method: TypeAlias = Literal["auto", "direct", "fft"]
@@ -42,6 +44,19 @@ def correlate(
 def correlation_lags(
     in1_len: int, in2_len: int, mode: _Mode = "full", *, lags: tuple[int, int] | range | None = None
 ) -> NDArray[Any]: ...
+def correlation_peaks(
+    in1: ArrayLike,
+    in2: ArrayLike,
+    *,
+    peaks: int | None = None,
+    threshold: float = 0.0,
+    distance: int | None = None,
+    normalise: bool = False,
+    lags: tuple[int, int] | range | None = None,
+    threads: int | None = None,
+    device: str | None = None,
+    engine: str | None = None,
+) -> _CorrelationPeaks: ...
 def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: _Mode = "full", axes: _Axes = None) -> NDArray[Any]: ...
 def oaconvolve(in1: ArrayLike, in2: ArrayLike, mode: _Mode = "full", axes: _Axes = None) -> NDArray[Any]: ...
 @overload
