@@ -29,7 +29,7 @@ for group in "$@"; do
             abigail-tools"
         ;;
     slow)
-        packages="$packages debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
+        packages="$packages jalv debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
             libc6-dev-arm64-cross qemu-user libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64
             libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake"
         ;;

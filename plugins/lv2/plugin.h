@@ -19,9 +19,9 @@
 #include <lv2/state/state.h>
 #include <lv2/worker/worker.h>
 
-#include "variants.h"
 #include "convolver.h"
 #include "live/chain/ramp.h"
+#include "variants.h"
 
 struct plugin_urids {
     LV2_URID atom_path, atom_urid, atom_sequence, atom_int;

@@ -2,10 +2,11 @@
 // A JACK client that plays a file to the program's first input and stores its first output, frame
 // by frame from the first call on in which both are connected; for tests that compare samples,
 // count gaps and measure delay.
-//   jack_probe SENT RECEIVED FRAMES [freewheel]    files of raw float; prints the server's period
-//   and its xruns
+//   jack_probe SENT RECEIVED FRAMES [freewheel|realtime [IN OUT]]    files of raw float; prints the
+//   server's period and its xruns. IN, OUT: ports to connect [those of partita live]
 #include <jack/jack.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,7 +64,10 @@ static void wait_for(jack_client_t *client, const char *port)
 
 int main(int argc, char **argv)
 {
-    if (argc < 4) fail("SENT HEARD FRAMES [freewheel]");
+    if (argc < 4) fail("SENT RECEIVED FRAMES [freewheel|realtime [IN OUT]]");
+    const bool freewheel = argc > 4 && strcmp(argv[4], "freewheel") == 0;
+    const char *to = argc > 6 ? argv[5] : "partita:in_0",
+               *from = argc > 6 ? argv[6] : "partita:out_0";
     n_frames = strtoul(argv[3], NULL, 10);
     load(argv[1]);
     jack_client_t *client = jack_client_open("probe", JackNoStartServer, NULL);
@@ -73,18 +77,17 @@ int main(int argc, char **argv)
     jack_set_process_callback(client, process, NULL);
     jack_set_xrun_callback(client, count_xrun, NULL);
     if (jack_activate(client)) fail("cannot be activated");
-    wait_for(client, "partita:in_0");
-    wait_for(client, "partita:out_0");
+    wait_for(client, to);
+    wait_for(client, from);
     usleep(300000); // the program starts its stream after it has registered its ports
-    if (jack_connect(client, "probe:send", "partita:in_0") ||
-        jack_connect(client, "partita:out_0", "probe:hear"))
+    if (jack_connect(client, "probe:send", to) || jack_connect(client, from, "probe:hear"))
         fail("cannot be connected");
-    if (argc > 4 && jack_set_freewheel(client, 1)) fail("cannot freewheel");
+    if (freewheel && jack_set_freewheel(client, 1)) fail("cannot freewheel");
     usleep(200000); // connections take effect some periods later
     atomic_store(&running, 1);
     for (int i = 0; atomic_load(&at) < n_frames; i++, usleep(10000))
         if (i == 6000) fail("the server has stopped");
-    if (argc > 4) jack_set_freewheel(client, 0);
+    if (freewheel) jack_set_freewheel(client, 0);
     FILE *file = fopen(argv[2], "wb");
     if (!file || fwrite(received, sizeof *received, n_frames, file) != n_frames || fclose(file))
         fail("cannot write");

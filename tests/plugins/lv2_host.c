@@ -391,3 +391,19 @@ void host_restore(struct host *host, const char *folder)
     lilv_state_restore(state, host->instance, NULL, NULL, 0, host->feature_list);
     lilv_state_free(state);
 }
+
+static const void *retrieve_text(LV2_State_Handle path, uint32_t key, size_t *size, uint32_t *type,
+                                 uint32_t *flags)
+{
+    *size = strlen(path);
+    *type = 0;
+    *flags = LV2_STATE_IS_POD | LV2_STATE_IS_PORTABLE;
+    return key == map_uri(NULL, response_uri) ? path : NULL;
+}
+
+void host_restore_text(struct host *host, const char *path)
+{
+    const LV2_State_Interface *state =
+        lilv_instance_get_extension_data(host->instance, LV2_STATE__interface);
+    state->restore(host->instance->lv2_handle, retrieve_text, (void *)path, 0, host->feature_list);
+}

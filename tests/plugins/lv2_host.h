@@ -57,6 +57,9 @@ const char *host_take_notified(struct host *host, char path[HOST_PATH]);
 void host_save(struct host *host, const char *folder);
 void host_restore(struct host *host, const char *folder);
 
+// Restores that file as PipeWire does: a text without a type, without a terminating zero.
+void host_restore_text(struct host *host, const char *path);
+
 // All that was logged, by any host, since the last call.
 const char *host_take_log(char text[HOST_LOG]);
 

@@ -322,6 +322,25 @@ static void states_are_restored(void **state)
     compared_close(&c);
 }
 
+// A host that passes texts without types, and no features for paths.
+static void texts_are_restored(void **state)
+{
+    (void)state;
+    struct random random = random_start("texts");
+    struct compared c;
+    char path[HOST_PATH];
+    rig_write_random("b.wav", 1500, &random);
+    compared_open(&c);
+    rig_run_alone(&c.b, "b.wav", 0, &random);
+    struct host *host = host_open(&mono);
+    host_restore_text(host, rig_path("b.wav", path));
+    host_activate(host);
+    rig_run(host, &c.run, 0, 3000, true, &random);
+    assert_memory_equal(c.run.y[0], c.b.y[0], 3000 * sizeof(float));
+    host_close(host);
+    compared_close(&c);
+}
+
 // A file that is missing when a state is restored is still named by the next saved state.
 static void states_keep_missing_files(void **state)
 {
@@ -392,6 +411,7 @@ int main(void)
     tests[n++] = named_test(survives_full_queues, NULL, "full-queues");
     tests[n++] = named_test(ends_at_any_point, NULL, "ends");
     tests[n++] = named_test(states_are_restored, NULL, "states");
+    tests[n++] = named_test(texts_are_restored, NULL, "texts");
     tests[n++] = named_test(states_keep_missing_files, NULL, "missing-files");
     tests[n++] = named_test(threads_change_files, NULL, "threads");
     return run_test_list(tests, n);
