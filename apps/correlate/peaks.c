@@ -87,19 +87,20 @@ static const struct sample *sample_at(const struct channel *channel, uint64_t i)
     return &channel->ring[i % RING];
 }
 
-// |sum over the neighbours of sample i of y[i + j] lanczos(t - j)|^2, of `reach` to each side.
+// |p(t)|^2 of the polynomial p through the neighbours of sample i, `reach` to each side, in
+// barycentric form: the weights are binomial coefficients of alternating sign.
 static double interpolated(const struct channel *channel, uint64_t i, int reach, double t)
 {
-    const double a = reach + 1;
-    double re = 0, im = 0;
+    double re = 0, im = 0, sum = 0, binomial = 1;
     for (int j = -reach; j <= reach; j++) {
         const struct sample *s = sample_at(channel, i + (uint64_t)(int64_t)j);
-        const double x = M_PI * (t - j);
-        const double weight = fabs(x) < 1e-9 ? 1 : a * sin(x) * sin(x / a) / (x * x);
+        const double apart = fabs(t - j) < 1e-12 ? 1e-12 : t - j, weight = binomial / apart;
         re += weight * s->re;
         im += weight * s->im;
+        sum += weight;
+        binomial *= -(double)(reach - j) / (reach + j + 1);
     }
-    return re * re + im * im;
+    return (re * re + im * im) / (sum * sum);
 }
 
 // The position of the interpolated maximum near the local maximum i, by golden sections of (-1, 1),

@@ -170,8 +170,9 @@ class Search(Peaks):
         self.fails("correlate", "--range", "1/2", "--peaks", 1, "h.npy", "x.npy", "y.npy", rc=2, says=["--range", "y.npy"])
 
     def test_fraction_of_a_sample(self):
-        """Noise of 80 % of the band, delayed in the spectrum. Interpolation errs by less than 0.01; the burst in the
-        capture is exact to rounding but for its ends, where the delayed one has samples outside: 1 % of its length."""
+        """Noise of 80 % of the band, delayed in the spectrum; the burst is a part of it. Interpolation errs by less than
+        0.01. What the rest of the noise adds to the slope at the maximum moves that by about 1 / sqrt(length) of the
+        delay."""
         n, m = 4096, 2000
         spectrum = np.fft.fft(self.noise(n, "c16"))
         frequency = np.fft.fftfreq(n)

@@ -55,8 +55,9 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
 
     Notes
     -----
-    The position is where a Lanczos interpolation over 8 samples to each side is largest. For signals that fill up to
-    80 % of the band it is within 0.01 samples of the maximum of the continuous signal, without noise.
+    The position is where the polynomial through 8 samples to each side is largest. Without noise it is within 0.001
+    samples of the maximum of the continuous signal if that fills at most 60 % of the band, within 0.01 if 80 %, and
+    within 0.06 in any case.
 
     Examples
     --------
@@ -129,13 +130,15 @@ def _shifts(y, size, found):
 
 
 def _interpolate(neighbours):
-    """Golden sections of (-1, 1): there the sample in the middle is the largest."""
+    """Golden sections of (-1, 1), between whose ends is the largest sample, on the polynomial in barycentric form."""
     reach = neighbours.shape[1] // 2
     at, ratio = np.arange(-reach, reach + 1), (math.sqrt(5) - 1) / 2
+    binomials = np.array([(-1.0) ** k * math.comb(2 * reach, k) for k in range(2 * reach + 1)])
 
     def level(t):
-        u = t[:, None] - at
-        return np.abs((neighbours * np.sinc(u) * np.sinc(u / (reach + 1))).sum(axis=1))
+        apart = t[:, None] - at
+        weights = binomials / np.where(abs(apart) < 1e-12, 1e-12, apart)
+        return np.abs((neighbours * weights).sum(axis=1) / weights.sum(axis=1))
 
     low, high = -np.ones(len(neighbours)), np.ones(len(neighbours))
     for _ in range(36):  # to 1e-7
