@@ -12,6 +12,7 @@ int control_main(const struct settings *settings);
 int devices_main(const struct settings *settings);
 int plan_main(const struct settings *settings);
 int join_main(const struct settings *settings);
+int deconvolve_main(const struct settings *settings);
 int layer_main(const struct settings *settings);
 int help_main(const struct settings *settings);
 

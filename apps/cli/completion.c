@@ -69,7 +69,7 @@ static void zsh_option(const struct option_row *row)
         printf(":%s:(", row->name);
         put_words(row->argument);
         printf(")");
-    } else if (row->argument) {
+    } else if (row->argument && row->kind != OPTION_LEVEL) {
         printf(":%s:", row->argument);
     }
     printf("' \\\n");
@@ -97,7 +97,7 @@ static void fish_option(const struct option_row *row, int command)
     printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s",
            command_rows[command].name, row->name);
     if (row->letter) printf(" -s %c", row->letter);
-    if (row->argument) printf(" -r");
+    if (row->argument && row->kind != OPTION_LEVEL) printf(" -r");
     if (row->kind == OPTION_CHOICE) {
         printf(" -f -a '");
         put_words(row->argument);

@@ -2,6 +2,7 @@
 // --help and `partita help`, printed from the option table. The manual page is in manual.c, the
 // completions are in completion.c.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "commands.h"
@@ -51,8 +52,12 @@ static void print_option(const struct option_row *row, enum command command)
     char left[80], help[OPTION_HELP_SIZE];
     char letter[5] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    snprintf(left, sizeof left, "  %s--%s%s%s", letter, row->name, row->argument ? " " : "",
-             row->argument ? row->argument : "");
+    const bool optional = row->kind == OPTION_LEVEL;
+    snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name,
+             optional        ? "[="
+             : row->argument ? " "
+                             : "",
+             row->argument ? row->argument : "", optional ? "]" : "");
     printf("%s", left);
     int at = (int)strlen(left);
     if (at >= HELP_COLUMN) {
@@ -61,6 +66,19 @@ static void print_option(const struct option_row *row, enum command command)
     }
     option_help(row, command, help);
     print_wrapped(help, at, HELP_COLUMN);
+}
+
+const char matrix_drawing[] = "          --matrix        --matrix-order in,out, --true-stereo\n"
+                              "          in 1  in 2      in 1  in 2\n"
+                              "  out 1      1     2         1     3\n"
+                              "  out 2      3     4         2     4\n";
+
+static bool has_option(enum command command, const char *name)
+{
+    for (size_t i = 0; i < n_option_rows; i++)
+        if (strcmp(option_rows[i].name, name) == 0 && option_rows[i].commands & 1u << command)
+            return true;
+    return false;
 }
 
 static bool has_kind(enum command command, enum option_kind kind)
@@ -114,11 +132,14 @@ void help_print(enum command command)
         headed = true;
         print_option(row, command);
     }
+    if (has_option(command, "matrix"))
+        printf("\nChannels of %s from two inputs to two outputs:\n%s",
+               command == COMMAND_CORRELATE ? "TEMPLATE" : "IR", matrix_drawing);
     print_numbers(command);
     if (command == COMMAND_CONTROL) print_controls();
     printf("\nExamples:\n");
     for (int i = 0; i < N_EXAMPLES; i++) print_example(&command_examples[command][i]);
-    if (c->n_operands == 3) {
+    if (abs(c->n_operands) == 3) {
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "
                       "SigMF recordings, x.sigmf-data with x.sigmf-meta, and archives of them, "

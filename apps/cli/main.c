@@ -16,8 +16,8 @@ static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_CONVOLVE] = convolve_main, [COMMAND_CORRELATE] = convolve_main,
     [COMMAND_LIVE] = live_main,         [COMMAND_CONTROL] = control_main,
     [COMMAND_DEVICES] = devices_main,   [COMMAND_PLAN] = plan_main,
-    [COMMAND_JOIN] = join_main,         [COMMAND_LAYER] = layer_main,
-    [COMMAND_HELP] = help_main,
+    [COMMAND_JOIN] = join_main,         [COMMAND_DECONVOLVE] = deconvolve_main,
+    [COMMAND_LAYER] = layer_main,       [COMMAND_HELP] = help_main,
 };
 
 static int run_command(enum command command, int argc, char **argv)
@@ -59,7 +59,8 @@ int main(int argc, char **argv)
     if (command_find(word, &command)) return run_command(command, argc - 1, argv + 1);
     if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
     else fprintf(stderr, "partita: no command given\n");
-    fprintf(stderr, "usage: partita convolve|correlate|live|control|devices|plan|join|layer|help "
-                    "...   (partita help)\n");
+    fprintf(stderr,
+            "usage: partita convolve|correlate|live|control|devices|plan|join|deconvolve|layer|"
+            "help ...   (partita help)\n");
     return EXIT_USAGE;
 }

@@ -27,9 +27,10 @@ static void put_option(const struct option_row *row, enum command command)
     put_text(row->name);
     printf("\\fR");
     if (row->argument) {
-        printf(" \\fI");
+        const bool optional = row->kind == OPTION_LEVEL;
+        printf("%s\\fI", optional ? "[=" : " ");
         put_text(row->argument);
-        printf("\\fR");
+        printf("\\fR%s", optional ? "]" : "");
     }
     printf("\n");
     option_help(row, command, help);
@@ -104,7 +105,8 @@ static void put_exit_status(void)
         {"0", "Success."},
         {"1", "Failure: the output file was not written."},
         {"2", "Wrong usage."},
-        {"3", "Success with losses: the input was truncated or interrupted; in live, samples are "
+        {"3", "Success with losses: the input was truncated or interrupted; with --strict, samples "
+              "were clipped; in live, samples are "
               "missing in the recording or, with --strict, were lost by the device."},
         {"4", "The audio device was lost. The recording up to then is complete."},
         {"141", "The reader of standard output closed the pipe (SIGPIPE)."},
@@ -140,7 +142,18 @@ void manual_print(void)
         "line. A filter of one channel applies to every channel of the input, and a filter with as "
         "many channels as the input applies channel by channel. A mono input with a filter of N "
         "channels gives N channels. With --matrix every output is a sum over all inputs. Full "
-        "scale of an integer sample is 1.");
+        "scale of an integer sample is 1. What a WAV says about loudspeakers, and its texts, cue "
+        "points and broadcast extension, are copied to a WAV; FLAC, Ogg and other formats of "
+        "libsndfile carry the texts.");
+    printf(".SH MATRICES\n");
+    put_text("The channels of IR from two inputs to two outputs:");
+    printf("\n.PP\n.nf\n");
+    put_text(matrix_drawing);
+    printf(".fi\n.PP\n");
+    put_text(
+        "The channels may be in several files, and an .npy array of IR may have the axes [out, "
+        "in, frames]; then --matrix is not needed.");
+    printf("\n");
     put_section(
         "NUMBERS",
         "Numbers may have an exponent or end in k, M or G: 1e6, 48k, 2.4M; rates and frequencies "

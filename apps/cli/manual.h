@@ -11,4 +11,7 @@ void manual_print(void);
 // Prints the completions for a shell on standard output.
 void completion_print(enum shell shell);
 
+// Which channel of a matrix of filters leads from which input to which output.
+extern const char matrix_drawing[];
+
 #endif

@@ -5,10 +5,10 @@
 #include "options.h"
 
 const struct command_row command_rows[N_COMMANDS] = {
-    {"convolve", "IR IN OUT", "filters IN with the impulse response IR",
+    {"convolve", "IR... IN OUT", "filters IN with the impulse response IR",
      "The result is scipy.signal.convolve(IN, IR, mode): it includes the tail, and the latency of "
-     "the engine is removed. ",
-     3},
+     "the engine is removed. Of several IR files the channels are taken one file after the other. ",
+     -3},
     {"correlate", "TEMPLATE IN [OUT]", "correlates IN with TEMPLATE",
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), in which a complex template is "
      "conjugated. Sample k of the full result belongs to lag k - (length of TEMPLATE - 1). With "
@@ -39,6 +39,13 @@ const struct command_row command_rows[N_COMMANDS] = {
      "are refused, and so are missing, overlapping and truncated ones. OUT has the same bytes as "
      "with --range 1/1. ",
      -2},
+    {"deconvolve", "SWEEP RECORDING OUT", "computes the impulse response of a recorded sweep",
+     "SWEEP is the signal that was played, with one channel; RECORDING may begin before it, must "
+     "go "
+     "on after it, and may have several channels, which OUT has too. OUT begins at the first frame "
+     "of RECORDING: the latency that is printed for each channel is where its response has its "
+     "peak, and --first leaves out what is before it. ",
+     3},
     {"layer", "forward|backward-data|backward-weight",
      "runs a layer of a neural network on .npy arrays",
      "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], all of type f4 or "
@@ -57,9 +64,10 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define DEVICES (1u << COMMAND_DEVICES)
 #define PLAN (1u << COMMAND_PLAN)
 #define JOIN (1u << COMMAND_JOIN)
+#define DECONVOLVE (1u << COMMAND_DECONVOLVE)
 #define LAYER (1u << COMMAND_LAYER)
 #define HELP (1u << COMMAND_HELP)
-#define EVERY_COMMAND (FILTERS | LIVE | CONTROL | DEVICES | PLAN | JOIN | LAYER | HELP)
+#define EVERY_COMMAND (FILTERS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER | HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 

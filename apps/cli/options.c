@@ -50,14 +50,19 @@ bool options_want_peaks(const struct settings *settings)
     return settings->peaks || !isnan(settings->threshold);
 }
 
+double options_gain(const struct settings *settings)
+{
+    return settings->gain == GAIN_AUTO ? 0 : settings->gain;
+}
+
 size_t options_max_channels(const struct settings *settings)
 {
     return settings->max_channels == NOT_GIVEN ? 1024 : (size_t)settings->max_channels;
 }
 
 // The commands whose operands are files.
-static const unsigned file_commands =
-    1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE | 1u << COMMAND_JOIN;
+static const unsigned file_commands = 1u << COMMAND_CONVOLVE | 1u << COMMAND_CORRELATE |
+                                      1u << COMMAND_JOIN | 1u << COMMAND_DECONVOLVE;
 
 // Of the kinds of numbers: the suffixes, and what messages say.
 static const struct number_kind {
@@ -71,6 +76,8 @@ static const struct number_kind {
     [OPTION_FRAMES] = {QUANTITY_FRAMES, "a whole number of frames or a time", "4096 or 250ms"},
     [OPTION_REAL] = {QUANTITY_COUNT, "a number", "0.5"},
     [OPTION_DECIBELS] = {QUANTITY_DECIBELS, "a number of decibels", "-6"},
+    [OPTION_LEVEL] = {QUANTITY_DECIBELS, "a number of decibels", "-1"},
+    [OPTION_GAIN] = {QUANTITY_DECIBELS, "auto or a number of decibels", "-6"},
     [OPTION_FREQUENCY] = {QUANTITY_FREQUENCY, "a frequency in Hz", "2.5k or 433.92M"},
     [OPTION_SECONDS] = {QUANTITY_SECONDS, "a time in seconds", "10 or 250ms"},
     [OPTION_MILLISECONDS] = {QUANTITY_MILLISECONDS, "a time in milliseconds", "50 or 0.5s"},
@@ -126,7 +133,11 @@ static bool store_threads(const struct option_row *row, struct settings *setting
 static bool store_real(const struct option_row *row, double *field, const char *value,
                        struct fault *fault)
 {
-    struct number number;
+    struct number number = {0};
+    if (row->kind == OPTION_GAIN && strcmp(value, "auto") == 0) {
+        *field = GAIN_AUTO;
+        return true;
+    }
     if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
         !isfinite(number.value) ||
         (row->low != row->high &&
@@ -227,10 +238,13 @@ static bool store_option(const struct option_row *row, struct settings *settings
         return store_threads(row, settings, value, fault);
     case OPTION_REAL:
     case OPTION_DECIBELS:
+    case OPTION_GAIN:
     case OPTION_FREQUENCY:
     case OPTION_SECONDS:
     case OPTION_MILLISECONDS:
         return store_real(row, field, value, fault);
+    case OPTION_LEVEL:
+        return store_real(row, field, value ? value : "0", fault);
     }
     return false;
 }
@@ -246,7 +260,9 @@ static void list_options(enum command command, struct option longs[MAX_OPTION_RO
     for (size_t i = 0; i < n_option_rows; i++) {
         const struct option_row *row = &option_rows[i];
         if (!(row->commands & 1u << command)) continue;
-        int argument = row->kind == OPTION_FLAG ? no_argument : required_argument;
+        const int argument = row->kind == OPTION_FLAG    ? no_argument
+                             : row->kind == OPTION_LEVEL ? optional_argument
+                                                         : required_argument;
         longs[n++] = (struct option){row->name, argument, NULL, (int)i + 256};
         if (!row->letter) continue;
         shorts[m++] = row->letter;
@@ -277,6 +293,8 @@ static bool explain_unknown(enum command command, const char *written, struct fa
         if (!(row->commands & 1u << command) || strncmp(written, "--", 2) != 0 || length <= 2 ||
             strncmp(row->name, written + 2, length - 2) != 0)
             continue;
+        if (strlen(row->name) == length - 2)
+            return fault_set(fault, "%s: --%s takes no value", written, row->name);
         const size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s--%s", n++ ? ", " : "", row->name);
     }
@@ -298,13 +316,22 @@ static bool take_option(struct settings *s, int found, const char *written,
     return store_option(row, s, optarg, fault);
 }
 
+// IR IN OUT; of convolve, IR may be several names.
+static void assign_operands(struct settings *s, int n, char **words)
+{
+    const bool several = s->command == COMMAND_CONVOLVE && n > MAX_OPERANDS;
+    for (int i = 0; i < n && i < MAX_OPERANDS; i++)
+        s->operands[i] = words[i == 0 || !several ? i : n - MAX_OPERANDS + i];
+    s->n_irs = several ? n - 2 : 1;
+    s->files = words;
+    s->n_operands = n;
+}
+
 static bool take_operands(struct settings *s, int argc, char **argv, struct fault *fault)
 {
     const struct command_row *command = &command_rows[s->command];
     int n = argc - optind;
-    for (int i = 0; i < n && i < MAX_OPERANDS; i++) s->operands[i] = argv[optind + i];
-    s->files = argv + optind;
-    s->n_operands = n;
+    assign_operands(s, n, argv + optind);
     if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) ||
         s->help || (n == 0 && s->command == COMMAND_HELP))
         return true;
@@ -335,6 +362,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.taps = 4096;
     s.latency = NOT_GIVEN;
     s.dry = -INFINITY;
+    s.normalize = NAN;
     s.fade = 50;
     s.duration = INFINITY;
     s.threshold = NAN;
@@ -350,6 +378,8 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
             return false;
     }
     if (!take_operands(&s, argc, argv, fault)) return false;
+    if (s.true_stereo) s.matrix_order = MATRIX_IN_OUT;
+    if (s.matrix_order == MATRIX_IN_OUT) s.matrix = 1;
     *ret_settings = s;
     return true;
 }

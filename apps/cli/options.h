@@ -4,6 +4,7 @@
 #ifndef PARTITA_APPS_OPTIONS_H
 #define PARTITA_APPS_OPTIONS_H
 
+#include <math.h>
 #include <partita/partita.h>
 
 #include "base/fault.h"
@@ -16,6 +17,7 @@ enum command {
     COMMAND_DEVICES,
     COMMAND_PLAN,
     COMMAND_JOIN,
+    COMMAND_DECONVOLVE,
     COMMAND_LAYER,
     COMMAND_HELP,
     N_COMMANDS,
@@ -25,6 +27,9 @@ enum command {
 enum result_mode { MODE_FULL = 0, MODE_SAME, MODE_VALID };
 enum precision { PRECISION_AUTO = 0, PRECISION_F32, PRECISION_F64 };
 enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
+enum matrix_order { MATRIX_OUT_IN = 0, MATRIX_IN_OUT };
+enum tail { TAIL_YES = 0, TAIL_NO };
+enum dither { DITHER_NO = 0, DITHER_TPDF };
 enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 
@@ -51,22 +56,29 @@ struct given_time {
 
 enum { MIN_GAIN = -300 }; // dB
 
+// The value of --gain auto.
+#define GAIN_AUTO INFINITY
+
 struct settings {
     enum command command;
     const char *operands[MAX_OPERANDS];
     int n_operands;
+    int n_irs;    // operands before IN
     char **files; // all operands
     int argc;     // all arguments, the command's name first
     char **argv;
     struct given_time times[MAX_TIMES];
     int n_times;
 
-    int mode, precision, nan;
+    int mode, tail, precision, nan, dither;
     int64_t first, last, max_lag, up, stride;
     int64_t block, threads;
     const char *engine, *device;
-    double gain, tune; // dB; Hz, infinite: not given
-    int matrix, resample_ir;
+    double gain, dry, wet; // dB
+    double normalize;      // dB; NaN: not given
+    double tune;           // Hz, infinite: not given
+    int64_t delay, ir_length, ir_fade;
+    int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix
     const char *format, *ir_format, *output_format;
     int64_t rate, channels, max_channels;
     const char *range;
@@ -86,7 +98,7 @@ struct settings {
     struct word_list irs;
     const char *audio_device, *audio_input, *audio_output, *audio_latency;
     const char *record, *measure_to, *calls, *control, *osc, *name;
-    double dry, fade, duration; // dB, milliseconds, seconds
+    double fade, duration; // milliseconds, seconds
     int64_t max_taps;
     int limiter, retry, strict, no_connect;
     // layer
@@ -114,6 +126,8 @@ enum option_kind {
     // double within [low, high], unless both are 0
     OPTION_REAL,
     OPTION_DECIBELS,
+    OPTION_LEVEL,     // decibels, 0 without a value
+    OPTION_GAIN,      // decibels, or "auto" for GAIN_AUTO
     OPTION_FREQUENCY, // Hz
     OPTION_SECONDS,
     OPTION_MILLISECONDS,
@@ -161,6 +175,9 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
 // fault, if the rate is 0, which means unknown, or a number is out of range. May be called again
 // with another rate.
 bool options_resolve_times(struct settings *settings, double rate, struct fault *fault);
+
+// --gain in decibels; 0 for auto, which is applied to the result.
+double options_gain(const struct settings *settings);
 
 // Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);

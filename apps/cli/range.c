@@ -17,6 +17,7 @@ struct range range_of(const struct settings *settings, int64_t m, int64_t n_seen
     int64_t origin = settings->command == COMMAND_CORRELATE ? m - 1 : 0;
     if (settings->max_lag != NOT_GIVEN)
         return (struct range){origin - settings->max_lag, origin + settings->max_lag + 1, false};
+    if (settings->tail == TAIL_NO) return (struct range){0, 0, true};
     struct range range = range_of_mode(settings->mode, m, n_seen * settings->up);
     if (settings->first != NOT_GIVEN) range.begin = origin + settings->first;
     if (settings->last == NOT_GIVEN) return range;
@@ -35,6 +36,9 @@ int64_t range_count(const struct range *range, int64_t n, int64_t stride)
 bool range_check(const struct settings *settings, struct fault *fault)
 {
     bool slice = settings->first != NOT_GIVEN || settings->last != NOT_GIVEN;
+    if (settings->tail == TAIL_NO && (slice || settings->mode != MODE_FULL))
+        return fault_set(fault,
+                         "--tail no selects the result; leave out --mode, --first and --last");
     if (slice && settings->mode != MODE_FULL)
         return fault_set(fault, "--first and --last select from the full result; leave out --mode");
     if (settings->max_lag != NOT_GIVEN && (slice || settings->mode != MODE_FULL))

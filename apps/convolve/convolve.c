@@ -16,15 +16,18 @@
 #include "cli/wisdom_file.h"
 #include "correlate/search.h"
 #include "io/formats/sigmf_carry.h"
+#include "level/level.h"
 #include "output.h"
 #include "pass.h"
 
 // The state of one run.
 struct convolve_job {
     struct settings settings;
-    struct audio_reader *ir, *in;
+    struct audio_reader *irs[MAX_WORDS], *in; // settings.n_irs
     struct audio_writer *out;
+    struct audio_writer *spool; // of a result whose level is set at the end, else NULL
     struct audio_info output;
+    struct tags tags; // those of IN, moved to OUT
     struct taps taps;
     struct partita_wisdom *wisdom;
     struct runner *runner;
@@ -58,9 +61,13 @@ static bool check_format(const char *option, const char *type, const char *path,
 static bool convolve_check_usage(const struct settings *s, struct encoding *ret_in,
                                  struct encoding *ret_ir, struct fault *fault)
 {
-    if (is_standard(s->operands[0]) && is_standard(s->operands[1]))
+    int n_standard = is_standard(s->operands[1]);
+    for (int i = 0; i < s->n_irs; i++) n_standard += is_standard(s->files[i]);
+    if (n_standard > 1)
         return fault_set(fault, "both %s and IN are standard input",
                          s->command == COMMAND_CONVOLVE ? "IR" : "TEMPLATE");
+    if (s->n_irs > MAX_WORDS)
+        return fault_set(fault, "%d file names for IR, at most %d", s->n_irs, MAX_WORDS);
     if (s->quiet && s->verbose)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     uint64_t k, n;
@@ -73,7 +80,10 @@ static bool convolve_check_usage(const struct settings *s, struct encoding *ret_
                          "--block filters as a stream, which --range and --resume cannot split");
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
         return fault_set(fault, "--channels is for raw samples; add --format");
-    return range_check(s, fault) && search_check_usage(s, fault) &&
+    if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
+        return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
+                                "would alias; leave out --dry");
+    return range_check(s, fault) && level_check(s, fault) && search_check_usage(s, fault) &&
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
            engine_check(s, fault);
@@ -84,24 +94,6 @@ static bool may_be_endless(const char *path)
 {
     struct stat st;
     return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
-}
-
-// An array of [frames, channels] looks like very many channels of few frames. --max-channels
-// confirms that they are channels.
-static bool check_axes(const struct settings *s, int operand, const struct audio_info *info,
-                       struct fault *fault)
-{
-    static const size_t SUSPICIOUS_CHANNELS = 256, SUSPICIOUS_RATIO = 8;
-    if (info->container != CONTAINER_NPY || s->max_channels != NOT_GIVEN || info->frames == 0 ||
-        info->channels <= SUSPICIOUS_CHANNELS || info->frames >= info->channels ||
-        info->channels <= SUSPICIOUS_RATIO * info->frames)
-        return true;
-    if (operand == 0 && s->matrix) return true; // a matrix may have many channels of single taps
-    return fault_set(
-        fault,
-        "%s: the axes of an .npy array are [channels, frames], so this one has %zu channels of "
-        "%llu frames; save its transpose, x.T, or confirm the channels with --max-channels %zu",
-        operand_name(s, operand), info->channels, (unsigned long long)info->frames, info->channels);
 }
 
 static bool has_suffix(const char *path, const char *suffix)
@@ -115,9 +107,11 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
 {
     const struct settings *s = &job->settings;
     struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
-    request.path = s->operands[0];
     request.raw = s->ir_format ? ir : NULL;
-    if (!audio_open(&job->ir, &request, fault)) return false;
+    for (int i = 0; i < s->n_irs; i++) {
+        request.path = s->files[i];
+        if (!audio_open(&job->irs[i], &request, fault)) return false;
+    }
     request.path = s->operands[1];
     request.raw = s->format ? in : NULL;
     request.channels = (size_t)s->channels;
@@ -127,9 +121,13 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
     if (!s->format && has_suffix(s->operands[1], ".iq"))
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
                        s->operands[1]);
-    const struct audio_info *x = audio_reader_info(job->in), *taps = audio_reader_info(job->ir);
+    const struct audio_info *x = audio_reader_info(job->in), *taps = audio_reader_info(job->irs[0]);
+    if (x->outputs)
+        return fault_set(fault,
+                         "%s: array of 3 dimensions; a signal has 1 or 2, and only a filter 3",
+                         operand_name(s, 1));
     return x->channels == taps->channels ||
-           (check_axes(s, 0, taps, fault) && check_axes(s, 1, x, fault));
+           (taps_check_axes(s, 0, taps, fault) && taps_check_axes(s, 1, x, fault));
 }
 
 static bool stored_in_double(const struct audio_info *info)
@@ -142,14 +140,18 @@ static bool stored_in_double(const struct audio_info *info)
 static void choose_types(const struct convolve_job *job, enum partita_type *ret_signal,
                          enum partita_type *ret_taps)
 {
-    const struct audio_info *in = audio_reader_info(job->in), *ir = audio_reader_info(job->ir);
-    bool complex_taps = ir->encoding.is_complex,
-         complex_signal = complex_taps || in->encoding.is_complex || isfinite(job->settings.tune);
+    const struct audio_info *in = audio_reader_info(job->in);
+    bool complex_taps = false, in_double = stored_in_double(in);
+    for (int i = 0; i < job->settings.n_irs; i++) {
+        complex_taps = complex_taps || audio_reader_info(job->irs[i])->encoding.is_complex;
+        in_double = in_double || stored_in_double(audio_reader_info(job->irs[i]));
+    }
+    bool complex_signal = complex_taps || in->encoding.is_complex || isfinite(job->settings.tune);
     // In float the rounding errors of a loud passage may exceed the signal in a quiet passage
     // beside it, where --normalised would make them large.
-    bool wide = job->settings.precision == PRECISION_F64 ||
-                (job->settings.precision == PRECISION_AUTO &&
-                 (job->settings.normalised || stored_in_double(in) || stored_in_double(ir)));
+    bool wide =
+        job->settings.precision == PRECISION_F64 ||
+        (job->settings.precision == PRECISION_AUTO && (job->settings.normalised || in_double));
     *ret_signal =
         complex_signal ? (wide ? PARTITA_CF64 : PARTITA_CF32) : (wide ? PARTITA_F64 : PARTITA_F32);
     *ret_taps = complex_taps ? *ret_signal : (wide ? PARTITA_F64 : PARTITA_F32);
@@ -278,13 +280,18 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
         return false;
     job->origin.first = job->shard.record.first;
     job->origin.total = job->shard.record.total;
-    return !job->settings.operands[2] || shard_create(&job->shard, &job->out, &job->output, fault);
+    job->output.first = job->shard.record.first;
+    if (!job->settings.operands[2]) return true;
+    return shard_create(&job->shard, &job->out, &job->output, fault) &&
+           (!level_is_wanted(&job->settings) ||
+            audio_spool_create(&job->spool, job->settings.operands[2], type, job->output.channels,
+                               fault));
 }
 
 static bool resolve_times(struct convolve_job *job, struct fault *fault)
 {
     const uint32_t rate = audio_reader_info(job->in)->rate;
-    return options_resolve_times(&job->settings, rate ? rate : audio_reader_info(job->ir)->rate,
+    return options_resolve_times(&job->settings, rate ? rate : audio_reader_info(job->irs[0])->rate,
                                  fault) &&
            range_check(&job->settings, fault);
 }
@@ -312,24 +319,49 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     const struct audio_info *in = audio_reader_info(job->in);
     if (!resolve_times(job, fault)) return false;
     choose_types(job, &type, &taps_type);
-    if (!taps_load(&job->taps, job->ir, taps_type, in, &job->settings, fault)) return false;
+    if (!taps_load(&job->taps, job->irs, taps_type, in, &job->settings, fault)) return false;
     job->pass = (struct pass){.settings = &job->settings,
                               .reader = job->in,
                               .taps = &job->taps,
                               .type = type,
                               .shard = &job->shard,
-                              .stats = &job->stats};
+                              .stats = &job->stats,
+                              .measure = job->settings.stats || job->settings.json ||
+                                         level_is_wanted(&job->settings)};
     struct output_request output = {.settings = &job->settings,
                                     .in = in,
-                                    .ir_rate = audio_reader_info(job->ir)->rate,
+                                    .ir_rate = audio_reader_info(job->irs[0])->rate,
                                     .taps = &job->taps,
-                                    .type = type};
+                                    .type = type,
+                                    .tags = &job->tags};
     if (!tune(job, fault)) return false;
     if (!choose_range(job, &output.frames, fault)) return false;
+    if (in->tags && job->settings.command == COMMAND_CONVOLVE) tags_copy(&job->tags, in->tags);
+    tags_move(&job->tags,
+              &(struct tags_move){job->pass.range.begin, job->settings.up, job->settings.stride});
     if (!output_choose(&job->output, &output, fault)) return false;
     job->wisdom = wisdom_file_load();
     job->stats.rate = in->rate ? in->rate : job->output.rate;
     return open_runner(job, type, fault) && open_output(job, type, fault);
+}
+
+// Filters all of IN, and sets the level of the result if that depends on its peak.
+static bool run_pass(struct convolve_job *job, struct fault *fault)
+{
+    struct pass_stats *stats = &job->stats;
+    struct level_copy copy = {job->spool, job->out, job->pass.type, 1};
+    job->pass.runner = job->runner;
+    job->pass.writer = job->spool ? job->spool : job->out;
+    if (!pass_run(&job->pass, fault) || !shard_check_input(&job->shard, job->in, fault))
+        return false;
+    if (!job->spool) return true;
+    if (!level_factor(&job->settings, job->output.encoding, stats->peak, &copy.factor, fault))
+        return false;
+    report_detail(&job->settings, "the result is amplified by %.2f dB", 20 * log10(copy.factor));
+    stats->peak *= copy.factor;
+    stats->energy *= copy.factor * copy.factor;
+    job->spool = NULL;
+    return level_copy(&copy, fault);
 }
 
 static void fill_stats(struct convolve_job *job)
@@ -343,7 +375,9 @@ static void fill_stats(struct convolve_job *job)
     s->call_frames = job->pass.chunk;
     s->engine = partita_plan_engine(runner_plan(job->runner), PARTITA_FORWARD);
     s->type = partita_type_name(job->pass.type);
-    s->truncated = audio_shortfall(job->in) || audio_shortfall(job->ir);
+    s->truncated = audio_shortfall(job->in);
+    for (int i = 0; i < job->settings.n_irs; i++)
+        s->truncated = s->truncated || audio_shortfall(job->irs[i]);
     s->interrupted = audio_interrupted(job->in);
 }
 
@@ -358,36 +392,14 @@ static bool input_is_empty(const struct convolve_job *job)
            (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
 }
 
-// Suggests a lower gain, the exact one if the peak is known, and float samples if the file can
-// store them.
-static void warn_clipped(const struct convolve_job *job)
-{
-    const struct settings *s = &job->settings;
-    const struct encoding written = job->output.encoding;
-    const struct encoding requested = {
-        .kind = ENCODING_FLOAT, .bytes = 4, .is_complex = written.is_complex};
-    struct encoding held;
-    const bool floats =
-        container_encoding(job->output.container, s->operands[2], requested, &held) &&
-        held.kind == ENCODING_FLOAT;
-    const double full = 1 - ldexp(1, 1 - 8 * (int)written.bytes); // the largest positive value
-    const double fitting = s->gain + floor(200 * log10(full / job->stats.peak)) / 10;
-    // With --range and --resume the peak is that of a part.
-    const bool measured = job->stats.peak > full && !s->range && !s->resume && fitting >= MIN_GAIN;
-    char gain[64] = "use a lower --gain (--stats prints the peak)";
-    if (measured) snprintf(gain, sizeof gain, "--gain %.1f avoids it", fitting);
-    report_warning(s, "%s: %llu samples clipped; %s%s", operand_name(s, 2),
-                   (unsigned long long)job->stats.written.clipped, gain,
-                   floats ? ", or use --output-format f32" : "");
-}
-
 static void print_warnings(const struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
     const struct pass_stats *stats = &job->stats;
-    const char *shortfalls[] = {audio_shortfall(job->ir), audio_shortfall(job->in)};
-    for (int i = 0; i < 2; i++)
-        if (shortfalls[i]) report_warning(s, "%s", shortfalls[i]);
+    for (int i = 0; i <= s->n_irs; i++) {
+        const char *shortfall = audio_shortfall(i < s->n_irs ? job->irs[i] : job->in);
+        if (shortfall) report_warning(s, "%s", shortfall);
+    }
     if (input_is_empty(job)) report_warning(s, "%s: has no samples", operand_name(s, 1));
     if (stats->interrupted)
         report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
@@ -397,7 +409,7 @@ static void print_warnings(const struct convolve_job *job)
     if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))
         report_warning(s, "no peak reaches --threshold %g; the largest magnitude is %g",
                        s->threshold, peaks_largest(job->search.peaks));
-    if (stats->written.clipped) warn_clipped(job);
+    level_warn_clipped(s, &job->output, &stats->written);
     if (stats->written.nonfinite)
         report_warning(s, "%s: %llu NaN or infinite samples in the result", operand_name(s, 2),
                        (unsigned long long)stats->written.nonfinite);
@@ -408,7 +420,9 @@ static int convolve_conclude(struct convolve_job *job)
     const struct settings *s = &job->settings;
     fill_stats(job);
     print_warnings(job);
-    int status = job->stats.truncated || job->stats.interrupted ? EXIT_DEGRADED : EXIT_DONE;
+    const bool degraded =
+        job->stats.truncated || job->stats.interrupted || (s->strict && job->stats.written.clipped);
+    int status = degraded ? EXIT_DEGRADED : EXIT_DONE;
     if (s->stats) pass_stats_print(&job->stats, stderr);
     FILE *to = is_standard(s->operands[2]) ? stderr : stdout;
     bool good = !s->json || pass_stats_print_json(&job->stats, s, to);
@@ -423,22 +437,28 @@ static uint64_t signal_frames(const struct convolve_job *job)
     return frames == SIZE_UNKNOWN ? job->stats.frames_in : frames;
 }
 
+static bool begin_shard(struct convolve_job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    const int n = s->n_irs + 1;
+    char(*data)[PATH_MAX] = calloc((size_t)n, sizeof *data);
+    const char *inputs[MAX_WORDS + 1];
+    if (!data) return fault_set(fault, "out of memory");
+    for (int i = 0; i < n; i++)
+        inputs[i] = sigmf_samples(i < s->n_irs ? s->files[i] : s->operands[1], data[i]);
+    const bool good = shard_begin(&job->shard, s, inputs, n, fault);
+    free(data);
+    return good;
+}
+
 static int convolve_run(struct convolve_job *job, const struct encoding *raw_in,
                         const struct encoding *raw_ir)
 {
     struct fault fault;
-    const char *const *names = job->settings.operands;
     enum command command = job->settings.command;
-    char data[2][PATH_MAX];
-    const char *inputs[] = {sigmf_samples(names[0], data[0]), sigmf_samples(names[1], data[1])};
-    bool good = shard_begin(&job->shard, &job->settings, inputs, 2, &fault) &&
-                open_inputs(job, raw_in, raw_ir, &fault) && convolve_prepare(job, &fault);
-    if (good) {
-        job->pass.runner = job->runner;
-        job->pass.writer = job->out;
-        good = pass_run(&job->pass, &fault) && shard_check_input(&job->shard, job->in, &fault) &&
-               search_finish(&job->search, &fault);
-    }
+    bool good = begin_shard(job, &fault) && open_inputs(job, raw_in, raw_ir, &fault) &&
+                convolve_prepare(job, &fault);
+    good = good && run_pass(job, &fault) && search_finish(&job->search, &fault);
     if (good && job->out) {
         struct audio_writer *out = job->out;
         job->out = NULL;
@@ -453,12 +473,14 @@ static void convolve_release(struct convolve_job *job)
     pass_release(&job->pass);
     search_close(&job->search);
     shard_release(&job->shard);
+    tags_release(&job->tags);
+    audio_discard(job->spool);
     audio_discard(job->out);
     runner_close(job->runner);
     partita_wisdom_destroy(job->wisdom);
     taps_release(&job->taps);
     audio_reader_close(job->in);
-    audio_reader_close(job->ir);
+    for (int i = 0; i < job->settings.n_irs && i < MAX_WORDS; i++) audio_reader_close(job->irs[i]);
 }
 
 int convolve_main(const struct settings *settings)

@@ -96,6 +96,11 @@ static bool choose_encoding(struct audio_info *out, const struct output_request 
         return fault_set(fault,
                          "%s: cannot store complex samples, which the result has; use .npy or .raw",
                          path);
+    if (s->dither == DITHER_TPDF && out->encoding.kind == ENCODING_FLOAT)
+        return fault_set(fault,
+                         "%s: --dither is for integers, and its samples are %s; use "
+                         "--output-format i16",
+                         path, short_name(out->encoding, closest));
     const bool exact =
         out->encoding.kind == requested.kind && out->encoding.bytes == requested.bytes;
     if (exact || !s->output_format) return true;
@@ -118,6 +123,9 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
         .rate = (uint32_t)lround(rate),
         .frames = q->frames,
         .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
+        .channel_mask = q->taps->out_channels == q->in->channels ? q->in->channel_mask : 0,
+        .tags = q->tags,
+        .dither = q->settings->dither == DITHER_TPDF,
     };
     if (!s->operands[2]) return true;
     if (!choose_container(ret, q->settings->operands[2], q->in, fault) ||

@@ -12,8 +12,9 @@ struct output_request {
     const struct audio_info *in;
     uint32_t ir_rate; // the taps' own rate, or 0
     const struct taps *taps;
-    enum partita_type type; // of the result
-    uint64_t frames;        // of the result, or SIZE_UNKNOWN
+    enum partita_type type;  // of the result
+    uint64_t frames;         // of the result, or SIZE_UNKNOWN
+    const struct tags *tags; // for OUT; NULL: none
 };
 
 // Without OUT only rate, channels and frames are chosen.

@@ -181,8 +181,7 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
     if (!n) return true;
     if (p->norm) window_norm_divide(p->norm, y, n);
     if (p->peaks && !peaks_add(p->peaks, y, n, fault)) return false;
-    if (p->settings->stats || p->settings->json)
-        pass_stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
+    if (p->measure) pass_stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
     p->written += (int64_t)n;
     if (!p->writer) return true;
     if (p->output.running) {

@@ -25,6 +25,7 @@ struct pass {
     struct shard *shard;
     struct pass_stats *stats;
     struct peaks *peaks; // finds peaks in the result; NULL: none are wanted
+    bool measure;        // peak and RMS are wanted
     size_t chunk;        // set by pass_run: frames per call, at most
     // Private:
     void *x, *y; // buffers, without threads

@@ -106,6 +106,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
                                s->normalised,
                                s->resample_ir,
                                s->nan,
+                               s->dither,
                                source->type,
                                taps->type,
                                (int64_t)taps->length,

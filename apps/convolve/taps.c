@@ -22,6 +22,42 @@ static void amplify(struct frames *f, double decibels)
     }
 }
 
+// --ir-length and --ir-fade, a raised cosine. What a resampled response has after its end goes.
+static void shorten(struct frames *f, size_t lead, const struct settings *s)
+{
+    const size_t per_frame = frames_count_scalars(f) / f->n, length = f->n - 2 * lead;
+    size_t end = f->n - lead, fade = (size_t)s->ir_fade;
+    if (s->ir_length && (size_t)s->ir_length < length) end = lead + (size_t)s->ir_length;
+    else if (!fade) return;
+    if (fade > end - lead) fade = end - lead;
+    f->n = end + lead;
+    for (size_t i = end - fade; i < f->n; i++) {
+        const double phase = (double)(i - (end - fade) + 1) / (double)(fade + 1);
+        const double factor = i < end ? 0.5 + 0.5 * cos(M_PI * phase) : 0;
+        for (size_t k = i * per_frame; k < (i + 1) * per_frame; k++) {
+            if (type_is_double(f->type)) ((double *)f->data)[k] *= factor;
+            else ((float *)f->data)[k] = (float)((double)((float *)f->data)[k] * factor);
+        }
+    }
+}
+
+// --delay: frames of silence in front.
+static bool delay(struct frames *f, size_t n, const char *name, struct fault *fault)
+{
+    const size_t frame_bytes = f->channels * partita_type_size(f->type);
+    if (!n) return true;
+    void *longer = f->n + n <= FRAMES_MAX_SAMPLES / f->channels
+                       ? realloc(f->data, (f->n + n) * frame_bytes)
+                       : NULL;
+    if (!longer)
+        return fault_set(fault, "%s: with --delay %zu frames are too long", name, f->n + n);
+    f->data = longer;
+    memmove((char *)f->data + n * frame_bytes, f->data, f->n * frame_bytes);
+    memset(f->data, 0, n * frame_bytes);
+    f->n += n;
+    return true;
+}
+
 static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate,
                      const struct audio_info *signal, const struct settings *settings,
                      struct fault *fault)
@@ -65,9 +101,16 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     size_t n_ir = info->channels;
     describe_shape(info, shape);
     t->in_channels = t->out_channels = t->groups = n_in;
-    if (settings->matrix) {
+    if (settings->true_stereo && (n_ir != 4 || n_in != 2))
+        return fault_set(fault, "%s: %s; %s has %zu channels: --true-stereo needs 4 and 2", ir,
+                         shape, in, n_in);
+    if (settings->matrix || info->outputs) {
         t->out_channels = n_ir / n_in;
         t->groups = 1;
+        if (info->outputs && n_ir / info->outputs != n_in)
+            return fault_set(fault,
+                             "%s: is a matrix of %zu outputs and %zu inputs; %s has %zu channels",
+                             ir, info->outputs, n_ir / info->outputs, in, n_in);
         if (n_ir % n_in == 0) return true;
         return fault_set(fault, "%s: %s; %s has %zu channels: --matrix needs a multiple of %zu", ir,
                          shape, in, n_in, n_in);
@@ -82,9 +125,17 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
         shape, in, n_in, n_in);
 }
 
+// The channel of IR for row `path` of [out][in].
+static size_t channel_of_path(const struct taps *t, size_t path, int order)
+{
+    if (t->groups > 1 || order == MATRIX_OUT_IN) return path;
+    return path % t->in_channels * t->out_channels + path / t->in_channels;
+}
+
 // Deinterleaves frames to one row of taps per path from an input to an output; a mono response is
 // repeated for every channel.
-static bool taps_deinterleave(struct taps *t, const struct frames *f, struct fault *fault)
+static bool taps_deinterleave(struct taps *t, const struct frames *f, int order,
+                              struct fault *fault)
 {
     size_t paths = t->out_channels * (t->in_channels / t->groups),
            bytes = partita_type_size(f->type);
@@ -96,7 +147,28 @@ static bool taps_deinterleave(struct taps *t, const struct frames *f, struct fau
     t->length = f->n;
     t->type = f->type;
     for (size_t c = 0; c < paths; c++)
-        frames_copy_channel(f, c % f->channels, (char *)t->data + c * f->n * bytes);
+        frames_copy_channel(f, channel_of_path(t, c, order) % f->channels,
+                            (char *)t->data + c * f->n * bytes);
+    return true;
+}
+
+// --dry: a unit impulse at time 0, from every input to the output of the same number. Being part of
+// the filter it has no latency of its own, and is in every shard.
+static bool add_dry(struct taps *t, const struct settings *s, struct fault *fault)
+{
+    const size_t per_output = t->in_channels / t->groups,
+                 scalars = type_is_complex(t->type) ? 2 : 1;
+    const double factor = pow(10, (options_gain(s) + s->dry) / 20);
+    if (factor == 0) return true;
+    if (per_output > 1 && t->in_channels != t->out_channels)
+        return fault_set(fault, "--dry needs as many outputs as inputs, not %zu and %zu",
+                         t->out_channels, t->in_channels);
+    for (size_t o = 0; o < t->out_channels; o++) {
+        const size_t row = o * per_output + (per_output > 1 ? o : 0);
+        const size_t at = (row * t->length + t->lead) * scalars;
+        if (type_is_double(t->type)) ((double *)t->data)[at] += factor;
+        else ((float *)t->data)[at] = (float)((double)((float *)t->data)[at] + factor);
+    }
     return true;
 }
 
@@ -120,24 +192,103 @@ static bool check_memory(const struct audio_info *info, enum partita_type type,
                          : "");
 }
 
-bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type,
+// The shape of all readers together.
+static bool join_shapes(struct audio_info *ret, struct audio_reader *const *readers,
+                        const struct settings *s, struct fault *fault)
+{
+    *ret = *audio_reader_info(readers[0]);
+    for (int i = 1; i < s->n_irs; i++) {
+        const struct audio_info *info = audio_reader_info(readers[i]);
+        ret->channels += info->channels;
+        if (ret->frames < info->frames) ret->frames = info->frames; // SIZE_UNKNOWN is the largest
+        ret->outputs = 0;
+        if (info->rate != ret->rate)
+            return fault_set(fault, "%s: sample rate %u Hz differs from the %u Hz of %s",
+                             s->files[i], info->rate, ret->rate, s->files[0]);
+    }
+    return true;
+}
+
+// Appends the channels of `more` to those of `f`; the shorter of both gets zeros at its end.
+static bool append_channels(struct frames *f, const struct frames *more, struct fault *fault)
+{
+    const size_t bytes = partita_type_size(f->type), n = f->n > more->n ? f->n : more->n;
+    const size_t channels = f->channels + more->channels, at = f->channels * bytes;
+    if (n > FRAMES_MAX_SAMPLES / channels)
+        return fault_set(fault, "%zu frames of %zu channels are too long to be a filter", n,
+                         channels);
+    char *data = calloc(n * channels, bytes);
+    if (!data) return fault_set(fault, "out of memory for %zu frames", n);
+    for (size_t i = 0; i < f->n; i++)
+        memcpy(data + i * channels * bytes, (char *)f->data + i * at, at);
+    for (size_t i = 0; i < more->n; i++)
+        memcpy(data + i * channels * bytes + at, (char *)more->data + i * more->channels * bytes,
+               more->channels * bytes);
+    free(f->data);
+    *f = (struct frames){data, n, channels, f->type};
+    return true;
+}
+
+static bool read_files(struct frames *f, struct audio_reader *const *readers,
+                       const struct settings *s, struct fault *fault)
+{
+    for (int i = 0; i < s->n_irs; i++) {
+        struct frames file = {0};
+        const char *name = i ? s->files[i] : operand_name(s, 0);
+        bool good = frames_read(&file, readers[i], f->type, name, fault);
+        if (good && i == 0) {
+            *f = file;
+            continue;
+        }
+        good = good && append_channels(f, &file, fault);
+        frames_release(&file);
+        if (!good) return false;
+    }
+    return true;
+}
+
+bool taps_check_axes(const struct settings *settings, int operand, const struct audio_info *info,
+                     struct fault *fault)
+{
+    static const size_t SUSPICIOUS_CHANNELS = 256, SUSPICIOUS_RATIO = 8;
+    if (info->container != CONTAINER_NPY || settings->max_channels != NOT_GIVEN ||
+        info->frames == 0 || info->channels <= SUSPICIOUS_CHANNELS ||
+        info->frames >= info->channels || info->channels <= SUSPICIOUS_RATIO * info->frames)
+        return true;
+    if (operand == 0 && (settings->matrix || info->outputs))
+        return true; // a matrix may have many channels of single taps
+    return fault_set(
+        fault,
+        "%s: the axes of an .npy array are [channels, frames], so this one has %zu channels of "
+        "%llu frames; save its transpose, x.T, or confirm the channels with --max-channels %zu",
+        operand_name(settings, operand), info->channels, (unsigned long long)info->frames,
+        info->channels);
+}
+
+bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault)
 {
-    const struct audio_info *info = audio_reader_info(reader);
+    struct audio_info info;
     const char *name = operand_name(settings, 0);
-    struct frames f = {0};
+    struct frames f = {.type = type};
     struct taps t = {0};
-    bool good = map_channels(&t, info, signal->channels, settings, fault) &&
-                check_memory(info, type, settings, fault) &&
-                frames_read(&f, reader, type, name, fault) &&
-                fit_rate(&f, &t.lead, info->rate, signal, settings, fault);
+    bool good = join_shapes(&info, readers, settings, fault) &&
+                map_channels(&t, &info, signal->channels, settings, fault) &&
+                check_memory(&info, type, settings, fault) &&
+                read_files(&f, readers, settings, fault) &&
+                fit_rate(&f, &t.lead, info.rate, signal, settings, fault);
     if (good) {
-        amplify(&f, settings->gain);
-        good = frames_check_finite(&f, name, fault) && taps_deinterleave(&t, &f, fault);
+        shorten(&f, t.lead, settings);
+        amplify(&f, options_gain(settings) + settings->wet);
+        good = frames_check_finite(&f, name, fault) &&
+               delay(&f, (size_t)settings->delay, name, fault) &&
+               taps_deinterleave(&t, &f, settings->matrix_order, fault) &&
+               add_dry(&t, settings, fault);
     }
     frames_release(&f);
     if (good) *ret = t;
+    else taps_release(&t);
     return good;
 }
 

@@ -16,8 +16,9 @@ struct taps {
     size_t in_channels, out_channels, groups;
 };
 
-// Reads all of `reader`. signal: the shape of IN, whose rate and channels the taps must match.
-bool taps_load(struct taps *ret, struct audio_reader *reader, enum partita_type type,
+// Reads all of the settings->n_irs readers, whose channels follow each other. signal: the shape of
+// IN, whose rate and channels the taps must match.
+bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
 // The delay of the taps in frames, without the lead: the mean of their positions, weighted with
@@ -28,5 +29,10 @@ double taps_delay(const struct taps *taps);
 // Delays the taps by zeros, so that sample `first` of the result is a multiple of the stride.
 bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *fault);
 void taps_release(struct taps *taps);
+
+// False, with a fault, for an operand that is an array of [frames, channels] by mistake, which
+// looks like very many channels of few frames. --max-channels confirms that they are channels.
+bool taps_check_axes(const struct settings *settings, int operand, const struct audio_info *info,
+                     struct fault *fault);
 
 #endif

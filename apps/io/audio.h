@@ -89,6 +89,14 @@ bool audio_finish_durably(struct audio_writer *writer, struct sample_counts *ret
 bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret_counts,
                           uint64_t *ret_frames, struct fault *fault);
 
+// A writer of frames of `type` to a temporary file without a name, near the output `path`.
+bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum partita_type type,
+                        size_t channels, struct fault *fault);
+
+// Reads what was written to such a file from its start. Frees the writer, also on failure.
+bool audio_spool_read(struct audio_reader **ret_reader, struct audio_writer *spool,
+                      struct fault *fault);
+
 // Removes the unfinished file and frees the writer. NULL is allowed.
 void audio_discard(struct audio_writer *writer);
 

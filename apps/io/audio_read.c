@@ -12,7 +12,7 @@
 static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
     r->ops = &flat_reader;
-    if (wav_parse(&r->source, max_channels, &r->info, fault)) {
+    if (wav_parse(&r->source, max_channels, &r->info, &r->tags, fault)) {
         flat_limit_frames(r);
         return true;
     }
@@ -76,6 +76,7 @@ static bool finish_open(struct audio_reader **ret_reader, struct audio_reader *r
         audio_reader_close(r);
         return false;
     }
+    if (r->tags.n) r->info.tags = &r->tags;
     *ret_reader = r;
     return true;
 }
@@ -242,5 +243,6 @@ void audio_reader_close(struct audio_reader *reader)
     source_close(&reader->source);
     if (reader->recording) sigmf_release(reader->recording);
     free(reader->recording);
+    tags_release(&reader->tags);
     free(reader);
 }

@@ -13,6 +13,8 @@
 
 static bool audio_begin(struct audio_writer *writer, const char *path, struct fault *fault)
 {
+    if (writer->info.tags) tags_copy(&writer->tags, writer->info.tags);
+    writer->info.tags = NULL; // the caller's
     switch (writer->info.container) {
     case CONTAINER_WAV:
         writer->ops = &wav_writer;
@@ -109,8 +111,17 @@ bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, s
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault)
 {
-    bool as_double = type_is_double(type);
-    return writer->ops->write(writer, as_double, frames, n, fault);
+    struct audio_writer *w = writer;
+    const bool as_double = type_is_double(type);
+    if (!w->info.dither || w->info.encoding.kind == ENCODING_FLOAT)
+        return w->ops->write(w, as_double, frames, n, fault);
+    const size_t scalars = w->info.channels * (w->info.encoding.is_complex ? 2 : 1);
+    if (!raw_reserve(&w->dithered, &w->dithered_capacity, n * scalars * sizeof(double)))
+        return fault_set(fault, "out of memory for %zu frames", n);
+    double *dithered = (double *)(void *)w->dithered;
+    samples_dither(dithered, frames, as_double, n * scalars, 8 * w->info.encoding.bytes,
+                   (w->info.first + w->frames) * scalars);
+    return w->ops->write(w, true, dithered, n, fault);
 }
 
 static bool audio_close_file(struct audio_writer *writer, bool durable,
@@ -181,5 +192,7 @@ void audio_discard(struct audio_writer *writer)
     if (writer->ops) writer->ops->close(writer);
     sink_close(&writer->sink);
     temp_discard(&writer->temp);
+    tags_release(&writer->tags);
+    free(writer->dithered);
     free(writer);
 }

@@ -241,7 +241,7 @@ class Npy(Case):
         self.assertTrue(np.array_equal(np.load("y.npy"), x))
         np.save("x.npy", x)
         self.fails("convolve", "one.txt", "-", "-", stdin=self.read("x.npy"), says=["asfortranarray"])
-        self.fails("convolve", "--format", "f32", "one.txt", "-", "/dev/stdout", "-", rc=2)
+        self.fails("correlate", "--format", "f32", "one.txt", "-", "/dev/stdout", "-", rc=2)
 
     def test_length_must_be_known_for_a_pipe(self):
         self.write("one.txt", b"1\n")
@@ -267,7 +267,8 @@ class Npy(Case):
             (self.header(plain.replace("100,", "2, 1152921504606846976,")), "beyond"),
             (self.header(plain.replace("100,", "")), "without dimensions"),
             (self.header(plain.replace("100,", "0, 5,")), "0 channels"),
-            (self.header(plain.replace("100,", "2, 5, 10")), "more than 2 dimensions"),
+            (self.header(plain.replace("100,", "2, 5, 10")), "3 dimensions"),
+            (self.header(plain.replace("100,", "2, 5, 1, 10")), "more than 3 dimensions"),
             (self.header(plain.replace("'<f4'", "'|O'")), "never unpickled"),
             (self.header(plain.replace("'<f4'", "[('a', '<f4')]")), "no plain type"),
             (self.header(plain.replace("'<f4'", "'<i2'")), "'<i2'"),

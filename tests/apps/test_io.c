@@ -244,7 +244,8 @@ static void finish_wav(uint64_t frames, const char *magic)
         .name = "test.wav", .fd = fd, .wake_fd = -1, .seekable = true, .size = header + 4 * frames};
     assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
     struct audio_info info;
-    assert_true(wav_parse(&source, 2, &info, &fault));
+    struct tags tags = {0};
+    assert_true(wav_parse(&source, 2, &info, &tags, &fault));
     assert_int_equal(info.frames, frames);
     assert_int_equal(info.offset, header);
     uint64_t riff = strcmp(magic, "RIFF") == 0 ? number_at(fd, 4, 4) : number_at(fd, 20, 8);

@@ -252,9 +252,8 @@ class Warnings(Case):
                 with self.subTest(out=out, more=more, gain=gain):
                     arguments = [*more, "--gain", gain, "h.txt", "in.wav", out]
                     said = self.said(*arguments)
-                    self.assertIn("clipped; use a lower --gain (--stats prints the peak)", said)
                     self.assertEqual("--output-format f32" in said, floats)
-                    fits = float(re.search(r"clipped; --gain (\S+) avoids it", self.said("--stats", *arguments)).group(1))
+                    fits = float(re.search(r"clipped; --gain (\S+) or --gain auto avoids it", said).group(1))
                     self.assertLess(fits, -8)
                     self.assertGreater(fits, -8.4)
                     arguments[arguments.index(gain)] = fits

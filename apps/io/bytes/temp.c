@@ -179,6 +179,37 @@ bool temp_write_beside(struct temp *temp, const char *path, const char *text, bo
     return sink_fault(&sink, fault);
 }
 
+// The folder for temporary files of an output, which the caller frees.
+static char *temp_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *chosen = secure_getenv("TMPDIR");
+    if (temp_is_special(path)) return strdup(chosen && *chosen ? chosen : "/var/tmp");
+    return slash ? strndup(path, (size_t)(slash - path + 1)) : strdup(".");
+}
+
+// Some file systems have no files without names (O_TMPFILE).
+static int open_unlinked(const char *folder)
+{
+    char *name = NULL;
+    if (asprintf(&name, "%s/.partita.XXXXXX", folder) < 0) return -1;
+    const int fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0) unlink(name);
+    free(name);
+    return fd;
+}
+
+int temp_open_unnamed(const char *path, struct fault *fault)
+{
+    char *folder = temp_folder(path);
+    int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
+    if (fd < 0 && folder) fd = open_unlinked(folder);
+    if (fd < 0)
+        fault_set(fault, "%s: cannot create a temporary file in %s: %s", path,
+                  folder ? folder : "its folder", strerror(errno));
+    free(folder);
+    return fd;
+}
+
 static int open_partial(const char *partial, mode_t mode, struct fault *fault)
 {
     int fd = open(partial, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);

@@ -38,6 +38,10 @@ int temp_resume(struct temp *temp, const char *path, const char *partial, struct
 bool temp_write_beside(struct temp *temp, const char *path, const char *text, bool durable,
                        struct fault *fault);
 
+// Opens a temporary file without a name, for reading and writing, and returns the descriptor, or
+// -1. It is in the folder of `path`, or where `path` is special in $TMPDIR or /var/tmp.
+int temp_open_unnamed(const char *path, struct fault *fault);
+
 // Renames the finished file, whose descriptor is closed, to its final name. durable: waits until
 // the rename is on the disk.
 bool temp_commit(struct temp *temp, bool durable, struct fault *fault);

@@ -5,6 +5,7 @@
 #define PARTITA_APPS_CONTAINER_H
 
 #include "io/bytes/bytes.h"
+#include "io/formats/tags.h"
 #include "io/samples/encoding.h"
 
 enum container {
@@ -22,9 +23,14 @@ struct audio_info {
     enum container container;
     struct encoding encoding;
     size_t channels;
-    uint32_t rate;   // Hz; 0: unknown
-    uint64_t frames; // or SIZE_UNKNOWN; of a regular file never more than it holds
-    int rank;        // of an .npy array: 1, or 2 for [channels, frames]
+    uint32_t rate;         // Hz; 0: unknown
+    uint64_t frames;       // or SIZE_UNKNOWN; of a regular file never more than it holds
+    int rank;              // of an .npy array: 1, 2 for [channels, frames], 3 for [out, in, frames]
+    size_t outputs;        // of an .npy array of rank 3, whose channels are [out][in]; else 0
+    uint32_t channel_mask; // of WAVEFORMATEXTENSIBLE: loudspeakers of the channels; 0: not stated
+    const struct tags *tags; // NULL: none; audio_create copies them
+    bool dither;             // of an output: add noise before rounding to integers
+    uint64_t first;          // of an output: number of its first frame in the whole result
     // Of an output: the recording whose metadata it takes over (sigmf_carry.h); NULL: none.
     const struct sigmf_origin *origin;
     // Layout; unused by libsndfile's formats and text.

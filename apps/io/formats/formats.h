@@ -35,6 +35,7 @@ struct audio_reader {
     struct sha512 digest;           // of the bytes read
     char expected[SHA512_TEXT];     // the sum that metadata state; empty: none
     struct sigmf *recording;        // NULL: none
+    struct tags tags;
 };
 
 struct writer_ops {
@@ -54,12 +55,16 @@ struct audio_writer {
     unsigned char *raw;
     size_t raw_capacity;
     void *state;
+    struct tags tags;
+    unsigned char *dithered; // buffer of doubles
+    size_t dithered_capacity;
 };
 
 // Parsers: read the header, up to the first sample, and fill `info`. A WAV with another coding than
-// PCM or float fails with info->container = CONTAINER_SNDFILE: libsndfile may read it.
+// PCM or float fails with info->container = CONTAINER_SNDFILE: libsndfile may read it. Appends what
+// it finds to `tags`.
 bool wav_parse(struct source *source, size_t max_channels, struct audio_info *info,
-               struct fault *fault);
+               struct tags *tags, struct fault *fault);
 bool npy_parse(struct source *source, size_t max_channels, struct audio_info *info,
                struct fault *fault);
 bool raw_layout(const struct source *source, const struct audio_request *request,

@@ -2,7 +2,7 @@
 // A strict parser of .npy headers, versions 1 to 3 (NumPy enhancement proposal 1): a dictionary of
 // exactly the three known keys, in any order. Object arrays (pickles) are refused unread. One
 // dimension is a signal; two are [channels, frames], which in Fortran order are interleaved and can
-// be read from a pipe.
+// be read from a pipe; three are a matrix of filters.
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,18 +208,24 @@ static bool explain_axes(const struct npy_header *p, const char *name, size_t ma
 static bool fill_info(const struct npy_header *p, const char *name, size_t max_channels,
                       struct audio_info *info, struct fault *fault)
 {
+    uint64_t channels = 1, bytes;
     if (p->rank == 0)
         return fault_set(fault, "%s: array without dimensions; a signal has 1 or 2", name);
-    if (p->rank > 2)
-        return fault_set(
-            fault,
-            "%s: array of more than 2 dimensions; a signal is [frames] or [channels, frames]",
-            name);
-    uint64_t channels = p->rank == 2 ? p->shape[0] : 1, bytes;
+    if (p->rank > 3)
+        return fault_set(fault,
+                         "%s: array of more than 3 dimensions; a signal is [frames] or [channels, "
+                         "frames], a matrix of filters is [out, in, frames]",
+                         name);
+    if (p->rank == 3 && p->fortran)
+        return fault_set(fault, "%s: matrix in Fortran order; save it with numpy.ascontiguousarray",
+                         name);
+    for (int i = 0; i < p->rank - 1; i++)
+        if (__builtin_mul_overflow(channels, p->shape[i], &channels)) channels = UINT64_MAX;
+    info->outputs = p->rank == 3 ? (size_t)p->shape[0] : 0;
     info->encoding = p->encoding;
     info->frames = p->shape[p->rank - 1];
     info->rank = p->rank;
-    if (channels > max_channels) return explain_axes(p, name, max_channels, fault);
+    if (p->rank == 2 && channels > max_channels) return explain_axes(p, name, max_channels, fault);
     if (!container_check_channels(name, channels, max_channels, fault)) return false;
     info->channels = (size_t)channels;
     if (__builtin_mul_overflow(info->frames, channels * encoding_size(info->encoding), &bytes) ||

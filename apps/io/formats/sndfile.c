@@ -142,6 +142,41 @@ static void check_truncation(struct audio_reader *r, const SF_INFO *sf)
              present);
 }
 
+// Texts of libsndfile and their names in a WAV. What names the writing program is not copied.
+static const struct {
+    const char *id;
+    int text;
+} texts[] = {
+    {"INAM", SF_STR_TITLE},   {"IART", SF_STR_ARTIST},      {"IPRD", SF_STR_ALBUM},
+    {"ICRD", SF_STR_DATE},    {"ITRK", SF_STR_TRACKNUMBER}, {"IGNR", SF_STR_GENRE},
+    {"ICMT", SF_STR_COMMENT}, {"ICOP", SF_STR_COPYRIGHT},
+};
+enum { N_TEXTS = sizeof texts / sizeof *texts };
+
+static void read_texts(struct audio_reader *r)
+{
+    const char *ids[N_TEXTS], *found[N_TEXTS];
+    for (size_t i = 0; i < N_TEXTS; i++) {
+        ids[i] = texts[i].id;
+        found[i] = sf_get_string(r->state, texts[i].text);
+    }
+    tags_append_texts(&r->tags, ids, found, N_TEXTS);
+}
+
+static void write_text(void *file, const char id[4], const char *text)
+{
+    for (size_t i = 0; i < N_TEXTS; i++)
+        if (memcmp(id, texts[i].id, 4) == 0) sf_set_string(file, texts[i].text, text);
+}
+
+// The loudspeakers of FLAC's channels (RFC 9639), for more than two.
+static uint32_t flac_mask(const SF_INFO *sf)
+{
+    static const uint32_t masks[] = {0, 0, 0, 0x7, 0x33, 0x37, 0x3f, 0x70f, 0x63f};
+    const bool flac = (sf->format & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC;
+    return flac && sf->channels <= 8 ? masks[sf->channels] : 0;
+}
+
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
 {
     SF_VIRTUAL_IO io = {sndfile_source_length, sndfile_source_seek, sndfile_source_read, no_write,
@@ -161,6 +196,7 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
                          (int)strcspn(why, "\n"), why);
     }
     check_truncation(reader, &sf);
+    read_texts(reader);
     reader->ops = &sndfile_reader;
     reader->info = (struct audio_info){
         .container = CONTAINER_SNDFILE,
@@ -169,6 +205,7 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
         .rate = (uint32_t)sf.samplerate,
         .frames = sf.frames >= 0 && sf.frames < SF_COUNT_MAX ? (uint64_t)sf.frames : SIZE_UNKNOWN,
         .rank = sf.channels > 1 ? 2 : 1,
+        .channel_mask = flac_mask(&sf),
     };
     return true;
 }
@@ -310,5 +347,6 @@ bool sndfile_create(struct audio_writer *writer, const char *path, struct fault 
         return fault_set(fault, "%s: cannot write %zu channels at %u Hz: %s", writer->sink.name,
                          writer->info.channels, writer->info.rate, sf_strerror(NULL));
     writer->ops = &sndfile_writer;
+    tags_visit(&writer->tags, write_text, writer->state);
     return true;
 }

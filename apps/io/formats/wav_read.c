@@ -21,9 +21,13 @@ static uint64_t get64(const unsigned char *x)
     return get32(x) | (uint64_t)get32(x + 4) << 32;
 }
 
+// Behind the samples.
+enum { MAX_CHUNKS = 1000 };
+
 struct wav {
     struct source *source;
     struct audio_info *info;
+    struct tags *tags;
     size_t max_channels;
     uint32_t riff_size;
     uint64_t long_size; // size of the data, from the ds64 chunk
@@ -71,6 +75,7 @@ static bool wav_parse_format(struct wav *w, const unsigned char *x, size_t size,
         if (size < 40)
             return fault_set(fault, "%s: extensible format chunk of %zu bytes, 40 needed", name,
                              size);
+        w->info->channel_mask = get32(x + 20);
         tag = get16(x + 24);
     }
     w->info->channels = get16(x + 2);
@@ -120,6 +125,15 @@ static bool wav_read_chunk(struct wav *w, const char *id, unsigned char *x, size
     return wav_truncated(w, id, fault);
 }
 
+static bool wav_parse_tags(struct wav *w, const char *id, uint32_t size, struct fault *fault)
+{
+    const size_t before = w->tags->n;
+    unsigned char *body = tags_append(w->tags, id, size);
+    if (!body || wav_read_chunk(w, "a chunk", body, size, fault)) return true;
+    w->tags->n = before;
+    return false;
+}
+
 static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct fault *fault)
 {
     unsigned char x[40];
@@ -137,6 +151,8 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
         if (!wav_read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
         w->long_size = get64(x + 8);
         w->has_long = true;
+    } else if (tags_know(id) && !wav_parse_tags(w, id, size, fault)) {
+        return false;
     }
     return skip_rest(w, end, size & 1, fault);
 }
@@ -168,11 +184,27 @@ static bool wav_parse_data(struct wav *w, uint32_t short_size, struct fault *fau
     return true;
 }
 
+// Chunks behind the samples, in files. Damaged ones end the search: the samples do not need them.
+static bool wav_parse_rest(struct wav *w, struct fault *fault)
+{
+    const struct audio_info *info = w->info;
+    unsigned char x[8];
+    struct fault ignored;
+    if (!w->source->seekable || info->frames == SIZE_UNKNOWN) return true;
+    const uint64_t bytes = info->frames * w->block_align, end = info->offset + bytes + (bytes & 1);
+    int left = end < w->source->size && source_seek(w->source, end) ? MAX_CHUNKS : 0;
+    for (bool more = true; left > 0 && more && source_read(w->source, x, sizeof x) == sizeof x;
+         left--)
+        more = memcmp(x, "data", 4) != 0 && memcmp(x, "fmt ", 4) != 0 &&
+               wav_parse_chunk(w, (const char *)x, get32(x + 4), &ignored);
+    return source_seek(w->source, info->offset) || wav_truncated(w, "its samples", fault);
+}
+
 bool wav_parse(struct source *source, size_t max_channels, struct audio_info *info,
-               struct fault *fault)
+               struct tags *tags, struct fault *fault)
 {
     *info = (struct audio_info){.container = CONTAINER_WAV};
-    struct wav w = {.source = source, .info = info, .max_channels = max_channels};
+    struct wav w = {.source = source, .info = info, .tags = tags, .max_channels = max_channels};
     unsigned char x[12];
     size_t n = source_read(source, x, sizeof x);
     bool known = n >= 4 && (memcmp(x, "RIFF", 4) == 0 || memcmp(x, "RF64", 4) == 0 ||
@@ -185,7 +217,8 @@ bool wav_parse(struct source *source, size_t max_channels, struct audio_info *in
         n = source_read(source, x, 8);
         if (n < 8) return wav_truncated(&w, "the search for the data chunk", fault);
         uint32_t size = get32(x + 4);
-        if (memcmp(x, "data", 4) == 0) return wav_parse_data(&w, size, fault);
+        if (memcmp(x, "data", 4) == 0)
+            return wav_parse_data(&w, size, fault) && wav_parse_rest(&w, fault);
         if (!wav_parse_chunk(&w, (const char *)x, size, fault)) return false;
     }
 }

@@ -30,33 +30,37 @@ static void wav_put_format(struct wav_header *h, const struct audio_info *info)
                                                 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
     unsigned bits = info->encoding.bytes * 8, tag = info->encoding.kind == ENCODING_FLOAT ? 3 : 1;
     size_t block = info->encoding.bytes * info->channels;
-    bool extensible = info->channels > 2 || (tag == 1 && bits > 16);
+    const uint32_t usual = info->channels == 1 ? 4 : 3; // centre; left and right
+    bool extensible = info->channels > 2 || (tag == 1 && bits > 16) ||
+                      (info->channel_mask && info->channel_mask != usual);
     wav_put_id(h, "fmt ");
-    wav_put(h, extensible ? 40 : 16, 4);
+    wav_put(h, extensible ? 40 : tag == 3 ? 18 : 16, 4);
     wav_put(h, extensible ? 0xFFFE : tag, 2);
     wav_put(h, info->channels, 2);
     wav_put(h, info->rate, 4);
     wav_put(h, (uint64_t)info->rate * block, 4);
     wav_put(h, block, 2);
     wav_put(h, bits, 2);
+    if (extensible || tag == 3) wav_put(h, extensible ? 22 : 0, 2); // bytes that follow
     if (!extensible) return;
-    wav_put(h, 22, 2);
     wav_put(h, bits, 2);
-    wav_put(h, 0, 4); // channel mask: unspecified
+    wav_put(h, info->channel_mask, 4);
     wav_put(h, tag, 2);
     memcpy(h->bytes + h->n, guid_tail, sizeof guid_tail);
     h->n += sizeof guid_tail;
 }
 
-// The whole header for `frames` frames; SIZE_UNKNOWN: up to the end.
-static void wav_compose_header(struct wav_header *h, const struct audio_info *info, uint64_t frames)
+// The whole header for `frames` frames and `after` bytes of chunks behind them; SIZE_UNKNOWN: up to
+// the end.
+static void wav_compose_header(struct wav_header *h, const struct audio_info *info, uint64_t frames,
+                               size_t after)
 {
     bool is_float = info->encoding.kind == ENCODING_FLOAT, unknown = frames == SIZE_UNKNOWN;
     uint64_t data = unknown ? 0 : frames * info->encoding.bytes * info->channels;
     struct wav_header tail = {.n = 0};
     wav_put_format(&tail, info);
     size_t n_before = 12 + 8 + DS64_BYTES + tail.n + (is_float ? 12 : 0) + 8;
-    uint64_t riff = n_before - 8 + data + (data & 1);
+    uint64_t riff = n_before - 8 + data + (data & 1) + after;
     bool is_long = riff > UINT32_MAX - 1;
 
     h->n = 0;
@@ -91,7 +95,7 @@ bool wav_begin(struct audio_writer *writer, struct fault *fault)
     if (writer->info.rate == 0)
         return fault_set(fault, "%s: a WAV needs a sample rate and the input has none; use --rate",
                          writer->sink.name);
-    wav_compose_header(&h, &writer->info, SIZE_UNKNOWN);
+    wav_compose_header(&h, &writer->info, SIZE_UNKNOWN, 0);
     return sink_write(&writer->sink, h.bytes, h.n) || sink_fault(&writer->sink, fault);
 }
 
@@ -99,9 +103,10 @@ bool wav_end(struct audio_writer *writer, struct fault *fault)
 {
     if (!writer->sink.seekable) return true;
     struct wav_header h;
-    wav_compose_header(&h, &writer->info, writer->frames);
+    wav_compose_header(&h, &writer->info, writer->frames, writer->tags.n);
     uint64_t data = writer->frames * writer->info.encoding.bytes * writer->info.channels;
     bool good = !(data & 1) || sink_write(&writer->sink, "", 1);
+    good = good && sink_write(&writer->sink, writer->tags.bytes, writer->tags.n);
     good = good && sink_patch(&writer->sink, 0, h.bytes, h.n);
     return good || sink_fault(&writer->sink, fault);
 }

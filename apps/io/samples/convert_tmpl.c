@@ -81,6 +81,7 @@ static int32_t clip(double v, double scale, struct sample_counts *counts)
     double rounded = (v + ROUND) - ROUND;
     if (rounded >= -scale && rounded <= scale - 1) return (int32_t)rounded;
     counts->clipped++;
+    if (fabs(v) <= DBL_MAX) counts->peak = fmax(counts->peak, fabs(v) / scale);
     return (int32_t)(v < 0 ? -scale : scale - 1);
 }
 

@@ -12,6 +12,7 @@
 struct sample_counts {
     uint64_t clipped;   // beyond the range of the integer encoding
     uint64_t nonfinite; // NaN or infinite
+    double peak;        // the largest magnitude that was clipped; full scale is 1
 };
 
 // Decodes n scalars. Big-endian input is swapped in place in `x`.
@@ -23,6 +24,12 @@ void samples_encode_f32(unsigned char *y, const float *x, size_t n, struct encod
                         struct sample_counts *counts);
 void samples_encode_f64(unsigned char *y, const double *x, size_t n, struct encoding encoding,
                         struct sample_counts *counts);
+
+// y = x plus noise of triangular distribution, within one step of integers of `bits` bits on either
+// side, which makes their rounding error independent of the signal. position: of x[0] in the whole
+// signal, in scalars; the noise depends on nothing else.
+void samples_dither(double *y, const void *x, bool as_double, size_t n, unsigned bits,
+                    uint64_t position);
 
 // How many of n scalars are NaN or infinite.
 uint64_t samples_count_nonfinite_f32(const float *x, size_t n);

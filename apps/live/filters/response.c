@@ -171,12 +171,13 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     if (matrix) s.matrix = 1;
     s.operands[0] = r.path;
     s.operands[1] = "the audio device";
-    s.gain = 0; // applied to the output, where it can change while playing
+    s.gain = 0; // this and --dry are applied to the output, where they can change while playing
+    s.dry = -INFINITY;
     if (!response_open(&reader, settings, r.path, fault)) return false;
     r.channels = audio_reader_info(reader)->channels;
     bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
                 fault_set(fault, "%s: complex taps; sound is real", r.path);
-    good = good && taps_load(&r.taps, reader, PARTITA_F32, &device, &s, fault);
+    good = good && taps_load(&r.taps, &reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r.shortfall, sizeof r.shortfall, "%s", audio_shortfall(reader));
     audio_reader_close(reader);

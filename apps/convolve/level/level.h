@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// --normalize and --gain auto. The gain depends on the peak of the whole result, so the result is
+// first written to a temporary file, as computed, and then to OUT.
+#ifndef PARTITA_APPS_LEVEL_H
+#define PARTITA_APPS_LEVEL_H
+
+#include "cli/options.h"
+#include "io/audio.h"
+
+// False, with a usage error, for options that contradict each other.
+bool level_check(const struct settings *settings, struct fault *fault);
+
+// Whether the gain depends on the peak.
+bool level_is_wanted(const struct settings *settings);
+
+// Prints how many samples were clipped, if any were, and a gain that avoids it.
+void level_warn_clipped(const struct settings *settings, const struct audio_info *output,
+                        const struct sample_counts *counts);
+
+// The factor for a result of this peak. False if the peak is not finite.
+bool level_factor(const struct settings *settings, struct encoding encoding, double peak,
+                  double *ret_factor, struct fault *fault);
+
+struct level_copy {
+    struct audio_writer *spool, *out;
+    enum partita_type type;
+    double factor;
+};
+
+// Multiplies what was written to the spool by the factor and writes it to `out`. Frees the spool,
+// also on failure.
+bool level_copy(const struct level_copy *copy, struct fault *fault);
+
+#endif

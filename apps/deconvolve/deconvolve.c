@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// `partita deconvolve`: the impulse response of what lies between a signal that was played, usually
+// a sweep, and its recording.
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_values.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/report.h"
+#include "convolve/shard_record.h"
+#include "division.h"
+#include "io/audio.h"
+#include "io/bytes/temp.h"
+#include "io/formats/sigmf.h"
+#include "io/frames.h"
+
+// A response is found if its peak is at least this many times its RMS; noise has a lower ratio.
+static const double MIN_CREST_FACTOR = 20;
+
+// The noise is that of the last part of a response, where reverberation has decayed.
+enum { NOISE_PART = 10 };
+
+// Samples of this magnitude are counted as clipped by the recorder.
+static const double CLIPPED = 0.99996; // of 16 bits, the largest has 0.99997
+
+struct deconvolve {
+    struct settings settings;
+    struct frames sweep, recording;
+    uint32_t rate;
+    size_t first, n;  // of the response, in frames
+    double *response; // [n][channels]
+    struct division *division;
+    json_t *list;
+    bool any; // a channel has a response
+};
+
+static bool load(struct frames *ret, uint32_t *ret_rate, const struct settings *s, int operand,
+                 struct fault *fault)
+{
+    const struct audio_request request = {.path = s->operands[operand],
+                                          .max_channels = options_max_channels(s),
+                                          .rate = (uint32_t)s->rate,
+                                          .wake_fd = -1};
+    struct audio_reader *reader = NULL;
+    if (!audio_open(&reader, &request, fault)) return false;
+    const struct audio_info *info = audio_reader_info(reader);
+    const char *name = operand_name(s, operand);
+    bool good = true;
+    *ret_rate = info->rate;
+    if (info->encoding.is_complex)
+        good = fault_set(fault, "%s: complex samples; sound is real", name);
+    else if (operand == 0 && info->channels != 1)
+        good = fault_set(fault, "%s: %zu channels; the signal that was played has 1", name,
+                         info->channels);
+    good = good && frames_read(ret, reader, PARTITA_F64, name, fault);
+    if (good && audio_shortfall(reader)) report_warning(s, "%s", audio_shortfall(reader));
+    audio_reader_close(reader);
+    return good;
+}
+
+static bool load_files(struct deconvolve *d, struct fault *fault)
+{
+    const struct settings *s = &d->settings;
+    uint32_t rate;
+    if (!load(&d->sweep, &rate, s, 0, fault) || !load(&d->recording, &d->rate, s, 1, fault))
+        return false;
+    if (rate && d->rate && rate != d->rate)
+        return fault_set(fault, "%s: sample rate %u Hz differs from the %u Hz of %s",
+                         operand_name(s, 0), rate, d->rate, operand_name(s, 1));
+    if (!d->rate) d->rate = rate;
+    if (d->recording.n >= d->sweep.n) return true;
+    return fault_set(fault, "%s: %zu frames, fewer than the %zu of %s", operand_name(s, 1),
+                     d->recording.n, d->sweep.n, operand_name(s, 0));
+}
+
+// As long as the recording goes on after a sweep that it would begin with.
+static bool choose_length(struct deconvolve *d, struct fault *fault)
+{
+    const struct settings *s = &d->settings;
+    const size_t all = d->recording.n;
+    if (!options_resolve_times(&d->settings, d->rate, fault)) return false;
+    d->first = s->first == NOT_GIVEN ? 0 : (size_t)s->first;
+    if (d->first >= all)
+        return fault_set(fault, "--first %zu: %s has %zu frames", d->first, operand_name(s, 1),
+                         all);
+    const size_t whole = all - d->sweep.n + 1;
+    d->n = d->first < whole ? whole - d->first : 1;
+    if (s->ir_length) d->n = (size_t)s->ir_length;
+    if (d->n > all - d->first) d->n = all - d->first;
+    d->response = calloc(d->n * d->recording.channels, sizeof *d->response);
+    return d->response || fault_set(fault, "out of memory for %zu frames", d->n);
+}
+
+static void warn_about_recording(const struct deconvolve *d)
+{
+    const double *x = d->recording.data;
+    size_t clipped = 0;
+    for (size_t i = 0; i < d->recording.n * d->recording.channels; i++)
+        clipped += fabs(x[i]) >= CLIPPED;
+    if (clipped)
+        report_warning(&d->settings, "%s: %zu samples at full scale; record at a lower level",
+                       operand_name(&d->settings, 1), clipped);
+}
+
+struct found {
+    size_t latency;      // frames; of the peak
+    double level, noise; // gain of a path with that peak, and RMS of the noise beside it; 0: none
+};
+
+static struct found measure(const struct deconvolve *d, const double *response, size_t n)
+{
+    struct found found = {0};
+    double energy = 0, noise = 0, peak = 0;
+    const size_t n_noise = n / NOISE_PART + 1;
+    for (size_t i = 0; i < n; i++) {
+        const double size = fabs(response[i]);
+        energy += size * size;
+        if (i >= n - n_noise) noise += size * size;
+        if (size <= peak) continue;
+        peak = size;
+        found.latency = i;
+    }
+    if (peak < MIN_CREST_FACTOR * sqrt(energy / (double)n)) return found;
+    found.level = peak / division_unit_peak(d->division);
+    found.noise = sqrt(noise / (double)n_noise) / peak;
+    return found;
+}
+
+static void print_found(const struct deconvolve *d, size_t channel, const struct found *found)
+{
+    const double seconds = d->rate ? (double)found->latency / d->rate : NAN;
+    FILE *to = strcmp(d->settings.operands[2], "-") == 0 ? stderr : stdout;
+    if (d->settings.json) {
+        json_t *j = json_object();
+        const bool any = found->level > 0;
+        json_object_set_new(j, "channel", json_integer((json_int_t)channel + 1));
+        json_object_set_new(j, "latency_frames",
+                            any ? json_integer((json_int_t)found->latency) : json_null());
+        json_object_set_new(j, "latency_seconds", json_finite(any ? seconds : NAN));
+        json_object_set_new(j, "level_db", json_finite(any ? 20 * log10(found->level) : NAN));
+        json_object_set_new(j, "noise_db", json_finite(any ? 20 * log10(found->noise) : NAN));
+        json_array_append_new(d->list, j);
+    } else if (found->level > 0) {
+        fprintf(to, "channel %zu: latency %zu frames", channel + 1, found->latency);
+        if (d->rate) fprintf(to, ", %.3f ms", 1e3 * seconds);
+        fprintf(to, "; level %.1f dB; noise %.1f dB below the peak\n", 20 * log10(found->level),
+                -20 * log10(found->noise));
+    } else {
+        fprintf(to, "channel %zu: no response\n", channel + 1);
+    }
+}
+
+static void compute(struct deconvolve *d)
+{
+    const size_t channels = d->recording.channels;
+    const size_t n = d->recording.n - d->sweep.n + 1;
+    for (size_t c = 0; c < channels; c++) {
+        const double *h =
+            division_run(d->division, (const double *)d->recording.data + c, channels);
+        const struct found found = measure(d, h, n > d->first + d->n ? n : d->first + d->n);
+        print_found(d, c, &found);
+        d->any = d->any || found.level > 0;
+        for (size_t i = 0; i < d->n; i++) d->response[i * channels + c] = h[d->first + i];
+    }
+}
+
+static bool write_response(const struct deconvolve *d, struct fault *fault)
+{
+    const struct settings *s = &d->settings;
+    const char *path = s->operands[2];
+    struct encoding requested = {.kind = ENCODING_FLOAT, .bytes = 4};
+    struct audio_info info = {
+        .channels = d->recording.channels, .rate = d->rate, .frames = d->n, .rank = 2};
+    struct sample_counts counts = {0};
+    struct audio_writer *writer;
+    bool known;
+    info.container = container_of_name(path, &known);
+    if (!known && strcmp(path, "-") == 0) info.container = CONTAINER_WAV;
+    else if (!known || info.container == CONTAINER_TEXT)
+        return fault_set(fault, "%s: the name does not imply a format; use .wav", path);
+    if (s->output_format) encoding_parse(s->output_format, &requested);
+    if (!container_encoding(info.container, path, requested, &info.encoding))
+        return fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
+    if (!sigmf_check_output(path, fault) || !shard_record_discard(path, fault) ||
+        !audio_create(&writer, path, &info, fault))
+        return false;
+    if (!audio_write(writer, PARTITA_F64, d->response, d->n, fault)) {
+        audio_discard(writer);
+        return false;
+    }
+    const bool good = audio_finish(writer, &counts, fault);
+    if (good && counts.clipped)
+        report_warning(s, "%s: %llu samples clipped; use --output-format f32", path,
+                       (unsigned long long)counts.clipped);
+    return good;
+}
+
+static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
+{
+    const struct settings *s = &d->settings;
+    char data[2][PATH_MAX];
+    const char *const inputs[] = {sigmf_samples(s->operands[0], data[0]),
+                                  sigmf_samples(s->operands[1], data[1])};
+    if (!temp_differs(s->operands[2], inputs, 2, fault) || !load_files(d, fault) ||
+        !choose_length(d, fault) ||
+        !division_open(&d->division, d->sweep.data, d->sweep.n, d->recording.n, fault))
+        return false;
+    warn_about_recording(d);
+    d->list = json_array();
+    compute(d);
+    if (s->json) {
+        FILE *to = strcmp(s->operands[2], "-") == 0 ? stderr : stdout;
+        if (json_dumpf(d->list, to, JSON_INDENT(2)) || fputc('\n', to) == EOF)
+            return fault_set(fault, "cannot write the JSON");
+    }
+    if (!d->any)
+        return fault_set(fault, "%s: no response to %s was found in it", operand_name(s, 1),
+                         operand_name(s, 0));
+    return write_response(d, fault);
+}
+
+int deconvolve_main(const struct settings *settings)
+{
+    struct deconvolve d = {.settings = *settings};
+    struct fault fault;
+    if (strcmp(settings->operands[0], "-") == 0 && strcmp(settings->operands[1], "-") == 0) {
+        fault_set(&fault, "both SWEEP and RECORDING are standard input");
+        return report_usage(COMMAND_DECONVOLVE, &fault);
+    }
+    interrupt_install();
+    const bool good = deconvolve_run(&d, &fault);
+    division_close(d.division);
+    json_decref(d.list);
+    frames_release(&d.sweep);
+    frames_release(&d.recording);
+    free(d.response);
+    return report_close(COMMAND_DECONVOLVE,
+                        good ? EXIT_DONE : report_fault(COMMAND_DECONVOLVE, &fault, EXIT_FAILED));
+}

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: MIT
+// See tags.h. Positions of cue points are in Microsoft's "Multimedia Programming Interface and Data
+// Specifications 1.0".
+#include "tags.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { CUE_BYTES = 24, CUE_POSITION = 4, CUE_OFFSET = 20, BEXT_TIME = 338 };
+
+static uint32_t load32(const unsigned char *x)
+{
+    return (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
+}
+
+static void store32(unsigned char *x, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) x[i] = (unsigned char)(value >> (8 * i));
+}
+
+static bool has_id(const unsigned char *chunk, const char *id)
+{
+    return memcmp(chunk, id, 4) == 0;
+}
+
+bool tags_know(const char id[4])
+{
+    const unsigned char *chunk = (const unsigned char *)id;
+    return has_id(chunk, "LIST") || has_id(chunk, "bext") || has_id(chunk, "cue ");
+}
+
+unsigned char *tags_append(struct tags *tags, const char id[4], size_t n)
+{
+    const size_t padded = n + (n & 1);
+    if (n > TAGS_MAX_BYTES || tags->n + 8 + padded > TAGS_MAX_BYTES) return NULL;
+    unsigned char *grown = realloc(tags->bytes, tags->n + 8 + padded);
+    if (!grown) return NULL;
+    unsigned char *chunk = grown + tags->n;
+    memcpy(chunk, id, 4);
+    store32(chunk + 4, (uint32_t)n);
+    memset(chunk + 8, 0, padded);
+    tags->bytes = grown;
+    tags->n += 8 + padded;
+    return chunk + 8;
+}
+
+void tags_copy(struct tags *ret, const struct tags *from)
+{
+    *ret = (struct tags){.bytes = from->n ? malloc(from->n) : NULL};
+    if (!ret->bytes) return;
+    memcpy(ret->bytes, from->bytes, from->n);
+    ret->n = from->n;
+}
+
+// Removes points before the result and returns the new size of the body.
+static size_t move_cues(unsigned char *body, size_t n, const struct tags_move *move)
+{
+    if (n < 4) return n;
+    size_t kept = 0, count = (n - 4) / CUE_BYTES;
+    if (load32(body) < count) count = load32(body);
+    for (size_t i = 0; i < count; i++) {
+        unsigned char *cue = body + 4 + i * CUE_BYTES;
+        const int64_t at = (int64_t)load32(cue + CUE_OFFSET) * move->up - move->first;
+        if (at < 0 || at / move->stride > UINT32_MAX) continue;
+        const uint32_t moved = (uint32_t)(at / move->stride);
+        store32(cue + CUE_POSITION, moved);
+        store32(cue + CUE_OFFSET, moved);
+        memmove(body + 4 + kept++ * CUE_BYTES, cue, CUE_BYTES);
+    }
+    store32(body, (uint32_t)kept);
+    return 4 + kept * CUE_BYTES;
+}
+
+// The time of the first sample, in samples since midnight.
+static void move_time(unsigned char *body, size_t n, const struct tags_move *move)
+{
+    if (n < BEXT_TIME + 8) return;
+    const uint64_t time = load32(body + BEXT_TIME) | (uint64_t)load32(body + BEXT_TIME + 4) << 32;
+    if (time > INT64_MAX >> 24 || (int64_t)time * move->up + move->first < 0) return;
+    const uint64_t moved = (uint64_t)(((int64_t)time * move->up + move->first) / move->stride);
+    store32(body + BEXT_TIME, (uint32_t)moved);
+    store32(body + BEXT_TIME + 4, (uint32_t)(moved >> 32));
+}
+
+void tags_move(struct tags *tags, const struct tags_move *move)
+{
+    for (size_t at = 0; at < tags->n;) {
+        unsigned char *chunk = tags->bytes + at;
+        const size_t n = load32(chunk + 4);
+        size_t after = n;
+        if (has_id(chunk, "bext")) move_time(chunk + 8, n, move);
+        if (has_id(chunk, "cue ")) after = move_cues(chunk + 8, n, move);
+        const size_t end = at + 8 + n + (n & 1);
+        at += 8 + after + (after & 1);
+        store32(chunk + 4, (uint32_t)after);
+        memmove(tags->bytes + at, tags->bytes + end, tags->n - end);
+        tags->n -= end - at;
+    }
+}
+
+// The texts of one LIST INFO.
+static void visit_list(const unsigned char *body, size_t n,
+                       void (*visit)(void *user, const char id[4], const char *text), void *user)
+{
+    for (size_t at = 4; at + 8 <= n;) {
+        const size_t size = load32(body + at + 4);
+        if (size > n - at - 8) return;
+        char *text = strndup((const char *)body + at + 8, size);
+        if (text && *text) visit(user, (const char *)body + at, text);
+        free(text);
+        at += 8 + size + (size & 1);
+    }
+}
+
+void tags_visit(const struct tags *tags,
+                void (*visit)(void *user, const char id[4], const char *text), void *user)
+{
+    for (size_t at = 0; at < tags->n;) {
+        const unsigned char *chunk = tags->bytes + at;
+        const size_t n = load32(chunk + 4);
+        if (has_id(chunk, "LIST") && n >= 4 && has_id(chunk + 8, "INFO"))
+            visit_list(chunk + 8, n, visit, user);
+        at += 8 + n + (n & 1);
+    }
+}
+
+void tags_append_texts(struct tags *tags, const char *const *ids, const char *const *texts,
+                       size_t n)
+{
+    size_t size = 4;
+    for (size_t i = 0; i < n; i++)
+        if (texts[i]) size += 8 + (strlen(texts[i]) + 2) / 2 * 2;
+    unsigned char *at = size > 4 ? tags_append(tags, "LIST", size) : NULL;
+    if (!at) return;
+    memcpy(at, "INFO", 4);
+    at += 4;
+    for (size_t i = 0; i < n; i++) {
+        if (!texts[i]) continue;
+        const size_t length = strlen(texts[i]) + 1;
+        memcpy(at, ids[i], 4);
+        store32(at + 4, (uint32_t)length);
+        memcpy(at + 8, texts[i], length);
+        at += 8 + (length + 1) / 2 * 2;
+    }
+}
+
+void tags_release(struct tags *tags)
+{
+    free(tags->bytes);
+    *tags = (struct tags){0};
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// What a recording says about itself: titles and other texts (LIST INFO), cue points and their
+// names (cue, LIST adtl), the broadcast extension (bext, EBU Tech 3285). They are kept as the
+// chunks of a WAV; formats of libsndfile have the texts only.
+#ifndef PARTITA_APPS_TAGS_H
+#define PARTITA_APPS_TAGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// More than this is not read.
+enum { TAGS_MAX_BYTES = 1 << 20 };
+
+struct tags {
+    unsigned char *bytes; // whole chunks, each padded to an even size
+    size_t n;
+};
+
+// Whether chunks of this name are kept.
+bool tags_know(const char id[4]);
+
+// Space for the body of another chunk of n bytes, which the caller fills. NULL: there is no memory
+// for it, or the chunks are too large.
+unsigned char *tags_append(struct tags *tags, const char id[4], size_t n);
+
+// Copies `from`; without memory the copy is empty.
+void tags_copy(struct tags *ret, const struct tags *from);
+
+// Moves positions from the recording to a result: a frame of the recording becomes `up` frames, the
+// result begins at frame `first` of these and has every `stride`th. Cue points before it are
+// removed.
+struct tags_move {
+    int64_t first, up, stride;
+};
+void tags_move(struct tags *tags, const struct tags_move *move);
+
+// Calls visit(user, id, text) for every text of LIST INFO. Texts end with a zero.
+void tags_visit(const struct tags *tags,
+                void (*visit)(void *user, const char id[4], const char *text), void *user);
+
+// Appends a LIST INFO of n texts with their names; NULL texts are omitted.
+void tags_append_texts(struct tags *tags, const char *const *ids, const char *const *texts,
+                       size_t n);
+
+void tags_release(struct tags *tags);
+
+#endif
