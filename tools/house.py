@@ -45,7 +45,7 @@ LIMITS = {
     "asserts": (150, "asserts in lib/"),
     "conditionals": (0, "lines of lib/ with nested conditional operators"),
     "declarations": (0, "statements with several declarations in code of costs"),
-    "lines": (44358, "lines in lib/"),  # 32 000 is the aim
+    "lines": (44386, "lines in lib/"),  # 32 000 is the aim
     "words": (0, "words that are no longer used"),
 }
 AT_LEAST = ("asserts",)

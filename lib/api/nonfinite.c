@@ -15,13 +15,8 @@
 #include "nonfinite_reach.h"
 #include "overflow.h"
 
-// Bits of infinity, and of magnitudes from which a transform of a tile may overflow although its
-// results do not (overflow.h).
-static uint64_t infinity_bits(const struct shape *shape)
-{
-    return shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
-}
-
+// Bits of magnitudes from which a transform of a tile may overflow although its results do not
+// (overflow.h).
 static uint64_t large_bits(const struct shape *shape)
 {
     return shape->f64 ? (uint64_t)(0x3ff + 256) << 52 : (uint64_t)(0x7f + 32) << 23;
@@ -31,7 +26,7 @@ static uint64_t large_bits(const struct shape *shape)
 static bool any_nonfinite(const struct partita_plan *plan, const void *samples, size_t n)
 {
     const size_t scalars = n * (plan->shape.complex_signal ? 2 : 1);
-    return plan->kernels->peak(samples, scalars) >= infinity_bits(&plan->shape);
+    return plan->kernels->peak(samples, scalars) >= shape_infinity_bits(&plan->shape);
 }
 
 struct scan {
@@ -89,7 +84,7 @@ static size_t array_samples(const struct array *array)
 
 static bool scan_nonfinite(const struct partita_plan *plan, const void *samples, size_t n)
 {
-    return scan_array(plan, samples, n, infinity_bits(&plan->shape));
+    return scan_array(plan, samples, n, shape_infinity_bits(&plan->shape));
 }
 
 static struct array inputs_array(const struct shape *shape)

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "core/filter.h"
 #include "kernels/kernels.h"
 
 // Steps in which inputs are scaled down, in powers of two. What has overflowed before a step is not
@@ -119,9 +120,17 @@ static bool take_results(const struct partita_plan *plan, const char *bias,
 static bool all_finite(const struct partita_plan *plan, const struct scaled_call *call)
 {
     const struct shape *shape = &plan->shape;
-    const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
     const size_t scalars = call->n_to * (shape->complex_signal ? 2 : 1);
-    return plan->kernels->peak(call->operands.to, scalars) < infinity;
+    return plan->kernels->peak(call->operands.to, scalars) < shape_infinity_bits(shape);
+}
+
+// Backward weight has no taps.
+static bool call_taps_are_finite(const struct partita_plan *plan,
+                                 const struct partita_filter *filter,
+                                 const struct operands *operands)
+{
+    if (operands->from_taps) return taps_are_finite(plan, operands->from[1]);
+    return !filter || !filter->nonfinite;
 }
 
 enum partita_status overflow_confine(const struct partita_plan *plan,
@@ -131,7 +140,7 @@ enum partita_status overflow_confine(const struct partita_plan *plan,
     struct scaled_call call = scaled_call_of(plan, filter, operands);
     const int step = plan->shape.f64 ? STEP_F64 : STEP_F32;
     bool done = all_finite(plan, &call);
-    if (done) return PARTITA_OK;
+    if (done || !call_taps_are_finite(plan, filter, operands)) return PARTITA_OK;
     const bool reserved = scaled_call_reserve(&call);
     for (int i = 1; reserved && !done && i <= STEPS; i++) {
         scaled_call_run(&call, plan->engine, step, filter, workspace);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "filter.h"
 
+#include "kernels/kernels.h"
+
 struct partita_filter *filter_allocate(const struct partita_plan *plan)
 {
     struct partita_filter *filter = mem_allocate(&plan->allocator, sizeof *filter);
@@ -19,6 +21,15 @@ enum partita_status filter_fill(struct partita_filter *filter, const void *taps)
     return filter->state ? filter_repack(filter, taps, NULL) : PARTITA_ERR_NOMEM;
 }
 
+bool taps_are_finite(const struct partita_plan *plan, const void *taps)
+{
+    const struct shape *shape = &plan->shape;
+    const size_t samples = shape_path_count(shape) * shape_taps(shape);
+    if (shape->half) return true;
+    return plan->kernels->peak(taps, samples * (shape->tap_bytes / shape->scalar_bytes)) <
+           shape_infinity_bits(shape);
+}
+
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace)
 {
     const struct partita_plan *plan = filter->plan;
@@ -30,6 +41,7 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
         return PARTITA_ERR_NOMEM;
     const struct region scratch = {own ? own : workspace, own ? bytes : plan_workspace(plan)};
     const enum partita_status status = engine->filter_pack(filter, taps, &scratch);
+    filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);
     mem_release(&plan->allocator, own);
     return status;
 }

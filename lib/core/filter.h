@@ -15,6 +15,10 @@ enum partita_status filter_fill(struct partita_filter *filter, const void *taps)
 // direction. Without a workspace of plan_workspace bytes it allocates what it needs meanwhile.
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace);
 
+// Whether all taps of a bounded problem on the CPU are finite; those in two bytes are not looked
+// at.
+bool taps_are_finite(const struct partita_plan *plan, const void *taps);
+
 // Creates a filter for the plan's own direction only.
 enum partita_status filter_create(const struct partita_plan *plan, const void *taps,
                                   struct partita_filter **ret_filter);

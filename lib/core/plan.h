@@ -55,6 +55,7 @@ struct partita_filter {
     void *state;                          // one arena
     void *bias;                           // [out_channels] reals; NULL: none
     bool biased;                          // was made with a bias, here or in the state
+    bool nonfinite;                       // CPU, bounded: a tap is infinite or NaN
     struct partita_filter *backward_data; // of the plan's backward_data
 };
 

@@ -118,6 +118,12 @@ static inline size_t shape_taps(const struct shape *shape)
     return shape->axis[0].kernel * shape->axis[1].kernel * shape->axis[2].kernel;
 }
 
+// The bits of infinity, for comparison with those of magnitudes (peak_fn).
+static inline uint64_t shape_infinity_bits(const struct shape *shape)
+{
+    return shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
+}
+
 // Number of paths, and complex bins of the spectrum of n samples of the signal.
 static inline size_t shape_path_count(const struct shape *shape)
 {

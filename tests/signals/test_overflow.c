@@ -215,6 +215,62 @@ static void infinite_results_stay(void **state)
     free(y);
 }
 
+// An engine whose runs are counted.
+static const struct engine *counted;
+static int n_runs;
+
+static enum partita_status run_counted(const struct partita_plan *plan,
+                                       const struct partita_filter *filter,
+                                       const struct operands *operands, void *workspace)
+{
+    n_runs++;
+    return counted->run(plan, filter, operands, workspace);
+}
+
+// Where a tap is not finite, scaling the inputs mends nothing, so there is one run: with a filter,
+// after an update of it, and with taps of a single use.
+static void calls_with_such_taps_run_once(void **state)
+{
+    static const struct partita_problem problem = {LENGTH(3000), KERNEL(300), PAD(299)};
+    enum { OUTPUTS = 3299, BAD = 100 };
+    const struct partita_options options = {.engine = *state};
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct engine own;
+    float *x = malloc(3000 * sizeof *x), w[300], *y = malloc(OUTPUTS * sizeof *y);
+    for (size_t i = 0; i < 3000; i++) x[i] = ldexpf(1, 120);
+    for (size_t i = 0; i < 300; i++) w[i] = ldexpf(1, -5);
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    counted = plan->engine;
+    own = *counted;
+    own.run = run_counted;
+    plan->engine = &own;
+    assert_ok(partita_filter_create(plan, w, &filter));
+    n_runs = 0;
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    assert_true(n_runs > 1); // the transforms overflow, the results do not
+    assert_true(isfinite(y[OUTPUTS / 2]));
+    for (size_t i = 0; i < 3000; i++) x[i] = 1;
+    w[BAD] = NAN;
+    assert_ok(partita_filter_update(filter, w, NULL, NULL));
+    for (int single_use = 0; single_use < 2; single_use++) {
+        n_runs = 0;
+        assert_ok(partita_forward(plan, single_use ? NULL : filter, y, x,
+                                  &(struct partita_call){.taps = single_use ? w : NULL}));
+        assert_int_equal(n_runs, 1);
+        assert_true(isnan(y[OUTPUTS / 2]));
+    }
+    w[BAD] = ldexpf(1, -5);
+    for (size_t i = 0; i < 3000; i++) x[i] = ldexpf(1, 120);
+    assert_ok(partita_filter_update(filter, w, NULL, NULL));
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    assert_true(isfinite(y[OUTPUTS / 2]));
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    free(x);
+    free(y);
+}
+
 static const struct large_case cases[] = {
     {"cpu/direct", {SIZE(23, 17), BATCH(2), CHANNELS(3, 5), KERNEL(3, 3), PAD(1, 1)}, LAYER_ALL, 0},
     {"cpu/gemm", {SIZE(23, 17), BATCH(2), CHANNELS(3, 5), KERNEL(3, 3)}, LAYER_ALL, 0},
@@ -240,12 +296,14 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 int main(void)
 {
-    struct CMUnitTest tests[N_CASES + 3];
+    struct CMUnitTest tests[N_CASES + 5];
     int n = 0;
     for (int i = 0; i < N_CASES; i++, n++)
         tests[n] = named_test(finite_results_are_found, &cases[i], "%s-%d", cases[i].engine, i);
     tests[n++] = named_test(one_shot_calls, NULL, "one-shot-calls");
     tests[n++] = named_test(infinite_results_stay, "cpu/overlap-save", "infinite-overlap-save");
     tests[n++] = named_test(infinite_results_stay, "cpu/blocks", "infinite-blocks");
+    tests[n++] = named_test(calls_with_such_taps_run_once, "cpu/overlap-save", "taps-overlap-save");
+    tests[n++] = named_test(calls_with_such_taps_run_once, "cpu/blocks", "taps-blocks");
     return run_test_list(tests, (size_t)n);
 }
