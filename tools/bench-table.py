@@ -91,6 +91,9 @@ for slots in (64, 512, 4096):
         TARGETS.append(("a bank, as many streams", case, BANK, STREAMS, "ratio", required, None))
         TARGETS.append(("a bank, as many of zita-convolver", case, BANK, ZITA, "ratio", None, None))
         TARGETS.append(("a bank, p99.9 over mean", case, BANK, None, "flat", 1.5, None))
+for case in ("f32-1M-x-1024", "cf32-1M-x-1024", "f32-500k-x-500k", "3x3-64-forward", "3x3-64-backward-data",
+             "3x3-64-backward-weight", "11x11-16-forward", "depthwise-31x31-forward"):
+    TARGETS.append(("search for samples that are not finite", f"nonfinite-{case}", ("call", 1), ("run", 1), "times", 1.05, None))
 TARGETS.append(("file against memory, both cores", "file-4G-t65536", ("partita", None), ("in-memory", None), "times", 1.3, None))
 TARGETS.append(("file against cp", "file-4G-t65536", ("partita", None), ("cp", None), "times", None, None))
 TARGETS.append(("resident memory", "file-4G-t65536", ("partita", None), None, "memory", 128, None))
@@ -258,6 +261,9 @@ at least five identical passes, because a shared
 machine adds delays of its own to single calls. `bytes` is the memory that the contender holds
 besides its input and output; for commands it is the peak resident memory, for SciPy its growth.
 
+`nonfinite-*` compare calls (`call`) with runs of the plan's engine (`run`), which do not look for
+samples that are not finite. All samples are finite.
+
 `fma-peak` is the time of the multiply-adds of the direct filter at the peak rate of this processor,
 measured between the other contenders. The signal rows of Partita time the whole call, as SciPy's
 do: planning, transforming the taps and allocating the workspace. Only the memory of the result is
@@ -285,6 +291,7 @@ layers of network E, each counted as often as the network has it.
 
 PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
+            "nonfinite": "Calls with finite samples, and the runs of their engines",
             "stream": "Streams", "bank": "Many streams at once", "signal": "Whole signals", "cli": "Whole commands",
             "layer": "Layers", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process",
             "small": "Small signals, in one call each, and their plans",

@@ -51,7 +51,7 @@ mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
 prepare_python
-for subject in plan small fft fir stream signal cli layer bank long_file python_signal python_networks; do
+for subject in plan small fft nonfinite fir stream signal cli layer bank long_file python_signal python_networks; do
     run "$subject" "$@"
 done
 build/bench/bench_layer --weights >$results/layer-weights
