@@ -54,7 +54,10 @@ void resample_estimate(const struct request *request, struct estimate *ret)
     ret->flops = 2 * sums * factor * taps;
     ret->seconds = sums * (factor * taps * costs->fma * DIRECT.resample_loads +
                            costs->fir_call * DIRECT.resample_sum);
-    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
+    struct shape own = *shape; // outputs of branches are not in memory
+    own.out_channels = shape->up.out_channels;
+    own.axis[0].out = shape->up.axis.out;
+    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, &own));
     ret->hop = tile_outputs(shape);
     if (!shape->stream)
         ret->worker = mem_round(size_mul(window_samples(shape, ret->hop), shape->sample_bytes));
