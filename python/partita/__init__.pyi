@@ -121,6 +121,7 @@ class Problem:
     whole_blocks: bool = False
     activation: str = "linear"
     separable: bool = False
+    up: int = 1
     def __init__(
         self,
         *,
@@ -141,6 +142,7 @@ class Problem:
         whole_blocks: bool = False,
         activation: Literal["linear", "relu"] = "linear",
         separable: bool = False,
+        up: int = 1,
     ) -> None: ...
     def __post_init__(self) -> None: ...
     @property
@@ -282,6 +284,7 @@ class Stream:
         block: int = 1024,
         latency: float = 0,
         decimate: int = 1,
+        up: int = 1,
         whole_blocks: bool = False,
         dtype: _Type = None,
         device: str = "cpu",
