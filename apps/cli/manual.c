@@ -144,7 +144,11 @@ void manual_print(void)
         "channels gives N channels. With --matrix every output is a sum over all inputs. Full "
         "scale of an integer sample is 1. What a WAV says about loudspeakers, and its texts, cue "
         "points and broadcast extension, are copied to a WAV; FLAC, Ogg and other formats of "
-        "libsndfile carry the texts.");
+        "libsndfile carry the texts. Of a WAV the first data chunk is read, and its size counts, but "
+        "not beyond the end of the file: missing samples are reported with status 3. Sizes that "
+        "programs write into pipes stand for the end of the input: 0, unless the size of the whole "
+        "file says that there are no samples; and 0x7ffff000 to 0x80000000 or 0xfffff000 to "
+        "0xffffffff, unless a file is that long.");
     printf(".SH MATRICES\n");
     put_text("The channels of IR from two inputs to two outputs:");
     printf("\n.PP\n.nf\n");
