@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Creates, writes and finishes an output of any format.
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -162,17 +164,31 @@ static void truncate_to_frames(struct audio_writer *w)
     if (ftruncate(w->sink.fd, (off_t)(w->sink.base + end)) == 0) sink_seek(&w->sink, end);
 }
 
+// A recording that does not get its name is not thrown away; the message says where it is.
+static bool name_kept(const char *kept, struct fault *fault)
+{
+    const struct fault said = *fault;
+    if (*kept && access(kept, F_OK) == 0)
+        fault_set(fault, "%.300s; the samples are in %s", said.text, kept);
+    return false;
+}
+
 bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret_counts,
                           uint64_t *ret_frames, struct fault *fault)
 {
     struct audio_writer *w = writer;
     struct fault ignored;
     const bool failed = w->sink.error != 0;
+    char kept[PATH_MAX] = "";
+    bool good = false;
     if (failed) truncate_to_frames(w);
     *ret_frames = w->temp.final ? w->frames : 0;
     w->temp.keep = w->frames > 0;
-    if (!failed) return audio_finish(w, ret_counts, fault);
-    bool good = false;
+    if (w->temp.keep && w->temp.temporary) snprintf(kept, sizeof kept, "%s", w->temp.temporary);
+    if (!failed) {
+        good = audio_finish(w, ret_counts, fault);
+        return good || name_kept(kept, fault);
+    }
     if (*ret_frames) {
         // If the header cannot be rewritten, it says "up to the end", which is true.
         w->ops->finish(w, &ignored);
@@ -183,7 +199,7 @@ bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret
     }
     *ret_counts = w->counts;
     audio_discard(w);
-    return good;
+    return good || name_kept(kept, fault);
 }
 
 void audio_discard(struct audio_writer *writer)

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Preloaded into the program under test. FAULT=name:n lets the n-th call of a function of the C
 // library fail as it may fail in a real system: allocations and threads without memory, other calls
-// with EIO. FAULT_COUNTS=file: at exit, writes how often each function was called.
+// with EIO. FAULT_COUNTS=file: at exit, writes how often each function was called. FAULT_OWN: only
+// calls that the program and its library make themselves count, not those of other libraries.
+// FAULT_STACK=file: a crash writes the modules and functions that were active, innermost first.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -60,6 +64,7 @@ static atomic_ulong counts[N_FUNCTIONS];
 static enum function failing = N_FUNCTIONS; // none
 static unsigned long failing_call;
 static int active; // calls of the loader and of constructors are not counted
+static int own_only, stack_fd = -1;
 
 static void write_counts(void)
 {
@@ -71,8 +76,28 @@ static void write_counts(void)
     fclose(file);
 }
 
+static void write_stack(int signal_number)
+{
+    void *frames[64];
+    backtrace_symbols_fd(frames, backtrace(frames, 64), stack_fd);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+static void watch_crashes(const char *path)
+{
+    void *frame;
+    backtrace(&frame, 1); // loads what it needs
+    stack_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    signal(SIGSEGV, write_stack);
+    signal(SIGABRT, write_stack);
+}
+
 __attribute__((constructor)) static void begin(void)
 {
+    const char *stack = getenv("FAULT_STACK");
+    own_only = getenv("FAULT_OWN") != NULL;
+    if (stack) watch_crashes(stack);
     const char *fault = getenv("FAULT"), *colon = fault ? strchr(fault, ':') : NULL;
     for (int i = 0; colon && i < N_FUNCTIONS; i++)
         if (strlen(names[i]) == (size_t)(colon - fault) &&
@@ -84,12 +109,25 @@ __attribute__((constructor)) static void begin(void)
     active = 1;
 }
 
-static int fails(enum function function, int error)
+// Whether an address lies in partita, libpartita.so or libpartita-cuda.so.
+static int is_own(const void *address)
 {
-    if (!active || ++counts[function] != failing_call || failing != function) return 0;
+    Dl_info info;
+    if (!dladdr(address, &info) || !info.dli_fname) return 0;
+    const char *slash = strrchr(info.dli_fname, '/'), *name = slash ? slash + 1 : info.dli_fname;
+    return strcmp(name, "partita") == 0 || strncmp(name, "libpartita", 10) == 0;
+}
+
+static int call_fails(enum function function, int error, const void *caller)
+{
+    if (!active || (own_only && !is_own(caller))) return 0;
+    if (++counts[function] != failing_call || failing != function) return 0;
     errno = error;
     return 1;
 }
+
+// In the function that is replaced, so that the return address is its caller's.
+#define fails(function, error) call_fails(function, error, __builtin_return_address(0))
 
 // The C library's function of the same type as `name`.
 #define REAL(name) ((__typeof__(&name))(uintptr_t)dlsym(RTLD_NEXT, #name))

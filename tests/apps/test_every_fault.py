@@ -5,69 +5,34 @@ mapping or thread. The program may succeed with the same result, or fail with on
 file; it never crashes, and never succeeds with another result. The second argument is the
 fault-injecting library. With EVERY_FAULT in the environment every n is tried, else some."""
 import os
-import shutil
-import signal
-import subprocess
 import sys
 
 import numpy as np
 
 import rig
-from rig import Case, wav_bytes
+from fault_rig import NAMES, FaultCase
+from rig import wav_bytes
 
-SHIM = os.path.abspath(sys.argv.pop(2))
-EVERY = "EVERY_FAULT" in os.environ
-SOME = 4
-NAMES = ("alloc open fopen read write pwrite lseek fsync fdatasync rename mmap thread ftruncate fchmod "
-         "fstat realpath unlink close").split()
+FaultCase.shim = os.path.abspath(sys.argv.pop(2))
 
 
-class EveryFault(Case):
+class EveryFault(FaultCase):
     def setUp(self):
         super().setUp()
         self.write("ir.txt", b"0.5\n0.25\n")
         self.write("in.wav", wav_bytes(self.random.integers(-9000, 9000, (3000, 2))))
         np.save("x.npy", self.random.standard_normal(3000).astype("f4"))
 
-    def attempt(self, arguments, **settings):
-        """Runs in a copy of the folder; returns status, standard error and the files by name."""
-        work = self.folder + "/work"
-        shutil.rmtree(work, ignore_errors=True)
-        shutil.copytree(self.folder, work, symlinks=True, ignore=shutil.ignore_patterns("work", "counts"))
-        asan = os.environ.get("ASAN_OPTIONS", "")
-        env = {**os.environ, "XDG_CACHE_HOME": self.folder + "/work", "LD_PRELOAD": SHIM,
-               "ASAN_OPTIONS": asan + ":verify_asan_link_order=0", "OMP_NUM_THREADS": "2", **settings}
-        done = subprocess.run([rig.PROGRAM] + [str(a) for a in arguments], cwd=work, env=env, timeout=60,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        files = {}
-        for folder, _, names in os.walk(work):
-            for name in names:
-                files[os.path.relpath(os.path.join(folder, name), work)] = self.read(os.path.join(folder, name))
-        return done.returncode, done.stderr.decode(errors="replace"), done.stdout, files
-
-    def counted(self, arguments, rc):
-        """The result without faults, and how often each function is called."""
-        status, said, out, files = self.attempt(arguments, FAULT_COUNTS=self.folder + "/counts")
-        self.assertEqual(status, rc, said)
-        counts = dict(line.split() for line in self.read("counts").decode().splitlines())
-        os.remove("counts")
-        return out, files, {name: int(n) for name, n in counts.items()}
-
-    @staticmethod
-    def calls(n):
-        """The numbers of the calls to fail: all, or some that are spread evenly."""
-        return range(1, n + 1) if EVERY or n <= SOME else sorted({1 + i * (n - 1) // (SOME - 1) for i in range(SOME)})
-
     def every(self, *arguments, rc=0, may_stay=(), crashes=()):
         """may_stay: files that a failed run may leave, besides those that stood there. crashes: functions
-        whose failure libsndfile does not survive."""
+        whose failure the libraries of codecs do not survive."""
         before = self.attempt(["--version"])[3]
         out, files, counts = self.counted(arguments, rc)
         for name in NAMES:
             for n in self.calls(counts[name]):
                 with self.subTest(arguments=arguments, fault="%s:%d" % (name, n)):
                     status, said, got_out, got = self.attempt(arguments, FAULT="%s:%d" % (name, n))
-                    if name in crashes and status == -signal.SIGSEGV:
+                    if name in crashes and self.crashed_in(status).startswith(("libsndfile", "libFLAC")):
                         continue
                     self.assertIn(status, (rc, 1), said)
                     if status == rc:

@@ -72,6 +72,21 @@ def diagonal(taps):
     return [[taps[:, c] if c == k else None for c in range(n)] for k in range(n)]
 
 
+def received_sweep(paths, seconds, rate=48000):
+    """What inputs receive of the sweep of --measure: for each a list of (delay in frames, gain)."""
+    n = int(seconds * rate)
+    t = np.arange(n) / rate
+    constant = n / rate / np.log(0.45 * rate / 20)
+    fade = lambda t, length: np.where(t >= length, 1, 0.5 - 0.5 * np.cos(np.pi * t / length))
+    sweep = (np.sin(2 * np.pi * 20 * constant * np.expm1(t / constant)) * fade(t, 0.05) *
+             fade((n - 1) / rate - t, 0.005)) / 4
+    received = np.zeros((n + 24000 + 48000 + 4096, len(paths)), "f4")
+    for c, path in enumerate(paths):
+        for delay, gain in path:
+            received[24000 + delay:24000 + delay + n, c] += gain * sweep
+    return received
+
+
 def remove_locked_jack_database():
     """JACK's database of metadata, if no process uses it. A killed JACK program can leave it locked, and every later
     one, server or client, would wait for it without end."""

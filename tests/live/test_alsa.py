@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 import rig_live
-from rig_live import FILES, Live, convolve, diagonal, dyadic, rig
+from rig_live import FILES, Live, convolve, diagonal, dyadic, received_sweep, rig
 
 from rig import gate, parse_wav
 
@@ -463,21 +463,8 @@ class Control(Live):
 class Measure(Live):
     """The input is made with the sweep's formula; the printed and written response is that path."""
 
-    def sweep(self, n, rate=48000):
-        t = np.arange(n) / rate
-        constant = n / rate / np.log(0.45 * rate / 20)
-        fade = lambda t, length: np.where(t >= length, 1, 0.5 - 0.5 * np.cos(np.pi * t / length))
-        return (np.sin(2 * np.pi * 20 * constant * np.expm1(t / constant)) * fade(t, 0.05) *
-                fade((n - 1) / rate - t, 0.005))
-
-    def hear(self, paths, seconds=1):
-        n = int(seconds * 48000)
-        received = np.zeros((n + 24000 + 48000 + 4096, len(paths)), "f4")
-        sweep = self.sweep(n) / 4
-        for c, path in enumerate(paths):
-            for delay, gain in path:
-                received[24000 + delay:24000 + delay + n, c] += gain * sweep
-        self.alsa(received, outputs=1)
+    def hear(self, paths):
+        self.alsa(received_sweep(paths, 1), outputs=1)
 
     def test_latency_and_response(self):
         self.hear([[(1234, 0.5), (3000, -0.125)], [(77, -0.25)]])

@@ -109,7 +109,7 @@ bool recorder_finish(struct recorder *recorder, struct sample_counts *ret_counts
     if (whole) *fault = of_file;
     else if (saved)
         fault_set(fault, "%.500s; it holds the first %.1f s", why.text, (double)frames / r->rate);
-    else *fault = why;
+    else fault_set(fault, "%.300s; %.300s", why.text, of_file.text);
     return false;
 }
 
