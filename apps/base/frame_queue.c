@@ -2,13 +2,12 @@
 // See frame_queue.h.
 #include "frame_queue.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "memory.h"
 
 bool frame_queue_open(struct frame_queue *queue, size_t n_buffers, size_t bytes)
 {
     *queue = (struct frame_queue){
-        .bytes = bytes, .n_buffers = n_buffers, .memory = malloc(n_buffers * bytes)};
+        .bytes = bytes, .n_buffers = n_buffers, .memory = memory_allocate(n_buffers * bytes)};
     if (!queue->memory) return false;
     pthread_mutex_init(&queue->mutex, NULL);
     pthread_cond_init(&queue->changed, NULL);
@@ -20,7 +19,7 @@ void frame_queue_close(struct frame_queue *queue)
     if (!queue->memory) return;
     pthread_mutex_destroy(&queue->mutex);
     pthread_cond_destroy(&queue->changed);
-    free(queue->memory);
+    memory_free(queue->memory);
     queue->memory = NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "commands.h"
 #include "engine_name.h"
 #include "interrupt.h"
@@ -303,6 +304,7 @@ static bool make_problem(struct layer *layer, struct fault *fault)
                                             .workspace_limit = (size_t)s->workspace_limit,
                                             .directions = directions[layer->direction].direction,
                                             .wisdom = layer->wisdom,
+                                            .allocator = memory_allocator(),
                                             .log = {layer_log, layer}};
     if (partita_problem_output_size(p, outputs) == PARTITA_OK &&
         !check_gradient(layer, outputs, fault))

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum { ANY = ~0, PLAN = 1 << COMMAND_PLAN };
 
 static const struct {
@@ -84,6 +86,7 @@ bool option_words(enum command command, struct fault *fault)
 bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
                             const struct fault *log)
 {
+    if (status == PARTITA_ERR_NOMEM && !*log->text) return memory_fault(fault, "the computation");
     fault_set(fault, "%s%s%s", partita_status_string(status), *log->text ? ": " : "", log->text);
     return option_words(command, fault);
 }

@@ -80,7 +80,7 @@ struct settings {
     int64_t delay, ir_length, ir_fade;
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix
     const char *format, *ir_format, *output_format;
-    int64_t rate, channels, max_channels;
+    int64_t rate, channels, max_channels, max_memory;
     const char *range;
     int resume;
     int normalised;

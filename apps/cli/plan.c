@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 #include "commands.h"
 #include "engine_name.h"
@@ -135,6 +136,7 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
         .threads = (int)s->threads,
         .directions = PARTITA_FORWARD,
         .wisdom = wisdom,
+        .allocator = memory_allocator(),
         .log = {option_words_log, &log},
     };
     struct partita_plan *plan;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
@@ -89,12 +90,13 @@ static bool copy_frames(struct audio_writer *out, struct audio_reader *in, struc
     const struct audio_info *info = audio_reader_info(in);
     const enum partita_type type =
         info->encoding.is_complex ? PARTITA_CF64 : PARTITA_F64; // represents every encoding exactly
-    void *frames = malloc(CHUNK_FRAMES * info->channels * partita_type_size(type));
-    bool good = frames || fault_set(fault, "out of memory");
+    void *frames = memory_allocate(CHUNK_FRAMES * info->channels * partita_type_size(type));
+    bool good = frames ||
+                memory_fault(fault, "%d frames of %zu channels", (int)CHUNK_FRAMES, info->channels);
     for (size_t n = 1; good && n;)
         good = audio_read(in, type, frames, CHUNK_FRAMES, &n, fault) &&
                (!n || audio_write(out, type, frames, n, fault));
-    free(frames);
+    memory_free(frames);
     if (good && audio_shortfall(in)) good = fault_set(fault, "%s", audio_shortfall(in));
     return good;
 }

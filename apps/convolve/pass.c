@@ -4,11 +4,11 @@
 // and silence at the end produces the tail.
 #include "pass.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
@@ -30,8 +30,8 @@ static bool pass_fetch(struct pass *p, void *x, size_t n, size_t *ret_n, struct 
 bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *fault)
 {
     size_t frame_bytes = pass->taps->in_channels * partita_type_size(pass->type), got = 1;
-    pass->preloaded = malloc(n * frame_bytes);
-    if (!pass->preloaded) return fault_set(fault, "out of memory for %zu frames", n);
+    pass->preloaded = memory_allocate(n * frame_bytes);
+    if (!pass->preloaded) return memory_fault(fault, "%zu frames of the input", n);
     while (pass->n_preloaded < n && got) {
         char *x = (char *)pass->preloaded + pass->n_preloaded * frame_bytes;
         if (!audio_read(pass->reader, pass->type, x, n - pass->n_preloaded, &got, fault))
@@ -339,10 +339,10 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->started = pass->reported = clock_now();
     pass->chunk = choose_chunk(pass);
     align(pass);
-    pass->x = malloc(pass->chunk * pass->taps->in_channels * bytes);
-    pass->y = malloc(runner_capacity(pass->runner, pass->chunk) * pass->taps->out_channels * bytes);
-    bool good =
-        (pass->x && pass->y) || fault_set(fault, "out of memory for %zu frames", pass->chunk);
+    const size_t y_frames = runner_capacity(pass->runner, pass->chunk);
+    pass->x = memory_allocate(pass->chunk * pass->taps->in_channels * bytes);
+    if (pass->x) pass->y = memory_allocate(y_frames * pass->taps->out_channels * bytes);
+    bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);
     good = pass_output_end(&pass->output, good, fault);
@@ -356,7 +356,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
 void pass_release(struct pass *pass)
 {
     window_norm_close(pass->norm);
-    free(pass->preloaded);
-    free(pass->x);
-    free(pass->y);
+    memory_free(pass->preloaded);
+    memory_free(pass->x);
+    memory_free(pass->y);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/engine_name.h"
 #include "cli/option_words.h"
 #include "segments.h"
@@ -91,6 +92,7 @@ static enum partita_status runner_plan_create(struct runner *r, const struct run
         .sample_rate = r->segment ? 0 : q->rate,
         .directions = PARTITA_FORWARD,
         .wisdom = q->wisdom,
+        .allocator = memory_allocator(),
         .log = {option_words_log, &r->log},
     };
     return partita_plan_create(&problem, &options, &r->plan);

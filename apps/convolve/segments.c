@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/thread_start.h"
 
 struct segment {
@@ -47,9 +48,9 @@ static bool segments_allocate(struct segments *p, size_t x_bytes, size_t y_bytes
     p->ring = calloc(p->n_ring, sizeof *p->ring);
     for (size_t i = 0; p->ring && i < p->n_ring; i++) {
         struct segment *segment = &p->ring[i];
-        segment->x = calloc(1, x_bytes);
-        segment->y = malloc(y_bytes);
-        segment->workspace = aligned_alloc(64, (workspace + 127) / 64 * 64);
+        segment->x = memory_allocate_zeros(x_bytes);
+        segment->y = memory_allocate(y_bytes);
+        segment->workspace = memory_allocate(workspace);
         if (!segment->x || !segment->y || !segment->workspace) return false;
     }
     return p->ring;
@@ -82,9 +83,9 @@ void segments_close(struct segments *segments)
     pthread_mutex_unlock(&segments->mutex);
     while (segments->n_workers) pthread_join(segments->workers[--segments->n_workers], NULL);
     for (size_t i = 0; segments->ring && i < segments->n_ring; i++) {
-        free(segments->ring[i].x);
-        free(segments->ring[i].y);
-        free(segments->ring[i].workspace);
+        memory_free(segments->ring[i].x);
+        memory_free(segments->ring[i].y);
+        memory_free(segments->ring[i].workspace);
     }
     free(segments->ring);
     pthread_cond_destroy(&segments->changed);

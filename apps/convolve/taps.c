@@ -4,10 +4,10 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/frames.h"
@@ -46,11 +46,10 @@ static bool delay(struct frames *f, size_t n, const char *name, struct fault *fa
 {
     const size_t frame_bytes = f->channels * partita_type_size(f->type);
     if (!n) return true;
-    void *longer = f->n + n <= FRAMES_MAX_SAMPLES / f->channels
-                       ? realloc(f->data, (f->n + n) * frame_bytes)
-                       : NULL;
-    if (!longer)
+    if (f->n + n > FRAMES_MAX_SAMPLES / f->channels)
         return fault_set(fault, "%s: with --delay %zu frames are too long", name, f->n + n);
+    void *longer = memory_resize(f->data, (f->n + n) * frame_bytes);
+    if (!longer) return memory_fault(fault, "%s: with --delay %zu frames", name, f->n + n);
     f->data = longer;
     memmove((char *)f->data + n * frame_bytes, f->data, f->n * frame_bytes);
     memset(f->data, 0, n * frame_bytes);
@@ -142,8 +141,8 @@ static bool taps_deinterleave(struct taps *t, const struct frames *f, int order,
     if (f->n > FRAMES_MAX_SAMPLES / paths)
         return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", f->n,
                          paths);
-    t->data = malloc(paths * f->n * bytes);
-    if (!t->data) return fault_set(fault, "out of memory for %zu taps", paths * f->n);
+    t->data = memory_allocate(paths * f->n * bytes);
+    if (!t->data) return memory_fault(fault, "a filter of %zu taps", paths * f->n);
     t->length = f->n;
     t->type = f->type;
     for (size_t c = 0; c < paths; c++)
@@ -217,14 +216,14 @@ static bool append_channels(struct frames *f, const struct frames *more, struct 
     if (n > FRAMES_MAX_SAMPLES / channels)
         return fault_set(fault, "%zu frames of %zu channels are too long to be a filter", n,
                          channels);
-    char *data = calloc(n * channels, bytes);
-    if (!data) return fault_set(fault, "out of memory for %zu frames", n);
+    char *data = memory_allocate_zeros(n * channels * bytes);
+    if (!data) return memory_fault(fault, "a filter of %zu frames", n);
     for (size_t i = 0; i < f->n; i++)
         memcpy(data + i * channels * bytes, (char *)f->data + i * at, at);
     for (size_t i = 0; i < more->n; i++)
         memcpy(data + i * channels * bytes + at, (char *)more->data + i * more->channels * bytes,
                more->channels * bytes);
-    free(f->data);
+    memory_free(f->data);
     *f = (struct frames){data, n, channels, f->type};
     return true;
 }
@@ -315,11 +314,14 @@ bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *
     const size_t paths = taps->out_channels * (taps->in_channels / taps->groups);
     const size_t length = taps->length + delay;
     if (!delay) return true;
-    char *rows = length > FRAMES_MAX_SAMPLES / paths ? NULL : calloc(paths, length * bytes);
-    if (!rows) return fault_set(fault, "out of memory for %zu taps", length);
+    if (length > FRAMES_MAX_SAMPLES / paths)
+        return fault_set(fault, "a filter of %zu taps for each of %zu paths is too long", length,
+                         paths);
+    char *rows = memory_allocate_zeros(paths * length * bytes);
+    if (!rows) return memory_fault(fault, "a filter of %zu taps", paths * length);
     for (size_t c = 0; c < paths; c++)
         memcpy(rows + (c * length + delay) * bytes, (const char *)taps->data + c * old, old);
-    free(taps->data);
+    memory_free(taps->data);
     taps->data = rows;
     taps->length = length;
     taps->zeros = delay;
@@ -328,6 +330,6 @@ bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *
 
 void taps_release(struct taps *taps)
 {
-    free(taps->data);
+    memory_free(taps->data);
     taps->data = NULL;
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 
 struct compensated_sum {
@@ -80,7 +81,7 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
                               .stride = q->stride,
                               .at = (size_t)((q->origin % length + length) % length),
                               .until_first = q->wanted - q->origin};
-    w->energies = calloc(q->length, q->groups * sizeof *w->energies);
+    w->energies = memory_allocate_zeros(q->length * q->groups * sizeof *w->energies);
     w->sums = calloc(q->groups, sizeof *w->sums);
     w->template_norms = calloc(q->out_channels, sizeof *w->template_norms);
     *ret = w;
@@ -90,7 +91,7 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
     }
     window_norm_close(w);
     *ret = NULL;
-    return fault_set(fault, "out of memory for the norms of %zu frames", q->length);
+    return memory_fault(fault, "the norms of %zu frames", q->length);
 }
 
 // Room for n more rows at the end of the queue.
@@ -102,8 +103,8 @@ static bool reserve_rows(struct window_norm *w, size_t n, struct fault *fault)
     w->head = 0;
     if (w->n_queued + n <= w->capacity) return true;
     const size_t capacity = 2 * (w->n_queued + n);
-    double *grown = realloc(w->queue, capacity * row);
-    if (!grown) return fault_set(fault, "out of memory for the norms of %zu results", capacity);
+    double *grown = memory_resize(w->queue, capacity * row);
+    if (!grown) return memory_fault(fault, "the norms of %zu results", capacity);
     w->queue = grown;
     w->capacity = capacity;
     return true;
@@ -195,9 +196,9 @@ void window_norm_divide(struct window_norm *norm, void *y, size_t n)
 void window_norm_close(struct window_norm *norm)
 {
     if (!norm) return;
-    free(norm->energies);
+    memory_free(norm->energies);
     free(norm->sums);
     free(norm->template_norms);
-    free(norm->queue);
+    memory_free(norm->queue);
     free(norm);
 }

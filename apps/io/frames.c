@@ -3,9 +3,9 @@
 #include "frames.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 #include "resample.h"
 
@@ -24,8 +24,8 @@ static bool reserve_frames(struct frames *f, size_t *capacity, size_t n, const c
     if (n <= *capacity) return true;
     if (n > max) return too_long(f, name, fault);
     if (wanted > max) wanted = max;
-    void *data = realloc(f->data, wanted * f->channels * partita_type_size(f->type));
-    if (!data) return fault_set(fault, "%s: out of memory for %zu frames", name, wanted);
+    void *data = memory_resize(f->data, wanted * f->channels * partita_type_size(f->type));
+    if (!data) return memory_fault(fault, "%s: %zu frames", name, wanted);
     f->data = data;
     *capacity = wanted;
     return true;
@@ -87,7 +87,7 @@ bool frames_resample(struct frames *frames, uint32_t rate_in, uint32_t rate_out,
     struct fault reason;
     if (!resample_taps(&resampled, &request, frames->data, frames->n, &reason))
         return fault_set(fault, "%s: %s", name, reason.text);
-    free(frames->data);
+    memory_free(frames->data);
     frames->data = resampled.frames;
     frames->n = resampled.n;
     *ret_lead = resampled.lead;
@@ -104,6 +104,6 @@ void frames_copy_channel(const struct frames *frames, size_t channel, void *row)
 
 void frames_release(struct frames *frames)
 {
-    free(frames->data);
+    memory_free(frames->data);
     frames->data = NULL;
 }

@@ -6,9 +6,9 @@
 #include "resample.h"
 
 #include <soxr.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 
 // Length of the lead in frames of the lower rate: soxr's pulses are below -140 dB before it.
@@ -85,9 +85,9 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
         return fault_set(fault, "resampling from %u to %u Hz would take %zu frames", in, out,
                          b.n_x > b.n_y ? b.n_x : b.n_y);
 
-    b.x = calloc(b.n_x, frame_bytes);
-    b.y = calloc(b.n_y, frame_bytes);
-    bool good = (b.x && b.y) || fault_set(fault, "out of memory for resampling %zu frames", n);
+    b.x = memory_allocate_zeros(b.n_x * frame_bytes);
+    b.y = b.x ? memory_allocate_zeros(b.n_y * frame_bytes) : NULL;
+    bool good = b.y || memory_fault(fault, "resampling %zu frames", n);
     if (good) {
         memcpy(b.x + n_silence * frame_bytes, frames, n * frame_bytes);
         good = call_soxr(&b, q, fault);
@@ -100,7 +100,7 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
                       type_is_double(q->type), (double)in / out);
         b.y = NULL;
     }
-    free(b.x);
-    free(b.y);
+    memory_free(b.x);
+    memory_free(b.y);
     return good;
 }

@@ -14,7 +14,7 @@ struct resample_request {
 };
 
 struct resampled {
-    void *frames; // interleaved; the caller frees it
+    void *frames; // interleaved; the caller releases it with memory_free
     size_t n;     // frames, including the lead and the same number at the end
     size_t lead;  // frames before the original start, which the interpolation filter adds
 };

@@ -277,6 +277,60 @@ class SigMF(Case):
             self.run_program("convolve", "ir.txt", "x.sigmf-meta", "y.npy", "--nan", "zero", "-q")
 
 
+class Memory(Case):
+    """--max-memory is kept, and what would exceed it is named before it is allocated."""
+
+    def setUp(self):
+        super().setUp()
+        np.save("h.npy", self.random.standard_normal(1 << 18).astype("f4"))
+        np.save("x.npy", self.random.standard_normal((2, 1 << 19)).astype("f4"))
+        np.save("w.npy", self.random.standard_normal((32, 32, 3, 3)).astype("f4"))
+        np.save("image.npy", self.random.standard_normal((1, 32, 200, 200)).astype("f4"))
+        for k in (1, 2):
+            self.run_program("convolve", "--range", "%d/2" % k, "h.npy", "x.npy", "s%d.npy" % k)
+
+    def commands(self):
+        yield ("convolve",), ("h.npy", "x.npy", "y.npy")
+        yield ("convolve", "--threads", 2), ("h.npy", "x.npy", "y.npy")
+        yield ("convolve", "--mode", "valid"), ("h.npy", "x.npy", "y.npy")
+        yield ("correlate", "--block", 1024), ("h.npy", "x.npy", "y.npy")
+        yield ("join",), ("y.npy", "s1.npy", "s2.npy")
+        yield ("layer",), ("forward", "-i", "image.npy", "-w", "w.npy", "--output", "y.npy")
+
+    def test_limits_are_kept(self):
+        """Doubled until it suffices: each refusal is one line, and the memory in use stays below the limit."""
+        for command, operands in self.commands():
+            self.run_program(*command, *operands)
+            whole = self.read("y.npy")
+            os.remove("y.npy")
+            limit, refused = 1 << 16, 0
+            while not os.path.exists("y.npy"):
+                limit, refused = 2 * limit, refused + 1
+                self.assertLess(limit, 1 << 32)
+                done = subprocess.run([rig.PROGRAM, *map(str, command), "--max-memory", str(limit), *operands],
+                                      stderr=subprocess.PIPE, timeout=120)
+                if done.returncode:
+                    self.assertEqual(done.returncode, 1)
+                    self.assertRegex(done.stderr.decode(), "^partita [a-z]+: .*more of memory are needed, but "
+                                     "--max-memory is [0-9.]+ [KM]iB, of which [0-9.]+ [KM]iB are in use\n$")
+            self.assertGreater(refused, 1, command)
+            self.assertEqual(self.read("y.npy"), whole, command)
+            os.remove("y.npy")
+
+    def test_the_process_stays_small(self):
+        if "SANITIZED" in os.environ:
+            self.skipTest("a sanitizer's own memory counts too")
+        done = self.run_program("convolve", "--json", "--max-memory", 64 << 20, "h.npy", "x.npy", "y.npy",
+                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (160 << 20, 160 << 20)))
+        self.assertTrue(done.stdout)
+
+    def test_sizes_without_a_limit(self):
+        if "SANITIZED" in os.environ:
+            self.skipTest("a sanitizer reserves address space")
+        self.fails("convolve", "h.npy", "x.npy", "y.npy", says=["out of memory: ", "MiB more are needed"],
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (8 << 20, 8 << 20)))
+
+
 class Rates(Case):
     def test_absurd_ratios_are_refused(self):
         self.write("in.wav", wav_bytes(RAMP))

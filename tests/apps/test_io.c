@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "io/audio.h"
 #include "io/formats/formats.h"
 #include "io/resample.h"
@@ -353,7 +354,7 @@ static void resampling_keeps_gain(void **state)
             // within 0.01 dB and without delay
             assert_true(fabs(re - 1) < 1.2e-3 && fabs(im) < 1.2e-3);
         }
-        free(y.frames);
+        memory_free(y.frames);
     }
 }
 

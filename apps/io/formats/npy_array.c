@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Whole .npy arrays: see npy.h.
-#include <stdlib.h>
-
+#include "base/memory.h"
 #include "io/bytes/temp.h"
 #include "io/samples/samples.h"
 #include "npy.h"
@@ -25,9 +24,10 @@ static bool count_samples(const struct npy_array *array, size_t *ret_n)
 bool npy_array_reserve(struct npy_array *array, struct fault *fault)
 {
     size_t n;
-    if (count_samples(array, &n))
-        array->samples = aligned_alloc(64, (n * (array->f64 ? 8 : 4) / 64 + 1) * 64);
-    return array->samples || fault_set(fault, "%s: out of memory", array->name);
+    if (!count_samples(array, &n))
+        return fault_set(fault, "%s: more samples than memory can hold", array->name);
+    array->samples = memory_allocate(n * (array->f64 ? 8 : 4));
+    return array->samples || memory_fault(fault, "%s", array->name);
 }
 
 static bool npy_array_set_shape(const struct npy_header *header, struct npy_array *ret,
@@ -104,6 +104,6 @@ bool npy_array_save(const struct npy_array *array, const char *path, struct faul
 
 void npy_array_release(struct npy_array *array)
 {
-    free(array->samples);
+    memory_free(array->samples);
     array->samples = NULL;
 }
