@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True
 import house_arrows  # noqa: E402
 import house_code  # noqa: E402
 import house_source  # noqa: E402
+import house_tests  # noqa: E402
 import house_words  # noqa: E402
 
 MAX_FILES = 25       # C and CUDA files in a folder
@@ -47,6 +48,7 @@ LIMITS = {
     "declarations": (0, "statements with several declarations in code of costs"),
     "lines": (44386, "lines in lib/"),  # 32 000 is the aim
     "words": (0, "words that are no longer used"),
+    "named_tests": (0, "tests named in docs/faults.md that do not exist"),
 }
 AT_LEAST = ("asserts",)
 OF_FUNCTIONS = ("shared_names", "parameters", "long_functions")
@@ -141,6 +143,10 @@ def measure_lines(tree):
 
 def measure_words(tree):
     return counted(house_words.old_words(tree))
+
+
+def measure_named_tests(tree):
+    return counted(house_tests.unknown_tests(tree.root))
 
 
 def measure(name, tree):

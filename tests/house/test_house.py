@@ -218,6 +218,24 @@ class Words(TreeTest):
         self.assertEqual(self.found("words", files), ["README.md:2 mailbox -> swap queue", "docs/a.md:1 crew -> workers"])
 
 
+class NamedTests(TreeTest):
+    PAGE = "| no. | input | what happens | held by |\n|---|---|---|---|\n| 1 | a | b | %s |\n"
+    FILES = {"tests/apps/test_io.py": "class Wav:\n    def test_plain(self):\n", "tests/plan/test_io.c": '{"short-calls", f}'}
+
+    def unknown(self, names):
+        return [o.split(" ", 1)[1] for o in self.found("named_tests", self.FILES | {"docs/faults.md": self.PAGE % names})]
+
+    def test_known(self):
+        for names in ("", "io", "io/short-calls", "io/short", "io-hostdev", "apps-io", "apps-io/Wav", "apps-io/Wav.test_plain, io",
+                      "apps-io/Wav, test_plain"):
+            self.assertEqual(self.unknown(names), [], names)
+
+    def test_unknown(self):
+        for names in ("oi", "io/long-calls", "apps-oi", "apps-io/Flac", "apps-io/Wav.test_fancy", "apps-io/short-calls",
+                      "apps-io/Wav, test_fancy"):
+            self.assertEqual(self.unknown(names), [names.split(", ")[-1]], names)
+
+
 class Program(unittest.TestCase):
     def run_on(self, files, *arguments, path=None):
         with tempfile.TemporaryDirectory() as folder:
@@ -262,7 +280,7 @@ class Program(unittest.TestCase):
 
 def main():
     n_done = n_failed = 0
-    for tests_of in (Arrows, Circles, Files, Functions, Code, Words, Program):
+    for tests_of in (Arrows, Circles, Files, Functions, Code, Words, NamedTests, Program):
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(tests_of):
             result = unittest.TestResult()
             with contextlib.redirect_stdout(io.StringIO()):

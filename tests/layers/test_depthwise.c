@@ -123,6 +123,8 @@ static const struct partita_problem difficult_problems[] = {
     {SIZE(90, 1), BATCH(7), CHANNELS(2, 4), KERNEL(7, 1), PAD_BEGIN(3)},
     {SIZE(400), BATCH(3), CHANNELS(9, 9), KERNEL(30), PAD_BEGIN(29)},
     {SIZE(4, 4), KERNEL(3, 3), DILATION(9, 7), PAD(18, 14)},
+    // Tiles in padding alone, for which planning once did not end.
+    {SIZE(200), BATCH(2), CHANNELS(3, 3), KERNEL(101), PAD_BEGIN(-320), PAD_END(600)},
 };
 enum { N_DIFFICULT = sizeof difficult_problems / sizeof *difficult_problems };
 
