@@ -5,7 +5,7 @@
 //   struct partita_design channel = {.rate = 1e6, .cutoff = {20e3}, .width = 5e3,
 //                                    .attenuation = 80};
 //   size_t n;
-//   if (partita_design_taps_count(&channel, &n)) return false; // 1005
+//   if (partita_design_taps_count(&channel, &n)) return false; // 1009
 //   double *taps = malloc(n * sizeof *taps);
 //   if (partita_design_taps(&channel, taps, n)) return false;
 //   for (size_t i = 0; i < n; i++) float_taps[i] = (float)taps[i]; // for PARTITA_F32

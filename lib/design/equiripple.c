@@ -136,24 +136,26 @@ static void lay_out_grid(struct exchange *e)
     }
 }
 
-// The first reference: over all bands, nearly evenly. Frequencies that mirror each other around 1/4
-// would leave no error of a response that does so too, and then nothing to exchange.
+// The first reference: over all bands, nearly evenly, but some in narrow ones too. Frequencies that
+// mirror each other around 1/4 would leave no error of a response that does so too, and then
+// nothing to exchange.
 static void lay_out_reference(struct exchange *e)
 {
-    const double all_width = all_bands(e);
+    const double extra = all_bands(e) / 8, bands = e->spec->n_bands;
+    const double total = all_bands(e) + bands * extra;
     double passed = 0; // bands before this one
     size_t i = 0;
     for (int band = 0; band < e->spec->n_bands; band++) {
-        const struct design_band *all = &e->spec->bands[band], b = reachable_band(e, band);
+        const struct design_band b = reachable_band(e, band);
+        const double length = e->spec->bands[band].end - e->spec->bands[band].begin + extra;
         const bool last = band == e->spec->n_bands - 1;
         for (; i < e->n_reference; i++) {
             const double share = (double)i / (double)(e->n_reference - 1);
-            const double warped = share - 0.1 * share * (1 - share);
-            const double at = all->begin + warped * all_width - passed;
-            if (at > all->end && !last) break;
-            e->reference[i] = point_at(e, band, fmin(fmax(at, b.begin), b.end));
+            const double at = (share - 0.1 * share * (1 - share)) * total - passed;
+            if (at > length && !last) break;
+            e->reference[i] = point_at(e, band, b.begin + fmin(at / length, 1) * (b.end - b.begin));
         }
-        passed += all->end - all->begin;
+        passed += length;
     }
 }
 

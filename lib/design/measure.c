@@ -140,12 +140,13 @@ static enum partita_status take_all(struct measuring *m)
 // energy.
 static double energy_centre(const double *taps, size_t n)
 {
+    const double middle = (double)(n - 1) / 2; // moments around it cancel for linear phase
     double energy = 0, moment = 0;
     for (size_t i = 0; i < n; i++) {
         energy += taps[i] * taps[i];
-        moment += (double)i * taps[i] * taps[i];
+        moment += ((double)i - middle) * taps[i] * taps[i];
     }
-    return energy > 0 ? moment / energy : 0;
+    return energy > 0 ? middle + moment / energy : 0;
 }
 
 enum partita_status design_measure(const struct design_spec *spec, const double *taps, size_t n,
