@@ -9,7 +9,7 @@ set -eu
 
 # dpkg-dev tells meson where Debian keeps libraries; without it they end up where neither linker nor pkg-config looks.
 packages="gcc libc6-dev dpkg-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-dev libsoxr-dev libjansson-dev
-    libarchive-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev libcmocka-dev libliquid-dev python3 alsa-utils
+    libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev libcmocka-dev libliquid-dev python3 alsa-utils
     guitarix-common"
 for group in "$@"; do
     case $group in

@@ -18,7 +18,8 @@ static main_fn *const mains[N_COMMANDS] = {
     [COMMAND_LIVE] = live_main,         [COMMAND_CONTROL] = control_main,
     [COMMAND_DEVICES] = devices_main,   [COMMAND_PLAN] = plan_main,
     [COMMAND_JOIN] = join_main,         [COMMAND_DECONVOLVE] = deconvolve_main,
-    [COMMAND_LAYER] = layer_main,       [COMMAND_HELP] = help_main,
+    [COMMAND_LAYER] = layer_main,       [COMMAND_DESIGN] = design_main,
+    [COMMAND_HELP] = help_main,
 };
 
 static int run_command(enum command command, int argc, char **argv)
@@ -63,6 +64,6 @@ int main(int argc, char **argv)
     else fprintf(stderr, "partita: no command given\n");
     fprintf(stderr,
             "usage: partita convolve|correlate|live|control|devices|plan|join|deconvolve|layer|"
-            "help ...   (partita help)\n");
+            "design|help ...   (partita help)\n");
     return EXIT_USAGE;
 }

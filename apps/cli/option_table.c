@@ -55,6 +55,14 @@ const struct command_row command_rows[N_COMMANDS] = {
      "--input and --grad-output and writes the gradient of the weights, whose kernel has "
      "--kernel-shape. ",
      1},
+    {"design", "KIND [TABLE] OUT", "designs the taps of a filter and writes them to a file",
+     "KIND is lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, "
+     "root-raised-cosine or table. TABLE is a file with a frequency and decibels on each line. "
+     "Bands begin half of --width beside each --cutoff; without --taps the fewest taps are chosen "
+     "that reach --attenuation and --ripple. Prints ripple, attenuation and delay of the taps as "
+     "they are stored in OUT, which may be .wav, .npy, .txt, .raw and the like. For raised cosines "
+     "--cutoff is half of the symbol rate and --width is twice --cutoff times the roll-off. ",
+     -2},
     {"help", "[COMMAND]", "shows this help, the manual page or shell completions", "", 1},
 };
 
@@ -66,8 +74,10 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define JOIN (1u << COMMAND_JOIN)
 #define DECONVOLVE (1u << COMMAND_DECONVOLVE)
 #define LAYER (1u << COMMAND_LAYER)
+#define DESIGN (1u << COMMAND_DESIGN)
 #define HELP (1u << COMMAND_HELP)
-#define EVERY_COMMAND (FILTERS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER | HELP)
+#define EVERY_COMMAND                                                                              \
+    (FILTERS | LIVE | CONTROL | DEVICES | PLAN | JOIN | DECONVOLVE | LAYER | DESIGN | HELP)
 #define AT(field) offsetof(struct settings, field)
 #define MAX_SIZE (INT64_MAX / 4)
 
@@ -80,6 +90,7 @@ const struct example command_examples[N_COMMANDS][N_EXAMPLES] = {
 const struct option_row option_rows[] = {
 #include "options/result.inc"
 #include "options/peaks.inc"
+#include "options/design.inc"
 #include "options/layer.inc"
 #include "options/files.inc"
 #include "options/computation.inc"

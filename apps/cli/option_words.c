@@ -8,19 +8,33 @@
 
 #include "base/memory.h"
 
-enum { ANY = ~0, PLAN = 1 << COMMAND_PLAN };
+enum { ANY = ~0, PLAN = 1 << COMMAND_PLAN, DESIGN = 1 << COMMAND_DESIGN };
 
 static const struct {
     const char *field, *option;
     int commands;
 } fields[] = {
-    {"options.engine", "engine", ANY},      {"options.device", "device", ANY},
-    {"options.parts", "parts", ANY},        {"options.threads", "threads", ANY},
-    {"problem.groups", "groups", ANY},      {"problem.block", "block", ANY},
-    {"problem.latency", "latency", ANY},    {"problem.kernel", "taps", ANY},
-    {"problem.size", "size", ANY},          {"problem.up", "up", ANY},
-    {"problem.stride", "stride", ANY},      {"problem.dilation", "dilation", ANY},
-    {"problem.pad_begin", "pad", ANY},      {"problem.pad_end", "pad", ANY},
+    {"options.engine", "engine", ANY},
+    {"options.device", "device", ANY},
+    {"options.parts", "parts", ANY},
+    {"options.threads", "threads", ANY},
+    {"problem.groups", "groups", ANY},
+    {"problem.block", "block", ANY},
+    {"problem.latency", "latency", ANY},
+    {"problem.kernel", "taps", ANY},
+    {"problem.size", "size", ANY},
+    {"problem.up", "up", ANY},
+    {"problem.stride", "stride", ANY},
+    {"problem.dilation", "dilation", ANY},
+    {"problem.pad_begin", "pad", ANY},
+    {"problem.pad_end", "pad", ANY},
+    {"design.cutoff", "cutoff", DESIGN},
+    {"design.width", "width", DESIGN},
+    {"design.ripple", "ripple", DESIGN},
+    {"design.attenuation", "attenuation", DESIGN},
+    {"design.taps", "taps", DESIGN},
+    {"design.minimum_phase", "minimum-phase", DESIGN},
+    {"design.method", "equiripple", DESIGN},
     {"in_channels", "channels", PLAN}, // in other commands --channels belongs to the files
     {"out_channels", "out-channels", PLAN},
 };
@@ -58,6 +72,15 @@ static bool begins(const char *text, const char *start)
     return strncmp(text, start, strlen(start)) == 0;
 }
 
+// The length of the name of a struct at the start of the text, 0 if there is none.
+static size_t struct_prefix(const char *text)
+{
+    static const char *const structs[] = {"problem.", "options.", "design."};
+    for (size_t i = 0; i < sizeof structs / sizeof *structs; i++)
+        if (begins(text, structs[i])) return strlen(structs[i]);
+    return 0;
+}
+
 bool option_words(enum command command, struct fault *fault)
 {
     const struct fault said = *fault;
@@ -67,11 +90,12 @@ bool option_words(enum command command, struct fault *fault)
         const char *option =
             isalnum((unsigned char)before) ? NULL : option_of_field(command, at, &length);
         int n = 1;
+        const size_t prefix = struct_prefix(at);
         if (option) {
             n = snprintf(fault->text + made, sizeof fault->text - made, "--%s", option);
             at += length;
-        } else if (begins(at, "problem.") || begins(at, "options.")) {
-            at += strlen("problem.");
+        } else if (prefix) {
+            at += prefix;
             n = 0;
         } else {
             fault->text[made] = *at++;

@@ -5,9 +5,9 @@
 
 #include "options.h"
 
-// Replaces the fields of struct partita_options and struct partita_problem in a message by the
-// command's options: `options.engine = "x"` becomes `--engine "x"`. Fields without an option lose
-// the name of the struct. Returns false, as fault_set does.
+// Replaces the fields of the structs partita_options, partita_problem and partita_design in a
+// message by the command's options: `options.engine = "x"` becomes `--engine "x"`. Fields without
+// an option lose the name of the struct. Returns false, as fault_set does.
 bool option_words(enum command command, struct fault *fault);
 
 // The message for a call that failed: its status and, if there is one, the line that it logged.

@@ -19,6 +19,7 @@ enum command {
     COMMAND_JOIN,
     COMMAND_DECONVOLVE,
     COMMAND_LAYER,
+    COMMAND_DESIGN,
     COMMAND_HELP,
     N_COMMANDS,
 };
@@ -107,6 +108,11 @@ struct settings {
     const char *strides, *pad, *dilation;
     int64_t layer_groups, layer_threads, workspace_limit;
     int relu;
+    // design
+    const char *cutoff, *plot;
+    double width, attenuation, ripple; // Hz, dB, dB; 0: chosen
+    int64_t design_taps;               // 0: chosen
+    int equiripple, minimum_phase;
 
     int man, completion;
 };

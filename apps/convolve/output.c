@@ -25,8 +25,7 @@ static bool choose_container(struct audio_info *out, const char *path, const str
     if (!sigmf_check_output(path, fault)) return false;
     out->container = container_of_name(path, &known);
     if (known && out->container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: text files can only be read; write to .wav, .npy or .raw",
-                         path);
+        return fault_set(fault, "%s: text files hold taps only; write to .wav, .npy or .raw", path);
     if (known) return true;
     if (in->container == CONTAINER_RAW || in->container == CONTAINER_NPY)
         out->container = in->container;

@@ -30,9 +30,10 @@ static bool audio_begin(struct audio_writer *writer, const char *path, struct fa
     case CONTAINER_SNDFILE:
         return sndfile_create(writer, path, fault);
     case CONTAINER_TEXT:
-        break;
+        writer->ops = &text_writer;
+        return true;
     }
-    return fault_set(fault, "%s: text is read as taps, never written", path);
+    return false;
 }
 
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,

@@ -252,7 +252,7 @@ class Guards(Live):
         np.testing.assert_array_equal(np.load("rec.npy").T, x[:4800])
         self.assertEqual(parse_wav(self.read("rec.wav"))[2], 16)
         np.testing.assert_array_equal(parse_wav(self.read("rec.wav"))[1], x[:4800])
-        for name, more, says in (("rec.txt", [], "text files can only be read"), ("rec", [], "does not imply a format"), ("rec.flac", ["-o", "f32"], "f32"),
+        for name, more, says in (("rec.txt", [], "text files hold taps only"), ("rec", [], "does not imply a format"), ("rec.flac", ["-o", "f32"], "f32"),
                                  ("rec.wav", ["-o", "cf32"], "real"), ("nowhere/rec.wav", [], "nowhere/rec.wav")):
             self.fails_live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, *more, says=says)
 

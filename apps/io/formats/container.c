@@ -68,7 +68,8 @@ bool container_encoding(enum container container, const char *path, struct encod
                                           .is_complex = requested.is_complex};
         return true;
     case CONTAINER_TEXT:
-        break;
+        *ret_encoding = (struct encoding){.bytes = requested.bytes == 8 ? 8 : 4};
+        return !requested.is_complex;
     }
     return false;
 }

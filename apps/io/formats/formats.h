@@ -82,7 +82,7 @@ bool npy_begin(struct audio_writer *writer, struct fault *fault);
 bool npy_end(struct audio_writer *writer, struct fault *fault);
 
 extern const struct reader_ops flat_reader;
-extern const struct writer_ops wav_writer, npy_writer, raw_writer;
+extern const struct writer_ops wav_writer, npy_writer, raw_writer, text_writer;
 
 // Readers and writers that transfer samples themselves. sndfile_encoding: the closest encoding that
 // the format of `path` can store.

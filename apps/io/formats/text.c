@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Taps as text: one decimal number a line, always in the C locale. Empty lines, comments from '#'
-// on, CR and a byte order mark are ignored; anything else is an error with its line number.
+// on, CR and a byte order mark are ignored; anything else is an error with its line number. Written
+// numbers have as many digits as their type needs to be read back unchanged.
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,3 +128,35 @@ bool text_open(struct audio_reader *reader, struct fault *fault)
     };
     return true;
 }
+
+static bool text_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,
+                       struct fault *fault)
+{
+    const bool stored_double = w->info.encoding.bytes == 8;
+    char line[40];
+    for (size_t i = 0; i < n; i++) {
+        const double x =
+            as_double ? ((const double *)scalars)[i] : (double)((const float *)scalars)[i];
+        const int length = stored_double ? snprintf(line, sizeof line, "%.17g\n", x)
+                                         : snprintf(line, sizeof line, "%.9g\n", (double)(float)x);
+        if (!isfinite(x)) w->counts.nonfinite++;
+        if (!sink_write(&w->sink, line, (size_t)length)) return sink_fault(&w->sink, fault);
+    }
+    w->frames += n;
+    return true;
+}
+
+static bool text_finish(struct audio_writer *writer, struct fault *fault)
+{
+    (void)writer;
+    (void)fault;
+    return true;
+}
+
+static void text_writer_close(struct audio_writer *writer)
+{
+    (void)writer;
+}
+
+const struct writer_ops text_writer = {
+    .write = text_write, .finish = text_finish, .close = text_writer_close};

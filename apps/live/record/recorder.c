@@ -42,8 +42,7 @@ static bool recorder_choose_format(struct audio_info *ret, const struct settings
             fault, "%s: the name does not imply a format; use .wav, .flac, .npy, .raw and the like",
             path);
     if (ret->container == CONTAINER_TEXT)
-        return fault_set(fault, "%s: text files can only be read; write to .wav, .npy or .raw",
-                         path);
+        return fault_set(fault, "%s: text files hold taps only; write to .wav, .npy or .raw", path);
     if (s->output_format) encoding_parse(s->output_format, &requested); // checked by options.c
     if (requested.is_complex)
         return fault_set(fault, "--output-format %s: audio samples are real", s->output_format);

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+// See achieved.h.
+#include "achieved.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json_values.h"
+
+// Frames per second, or 1 if frequencies are fractions of the rate.
+static double rate_of(const struct achieved *a)
+{
+    return a->settings->rate ? (double)a->settings->rate : 1;
+}
+
+int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
+{
+    const struct partita_design *d = &a->specification->design;
+    const double width = a->result.width, half = width / 2, end = rate_of(a) / 2;
+    const double *c = d->cutoff;
+    const bool passes_0 =
+        d->kind != PARTITA_DESIGN_HIGH_PASS && d->kind != PARTITA_DESIGN_BAND_PASS;
+    switch (d->kind) {
+    case PARTITA_DESIGN_HILBERT:
+        bands[0] = (struct band){width, end - width, true};
+        return 1;
+    case PARTITA_DESIGN_TABLE:
+        bands[0] = (struct band){0, end, true};
+        return 1;
+    case PARTITA_DESIGN_RAISED_COSINE:
+    case PARTITA_DESIGN_ROOT_RAISED_COSINE:
+        bands[0] = (struct band){0, c[0], true};
+        bands[1] = (struct band){c[0] + width, end, false};
+        return bands[1].begin < end ? 2 : 1;
+    case PARTITA_DESIGN_BAND_PASS:
+    case PARTITA_DESIGN_BAND_STOP:
+        bands[0] = (struct band){0, c[0] - half, passes_0};
+        bands[1] = (struct band){c[0] + half, c[1] - half, !passes_0};
+        bands[2] = (struct band){c[1] + half, end, passes_0};
+        return 3;
+    default:
+        bands[0] = (struct band){0, c[0] - half, passes_0};
+        bands[1] = (struct band){c[0] + half, end, !passes_0};
+        return 2;
+    }
+}
+
+// "0 to 17500 Hz and 30000 to 50000 Hz"
+static void print_bands(const struct achieved *a, bool pass, FILE *to)
+{
+    struct band bands[MAX_BANDS];
+    const char *between = " from ";
+    const char *unit = a->settings->rate ? " Hz" : " of the rate";
+    const int n = achieved_bands(a, bands);
+    for (int i = 0; i < n; i++) {
+        if (bands[i].pass != pass) continue;
+        fprintf(to, "%s%.6g to %.6g%s", between, bands[i].begin, bands[i].end, unit);
+        between = " and ";
+    }
+    fprintf(to, "\n");
+}
+
+static const char *type_of(const struct achieved *a, char name[ENCODING_NAME_SIZE])
+{
+    encoding_name(a->encoding, name);
+    name[strcspn(name, "_")] = 0;
+    return name + 1; // without the r of real samples
+}
+
+bool achieved_print(const struct achieved *a, FILE *to)
+{
+    const struct partita_design_result *r = &a->result;
+    const bool hilbert = a->specification->design.kind == PARTITA_DESIGN_HILBERT;
+    char name[ENCODING_NAME_SIZE];
+    fprintf(to, "taps         %zu, stored as %s\n", a->n, type_of(a, name));
+    fprintf(to, "ripple       %.4g dB", r->ripple);
+    print_bands(a, true, to);
+    if (isfinite(r->attenuation)) {
+        fprintf(to, "attenuation  %.2f dB%s", r->attenuation,
+                hilbert ? " of negative frequencies" : "");
+        print_bands(a, hilbert, to);
+    }
+    fprintf(to, "delay        %.6g frames", r->delay);
+    if (a->settings->rate) fprintf(to, ", %.6g ms", 1000 * r->delay / rate_of(a));
+    fprintf(to, "\n");
+    return fflush(to) == 0;
+}
+
+bool achieved_print_json(const struct achieved *a, FILE *to)
+{
+    const struct partita_design *d = &a->specification->design;
+    const struct partita_design_result *r = &a->result;
+    const bool rate = a->settings->rate != 0;
+    char name[ENCODING_NAME_SIZE];
+    json_t *j = json_object();
+    json_t *cutoff = json_array();
+    for (int i = 0; i < 2; i++)
+        if (d->cutoff[i] > 0) json_array_append_new(cutoff, json_finite(d->cutoff[i]));
+    json_object_set_new(j, "command", json_text("design"));
+    json_object_set_new(j, "kind", json_text(a->specification->kind));
+    json_object_set_new(
+        j, "method", json_text(d->method == PARTITA_DESIGN_EQUIRIPPLE ? "equiripple" : "kaiser"));
+    json_object_set_new(j, "minimum_phase", json_boolean(d->minimum_phase));
+    json_object_set_new(j, "out", json_text(specification_out(a->settings)));
+    json_object_set_new(j, "type", json_text(type_of(a, name)));
+    json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
+    json_object_set_new(j, "rate_hz", rate ? json_integer(a->settings->rate) : json_null());
+    json_object_set_new(j, "cutoff", cutoff);
+    json_object_set_new(j, "width", json_finite(r->width));
+    json_object_set_new(j, "ripple_db", json_finite(r->ripple));
+    json_object_set_new(j, "attenuation_db", json_finite(r->attenuation));
+    json_object_set_new(j, "delay_frames", json_finite(r->delay));
+    json_object_set_new(j, "delay_seconds",
+                        rate ? json_finite(r->delay / rate_of(a)) : json_null());
+    const bool good =
+        j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
+    json_decref(j);
+    return good;
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// `partita design`: designs taps, writes them as a file that the other commands read, and says what
+// they achieve.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "achieved.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/option_words.h"
+#include "cli/report.h"
+#include "io/audio.h"
+#include "io/bytes/temp.h"
+#include "plot.h"
+#include "specification.h"
+
+struct job {
+    struct settings settings;
+    struct specification specification;
+    struct fault log; // the library's last line
+    double *taps;
+    size_t n;
+    struct audio_info info;
+    struct partita_design_result result;
+    uint64_t clipped;
+};
+
+static bool job_fail(const struct job *job, enum partita_status status, struct fault *fault)
+{
+    return option_words_of_status(fault, COMMAND_DESIGN, status, &job->log);
+}
+
+// PLOT, OUT and the table must be different files.
+static bool check_names(const struct settings *s, struct fault *fault)
+{
+    const char *const out = specification_out(s);
+    const char *const others[] = {out, s->operands[1]};
+    const int tables = s->n_operands == 3 ? 1 : 0;
+    if (tables && !temp_differs(out, &s->operands[1], 1, fault)) return false;
+    return !s->plot || temp_differs(s->plot, others, 1 + tables, fault);
+}
+
+static bool choose_container(struct job *job, struct fault *fault)
+{
+    const char *out = specification_out(&job->settings);
+    bool known;
+    job->info.container = container_of_name(out, &known);
+    if (known) return true;
+    job->info.container = job->settings.output_format ? CONTAINER_RAW : CONTAINER_WAV;
+    if (temp_is_special(out)) return true;
+    return fault_set(fault, "%s: the name does not imply a format; use .wav, .npy, .txt or .raw",
+                     out);
+}
+
+static bool choose_format(struct job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    const char *out = specification_out(s), *dot = strrchr(out, '.');
+    struct encoding wanted = {.kind = ENCODING_FLOAT, .bytes = 4};
+    if (!choose_container(job, fault)) return false;
+    struct encoding named;
+    if (s->output_format) encoding_parse(s->output_format, &wanted);
+    else if (job->info.container == CONTAINER_RAW && dot && encoding_parse(dot + 1, &named))
+        wanted = named;
+    if (wanted.is_complex)
+        return fault_set(fault, "%s: taps are real; use --output-format f32 or f64", out);
+    container_encoding(job->info.container, out, wanted, &job->info.encoding);
+    const struct encoding *got = &job->info.encoding;
+    if (s->output_format && (got->kind != wanted.kind || got->bytes != wanted.bytes))
+        return fault_set(fault, "%s: cannot store %s samples; use --output-format f32", out,
+                         s->output_format);
+    job->info.channels = 1;
+    job->info.rank = 1;
+    job->info.rate = (uint32_t)s->rate;
+    if (job->info.container != CONTAINER_WAV || s->rate) return true;
+    return fault_set(fault,
+                     "%s: a WAV needs a sample rate; add --rate, for example --rate 48k, or "
+                     "write to .npy, .txt or .raw",
+                     out);
+}
+
+static bool design_filter(struct job *job, struct fault *fault)
+{
+    struct partita_design *design = &job->specification.design;
+    design->log = (struct partita_log){option_words_log, &job->log};
+    enum partita_status status = partita_design_taps_count(design, &job->n);
+    if (status) return job_fail(job, status, fault);
+    job->taps = malloc(job->n * sizeof *job->taps);
+    if (!job->taps) return fault_set(fault, "out of memory");
+    status = partita_design_taps(design, job->taps, job->n);
+    return status == PARTITA_OK || job_fail(job, status, fault);
+}
+
+// Taps as a reader of OUT has them, and what these achieve.
+static bool round_taps(struct job *job, struct fault *fault)
+{
+    struct sample_counts counts = {0};
+    const size_t bytes = encoding_size(job->info.encoding);
+    unsigned char *stored = malloc(job->n * bytes);
+    if (!stored) return fault_set(fault, "out of memory");
+    samples_encode_f64(stored, job->taps, job->n, job->info.encoding, &counts);
+    samples_decode_f64(job->taps, stored, job->n, job->info.encoding);
+    free(stored);
+    job->clipped = counts.clipped;
+    // If the number of taps was chosen, the design still says for which width.
+    const enum partita_status status =
+        partita_design_measure(&job->specification.design, job->taps, job->n, &job->result);
+    return status == PARTITA_OK || job_fail(job, status, fault);
+}
+
+static bool write_taps(struct job *job, struct fault *fault)
+{
+    struct audio_writer *writer;
+    struct sample_counts counts;
+    job->info.frames = job->n;
+    if (!audio_create(&writer, specification_out(&job->settings), &job->info, fault)) return false;
+    if (!audio_write(writer, PARTITA_F64, job->taps, job->n, fault)) {
+        audio_discard(writer);
+        return false;
+    }
+    return audio_finish(writer, &counts, fault);
+}
+
+// What the picture and the report say. The picture comes first, so that OUT is written last of all
+// files.
+static bool finish(struct job *job, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    const struct achieved achieved = {
+        .specification = &job->specification,
+        .settings = s,
+        .taps = job->taps,
+        .n = job->n,
+        .encoding = job->info.encoding,
+        .result = job->result,
+    };
+    FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
+    if (s->plot && !plot_write(&achieved, fault)) return false;
+    if (!write_taps(job, fault)) return false;
+    if (job->clipped)
+        report_warning(s,
+                       "%llu taps are beyond full scale and were clipped; use --output-format f32",
+                       (unsigned long long)job->clipped);
+    const bool good =
+        s->json ? achieved_print_json(&achieved, to) : s->quiet || achieved_print(&achieved, to);
+    return good || fault_set(fault, "standard output: cannot write");
+}
+
+int design_main(const struct settings *settings)
+{
+    struct job job = {.settings = *settings};
+    struct fault fault;
+    if (!specification_parse(&job.specification, settings, &fault))
+        return report_usage(COMMAND_DESIGN, &fault);
+    interrupt_install();
+    const bool good =
+        plot_check(settings, &fault) && check_names(settings, &fault) &&
+        choose_format(&job, &fault) && specification_load(&job.specification, settings, &fault) &&
+        design_filter(&job, &fault) && round_taps(&job, &fault) && finish(&job, &fault);
+    specification_release(&job.specification);
+    free(job.taps);
+    return report_close(COMMAND_DESIGN,
+                        good ? EXIT_DONE : report_fault(COMMAND_DESIGN, &fault, EXIT_FAILED));
+}

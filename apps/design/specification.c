@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// See specification.h.
+#include "specification.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "io/bytes/bytes.h"
+
+enum { MAX_POINTS = 1 << 20, FREQUENCY_SIZE = 64 };
+
+static const char *const kinds[] = {
+    [PARTITA_DESIGN_LOW_PASS] = "lowpass",
+    [PARTITA_DESIGN_HIGH_PASS] = "highpass",
+    [PARTITA_DESIGN_BAND_PASS] = "bandpass",
+    [PARTITA_DESIGN_BAND_STOP] = "bandstop",
+    [PARTITA_DESIGN_HILBERT] = "hilbert",
+    [PARTITA_DESIGN_DIFFERENTIATOR] = "differentiator",
+    [PARTITA_DESIGN_RAISED_COSINE] = "raised-cosine",
+    [PARTITA_DESIGN_ROOT_RAISED_COSINE] = "root-raised-cosine",
+    [PARTITA_DESIGN_TABLE] = "table",
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+static bool find_kind(struct specification *ret, const char *name, struct fault *fault)
+{
+    char list[256] = "";
+    for (int i = 0; i < N_KINDS; i++) {
+        const size_t at = strlen(list);
+        ret->kind = kinds[i];
+        ret->design.kind = (enum partita_design_kind)i;
+        if (strcmp(name, kinds[i]) == 0) return true;
+        snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", kinds[i]);
+    }
+    return fault_set(fault, "%s: must be one of %s", name, list);
+}
+
+static bool parse_frequency(const char *text, size_t length, double *ret)
+{
+    char copy[FREQUENCY_SIZE];
+    struct number number;
+    if (length >= sizeof copy) return false;
+    memcpy(copy, text, length);
+    copy[length] = 0;
+    if (!number_parse(copy, QUANTITY_FREQUENCY, &number)) return false;
+    *ret = number.value;
+    return true;
+}
+
+// "20k" or "20k,40k"
+static bool parse_cutoff(struct specification *ret, const char *text, struct fault *fault)
+{
+    double *cutoff = ret->design.cutoff;
+    if (!text) return true;
+    const size_t first = strcspn(text, ",");
+    const char *second = text[first] ? text + first + 1 : NULL;
+    if (parse_frequency(text, first, &cutoff[0]) &&
+        (!second || parse_frequency(second, strlen(second), &cutoff[1])))
+        return true;
+    return fault_set(fault, "--cutoff %s: is not one frequency or two, such as 20k or 20k,40k",
+                     text);
+}
+
+bool specification_parse(struct specification *ret, const struct settings *settings,
+                         struct fault *fault)
+{
+    const struct settings *s = settings;
+    *ret = (struct specification){
+        .design = {.method = s->equiripple ? PARTITA_DESIGN_EQUIRIPPLE : PARTITA_DESIGN_KAISER,
+                   .rate = (double)s->rate,
+                   .width = s->width,
+                   .attenuation = s->attenuation,
+                   .ripple = s->ripple,
+                   .taps = (size_t)s->design_taps,
+                   .minimum_phase = s->minimum_phase}};
+    if (!find_kind(ret, s->operands[0], fault) || !parse_cutoff(ret, s->cutoff, fault))
+        return false;
+    if (!s->rate && (ret->design.cutoff[0] >= 0.5 || ret->design.width >= 0.5))
+        return fault_set(fault, "frequencies are fractions of the sample rate, below 0.5, without "
+                                "--rate; add it, for example --rate 48k");
+    const bool table = ret->design.kind == PARTITA_DESIGN_TABLE;
+    if (s->n_operands == (table ? 3 : 2)) return true;
+    return fault_set(fault, "%s needs %s, but %d %s given", ret->kind,
+                     table ? "the file of the table, and OUT" : "OUT", s->n_operands - 1,
+                     s->n_operands == 2 ? "name is" : "names are");
+}
+
+const char *specification_out(const struct settings *settings)
+{
+    return settings->operands[settings->n_operands - 1];
+}
+
+// A table that is read.
+struct table_file {
+    const char *name;
+    FILE *file;
+    struct partita_design_point *points;
+    size_t n, capacity, line;
+};
+
+static bool is_separator(char c)
+{
+    return c != 0 && strchr(" \t,;\r\n", c) != NULL;
+}
+
+// A frequency and its decibels, and any further columns.
+static bool parse_point(const struct table_file *table, const char *text,
+                        struct partita_design_point *ret, struct fault *fault)
+{
+    char *end, *rest;
+    ret->frequency = strtod(text, &end);
+    const bool first = end != text && is_separator(*end);
+    while (is_separator(*end)) end++;
+    ret->decibels = strtod(end, &rest);
+    if (first && rest != end && (*rest == 0 || is_separator(*rest))) return true;
+    return fault_set(fault,
+                     "%s: line %zu: '%.40s' is not a frequency and decibels, such as 1000 -3",
+                     table->name, table->line, text);
+}
+
+static bool add_point(struct table_file *table, struct partita_design_point point,
+                      struct fault *fault)
+{
+    const size_t n = table->n;
+    if (n && !(point.frequency > table->points[n - 1].frequency))
+        return fault_set(fault, "%s: line %zu: frequency %g is not above that before, %g",
+                         table->name, table->line, point.frequency, table->points[n - 1].frequency);
+    if (n == MAX_POINTS)
+        return fault_set(fault, "%s: more than %d points", table->name, MAX_POINTS);
+    if (n == table->capacity) {
+        table->capacity = n ? 2 * n : 64;
+        void *const points = realloc(table->points, table->capacity * sizeof *table->points);
+        if (!points) return fault_set(fault, "out of memory");
+        table->points = points;
+    }
+    table->points[table->n++] = point;
+    return true;
+}
+
+// Lines of numbers; empty ones and comments, from '#' on or, as some programs write them, after a
+// first '*', are left out.
+static bool read_points(struct table_file *table, struct fault *fault)
+{
+    char *line = NULL;
+    size_t capacity = 0;
+    bool good = true;
+    while (good && getline(&line, &capacity, table->file) >= 0) {
+        struct partita_design_point point;
+        table->line++;
+        line[strcspn(line, "#\r\n")] = 0;
+        const char *text = line + strspn(line, " \t");
+        if (*text == 0 || *text == '*') continue;
+        good = parse_point(table, text, &point, fault) && add_point(table, point, fault);
+    }
+    free(line);
+    if (good && ferror(table->file))
+        return fault_set(fault, "%s: cannot read: %s", table->name, strerror(errno));
+    if (good && !table->n) return fault_set(fault, "%s: holds no points", table->name);
+    return good;
+}
+
+bool specification_load(struct specification *specification, const struct settings *settings,
+                        struct fault *fault)
+{
+    if (specification->design.kind != PARTITA_DESIGN_TABLE) return true;
+    struct table_file table = {.name = settings->operands[1]};
+    table.file = regular_open(table.name);
+    if (!table.file) {
+        const char *why = errno == EINVAL ? "is not a regular file" : strerror(errno);
+        return fault_set(fault, "%s: cannot open: %s", table.name, why);
+    }
+    const bool good = read_points(&table, fault);
+    fclose(table.file);
+    specification->table = table.points;
+    specification->design.table = table.points;
+    specification->design.table_count = table.n;
+    return good;
+}
+
+void specification_release(struct specification *specification)
+{
+    free(specification->table);
+}
