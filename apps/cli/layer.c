@@ -86,7 +86,7 @@ static bool parse_axes(const char *option, const char *text, int rank,
 static bool parse_pad(const char *text, int rank, struct partita_problem *p, struct fault *fault)
 {
     struct number_list list;
-    if (!text) return true;
+    if (!text || strcmp(text, "same") == 0) return true; // pad_same
     if (!parse_list("--pad", text, -MAX_NUMBER, 2 * PARTITA_MAX_RANK, &list, fault)) return false;
     const int n = list.n;
     if (n != 1 && n != rank && n != 2 * rank)
@@ -98,6 +98,22 @@ static bool parse_pad(const char *text, int rank, struct partita_problem *p, str
         const int begin = n == 1 ? 0 : i, end = n == 2 * rank ? rank + i : begin;
         p->pad_begin[i] = (ptrdiff_t)list.numbers[begin];
         p->pad_end[i] = (ptrdiff_t)list.numbers[end];
+    }
+    return true;
+}
+
+// --pad same: the output has the size of the input; of an odd number of zeros the extra one is at
+// the end, as in PyTorch.
+static bool pad_same(const char *text, struct partita_problem *p, struct fault *fault)
+{
+    if (!text || strcmp(text, "same") != 0) return true;
+    for (int i = 0; i < p->rank; i++) {
+        if (p->stride[i] > 1)
+            return fault_set(fault, "--pad same: needs a stride of 1, not %zu", p->stride[i]);
+        const size_t dilation = p->dilation[i] ? p->dilation[i] : 1;
+        const size_t zeros = (p->kernel[i] - 1) * dilation;
+        p->pad_begin[i] = (ptrdiff_t)(zeros / 2);
+        p->pad_end[i] = (ptrdiff_t)(zeros - zeros / 2);
     }
     return true;
 }
@@ -172,11 +188,25 @@ static bool load_inputs(struct layer *layer, struct fault *fault)
 }
 
 // [batch, channels, 1 to 3 axes]
-static bool check_rank(const struct npy_array *array, int rank, struct fault *fault)
+static bool check_data_rank(const struct npy_array *array, struct fault *fault)
 {
-    if (array->rank == rank + 2 && rank >= 1 && rank <= PARTITA_MAX_RANK) return true;
-    return fault_set(fault, "%s: array of %d dimensions; expected %d", array->name, array->rank,
-                     rank >= 1 && rank <= PARTITA_MAX_RANK ? rank + 2 : 4);
+    if (array->rank >= 3 && array->rank <= PARTITA_MAX_RANK + 2) return true;
+    return fault_set(fault, "%s: array of %d dimensions; expected [batch, channels, 1 to %d axes]",
+                     array->name, array->rank, PARTITA_MAX_RANK);
+}
+
+static bool check_same_rank(const struct npy_array *array, const struct npy_array *x,
+                            struct fault *fault)
+{
+    if (array->rank == x->rank) return true;
+    return fault_set(fault, "%s: array of %d dimensions, but %s has %d; both need the same axes",
+                     array->name, array->rank, x->name, x->rank);
+}
+
+// What has the input's shape: the gradient of backward data, or the input.
+static const struct npy_array *input_of(const struct layer *layer)
+{
+    return layer->direction == BACKWARD_DATA ? &layer->result : &layer->x;
 }
 
 static bool parse_input_shape(struct layer *layer, struct fault *fault)
@@ -197,11 +227,11 @@ static bool set_geometry(struct layer *layer, struct fault *fault)
 {
     const struct settings *s = &layer->settings;
     struct partita_problem *p = &layer->problem;
-    const struct npy_array *x = layer->direction == BACKWARD_DATA ? &layer->result : &layer->x;
+    const struct npy_array *x = input_of(layer);
     if (layer->direction == BACKWARD_DATA && !parse_input_shape(layer, fault)) return false;
     *p = (struct partita_problem){
         .op = PARTITA_CORRELATE, .rank = x->rank - 2, .groups = (size_t)s->layer_groups};
-    if (!check_rank(x, p->rank, fault)) return false;
+    if (!check_data_rank(x, fault)) return false;
     p->signal = p->taps = x->f64 ? PARTITA_F64 : PARTITA_F32;
     p->batch = x->shape[0];
     p->in_channels = x->shape[1];
@@ -225,14 +255,14 @@ static bool set_weight_shape(struct layer *layer, struct fault *fault)
 {
     struct partita_problem *p = &layer->problem;
     const struct npy_array *w = &layer->w;
-    if (!check_rank(w, p->rank, fault) || !check_not_empty(w, fault)) return false;
+    if (!check_same_rank(w, input_of(layer), fault) || !check_not_empty(w, fault)) return false;
     p->out_channels = w->shape[0];
     memcpy(p->kernel, w->shape + 2, (size_t)p->rank * sizeof *p->kernel);
     if (p->in_channels % p->groups || w->shape[1] != p->in_channels / p->groups)
-        return fault_set(
-            fault, "%s has %zu input channels and --groups is %zu, but %s has %zu channels",
-            w->name, w->shape[1], p->groups,
-            layer->direction == FORWARD ? layer->x.name : "--input-shape", p->in_channels);
+        return fault_set(fault,
+                         "%s has %zu input channels in each of %zu groups, but %s has %zu channels "
+                         "in all",
+                         w->name, w->shape[1], p->groups, input_of(layer)->name, p->in_channels);
     return true;
 }
 
@@ -288,11 +318,12 @@ static bool make_problem(struct layer *layer, struct fault *fault)
     size_t outputs[PARTITA_MAX_RANK];
     if (!set_geometry(layer, fault)) return false;
     if (layer->direction == BACKWARD_WEIGHT) {
-        if (layer->gy.rank < 2) return check_rank(&layer->gy, p->rank, fault);
+        if (!check_same_rank(&layer->gy, input_of(layer), fault)) return false;
         p->out_channels = layer->gy.shape[1];
     } else if (!set_weight_shape(layer, fault)) {
         return false;
     }
+    if (!pad_same(layer->settings.pad, p, fault)) return false;
     const struct npy_array *arrays[] = {&layer->x, &layer->gy};
     for (int i = 0; i < 2; i++)
         if (arrays[i]->name && !check_not_empty(arrays[i], fault)) return false;

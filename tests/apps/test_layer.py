@@ -110,6 +110,16 @@ class Layer(Case):
         done = self.run_program(*names, "--output", "d.npy", "--verbose", "--workspace-limit", 1 << 20)
         self.assertIn(b"cpu/direct", done.stderr)
 
+    def test_same_padding(self):
+        """As many outputs as inputs; of an odd number of zeros the extra one is at the end."""
+        self.save(x=self.noise(2, 3, 11, 12), w=self.noise(8, 3, 4, 3))
+        names = ("layer", "forward", "--input", "x.npy", "--weight", "w.npy")
+        self.run_program(*names, "--output", "a.npy", "--pad", "same", "--dilation", "3,1")
+        self.run_program(*names, "--output", "b.npy", "--pad", "4,1,5,1", "--dilation", "3,1")
+        self.assertEqual(np.load("a.npy").shape, (2, 8, 11, 12))
+        self.assertEqual(self.read("a.npy"), self.read("b.npy"))
+        self.fails(*names, "--output", "c.npy", "--pad", "same", "--stride", 2, says=("--pad same", "stride of 1"), rc=1)
+
     def test_byte_orders_and_fortran(self):
         x, w = self.noise(1, 1, 6, 6), self.noise(1, 1, 3, 3)
         self.save(x=x.astype(">f4"), w=np.asfortranarray(w), ones=np.asfortranarray(np.ones((4, 1, 1, 1), "f4")))
@@ -130,9 +140,9 @@ class Layer(Case):
 
         bad("x.npy", "wide.npy", "x.npy is f4", "wide.npy is f8")
         bad("flat.npy", "w.npy", "flat.npy", "1 dimensions")
-        bad("x.npy", "line.npy", "line.npy", "3 dimensions; expected 4")
+        bad("x.npy", "line.npy", "line.npy", "array of 3 dimensions, but x.npy has 4")
         bad("x.npy", "three.npy", "three.npy has 3", "x.npy has 4")
-        bad("x.npy", "w.npy", "--groups is 2", more=("--groups", 2))
+        bad("x.npy", "w.npy", "4 input channels in each of 2 groups", "x.npy has 4", more=("--groups", 2))
         bad("x.npy", "big.npy", "axis 0 leaves no output")
         bad("c.npy", "w.npy", "c.npy", "'<c8'; use f4 or f8")
         np.save("i.npy", np.zeros((1, 2, 3, 3), "i4"))

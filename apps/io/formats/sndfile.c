@@ -191,7 +191,8 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
     if (!reader->state) {
         const char *why = sf_strerror(NULL);
         return fault_set(fault,
-                         "%s: %llu bytes of no known format (%.*s); for raw samples use --format",
+                         "%s: %llu bytes of no known format (%.*s); for raw samples use --format, "
+                         "tables and .npz archives can be saved with numpy.save",
                          reader->source.name, (unsigned long long)reader->source.size,
                          (int)strcspn(why, "\n"), why);
     }
