@@ -98,10 +98,14 @@ static bool choose_length(struct deconvolve *d, struct fault *fault)
 static void warn_about_recording(const struct deconvolve *d)
 {
     const double *x = d->recording.data;
+    double peak = 0;
     size_t clipped = 0;
-    for (size_t i = 0; i < d->recording.n * d->recording.channels; i++)
+    for (size_t i = 0; i < d->recording.n * d->recording.channels; i++) {
+        peak = fmax(peak, fabs(x[i]));
         clipped += fabs(x[i]) >= CLIPPED;
-    if (clipped)
+    }
+    // A float recording may exceed full scale, and a normalized one reaches it once.
+    if (clipped > 1 && peak <= 1)
         report_warning(&d->settings, "%s: %zu samples at full scale; record at a lower level",
                        operand_name(&d->settings, 1), clipped);
 }
