@@ -28,7 +28,10 @@ struct control {
     struct heartbeat heartbeat;
     bool on_screen;
     struct screen screen;
-    double start, next_draw, next_line; // s
+    double next_draw, next_line; // s
+    // See raise_priority.
+    double paced_since; // s
+    uint64_t paced_frames;
     bool priority_is_set;
     uint64_t xruns; // reported so far
     char message[sizeof((struct fault *)0)->text];
@@ -145,11 +148,15 @@ static void update_status(struct control *c, const struct chain_counts *counts, 
 static void raise_priority(struct control *c, const struct chain_counts *counts, double now)
 {
     const struct session *s = c->session;
-    double seconds = now - c->start, played = (double)counts->frames / s->format.rate;
+    double seconds = now - c->paced_since;
+    uint64_t before = c->paced_frames;
     if (c->priority_is_set || seconds < 1) return;
+    c->paced_since = now;
+    c->paced_frames = counts->frames;
+    if (!before) return; // in the first second buffers are filled
     c->priority_is_set = true;
     if (!device_is_alsa(&s->out) || s->settings->threads > 1) return;
-    if (played > 1.1 * seconds + session_latency(s)) return;
+    if ((double)(counts->frames - before) > 1.1 * seconds * s->format.rate) return;
     report_detail(s->settings, device_raise_priority(s->stream)
                                    ? "the audio thread has real-time priority"
                                    : "the audio thread has ordinary priority; `ulimit -r 10` "
@@ -183,7 +190,7 @@ static void wait_for_events(const struct control *c, int signals, int keys, doub
 void control_run(struct session *session, int signals)
 {
     double now = clock_now();
-    struct control c = {.session = session, .start = now};
+    struct control c = {.session = session, .paced_since = now};
     bool keys = terminal_available();
     c.on_screen = keys && !session->settings->quiet && !session->settings->json;
     c.next_line = now + 1;

@@ -91,7 +91,7 @@ class Socket(Steered):
         self.ok("next", filter="ir.wav")
         self.ok("previous", filter="b.wav")
         self.ok("filter 1", filter="ir.wav")
-        self.ok("fade 10")
+        self.ok("fade 10ms")
         self.refused("filter 3", "filter 3", "there are 2")
         self.refused("wet loud", "wet loud", "off")
         self.refused("nonsense", "no such command", "help")
@@ -349,6 +349,12 @@ class Clocked(Steered):
 
         self.addCleanup(end)
 
+    @staticmethod
+    def scheduling(child):
+        """The scheduling classes of the program's threads; FF: of real time."""
+        command = ["ps", "-L", "-o", "cls=", "-p", str(child.pid)]
+        return subprocess.run(command, stdout=subprocess.PIPE).stdout.decode().split()
+
     def test_head_related_responses(self):
         """Against the file, read by another library, at the nearest of its positions."""
         if not os.path.exists(SOFA) or not importlib.util.find_spec("h5py"):
@@ -367,6 +373,8 @@ class Clocked(Steered):
             self.ok("elevation %d" % elevation, azimuth=azimuth, elevation=elevation)
             time.sleep(0.5)
         self.refused("elevation 91", "-90", "90")
+        if rig_live.may_run_in_real_time():
+            self.wait_for(lambda: "FF" in self.scheduling(child))
         self.quits(child)
         played = parse_wav(self.read("rec.wav"))[1]
         sounding = np.flatnonzero(np.abs(played).max(axis=1))
