@@ -28,6 +28,7 @@ static const struct named_problem problems[] = {
     {"late", {STREAM(64), KERNEL(2500), LATENCY(700)}},
     {"matrix", {STREAM(64), CHANNELS(4, 4), KERNEL(900)}},
     {"decimate", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(600), STRIDE(3)}},
+    {"resample", {STREAM(64), CHANNELS(2, 2), GROUPS(2), KERNEL(600), STRIDE(2), UP(3)}},
 };
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 
