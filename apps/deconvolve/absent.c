@@ -7,7 +7,7 @@ int deconvolve_main(const struct settings *settings)
 {
     struct fault fault;
     (void)settings;
-    fault_set(&fault,
-              "this program was built without FFTW; install libfftw3-dev and build it again");
+    fault_set(&fault, "this program was built without FFTW; install libfftw3-dev and build it "
+                      "without -Dfft=native");
     return report_fault(COMMAND_DECONVOLVE, &fault, EXIT_FAILED);
 }
