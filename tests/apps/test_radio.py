@@ -207,6 +207,22 @@ class Up(Case):
         self.write("ir.wav", wav_bytes(np.full((1, 1), 32767), rate=48000))
         self.fails("convolve", "--up", 2, "ir.wav", "in.wav", "out.wav", says=["48000 Hz", "44100 Hz of in.wav times 2"])
 
+    def test_metadata_of_a_recording(self):
+        """Sample s becomes sample (3 s - 600) / 2; the result begins 0.2 s after IN."""
+        self.x.astype("c8").tofile("in.sigmf-data")
+        self.write("one.txt", b"1\n")
+        at = {"core:sample_start": 1000, "core:datetime": "2026-01-01T00:00:01Z"}
+        meta = {"global": {"core:datatype": "cf32_le", "core:version": "1.0.0", "core:sample_rate": 1000},
+                "captures": [{"core:sample_start": 0, "core:datetime": "2026-01-01T00:00:00Z"}, at],
+                "annotations": [{"core:sample_start": 1000, "core:sample_count": 500}]}
+        self.write("in.sigmf-meta", json.dumps(meta).encode())
+        self.run_program("convolve", "--up", 3, "--stride", 2, "--first", 600, "one.txt", "in.sigmf-meta", "out.sigmf-data")
+        out = json.loads(self.read("out.sigmf-meta"))
+        self.assertEqual(out["global"]["core:sample_rate"], 1500)
+        self.assertEqual(out["captures"], [{"core:sample_start": 0, "core:datetime": "2026-01-01T00:00:00.2Z"},
+                                           {**at, "core:sample_start": 1200}])
+        self.assertEqual(out["annotations"], [{"core:sample_start": 1200, "core:sample_count": 750}])
+
     def test_plan_and_refusals(self):
         said = self.run_program("plan", "--taps", 3201, "--up", 160, "--stride", 147).stdout.decode()
         self.assertIn("up 160, stride 147", said)
