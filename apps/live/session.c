@@ -108,9 +108,10 @@ bool session_open(struct session *session, struct settings *settings, int take, 
         .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
     report_plan_detail(settings, filter_set_plan(s->filters));
+    if (settings->osc && !osc_open(&s->osc, settings->osc, fault)) return false;
+    // Last: who sees its path may use both.
     if (settings->control && !control_socket_open(&s->socket, settings->control, fault))
         return false;
-    if (settings->osc && !osc_open(&s->osc, settings->osc, fault)) return false;
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
     return open_device(s, rate, fault);
 }
