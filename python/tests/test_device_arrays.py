@@ -10,7 +10,8 @@ import pytest
 
 import partita
 
-HOSTDEV = pathlib.Path(__file__).resolve().parents[2] / "build" / "tests" / "hostdev"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HOSTDEV = ROOT / "build" / "tests" / "hostdev"
 
 
 class OnDevice:
@@ -44,9 +45,13 @@ def test_plans_of_absent_devices_are_refused(monkeypatch):
 
 @pytest.mark.parametrize("check", ["plans", "lifetimes", "others", "streams", "refusals"])
 def test_on_the_stand_in(check):
-    if not (HOSTDEV / "libpartita-cuda.so").exists():
-        pytest.skip(f"{HOSTDEV}/libpartita-cuda.so is not built")
-    environment = os.environ | {"PARTITA_CUDA_MODULE": str(HOSTDEV / "libpartita-cuda.so"), "PARTITA_CUFFT": "none"}
+    module = HOSTDEV / "libpartita-cuda.so"
+    if not module.exists():
+        pytest.skip(f"{module} is not built")
+    # Module and library share structs, and must be of the same sources.
+    if module.stat().st_mtime < max(path.stat().st_mtime for path in (ROOT / "lib").rglob("*.*")):
+        pytest.skip(f"{module} is older than the sources: ninja -C build")
+    environment = os.environ | {"PARTITA_CUDA_MODULE": str(module), "PARTITA_CUFFT": "none"}
     command = [sys.executable, pathlib.Path(__file__).with_name("device_checks.py"), HOSTDEV / "libhostdev.so", check]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
