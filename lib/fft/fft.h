@@ -2,8 +2,8 @@
 // Transforms from samples to spectra whose products are convolutions. The order and meaning of bins
 // are private to the provider. The inverse transform of the product, bin by bin, of two spectra of
 // one transform is the convolution of their samples. Only samples that do not wrap around the end
-// are defined: a provider may wrap cyclically or negacyclically. The transform of complex samples is
-// a discrete Fourier transform: the sums over j of x[j] exp(-2 pi i j k / n), each k once, in an
+// are defined: a provider may wrap cyclically or negacyclically. The transform of complex samples
+// is a discrete Fourier transform: the sums over j of x[j] exp(-2 pi i j k / n), each k once, in an
 // order of the provider.
 //
 // A spectrum is a sequence of lines: SPECTRUM_LANES_BYTES of real parts, then as many of imaginary

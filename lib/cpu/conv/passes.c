@@ -209,6 +209,7 @@ enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const
     const size_t bytes = plan->shape.scalar_bytes;
     struct conv_layout layout;
     (void)scratch;
+    (void)passes; // for the assertion
     for (bool more = conv_passes_first(plan, &layout); more;
          more = conv_passes_next(plan, &layout)) {
         assert(layout.weights + conv_layout_taps(&layout) <= passes->taps);

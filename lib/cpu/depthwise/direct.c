@@ -194,6 +194,7 @@ void depthwise_direct_filter_pack(struct partita_filter *filter, const void *tap
     const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
+    (void)passes; // for the assertion
     for (bool more = conv_passes_first(plan, &layout); more; more = conv_passes_next(plan, &layout))
         for (size_t g = 0; g < depthwise_groups(shape); g++) {
             const struct depthwise_taps *order = layout.tables;
