@@ -10,6 +10,8 @@ Bank
     many streams at once.
 Spectrum
     one long signal in many convolutions and correlations.
+design, Design
+    make the taps of a filter from cutoffs and attenuation, and measure what taps achieve.
 explain
     says which algorithm is chosen and why.
 signal
@@ -41,6 +43,7 @@ from partita._plan import Filter, Load, Plan, Saved
 from partita._stream import Stats, Stream
 from partita._bank import Bank
 from partita._spectrum import Spectrum
+from partita._design import Achieved, Design, design
 from partita._explain import Engine, Explanation, explain
 
 __version__ = f"{_lib.PARTITA_VERSION_MAJOR}.{_lib.PARTITA_VERSION_MINOR}.{_lib.PARTITA_VERSION_PATCH}"
@@ -53,9 +56,9 @@ _SIGNAL = ("convolve", "convolve2d", "correlate", "correlate2d", "correlation_la
            "oaconvolve", "upfirdn")
 
 __all__ = [
-    "Bank", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum",
-    "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "devices", "explain", "get_threads",
-    "library_version", "set_threads",
+    "Achieved", "Bank", "Design", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem",
+    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "design", "devices",
+    "explain", "get_threads", "library_version", "set_threads",
 ]
 
 

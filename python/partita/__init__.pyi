@@ -20,9 +20,9 @@ from .signal import oaconvolve as oaconvolve
 from .signal import upfirdn as upfirdn
 
 __all__ = [
-    "Bank", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem", "Saved", "Spectrum",
-    "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "devices", "explain", "get_threads",
-    "library_version", "set_threads",
+    "Achieved", "Bank", "Design", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem",
+    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "design", "devices",
+    "explain", "get_threads", "library_version", "set_threads",
 ]
 
 __version__: Final[str]
@@ -335,6 +335,41 @@ class Stream:
     def __exit__(self, *exception: object) -> None: ...
     def __getstate__(self) -> dict[str, Any]: ...
     def __setstate__(self, state: dict[str, Any]) -> None: ...
+
+class Achieved(NamedTuple):
+    ripple: float
+    attenuation: float
+    delay: float
+    width: float
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Design:
+    kind: str
+    cutoff: float | Sequence[float] | NDArray[Any] | None = None
+    rate: float = 1.0
+    width: float | None = None
+    attenuation: float | None = None
+    ripple: float | None = None
+    taps: int | None = None
+    method: Literal["kaiser", "equiripple"] = "kaiser"
+    minimum_phase: bool = False
+    table: ArrayLike | None = None
+    def make(self) -> NDArray[np.float64]: ...
+    def measure(self, taps: ArrayLike) -> Achieved: ...
+
+def design(
+    kind: str,
+    cutoff: float | Sequence[float] | NDArray[Any] | None = None,
+    *,
+    rate: float = 1.0,
+    width: float | None = None,
+    attenuation: float | None = None,
+    ripple: float | None = None,
+    taps: int | None = None,
+    method: Literal["kaiser", "equiripple"] = "kaiser",
+    minimum_phase: bool = False,
+    table: ArrayLike | None = None,
+) -> NDArray[np.float64]: ...
 
 class Bank:
     block: int
