@@ -180,12 +180,12 @@ static bool resolve_deviations(const struct draft *draft)
     }
     const bool kaiser = spec->method == PARTITA_DESIGN_KAISER;
     spec->attenuation = d->attenuation;
-    if (!d->attenuation && kaiser && d->taps && d->width > 0 && !draft->kind->pulse)
+    if (d->attenuation == 0 && kaiser && d->taps && d->width > 0 && !draft->kind->pulse)
         spec->attenuation =
             fmin(fmax(design_kaiser_attenuation(design_window_width(spec), (double)d->taps),
                       MIN_ATTENUATION),
                  MAX_ATTENUATION);
-    else if (!d->attenuation)
+    else if (d->attenuation == 0)
         spec->attenuation = draft->kind->pulse ? PULSE_ATTENUATION : DEFAULT_ATTENUATION;
     // Half of a Hilbert transformer's deviation is its gain for negative frequencies.
     const double loss = spec->minimum_phase && !d->taps ? DESIGN_FLOOR_LOSS : 0;

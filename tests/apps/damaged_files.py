@@ -27,6 +27,7 @@ MAX_BYTES = 1 << 27  # of an output
 # The inputs have less than 100 kB, libraries take some 100 MB of address space but not of memory.
 MAX_MEMORY = 1 << 30
 SANITIZER_STATUS = 99
+SUPPRESSIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "leaks.supp")
 NUMBERS = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFF000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFF0,
            0xFFFFFFFF, 1 << 40, (1 << 62) - 1, (1 << 63) - 1, (1 << 64) - 1)
 OPTIONS = ([], ["--threads", "2"], ["--mode", "same"], ["--mode", "valid"], ["--first", "-100", "--last", "5000"],
@@ -40,6 +41,7 @@ def environment(cache):
     env = {**os.environ, "XDG_CACHE_HOME": cache, "OMP_NUM_THREADS": "2"}
     for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS"):
         env[name] = "%s:exitcode=%d" % (os.environ.get(name, ""), SANITIZER_STATUS)
+    env["LSAN_OPTIONS"] = "print_suppressions=0:suppressions=%s" % SUPPRESSIONS
     return env
 
 
