@@ -107,7 +107,7 @@ bool resume_create(const struct resume *resume, const struct shard_record *recor
     const struct audio_partial partial = {
         .path = resume->partial_path,
         .frames = record->done,
-        .counts = {record->clipped, record->invalid},
+        .counts = {.clipped = record->clipped, .nonfinite = record->invalid},
     };
     return audio_resume(ret_writer, out, &partial, info, fault);
 }
