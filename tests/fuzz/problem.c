@@ -45,7 +45,9 @@ static struct partita_problem take_problem(struct input *input)
     if (take(input, 1) % 32 == 31) p.taps = (enum partita_type)take_int(input, 6);
     p.op = (enum partita_op)take_int(input, 2);
     p.activation = layer ? (enum partita_activation)take_int(input, 2) : PARTITA_LINEAR;
-    p.rank = layer ? 1 + take_int(input, 3) : take(input, 1) % 8 == 7 ? take_int(input, 5) : 1;
+    p.rank = layer                     ? (int)(1 + (unsigned)take_int(input, 3))
+             : take(input, 1) % 8 == 7 ? take_int(input, 5)
+                                       : 1;
     p.batch = take_size(input, 4);
     p.in_channels = take_size(input, 5);
     p.out_channels = take_size(input, 5);

@@ -321,6 +321,22 @@ static void layers_plan_within_5_ms(void **state)
 }
 #endif
 
+// More channels than any memory holds: a schedule of their tasks would take minutes to make.
+static void many_channels_are_planned_in_time(void **state)
+{
+    (void)state;
+    static const size_t channels[] = {1 << 18, (1 << 18) + 1, 777389127093};
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        const struct partita_problem problem = {LENGTH(PARTITA_UNBOUNDED), KERNEL(2815),
+                                                CHANNELS(channels[i], 3)};
+        struct partita_plan *plan;
+        const clock_t begin = clock();
+        assert_ok(partita_plan_create(&problem, NULL, &plan));
+        partita_plan_destroy(plan);
+        assert_true((double)(clock() - begin) / CLOCKS_PER_SEC < 10);
+    }
+}
+
 static void plans_name_the_instruction_set(void **state)
 {
     (void)state;
@@ -425,6 +441,8 @@ int main(void)
         named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
     tests[n++] = named_test(error_budget_is_kept, NULL, "error-budget-is-kept");
     tests[n++] = named_test(plans_name_the_instruction_set, NULL, "cpu-level-from-environment");
+    tests[n++] =
+        named_test(many_channels_are_planned_in_time, NULL, "many-channels-are-planned-in-time");
     tests[n++] =
         named_test(measured_choice_is_remembered, &longish, "measured-choice-is-remembered-signal");
     tests[n++] =

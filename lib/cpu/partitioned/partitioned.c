@@ -92,12 +92,17 @@ static double error_of(const struct shape *shape, const struct partition_layout 
     return error;
 }
 
+// A segment's tasks, which planning visits some forty times, are in proportion to the channels.
+enum { MAX_CHANNELS = 1 << 18 };
+
 static void partitioned_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     struct partition_layout layout;
     if (!shape->stream) {
         snprintf(ret->reason, sizeof ret->reason, "works on streams, not on bounded signals");
+    } else if (size_max(shape->in_channels, shape->out_channels) > MAX_CHANNELS) {
+        snprintf(ret->reason, sizeof ret->reason, "works on at most %d channels", MAX_CHANNELS);
     } else if (!find_layout(request, &layout)) {
         snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few for partitions",
                  shape->axis[0].span);
