@@ -46,7 +46,7 @@ LIMITS = {
     "asserts": (150, "asserts in lib/"),
     "conditionals": (0, "lines of lib/ with nested conditional operators"),
     "declarations": (0, "statements with several declarations in code of costs"),
-    "lines": (44399, "lines in lib/"),  # 32 000 is the aim
+    "lines": (44412, "lines in lib/"),  # 32 000 is the aim
     "words": (0, "words that are no longer used"),
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),
 }

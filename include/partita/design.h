@@ -81,7 +81,7 @@ struct partita_design {
     // that of the window [80; 60 for raised cosines; what taps and width allow, if both are given
     // and the method is Kaiser's window].
     double attenuation;
-    // The largest deviation in pass bands, in dB, at most 6 [Kaiser's window: follows from the
+    // The largest deviation in pass bands, in dB, 1e-9 to 6 [Kaiser's window: follows from the
     // attenuation; equiripple: 0.1, or the attenuation of a Hilbert transformer].
     double ripple;
     size_t taps; // 3 to 2^18 [chosen]; odd for kinds that do not vanish at rate/2, and Hilbert

@@ -238,7 +238,8 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 //          transforms blocks, the call then takes twice as long and allocates a copy of x.
 //          Results of finite samples are finite if the sum of the magnitudes of their products is,
 //          and that of the taps of a path: where a transform overflows, the call is repeated with x
-//          scaled down (in layers only if a magnitude of x is 2^32 or more, in f64 2^256).
+//          scaled down (in layers only if a magnitude of x is 2^32 or more, in f64 2^256). This
+//          does not hold for filters of which any tap is infinite or NaN.
 //          With PARTITA_RELU a sum that overflows to minus infinity in a transform gives 0.
 // Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, or a filter or saved transforms of
 //          another plan; PARTITA_ERR_STATE if the plan is for a stream; PARTITA_ERR_UNSUPPORTED if

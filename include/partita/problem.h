@@ -187,7 +187,9 @@ struct partita_problem {
     bool reserved[2]; // must be false
     // Problems of one axis: up - 1 zeros are inserted after each sample of x before it is filtered;
     // stride, dilation and padding count these zeros, too. With a stride this resamples by
-    // up/stride. No zero is multiplied, and no output computed that the stride drops. At most 2^20.
+    // up/stride. No zero is multiplied, and no output computed that the stride drops. All branches
+    // of the taps are as long as the longest: an infinite or NaN sample may therefore reach one
+    // more output of a branch than the taps do. At most 2^20.
     // For the whole result of scipy.signal.upfirdn: pad_begin = kernel - 1, pad_end = kernel - up.
     // Forward on the CPU, of f32, f64 and complex types, without activation and bias [1].
     size_t up;

@@ -127,7 +127,8 @@ PARTITA_API enum partita_status partita_stream_process_queued(struct partita_str
                                                               void *queue) PARTITA_NONBLOCKING;
 
 // Output frames that the next process call with n_frames will write: n_frames without decimation,
-// otherwise the number of multiples of the stride among the next n_frames input positions.
+// otherwise the number of multiples of the stride among the next n_frames input positions; with
+// problem.up among those and the positions of the zeros inserted after each of them.
 // Real-time safe.
 // Threads: the stream's.
 PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *stream,
@@ -139,7 +140,8 @@ PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *str
 PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // Input frames of silence after which everything that the previous input contributes to has been
-// output: latency + dilation*(kernel-1), rounded up to whole blocks if the problem promises these.
+// output: latency + dilation*(kernel-1), rounded up to whole blocks if the problem promises these;
+// with problem.up latency + the taps of the longest branch - 1, about dilation*kernel/up.
 // Real-time safe.
 // Threads: any.
 PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream) PARTITA_NONBLOCKING;

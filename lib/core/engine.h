@@ -59,6 +59,7 @@ struct request {
     size_t transform;            // only this FFT size; 0: the engine chooses
     int variant;                 // only this variant, or ANY_VARIANT
     size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit
+    size_t call_limit;           // what of the workspace an engine has that resamples by itself
     struct partita_parts parts;
     double error_budget; // maximum predicted error; 0: only the engine's own limit
     size_t error_reach;  // of the options; see request_max_transform

@@ -105,7 +105,8 @@ static inline void estimate_load(const struct estimate *estimate, void *decision
 static inline bool estimate_fits(const struct request *request, const struct estimate *estimate)
 {
     return estimate->applicable &&
-           size_add(estimate->shared, estimate->worker) <= request->workspace_limit;
+           size_add(estimate->shared, estimate->worker) <=
+               (estimate->resamples ? request->call_limit : request->workspace_limit);
 }
 
 // Seconds above which an engine need not estimate.

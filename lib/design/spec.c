@@ -5,6 +5,7 @@
 #include "design.h"
 
 enum { MIN_ATTENUATION = 10, MAX_ATTENUATION = 200, MAX_RIPPLE = 6, MAX_DECIBELS = 300 };
+#define MIN_RIPPLE 1e-9 // dB; far below it 1 minus the smallest gain is 0 in double precision
 #define DEFAULT_ATTENUATION 80.0
 #define PULSE_ATTENUATION 60.0 // of raised cosines
 #define DEFAULT_RIPPLE 0.1
@@ -168,8 +169,8 @@ static bool resolve_deviations(const struct draft *draft)
                  MIN_ATTENUATION, MAX_ATTENUATION);
         return false;
     }
-    if (!(d->ripple >= 0 && d->ripple <= MAX_RIPPLE)) {
-        log_line(&spec->log, "design.ripple = %g: must be above 0 and at most %d dB", d->ripple,
+    if (!(d->ripple == 0 || (d->ripple >= MIN_RIPPLE && d->ripple <= MAX_RIPPLE))) {
+        log_line(&spec->log, "design.ripple = %g: must be from %g to %d dB", d->ripple, MIN_RIPPLE,
                  MAX_RIPPLE);
         return false;
     }

@@ -18,24 +18,29 @@ int estimate_variant(const char *name, const struct engine *engine)
     return NOT_NAMED;
 }
 
+size_t estimate_engine_limit(const struct partita_plan *plan, size_t limit)
+{
+    if (!plan->shape.up.branches || plan->shape.stream) return limit;
+    const size_t branches = size_add(upsampling_bytes(&plan->shape), MEM_ALIGN);
+    return limit > branches ? limit - branches : 1;
+}
+
 struct request estimate_request(const struct partita_plan *plan,
                                 const struct partita_options *options,
                                 const struct cost_model *model, const struct engine *engine,
                                 size_t transform)
 {
     const int variant = estimate_variant(options->engine, engine);
-    size_t limit = options->workspace_limit ? options->workspace_limit : SIZE_MAX;
-    if (plan->shape.up.branches && !plan->shape.stream && options->workspace_limit) {
-        const size_t branches = size_add(upsampling_bytes(&plan->shape), MEM_ALIGN);
-        limit = limit > branches ? limit - branches : 1;
-    }
+    const size_t limit = options->workspace_limit;
     return (struct request){.shape = &plan->shape,
                             .direction = plan->direction,
                             .model = model,
                             .device = plan->device,
                             .transform = transform,
                             .variant = variant == NOT_NAMED ? ANY_VARIANT : variant,
-                            .workspace_limit = limit,
+                            .workspace_limit =
+                                limit ? estimate_engine_limit(plan, limit) : SIZE_MAX,
+                            .call_limit = limit ? limit : SIZE_MAX,
                             .parts = options->parts,
                             .error_budget = options->error_budget,
                             .error_reach = options->error_reach};

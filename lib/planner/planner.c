@@ -100,8 +100,9 @@ static bool recall(struct partita_plan *plan, const struct partita_options *opti
 static int affordable_threads(const struct partita_plan *plan,
                               const struct partita_options *options)
 {
-    const size_t limit = options->workspace_limit, shared = plan->choice.shared;
-    if (!limit || !plan->choice.worker) return plan->threads;
+    const size_t given = options->workspace_limit, shared = plan->choice.shared;
+    if (!given || !plan->choice.worker) return plan->threads;
+    const size_t limit = plan->choice.resamples ? given : estimate_engine_limit(plan, given);
     const size_t most = limit > shared ? (limit - shared) / plan->choice.worker : 0;
     if (most < 1) return 1;
     return most < (size_t)plan->threads ? (int)most : plan->threads;

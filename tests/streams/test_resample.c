@@ -30,6 +30,32 @@ static struct partita_plan *plan_of(const struct partita_problem *problem, const
     return plan;
 }
 
+// The engine that computes no outputs of branches needs no memory for them; an engine that does
+// keeps the limit with any number of threads.
+static void workspace_limit_is_kept(void **state)
+{
+    (void)state;
+    enum { N = 200000, UP_BY = 160 };
+    const struct partita_problem problem = {LENGTH(N), KERNEL(3201), STRIDE(147), UP(UP_BY)};
+    const size_t branches = sizeof(float) * UP_BY * (size_t)(N / 147);
+    struct partita_options options = {.workspace_limit = 1 << 18};
+    struct partita_plan *plan;
+    assert_true(branches > options.workspace_limit);
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_true(partita_plan_workspace(plan, PARTITA_FORWARD) <= options.workspace_limit);
+    partita_plan_destroy(plan);
+
+    options = (struct partita_options){.engine = "cpu/overlap-save", .threads = 1};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    const size_t one = partita_plan_workspace(plan, PARTITA_FORWARD);
+    partita_plan_destroy(plan);
+    options.threads = 8;
+    options.workspace_limit = one + 4096;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_true(partita_plan_workspace(plan, PARTITA_FORWARD) <= options.workspace_limit);
+    partita_plan_destroy(plan);
+}
+
 static struct partita_filter *filter_of(const struct partita_plan *plan, const void *taps)
 {
     struct partita_filter *filter;
@@ -193,7 +219,7 @@ static void refused(void **state)
 
 int main(void)
 {
-    static struct CMUnitTest tests[N_CASES + 4];
+    static struct CMUnitTest tests[N_CASES + 5];
     size_t n = 0;
     for (; n < N_CASES; n++)
         tests[n] = named_test(swapped_filters_fade, &cases[n], "%s: a swap fades", cases[n].name);
@@ -201,5 +227,6 @@ int main(void)
     tests[n++] = named_test(taps_of_calls_and_updates, NULL, "taps of calls, updated filters");
     tests[n++] = named_test(sizes, NULL, "sizes");
     tests[n++] = named_test(refused, NULL, "refused");
+    tests[n++] = named_test(workspace_limit_is_kept, NULL, "the limit of the workspace is kept");
     return run_test_list(tests, n);
 }
