@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json_values.h"
 #include "io/formats/sigmf_carry.h"
@@ -19,6 +20,18 @@ static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
+}
+
+// The name of the file of samples `data` if it is in the folder of `path`, or NULL.
+static const char *name_beside(const char *path, const char *data)
+{
+    struct fault ignored;
+    char beside[PATH_MAX];
+    const int folder = (int)(base_name(path) - path);
+    const int n = snprintf(beside, sizeof beside, "%.*s%s", folder, path, base_name(data));
+    const bool found =
+        strcmp(data, "-") != 0 && n < PATH_MAX && !temp_differs(beside, &data, 1, &ignored);
+    return found ? base_name(data) : NULL;
 }
 
 // The name of the template, without folder and suffix.
@@ -85,7 +98,8 @@ static bool is_flat(const struct audio_reader *in)
     return raw && !info->planar && info->encoding.bytes != 3 && !audio_reader_is_pipe(in);
 }
 
-// Metadata of a signal that has none. Samples that SigMF cannot describe are left out.
+// Metadata of a signal that has none. Samples that SigMF cannot describe are left out, and those
+// that are not beside the metadata, whose name is then NULL.
 static json_t *new_metadata(const struct audio_reader *in, const char *name)
 {
     const struct audio_info *info = audio_reader_info(in);
@@ -96,7 +110,7 @@ static json_t *new_metadata(const struct audio_reader *in, const char *name)
     json_object_set_new(global, "core:num_channels", json_integer((json_int_t)info->channels));
     if (info->rate) json_object_set_new(global, "core:sample_rate", json_integer(info->rate));
     json_object_set_new(capture, "core:sample_start", json_integer(0));
-    if (!is_flat(in)) {
+    if (!name || !is_flat(in)) {
         json_object_set_new(global, "core:metadata_only", json_true());
     } else {
         uint64_t bytes;
@@ -114,18 +128,20 @@ static json_t *new_metadata(const struct audio_reader *in, const char *name)
     return json_pack("{s:o, s:[o], s:[]}", "global", global, "captures", capture, "annotations");
 }
 
-// A copy of the metadata of a recording, which may get another name than its samples.
+// A copy of the metadata of a recording, which may get another name or folder than its samples.
 static json_t *copy_metadata(const struct sigmf *sigmf, const char *to)
 {
     json_t *root = json_deep_copy(sigmf->root), *global = json_object_get(root, "global");
     char own[PATH_MAX];
     const size_t stem = strlen(to) - strlen(".sigmf-meta");
-    const char *name = base_name(sigmf->data);
+    const char *name = name_beside(to, sigmf->data);
     snprintf(own, sizeof own, "%.*s.sigmf-data", (int)stem, to);
-    if (sigmf->part.size != SIZE_UNKNOWN) // in an archive
+    if (sigmf->part.size != SIZE_UNKNOWN || !name) { // in an archive or in another folder
+        json_object_del(global, "core:dataset");
         json_object_set_new(global, "core:metadata_only", json_true());
-    else if (strcmp(base_name(own), name) != 0)
+    } else if (strcmp(base_name(own), name) != 0) {
         json_object_set_new(global, "core:dataset", json_text(name));
+    }
     if (!json_is_array(json_object_get(root, "annotations")))
         json_object_set_new(root, "annotations", json_array());
     return root;
@@ -160,9 +176,10 @@ bool search_check_annotate(const struct search_request *request, struct fault *f
     if (out && strncmp(out, path, stem) == 0 && strcmp(out + stem, ".sigmf-data") == 0)
         return fault_set(fault, "%s: is written beside OUT; name another file for --annotate",
                          path);
-    if (!sigmf_may_replace(path, sigmf ? sigmf->data : in))
+    const char *data = sigmf ? sigmf->data : in;
+    if (!sigmf_may_replace(path, data) || (access(path, F_OK) == 0 && !name_beside(path, data)))
         return fault_set(fault, "%s: exists and is no description of %s; name another file", path,
-                         sigmf ? sigmf->data : in);
+                         data);
     return !sigmf || sigmf_check_positions(sigmf, fault);
 }
 
@@ -173,7 +190,7 @@ bool search_annotate(const struct search *search, const struct search_request *r
     const struct sigmf *sigmf = audio_reader_recording(request->in);
     if (!s->annotate) return true;
     json_t *root = sigmf ? copy_metadata(sigmf, s->annotate)
-                         : new_metadata(request->in, base_name(s->operands[1]));
+                         : new_metadata(request->in, name_beside(s->annotate, s->operands[1]));
     json_t *global = json_object_get(root, "global"),
            *annotations = json_object_get(root, "annotations");
     int64_t offset = json_integer_value(json_object_get(global, "core:offset"));

@@ -3,6 +3,8 @@
 """`partita correlate`: normalised results and peaks, compared with sums in float64 and with maximum_filter1d of SciPy."""
 import json
 import os
+import shutil
+import subprocess
 
 import numpy as np
 from scipy.ndimage import maximum_filter1d
@@ -291,6 +293,33 @@ class Annotations(Peaks):
                    says="beside OUT")
         self.assertEqual(self.meta("x.sigmf-meta"), before)
         self.assertEqual(self.meta("other.sigmf-meta"), other)
+
+    def test_other_folders(self):
+        """Metadata of another recording of the same name stay; new metadata name no samples that are not beside them."""
+        before = self.recording()
+        os.mkdir("archive")
+        self.write("archive/x.sigmf-meta", json.dumps(before).encode())
+        self.write("archive/x.sigmf-data", bytes(800))
+        self.write("archive/new.sigmf-meta", b'{"global": {"core:dataset": "x.cf32"}}')
+        shutil.copy("x.sigmf-data", "x.cf32")
+        raw = ("--format", "cf32", "x.cf32")
+        for name, files in (("x", ["x.sigmf-meta"]), ("new", raw)):
+            name = "archive/%s.sigmf-meta" % name
+            self.fails("correlate", "--peaks", 1, "--annotate", name, "burst.npy", *files, says=[name, files[-1][:6], "exists"])
+        self.assertEqual(self.meta("archive/x.sigmf-meta"), before)
+        for name, files in (("copy", ["x.sigmf-meta"]), ("raw", raw)):
+            told = self.annotate("archive/%s.sigmf-meta" % name, *files)["global"]
+            self.assertEqual((told["core:metadata_only"], "core:dataset" in told), (True, False))
+        for again in range(2):
+            told = self.annotate("./here.sigmf-meta", "archive/../x.sigmf-meta")["global"]
+            self.assertEqual((told["core:dataset"], "core:metadata_only" in told), ("x.sigmf-data", False))
+
+    def test_samples_from_standard_input_have_no_name(self):
+        self.capture()
+        with open("x.cf32") as samples:
+            subprocess.run([rig.PROGRAM, "correlate", "--peaks", "1", "--annotate", "found.sigmf-meta", "--format", "cf32",
+                            "burst.npy", "-"], stdin=samples, stdout=subprocess.DEVNULL, check=True)
+        self.assertNotIn("core:dataset", self.meta("found.sigmf-meta")["global"])
 
     def test_hostile_annotations(self):
         for name, values in (("core:sample_start", (-1, 0.5, "1", None, [], 1e300)), ("core:sample_count", (-1, 0.5, "1"))):
