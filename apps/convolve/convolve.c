@@ -281,6 +281,8 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     job->origin.first = job->shard.record.first;
     job->origin.total = job->shard.record.total;
     job->output.first = job->shard.record.first;
+    // Positions are those of the whole result, whose tags join takes from its beginning.
+    if (job->shard.record.first) tags_remove_positions(&job->tags);
     if (!job->settings.operands[2]) return true;
     return shard_create(&job->shard, &job->out, &job->output, fault) &&
            (!level_is_wanted(&job->settings) ||

@@ -112,12 +112,15 @@ class Metadata(Case):
         self.assertEqual([struct.unpack_from("<I", moved[b"cue "], 4 + 24 * i + 20)[0] for i in range(3)], [1, 25, 175])
 
     def test_shards_and_resumed_runs(self):
-        self.write("x.wav", wav_bytes(self.frames, after=info(INAM="Song") + cue(900)))
+        self.write("x.wav", wav_bytes(self.frames, after=info(INAM="Song") + cue(100, 900) + bext(7)))
         self.run_program("convolve", "--range", "1/1", "one.txt", "x.wav", "whole.wav")
         for k in (1, 2):
             self.run_program("convolve", "--range", "%d/2" % k, "one.txt", "x.wav", "%d.wav" % k)
         self.run_program("join", "joined.wav", "1.wav", "2.wav")
         self.assertEqual(self.read("joined.wav"), self.read("whole.wav"))
+        whole, first, second = (chunks(self.read(name + ".wav")) for name in ("whole", "1", "2"))
+        self.assertEqual((first[b"cue "], first[b"bext"]), (whole[b"cue "], whole[b"bext"]))
+        self.assertEqual((set(first) - set(second), second[b"LISTINFO"]), ({b"cue ", b"bext"}, whole[b"LISTINFO"]))
         self.run_program("convolve", "--resume", "one.txt", "x.wav", "resumed.wav")
         self.assertEqual(self.read("resumed.wav"), self.read("whole.wav"))
 

@@ -98,6 +98,20 @@ void tags_move(struct tags *tags, const struct tags_move *move)
     }
 }
 
+void tags_remove_positions(struct tags *tags)
+{
+    size_t kept = 0;
+    for (size_t at = 0, n; at < tags->n; at += n) {
+        unsigned char *chunk = tags->bytes + at;
+        n = 8 + (size_t)load32(chunk + 4);
+        n += n & 1;
+        if (has_id(chunk, "bext") || has_id(chunk, "cue ")) continue;
+        memmove(tags->bytes + kept, chunk, n);
+        kept += n;
+    }
+    tags->n = kept;
+}
+
 // The texts of one LIST INFO.
 static void visit_list(const unsigned char *body, size_t n,
                        void (*visit)(void *user, const char id[4], const char *text), void *user)

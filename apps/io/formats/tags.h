@@ -35,6 +35,10 @@ struct tags_move {
 };
 void tags_move(struct tags *tags, const struct tags_move *move);
 
+// Removes positions: cue points and the broadcast extension, which has the time of the first
+// sample.
+void tags_remove_positions(struct tags *tags);
+
 // Calls visit(user, id, text) for every text of LIST INFO. Texts end with a zero.
 void tags_visit(const struct tags *tags,
                 void (*visit)(void *user, const char id[4], const char *text), void *user);
