@@ -285,7 +285,7 @@ class Plan:
             raise TypeError("x is None, and there are no saved transforms")
         x = None if x is None else self._prepare("x", x)[0]
         gw = self._result("taps", out, gy)
-        call, keep = self._call(workspace, saved, like=gy)
+        call, keep = self._call(workspace, saved, like=gy, others=(x, gw))
         check(lib.partita_backward_weight(self._c, _arrays.address(gw, True), _address_or_null(x), _arrays.address(gy),
                                           call))
         del keep
@@ -348,10 +348,17 @@ class Plan:
             return _arrays.empty(shape, self._type_of(what), like)
         return _arrays.prepare_out(out, self._type_of(what), full if len(out.shape) == len(full) else shape, like)
 
-    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None):
-        """A struct partita_call, or NULL, and what it points to; `like` is an array of the call."""
-        if isinstance(like, _device.Array) and like.queue is not None:
+    def _call(self, workspace=None, saved=None, taps=None, filter=None, like=None, others=()):
+        """
+        A struct partita_call, or NULL, and what it points to. The call has the queue of `like`, if all its other arrays
+        on a device have that too; a call without a queue waits for the pending work of each.
+        """
+        arrays = [array for array in (like, *others) if isinstance(array, _device.Array)]
+        queues = {array.queue for array in arrays}
+        if isinstance(like, _device.Array) and len(queues) == 1 and None not in queues:
             return self._queued_call(workspace, saved, filter, like)
+        for array in arrays:
+            array.order_before_waiting_calls()
         if workspace is None and saved is None and taps is None:
             return ffi.NULL, None
         if workspace is not None and workspace.nbytes < self._workspace_bytes(saved):
@@ -464,9 +471,7 @@ class Filter:
         bias = None if bias is None else self.plan._prepare("bias", bias)[0]
         # Separable taps are factored on the host, which must wait for them.
         like = None if self.plan.problem.separable else taps
-        if like is None and isinstance(taps, _device.Array):
-            taps.order_before_waiting_calls()
-        call, keep = self.plan._call(workspace, filter=self, like=like)
+        call, keep = self.plan._call(workspace, filter=self, like=like, others=(taps, bias))
         check(lib.partita_filter_update(self._c, _arrays.address(taps), _address_or_null(bias), call))
         del keep
 

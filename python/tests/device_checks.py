@@ -157,6 +157,25 @@ def plans():
     np.testing.assert_allclose(out.get() - b[:, None, None], 2 * (y.get() - b[:, None, None]), rtol=1e-4, atol=1e-4)
 
 
+def mixed():
+    """A call whose arrays have not one queue waits, and each array with a queue is complete before."""
+    plan = partita.Plan(LAYER, device="cuda:0")
+    w, b, x, gy = noise(LAYER.taps_shape), noise(6), noise(LAYER.input_shape), noise(LAYER.output_shape)
+    expected = plan.backward_weight(x, gy)
+    for operands, exports in (((on_device(x), gy), [queue.value, 1]),
+                              ((on_device(x), on_device(gy, Standard)), [1, queue.value, 1, 1]),
+                              ((on_device(x, Standard), on_device(gy)), [queue.value, 1, queue.value, 1, 1])):
+        Memory.queues.clear()
+        gw = plan.backward_weight(*operands)
+        assert not queued() and Memory.queues == exports, Memory.queues
+        np.testing.assert_allclose(gw if type(gw) is np.ndarray else gw.get(), expected, rtol=1e-5, atol=1e-5)
+    filter = plan.filter(w, b)
+    Memory.queues.clear()
+    filter.update(2 * w, on_device(2 * b))
+    assert Memory.queues == [queue.value, 1], Memory.queues
+    np.testing.assert_allclose(plan.forward(filter, x), 2 * plan.forward(plan.filter(w, b), x), rtol=1e-5, atol=1e-5)
+
+
 def lifetimes():
     """A filter that nobody holds lasts until the work that uses it is done."""
     plan = partita.Plan(LAYER, device="cuda:0")
