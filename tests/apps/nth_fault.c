@@ -109,13 +109,14 @@ __attribute__((constructor)) static void begin(void)
     active = 1;
 }
 
-// Whether an address lies in partita, libpartita.so or libpartita-cuda.so.
+// Whether an address lies in partita or libpartita.so. NVIDIA's runtime, which is linked into
+// libpartita-cuda.so, crashes while it is loaded if it gets no memory.
 static int is_own(const void *address)
 {
     Dl_info info;
     if (!dladdr(address, &info) || !info.dli_fname) return 0;
     const char *slash = strrchr(info.dli_fname, '/'), *name = slash ? slash + 1 : info.dli_fname;
-    return strcmp(name, "partita") == 0 || strncmp(name, "libpartita", 10) == 0;
+    return strcmp(name, "partita") == 0 || strncmp(name, "libpartita.", 11) == 0;
 }
 
 static int call_fails(enum function function, int error, const void *caller)
