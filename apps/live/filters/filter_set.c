@@ -314,7 +314,7 @@ static uint64_t request_file(struct filter_set *set, const char *ir, bool is_loa
 
 uint64_t filter_set_reload(struct filter_set *set, struct fault *fault)
 {
-    if (!set->next.ir || !set->next.is_load)
+    if (!set->next.ir || (!set->next.is_load && set->next.slot == set->current))
         return request_file(set, set->slots[set->current].ir, false, fault);
     fault_set(fault, "%s: is not read yet; repeat the command later", set->next.ir);
     return 0;
@@ -374,13 +374,13 @@ static bool is_turned_away(const struct filter_set *set)
 }
 
 // Fades to the pair of the present direction, when the previous fade has ended: of the directions
-// that come meanwhile only the last counts.
+// that come meanwhile only the last counts. Leaves a place in `retired` for finish_load.
 static void turn_current(struct filter_set *set)
 {
     struct filter_slot *slot = &set->slots[set->current], turned = {0};
     struct response response;
     struct fault fault;
-    if (!is_turned_away(set) || set->n_retired == MAX_RETIRED ||
+    if (!is_turned_away(set) || set->n_retired >= MAX_RETIRED - 1 ||
         partita_stream_swapping(set->stream))
         return;
     slot->pair = sofa_nearest(slot->sofa, &set->direction); // not again if it fails

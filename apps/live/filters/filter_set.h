@@ -52,8 +52,8 @@ void filter_set_fade(struct filter_set *set, double milliseconds);
 
 // Reads the file of the current filter again, on another thread; if that thread is already reading
 // a file, it starts when that is done, since the file may have changed in between. Returns the
-// number of this request, which grows. 0, with a fault: a file of filter_set_load has yet to be
-// read.
+// number of this request, which grows. 0, with a fault: a file of filter_set_load, or of another
+// filter, has yet to be read.
 uint64_t filter_set_reload(struct filter_set *set, struct fault *fault);
 
 // The same for another file, named as --ir does, whose filter replaces the current one. 0, with a

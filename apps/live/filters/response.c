@@ -4,9 +4,9 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "filter_set.h"
 #include "io/rows.h"
 
@@ -113,8 +113,8 @@ bool response_turn(struct response *ret, const char *path, const struct sofa *so
 {
     struct response r = {.path = path, .channels = EARS, .length = sofa_length(sofa)};
     int pair = r.pair = sofa_nearest(sofa, direction);
-    float *taps = malloc(EARS * r.length * sizeof *taps);
-    if (!taps) return fault_set(fault, "%s: out of memory", path);
+    float *taps = memory_allocate(EARS * r.length * sizeof *taps);
+    if (!taps) return memory_fault(fault, "%s: the taps of a pair", path);
     for (int ear = 0; ear < EARS; ear++) sofa_taps(sofa, pair, ear, taps + (size_t)ear * r.length);
     r.taps = (struct taps){.data = taps,
                            .type = PARTITA_F32,

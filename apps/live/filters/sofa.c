@@ -12,6 +12,8 @@
 // Longer delays are no distances between ears and must be a mistake.
 static const double MAX_DELAY_SECONDS = 1;
 
+enum { EARS = 2 };
+
 struct sofa {
     struct MYSOFA_EASY *file;
     size_t taps, delay; // of a measured response, and the longest delay
@@ -27,15 +29,33 @@ static bool sofa_fault(const char *path, int error, struct fault *fault)
         path, error);
 }
 
+// Whether the arrays have the values that the dimensions promise, which libmysofa does not check.
+static bool is_complete(const struct MYSOFA_HRTF *hrtf)
+{
+    const size_t pairs = hrtf->M;
+    return hrtf->R == EARS && hrtf->C == 3 && pairs > 0 && hrtf->N > 0 &&
+           hrtf->SourcePosition.elements / 3 >= pairs &&
+           hrtf->DataIR.elements / EARS / hrtf->N >= pairs;
+}
+
+static bool incomplete_fault(const char *path, struct fault *fault)
+{
+    return fault_set(fault,
+                     "%s: has fewer positions or taps than pairs of responses; the file is damaged",
+                     path);
+}
+
 double sofa_rate(const char *path, struct fault *fault)
 {
     int error = MYSOFA_OK;
     struct MYSOFA_HRTF *hrtf = mysofa_load(path, &error);
     double rate =
         hrtf && hrtf->DataSamplingRate.elements ? (double)hrtf->DataSamplingRate.values[0] : 0;
+    bool complete = hrtf && is_complete(hrtf);
     if (hrtf) mysofa_free(hrtf);
     if (!(rate > 0)) sofa_fault(path, error, fault);
-    return rate > 0 ? rate : 0;
+    else if (!complete) incomplete_fault(path, fault);
+    return rate > 0 && complete ? rate : 0;
 }
 
 // Delays are in samples, as the standard has them.
@@ -59,6 +79,7 @@ bool sofa_open(struct sofa **ret, const char *path, double rate, struct fault *f
     if (!sofa) return fault_set(fault, "%s: out of memory", path);
     sofa->file = mysofa_open_no_norm(path, (float)rate, &length, &error);
     bool good = (sofa->file && length > 0) || sofa_fault(path, error, fault);
+    good = good && (is_complete(sofa->file->hrtf) || incomplete_fault(path, fault));
     good = good && find_longest_delay(sofa, path, rate, fault);
     sofa->taps = (size_t)length;
     if (good) *ret = sofa;
@@ -89,7 +110,7 @@ int sofa_nearest(const struct sofa *sofa, const struct direction *direction)
 void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps)
 {
     const struct MYSOFA_HRTF *hrtf = sofa->file->hrtf;
-    size_t row = (size_t)number * 2 + (size_t)ear;
+    size_t row = (size_t)number * EARS + (size_t)ear;
     size_t delays = hrtf->DataDelay.elements;
     float delay = delays > row ? hrtf->DataDelay.values[row]
                   : delays > 1 ? hrtf->DataDelay.values[ear]
