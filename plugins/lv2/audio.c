@@ -76,7 +76,7 @@ static void write_events(struct plugin *p)
         lv2_atom_forge_key(&p->forge, p->urids.patch_property);
         lv2_atom_forge_urid(&p->forge, p->urids.response);
         lv2_atom_forge_key(&p->forge, p->urids.patch_value);
-        lv2_atom_forge_path(&p->forge, path, n + 1);
+        lv2_atom_forge_path(&p->forge, path, n);
         lv2_atom_forge_pop(&p->forge, &set);
     }
     a->notify_wanted = false;

@@ -115,6 +115,7 @@ static LV2_State_Status choose(struct plugin *p, const char *path,
             return LV2_STATE_ERR_NO_SPACE;
         return LV2_STATE_SUCCESS;
     }
+    p->audio.wanted[0] = 0; // an older choice
     pthread_mutex_lock(&p->worker.lock);
     const bool good = load(p, path, NULL);
     if (good) {

@@ -296,8 +296,11 @@ static void read_notified(struct host *host)
         const LV2_Atom *value = NULL;
         const LV2_Atom_Object *object = (const LV2_Atom_Object *)&event->body;
         lv2_atom_object_get(object, map_uri(NULL, LV2_PATCH__value), &value, 0);
-        if (value)
-            snprintf(host->notified, HOST_PATH, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
+        if (!value) continue;
+        snprintf(host->notified, HOST_PATH, "%s", (const char *)LV2_ATOM_BODY_CONST(value));
+        if (value->size == strlen(host->notified) + 1) continue;
+        fprintf(stderr, "%s: an atom of %u bytes\n", host->notified, value->size);
+        abort();
     }
 }
 
@@ -351,7 +354,7 @@ static void add_event(struct host *host, const char *type, const char *path)
     lv2_atom_forge_urid(&host->forge, map_uri(NULL, response_uri));
     if (path) {
         lv2_atom_forge_key(&host->forge, map_uri(NULL, LV2_PATCH__value));
-        lv2_atom_forge_path(&host->forge, path, (uint32_t)strlen(path) + 1);
+        lv2_atom_forge_path(&host->forge, path, (uint32_t)strlen(path));
     }
     lv2_atom_forge_pop(&host->forge, &frame);
 }

@@ -322,6 +322,31 @@ static void states_are_restored(void **state)
     compared_close(&c);
 }
 
+// A state that is restored between runs replaces a file that was chosen before and is not loaded.
+static void states_replace_older_choices(void **state)
+{
+    (void)state;
+    struct random random = random_start("older");
+    struct compared c;
+    char path[HOST_PATH];
+    rig_write_random("a.wav", 1500, &random);
+    rig_write_random("b.wav", 1500, &random);
+    compared_open(&c);
+    rig_run_alone(&c.b, "b.wav", 0, &random);
+    struct host *host = host_open(&mono);
+    host_activate(host);
+    choose(host, "a.wav");
+    host_refuse(host, 1, 0);
+    host_run(host, (float *[]){NULL}, (float *[]){NULL}, 0);
+    host_deactivate(host);
+    host_restore_text(host, rig_path("b.wav", path));
+    host_activate(host);
+    rig_run(host, &c.run, 0, 9000, true, &random);
+    assert_memory_equal(c.run.y[0], c.b.y[0], 9000 * sizeof(float));
+    host_close(host);
+    compared_close(&c);
+}
+
 // A host that passes texts without types, and no features for paths.
 static void texts_are_restored(void **state)
 {
@@ -399,7 +424,7 @@ static void threads_change_files(void **state)
 int main(void)
 {
     static const size_t similar[] = {3000, 2400, 1500}, other[] = {400, 2500, 10000};
-    static struct CMUnitTest tests[16];
+    static struct CMUnitTest tests[17];
     size_t n = 0;
     for (size_t i = 0; i < 3; i++)
         tests[n++] = named_test(fades_within_a_plan, &similar[i], "fade-to-%zu-taps", similar[i]);
@@ -411,6 +436,7 @@ int main(void)
     tests[n++] = named_test(survives_full_queues, NULL, "full-queues");
     tests[n++] = named_test(ends_at_any_point, NULL, "ends");
     tests[n++] = named_test(states_are_restored, NULL, "states");
+    tests[n++] = named_test(states_replace_older_choices, NULL, "older-choices");
     tests[n++] = named_test(texts_are_restored, NULL, "texts");
     tests[n++] = named_test(states_keep_missing_files, NULL, "missing-files");
     tests[n++] = named_test(threads_change_files, NULL, "threads");
