@@ -22,7 +22,7 @@ static struct filter_set *open_filters(struct settings *settings, int n, const c
 {
     static char *argv[1 + 2 * MAX_WORDS] = {"live"}; // which the settings point to
     int argc = 1;
-    struct filter_set *set;
+    struct filter_set *set = NULL;
     struct fault fault = {""};
     for (int i = 0; i < n; i++) {
         argv[argc++] = (char *)"--ir";
