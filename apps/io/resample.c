@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/sample_type.h"
+#include "io/samples/samples.h"
 
 // Length of the lead in frames of the lower rate: soxr's pulses are below -140 dB before it.
 enum { RISE = 512 };
@@ -29,16 +30,6 @@ static uint32_t gcd(uint32_t a, uint32_t b)
         b = rest;
     }
     return a;
-}
-
-static void scale_scalars(void *x, size_t n, bool as_double, double factor)
-{
-    float *f = x;
-    double *d = x;
-    for (size_t i = 0; i < n; i++) {
-        if (as_double) d[i] *= factor;
-        else f[i] = (float)((double)f[i] * factor);
-    }
 }
 
 struct resample_buffers {
@@ -96,7 +87,7 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
         const size_t kept = 2 * rise_out + (size_t)(((uint64_t)n * out + in - 1) / in);
         *ret = (struct resampled){.frames = b.y, .n = kept, .lead = rise_out};
         memmove(b.y, b.y + skip * frame_bytes, kept * frame_bytes);
-        scale_scalars(b.y, kept * frame_bytes / (type_is_double(q->type) ? 8 : 4),
+        samples_scale(b.y, kept * frame_bytes / (type_is_double(q->type) ? 8 : 4),
                       type_is_double(q->type), (double)in / out);
         b.y = NULL;
     }

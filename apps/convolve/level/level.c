@@ -8,6 +8,7 @@
 
 #include "base/sample_type.h"
 #include "cli/report.h"
+#include "io/samples/samples.h"
 
 enum { CHUNK_SAMPLES = 1 << 16 };
 
@@ -75,16 +76,6 @@ bool level_factor(const struct settings *settings, struct encoding encoding, dou
     return true;
 }
 
-static void scale(void *frames, size_t n, bool as_double, double factor)
-{
-    double *d = frames;
-    float *f = frames;
-    for (size_t i = 0; i < n; i++) {
-        if (as_double) d[i] *= factor;
-        else f[i] = (float)((double)f[i] * factor);
-    }
-}
-
 bool level_copy(const struct level_copy *copy, struct fault *fault)
 {
     struct audio_reader *reader;
@@ -97,7 +88,7 @@ bool level_copy(const struct level_copy *copy, struct fault *fault)
     for (size_t n = 1; good && n;) {
         good = audio_read(reader, copy->type, frames, chunk, &n, fault);
         if (!good || !n) break;
-        scale(frames, n * scalars, type_is_double(copy->type), copy->factor);
+        samples_scale(frames, n * scalars, type_is_double(copy->type), copy->factor);
         good = audio_write(copy->out, copy->type, frames, n, fault);
     }
     free(frames);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The part of sample conversion that is the same for float and double: byte order and integer
-// widths.
+// widths; a factor for either.
 #include "samples.h"
 
 #include <string.h>
@@ -124,5 +124,15 @@ void integers_pack(unsigned char *y, const int32_t *x, size_t n, struct encoding
             memcpy(y + 4 * i, &v, 4);
         }
         break;
+    }
+}
+
+void samples_scale(void *x, size_t n, bool as_double, double factor)
+{
+    float *f = x;
+    double *d = x;
+    for (size_t i = 0; i < n; i++) {
+        if (as_double) d[i] *= factor;
+        else f[i] = (float)((double)f[i] * factor);
     }
 }

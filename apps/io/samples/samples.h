@@ -49,6 +49,9 @@ uint64_t samples_zero_nonfinite_f64(double *x, size_t n);
 // Reverses the bytes of n scalars of `bytes` bytes each.
 void samples_swap(unsigned char *x, size_t n, unsigned bytes);
 
+// Multiplies n floats or doubles.
+void samples_scale(void *x, size_t n, bool as_double, double factor);
+
 // Little-endian integers of 1 to 4 bytes from and to right-justified int32_t.
 void integers_unpack(int32_t *y, const unsigned char *x, size_t n, struct encoding encoding);
 void integers_pack(unsigned char *y, const int32_t *x, size_t n, struct encoding encoding);
