@@ -65,4 +65,7 @@ report $? "--help is no file"
 /usr/bin/python3 "$export" 2>export.err
 [ $? -eq 1 ] && [ "$(cat export.err)" = 'usage: export.py OUT' ]
 report $? "export.py without a name"
+/usr/bin/python3 -S "$export" digits.bin 2>export.err # -S: without installed packages
+[ $? -eq 1 ] && [ "$(wc -l <export.err)" -eq 1 ] && grep -q 'install scikit-learn' export.err
+report $? "export.py without scikit-learn"
 end

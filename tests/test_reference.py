@@ -22,7 +22,7 @@ class Problem(ctypes.Structure):
                 ("groups", ctypes.c_size_t), ("kernel", size3), ("size", size3), ("stride", size3),
                 ("dilation", size3), ("pad_begin", ptrdiff3), ("pad_end", ptrdiff3), ("block", ctypes.c_size_t),
                 ("latency", ctypes.c_size_t), ("activation", ctypes.c_int),
-                ("whole_blocks", ctypes.c_bool), ("separable", ctypes.c_bool), ("reserved", ctypes.c_bool * 2), ("up", ctypes.c_size_t)]
+                ("whole_blocks", ctypes.c_bool), ("separable", ctypes.c_bool), ("channels_last", ctypes.c_bool), ("reserved", ctypes.c_bool), ("up", ctypes.c_size_t)]
 
 
 library = ctypes.CDLL(sys.argv[1])

@@ -89,6 +89,7 @@ class Item:
 
     def add(self, text):
         """One declaration; those that are not public are left out."""
+        text = text.replace('__extension__ ', '')
         enum = re.match(r'(struct|enum|union) (partita_\w+)\s*(;|{)', text)
         macro = re.match(r'#define (PARTITA_[A-Z0-9_]+|partita_\w+)(\(.*?\))?', text)
         function = re.match(r'(?:PARTITA_API|static inline)[^({=]*?\b(partita_\w+)\(', text)

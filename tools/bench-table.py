@@ -98,6 +98,13 @@ TARGETS.append(("file against memory, both cores", "file-4G-t65536", ("partita",
 TARGETS.append(("file against cp", "file-4G-t65536", ("partita", None), ("cp", None), "times", None, None))
 TARGETS.append(("resident memory", "file-4G-t65536", ("partita", None), None, "memory", 128, None))
 TARGETS.append(("memory against scipy's", "lags-1000-of-2p26", ("auto", 1), ("scipy-correlate", 1), "smaller", 20, None))
+for network, required, goal in (("resnet18-224-train", 1.3, 2), ("resnet18-32-train", 1.2, 2), ("vgg11-64-train", 1.5, 2),
+                                ("convnext-t-train", 1.6, 2.5), ("large-kernels-train", 8, 15), ("taps-513-train", 20, 60),
+                                ("resnet50-infer-n1", 1.3, 2), ("resnet50-infer-n16", 1.3, 2),
+                                ("mobilenet-infer-n1", 1.3, 2), ("mobilenet-infer-n16", 1.3, 2)):
+    for threads in (1, 2):
+        TARGETS.append((f"convolutions of a network, PyTorch, {threads} thread{'s' * (threads > 1)}", network,
+                        ("auto", threads), ("torch", threads), "ratio", required, goal))
 TARGETS += bench_python.TARGETS
 
 
@@ -293,10 +300,15 @@ PLOTTED = "mono-b64-t480000"
 SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transforms, forward and inverse",
             "nonfinite": "Calls with finite samples, and the runs of their engines",
             "stream": "Streams", "bank": "Many streams at once", "signal": "Whole signals", "cli": "Whole commands",
-            "layer": "Layers", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process",
+            "layer": "Layers", "network": "Convolutions of networks", "long_file": "A file of 4 GiB", "plan": "Plan creation, in a fresh process",
             "small": "Small signals, in one call each, and their plans",
             "python_signal": "SciPy's functions and streams, called from Python", "python_networks": "Networks of PyTorch"}
-HEADS = {"python_signal": bench_python.SIGNAL_HEAD, "python_networks": bench_python.NETWORKS_HEAD}
+NETWORK_HEAD = """An item is a step: each layer of the network, as often as the network has it. A training step updates the
+filter of every layer, then computes forward and both gradients; in inference filters are kept. PyTorch is a process with
+as many threads and the same samples; in `torch-last` its arrays lie channels last. The error is the largest of all
+results.
+"""
+HEADS = {"network": NETWORK_HEAD, "python_signal": bench_python.SIGNAL_HEAD, "python_networks": bench_python.NETWORKS_HEAD}
 
 
 def layers_page(results, rows, times, weights):

@@ -40,7 +40,7 @@ commit=$(git describe --always --dirty)
 awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loadavg >&2
 
 if [ "${1-}" = --again ]; then
-    case $2 in python_*) prepare_python ;; esac
+    case $2 in python_* | network) prepare_python ;; esac
     run "$2"
     echo "$commit" >$results/"$2".commit
     python3 tools/bench-table.py build $results
@@ -51,7 +51,7 @@ mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
 prepare_python
-for subject in plan small fft nonfinite fir stream signal cli layer bank long_file python_signal python_networks; do
+for subject in plan small fft nonfinite fir stream signal cli layer network bank long_file python_signal python_networks; do
     run "$subject" "$@"
 done
 build/bench/bench_layer --weights >$results/layer-weights

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Trains examples/digits by each algorithm that can run its layers, and draws the losses, each the mean of the last epoch's
-# steps: they lie on one another; and below, how far single steps are from the direct sums'. That grows: once a sample at
-# the edge of a ReLU falls to the other side, the weights part, as they would after any other rounding.
+# steps, which agree; and below, how far single steps are from those of the direct sums. That distance grows: once rounding
+# puts a sample on the other side of a ReLU, the weights diverge, as they do after any change of the order of sums.
 #   tools/digits-plot.sh [PNG]        (docs/images/digits-loss.png)
 set -eu
 cd "$(dirname "$0")/.."

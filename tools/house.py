@@ -16,6 +16,7 @@ import sys
 sys.dont_write_bytecode = True
 import house_arrows  # noqa: E402
 import house_code  # noqa: E402
+import house_links  # noqa: E402
 import house_source  # noqa: E402
 import house_tests  # noqa: E402
 import house_words  # noqa: E402
@@ -46,9 +47,10 @@ LIMITS = {
     "asserts": (150, "asserts in lib/"),
     "conditionals": (0, "lines of lib/ with nested conditional operators"),
     "declarations": (0, "statements with several declarations in code of costs"),
-    "lines": (44412, "lines in lib/"),  # 32 000 is the aim
+    "lines": (46112, "lines in lib/"),  # 32 000 is the aim
     "words": (0, "words that are no longer used"),
-    "named_tests": (0, "tests named in docs/faults.md that do not exist"),
+    "links": (0, "links of documents that lead nowhere"),
+    "named_tests": (0, "tests named in docs/faults.md and docs/findings.md that do not exist"),
 }
 AT_LEAST = ("asserts",)
 OF_FUNCTIONS = ("shared_names", "parameters", "long_functions")
@@ -143,6 +145,10 @@ def measure_lines(tree):
 
 def measure_words(tree):
     return counted(house_words.old_words(tree))
+
+
+def measure_links(tree):
+    return counted(list(house_links.broken_links(tree.root)))
 
 
 def measure_named_tests(tree):

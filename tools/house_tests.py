@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: MIT
-"""Tests that docs/faults.md names must exist: in the last cell of a row, names of `meson test --list` with a case behind
-a slash."""
+"""Tests that these pages name must exist: in the last cell of a row, names of `meson test --list` with a case behind a
+slash; python-x is python/tests/test_x.py."""
 import pathlib
 import re
 
-PAGE = "docs/faults.md"
+PAGES = ("docs/faults.md", "docs/findings.md")
 
 
 def source_of(folder, name):
-    """The text of a test: apps-x, live-x and fuzz-x are in a folder of that name; x-hostdev has the file of x."""
+    """The text of a test, of all its languages: apps-x, live-x and fuzz-x are in a folder of that name; x-hostdev has the
+    file of x."""
     words = name.split("-")
     if len(words) > 1 and (folder / words[0]).is_dir():
         folder = folder / words.pop(0)
     while words:
         stem = "_".join(words)
-        for pattern in (f"test_{stem}.c", f"test_{stem}.py", f"{stem}.c", f"{stem}.py", f"{stem}_files.py"):
-            found = sorted(folder.rglob(pattern))
-            if found:
-                return found[0].read_text(encoding="utf-8")
+        names = [before + stem + end for before in ("test_", "") for end in (".c", ".cc", ".py", ".sh")] + [stem + "_files.py"]
+        found = sorted(path for name in names for path in folder.rglob(name))
+        if found:
+            return "".join(path.read_text(encoding="utf-8") for path in found)
         words.pop()
     return None
 
@@ -31,20 +32,26 @@ def has_case(text, case):
 
 
 def unknown_tests(root):
-    page = pathlib.Path(root, PAGE)
+    return [name for page in PAGES for name in unknown_tests_of(root, page)]
+
+
+def unknown_tests_of(root, name_of_page):
+    page = pathlib.Path(root, name_of_page)
     lines = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
     unknown = []
     for number, line in enumerate(lines, 1):
         cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) < 5 or set(cells[-2]) <= {"-"} or cells[-2] == "held by":
+        if len(cells) < 5 or set(cells[-2]) <= {"-"} or cells[-2] == "checked by":
             continue
         text = None
         for name in filter(None, cells[-2].split(", ")):
             test, _, case = name.partition("/")
             if test.startswith("test_"):  # of the test named before
                 case = test
+            elif test.startswith("python-"):
+                text = source_of(pathlib.Path(root, "python", "tests"), test.removeprefix("python-"))
             else:
                 text = source_of(pathlib.Path(root, "tests"), test)
             if text is None or (case and not has_case(text, case)):
-                unknown.append(f"{PAGE}:{number} {name}")
+                unknown.append(f"{name_of_page}:{number} {name}")
     return unknown

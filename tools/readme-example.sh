@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds the C programs of README.md against a build folder's library, runs them, and compares what each prints with its
+# Builds the C programs of README.md and docs/c.md against a build folder's library, runs them, and compares what each prints with its
 # own "// prints: " comment.
 #   tools/readme-example.sh [BUILD]
 set -eu
@@ -11,7 +11,7 @@ rm -rf "$folder"
 mkdir -p "$folder"
 lib=$(cd "$build/lib" && pwd)
 awk -v folder="$folder" '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 }
-    inside { print >(folder "/example" n ".c") }' README.md
+    inside { print >(folder "/example" n ".c") }' README.md docs/c.md
 for source in "$folder"/example*.c; do
     program=${source%.c}
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -o "$program" "$source" \
@@ -19,7 +19,7 @@ for source in "$folder"/example*.c; do
     expected=$(sed -n 's,.*// prints: ,,p' "$source")
     printed=$("$program")
     if [ -z "$expected" ] || [ "$printed" != "$expected" ]; then
-        echo "README.md: $program prints '$printed', its comment says '$expected'" >&2
+        echo "README.md, docs/c.md: $program prints '$printed', its comment says '$expected'" >&2
         exit 1
     fi
 done

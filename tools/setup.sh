@@ -3,19 +3,19 @@
 # Installs the Debian packages that building and the demo need; says nothing when all are there. Further groups by
 # name: test (what the suite compares with), python (to build and test the package for Python), bench (the peers,
 # pictures), ci (second compiler, sanitizers, checks), slow (Debian packages, fuzzers, digits to learn, aarch64 under
-# qemu).
+# qemu, the web site).
 #   tools/setup.sh [test] [python] [bench] [ci] [slow]
 set -eu
 
 # dpkg-dev tells meson where Debian keeps libraries; without it they end up where neither linker nor pkg-config looks.
 packages="gcc libc6-dev dpkg-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-dev libsoxr-dev libjansson-dev
-    libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev libcmocka-dev libliquid-dev python3 alsa-utils
-    guitarix-common"
+    libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev libyaml-dev libopenmpi-dev openmpi-bin libcmocka-dev
+    libliquid-dev python3 alsa-utils guitarix-common"
 for group in "$@"; do
     case $group in
     test)
         packages="$packages python3-scipy python3-h5py sox ffmpeg groff-base mandoc bash zsh fish g++ cmake jackd2
-            libjack-jackd2-dev liblilv-dev lilv-utils sordi"
+            libjack-jackd2-dev jconvolver jconvolver-config-files liblilv-dev lilv-utils sordi"
         ;;
     python)
         packages="$packages python3-venv python3-dev"
@@ -29,9 +29,10 @@ for group in "$@"; do
             abigail-tools"
         ;;
     slow)
-        packages="$packages jalv debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
+        packages="$packages jalv pipewire-bin debhelper lintian mmdebstrap clang llvm libclang-rt-dev gcc-aarch64-linux-gnu
             libc6-dev-arm64-cross qemu-user libgomp1:arm64 libfftw3-dev:arm64 libsndfile1-dev:arm64 libsoxr-dev:arm64
-            libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake"
+            libjansson-dev:arm64 libcmocka-dev:arm64 libliquid-dev:arm64 python3-sklearn make snakemake
+            python3-venv python3-dev chromium"
         ;;
     *)
         echo "tools/setup.sh: no group '$group'; there are test, python, bench, ci and slow" >&2

@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws the pictures of the tutorials docs/*-in-python.md: runs the programs of a page and plots what they have computed.
+"""Draws the pictures of README.md and of the tutorials docs/*-in-python.md: runs the commands or programs of the page
+and plots what they have computed.
 
-    tools/tutorial_plots.py [PAGE...]        pages: reverb radio long-recordings layers
+    tools/tutorial_plots.py [PICTURE...]     their names in docs/images, without .png: before-after reverb-in-python
+                                             radio-in-python long-recordings-in-python layers-in-python
 
-Run it in the environment of tools/python.sh, with matplotlib: build-ci/python/bin/pip install matplotlib
+Run it in the environment of tools/python.sh, with matplotlib: build-ci/python/bin/pip install matplotlib. The first
+picture needs build/apps/partita.
 """
 import copy
+import os
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 
 import matplotlib
 import numpy as np
@@ -17,7 +23,8 @@ import numpy as np
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
 
-DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs"
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 BLUE, BROWN, GREY = "#0060a8", "#b04a00", "#a0a0a0"
 
 
@@ -47,6 +54,37 @@ def spectrum(x, rate, n):
     parts = np.stack([x[at:at + n] * window for at in range(0, len(x) - n + 1, n // 2)])
     power = np.mean(abs(np.fft.fftshift(np.fft.fft(parts), axes=1)) ** 2, axis=0) / (window @ window)
     return np.fft.fftshift(np.fft.fftfreq(n, 1 / rate)), decibels(power)
+
+
+def electrocardiogram(rate, beats):
+    """Heart beats, each a sum of five Gaussian pulses: their times after the main one, heights and widths."""
+    pulses = ((-0.2, 0.15, 0.025), (-0.03, -0.1, 0.01), (0, 1, 0.012), (0.03, -0.2, 0.01), (0.25, 0.3, 0.05))
+    time = np.arange(int(beats * 0.8 * rate)) / rate
+    phase = time % 0.8 - 0.3
+    return time, sum(height * np.exp(-0.5 * ((phase - at) / width) ** 2) for at, height, width in pulses)
+
+
+def before_after():
+    """The commands of README.md on heart beats with mains hum and noise."""
+    rate = 1000
+    time, beats = electrocardiogram(rate, 50)
+    hum = 0.3 * np.sin(2 * np.pi * 50 * time)
+    noisy = np.float32(beats + hum + 0.1 * np.random.default_rng(1).normal(size=time.size))
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.search(r"### Design a filter and apply it\n+```sh\n(.*?)```", text, re.S).group(1)
+    with tempfile.TemporaryDirectory() as folder:
+        np.save(f"{folder}/noisy.npy", noisy)
+        path = f"{ROOT}/build/apps:{os.environ['PATH']}"
+        subprocess.run(["sh", "-e", "-c", commands], cwd=folder, env=os.environ | {"PATH": path}, check=True)
+        clean = np.load(f"{folder}/clean.npy")
+    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5))
+    for x, color, width, label in ((noisy, BROWN, 0.6, "before"), (clean, BLUE, 1.6, "after")):
+        above.plot(time, x, color=color, lw=width, label=label)
+        f, level = spectrum(x, rate, 2048)
+        below.plot(f, level, color=color, label=label)
+    above.set(xlabel="time, s", ylabel="amplitude", xlim=(10, 14))
+    below.set(xlabel="frequency, Hz", ylabel="power, dB", xlim=(0, 120), ylim=(-80, None))
+    return figure, (above, below)
 
 
 def reverb():
@@ -115,17 +153,19 @@ def layers():
     return figure, (axes,)
 
 
-PAGES = {"reverb": reverb, "radio": radio, "long-recordings": long_recordings, "layers": layers}
+PICTURES = {"before-after": before_after, "reverb-in-python": reverb, "radio-in-python": radio,
+            "long-recordings-in-python": long_recordings, "layers-in-python": layers}
 
 
 def main():
-    for page in sys.argv[1:] or PAGES:
-        figure, panels = PAGES[page]()
+    for name in sys.argv[1:] or PICTURES:
+        figure, panels = PICTURES[name]()
         for axes in panels:
             axes.grid(color="#dddddd")
-            axes.legend(loc="best")
+            # Above the panel, where it covers no curve.
+            axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncol=3, frameon=False, borderaxespad=0.2)
         figure.tight_layout()
-        figure.savefig(DOCS / "images" / f"{page}-in-python.png", dpi=90, metadata={"Software": None})
+        figure.savefig(DOCS / "images" / f"{name}.png", dpi=90, metadata={"Software": None})
 
 
 main()

@@ -3,7 +3,7 @@
 #include "json_values.h"
 
 #include <math.h>
-#include <stdio.h>
+#include <partita/problem.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +22,19 @@ json_t *json_text(const char *bytes)
 json_t *json_finite(double x)
 {
     return isfinite(x) ? json_real(x) : json_null();
+}
+
+json_t *json_report(const char *schema, const char *command)
+{
+    return json_pack("{s:s, s:s, s:s}", "schema", schema, "version", partita_version(), "command",
+                     command);
+}
+
+bool json_print(json_t *value, FILE *to)
+{
+    const bool good = value && json_dumpf(value, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF;
+    json_decref(value);
+    return good && fflush(to) == 0;
 }
 
 static void *allocate_or_end(size_t n)

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Completions for bash, zsh and fish: commands, options, the words of choices, and else file names.
+// Completions for bash, zsh and fish: commands, options, the values of choices, engines and sample
+// types, and else file names.
 #include <stdio.h>
 #include <string.h>
 
+#include "engine_name.h"
+#include "io/samples/encoding.h"
 #include "manual.h"
 
 static bool row_applies(const struct option_row *row, int command)
@@ -10,10 +13,32 @@ static bool row_applies(const struct option_row *row, int command)
     return row->commands & 1u << command;
 }
 
-// "full|same|valid" -> "full same valid"
-static void put_words(const char *choices)
+enum { WORDS_SIZE = 256 };
+_Static_assert((int)WORDS_SIZE >= (int)ENGINE_LIST_SIZE &&
+                   (int)WORDS_SIZE >= (int)ENCODING_LIST_SIZE,
+               "");
+
+// The values of an option, as in a list or "full|same|valid"; NULL if any text may be one.
+static const char *values_of(const struct option_row *row, char text[WORDS_SIZE])
 {
-    for (const char *c = choices; *c; c++) putchar(*c == '|' ? ' ' : *c);
+    if (row->kind == OPTION_CHOICE) return row->argument;
+    if (row->kind == OPTION_SAMPLE_TYPE) return encoding_list(text);
+    return strcmp(row->name, "engine") == 0 ? engine_list(text) : NULL;
+}
+
+// Prints such values between spaces.
+static void put_words(const char *values)
+{
+    for (const char *c = values; *c; c++)
+        if (*c != ',') putchar(*c == '|' ? ' ' : *c);
+}
+
+// Whether an earlier row has the same option, of other commands.
+static bool is_repeated(size_t row)
+{
+    for (size_t i = 0; i < row; i++)
+        if (strcmp(option_rows[i].name, option_rows[row].name) == 0) return true;
+    return false;
 }
 
 // Prints text for single quotes; the characters in `special` get a backslash.
@@ -44,9 +69,11 @@ static void print_bash(void)
     for (int c = 0; c < N_COMMANDS; c++) printf("%s ", command_rows[c].name);
     printf("--version --help' -- \"$word\")\n        return\n    fi\n    case $before in\n");
     for (size_t i = 0; i < n_option_rows; i++) {
-        if (option_rows[i].kind != OPTION_CHOICE) continue;
+        char text[WORDS_SIZE];
+        const char *values = values_of(&option_rows[i], text);
+        if (!values || is_repeated(i)) continue;
         printf("    --%s) words='", option_rows[i].name);
-        put_words(option_rows[i].argument);
+        put_words(values);
         printf("' ;;\n");
     }
     printf("    esac\n    case ${COMP_WORDS[1]} in\n");
@@ -65,9 +92,11 @@ static void zsh_option(const struct option_row *row)
     printf("            '--%s[", row->name);
     put_quoted(row->help, "[]:\\");
     printf("]");
-    if (row->argument && row->kind == OPTION_CHOICE) {
+    char text[WORDS_SIZE];
+    const char *values = values_of(row, text);
+    if (values) {
         printf(":%s:(", row->name);
-        put_words(row->argument);
+        put_words(values);
         printf(")");
     } else if (row->argument && row->kind != OPTION_LEVEL) {
         printf(":%s:", row->argument);
@@ -98,9 +127,11 @@ static void fish_option(const struct option_row *row, int command)
            command_rows[command].name, row->name);
     if (row->letter) printf(" -s %c", row->letter);
     if (row->argument && row->kind != OPTION_LEVEL) printf(" -r");
-    if (row->kind == OPTION_CHOICE) {
+    char text[WORDS_SIZE];
+    const char *values = values_of(row, text);
+    if (values) {
         printf(" -f -a '");
-        put_words(row->argument);
+        put_words(values);
         printf("'");
     }
     printf(" -d '");

@@ -4,6 +4,9 @@
 #include <partita/plan.h>
 #include <stdio.h>
 
+#include "base/json_values.h"
+#include "options.h"
+
 typedef void visit_fn(json_t *list, const char *name, const char *text, bool available);
 
 static void visit_devices(visit_fn *visit, json_t *list)
@@ -37,7 +40,7 @@ void compute_devices_print(void)
 bool compute_devices_print_json(json_t *list)
 {
     visit_devices(append_device, list);
-    bool good = list && json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
-    json_decref(list);
-    return good;
+    json_t *j = json_report("partita-devices/1", command_rows[COMMAND_DEVICES].name);
+    json_object_set_new(j, "devices", list);
+    return json_print(j, stdout);
 }

@@ -31,10 +31,20 @@ static bool check_cuda(const struct settings *s, bool on_cuda, struct fault *fau
     return fault_set(fault, "--engine %.80s: needs --device cuda", s->engine);
 }
 
+const char *engine_list(char text[ENGINE_LIST_SIZE])
+{
+    *text = 0;
+    for (int i = 0; i < N_ENGINES; i++) {
+        if (i) strcat(text, ", ");
+        strcat(text, engines[i]);
+    }
+    return text;
+}
+
 bool engine_check(const struct settings *settings, struct fault *fault)
 {
     const char *requested = settings->engine, *device = settings->device;
-    char name[ENGINE_NAME_SIZE], all[N_ENGINES * ENGINE_NAME_SIZE] = "";
+    char name[ENGINE_NAME_SIZE], all[ENGINE_LIST_SIZE], hint[NEAREST_HINT_SIZE];
     const bool on_cuda = device && strncmp(device, "cuda", 4) == 0;
     if (!requested) return true;
     engine_name(requested, name);
@@ -44,12 +54,13 @@ bool engine_check(const struct settings *settings, struct fault *fault)
                          "--engine %.80s: is not an engine of --device %.20s, whose engines have "
                          "names like cuda/direct",
                          requested, device);
+    struct nearest nearest = nearest_to(name);
     for (int i = 0; i < N_ENGINES; i++) {
         if (strcmp(name, engines[i]) == 0) return true;
-        if (i) strcat(all, ", ");
-        strcat(all, engines[i]);
+        nearest_try(&nearest, engines[i]);
     }
-    return fault_set(fault, "--engine %.80s: no such engine; choose one of %s", requested, all);
+    return fault_set(fault, "--engine %.80s: no such engine%s; choose one of %s", requested,
+                     nearest_hint(&nearest, "", hint), engine_list(all));
 }
 
 bool engine_needs_bounds(const char *said)

@@ -147,7 +147,8 @@ void help_print(enum command command)
                       "be a .txt with one number per line.",
                       0, 0);
         print_wrapped("\nA file named - is standard input or output. The axes of an .npy array are "
-                      "[frames] or [channels, frames]. Exit status: 0 success, 1 failure, 2 wrong "
+                      "[frames] or [channels, frames]; its integers are numbers, of which full "
+                      "scale is not 1. Exit status: 0 success, 1 failure, 2 wrong "
                       "usage, 3 success with a truncated or interrupted input.",
                       0, 0);
     }
@@ -177,7 +178,9 @@ static int print_topic(const struct settings *s, struct fault *fault)
         help_print_overview();
     } else {
         if (!command_find(s->operands[0], &topic)) {
-            fault_set(fault, "%s: no such command", s->operands[0]);
+            char hint[NEAREST_HINT_SIZE];
+            fault_set(fault, "%s: no such command%s", s->operands[0],
+                      command_hint(s->operands[0], hint));
             return EXIT_USAGE;
         }
         help_print(topic);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/json_values.h"
 #include "base/memory.h"
 #include "commands.h"
 #include "engine_name.h"
@@ -41,6 +43,7 @@ struct layer {
     struct partita_plan *plan;
     struct partita_filter *filter;
     struct partita_wisdom *wisdom;
+    double seconds;   // of preparing the weights and computing
     struct fault log; // the library's, lines joined by semicolons
 };
 
@@ -50,7 +53,8 @@ struct number_list {
     int n;
 };
 
-// Parses up to `max_n` whole numbers between commas, none below `low`.
+// Parses up to `max_n` whole numbers between commas, none below `low`, which is 1, or below 0 for
+// --pad.
 static bool parse_list(const char *option, const char *text, int64_t low, int max_n,
                        struct number_list *ret, struct fault *fault)
 {
@@ -60,9 +64,9 @@ static bool parse_list(const char *option, const char *text, int64_t low, int ma
         errno = 0;
         const int64_t number = strtoll(at, &end, 10);
         if (end == at || errno || (*end && *end != ',') || number < low || number > MAX_NUMBER)
-            return fault_set(
-                fault, "%s %s: is not a list of whole numbers from %" PRId64 " on, such as 2,1",
-                option, text, low);
+            return fault_set(fault, "%s %s: is not a list of whole numbers%s, such as 2,1%s",
+                             option, text, low == 1 ? " from 1 on" : "",
+                             low == 1 ? "" : ", and not the word same");
         ret->numbers[ret->n++] = number;
         if (!*end) return true;
         at = end;
@@ -180,8 +184,9 @@ static bool load_inputs(struct layer *layer, struct fault *fault)
             !npy_array_load(arrays[i], files[i], fault))
             return false;
         if (first && first->f64 != arrays[i]->f64)
-            return fault_set(fault, "%s is %s, but %s is %s", first->name, first->f64 ? "f8" : "f4",
-                             files[i], arrays[i]->f64 ? "f8" : "f4");
+            return fault_set(fault, "%s is %s, but %s is %s; save one of them as x.astype('f8')",
+                             first->name, first->f64 ? "f8" : "f4", files[i],
+                             arrays[i]->f64 ? "f8" : "f4");
         if (!first) first = arrays[i];
     }
     return true;
@@ -360,6 +365,7 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
 {
     enum partita_status status = PARTITA_OK;
     if (!npy_array_reserve(&layer->result, fault)) return false;
+    const double start = clock_now();
     if (layer->direction != BACKWARD_WEIGHT)
         status = partita_filter_create_from(
             layer->plan,
@@ -376,7 +382,28 @@ static bool layer_compute(struct layer *layer, struct fault *fault)
     if (status == PARTITA_OK && layer->direction == BACKWARD_WEIGHT)
         status = partita_backward_weight(layer->plan, layer->result.samples, layer->x.samples,
                                          layer->gy.samples, NULL);
+    layer->seconds = clock_now() - start;
     return status == PARTITA_OK || layer_fail(layer, status, fault);
+}
+
+static bool print_json(const struct layer *layer, struct fault *fault)
+{
+    const enum partita_direction direction = directions[layer->direction].direction;
+    const struct npy_array *result = &layer->result;
+    if (!layer->settings.json) return true;
+    json_t *j = json_report("partita-layer/1", command_rows[COMMAND_LAYER].name);
+    json_t *shape = json_array();
+    for (int i = 0; i < result->rank; i++)
+        json_array_append_new(shape, json_integer((json_int_t)result->shape[i]));
+    json_object_set_new(j, "direction", json_text(directions[layer->direction].name));
+    json_object_set_new(j, "engine", json_text(partita_plan_engine(layer->plan, direction)));
+    json_object_set_new(j, "type", json_text(result->f64 ? "f64" : "f32"));
+    json_object_set_new(j, "output", json_text(result->name));
+    json_object_set_new(j, "shape", shape);
+    json_object_set_new(j, "workspace_bytes",
+                        json_integer((json_int_t)partita_plan_workspace(layer->plan, direction)));
+    json_object_set_new(j, "seconds", json_finite(layer->seconds));
+    return json_print(j, stdout) || fault_set(fault, "cannot write the JSON");
 }
 
 static bool save_bias(struct layer *layer, struct fault *fault)
@@ -414,8 +441,8 @@ int layer_main(const struct settings *settings)
     if (good) report_plan_detail(&layer.settings, layer.plan);
     good = good && layer_compute(&layer, &fault) &&
            npy_array_save(&layer.result, layer.settings.output, &fault) &&
-           save_bias(&layer, &fault);
+           save_bias(&layer, &fault) && print_json(&layer, &fault);
     int status = good ? EXIT_DONE : report_fault(COMMAND_LAYER, &fault, EXIT_FAILED);
     layer_release(&layer);
-    return status;
+    return report_close(COMMAND_LAYER, status);
 }

@@ -60,7 +60,8 @@ int main(int argc, char **argv)
         return report_close(COMMAND_HELP, EXIT_DONE);
     }
     if (command_find(word, &command)) return run_command(command, argc - 1, argv + 1);
-    if (*word) fprintf(stderr, "partita: %s: no such command\n", word);
+    char hint[NEAREST_HINT_SIZE];
+    if (*word) fprintf(stderr, "partita: %s: no such command%s\n", word, command_hint(word, hint));
     else fprintf(stderr, "partita: no command given\n");
     fprintf(stderr,
             "usage: partita convolve|correlate|live|control|devices|plan|join|deconvolve|layer|"

@@ -132,8 +132,9 @@ void manual_print(void)
     for (int c = 0; c < N_COMMANDS; c++) put_options_of((enum command)c);
     put_section(
         "FILES AND CHANNELS",
-        "Signals may be WAV or RF64; .npy arrays ([frames], or [channels, frames]) of type f4, f8, "
-        "c8 and c16; raw samples (.raw, .iq, .cf32 and the like); and, in seekable files, all "
+        "Signals may be WAV or RF64; .npy arrays ([frames], or [channels, frames]) of floats (f2, "
+        "f4, f8), complex numbers (c8, c16) or integers, which are numbers as in NumPy: their full "
+        "scale is not 1; raw samples (.raw, .iq, .cf32 and the like); and, in seekable files, all "
         "formats that libsndfile reads: .flac, .ogg, .opus, .aiff, .caf, .au, .w64. A SigMF "
         "recording is named by its .sigmf-meta, its .sigmf-data, the name without these suffixes, "
         "or its .sigmf archive; for an OUT named .sigmf-data the .sigmf-meta is written beside it: "
@@ -142,7 +143,8 @@ void manual_print(void)
         "line. A filter of one channel applies to every channel of the input, and a filter with as "
         "many channels as the input applies channel by channel. A mono input with a filter of N "
         "channels gives N channels. With --matrix every output is a sum over all inputs. Full "
-        "scale of an integer sample is 1. What a WAV says about loudspeakers, and its texts, cue "
+        "scale of an integer sample is 1, except in .npy arrays. What a WAV says about "
+        "loudspeakers, and its texts, cue "
         "points and broadcast extension, are copied to a WAV; FLAC, Ogg and other formats of "
         "libsndfile carry the texts. Of a WAV the first data chunk is read, and its size counts, "
         "but "

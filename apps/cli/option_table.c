@@ -7,7 +7,8 @@
 const struct command_row command_rows[N_COMMANDS] = {
     {"convolve", "IR... IN OUT", "filters IN with the impulse response IR",
      "The result is scipy.signal.convolve(IN, IR, mode): it includes the tail, and the latency of "
-     "the engine is removed. Of several IR files the channels are taken one file after the other. ",
+     "the engine is removed. Of several IR files the channels are taken one file after the other. "
+     "With --config FILE only IN and OUT are named. ",
      -3},
     {"correlate", "TEMPLATE IN [OUT]", "correlates IN with TEMPLATE",
      "The result is scipy.signal.correlate(IN, TEMPLATE, mode), in which a complex template is "
@@ -49,7 +50,8 @@ const struct command_row command_rows[N_COMMANDS] = {
     {"layer", "forward|backward-data|backward-weight",
      "runs a layer of a neural network on .npy arrays",
      "Arrays are [batch, channels, 1 to 3 axes] and [out, in/groups, kernel], all of type f4 or "
-     "all of type f8. The kernel is correlated with the input, as is usual in neural networks. "
+     "all of type f8; f2 and integers of 1 and 2 bytes count as f4, wider integers as f8. The "
+     "kernel is correlated with the input, as is usual in neural networks. "
      "forward reads --input, --weight and --bias; backward-data reads --grad-output and --weight "
      "and writes the gradient of the input, whose shape is --input-shape; backward-weight reads "
      "--input and --grad-output and writes the gradient of the weights, whose kernel has "

@@ -110,8 +110,13 @@ bool option_words(enum command command, struct fault *fault)
 bool option_words_of_status(struct fault *fault, enum command command, enum partita_status status,
                             const struct fault *log)
 {
+    // A line of the log says more than these.
+    const bool general = status == PARTITA_ERR_ARG || status == PARTITA_ERR_DEVICE;
     if (status == PARTITA_ERR_NOMEM && !*log->text) return memory_fault(fault, "the computation");
-    fault_set(fault, "%s%s%s", partita_status_string(status), *log->text ? ": " : "", log->text);
+    if (general && *log->text) fault_set(fault, "%s", log->text);
+    else
+        fault_set(fault, "%s%s%s", partita_status_string(status), *log->text ? ": " : "",
+                  log->text);
     return option_words(command, fault);
 }
 

@@ -39,10 +39,23 @@ bool command_find(const char *name, enum command *ret_command)
     return false;
 }
 
+const char *command_hint(const char *name, char text[NEAREST_HINT_SIZE])
+{
+    struct nearest nearest = nearest_to(name);
+    for (int c = 0; c < N_COMMANDS; c++) nearest_try(&nearest, command_rows[c].name);
+    return nearest_hint(&nearest, "", text);
+}
+
 const char *operand_name(const struct settings *settings, int i)
 {
     if (strcmp(settings->operands[i], "-") != 0) return settings->operands[i];
     return i == 2 ? "standard output" : "standard input";
+}
+
+const char *options_sharded_by(const struct settings *settings)
+{
+    if (settings->shared) return "mpirun";
+    return settings->range ? "--range" : settings->resume ? "--resume" : NULL;
 }
 
 bool options_want_peaks(const struct settings *settings)
@@ -96,8 +109,11 @@ static bool refuse_number(const struct option_row *row, const char *value, struc
                  (long long)row->high);
     else if (bounded && row->low > -beyond)
         snprintf(range, sizeof range, " from %lld on", (long long)row->low);
-    return fault_set(fault, "--%s %s: is not %s%s, for example %s", row->name, value, kind->noun,
-                     range, kind->example);
+    struct number example;
+    const bool shown = !bounded || !number_parse(kind->example, kind->quantity, &example) ||
+                       (example.value >= (double)row->low && example.value <= (double)row->high);
+    return fault_set(fault, "--%s %s: is not %s%s%s%s", row->name, value, kind->noun, range,
+                     shown ? ", for example " : "", shown ? kind->example : "");
 }
 
 static bool store_whole(const struct option_row *row, struct settings *settings, const char *value,
@@ -195,21 +211,25 @@ static bool store_in_list(const struct option_row *row, struct word_list *list, 
     return true;
 }
 
-// Users who expect -o to mean "output" pass a file name, so the message repeats the operands.
+// Users who expect -o to mean "output" pass a file name, which is answered by the operands.
 static bool store_sample_type(const struct option_row *row, enum command command,
                               const char **field, const char *value, struct fault *fault)
 {
     struct encoding ignored;
-    char list[ENCODING_LIST_SIZE];
-    const char *operands = command_rows[command].operands, *nearest = encoding_nearest(value);
+    char list[ENCODING_LIST_SIZE], hint[NEAREST_HINT_SIZE];
+    const char *operands = command_rows[command].operands;
+    struct nearest nearest = nearest_to(value);
     *field = value;
     if (encoding_parse(value, &ignored)) return true;
+    if (*operands && strpbrk(value, "./"))
+        return fault_set(fault,
+                         "--%s %s: unknown sample type; file names are given without options: %s",
+                         row->name, value, operands);
+    encoding_try_names(&nearest);
     return fault_set(fault,
-                     "--%s %s: unknown sample type%s%s%s; there are %s, and with be at the end big "
-                     "endian ones%s%s",
-                     row->name, value, nearest ? "; did you mean " : "", nearest ? nearest : "",
-                     nearest ? "?" : "", encoding_list(list),
-                     *operands ? "; file names are given without options: " : "", operands);
+                     "--%s %s: unknown sample type%s; there are %s, and with be at the end big "
+                     "endian ones",
+                     row->name, value, nearest_hint(&nearest, "", hint), encoding_list(list));
 }
 
 static bool store_option(const struct option_row *row, struct settings *settings, const char *value,
@@ -281,6 +301,29 @@ static const struct option_row *row_of(enum command command, int found)
     return NULL;
 }
 
+// The commands that have an option of this name, or the nearest option of this command.
+static bool refuse_unknown(enum command command, const char *written, struct fault *fault)
+{
+    char name[64] = "", commands[128] = "", hint[NEAREST_HINT_SIZE];
+    if (strncmp(written, "--", 2) == 0)
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(written + 2, "="), written + 2);
+    struct nearest nearest = nearest_to(name);
+    unsigned others = 0;
+    for (size_t i = 0; i < n_option_rows && *name; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (row->commands & 1u << command) nearest_try(&nearest, row->name);
+        else if (strcmp(row->name, name) == 0) others |= row->commands;
+    }
+    for (int c = 0; c < N_COMMANDS; c++) {
+        const size_t at = strlen(commands);
+        if (others & 1u << c)
+            snprintf(commands + at, sizeof commands - at, "%s%s", at ? ", " : "; it belongs to ",
+                     command_rows[c].name);
+    }
+    return fault_set(fault, "%s: no such option%s%s", written, commands,
+                     *commands ? "" : nearest_hint(&nearest, "--", hint));
+}
+
 // Why getopt does not accept an option: it is unknown, the beginning of several names, or a flag
 // with a value.
 static bool explain_unknown(enum command command, const char *written, struct fault *fault)
@@ -298,7 +341,7 @@ static bool explain_unknown(enum command command, const char *written, struct fa
         const size_t at = strlen(names);
         snprintf(names + at, sizeof names - at, "%s--%s", n++ ? ", " : "", row->name);
     }
-    if (n == 0) return fault_set(fault, "%s: no such option", written);
+    if (n == 0) return refuse_unknown(command, written, fault);
     return n > 1 ? fault_set(fault, "%s: ambiguous: %s", written, names)
                  : fault_set(fault, "%s: %s takes no value", written, names);
 }
@@ -316,9 +359,15 @@ static bool take_option(struct settings *s, int found, const char *written,
     return store_option(row, s, optarg, fault);
 }
 
-// IR IN OUT; of convolve, IR may be several names.
+// IR IN OUT; of convolve, IR may be several names, or the configuration of --config.
 static void assign_operands(struct settings *s, int n, char **words)
 {
+    if (s->config) {
+        s->operands[0] = s->config;
+        for (int i = 0; i < n && i + 1 < MAX_OPERANDS; i++) s->operands[i + 1] = words[i];
+        s->n_operands = n;
+        return;
+    }
     const bool several = s->command == COMMAND_CONVOLVE && n > MAX_OPERANDS;
     for (int i = 0; i < n && i < MAX_OPERANDS; i++)
         s->operands[i] = words[i == 0 || !several ? i : n - MAX_OPERANDS + i];
@@ -332,19 +381,27 @@ static bool take_operands(struct settings *s, int argc, char **argv, struct faul
     const struct command_row *command = &command_rows[s->command];
     int n = argc - optind;
     assign_operands(s, n, argv + optind);
+    if (s->config && !s->help)
+        return n == 2 || fault_set(fault, "needs IN and OUT besides --config, but %d %s given", n,
+                                   n == 1 ? "name is" : "names are");
     if (n == command->n_operands || (command->n_operands < 0 && n >= -command->n_operands) ||
         s->help || (n == 0 && s->command == COMMAND_HELP))
         return true;
     if (command->n_operands == 0)
         return fault_set(fault, "takes no file names, but %d %s given%s", n, n == 1 ? "is" : "are",
-                         s->command == COMMAND_LIVE ? "; name filters with --ir" : "");
+                         s->command == COMMAND_LIVE   ? "; name filters with --ir"
+                         : s->command == COMMAND_PLAN ? "; describe a filter with --taps"
+                                                      : "");
     if (s->command == COMMAND_CORRELATE && n == 2) {
         if (options_want_peaks(s)) return true;
         return fault_set(fault, "needs OUT, unless it prints peaks: add --peaks or --threshold");
     }
     const bool files = 1u << s->command & file_commands;
-    return fault_set(fault, "needs %s, but %d %s%s %s given", command->operands, n,
-                     files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are");
+    return fault_set(fault, "needs %s, but %d %s%s %s given%s", command->operands, n,
+                     files ? "file " : "", n == 1 ? "name" : "names", n == 1 ? "is" : "are",
+                     s->command == COMMAND_LAYER && n > 1
+                         ? "; arrays are named by options such as --input"
+                         : "");
 }
 
 bool options_parse(struct settings *ret_settings, enum command command, int argc, char **argv,

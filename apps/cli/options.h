@@ -8,6 +8,7 @@
 #include <partita/partita.h>
 
 #include "base/fault.h"
+#include "base/nearest.h"
 
 enum command {
     COMMAND_CONVOLVE = 0,
@@ -66,7 +67,9 @@ struct settings {
     int n_operands;
     int n_irs;    // operands before IN
     char **files; // all operands
-    int argc;     // all arguments, the command's name first
+    // Of convolve: a configuration, which is operands[0] then, and there are no operands for IR.
+    const char *config;
+    int argc; // all arguments, the command's name first
     char **argv;
     struct given_time times[MAX_TIMES];
     int n_times;
@@ -83,7 +86,7 @@ struct settings {
     const char *format, *ir_format, *output_format;
     int64_t rate, channels, max_channels, max_memory;
     const char *range;
-    int resume;
+    int resume, shared; // shared: by several processes (processes/processes.h)
     int normalised;
     int64_t peaks, min_distance; // 0: not given
     double threshold;            // NaN: not given
@@ -188,6 +191,10 @@ double options_gain(const struct settings *settings);
 // Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);
 
+// What makes a run compute its result in segments, so that no sample depends on where the run
+// began: "mpirun", "--range", "--resume", or NULL.
+const char *options_sharded_by(const struct settings *settings);
+
 // Whether peaks are to be found; then OUT may be left out: operands[2] is NULL.
 bool options_want_peaks(const struct settings *settings);
 
@@ -196,5 +203,8 @@ size_t options_max_channels(const struct settings *settings);
 
 // False if there is no such command.
 bool command_find(const char *name, enum command *ret_command);
+
+// " (did you mean X?)" for a command that does not exist, or nothing. Returns `text`.
+const char *command_hint(const char *name, char text[NEAREST_HINT_SIZE]);
 
 #endif

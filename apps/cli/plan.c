@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_values.h"
 #include "base/memory.h"
 #include "base/sample_type.h"
 #include "commands.h"
@@ -124,6 +125,26 @@ static void print_explanation(const struct settings *s, char *text)
         printf("  %d more engines cannot be used; --verbose says why\n", n_unusable);
 }
 
+// Times are null for a plan of a whole signal.
+static bool print_json(const struct partita_plan *plan, char *text)
+{
+    struct partita_load load;
+    json_t *j = json_report("partita-plan/1", command_rows[COMMAND_PLAN].name);
+    json_t *lines = json_array(), *call = json_null();
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+        json_array_append_new(lines, json_text(line));
+    if (partita_plan_load(plan, &load) == PARTITA_OK)
+        call = json_pack("{s:I, s:f, s:f}", "frames", (json_int_t)load.frames, "mean", load.mean,
+                         "worst", load.worst);
+    json_object_set_new(j, "engine", json_text(partita_plan_engine(plan, PARTITA_FORWARD)));
+    json_object_set_new(j, "latency_frames", json_integer((json_int_t)partita_plan_latency(plan)));
+    json_object_set_new(j, "workspace_bytes",
+                        json_integer((json_int_t)partita_plan_workspace(plan, PARTITA_FORWARD)));
+    json_object_set_new(j, "call", call);
+    json_object_set_new(j, "explanation", lines);
+    return json_print(j, stdout);
+}
+
 static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)
 {
     struct partita_problem problem = plan_problem(s);
@@ -148,13 +169,16 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
         return option_words_of_status(fault, COMMAND_PLAN, status, &log);
     }
     char *text = report_plan(plan);
-    if (text) {
+    bool good = text || fault_set(fault, "out of memory");
+    if (good && s->json) {
+        good = print_json(plan, text) || fault_set(fault, "cannot write the JSON");
+    } else if (good) {
         print_summary(s, plan);
         print_explanation(s, text);
     }
     free(text);
     partita_plan_destroy(plan);
-    return text || fault_set(fault, "out of memory");
+    return good;
 }
 
 static bool plan_run(const struct settings *s, struct partita_wisdom *wisdom, struct fault *fault)

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/nearest.h"
+
 #define LEVEL                                                                                      \
     ARGUMENT_NUMBER, .has_steps = true, .quantity = QUANTITY_DECIBELS, .low = -300, .high = 300
 
@@ -150,11 +152,15 @@ bool control_parse(struct control_command *ret, char *line, struct fault *fault)
     line += strspn(line, " \t\r");
     char *argument = split_word(line);
     line[strcspn(line, "\r")] = 0;
+    struct nearest nearest = nearest_to(line);
+    char hint[NEAREST_HINT_SIZE];
     for (int id = 0; id < N_CONTROLS; id++) {
+        nearest_try(&nearest, control_rows[id].name);
         if (strcmp(line, control_rows[id].name) != 0) continue;
         *ret = (struct control_command){.id = (enum control_id)id};
         return parse_argument(ret, argument, fault);
     }
     if (!*line) return fault_set(fault, "the line is empty; `help` lists the commands");
-    return fault_set(fault, "%.100s: no such command; `help` lists the commands", line);
+    return fault_set(fault, "%.100s: no such command%s; `help` lists the commands", line,
+                     nearest_hint(&nearest, "", hint));
 }

@@ -14,16 +14,21 @@
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "cli/wisdom_file.h"
+#include "combine.h"
 #include "correlate/search.h"
 #include "io/formats/sigmf_carry.h"
 #include "level/level.h"
+#include "network_taps.h"
 #include "output.h"
 #include "pass.h"
+#include "usage.h"
 
 // The state of one run.
 struct convolve_job {
     struct settings settings;
+    struct processes processes;
     struct audio_reader *irs[MAX_WORDS], *in; // settings.n_irs
+    struct network network;                   // with --config
     struct audio_writer *out;
     struct audio_writer *spool; // of a result whose level is set at the end, else NULL
     struct audio_info output;
@@ -39,55 +44,6 @@ struct convolve_job {
     struct search_request search_request;
     struct sigmf_origin origin; // of the output's metadata
 };
-
-// Not for an OUT that is left out.
-static bool is_standard(const char *path)
-{
-    return path && strcmp(path, "-") == 0;
-}
-
-// A sample type can be given for raw samples only, not for a file with a header.
-static bool check_format(const char *option, const char *type, const char *path,
-                         struct encoding *ret_encoding, struct fault *fault)
-{
-    bool known;
-    if (!type) return true;
-    encoding_parse(type, ret_encoding);
-    if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
-    return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option,
-                     type, path);
-}
-
-static bool convolve_check_usage(const struct settings *s, struct encoding *ret_in,
-                                 struct encoding *ret_ir, struct fault *fault)
-{
-    int n_standard = is_standard(s->operands[1]);
-    for (int i = 0; i < s->n_irs; i++) n_standard += is_standard(s->files[i]);
-    if (n_standard > 1)
-        return fault_set(fault, "both %s and IN are standard input",
-                         s->command == COMMAND_CONVOLVE ? "IR" : "TEMPLATE");
-    if (s->n_irs > MAX_WORDS)
-        return fault_set(fault, "%d file names for IR, at most %d", s->n_irs, MAX_WORDS);
-    if (s->quiet && s->verbose)
-        return fault_set(fault, "--quiet and --verbose contradict each other");
-    uint64_t k, n;
-    if (s->range && !shard_parse(s->range, &k, &n, fault)) return false;
-    if ((s->range || s->resume) && is_standard(s->operands[2]))
-        return fault_set(fault, "%s writes to a file, not to standard output",
-                         s->range ? "--range" : "--resume");
-    if ((s->range || s->resume) && s->block)
-        return fault_set(fault,
-                         "--block filters as a stream, which --range and --resume cannot split");
-    if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
-        return fault_set(fault, "--channels is for raw samples; add --format");
-    if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
-        return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
-                                "would alias; leave out --dry");
-    return range_check(s, fault) && level_check(s, fault) && search_check_usage(s, fault) &&
-           check_format("--format", s->format, s->operands[1], ret_in, fault) &&
-           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
-           engine_check(s, fault);
-}
 
 // Standard input that may never end, unlike a redirected file.
 static bool may_be_endless(const char *path)
@@ -121,18 +77,14 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
     if (!s->format && has_suffix(s->operands[1], ".iq"))
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
                        s->operands[1]);
-    const struct audio_info *x = audio_reader_info(job->in), *taps = audio_reader_info(job->irs[0]);
+    const struct audio_info *x = audio_reader_info(job->in);
     if (x->outputs)
-        return fault_set(fault,
-                         "%s: array of 3 dimensions; a signal has 1 or 2, and only a filter 3",
+        return fault_set(fault, "%s: array of 3 dimensions; a signal has 1 or 2, only a filter 3",
                          operand_name(s, 1));
+    if (s->config) return true;
+    const struct audio_info *taps = audio_reader_info(job->irs[0]);
     return x->channels == taps->channels ||
            (taps_check_axes(s, 0, taps, fault) && taps_check_axes(s, 1, x, fault));
-}
-
-static bool stored_in_double(const struct audio_info *info)
-{
-    return info->encoding.kind == ENCODING_FLOAT && info->encoding.bytes == 8;
 }
 
 // The type to compute in: complex if either side is or --tune makes it so; double if either side is
@@ -141,10 +93,11 @@ static void choose_types(const struct convolve_job *job, enum partita_type *ret_
                          enum partita_type *ret_taps)
 {
     const struct audio_info *in = audio_reader_info(job->in);
-    bool complex_taps = false, in_double = stored_in_double(in);
+    bool complex_taps = false, in_double = encoding_needs_double(in->encoding);
     for (int i = 0; i < job->settings.n_irs; i++) {
-        complex_taps = complex_taps || audio_reader_info(job->irs[i])->encoding.is_complex;
-        in_double = in_double || stored_in_double(audio_reader_info(job->irs[i]));
+        const struct encoding taps = audio_reader_info(job->irs[i])->encoding;
+        complex_taps = complex_taps || taps.is_complex;
+        in_double = in_double || encoding_needs_double(taps);
     }
     bool complex_signal = complex_taps || in->encoding.is_complex || isfinite(job->settings.tune);
     // In float the rounding errors of a loud passage may exceed the signal in a quiet passage
@@ -223,6 +176,7 @@ static void widen_for_peaks(struct convolve_job *job, struct search_request *q)
 {
     const struct settings *s = &job->settings;
     const struct shard_record *record = &job->shard.record;
+    q->offset = record->first;
     if (!job->shard.active || !options_want_peaks(s)) return;
     const uint64_t margin = search_distance(s, q->length) + PEAKS_MARGIN,
                    behind = record->total - record->end,
@@ -230,6 +184,7 @@ static void widen_for_peaks(struct convolve_job *job, struct search_request *q)
                    after = margin < behind ? margin : behind;
     q->first = before;
     q->end = before + record->end - record->first;
+    q->offset -= before;
     job->pass.range.begin -= (int64_t)before * s->stride;
     job->pass.range.end += (int64_t)after * s->stride;
 }
@@ -242,8 +197,11 @@ static bool open_search(struct convolve_job *job, enum partita_type type, struct
                                  .type = type,
                                  .channels = job->taps.out_channels,
                                  .length = job->taps.length - 2 * job->taps.lead,
-                                 .end = UINT64_MAX};
+                                 .end = UINT64_MAX,
+                                 .processes = &job->processes};
     widen_for_peaks(job, q);
+    job->pass.first = q->first;
+    job->pass.end = q->end;
     q->first_lag = job->pass.range.begin - (int64_t)(q->length - 1);
     if (!search_check_annotate(q, fault) || !search_open(&job->search, q, fault)) return false;
     job->pass.peaks = job->search.peaks;
@@ -273,7 +231,7 @@ static bool carry_metadata(struct convolve_job *job, struct fault *fault)
 
 static bool open_output(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
-    const struct shard_source source = {job->in, &job->taps, type, runner_plan(job->runner)};
+    const struct shard_source source = {job->in, &job->taps, type, job->runner};
     if (!carry_metadata(job, fault) ||
         !shard_open(&job->shard, &source, &job->pass.range, &job->output.frames, fault) ||
         !open_search(job, type, fault))
@@ -283,18 +241,24 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     job->output.first = job->shard.record.first;
     // Positions are those of the whole result, whose tags join takes from its beginning.
     if (job->shard.record.first) tags_remove_positions(&job->tags);
-    if (!job->settings.operands[2]) return true;
+    if (!job->settings.operands[2])
+        job->output.frames = (uint64_t)range_count(&job->pass.range, 0, job->settings.stride);
     return shard_create(&job->shard, &job->out, &job->output, fault) &&
            (!level_is_wanted(&job->settings) ||
             audio_spool_create(&job->spool, job->settings.operands[2], type, job->output.channels,
                                fault));
 }
 
+// The rate of the taps; 0: unknown.
+static uint32_t taps_rate(const struct convolve_job *job)
+{
+    return job->settings.config ? job->network.rate : audio_reader_info(job->irs[0])->rate;
+}
+
 static bool resolve_times(struct convolve_job *job, struct fault *fault)
 {
     const uint32_t rate = audio_reader_info(job->in)->rate;
-    return options_resolve_times(&job->settings, rate ? rate : audio_reader_info(job->irs[0])->rate,
-                                 fault) &&
+    return options_resolve_times(&job->settings, rate ? rate : taps_rate(job), fault) &&
            range_check(&job->settings, fault);
 }
 
@@ -321,7 +285,10 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     const struct audio_info *in = audio_reader_info(job->in);
     if (!resolve_times(job, fault)) return false;
     choose_types(job, &type, &taps_type);
-    if (!taps_load(&job->taps, job->irs, taps_type, in, &job->settings, fault)) return false;
+    if (job->settings.config
+            ? !network_taps_load(&job->taps, &job->network, taps_type, in, &job->settings, fault)
+            : !taps_load(&job->taps, job->irs, taps_type, in, &job->settings, fault))
+        return false;
     job->pass = (struct pass){.settings = &job->settings,
                               .reader = job->in,
                               .taps = &job->taps,
@@ -332,7 +299,7 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
                                          level_is_wanted(&job->settings)};
     struct output_request output = {.settings = &job->settings,
                                     .in = in,
-                                    .ir_rate = audio_reader_info(job->irs[0])->rate,
+                                    .ir_rate = taps_rate(job),
                                     .taps = &job->taps,
                                     .type = type,
                                     .tags = &job->tags};
@@ -375,6 +342,7 @@ static void fill_stats(struct convolve_job *job)
     s->latency = runner_latency(job->runner);
     s->calls = runner_calls(job->runner);
     s->call_frames = job->pass.chunk;
+    s->delayed = job->settings.block || audio_reader_is_pipe(job->in);
     s->engine = partita_plan_engine(runner_plan(job->runner), PARTITA_FORWARD);
     s->type = partita_type_name(job->pass.type);
     s->truncated = audio_shortfall(job->in);
@@ -410,7 +378,7 @@ static void print_warnings(const struct convolve_job *job)
                        (unsigned long long)stats->replaced);
     if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))
         report_warning(s, "no peak reaches --threshold %g; the largest magnitude is %g",
-                       s->threshold, peaks_largest(job->search.peaks));
+                       s->threshold, job->search.largest);
     level_warn_clipped(s, &job->output, &stats->written);
     if (stats->written.nonfinite)
         report_warning(s, "%s: %llu NaN or infinite samples in the result", operand_name(s, 2),
@@ -441,33 +409,53 @@ static uint64_t signal_frames(const struct convolve_job *job)
 
 static bool begin_shard(struct convolve_job *job, struct fault *fault)
 {
-    const struct settings *s = &job->settings;
-    const int n = s->n_irs + 1;
-    char(*data)[PATH_MAX] = calloc((size_t)n, sizeof *data);
-    const char *inputs[MAX_WORDS + 1];
-    if (!data) return fault_set(fault, "out of memory");
-    for (int i = 0; i < n; i++)
-        inputs[i] = sigmf_samples(i < s->n_irs ? s->files[i] : s->operands[1], data[i]);
-    const bool good = shard_begin(&job->shard, s, inputs, n, fault);
+    const struct settings *s = job->shard.settings = &job->settings;
+    if (s->config && !network_read(&job->network, s->config, fault)) return false;
+    char(*data)[PATH_MAX] = calloc((size_t)s->n_irs + 1, sizeof *data);
+    const char **inputs =
+        calloc((size_t)s->n_irs + 2 + 2 * job->network.n_impulses, sizeof *inputs);
+    bool good = (data && inputs) || fault_set(fault, "out of memory");
+    int n = 0, n_more = 0;
+    for (; good && n <= s->n_irs; n++)
+        inputs[n] = sigmf_samples(n < s->n_irs ? s->files[n] : s->operands[1], data[n]);
+    if (good && s->config) good = network_list_files(&job->network, inputs + n, &n_more, fault);
+    job->shard.processes = &job->processes;
+    good = good && shard_begin(&job->shard, inputs, n + n_more, fault);
     free(data);
+    free(inputs);
     return good;
 }
 
-static int convolve_run(struct convolve_job *job, const struct encoding *raw_in,
-                        const struct encoding *raw_ir)
+// Also combines what several processes have found.
+static bool compute(struct convolve_job *job, const struct encoding *raw_in,
+                    const struct encoding *raw_ir, struct fault *fault)
 {
-    struct fault fault;
-    enum command command = job->settings.command;
-    bool good = begin_shard(job, &fault) && open_inputs(job, raw_in, raw_ir, &fault) &&
-                convolve_prepare(job, &fault);
-    good = good && run_pass(job, &fault) && search_finish(&job->search, &fault);
-    if (good && job->out) {
+    bool good = begin_shard(job, fault) && open_inputs(job, raw_in, raw_ir, fault) &&
+                convolve_prepare(job, fault) && run_pass(job, fault) &&
+                search_finish(&job->search, fault);
+    if (good) {
         struct audio_writer *out = job->out;
         job->out = NULL;
-        good = shard_finish(&job->shard, out, &job->stats.written, &fault);
+        good = shard_finish(&job->shard, out, &job->stats.written, fault);
     }
-    good = good && search_annotate(&job->search, &job->search_request, signal_frames(job), &fault);
-    return good ? convolve_conclude(job) : report_fault(command, &fault, EXIT_FAILED);
+    good = good && search_combine(&job->search, &job->search_request, fault) &&
+           search_annotate(&job->search, &job->search_request, signal_frames(job), fault);
+    return processes_agree(&job->processes, good, fault) &&
+           combine_stats(&job->stats, &job->processes, fault);
+}
+
+static int convolve_run(struct convolve_job *job)
+{
+    struct encoding raw_in = {0}, raw_ir = {0};
+    struct fault fault;
+    const struct settings *s = &job->settings;
+    const bool speaks = job->processes.rank == 0; // for all processes
+    if (!usage_check(s, &raw_in, &raw_ir, &fault))
+        return speaks ? report_usage(s->command, &fault) : EXIT_USAGE;
+    interrupt_install();
+    if (!compute(job, &raw_in, &raw_ir, &fault))
+        return speaks ? report_fault(s->command, &fault, EXIT_FAILED) : EXIT_FAILED;
+    return speaks ? convolve_conclude(job) : EXIT_DONE;
 }
 
 static void convolve_release(struct convolve_job *job)
@@ -481,19 +469,32 @@ static void convolve_release(struct convolve_job *job)
     runner_close(job->runner);
     partita_wisdom_destroy(job->wisdom);
     taps_release(&job->taps);
+    network_release(&job->network);
     audio_reader_close(job->in);
     for (int i = 0; i < job->settings.n_irs && i < MAX_WORDS; i++) audio_reader_close(job->irs[i]);
+}
+
+// Of several processes the first speaks for all.
+static bool join_processes(struct convolve_job *job, struct fault *fault)
+{
+    struct settings *s = &job->settings;
+    if (!s->range && !processes_begin(&job->processes, s->argc, s->argv, fault)) return false;
+    s->shared = job->processes.n > 0;
+    if (job->processes.rank) {
+        s->quiet = true;
+        s->verbose = false;
+    }
+    return true;
 }
 
 int convolve_main(const struct settings *settings)
 {
     struct convolve_job job = {.settings = *settings};
-    struct encoding raw_in = {0}, raw_ir = {0};
     struct fault fault;
-    if (!convolve_check_usage(&job.settings, &raw_in, &raw_ir, &fault))
-        return report_usage(settings->command, &fault);
-    interrupt_install();
-    int status = convolve_run(&job, &raw_in, &raw_ir);
+    int status = EXIT_FAILED;
+    if (join_processes(&job, &fault)) status = convolve_run(&job);
+    else if (!job.processes.rank) report_fault(settings->command, &fault, EXIT_FAILED);
     convolve_release(&job);
+    processes_end(&job.processes);
     return status;
 }

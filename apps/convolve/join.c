@@ -13,7 +13,7 @@
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf_carry.h"
-#include "shard_record.h"
+#include "partial/shard_record.h"
 
 enum { CHUNK_FRAMES = 65536 };
 

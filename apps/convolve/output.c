@@ -50,7 +50,8 @@ static struct encoding preferred_encoding(const struct output_request *q, enum c
     if (s->normalised || q->in->container == CONTAINER_TEXT || container == CONTAINER_NPY)
         return computed;
     // Filtered samples have more than the 8 bits of those that went in.
-    if (q->in->encoding.is_complex != computed.is_complex || q->in->encoding.bytes == 1)
+    if (q->in->encoding.is_complex != computed.is_complex || q->in->encoding.bytes == 1 ||
+        !encoding_is_writable(q->in->encoding))
         return computed;
     return q->in->encoding;
 }
@@ -70,13 +71,28 @@ static void note_wider_output(const struct audio_info *out, const struct output_
     struct encoding named;
     const struct settings *s = q->settings;
     if (q->in->encoding.bytes > 1 || out->encoding.bytes == 1 || s->output_format ||
-        out->container == CONTAINER_NPY || container_raw_type(s->operands[2], &named))
+        q->in->container == CONTAINER_NPY || out->container == CONTAINER_NPY ||
+        container_raw_type(s->operands[2], &named))
         return;
     const char *type = short_name(q->in->encoding, read);
     const bool fits = q->in->encoding.is_complex == out->encoding.is_complex;
     report_warning(s, "%s: samples of %s are written as %s%s%s", operand_name(s, 1), type,
                    short_name(out->encoding, written),
                    fits ? "; to keep their type, use --output-format " : "", fits ? type : "");
+}
+
+// Players expect full scale to be 1.
+static void note_level(const struct audio_info *out, const struct output_request *q)
+{
+    const struct settings *s = q->settings;
+    if (q->in->container != CONTAINER_NPY || q->in->encoding.kind == ENCODING_FLOAT ||
+        (out->container != CONTAINER_WAV && out->container != CONTAINER_SNDFILE) ||
+        s->command != COMMAND_CONVOLVE || s->gain != 0 || !isnan(s->normalize))
+        return;
+    report_warning(s,
+                   "%s: its integers are numbers, and not fractions of full scale; --normalize "
+                   "sets the level of %s",
+                   operand_name(s, 1), operand_name(s, 2));
 }
 
 static bool choose_encoding(struct audio_info *out, const struct output_request *q,
@@ -131,6 +147,7 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
         !choose_encoding(ret, q, fault))
         return false;
     note_wider_output(ret, q);
+    note_level(ret, q);
     if (rate != ret->rate && ret->container != CONTAINER_NPY && ret->container != CONTAINER_RAW)
         report_warning(s, "%s: its sample rate of %.10g Hz is stored as %u Hz", s->operands[2],
                        rate, ret->rate);

@@ -126,16 +126,33 @@ static void align(struct pass *p)
     p->skip = (wanted - p->origin) / stride;
 }
 
-// The number of input frames that can change any bit of the wanted results, rounded up to whole
-// segments. -1: all.
-static int64_t input_limit(const struct pass *p)
+// The number of input frames that can change any bit of the results before `end`, a number like
+// those of the range; rounded up to whole segments.
+static int64_t input_before(const struct pass *p, int64_t end)
 {
-    if (p->range.end_counts_from_n) return -1;
     int64_t segment = (int64_t)runner_segment(p->runner);
-    int64_t end = wanted_position(p) + p->range.end - p->range.begin;
+    end += wanted_position(p) - p->range.begin;
     end = -floor_div(-end, p->settings->up);
     if (segment) end = grid_origin(p) - floor_div(grid_origin(p) - end, segment) * segment;
     return end > 0 ? end : 0;
+}
+
+// The same for all wanted results. -1: all.
+static int64_t input_limit(const struct pass *p)
+{
+    return p->range.end_counts_from_n ? -1 : input_before(p, p->range.end);
+}
+
+// A shard also reads frames of its neighbours. Of frames that are not finite it counts those that
+// no shard before it has read, so that the counts of all shards add up.
+static void choose_counted(struct pass *p)
+{
+    const struct shard *shard = p->shard;
+    const struct shard_record *record = &shard->record;
+    p->counted_end = INT64_MAX;
+    if (!shard->active) return;
+    if (record->first + record->done) p->counted_begin = input_before(p, shard->range.begin);
+    if (record->end < record->total) p->counted_end = input_before(p, shard->range.end);
 }
 
 // The estimated remaining seconds.
@@ -171,6 +188,20 @@ static void print_progress(struct pass *p)
     fflush(stderr);
 }
 
+// Of the next n results those that belong to the shard are measured, not those around it that only
+// its peaks need.
+static void measure_results(struct pass *p, const char *y, size_t n)
+{
+    const size_t channels = p->taps->out_channels;
+    const uint64_t at = (uint64_t)p->written, first = p->first > at ? p->first - at : 0,
+                   end = p->end > at ? p->end - at : 0, stop = end < n ? end : n;
+    if (first >= stop) return;
+    p->stats->frames_out += stop - first;
+    if (p->measure)
+        pass_stats_measure(p->stats, p->type, y + first * channels * partita_type_size(p->type),
+                           (stop - first) * channels);
+}
+
 static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
 {
     size_t drop = (int64_t)n < p->skip ? n : (size_t)p->skip;
@@ -181,16 +212,11 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
     if (!n) return true;
     if (p->norm) window_norm_divide(p->norm, y, n);
     if (p->peaks && !peaks_add(p->peaks, y, n, fault)) return false;
-    if (p->measure) pass_stats_measure(p->stats, p->type, y, n * p->taps->out_channels);
+    measure_results(p, y, n);
     p->written += (int64_t)n;
-    if (!p->writer) return true;
-    if (p->output.running) {
-        pass_output_send(&p->output, y, n);
-        return true;
-    }
-    return audio_write(p->writer, p->type, y, n, fault) &&
-           resume_save(&p->shard->resume, &p->shard->record, p->writer, (uint64_t)p->written,
-                       fault);
+    if (!p->output.running) return shard_write(p->shard, p->writer, p->type, y, n, fault);
+    pass_output_send(&p->output, y, n);
+    return true;
 }
 
 // A buffer for results; NULL if writing failed.
@@ -224,16 +250,31 @@ static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
     return true;
 }
 
+// Replaces samples of the next frames from `begin` to `end`, and returns how many were replaced.
+static uint64_t zero_nonfinite(const struct pass *p, void *x, size_t begin, size_t end)
+{
+    const size_t in_frame = p->taps->in_channels * (type_is_complex(p->type) ? 2 : 1),
+                 n = (end - begin) * in_frame;
+    return type_is_double(p->type) ? samples_zero_nonfinite_f64((double *)x + begin * in_frame, n)
+                                   : samples_zero_nonfinite_f32((float *)x + begin * in_frame, n);
+}
+
+// The next frames that are before the input frame `frame`, n at most.
+static size_t frames_before(const struct pass *p, int64_t frame, size_t n)
+{
+    if (frame <= p->consumed) return 0;
+    return frame - p->consumed < (int64_t)n ? (size_t)(frame - p->consumed) : n;
+}
+
 static bool replace_nonfinite(struct pass *p, void *x, size_t n, struct fault *fault)
 {
     bool is_float = audio_reader_info(p->reader)->encoding.kind == ENCODING_FLOAT;
     if (!is_float || p->settings->nan == NAN_PROPAGATE) return true;
-    const bool is_double = type_is_double(p->type);
-    size_t scalars =
-        n * p->taps->in_channels * (p->type == PARTITA_CF32 || p->type == PARTITA_CF64 ? 2 : 1);
-    uint64_t n_bad =
-        is_double ? samples_zero_nonfinite_f64(x, scalars) : samples_zero_nonfinite_f32(x, scalars);
-    p->stats->replaced += n_bad;
+    const size_t begin = frames_before(p, p->counted_begin, n),
+                 end = frames_before(p, p->counted_end, n);
+    const uint64_t counted = zero_nonfinite(p, x, begin, end),
+                   n_bad = counted + zero_nonfinite(p, x, 0, begin) + zero_nonfinite(p, x, end, n);
+    p->stats->replaced += counted;
     if (!n_bad || p->settings->nan == NAN_ZERO) return true;
     return fault_set(fault, "%s: NaN or infinite sample in frames %llu to %llu",
                      p->settings->operands[1], (unsigned long long)p->consumed,
@@ -339,6 +380,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->started = pass->reported = clock_now();
     pass->chunk = choose_chunk(pass);
     align(pass);
+    choose_counted(pass);
     const size_t y_frames = runner_capacity(pass->runner, pass->chunk);
     pass->x = memory_allocate(pass->chunk * pass->taps->in_channels * bytes);
     if (pass->x) pass->y = memory_allocate(y_frames * pass->taps->out_channels * bytes);
@@ -348,7 +390,6 @@ bool pass_run(struct pass *pass, struct fault *fault)
     good = pass_output_end(&pass->output, good, fault);
     if (pass->reported > pass->started && !(pass->settings->progress > 0))
         fprintf(stderr, "\r%40s\r", "");
-    pass->stats->frames_out = (uint64_t)pass->written;
     pass->stats->seconds = clock_now() - pass->started;
     return good;
 }

@@ -26,6 +26,7 @@ struct pass {
     struct pass_stats *stats;
     struct peaks *peaks; // finds peaks in the result; NULL: none are wanted
     bool measure;        // peak and RMS are wanted
+    uint64_t first, end; // results that the statistics are about
     size_t chunk;        // set by pass_run: frames per call, at most
     // Private:
     void *x, *y; // buffers, without threads
@@ -34,7 +35,8 @@ struct pass {
     struct window_norm *norm; // NULL: not normalised
     void *preloaded;          // frames that pass_preload read
     size_t n_preloaded, preloaded_at;
-    int64_t consumed;    // input frames skipped or filtered
+    int64_t counted_begin, counted_end; // input frames whose replaced samples are counted
+    int64_t consumed;                   // input frames skipped or filtered
     int64_t origin;      // input frame at which the runner starts; if negative, with silence
     int64_t skip, count; // results to drop, then to write; count -1: not known yet
     int64_t written;

@@ -86,18 +86,21 @@ void pass_stats_print(const struct pass_stats *s, FILE *to)
 {
     fprintf(to, "engine      %s, %s, %zu taps, %zu -> %zu channels\n", s->engine, s->type, s->taps,
             s->in_channels, s->out_channels);
-    fprintf(to, "frames      %llu in, %llu out, tail %llu, latency removed %zu\n",
-            (unsigned long long)s->frames_in, (unsigned long long)s->frames_out,
-            (unsigned long long)s->tail, s->latency);
+    fprintf(to, "frames      %llu in, %llu out, tail %llu", (unsigned long long)s->frames_in,
+            (unsigned long long)s->frames_out, (unsigned long long)s->tail);
+    if (s->delayed) fprintf(to, ", latency removed %zu", s->latency);
+    fprintf(to, "\n");
     fprintf(to, "peak        %.6g (%.2f dBFS)\n", s->peak, 20 * log10(s->peak));
     fprintf(to, "rms         %.6g (%.2f dBFS)\n", pass_stats_rms(s), 20 * log10(pass_stats_rms(s)));
-    fprintf(to, "clipped     %llu samples\n", (unsigned long long)s->written.clipped);
-    fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n",
-            (unsigned long long)s->replaced, (unsigned long long)s->written.nonfinite);
+    if (s->written.clipped)
+        fprintf(to, "clipped     %llu samples\n", (unsigned long long)s->written.clipped);
+    if (s->replaced || s->written.nonfinite)
+        fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n",
+                (unsigned long long)s->replaced, (unsigned long long)s->written.nonfinite);
     fprintf(to, "time        %.3g s", s->seconds);
     if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
     fprintf(to, "\n");
-    if (s->calls.calls) print_calls(s, to);
+    if (s->calls.calls && s->delayed) print_calls(s, to);
 }
 
 static json_t *calls_object(const struct pass_stats *s)
@@ -128,11 +131,8 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
 {
     const bool one_line = options_want_peaks(settings);
     const char *out = settings->operands[2];
-    json_t *j = json_object();
+    json_t *j = json_report("partita-filter/1", command_rows[settings->command].name);
     if (one_line) json_object_set_new(j, "kind", json_string("statistics"));
-    json_object_set_new(j, "schema", json_text("partita-filter/1"));
-    json_object_set_new(j, "version", json_text(partita_version()));
-    json_object_set_new(j, "command", json_text(command_rows[settings->command].name));
     json_object_set_new(j, "ir", json_text(settings->operands[0]));
     json_object_set_new(j, "in", json_text(settings->operands[1]));
     json_object_set_new(j, "out", out ? json_text(out) : json_null());

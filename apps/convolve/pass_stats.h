@@ -18,6 +18,7 @@ struct pass_stats {
     const char *engine, *type;
     bool truncated, interrupted;
     double seconds;
+    bool delayed;                      // whoever waits for OUT notices latency and times of calls
     struct partita_stream_stats calls; // calls.calls 0: calls were not timed
     size_t call_frames;                // of the largest call
 };

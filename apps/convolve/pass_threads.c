@@ -57,10 +57,7 @@ static void *write_behind(void *context)
     size_t n = 0;
     for (void *frames; (frames = frame_queue_front(&out->queue, &n));
          frame_queue_pop(&out->queue)) {
-        out->written += n;
-        out->failed = !audio_write(out->writer, out->type, frames, n, &out->fault) ||
-                      !resume_save(&out->shard->resume, &out->shard->record, out->writer,
-                                   out->written, &out->fault);
+        out->failed = !shard_write(out->shard, out->writer, out->type, frames, n, &out->fault);
         if (out->failed) break;
     }
     if (out->failed) frame_queue_cancel(&out->queue);

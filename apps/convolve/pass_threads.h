@@ -29,7 +29,6 @@ struct pass_output {
     struct audio_writer *writer;
     struct shard *shard;
     enum partita_type type;
-    uint64_t written;
 };
 
 // Start the threads; the fields below `fault` must be set. capacity: frames per buffer. False if

@@ -81,6 +81,39 @@ static struct partita_problem runner_problem(const struct runner *r, const struc
     return problem;
 }
 
+// Leaves out the zeros at both ends of a row, which cost time in some engines; one tap remains.
+static void trim_zeros(struct partita_path *path, size_t bytes)
+{
+    static const char zeros[sizeof(double)];
+    const char *row = path->taps;
+    size_t n = path->length;
+    while (path->delay + 1 < n && memcmp(row + path->delay * bytes, zeros, bytes) == 0)
+        path->delay++;
+    while (n > path->delay + 1 && memcmp(row + (n - 1) * bytes, zeros, bytes) == 0) n--;
+    path->taps = row + path->delay * bytes;
+    path->length = n - path->delay;
+}
+
+static enum partita_status runner_filter_create(struct runner *r, const struct taps *taps)
+{
+    const size_t bytes = partita_type_size(taps->type);
+    if (!taps->paths) return partita_filter_create(r->plan, taps->data, &r->filter);
+    struct partita_path *paths = calloc(taps->n_paths, sizeof *paths);
+    if (!paths) return PARTITA_ERR_NOMEM;
+    for (size_t i = 0; i < taps->n_paths; i++) {
+        paths[i] =
+            (struct partita_path){.out = taps->paths[i].out,
+                                  .in = taps->paths[i].in,
+                                  .length = taps->length,
+                                  .taps = (const char *)taps->data + i * taps->length * bytes};
+        trim_zeros(&paths[i], bytes);
+    }
+    const struct partita_taps sparse = {.paths = paths, .path_count = taps->n_paths};
+    const enum partita_status status = partita_filter_create_from(r->plan, &sparse, &r->filter);
+    free(paths);
+    return status;
+}
+
 static enum partita_status runner_plan_create(struct runner *r, const struct runner_request *q)
 {
     struct partita_problem problem = runner_problem(r, q);
@@ -151,7 +184,7 @@ static bool runner_allocate(struct runner *r)
 static bool wants_segments(const struct runner_request *q)
 {
     const struct settings *s = q->settings;
-    if (s->range || s->resume) return true;
+    if (options_sharded_by(s)) return true;
     const bool long_file =
         q->frames != SIZE_UNKNOWN && q->frames > MAX_STREAMED_FRAMES && !q->is_pipe;
     return !s->block && (s->threads > 1 || long_file);
@@ -176,7 +209,7 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
         choose_workers(r, q);
     }
     enum partita_status status = runner_plan_create(r, q);
-    if (!status) status = partita_filter_create(r->plan, q->taps->data, &r->filter);
+    if (!status) status = runner_filter_create(r, q->taps);
     if (!status && !r->segment) status = partita_stream_open(r->plan, r->filter, &r->stream);
     if (!status && !runner_allocate(r)) status = PARTITA_ERR_NOMEM;
     if (status) {
@@ -322,6 +355,11 @@ size_t runner_max_feed(const struct runner *runner)
 size_t runner_segment(const struct runner *runner)
 {
     return runner->segment;
+}
+
+size_t runner_results(const struct runner *runner)
+{
+    return segment_results(runner);
 }
 
 size_t runner_latency(const struct runner *runner)

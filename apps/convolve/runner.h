@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Applies one filter to frames as they arrive: through a stream of the library, or in long segments
-// that are filtered as bounded signals. Segments are used with --range and --resume and, unless
+// that are filtered as bounded signals. Segments are used with --range, --resume and mpirun and,
+// unless
 // --block is given, with several threads and for files of more than 2^24 frames. In both cases the
 // output is the result from its first sample on, without latency.
 #ifndef PARTITA_APPS_RUNNER_H
@@ -45,6 +46,9 @@ size_t runner_max_feed(const struct runner *runner);
 // Input frames per segment; 0: a stream. The first segment starts at the first frame fed. The
 // results of a segment depend only on its frames and those before them that the taps reach.
 size_t runner_segment(const struct runner *runner);
+
+// Results of a segment, which come at once.
+size_t runner_results(const struct runner *runner);
 
 // Latency of the engine, in input frames, which is removed from the result.
 size_t runner_latency(const struct runner *runner);

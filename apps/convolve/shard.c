@@ -13,6 +13,9 @@
 #include "cli/report.h"
 #include "io/bytes/temp.h"
 
+// Of several processes: enough that one which is a little slower at times delays no other.
+enum { SEGMENTS_PER_ROUND = 4 };
+
 // Parses digits, without sign or spaces. Returns what follows them, or NULL.
 static const char *parse_digits(const char *text, uint64_t *ret)
 {
@@ -28,12 +31,7 @@ bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct faul
     const char *at = parse_digits(text, ret_k);
     at = at && *at == '/' ? parse_digits(at + 1, ret_n) : NULL;
     if (at && !*at && *ret_k >= 1 && *ret_k <= *ret_n) return true;
-    return fault_set(fault, "--range %s: is not K/N with 1 <= K <= N", text);
-}
-
-static const char *shard_option(const struct shard *shard)
-{
-    return shard->settings->range ? "--range" : "--resume";
+    return fault_set(fault, "--range %s: is not K/N with 1 <= K <= N, for example 2/8", text);
 }
 
 // No file that is written may be an input.
@@ -47,22 +45,21 @@ static bool shard_check_names(const struct shard *shard, const char *const *inpu
     return true;
 }
 
-bool shard_begin(struct shard *shard, const struct settings *settings, const char *const *inputs,
-                 int n_inputs, struct fault *fault)
+bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, struct fault *fault)
 {
+    const struct settings *settings = shard->settings;
     const char *out = settings->operands[2];
     struct shard_record previous;
     bool exists;
-    *shard = (struct shard){.settings = settings,
-                            .active = settings->range || settings->resume,
-                            .resume = {.lock = -1}};
+    shard->active = options_sharded_by(settings);
+    shard->resume.lock = -1;
     if (!out) return true;
     if (!temp_differs(out, inputs, n_inputs, fault)) return false;
     if (!shard->active) return true;
     if (temp_is_special(out))
         return fault_set(fault,
                          "%s: %s writes to a file of its own, not to pipes, devices or directories",
-                         out, shard_option(shard));
+                         out, options_sharded_by(shard->settings));
     if (settings->range && !(shard->record_path = shard_record_path(out, fault))) return false;
     if (settings->resume && !resume_begin(&shard->resume, out, fault)) return false;
     if (!shard_check_names(shard, inputs, n_inputs, fault)) return false;
@@ -126,8 +123,24 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
     hash = hash_bytes(hash, &s->tune, sizeof s->tune);
     hash = hash_text(hash_text(hash, s->engine), s->output_format);
     hash = hash_text(hash_text(hash, encoding_name(in->encoding, name)), partita_version());
-    const size_t paths = taps->out_channels * (taps->in_channels / taps->groups);
-    return hash_bytes(hash, taps->data, paths * taps->length * partita_type_size(taps->type));
+    if (taps->paths) hash = hash_bytes(hash, taps->paths, taps->n_paths * sizeof *taps->paths);
+    return hash_bytes(hash, taps->data,
+                      taps_count_rows(taps) * taps->length * partita_type_size(taps->type));
+}
+
+// What an earlier run has written. Of several processes the first reads the record, which is that
+// of the whole result; its `done` are frames of each process.
+static bool load_progress(struct shard *shard, struct fault *fault)
+{
+    struct shard_record *own = &shard->record, *all = &shard->shared.progress;
+    const char *in = shard->settings->operands[1];
+    if (!shard->processes->n) return resume_load(&shard->resume, own, in, fault);
+    shard->resume.shared = true;
+    const bool good = shard->processes->rank || resume_load(&shard->resume, all, in, fault);
+    if (!processes_agree(shard->processes, good, fault)) return false;
+    processes_broadcast(shard->processes, all, sizeof *all);
+    own->done = all->done < own->end - own->first ? all->done : own->end - own->first;
+    return true;
 }
 
 // k * total / n without overflow.
@@ -143,29 +156,55 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     const struct audio_info *info = audio_reader_info(source->in);
     uint64_t k = 1, n = 1;
     if (!shard->active) return true;
-    const char *option = shard_option(shard);
+    const char *option = options_sharded_by(settings);
     if (*frames == SIZE_UNKNOWN || info->frames == SIZE_UNKNOWN || audio_reader_is_pipe(source->in))
         return fault_set(fault, "%s: the length of %s is unknown; use a file", option,
                          settings->operands[1]);
     // Shards of a truncated file would depend on what it lacks.
     if (audio_shortfall(source->in)) return fault_set(fault, "%s", audio_shortfall(source->in));
     if (settings->range && !shard_parse(settings->range, &k, &n, fault)) return false;
+    if (settings->shared) {
+        k = shard->processes->rank + 1;
+        n = shard->processes->n;
+    }
     struct shard_record *record = &shard->record;
     record->key = hash_command(settings, info, source, range);
-    if (!hash_plan(&record->key, source->plan)) return fault_set(fault, "out of memory");
+    if (!hash_plan(&record->key, runner_plan(source->runner)))
+        return fault_set(fault, "out of memory");
+    // How far each of several processes has come says nothing about another number of them.
+    if (settings->shared) record->key = hash_bytes(record->key, &n, sizeof n);
     record->total = *frames;
     record->first = shard_bound(*frames, k - 1, n);
     record->end = shard_bound(*frames, k, n);
     if (!audio_reader_state(source->in, &shard->input_bytes, &record->input_time))
         return fault_set(fault, "%s: cannot get the size and time of %s", option,
                          settings->operands[1]);
-    if (settings->resume && !resume_load(&shard->resume, record, settings->operands[1], fault))
-        return false;
+    shard->shared.round = SEGMENTS_PER_ROUND * runner_results(source->runner);
+    shard->shared.progress = *record;
+    shard->shared.progress.first = 0;
+    shard->shared.progress.end = record->total;
+    if (settings->resume && !load_progress(shard, fault)) return false;
     const int64_t stride = settings->stride, begin = range->begin;
     *range = (struct range){begin + (int64_t)(record->first + record->done) * stride,
                             begin + (int64_t)record->end * stride, false};
+    shard->range = *range;
     *frames = record->end - record->first;
     return true;
+}
+
+static bool create_shared(struct shard *shard, struct audio_writer **ret_writer,
+                          const struct audio_info *info, struct fault *fault)
+{
+    const struct shard_record *record = &shard->record;
+    const char *out = shard->settings->operands[2];
+    const struct shared_part part = {out, record->first, record->done, record->end},
+                             searched = {.end = info->frames};
+    struct audio_info own = *info;
+    own.first = record->first + record->done;
+    shard->shared.processes = shard->processes;
+    shard->shared.resume = shard->settings->resume ? &shard->resume : NULL;
+    memcpy(shard->shared.progress.format, record->format, sizeof record->format);
+    return shared_output_create(&shard->shared, ret_writer, out ? &part : &searched, &own, fault);
 }
 
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
@@ -173,9 +212,19 @@ bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
 {
     encoding_name(info->encoding, shard->record.format);
     const char *out = shard->settings->operands[2];
-    if (!shard->active || !shard->settings->resume)
-        return audio_create(ret_writer, out, info, fault);
+    if (shard->settings->shared) return create_shared(shard, ret_writer, info, fault);
+    if (!out) return true;
+    if (!shard->settings->resume) return audio_create(ret_writer, out, info, fault);
     return resume_create(&shard->resume, &shard->record, ret_writer, out, info, fault);
+}
+
+bool shard_write(struct shard *shard, struct audio_writer *writer, enum partita_type type,
+                 const void *frames, size_t n, struct fault *fault)
+{
+    if (shard->settings->shared) return shared_output_write(&shard->shared, type, frames, n, fault);
+    shard->written += n;
+    return !writer || (audio_write(writer, type, frames, n, fault) &&
+                       resume_save(&shard->resume, &shard->record, writer, shard->written, fault));
 }
 
 bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
@@ -204,8 +253,8 @@ static bool write_final_record(struct shard *shard, const struct sample_counts *
     return shard_record_write(shard->record_path, &shard->record, fault);
 }
 
-bool shard_finish(struct shard *shard, struct audio_writer *writer,
-                  struct sample_counts *ret_counts, struct fault *fault)
+static bool finish_file(struct shard *shard, struct audio_writer *writer,
+                        struct sample_counts *ret_counts, struct fault *fault)
 {
     shard->resume.created = false; // OUT.partial becomes OUT
     if (!shard_record_discard(shard->settings->operands[2], fault)) {
@@ -217,8 +266,21 @@ bool shard_finish(struct shard *shard, struct audio_writer *writer,
            write_final_record(shard, ret_counts, fault);
 }
 
+bool shard_finish(struct shard *shard, struct audio_writer *writer,
+                  struct sample_counts *ret_counts, struct fault *fault)
+{
+    struct audio_writer *out = NULL;
+    struct sample_counts counts;
+    if (!shard->settings->shared) return !writer || finish_file(shard, writer, ret_counts, fault);
+    bool good = shared_output_finish(&shard->shared, &out, ret_counts, fault);
+    audio_discard(writer);
+    if (good && out) good = finish_file(shard, out, &counts, fault);
+    return processes_agree(shard->processes, good, fault);
+}
+
 void shard_release(struct shard *shard)
 {
+    shared_output_release(&shard->shared);
     resume_release(&shard->resume);
     free(shard->record_path);
 }

@@ -10,33 +10,38 @@
 
 #include "cli/range.h"
 #include "io/audio.h"
-#include "resume.h"
-#include "shard_record.h"
+#include "partial/resume.h"
+#include "partial/shard_record.h"
+#include "partial/shared_output.h"
+#include "runner.h"
 #include "taps.h"
 
 struct shard {
     const struct settings *settings;
-    bool active;                // --range or --resume was given
+    bool active;                // --range or --resume was given, or there are several processes
     struct shard_record record; // record.done: what an earlier run has written
+    struct range range;         // of the result that it computes
     uint64_t input_bytes;
     char *record_path; // OUT.range, with --range
     struct resume resume;
+    uint64_t written;            // frames of this run
+    struct processes *processes; // n 0: this is the only one
+    struct shared_output shared; // of several
 };
 
 // Parses "K/N". False: a usage error.
 bool shard_parse(const char *text, uint64_t *ret_k, uint64_t *ret_n, struct fault *fault);
 
-// Before any file is opened: false, with a fault, if an output of this run is one of the inputs, or
-// cannot be a file of its own.
-bool shard_begin(struct shard *shard, const struct settings *settings, const char *const *inputs,
-                 int n_inputs, struct fault *fault);
+// Before any file is opened; `settings` and `processes` of the shard are set: false, with a fault,
+// if an output of this run is one of the inputs, or cannot be a file of its own.
+bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, struct fault *fault);
 
 // What the result of a run depends on.
 struct shard_source {
     const struct audio_reader *in;
     const struct taps *taps;
     enum partita_type type; // of the computation
-    const struct partita_plan *plan;
+    const struct runner *runner;
 };
 
 // Narrows the range and the number of frames to the part that this run computes, considering what
@@ -44,16 +49,22 @@ struct shard_source {
 bool shard_open(struct shard *shard, const struct shard_source *source, struct range *range,
                 uint64_t *frames, struct fault *fault);
 
-// Creates OUT, or opens OUT.partial to continue it.
+// Creates OUT, or opens OUT.partial to continue it. Without OUT *ret_writer stays NULL; then
+// info->frames are those that will be passed to shard_write.
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
                   const struct audio_info *info, struct fault *fault);
+
+// Writes the next n frames; writer: of shard_create. With --resume saves the progress.
+bool shard_write(struct shard *shard, struct audio_writer *writer, enum partita_type type,
+                 const void *frames, size_t n, struct fault *fault);
 
 // After the pass: false, with a fault, if the input has changed since shard_open.
 bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
                        struct fault *fault);
 
 // Finishes OUT as audio_finish does, and its record. Also for runs without --range and --resume.
-// Frees the writer, also on failure.
+// Frees the writer, also on failure. Of several processes the first finishes OUT; all get the
+// counts of all.
 bool shard_finish(struct shard *shard, struct audio_writer *writer,
                   struct sample_counts *ret_counts, struct fault *fault);
 void shard_release(struct shard *shard);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,11 @@
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/frames.h"
+
+size_t taps_count_rows(const struct taps *taps)
+{
+    return taps->paths ? taps->n_paths : taps->out_channels * (taps->in_channels / taps->groups);
+}
 
 static void amplify(struct frames *f, double decibels)
 {
@@ -294,7 +300,7 @@ bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum parti
 double taps_delay(const struct taps *taps)
 {
     const size_t reals = type_is_complex(taps->type) ? 2 : 1,
-                 n = taps->out_channels * (taps->in_channels / taps->groups) * taps->length * reals;
+                 n = taps_count_rows(taps) * taps->length * reals;
     double energy = 0, moment = 0;
     for (size_t i = 0; i < n; i++) {
         const double v = type_is_double(taps->type) ? ((const double *)taps->data)[i]
@@ -311,7 +317,7 @@ bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *
     const int64_t beyond = (first + (int64_t)taps->lead) % stride;
     const size_t delay = (size_t)(beyond > 0 ? stride - beyond : -beyond);
     const size_t bytes = partita_type_size(taps->type), old = taps->length * bytes;
-    const size_t paths = taps->out_channels * (taps->in_channels / taps->groups);
+    const size_t paths = taps_count_rows(taps);
     const size_t length = taps->length + delay;
     if (!delay) return true;
     if (length > FRAMES_MAX_SAMPLES / paths)
@@ -331,5 +337,7 @@ bool taps_align(struct taps *taps, int64_t first, int64_t stride, struct fault *
 void taps_release(struct taps *taps)
 {
     memory_free(taps->data);
+    free(taps->paths);
     taps->data = NULL;
+    taps->paths = NULL;
 }

@@ -7,8 +7,15 @@
 #include "cli/options.h"
 #include "io/audio.h"
 
+struct taps_path {
+    size_t out, in;
+};
+
 struct taps {
-    void *data; // [out_channels][in_channels/groups][length]
+    void *data; // [out_channels][in_channels/groups][length], or with paths [n_paths][length]
+    // Of a matrix in which paths are absent: those that it has; NULL: it has all of them.
+    struct taps_path *paths;
+    size_t n_paths;
     enum partita_type type;
     size_t length; // frames
     size_t lead;   // of them before the start of the response; as many follow its end
@@ -21,6 +28,9 @@ struct taps {
 bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
+// Rows of `length` taps in taps->data.
+size_t taps_count_rows(const struct taps *taps);
+
 // The delay of the taps in frames, without the lead: the mean of their positions, weighted with
 // their energies. It is the mean group delay, weighted with the squared magnitude of the frequency
 // response, and (length - 1) / 2 for taps of linear phase.

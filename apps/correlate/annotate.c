@@ -95,7 +95,10 @@ static bool is_flat(const struct audio_reader *in)
     const struct audio_info *info = audio_reader_info(in);
     const bool raw = info->container == CONTAINER_RAW || info->container == CONTAINER_WAV ||
                      info->container == CONTAINER_NPY;
-    return raw && !info->planar && info->encoding.bytes != 3 && !audio_reader_is_pipe(in);
+    char name[ENCODING_NAME_SIZE];
+    struct encoding known;
+    return raw && !info->planar && info->encoding.bytes != 3 &&
+           encoding_parse(encoding_name(info->encoding, name), &known) && !audio_reader_is_pipe(in);
 }
 
 // Metadata of a signal that has none. Samples that SigMF cannot describe are left out, and those
@@ -188,7 +191,7 @@ bool search_annotate(const struct search *search, const struct search_request *r
 {
     const struct settings *s = request->settings;
     const struct sigmf *sigmf = audio_reader_recording(request->in);
-    if (!s->annotate) return true;
+    if (!s->annotate || request->processes->rank) return true;
     json_t *root = sigmf ? copy_metadata(sigmf, s->annotate)
                          : new_metadata(request->in, name_beside(s->annotate, s->operands[1]));
     json_t *global = json_object_get(root, "global"),

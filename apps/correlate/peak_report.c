@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json_values.h"
+#include "cli/options.h"
 
 void peak_report_begin(const struct peak_report *report)
 {
@@ -24,7 +25,7 @@ static void print_line(const struct peak_report *r, const struct match *m)
 
 static void print_object(const struct peak_report *r, const struct match *m)
 {
-    json_t *j = json_object();
+    json_t *j = json_report("partita-peak/1", command_rows[COMMAND_CORRELATE].name);
     json_object_set_new(j, "kind", json_string("peak"));
     json_object_set_new(j, "channel", json_integer((json_int_t)m->channel));
     json_object_set_new(j, "sample", json_integer(m->sample));

@@ -26,25 +26,20 @@ struct maximum {
     bool dominated; // an earlier one within the distance is as large
 };
 
-struct candidate {
-    struct peak peak;
-    double level;
-};
-
 struct channel {
     struct sample ring[RING]; // sample i at i % RING
     struct maximum *queue;    // circular
     size_t head, n, capacity; // capacity: 0 or a power of two
-    struct candidate front;   // of the queue, unless dominated
+    struct peak front;        // of the queue, unless dominated
 };
 
 struct peaks {
     struct peaks_request request;
     struct channel *channels;
-    uint64_t arrived;       // frames
-    double threshold;       // as a level
-    double largest;         // level
-    struct candidate *kept; // a heap; none comes after its root
+    uint64_t arrived;  // frames
+    double threshold;  // as a level
+    double largest;    // level
+    struct peak *kept; // a heap; none comes after its root
     size_t n_kept;
 };
 
@@ -143,31 +138,32 @@ static struct peak describe(const struct peaks *p, size_t channel, uint64_t i)
                          .channel = channel,
                          .magnitude = hypot(s->re, s->im),
                          .phase = atan2(s->im, s->re),
+                         .level = s->level,
                          .shift = interpolate_shift(c, i)};
 }
 
 // Whether a is to be kept rather than b: the larger one, of equal ones the first.
-static bool comes_before(const struct candidate *a, const struct candidate *b)
+static bool comes_before(const struct peak *a, const struct peak *b)
 {
     if (a->level != b->level) return a->level > b->level;
-    if (a->peak.index != b->peak.index) return a->peak.index < b->peak.index;
-    return a->peak.channel < b->peak.channel;
+    if (a->index != b->index) return a->index < b->index;
+    return a->channel < b->channel;
 }
 
-static void swap_kept(struct candidate *heap, size_t i, size_t j)
+static void swap_kept(struct peak *heap, size_t i, size_t j)
 {
-    const struct candidate first = heap[i];
+    const struct peak first = heap[i];
     heap[i] = heap[j];
     heap[j] = first;
 }
 
-static void sift_up(struct candidate *heap, size_t i)
+static void sift_up(struct peak *heap, size_t i)
 {
     for (; i && comes_before(&heap[(i - 1) / 2], &heap[i]); i = (i - 1) / 2)
         swap_kept(heap, i, (i - 1) / 2);
 }
 
-static void sift_down(struct candidate *heap, size_t n)
+static void sift_down(struct peak *heap, size_t n)
 {
     for (size_t i = 0, last;; i = last) {
         last = i;
@@ -186,11 +182,11 @@ static bool is_too_small(const struct peaks *p, double level)
            (most && p->n_kept == most && level <= p->kept[0].level);
 }
 
-static bool accept(struct peaks *p, const struct candidate *found, struct fault *fault)
+static bool accept(struct peaks *p, const struct peak *found, struct fault *fault)
 {
     const struct peaks_request *q = &p->request;
-    if (found->peak.index < q->first || found->peak.index >= q->end) return true;
-    if (!q->most) return q->report(q->context, &found->peak, fault);
+    if (found->index < q->first || found->index >= q->end) return true;
+    if (!q->most) return q->report(q->context, found, fault);
     if (p->n_kept < q->most) {
         p->kept[p->n_kept] = *found;
         sift_up(p->kept, p->n_kept++);
@@ -233,7 +229,7 @@ static bool add_maximum(struct peaks *p, size_t channel, uint64_t i, struct faul
     const double level = sample_at(c, i)->level;
     if (is_too_small(p, level)) return true;
     while (c->n && c->queue[(c->head + c->n - 1) & (c->capacity - 1)].level < level) c->n--;
-    if (!c->n) c->front = (struct candidate){describe(p, channel, i), level};
+    if (!c->n) c->front = describe(p, channel, i);
     return push(c, (struct maximum){i, level, c->n > 0}, fault);
 }
 
@@ -277,8 +273,7 @@ bool peaks_add(struct peaks *peaks, const void *y, size_t n, struct fault *fault
 
 static int compare_positions(const void *a, const void *b)
 {
-    const struct peak *x = &((const struct candidate *)a)->peak,
-                      *y = &((const struct candidate *)b)->peak;
+    const struct peak *x = a, *y = b;
     if (x->index != y->index) return x->index < y->index ? -1 : 1;
     return (x->channel > y->channel) - (x->channel < y->channel);
 }
@@ -292,7 +287,7 @@ static bool take_rest(struct peaks *p, struct fault *fault)
         for (size_t k = 0; k < p->request.channels; k++) {
             struct channel *c = &p->channels[k];
             if (c->n && c->queue[c->head].dominated) c->n = 0;
-            if (c->n && (!first || c->front.peak.index < first->front.peak.index)) first = c;
+            if (c->n && (!first || c->front.index < first->front.index)) first = c;
         }
         if (!first) return true;
         first->n = 0;
@@ -312,8 +307,24 @@ bool peaks_finish(struct peaks *peaks, struct fault *fault)
     if (!take_rest(peaks, fault)) return false;
     if (peaks->n_kept) qsort(peaks->kept, peaks->n_kept, sizeof *peaks->kept, compare_positions);
     for (size_t i = 0; i < peaks->n_kept; i++)
-        if (!q->report(q->context, &peaks->kept[i].peak, fault)) return false;
+        if (!q->report(q->context, &peaks->kept[i], fault)) return false;
     return true;
+}
+
+static int compare_sizes(const void *a, const void *b)
+{
+    return comes_before(a, b) ? -1 : comes_before(b, a);
+}
+
+size_t peaks_select(struct peak *peaks, size_t n, size_t most)
+{
+    if (!n) return 0;
+    if (most && n > most) {
+        qsort(peaks, n, sizeof *peaks, compare_sizes);
+        n = most;
+    }
+    qsort(peaks, n, sizeof *peaks, compare_positions);
+    return n;
 }
 
 double peaks_largest(const struct peaks *peaks)

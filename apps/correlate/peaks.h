@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Finds the peaks of a stream of results. A peak is a local maximum of the magnitude of one channel
-// (of equal neighbours the first) that is at least the threshold and that no local maximum closer
+// (of equal neighbours the first; more than PEAKS_MARGIN of them after a smaller one are a maximum
+// whatever follows) that is at least the threshold and that no local maximum closer
 // than the distance exceeds; of equal ones within the distance the first is the peak. The ends of
 // the stream count as lower than any sample; samples that are not finite are ignored.
 //
@@ -25,6 +26,7 @@ struct peak {
     uint64_t index; // of the sample, counted from the first
     size_t channel;
     double magnitude, phase; // of the sample; the phase in radians
+    double level;            // by which peaks are compared: the magnitude or its square
     double shift;            // of the interpolated maximum from the sample, -1 to 1
 };
 
@@ -53,6 +55,10 @@ bool peaks_add(struct peaks *peaks, const void *y, size_t n, struct fault *fault
 
 // After the last frame.
 bool peaks_finish(struct peaks *peaks, struct fault *fault);
+
+// Of n peaks of one signal, the largest `most`, or all if that is 0, in the order of `report`:
+// moves them to the front and returns how many they are.
+size_t peaks_select(struct peak *peaks, size_t n, size_t most);
 
 // The largest magnitude of all samples.
 double peaks_largest(const struct peaks *peaks);

@@ -3,6 +3,7 @@
 #include "search.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/report.h"
@@ -23,9 +24,9 @@ bool search_check_usage(const struct settings *settings, struct fault *fault)
     if (s->resume)
         return fault_set(fault, "--resume does not keep the peaks of the run that was stopped; "
                                 "leave out --resume, or --peaks and --threshold");
-    if (s->range && s->operands[2])
-        return fault_set(fault, "--range with --peaks or --threshold writes no OUT; leave out %s",
-                         s->operands[2]);
+    if (options_sharded_by(s) && s->operands[2])
+        return fault_set(fault, "%s with --peaks or --threshold writes no OUT; leave out %s",
+                         options_sharded_by(s), s->operands[2]);
     if (s->output_format && !s->operands[2])
         return fault_set(fault, "--output-format %s: there is no OUT", s->output_format);
     return true;
@@ -38,9 +39,28 @@ uint64_t search_distance(const struct settings *settings, uint64_t length)
     return (distance + stride - 1) / stride;
 }
 
+// Takes a peak of one of several processes.
+static bool collect_peak(void *context, const struct peak *peak, struct fault *fault)
+{
+    struct search *s = context;
+    if (s->n_found == s->capacity) {
+        const size_t capacity = s->capacity ? 2 * s->capacity : 64;
+        struct peak *grown = realloc(s->found, capacity * sizeof *grown);
+        if (!grown)
+            return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks",
+                             capacity);
+        s->found = grown;
+        s->capacity = capacity;
+    }
+    s->found[s->n_found] = *peak;
+    s->found[s->n_found++].index += s->offset;
+    return true;
+}
+
 bool search_open(struct search *search, const struct search_request *request, struct fault *fault)
 {
     const struct settings *s = request->settings;
+    const struct processes *p = request->processes;
     const bool to_stdout = !s->operands[2] || strcmp(s->operands[2], "-") != 0;
     const struct peaks_request peaks = {.type = request->type,
                                         .channels = request->channels,
@@ -49,8 +69,8 @@ bool search_open(struct search *search, const struct search_request *request, st
                                         .distance = search_distance(s, request->length),
                                         .first = request->first,
                                         .end = request->end,
-                                        .report = peak_report_add,
-                                        .context = &search->report};
+                                        .report = p->n ? collect_peak : peak_report_add,
+                                        .context = p->n ? (void *)search : &search->report};
     if (!options_want_peaks(s)) return true;
     search->report = (struct peak_report){.to = to_stdout ? stdout : stderr,
                                           .json = s->json,
@@ -59,18 +79,46 @@ bool search_open(struct search *search, const struct search_request *request, st
                                           .first_lag = request->first_lag,
                                           .stride = s->stride,
                                           .keep = s->annotate};
+    search->offset = request->offset;
     if (!peaks_open(&search->peaks, &peaks, fault)) return false;
-    peak_report_begin(&search->report);
+    if (!p->rank) peak_report_begin(&search->report);
     return true;
 }
 
 bool search_finish(struct search *search, struct fault *fault)
 {
-    return !search->peaks || peaks_finish(search->peaks, fault);
+    if (!search->peaks) return true;
+    search->largest = peaks_largest(search->peaks);
+    return peaks_finish(search->peaks, fault);
+}
+
+bool search_combine(struct search *search, const struct search_request *request,
+                    struct fault *fault)
+{
+    struct processes *p = request->processes;
+    struct peak *all = NULL;
+    double *largest = NULL;
+    size_t n, n_largest;
+    if (!p->n || !search->peaks) return true;
+    bool good =
+        processes_gather(p, &search->largest, 1, sizeof *largest, (void **)&largest, &n_largest,
+                         fault) &&
+        processes_gather(p, search->found, search->n_found, sizeof *all, (void **)&all, &n, fault);
+    if (good) {
+        for (size_t i = 0; i < n_largest; i++)
+            search->largest = largest[i] > search->largest ? largest[i] : search->largest;
+        n = peaks_select(all, n, (size_t)request->settings->peaks);
+        for (size_t i = 0; good && i < n; i++)
+            good = peak_report_add(&search->report, &all[i], fault);
+    }
+    free(largest);
+    free(all);
+    return good;
 }
 
 void search_close(struct search *search)
 {
     peaks_close(search->peaks);
+    free(search->found);
     peak_report_release(&search->report);
 }

@@ -6,10 +6,16 @@
 #include "cli/options.h"
 #include "io/audio.h"
 #include "peak_report.h"
+#include "processes/processes.h"
 
 struct search {
     struct peaks *peaks; // NULL: none are wanted
     struct peak_report report;
+    double largest; // magnitude of all results, after search_finish
+    // Of one of several processes: its peaks, until the first process reports those of all.
+    struct peak *found;
+    size_t n_found, capacity;
+    uint64_t offset; // of its results in the whole result
 };
 
 struct search_request {
@@ -20,6 +26,8 @@ struct search_request {
     uint64_t length;        // frames of the template
     int64_t first_lag;      // of the first result
     uint64_t first, end;    // results whose peaks are reported
+    uint64_t offset;        // number of the first result in the whole result
+    struct processes *processes;
 };
 
 // False, with a usage error, for options that contradict each other.
@@ -33,6 +41,10 @@ bool search_open(struct search *search, const struct search_request *request, st
 
 // After the last result: prints the peaks that are left.
 bool search_finish(struct search *search, struct fault *fault);
+
+// After that, of several processes: the first prints the peaks of all. Collective.
+bool search_combine(struct search *search, const struct search_request *request,
+                    struct fault *fault);
 
 // Before any output is written: false, with a fault, if the file of --annotate would replace an
 // input or the metadata of another signal, or cannot take over those of IN.

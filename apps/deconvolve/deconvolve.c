@@ -4,22 +4,22 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_values.h"
+#include "base/memory.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
-#include "convolve/shard_record.h"
-#include "division.h"
+#include "convolve/partial/shard_record.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 #include "io/frames.h"
 
-// A response is found if its peak is at least this many times its RMS; noise has a lower ratio.
-static const double MIN_CREST_FACTOR = 20;
+// A response is found if its peak is at least this many times its RMS; noise has a lower ratio. Of
+// fewer frames than its square no peak has that ratio.
+enum { MIN_CREST_FACTOR = 20, MIN_AFTER = MIN_CREST_FACTOR * MIN_CREST_FACTOR };
 
 // The noise is that of the last part of a response, where reverberation has decayed.
 enum { NOISE_PART = 10 };
@@ -30,17 +30,20 @@ static const double CLIPPED = 0.99996; // of 16 bits, the largest has 0.99997
 struct deconvolve {
     struct settings settings;
     struct frames sweep, recording;
+    struct fault shortfall[2]; // of the files that end too early; empty: of none
     uint32_t rate;
     size_t first, n;  // of the response, in frames
     double *response; // [n][channels]
-    struct division *division;
+    double *channel;  // of the recording, and its response
+    double unit_peak; // of the response of a path of gain 1
     json_t *list;
     bool any; // a channel has a response
 };
 
-static bool load(struct frames *ret, uint32_t *ret_rate, const struct settings *s, int operand,
+static bool load(struct deconvolve *d, struct frames *ret, uint32_t *ret_rate, int operand,
                  struct fault *fault)
 {
+    const struct settings *s = &d->settings;
     const struct audio_request request = {.path = s->operands[operand],
                                           .max_channels = options_max_channels(s),
                                           .rate = (uint32_t)s->rate,
@@ -57,7 +60,8 @@ static bool load(struct frames *ret, uint32_t *ret_rate, const struct settings *
         good = fault_set(fault, "%s: %zu channels; the signal that was played has 1", name,
                          info->channels);
     good = good && frames_read(ret, reader, PARTITA_F64, name, fault);
-    if (good && audio_shortfall(reader)) report_warning(s, "%s", audio_shortfall(reader));
+    if (good && audio_shortfall(reader))
+        fault_set(&d->shortfall[operand], "%s", audio_shortfall(reader));
     audio_reader_close(reader);
     return good;
 }
@@ -66,15 +70,17 @@ static bool load_files(struct deconvolve *d, struct fault *fault)
 {
     const struct settings *s = &d->settings;
     uint32_t rate;
-    if (!load(&d->sweep, &rate, s, 0, fault) || !load(&d->recording, &d->rate, s, 1, fault))
+    if (!load(d, &d->sweep, &rate, 0, fault) || !load(d, &d->recording, &d->rate, 1, fault))
         return false;
     if (rate && d->rate && rate != d->rate)
         return fault_set(fault, "%s: sample rate %u Hz differs from the %u Hz of %s",
                          operand_name(s, 0), rate, d->rate, operand_name(s, 1));
     if (!d->rate) d->rate = rate;
-    if (d->recording.n >= d->sweep.n) return true;
-    return fault_set(fault, "%s: %zu frames, fewer than the %zu of %s", operand_name(s, 1),
-                     d->recording.n, d->sweep.n, operand_name(s, 0));
+    if (d->recording.n >= d->sweep.n + MIN_AFTER) return true;
+    return fault_set(fault,
+                     "%s: %zu frames, but %s has %zu; record the sweep and what follows it, at "
+                     "least %d frames",
+                     operand_name(s, 1), d->recording.n, operand_name(s, 0), d->sweep.n, MIN_AFTER);
 }
 
 // As long as the recording goes on after a sweep that it would begin with.
@@ -91,12 +97,15 @@ static bool choose_length(struct deconvolve *d, struct fault *fault)
     d->n = d->first < whole ? whole - d->first : 1;
     if (s->ir_length) d->n = (size_t)s->ir_length;
     if (d->n > all - d->first) d->n = all - d->first;
-    d->response = calloc(d->n * d->recording.channels, sizeof *d->response);
-    return d->response || fault_set(fault, "out of memory for %zu frames", d->n);
+    d->response = memory_allocate(d->n * d->recording.channels * sizeof *d->response);
+    d->channel = memory_allocate(all * sizeof *d->channel);
+    return (d->response && d->channel) || memory_fault(fault, "%zu frames", d->n);
 }
 
-static void warn_about_recording(const struct deconvolve *d)
+static void warn_about_files(const struct deconvolve *d)
 {
+    for (int i = 0; i < 2; i++)
+        if (*d->shortfall[i].text) report_warning(&d->settings, "%s", d->shortfall[i].text);
     const double *x = d->recording.data;
     double peak = 0;
     size_t clipped = 0;
@@ -129,7 +138,7 @@ static struct found measure(const struct deconvolve *d, const double *response, 
         found.latency = i;
     }
     if (peak < MIN_CREST_FACTOR * sqrt(energy / (double)n)) return found;
-    found.level = peak / division_unit_peak(d->division);
+    found.level = peak / d->unit_peak;
     found.noise = sqrt(noise / (double)n_noise) / peak;
     return found;
 }
@@ -158,18 +167,45 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
     }
 }
 
-static void compute(struct deconvolve *d)
+// Replaces d->channel, a recording, by its response to the sweep.
+static bool divide(struct deconvolve *d, struct fault *fault)
+{
+    const struct partita_allocator allocator = memory_allocator();
+    const enum partita_status status = partita_deconvolve(d->channel, d->channel, d->recording.n,
+                                                          d->sweep.data, d->sweep.n, &allocator);
+    if (status == PARTITA_OK) return true;
+    if (status == PARTITA_ERR_NOMEM)
+        return memory_fault(fault, "transforms of %zu frames", d->recording.n + d->sweep.n);
+    return fault_set(fault, "%s: %zu frames, which with those of %s are too many for a transform",
+                     operand_name(&d->settings, 1), d->recording.n, operand_name(&d->settings, 0));
+}
+
+// The peak of the recording that is the sweep itself. Its transform has the size of the others.
+static bool find_unit_peak(struct deconvolve *d, struct fault *fault)
+{
+    memset(d->channel, 0, d->recording.n * sizeof *d->channel);
+    memcpy(d->channel, d->sweep.data, d->sweep.n * sizeof *d->channel);
+    if (!divide(d, fault)) return false;
+    d->unit_peak = d->channel[0];
+    return true;
+}
+
+static bool compute(struct deconvolve *d, struct fault *fault)
 {
     const size_t channels = d->recording.channels;
     const size_t n = d->recording.n - d->sweep.n + 1;
+    const double *recording = d->recording.data;
+    if (!find_unit_peak(d, fault)) return false;
     for (size_t c = 0; c < channels; c++) {
-        const double *h =
-            division_run(d->division, (const double *)d->recording.data + c, channels);
-        const struct found found = measure(d, h, n > d->first + d->n ? n : d->first + d->n);
+        for (size_t i = 0; i < d->recording.n; i++) d->channel[i] = recording[i * channels + c];
+        if (!divide(d, fault)) return false;
+        const size_t end = d->first + d->n;
+        const struct found found = measure(d, d->channel, n > end ? n : end);
         print_found(d, c, &found);
         d->any = d->any || found.level > 0;
-        for (size_t i = 0; i < d->n; i++) d->response[i * channels + c] = h[d->first + i];
+        for (size_t i = 0; i < d->n; i++) d->response[i * channels + c] = d->channel[d->first + i];
     }
+    return true;
 }
 
 static bool write_response(const struct deconvolve *d, struct fault *fault)
@@ -203,6 +239,19 @@ static bool write_response(const struct deconvolve *d, struct fault *fault)
     return good;
 }
 
+static bool print_json(const struct deconvolve *d)
+{
+    const struct settings *s = &d->settings;
+    json_t *j = json_report("partita-deconvolve/1", command_rows[s->command].name);
+    json_object_set_new(j, "sweep", json_text(s->operands[0]));
+    json_object_set_new(j, "recording", json_text(s->operands[1]));
+    json_object_set_new(j, "out", json_text(s->operands[2]));
+    json_object_set_new(j, "rate", d->rate ? json_integer(d->rate) : json_null());
+    json_object_set_new(j, "frames", json_integer((json_int_t)d->n));
+    json_object_set(j, "channels", d->list);
+    return json_print(j, strcmp(s->operands[2], "-") == 0 ? stderr : stdout);
+}
+
 static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
 {
     const struct settings *s = &d->settings;
@@ -210,20 +259,15 @@ static bool deconvolve_run(struct deconvolve *d, struct fault *fault)
     const char *const inputs[] = {sigmf_samples(s->operands[0], data[0]),
                                   sigmf_samples(s->operands[1], data[1])};
     if (!temp_differs(s->operands[2], inputs, 2, fault) || !load_files(d, fault) ||
-        !choose_length(d, fault) ||
-        !division_open(&d->division, d->sweep.data, d->sweep.n, d->recording.n, fault))
+        !choose_length(d, fault))
         return false;
-    warn_about_recording(d);
     d->list = json_array();
-    compute(d);
-    if (s->json) {
-        FILE *to = strcmp(s->operands[2], "-") == 0 ? stderr : stdout;
-        if (json_dumpf(d->list, to, JSON_INDENT(2)) || fputc('\n', to) == EOF)
-            return fault_set(fault, "cannot write the JSON");
-    }
+    if (!compute(d, fault)) return false;
+    if (s->json && !print_json(d)) return fault_set(fault, "cannot write the JSON");
     if (!d->any)
         return fault_set(fault, "%s: no response to %s was found in it", operand_name(s, 1),
                          operand_name(s, 0));
+    warn_about_files(d);
     return write_response(d, fault);
 }
 
@@ -237,11 +281,11 @@ int deconvolve_main(const struct settings *settings)
     }
     interrupt_install();
     const bool good = deconvolve_run(&d, &fault);
-    division_close(d.division);
     json_decref(d.list);
     frames_release(&d.sweep);
     frames_release(&d.recording);
-    free(d.response);
+    memory_free(d.channel);
+    memory_free(d.response);
     return report_close(COMMAND_DECONVOLVE,
                         good ? EXIT_DONE : report_fault(COMMAND_DECONVOLVE, &fault, EXIT_FAILED));
 }

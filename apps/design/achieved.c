@@ -92,11 +92,10 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     const struct partita_design_result *r = &a->result;
     const bool rate = a->settings->rate != 0;
     char name[ENCODING_NAME_SIZE];
-    json_t *j = json_object();
+    json_t *j = json_report("partita-design/1", command_rows[COMMAND_DESIGN].name);
     json_t *cutoff = json_array();
     for (int i = 0; i < 2; i++)
         if (d->cutoff[i] > 0) json_array_append_new(cutoff, json_finite(d->cutoff[i]));
-    json_object_set_new(j, "command", json_text("design"));
     json_object_set_new(j, "kind", json_text(a->specification->kind));
     json_object_set_new(
         j, "method", json_text(d->method == PARTITA_DESIGN_EQUIRIPPLE ? "equiripple" : "kaiser"));
@@ -112,8 +111,5 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     json_object_set_new(j, "delay_frames", json_finite(r->delay));
     json_object_set_new(j, "delay_seconds",
                         rate ? json_finite(r->delay / rate_of(a)) : json_null());
-    const bool good =
-        j && json_dumpf(j, to, JSON_INDENT(2)) == 0 && fputc('\n', to) != EOF && fflush(to) == 0;
-    json_decref(j);
-    return good;
+    return json_print(j, to);
 }

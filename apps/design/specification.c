@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "base/number.h"
 #include "io/bytes/bytes.h"
 
@@ -27,15 +28,18 @@ enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
 static bool find_kind(struct specification *ret, const char *name, struct fault *fault)
 {
-    char list[256] = "";
+    char list[256] = "", hint[NEAREST_HINT_SIZE];
+    struct nearest nearest = nearest_to(name);
     for (int i = 0; i < N_KINDS; i++) {
         const size_t at = strlen(list);
         ret->kind = kinds[i];
         ret->design.kind = (enum partita_design_kind)i;
         if (strcmp(name, kinds[i]) == 0) return true;
+        nearest_try(&nearest, kinds[i]);
         snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", kinds[i]);
     }
-    return fault_set(fault, "%s: must be one of %s", name, list);
+    return fault_set(fault, "%s: no such kind of filter%s; choose one of %s", name,
+                     nearest_hint(&nearest, "", hint), list);
 }
 
 static bool parse_frequency(const char *text, size_t length, double *ret)
@@ -81,11 +85,18 @@ bool specification_parse(struct specification *ret, const struct settings *setti
     if (!s->rate && (ret->design.cutoff[0] >= 0.5 || ret->design.width >= 0.5))
         return fault_set(fault, "frequencies are fractions of the sample rate, below 0.5, without "
                                 "--rate; add it, for example --rate 48k");
-    const bool table = ret->design.kind == PARTITA_DESIGN_TABLE;
-    if (s->n_operands == (table ? 3 : 2)) return true;
-    return fault_set(fault, "%s needs %s, but %d %s given", ret->kind,
-                     table ? "the file of the table, and OUT" : "OUT", s->n_operands - 1,
-                     s->n_operands == 2 ? "name is" : "names are");
+    const enum partita_design_kind kind = ret->design.kind;
+    const bool table = kind == PARTITA_DESIGN_TABLE;
+    const bool two = kind == PARTITA_DESIGN_BAND_PASS || kind == PARTITA_DESIGN_BAND_STOP;
+    if (s->n_operands != (table ? 3 : 2))
+        return fault_set(fault, "%s needs %s, but %d %s given", ret->kind,
+                         table ? "the file of the table, and OUT" : "OUT", s->n_operands - 1,
+                         s->n_operands == 2 ? "name is" : "names are");
+    if (two && ret->design.cutoff[1] == 0)
+        return fault_set(fault, "%s needs two cutoffs, for example --cutoff 1k,2k", ret->kind);
+    if (!table && kind != PARTITA_DESIGN_HILBERT && !s->cutoff)
+        return fault_set(fault, "%s needs --cutoff, for example --cutoff 1k", ret->kind);
+    return true;
 }
 
 const char *specification_out(const struct settings *settings)

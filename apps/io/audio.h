@@ -14,6 +14,10 @@ struct audio_reader;
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,
                 struct fault *fault);
 
+// False, with a fault, if the signal is in a pipe, a device or a folder, of which the first two may
+// keep a reader waiting for ever; true also if there is no such file, which audio_open reports.
+bool audio_check_regular(const char *path, struct fault *fault);
+
 // audio_open on bytes in memory, read as from a file or as from a pipe: for tests and fuzz targets.
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,
                        bool as_pipe, const struct audio_request *request, struct fault *fault);
@@ -59,6 +63,7 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
 struct audio_partial {
     const char *path;
     uint64_t frames; // frames to keep; 0: starts it
+    bool keep_rest;  // what follows them is kept, too
     struct sample_counts counts;
 };
 
@@ -92,6 +97,26 @@ bool audio_finish_partial(struct audio_writer *writer, struct sample_counts *ret
 // A writer of frames of `type` to a temporary file without a name, near the output `path`.
 bool audio_spool_create(struct audio_writer **ret_writer, const char *path, enum partita_type type,
                         size_t channels, struct fault *fault);
+
+// For an output, WAV, .npy or raw, whose samples several processes write: one creates it as usual,
+// the others write them after its first byte of samples.
+//
+// An encoder makes the bytes of such samples. info: of the output; info->first is the number of the
+// encoder's first frame. At most max_frames may be written before their bytes are taken.
+bool audio_encoder_create(struct audio_writer **ret_writer, const struct audio_info *info,
+                          size_t max_frames, struct fault *fault);
+
+// Takes the bytes of the frames that were written since the last call, which are valid until the
+// next one. Also returns the counts of all frames so far.
+size_t audio_encoder_take(struct audio_writer *encoder, const void **ret_bytes,
+                          struct sample_counts *ret_counts);
+
+// The file that the output is until it is finished, and the position of its first sample.
+const char *audio_unfinished(const struct audio_writer *writer, uint64_t *ret_first_byte);
+
+// Before the output is finished: `frames` frames with these counts have been written to it.
+bool audio_complete(struct audio_writer *writer, uint64_t frames,
+                    const struct sample_counts *counts, struct fault *fault);
 
 // Reads what was written to such a file from its start. Frees the writer, also on failure.
 bool audio_spool_read(struct audio_reader **ret_reader, struct audio_writer *spool,

@@ -51,7 +51,7 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
         flat_limit_frames(r);
         return true;
     }
-    if (known && named == CONTAINER_TEXT) return text_open(r, fault);
+    if (known && named == CONTAINER_TEXT) return text_open(r, 0, fault);
     return sndfile_open(r, fault) &&
            container_check_channels(r->source.name, r->info.channels, request->max_channels, fault);
 }
@@ -59,7 +59,9 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
 static bool open_any(struct audio_reader *r, const struct audio_request *request,
                      struct fault *fault)
 {
-    bool good = request->raw ? open_raw(r, request, fault) : open_by_content(r, request, fault);
+    bool good = request->is_text ? text_open(r, request->skip_lines, fault)
+                : request->raw   ? open_raw(r, request, fault)
+                                 : open_by_content(r, request, fault);
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
     if (good && request->rate && r->info.rate && r->info.rate != request->rate)
@@ -136,10 +138,20 @@ bool audio_open(struct audio_reader **ret_reader, const struct audio_request *re
 {
     struct audio_request typed = *request;
     struct encoding named;
-    if (!request->raw && sigmf_is_recording(request->path))
+    const bool by_name = !request->raw && !request->is_text;
+    if (by_name && sigmf_is_recording(request->path))
         return open_recording(ret_reader, request, fault);
-    if (!request->raw && container_raw_type(request->path, &named)) typed.raw = &named;
+    if (by_name && container_raw_type(request->path, &named)) typed.raw = &named;
     return audio_open_file(ret_reader, &typed, NULL, fault);
+}
+
+bool audio_check_regular(const char *path, struct fault *fault)
+{
+    char buffer[PATH_MAX];
+    const char *samples = sigmf_samples(path, buffer);
+    struct stat st;
+    return stat(samples, &st) != 0 || S_ISREG(st.st_mode) ||
+           fault_set(fault, "%s: is not a regular file, as it must be here", samples);
 }
 
 bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size_t size,

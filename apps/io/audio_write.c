@@ -57,18 +57,19 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
     return true;
 }
 
-// Truncates the file after the frames that it is known to hold, and continues there.
+// Continues after the frames that the file is known to hold; what follows them is cut off.
 static bool continue_after(struct audio_writer *w, const struct audio_partial *partial,
                            struct fault *fault)
 {
+    w->info.offset = w->sink.position;
     const uint64_t at =
-        w->sink.position + partial->frames * w->info.channels * encoding_size(w->info.encoding);
+        w->info.offset + partial->frames * w->info.channels * encoding_size(w->info.encoding);
     struct stat st;
     if (fstat(w->sink.fd, &st) || (uint64_t)st.st_size < at)
         return fault_set(fault,
                          "%s: is shorter than its progress record says; remove it to start again",
                          partial->path);
-    if (ftruncate(w->sink.fd, (off_t)at) || !sink_seek(&w->sink, at))
+    if ((!partial->keep_rest && ftruncate(w->sink.fd, (off_t)at)) || !sink_seek(&w->sink, at))
         return fault_set(fault, "%s: cannot write: %s", partial->path, strerror(errno));
     w->frames = partial->frames;
     return true;
@@ -211,5 +212,6 @@ void audio_discard(struct audio_writer *writer)
     temp_discard(&writer->temp);
     tags_release(&writer->tags);
     free(writer->dithered);
+    free(writer->sink.memory);
     free(writer);
 }

@@ -3,6 +3,7 @@
 // answer. It needs no audio library and exists in every build.
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,14 +52,13 @@ static bool add_text(char line[CONTROL_LINE_BYTES], const char *text, struct fau
 static bool add_file(char line[CONTROL_LINE_BYTES], const char *ir, struct fault *fault)
 {
     const char *colon = strncmp(ir, "matrix:", 7) == 0 ? ir + 7 : ir;
-    char prefix[8] = "", *folder = *colon == '/' ? NULL : getcwd(NULL, 0);
+    char prefix[8] = "", buffer[PATH_MAX],
+         *folder = *colon == '/' ? NULL : getcwd(buffer, sizeof buffer);
     memcpy(prefix, ir, (size_t)(colon - ir));
-    bool good = (*colon == '/' || folder) || fault_set(fault, "%s: %s", ir, strerror(errno));
-    good = good && add_text(line, prefix, fault) &&
+    if (*colon != '/' && !folder) return fault_set(fault, "%s: %s", ir, strerror(errno));
+    return add_text(line, prefix, fault) &&
            (!folder || (add_text(line, folder, fault) && add_text(line, "/", fault))) &&
            add_text(line, colon, fault);
-    free(folder);
-    return good;
 }
 
 static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int n,
@@ -76,14 +76,16 @@ static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int 
 }
 
 // Whether a line answers a command, and whether the command succeeded. Other lines are the status
-// that `subscribe` asked for.
-static bool is_answer(const char *line, bool *ret_ok)
+// that `subscribe` asked for. False, with a fault, for what is not JSON.
+static bool read_line(const char *line, bool *ret_answer, bool *ret_ok, struct fault *fault)
 {
-    json_t *j = json_loads(line, 0, NULL), *ok = json_object_get(j, "ok");
-    bool found = ok != NULL;
+    json_error_t error;
+    json_t *j = json_loads(line, 0, &error), *ok = json_object_get(j, "ok");
+    const bool good = j || fault_set(fault, "an answer cannot be read: %s", error.text);
+    *ret_answer = ok != NULL;
     *ret_ok = json_is_true(ok);
     json_decref(j);
-    return found;
+    return good;
 }
 
 // Prints lines up to the answer; after `subscribe` up to the end.
@@ -91,14 +93,14 @@ static int print_answer(FILE *file, const char *path, bool follow, struct fault 
 {
     char *line = NULL;
     size_t size = 0;
-    bool answered = false, ok = false, good = true;
-    while (good && !(answered && (!ok || !follow)) && getline(&line, &size, file) > 0) {
-        if (!answered) answered = is_answer(line, &ok);
-        good = fputs(line, stdout) >= 0 && fflush(stdout) == 0;
+    bool answered = false, ok = false, good = true, known = true;
+    fault_set(fault, "%s: the connection was closed without an answer", path);
+    while (good && known && !(answered && (!ok || !follow)) && getline(&line, &size, file) > 0) {
+        if (!answered) known = read_line(line, &answered, &ok, fault);
+        good = !known || (fputs(line, stdout) >= 0 && fflush(stdout) == 0);
     }
     free(line);
     if (answered || !good) return ok ? EXIT_DONE : EXIT_FAILED; // report_close says what failed
-    fault_set(fault, "%s: the connection was closed without an answer", path);
     return report_fault(COMMAND_CONTROL, fault, EXIT_FAILED);
 }
 

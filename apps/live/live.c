@@ -18,6 +18,8 @@
 #include "live/console/signals.h"
 #include "live/console/terminal.h"
 #include "live/device/choose.h"
+#include "live/device/jack_connections.h"
+#include "live/filters/response.h"
 #include "live/measure/measure.h"
 #include "live/record/output_names.h"
 #include "restart.h"
@@ -39,7 +41,8 @@ struct live {
 
 static bool live_check_usage(const struct settings *s, struct fault *fault)
 {
-    if (!s->irs.n && !s->measure_to) return fault_set(fault, "needs --ir IR (or --measure OUT)");
+    if (!s->irs.n && !s->measure_to)
+        return fault_set(fault, "needs --ir IR or --config FILE (or --measure OUT)");
     if (s->irs.n && s->measure_to)
         return fault_set(fault, "--measure plays a sweep; leave out --ir");
     if (s->measure_to && (s->record || s->calls || s->retry))
@@ -57,6 +60,8 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
         return fault_set(fault, "--record -: must be a file, not a pipe");
+    for (int i = 0; i < s->irs.n; i++)
+        if (!response_check(s, s->irs.words[i], fault)) return false;
     return device_check_latency(s->audio_latency, fault) && engine_check(s, fault);
 }
 
@@ -113,6 +118,9 @@ static int open_session(struct live *live, struct session *session, struct fault
 static void print_session(const struct session *s)
 {
     const struct settings *settings = s->settings;
+    if (jack_connections_missing())
+        report_warning(settings, "%s: no connection could be made to %s", s->ports.path,
+                       jack_connections_missing());
     if (settings->quiet || settings->json) return;
     bool one = s->in.index == s->out.index;
     fprintf(stderr, "partita live: %s%s%s (%s), %g Hz, %zu in, %zu out; %s, %zu taps\n", s->in.name,

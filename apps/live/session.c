@@ -9,6 +9,7 @@
 
 #include "cli/report.h"
 #include "live/device/choose.h"
+#include "live/device/jack_connections.h"
 #include "live/filters/response.h"
 
 // --rate; else that of the first filter, if the devices support it; else that of the device.
@@ -79,6 +80,18 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
     return chain_open(&s->chain, &request, fault);
 }
 
+// The names that the first filter has for the ports of JACK.
+static bool name_ports(struct session *s, struct fault *fault)
+{
+    bool matrix;
+    const char *path = response_path(s->settings->irs.words[0], &matrix);
+    if (!network_is_named(path)) return true;
+    if (!network_read(&s->ports, path, fault)) return false;
+    if (device_is_jack(&s->out) && !jack_connections_check(&s->ports, fault)) return false;
+    jack_connections_use(&s->ports);
+    return true;
+}
+
 static bool open_device(struct session *s, double rate, struct fault *fault)
 {
     struct device_request request = {
@@ -113,7 +126,7 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     if (settings->control && !control_socket_open(&s->socket, settings->control, fault))
         return false;
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
-    return open_device(s, rate, fault);
+    return name_ports(s, fault) && open_device(s, rate, fault);
 }
 
 void session_end(struct session *session)
@@ -163,4 +176,6 @@ void session_close(struct session *session)
     call_log_close(session->calls);
     chain_close(session->chain);
     filter_set_close(session->filters);
+    jack_connections_use(NULL);
+    network_release(&session->ports);
 }

@@ -4,6 +4,7 @@
 #define PARTITA_APPS_LIVE_SESSION_H
 
 #include "cli/options.h"
+#include "config/network.h"
 #include "control/osc.h"
 #include "control/socket.h"
 #include "live/chain/chain.h"
@@ -28,6 +29,7 @@ struct session {
     struct osc *osc;               // of --osc; NULL: none
     uint64_t osc_ticket;           // request whose outcome its last sender wants to know; 0: none
     struct levels *levels;
+    struct network ports; // of the first filter, for names and connections of JACK; may be empty
     // Changed by the user.
     double gain, wet, dry, input_gain; // dB; -INFINITY: off
     bool mute, bypass;

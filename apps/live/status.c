@@ -124,7 +124,7 @@ char *status_dump(json_t *object)
 
 char *status_compose_json(const struct session *session, bool final)
 {
-    json_t *j = json_object();
+    json_t *j = json_report("partita-live/1", command_rows[COMMAND_LIVE].name);
     status_put_all(j, session, !final ? "running" : session->lost ? "lost" : "ended");
     return status_dump(j);
 }

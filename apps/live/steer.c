@@ -113,9 +113,17 @@ static json_t *list_commands(void)
     return list;
 }
 
+static json_t *report_control(void)
+{
+    return json_report("partita-control/1", command_rows[COMMAND_CONTROL].name);
+}
+
 static char *compose_error(const char *text)
 {
-    return status_dump(json_pack("{s:b, s:o}", "ok", 0, "error", json_text(text)));
+    json_t *j = report_control();
+    json_object_set_new(j, "ok", json_false());
+    json_object_set_new(j, "error", json_text(text));
+    return status_dump(j);
 }
 
 static const char *state_of(const struct session *s)
@@ -125,7 +133,8 @@ static const char *state_of(const struct session *s)
 
 static char *compose_answer(const struct session *s, enum control_id id)
 {
-    json_t *j = json_pack("{s:b}", "ok", 1);
+    json_t *j = report_control();
+    json_object_set_new(j, "ok", json_true());
     if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
     else if (id == CONTROL_STATUS) status_put_all(j, s, state_of(s));
     else status_put_settings(j, s);
@@ -150,7 +159,8 @@ char *steer_compose_news(const struct session *session, const struct filter_set_
 
 char *steer_compose_event(const struct session *session)
 {
-    json_t *j = json_pack("{s:s}", "event", "status");
+    json_t *j = report_control();
+    json_object_set_new(j, "event", json_string("status"));
     status_put_all(j, session, state_of(session));
     return status_dump(j);
 }

@@ -7,8 +7,11 @@ of grey levels, 0 to 16, and one byte with the digit.
 """
 import sys
 
-import numpy
-import sklearn.datasets
+try:
+    import numpy
+    import sklearn.datasets
+except ImportError as error:
+    sys.exit(f"export.py: {error}: install scikit-learn (Debian: python3-sklearn), which has the digits")
 
 if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
     sys.exit("usage: export.py OUT")

@@ -86,10 +86,9 @@ static inline enum partita_status partita_filter_create_from(const struct partit
 //          PARTITA_ERR_ARG for taps that break problem.separable if the engine relies on it,
 //          PARTITA_ERR_NOMEM and PARTITA_ERR_DEVICE.
 // Memory:  call.workspace holds the larger of partita_plan_workspace for PARTITA_FORWARD and for
-//          PARTITA_BACKWARD_DATA. With it the call allocates nothing on the CPU (but with
-//          problem.up memory for the taps of the branches, for the time of the call), nor on a
-//          device if taps and workspace are in the device's memory. NULL: the call allocates what
-//          the engine needs to transform taps, and releases it.
+//          PARTITA_BACKWARD_DATA. With it the call allocates nothing on the CPU, nor on a device if
+//          taps and workspace are in the device's memory. NULL: the call allocates what it needs to
+//          transform taps, and releases it.
 // Devices: taps and bias may be in the device's memory or in host memory; the call copies them
 //          there, allocating memory for taps that are not in the device's memory already, and
 //          returns when the filter is complete. With call.queue taps, bias, and the workspace if

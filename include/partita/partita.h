@@ -133,6 +133,25 @@ partita_correlate_normalised(enum partita_type type, void *y, const void *x, siz
     return partita_correlate_normalised_sized(type, y, x, n, h, m, slice, options, sizeof *options);
 }
 
+// Estimates the impulse response h of what lies between a signal that was played, usually a sweep,
+// and its recording, by division of their spectra: H = R conj(S) q / (q^2 + t^2) / p, where p is
+// the largest |S|^2, q = |S|^2 / p and t = 1e-6. Within the band of the signal H is R / S; 60 dB
+// below its strongest frequency H goes to 0, where a division would amplify noise. The response of
+// a path of gain 1 to a signal of limited band has a peak below 1, which is that of the response of
+// the signal to itself.
+// Shapes:  recording [n], signal [m], h [n]: h[0] is the response at the lag at which recording and
+//          signal begin together.
+// Ranges:  n, m >= 1, n + m <= 402653184. All samples are finite. h may be recording or signal. A
+//          signal of zeros has the response 0.
+// Errors:  PARTITA_ERR_ARG for NULL, zero sizes, or one of the allocator's functions without the
+//          other; PARTITA_ERR_UNSUPPORTED for more samples; PARTITA_ERR_NOMEM. h is then unchanged.
+// Memory:  allocates up to 56 bytes for each sample of n + m by `allocator`; NULL means malloc.
+// Time:    three transforms of n + m samples, on the calling thread.
+// Threads: any.
+PARTITA_API enum partita_status partita_deconvolve(double *h, const double *recording, size_t n,
+                                                   const double *signal, size_t m,
+                                                   const struct partita_allocator *allocator);
+
 #ifdef __cplusplus
 }
 #endif

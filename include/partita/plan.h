@@ -3,8 +3,9 @@
 // created once, is immutable, and may be shared by any number of threads.
 //
 // Arrays of bounded problems are plain and contiguous: [batch][channels][size...], the last axis
-// fastest. gy is the gradient with respect to the sum, before problem.activation: with PARTITA_RELU
-// the caller first sets gy to 0 where y is 0. Gradients are of real types.
+// fastest, or with problem.channels_last [batch][size...][channels]. gy is the gradient with
+// respect to the sum, before problem.activation: with PARTITA_RELU the caller first sets gy to 0
+// where y is 0. Gradients are of real types.
 //
 // Accuracy: in engines that transform, a rounding error is relative to the largest values that
 // share a transform, not to each result. A result that is exactly 0, because products cancel or
@@ -15,10 +16,10 @@
 // options.error_reach how far the error of a loud passage reaches into a quiet one: the error of a
 // passage is then relative to what is that near.
 //
-// Devices: options.device is "cpu", "cuda" (the first GPU) or, for example, "cuda:1". Support for
-// NVIDIA GPUs is in a separate module, libpartita-cuda.so, which is loaded when such a device is
-// first requested. Without the module, or without a driver, everything else works. The module is
-// searched for in the library's folder, then in the system's library path; the environment variable
+// options.device is "cpu", "cuda" (the first GPU) or, for example, "cuda:1". Support for NVIDIA
+// GPUs is in a separate module, libpartita-cuda.so, which is loaded when such a device is first
+// requested. Without the module, or without a driver, everything else works. The module is searched
+// for in the library's folder, then in the system's library path; the environment variable
 // PARTITA_CUDA_MODULE names another file. A program that runs with more rights than its caller
 // takes it from the system's path alone. Every call leaves the calling thread's current CUDA device
 // as it was, also when it fails. Memory that calls release stays with the process, in the device's
@@ -231,7 +232,7 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 
 // Computes a bounded problem. The filter is NULL if call.taps brings taps.
 // Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the
-//          problem's types.
+//          problem's types; with problem.channels_last the channels are the last axis of both.
 // Ranges:  x and y are aligned to their scalar and do not overlap. On the CPU an infinite or NaN
 //          sample of x affects only the outputs that depend on it: they become NaN (infinite or
 //          NaN where the sums are direct), all others are as with 0 in its place. If the engine

@@ -141,7 +141,8 @@ enum partita_activation {
 // of an axis beyond the rank; there kernel, size, stride and dilation may also be 1.
 //
 // A bounded problem is computed by partita_forward on x[batch][in_channels][size] and
-// y[batch][out_channels][output size],
+// y[batch][out_channels][output size], or with `channels_last` on these with the channels
+// innermost,
 //   output size = floor((up*size + pad_begin + pad_end - dilation*(kernel-1) - 1) / stride) + 1.
 // Padding may be negative: then that many samples at the edge of the result are not computed. Every
 // slice of a full convolution is thus a problem of its own and costs no more than the slice.
@@ -184,7 +185,11 @@ struct partita_problem {
     // Engines that filter one axis after the other apply only with this promise, and reject a
     // filter that breaks it (PARTITA_ERR_ARG); other engines ignore it [false].
     bool separable;
-    bool reserved[2]; // must be false
+    // Bounded problems of real types, on the CPU: x is [batch][size][in_channels] and y is
+    // [batch][output size][out_channels], as PyTorch's memory format channels_last has them. The
+    // taps stay [out_channels][in_channels/groups][kernel] [false].
+    bool channels_last;
+    bool reserved; // must be false
     // Problems of one axis: up - 1 zeros are inserted after each sample of x before it is filtered;
     // stride, dilation and padding count these zeros, too. With a stride this resamples by
     // up/stride. No zero is multiplied, and no output computed that the stride drops. All branches

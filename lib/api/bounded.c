@@ -2,6 +2,7 @@
 // Public functions that run bounded problems, in every direction.
 #include "bounded.h"
 
+#include "base/sizes.h"
 #include "base/thread.h"
 #include "core/filter.h"
 #include "geometry/upsampling.h"
@@ -73,10 +74,12 @@ static enum partita_status run_checked(const struct run *run)
     const struct partita_plan *of = run->of;
     struct operands operands = run->operands;
     void *workspace = run->call.workspace;
+    _Atomic uint64_t peak = 0;
     if (of->device) return of->device->run(of, run->filter, &operands, workspace);
     void *own = workspace ? NULL : mem_reserve(&of->allocator, bounded_workspace(of));
     if (!workspace && !own) return PARTITA_ERR_NOMEM;
     if (own) workspace = own;
+    operands.peak = &peak;
     if (computes_branches(of)) operands.to = (char *)workspace + mem_round(plan_workspace(of));
     enum partita_status status = of->engine->run(of, run->filter, &operands, workspace);
     if (status == PARTITA_OK) status = nonfinite_confine(of, run->filter, &operands, workspace);
@@ -101,10 +104,12 @@ static enum partita_status run_taps(struct run *run)
         log_line(&run->plan->log, "call.queue: %s needs a filter", run->of->engine->name);
         return PARTITA_ERR_UNSUPPORTED;
     }
-    void *branches = up ? upsampling_taps(run->of, run->call.taps) : NULL;
+    const struct partita_allocator *allocator = &run->of->allocator;
+    char *branches = up ? mem_reserve(allocator, upsampling_taps_bytes(&run->of->shape)) : NULL;
     enum partita_status status = PARTITA_ERR_NOMEM;
+    if (branches) upsampling_taps(run->of, run->call.taps, branches);
     if (branches || !up) status = filter_create(run->of, up ? branches : run->call.taps, &filter);
-    mem_release(&run->of->allocator, branches);
+    mem_release(allocator, branches);
     run->filter = filter;
     if (status == PARTITA_OK) status = run_checked(run);
     filter_destroy(filter);
@@ -227,6 +232,32 @@ static void sum_bias_channel(void *context, size_t k, int worker)
     else ((float *)call->gb)[k] = (float)sum;
 }
 
+enum { BIAS_CHANNELS = 16, BIAS_POSITIONS = 64 }; // channels last: moved to rows at once
+
+// The same for adjacent channels.
+static void sum_bias_channels(void *context, size_t task, int worker)
+{
+    const struct bias_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const struct kernels *kernels = call->plan->kernels;
+    const struct sample_strides strides = shape_strides(shape, true);
+    const size_t k = task * BIAS_CHANNELS,
+                 channels = size_min(BIAS_CHANNELS, shape->out_channels - k);
+    const size_t all = shape->batch * shape_outputs(shape), bytes = shape->scalar_bytes;
+    double rows[BIAS_CHANNELS * BIAS_POSITIONS], sum[BIAS_CHANNELS] = {0};
+    (void)worker;
+    for (size_t i = 0; i < all; i += BIAS_POSITIONS) {
+        const size_t n = size_min(BIAS_POSITIONS, all - i);
+        kernels->transpose(rows, BIAS_POSITIONS, call->gy + (i * strides.position + k) * bytes,
+                           strides.position, n, channels);
+        for (size_t c = 0; c < channels; c++)
+            sum[c] += kernels->sum((char *)rows + c * BIAS_POSITIONS * bytes, n);
+    }
+    for (size_t c = 0; c < channels; c++)
+        if (shape->f64) ((double *)call->gb)[k + c] = sum[c];
+        else ((float *)call->gb)[k + c] = (float)sum[c];
+}
+
 enum partita_status partita_backward_bias_sized(const struct partita_plan *plan, void *gb,
                                                 const void *gy, const struct partita_call *call,
                                                 size_t call_bytes)
@@ -244,6 +275,9 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
     if (status != PARTITA_OK) return status;
     if (plan->device) return plan->device->backward_bias(plan, &run.operands);
     struct bias_call sum = {plan, gb, gy};
-    thread_loop(plan->threads, plan->shape.out_channels, sum_bias_channel, &sum);
+    const size_t channels = plan->shape.out_channels;
+    if (plan->shape.channels_last)
+        thread_loop(plan->threads, ceil_div(channels, BIAS_CHANNELS), sum_bias_channels, &sum);
+    else thread_loop(plan->threads, channels, sum_bias_channel, &sum);
     return PARTITA_OK;
 }

@@ -7,15 +7,22 @@
 #include "geometry/upsampling.h"
 #include "sized.h"
 
-// Dense taps of a problem with `up`, for a filter without taps or in place of its taps.
-static enum partita_status pack_branches(struct partita_filter *filter, const void *taps)
+// Dense taps of a problem with `up`, for a filter without taps or in place of its taps. A filter
+// that can be updated keeps the memory of the branches' taps, so that an update allocates nothing.
+static enum partita_status pack_branches(struct partita_filter *filter, const void *taps,
+                                         void *workspace)
 {
     const struct partita_plan *plan = filter->plan;
-    void *branches = upsampling_taps(plan, taps);
-    if (!branches) return PARTITA_ERR_NOMEM;
-    const enum partita_status status =
-        filter->state ? filter_repack(filter, branches, NULL) : filter_fill(filter, branches);
-    mem_release(&plan->allocator, branches);
+    if (!filter->branches)
+        filter->branches = mem_reserve(&plan->allocator, upsampling_taps_bytes(&plan->shape));
+    if (!filter->branches) return PARTITA_ERR_NOMEM;
+    upsampling_taps(plan, taps, filter->branches);
+    const enum partita_status status = filter->state
+                                           ? filter_repack(filter, filter->branches, workspace)
+                                           : filter_fill(filter, filter->branches);
+    if (!plan->shape.stream) return status;
+    mem_release(&plan->allocator, filter->branches);
+    filter->branches = NULL;
     return status;
 }
 
@@ -23,7 +30,7 @@ static enum partita_status pack_branches(struct partita_filter *filter, const vo
 static enum partita_status pack_directions(struct partita_filter *filter, const void *taps)
 {
     const struct partita_plan *plan = filter->plan;
-    if (plan->shape.up.branches) return pack_branches(filter, taps);
+    if (plan->shape.up.branches) return pack_branches(filter, taps, NULL);
     const enum partita_status status = filter_fill(filter, taps);
     if (status != PARTITA_OK || !plan->backward_data) return status;
     filter->backward_data = filter_allocate(plan->backward_data);
@@ -225,7 +232,7 @@ enum partita_status partita_filter_update_sized(struct partita_filter *filter, c
     if (status != PARTITA_OK) return status;
     const struct operands operands = {.from = {taps, bias}, .queue = own.queue};
     if (plan->device) return plan->device->filter_update(filter, &operands, own.workspace);
-    if (plan->shape.up.branches) return pack_branches(filter, taps);
+    if (plan->shape.up.branches) return pack_branches(filter, taps, own.workspace);
     for (struct partita_filter *of = filter; of && status == PARTITA_OK; of = of->backward_data)
         status = filter_repack(of, taps, own.workspace);
     if (status == PARTITA_OK && filter->bias && bias) store_bias(filter, bias);

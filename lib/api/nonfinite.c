@@ -60,22 +60,30 @@ static bool scan_array(const struct partita_plan *plan, const void *samples, siz
     return atomic_load(&scan.found);
 }
 
-// Looks at two outputs of each stretch that a block may fill, and at both ends of a row.
-static bool look_at_outputs(const struct partita_plan *plan, const char *y, size_t rows, size_t n)
+// The arrays of a direction: planes of samples of x, y and taps.
+struct array {
+    size_t items, channels, plane;
+    struct sample_strides strides;
+};
+
+// Looks at two outputs of each stretch that a block may fill, and at both ends of a plane.
+static bool look_at_outputs(const struct partita_plan *plan, const char *y, const struct array *of)
 {
     const size_t bytes = plan->shape.sample_bytes, step = size_max(plan->choice.spread / 2, 1);
-    for (size_t row = 0; row < rows; row++, y += n * bytes) {
-        if (any_nonfinite(plan, y + (n - 1) * bytes, 1)) return true;
-        for (size_t i = 0; i < n; i += step)
-            if (any_nonfinite(plan, y + i * bytes, 1)) return true;
+    const struct sample_strides *strides = &of->strides;
+    // Channels that are adjacent are looked at together.
+    const size_t together = strides->channel == 1 ? of->channels : 1;
+    for (size_t plane = 0; plane < of->items * of->channels; plane += together) {
+        const char *first =
+            y + (plane / of->channels * strides->item + plane % of->channels * strides->channel) *
+                    bytes;
+        const size_t last = (of->plane - 1) * strides->position;
+        if (any_nonfinite(plan, first + last * bytes, together)) return true;
+        for (size_t i = 0; i < of->plane; i += step)
+            if (any_nonfinite(plan, first + i * strides->position * bytes, together)) return true;
     }
     return false;
 }
-
-// The arrays of a direction: planes of samples of x, y and taps, each [items][channels].
-struct array {
-    size_t items, channels, plane;
-};
 
 static size_t array_samples(const struct array *array)
 {
@@ -89,12 +97,14 @@ static bool scan_nonfinite(const struct partita_plan *plan, const void *samples,
 
 static struct array inputs_array(const struct shape *shape)
 {
-    return (struct array){shape->batch, shape->in_channels, shape_inputs(shape)};
+    return (struct array){shape->batch, shape->in_channels, shape_inputs(shape),
+                          shape_strides(shape, false)};
 }
 
 static struct array outputs_array(const struct shape *shape)
 {
-    return (struct array){shape->batch, shape->out_channels, shape_outputs(shape)};
+    return (struct array){shape->batch, shape->out_channels, shape_outputs(shape),
+                          shape_strides(shape, true)};
 }
 
 static bool may_have_spread(const struct partita_plan *plan, const struct operands *operands)
@@ -105,11 +115,12 @@ static bool may_have_spread(const struct partita_plan *plan, const struct operan
     if (!plan->choice.spread) return false;
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         return scan_nonfinite(plan, operands->to, shape_path_count(shape) * shape_taps(shape));
+    if (plan->choice.peaks) return atomic_load(operands->peak) >= large_bits(shape);
     if (plan->choice.spread == 1)
         return scan_array(plan, operands->from[0], array_samples(forward ? &x : &y),
                           large_bits(shape));
     const struct array *to = forward ? &y : &x;
-    return look_at_outputs(plan, operands->to, to->items * to->channels, to->plane);
+    return look_at_outputs(plan, operands->to, to);
 }
 
 // A copy with zeros in place of samples that are not finite; NULL without memory.
@@ -125,22 +136,35 @@ static char *copy_finite(const struct partita_plan *plan, const void *samples, s
 }
 
 // Marks the samples of a plane that are not finite; false if there are none.
-static bool mark_plane(const struct partita_plan *plan, const char *plane, size_t n,
+static bool mark_plane(const struct partita_plan *plan, const char *plane, const struct array *of,
                        unsigned char *marks)
 {
-    const size_t bytes = plan->shape.sample_bytes;
-    if (!any_nonfinite(plan, plane, n)) return false;
-    for (size_t i = 0; i < n; i++)
-        if (any_nonfinite(plan, plane + i * bytes, 1)) marks[i] = 1;
-    return true;
+    const size_t bytes = plan->shape.sample_bytes, step = of->strides.position * bytes;
+    bool any = false;
+    if (step == bytes && !any_nonfinite(plan, plane, of->plane)) return false;
+    for (size_t i = 0; i < of->plane; i++)
+        if (any_nonfinite(plan, plane + i * step, 1)) {
+            marks[i] = 1;
+            any = true;
+        }
+    return any;
 }
 
+// Samples that are `step` samples apart.
 static void set_nan(const struct partita_plan *plan, char *to, const unsigned char *marks, size_t n,
-                    bool backwards)
+                    size_t step)
 {
     const size_t bytes = plan->shape.sample_bytes;
     for (size_t i = 0; i < n; i++)
-        if (marks[i]) memset(to + (backwards ? n - 1 - i : i) * bytes, 0xff, bytes);
+        if (marks[i]) memset(to + i * step * bytes, 0xff, bytes);
+}
+
+// The taps of a path, whose marks may be in reverse order.
+static void set_taps_nan(const struct partita_plan *plan, char *to, const unsigned char *marks)
+{
+    const size_t n = shape_taps(&plan->shape), bytes = plan->shape.sample_bytes;
+    for (size_t i = 0; i < n; i++)
+        if (marks[plan->shape.flip ? n - 1 - i : i]) memset(to + i * bytes, 0xff, bytes);
 }
 
 // One call under repair: marks of a plane that is read and of a plane that is written.
@@ -161,18 +185,23 @@ static void repair_outputs(const struct repair *repair)
     const size_t reads = from.channels / shape->groups, writes = to.channels / shape->groups;
     const size_t bytes = shape->sample_bytes;
     for (size_t i = 0; i < shape->batch * shape->groups; i++) {
-        const char *read = (const char *)repair->operands->from[0] + i * reads * from.plane * bytes;
-        char *written = (char *)repair->operands->to + i * writes * to.plane * bytes;
+        const size_t item = i / shape->groups, group = i % shape->groups;
+        const char *read =
+            (const char *)repair->operands->from[0] +
+            (item * from.strides.item + group * reads * from.strides.channel) * bytes;
+        char *written = (char *)repair->operands->to +
+                        (item * to.strides.item + group * writes * to.strides.channel) * bytes;
         bool any = false;
         memset(repair->from, 0, from.plane);
         for (size_t c = 0; c < reads; c++)
-            any =
-                mark_plane(repair->plan, read + c * from.plane * bytes, from.plane, repair->from) ||
-                any;
+            any = mark_plane(repair->plan, read + c * from.strides.channel * bytes, &from,
+                             repair->from) ||
+                  any;
         if (!any) continue;
         reach_spread(&repair->reach, repair->to, repair->from);
         for (size_t k = 0; k < writes; k++)
-            set_nan(repair->plan, written + k * to.plane * bytes, repair->to, to.plane, false);
+            set_nan(repair->plan, written + k * to.strides.channel * bytes, repair->to, to.plane,
+                    to.strides.position);
     }
 }
 
@@ -182,11 +211,11 @@ static void repair_taps(const struct repair *repair, bool gy, size_t c)
     const struct shape *shape = &repair->plan->shape;
     const struct array from = gy ? outputs_array(shape) : inputs_array(shape);
     const size_t taps = shape_taps(shape), bytes = shape->sample_bytes;
-    const char *read = (const char *)repair->operands->from[gy] + c * from.plane * bytes;
+    const char *read = (const char *)repair->operands->from[gy] + c * from.strides.channel * bytes;
     bool any = false;
     memset(repair->from, 0, from.plane);
     for (size_t item = 0; item < from.items; item++)
-        any = mark_plane(repair->plan, read + item * from.channels * from.plane * bytes, from.plane,
+        any = mark_plane(repair->plan, read + item * from.strides.item * bytes, &from,
                          repair->from) ||
               any;
     if (!any) return;
@@ -196,9 +225,9 @@ static void repair_taps(const struct repair *repair, bool gy, size_t c)
     for (size_t i = 0; i < others; i++) {
         const size_t out = gy ? c : group * shape->group_out + i;
         const size_t in = gy ? i : c % shape->group_in;
-        set_nan(repair->plan,
-                (char *)repair->operands->to + shape_path(shape, out, in) * taps * bytes,
-                repair->to, taps, shape->flip);
+        set_taps_nan(repair->plan,
+                     (char *)repair->operands->to + shape_path(shape, out, in) * taps * bytes,
+                     repair->to);
     }
 }
 

@@ -95,7 +95,8 @@ static void take_scalar(const struct partita_plan *plan, const char *bias,
     const bool forward = plan->direction == PARTITA_FORWARD;
     double value = shape->f64 ? sum : (double)(float)sum;
     if (forward && bias) // then samples are real
-        value += scalar_at(shape, bias, i / shape_outputs(shape) % shape->out_channels);
+        value +=
+            scalar_at(shape, bias, i / shape_strides(shape, true).channel % shape->out_channels);
     if (forward && shape->relu && value < 0) value = 0;
     if (shape->f64) ((double *)to)[i] = value;
     else ((float *)to)[i] = (float)value;

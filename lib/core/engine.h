@@ -39,6 +39,7 @@ struct estimate {
     size_t spread;         // bounded problems: a sample that is not finite reaches at least this
                            // many outputs in a row, some of which do not depend on it; 0: only
                            // those that do
+    bool peaks;            // runs tell the largest magnitude that they read: operands.peak
     size_t reach;          // positions beyond the results that depend on a sample that its rounding
                            // errors reach; 0: as many as the transform has samples; SIZE_MAX: tiles
                            // anywhere, also of other items of the batch
@@ -61,10 +62,11 @@ struct request {
     size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit
     size_t call_limit;           // what of the workspace an engine has that resamples by itself
     struct partita_parts parts;
-    double error_budget; // maximum predicted error; 0: only the engine's own limit
-    size_t error_reach;  // of the options; see request_max_transform
-    double to_beat;      // seconds that another engine costs: an engine that costs more may set
-                         // `deferred` in place of an estimate; 0: always estimate
+    double error_budget;  // maximum predicted error; 0: only the engine's own limit
+    size_t error_reach;   // of the options; see request_max_transform
+    unsigned filter_uses; // of the options
+    double to_beat;       // seconds that another engine costs: an engine that costs more may set
+                          // `deferred` in place of an estimate; 0: always estimate
     // Reuse the variant and transform of this estimate so that its filters fit; NULL: free choice.
     const struct estimate *compatible_with;
 };
@@ -101,6 +103,9 @@ struct operands {
     bool queued; // device: all arrays are in its memory, and the caller waits for the queued work
     void *queue; // device: of the caller's, with all arrays and the workspace in its memory; work
                  // is only queued there. NULL: the call returns when the work is done
+    // With estimate.peaks: raised to the bits of the largest magnitude of what the run reads of
+    // from[0] (peak_fn); NULL: not wanted.
+    _Atomic uint64_t *peak;
     // Transforms of x that forward writes and backward weight reads in place of x; NULL: none.
     void *cached_spectra;
 };
@@ -111,6 +116,7 @@ struct engine {
     unsigned directions;         // bits of enum partita_direction that `run` computes
     int max_rank;                // maximum number of axes; 0: one
     bool half;                   // forward supports samples of two bytes (f16, bf16)
+    bool channels_last;          // x and y may be [batch][position][channel]
     // Fills *ret with the cheapest decision, or applicable = false with a reason. Allocates
     // nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);

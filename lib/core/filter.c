@@ -66,5 +66,6 @@ void filter_destroy(struct partita_filter *filter)
     if (engine && engine->filter_destroy) engine->filter_destroy(filter);
     else mem_release(&allocator, filter->state);
     mem_release(&allocator, filter->bias);
+    mem_release(&allocator, filter->branches);
     mem_release(&allocator, filter);
 }

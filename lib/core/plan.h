@@ -20,6 +20,7 @@ struct planned {
     struct partita_parts parts;
     double error_budget;
     size_t error_reach;
+    unsigned filter_uses;
 };
 
 // A plan computes one direction. The caller's plan is the plan of forward and owns the plans of the
@@ -57,6 +58,7 @@ struct partita_filter {
     bool biased;                          // was made with a bias, here or in the state
     bool nonfinite;                       // CPU, bounded: a tap is infinite or NaN
     struct partita_filter *backward_data; // of the plan's backward_data
+    char *branches;                       // problem.up, bounded: memory of the branches' taps
 };
 
 struct partita_saved {
@@ -109,16 +111,30 @@ static inline bool estimate_fits(const struct request *request, const struct est
                (estimate->resamples ? request->call_limit : request->workspace_limit);
 }
 
-// Seconds above which an engine need not estimate.
+// What estimates are compared by: the seconds of a call with its share of preparing a filter that
+// is used so often; 0: it lives for ever.
+static inline double estimate_cost(const struct estimate *estimate, double filter_uses)
+{
+    const double share = filter_uses > 0 ? estimate->filter_seconds / filter_uses : 0;
+    return estimate->seconds + share;
+}
+
+static inline double request_cost(const struct request *request, const struct estimate *estimate)
+{
+    return estimate_cost(estimate, request->filter_uses);
+}
+
+// Cost above which an engine need not estimate.
 static inline double request_to_beat(const struct request *request)
 {
     return request->to_beat > 0 ? request->to_beat : INFINITY;
 }
 
-// Defers an estimate that does not beat these seconds: above them a search is not complete.
-static inline void estimate_compare(struct estimate *estimate, double to_beat)
+// Defers an estimate that does not beat this cost: above it a search is not complete.
+static inline void estimate_compare(const struct request *request, struct estimate *estimate,
+                                    double to_beat)
 {
-    if (to_beat < INFINITY && (!estimate->applicable || estimate->seconds > to_beat))
+    if (to_beat < INFINITY && (!estimate->applicable || request_cost(request, estimate) > to_beat))
         *estimate = (struct estimate){.deferred = true};
 }
 

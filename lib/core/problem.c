@@ -267,6 +267,18 @@ static bool check_up(const struct partita_problem *problem, const struct partita
     return false;
 }
 
+static bool check_channels_last(const struct partita_log *log, const struct shape *shape, size_t up)
+{
+    if (shape->stream)
+        log_line(log, "problem.channels_last: of bounded problems only, not of streams");
+    else if (shape->complex_signal)
+        log_line(log, "problem.channels_last: of real types only, not of %s",
+                 partita_type_name(shape->signal));
+    else if (up > 1) log_line(log, "problem.channels_last: not with problem.up = %zu", up);
+    else return true;
+    return false;
+}
+
 // Replaces the axis by that of the branches: struct upsampling. The newest sample that an output
 // reads has the causal tap 0.
 static void split_branches(struct shape *shape, size_t up)
@@ -316,7 +328,7 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
                  (int)problem->activation);
         return PARTITA_ERR_ARG;
     }
-    if (problem->reserved[0] || problem->reserved[1]) {
+    if (problem->reserved) {
         log_line(log, "problem.reserved: must be false");
         return PARTITA_ERR_ARG;
     }
@@ -342,6 +354,10 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
                  ret->stream ? "streams" : partita_type_name(ret->signal));
         return PARTITA_ERR_ARG;
     }
+    if (problem->channels_last && !check_channels_last(log, ret, problem->up))
+        return PARTITA_ERR_ARG;
+    // One channel has the same layout either way.
+    ret->channels_last = problem->channels_last && (ret->in_channels > 1 || ret->out_channels > 1);
     if (problem->up > 1) split_branches(ret, problem->up);
     return bytes_in_range(log, ret) ? PARTITA_OK : PARTITA_ERR_ARG;
 }

@@ -44,6 +44,7 @@ struct shape {
     size_t streams; // that run in turn and in different phases: the slots of a bank; 0: one stream
     bool whole_blocks, relu;
     bool separable;      // along two axes
+    bool channels_last;  // x and y are [batch][position][channel]
     bool half;           // samples, taps and bias are stored in two bytes and summed in f32
     size_t scalar_bytes; // bytes of one real in sums: 4 or 8
     bool adjoint;        // made by shape_adjoint: the taps have the layout of the original problem
@@ -74,6 +75,11 @@ static inline size_t shape_output_step(const struct shape *shape)
 {
     return shape->up.branches ? shape->up.stride : shape->axis[0].stride;
 }
+
+// Distances in an array of samples between its items, channels and positions, in samples.
+struct sample_strides {
+    size_t item, channel, position;
+};
 
 // Alignment of arrays of samples, in bytes.
 static inline size_t shape_alignment(const struct shape *shape)
@@ -111,6 +117,16 @@ static inline size_t shape_inputs(const struct shape *shape)
 static inline size_t shape_outputs(const struct shape *shape)
 {
     return shape->axis[0].out * shape->axis[1].out * shape->axis[2].out;
+}
+
+// The strides of x or of y.
+static inline struct sample_strides shape_strides(const struct shape *shape, bool outputs)
+{
+    const size_t channels = outputs ? shape->out_channels : shape->in_channels;
+    const size_t plane = outputs ? shape_outputs(shape) : shape_inputs(shape);
+    return (struct sample_strides){.item = channels * plane,
+                                   .channel = shape->channels_last ? 1 : plane,
+                                   .position = shape->channels_last ? channels : 1};
 }
 
 static inline size_t shape_taps(const struct shape *shape)

@@ -101,10 +101,10 @@ static size_t list_sizes(size_t most, size_t ret[MAX_SIZES])
     return n;
 }
 
-// The seconds of the size with the lowest bound, which is most likely the cheapest, if that can be
+// The cost of the size with the lowest bound, which is most likely the cheapest, if that can be
 // chosen. No size whose bound is above them can be.
-static double likely_seconds(const struct tile_problem *problem, const struct tile_engine *engine,
-                             const size_t *size, const double *bound, size_t n)
+static double likely_cost(const struct tile_problem *problem, const struct tile_engine *engine,
+                          const size_t *size, const double *bound, size_t n)
 {
     size_t least = 0;
     struct estimate likely = {0};
@@ -112,7 +112,7 @@ static double likely_seconds(const struct tile_problem *problem, const struct ti
         if (bound[i] < bound[least]) least = i;
     if (bound[least] < INFINITY && bound[least] <= problem->enough)
         engine->try_size(problem, size[least], &likely);
-    return likely.applicable ? likely.seconds : INFINITY;
+    return likely.applicable ? request_cost(problem->request, &likely) : INFINITY;
 }
 
 void tile_search(const struct request *request, const struct tile_engine *engine,
@@ -135,12 +135,12 @@ void tile_search(const struct request *request, const struct tile_engine *engine
         bound[i] = engine->lower_bound ? engine->lower_bound(&problem, size[i]) : 0;
     if (engine->lower_bound) {
         problem.enough = to_beat;
-        problem.enough = fmin(to_beat, likely_seconds(&problem, engine, size, bound, n));
+        problem.enough = fmin(to_beat, likely_cost(&problem, engine, size, bound, n));
     }
     for (size_t i = 0; i < n; i++)
         if (bound[i] < INFINITY && bound[i] <= problem.enough)
             engine->try_size(&problem, size[i], ret);
-    if (engine->lower_bound) estimate_compare(ret, to_beat);
+    if (engine->lower_bound) estimate_compare(request, ret, to_beat);
 }
 
 // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's

@@ -5,16 +5,24 @@
 #include "base/sizes.h"
 #include "samples.h"
 
-void *upsampling_taps(const struct partita_plan *plan, const void *taps)
+// The taps of all branches, and those of one path in causal order.
+static size_t branches_bytes(const struct shape *shape)
+{
+    return size_mul(size_mul(shape_path_count(shape), shape->axis[0].kernel), shape->tap_bytes);
+}
+
+size_t upsampling_taps_bytes(const struct shape *shape)
+{
+    return size_add(branches_bytes(shape), size_mul(shape->up.axis.span, shape->tap_bytes));
+}
+
+void upsampling_taps(const struct partita_plan *plan, const void *taps, char *branches)
 {
     const struct shape *shape = &plan->shape;
     const struct upsampling *up = &shape->up;
     const size_t kernel = shape->axis[0].kernel, bytes = shape->tap_bytes;
     const size_t paths = up->out_channels * shape->group_in, span = up->axis.span;
-    const size_t split = size_mul(size_mul(shape_path_count(shape), kernel), bytes);
-    char *branches = mem_reserve(&plan->allocator, size_add(split, size_mul(span, bytes)));
-    if (!branches) return NULL;
-    char *causal = branches + split; // of one path
+    char *causal = branches + branches_bytes(shape);
     struct shape own = *shape;
     own.axis[0] = up->axis;
     own.flip = up->flip;
@@ -28,7 +36,6 @@ void *upsampling_taps(const struct partita_plan *plan, const void *taps)
                            up->tap_step * up->branches, kernel, bytes);
         }
     }
-    return branches;
 }
 
 // Outputs that are `branches` apart belong to one branch, and to samples that are `stride` apart.

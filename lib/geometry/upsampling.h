@@ -5,9 +5,10 @@
 
 #include "core/plan.h"
 
-// The branches' taps, [out_channels][group_in][kernel] of the shape in causal order, from those of
-// the problem, in memory of the plan's allocator. NULL: out of memory.
-void *upsampling_taps(const struct partita_plan *plan, const void *taps);
+// Writes the branches' taps, [out_channels][group_in][kernel] of the shape in causal order, from
+// those of the problem, into memory of so many bytes.
+void upsampling_taps(const struct partita_plan *plan, const void *taps, char *branches);
+size_t upsampling_taps_bytes(const struct shape *shape);
 
 // Bytes of the outputs of all branches of a bounded problem.
 static inline size_t upsampling_bytes(const struct shape *shape)

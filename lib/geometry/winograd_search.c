@@ -138,7 +138,8 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         estimate_split(request, try_split, &split, &first);
     }
     // A split whose lower bound is above what another one costs that fits cannot be the cheapest.
-    const double enough = fmin(to_beat, estimate_fits(request, &first) ? first.seconds : INFINITY);
+    const double enough =
+        fmin(to_beat, estimate_fits(request, &first) ? request_cost(request, &first) : INFINITY);
     for (int number = 0; number < SPLITS && made; number++) {
         struct winograd_split split = {.grid = grid};
         struct estimate now;
@@ -148,12 +149,12 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         else estimate_split(request, try_split, &split, &now);
         if (!now.applicable) continue;
         const bool same = estimate_fits(request, &now) == estimate_fits(request, ret);
-        if (ret->applicable && !(same ? now.seconds < ret->seconds : estimate_fits(request, &now)))
-            continue;
+        const bool cheaper = request_cost(request, &now) < request_cost(request, ret);
+        if (ret->applicable && !(same ? cheaper : estimate_fits(request, &now))) continue;
         *ret = now;
         best = number;
     }
-    if (made && list.least_error <= budget) estimate_compare(ret, to_beat);
+    if (made && list.least_error <= budget) estimate_compare(request, ret, to_beat);
     if (ret->applicable) {
         struct winograd_split split = {.grid = grid};
         split_grid(best, &split);

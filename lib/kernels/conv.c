@@ -49,6 +49,9 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
     NO_UNROLL
     for (size_t t = 0; t < call->terms; t++, w += call->w_stride) {
         const REAL *in = x + call->offset[t];
+        // The weights that follow, in the first pass over the positions. A number, for they may lie
+        // beyond the array.
+        if (i == 0) __builtin_prefetch((const void *)((uintptr_t)w + CONV_AHEAD_BYTES), 0, 2);
         vec v[SUMS];
         UNROLL
         for (size_t p = 0; p < width; p++) {

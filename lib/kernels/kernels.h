@@ -206,11 +206,12 @@ struct tap_span {
     size_t offset, taps; // 1 .. MAX_SPAN_TAPS
 };
 
-// y[i][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL.
+// y[i][lane] = x[lane][i*step] for i < n, 0 in lanes whose x is NULL. Fast with a step of 1, and
+// where the planes of the lanes are adjacent samples.
 typedef void lanes_read_fn(void *y, const void *const *x, size_t step, size_t n);
 
 // y[lane][i*step] = x[i][lane] + bias[lane] for i < n, of lanes whose y is not NULL; with relu
-// negative results become 0. bias is a block; NULL: 0.
+// negative results become 0. bias is a block; NULL: 0. Fast where lanes_read is.
 typedef void lanes_write_fn(void *const *y, size_t step, const void *x, size_t n, const void *bias,
                             bool relu);
 
@@ -280,17 +281,33 @@ struct winograd_rows {
 typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
                          const struct winograd_rows *rows);
 
-// y[k*stride + i] = x[i*step + k], k < count <= step, i < n: a row is split into tiles of count
-// samples that begin step samples apart. May read and write as if n were rounded up to a multiple
-// of a block.
-typedef void deinterleave_fn(void *y, size_t stride, const void *x, size_t step, size_t count,
-                             size_t n);
+// Rows of samples whose tiles begin `count` samples apart. The results of rows r, r + residues, ..
+// are adjacent.
+struct winograd_lines {
+    size_t rows, pitch; // distance from one row to the next
+    size_t tiles;       // of a row
+    size_t residues;    // at least 1
+    size_t y_residue;   // from the results of row r to those of row r + 1 < residues
+    size_t y_stride;    // from one element of a result to the next
+};
+
+// Transforms of the tiles of rows: y[r%residues*y_residue + r/residues*tiles + i*y_stride + t] =
+// sum over k of M[i][k] * x[r*pitch + t*count + k], t < tiles, with M as above:
+// winograd_input_lines: B', whose tiles overlap; winograd_taps_lines: G. Extent 1, with count 1,
+// copies. May read as if tiles were rounded up to a multiple of a block and their samples to a
+// multiple of count. Tolerance as above. y does not overlap x.
+typedef void winograd_lines_fn(void *y, const void *x, size_t extent, size_t count,
+                               const struct winograd_lines *lines);
 
 // y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: adjacent tiles become a row, or rows
 // a panel. May read and write as if n were rounded up to n', a multiple of a block, up to
 // y[pitch*n' - 1].
 typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
                            size_t n);
+
+// y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. Reads and writes nothing else.
+typedef void transpose_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
+                          size_t n);
 
 struct fft_kernels; // passes of the native transform: fft_kernels.h
 
@@ -306,8 +323,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(lanes_weight_fn, lanes_weight) DO(lanes_dft_fn, lanes_dft) \
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
-    DO(winograd_fn, winograd_taps) DO(deinterleave_fn, deinterleave) \
-    DO(interleave_fn, interleave)
+    DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \
+    DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines)
 #define KERNEL_SLOT(type, op) type *op;
 
 struct kernels {

@@ -27,10 +27,30 @@ INLINE vec lanes_load_apart(const REAL *x, size_t step, size_t n)
     return v;
 }
 
+// The number of lanes if the planes of the first ones are adjacent samples and the others have no
+// plane; else 0.
+INLINE size_t lanes_adjacent(const void *const *x)
+{
+    size_t n = x[0] != 0;
+    while (n && n < LANES && x[n] == (const REAL *)x[0] + n) n++;
+    for (size_t k = n; k < LANES; k++)
+        if (x[k]) return 0;
+    return n;
+}
+
 void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
 {
     REAL *y = y_;
-    for (size_t first = 0; first < CONV_LANES; first += LANES)
+    for (size_t first = 0; first < CONV_LANES; first += LANES) {
+        const size_t adjacent = step > 1 ? lanes_adjacent(x + first) : 0;
+        const REAL *from = x[first];
+        if (adjacent) {
+            for (size_t i = 0; i < n; i++)
+                vec_store(y + i * CONV_LANES + first,
+                          adjacent < LANES ? vec_load_first(from + i * step, adjacent)
+                                           : vec_load(from + i * step));
+            continue;
+        }
         for (size_t i = 0; i < n; i += LANES) {
             vec v[LANES];
             UNROLL
@@ -44,6 +64,7 @@ void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)
             for (size_t k = 0; k < LANES; k++)
                 if (i + k < n) vec_store(y + (i + k) * CONV_LANES + first, v[k]);
         }
+    }
 }
 
 INLINE void lanes_store_apart(REAL *y, size_t step, vec v, size_t n)
@@ -63,6 +84,17 @@ void KERNEL(lanes_write)(void *const *y, size_t step, const void *x_, size_t n, 
     const REAL *x = x_;
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
         const vec start = bias ? vec_load((const REAL *)bias + first) : (vec){0};
+        const size_t adjacent = step > 1 ? lanes_adjacent((const void *const *)y + first) : 0;
+        REAL *to = y[first];
+        if (adjacent) {
+            for (size_t i = 0; i < n; i++) {
+                vec v = start + vec_load(x + i * CONV_LANES + first);
+                if (relu) v = vec_positive(v);
+                if (adjacent < LANES) vec_store_first(to + i * step, v, adjacent);
+                else vec_store(to + i * step, v);
+            }
+            continue;
+        }
         for (size_t i = 0; i < n; i += LANES) {
             vec v[LANES];
             UNROLL

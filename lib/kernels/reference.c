@@ -204,21 +204,30 @@ void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_str
 
 enum matrix { INPUT, OUTPUT, TAPS };
 
+// The matrix of a transform; returns its columns.
+static size_t reference_matrix(enum matrix kind, size_t extent, size_t count,
+                               REAL ret[WINOGRAD_EXTENT][WINOGRAD_EXTENT])
+{
+    const size_t to = kind == OUTPUT ? count : extent, from = kind == TAPS ? count : extent;
+    for (size_t i = 0; i < to; i++) {
+        double row[WINOGRAD_EXTENT] = {1}; // extent 1
+        if (kind == INPUT && extent > 1) winograd_input_row(extent, i, row);
+        for (size_t k = 0; k < from; k++) {
+            if (kind == OUTPUT) row[k] = winograd_output_entry(extent, count, i, k);
+            if (kind == TAPS && extent > 1) row[k] = winograd_taps_entry(extent, count, k, i);
+            ret[i][k] = (REAL)row[k];
+        }
+    }
+    return from;
+}
+
 // y[to][n] = matrix[to][from] x, for each row.
 static void reference_winograd(enum matrix kind, REAL *y, const REAL *x, size_t extent,
                                size_t count, const struct winograd_rows *rows)
 {
-    const size_t to = kind == OUTPUT ? count : extent, from = kind == TAPS ? count : extent;
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
-    for (size_t i = 0; i < to; i++) {
-        double row[WINOGRAD_EXTENT];
-        if (kind == INPUT) winograd_input_row(extent, i, row);
-        for (size_t k = 0; k < from; k++) {
-            if (kind == OUTPUT) row[k] = winograd_output_entry(extent, count, i, k);
-            if (kind == TAPS) row[k] = winograd_taps_entry(extent, count, k, i);
-            matrix[i][k] = (REAL)row[k];
-        }
-    }
+    const size_t from = reference_matrix(kind, extent, count, matrix);
+    const size_t to = kind == OUTPUT ? count : extent;
     for (size_t r = 0; r < rows->rows; r++, x += rows->x_row_stride, y += rows->y_row_stride)
         for (size_t i = 0; i < to; i++)
             for (size_t p = 0; p < rows->n; p++) {
@@ -226,6 +235,22 @@ static void reference_winograd(enum matrix kind, REAL *y, const REAL *x, size_t 
                 for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[rows->offset[k] + p];
                 y[i * rows->y_stride + p] = sum;
             }
+}
+
+static void reference_lines(enum matrix kind, REAL *y, const REAL *x, size_t extent, size_t count,
+                            const struct winograd_lines *lines)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
+    const size_t from = reference_matrix(kind, extent, count, matrix);
+    for (size_t r = 0; r < lines->rows; r++, x += lines->pitch) {
+        REAL *to = y + r % lines->residues * lines->y_residue + r / lines->residues * lines->tiles;
+        for (size_t i = 0; i < extent; i++)
+            for (size_t t = 0; t < lines->tiles; t++) {
+                REAL sum = 0;
+                for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[t * count + k];
+                to[i * lines->y_stride + t] = sum;
+            }
+    }
 }
 
 void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
@@ -246,13 +271,16 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
     reference_winograd(TAPS, y, x, extent, count, rows);
 }
 
-void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,
-                          size_t n)
+void KERNEL(winograd_input_lines)(void *y, const void *x, size_t extent, size_t count,
+                                  const struct winograd_lines *lines)
 {
-    REAL *y = y_;
-    const REAL *x = x_;
-    for (size_t k = 0; k < count; k++)
-        for (size_t i = 0; i < n; i++) y[k * stride + i] = x[i * step + k];
+    reference_lines(INPUT, y, x, extent, count, lines);
+}
+
+void KERNEL(winograd_taps_lines)(void *y, const void *x, size_t extent, size_t count,
+                                 const struct winograd_lines *lines)
+{
+    reference_lines(TAPS, y, x, extent, count, lines);
 }
 
 void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,
@@ -263,6 +291,15 @@ void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < count; k++)
             y[i * pitch + k] = x[(ptrdiff_t)k * stride + (ptrdiff_t)i];
+}
+
+void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows,
+                       size_t n)
+{
+    REAL *y = y_;
+    const REAL *x = x_;
+    for (size_t k = 0; k < rows; k++)
+        for (size_t i = 0; i < n; i++) y[i * y_stride + k] = x[k * x_stride + i];
 }
 
 void KERNEL(lanes_read)(void *y_, const void *const *x, size_t step, size_t n)

@@ -166,6 +166,7 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
 {
     switch (CASE_OF(extent, count)) { CASES(TAPS) }
 }
+#undef CASE
 // clang-format on
 
 // Residues of `step` = 2 or 4 vectors in a row.
@@ -188,28 +189,46 @@ INLINE void deinterleave_residues(vec *y, const REAL *x, size_t step)
     }
 }
 
-INLINE void deinterleave_vectors(REAL *y, size_t stride, const REAL *x, size_t step, size_t count,
-                                 size_t n)
+// Elements of LANES tiles that begin `step` samples apart: element k of tile i is x[i*step + k].
+INLINE void winograd_gather(vec *in, const REAL *x, size_t step, size_t elements)
 {
-    for (size_t i = 0; i < n; i += LANES) {
-        vec v[4];
-        deinterleave_residues(v, x + i * step, step);
+    if (step == 1) in[0] = vec_load(x);
+    else if (step == 2 || step == 4) {
         UNROLL
-        for (size_t k = 0; k < count; k++) vec_store(y + k * stride + i, v[k]);
+        for (size_t k = 0; k < elements; k += step) deinterleave_residues(in + k, x + k, step);
+    } else {
+        REAL lanes[WINOGRAD_EXTENT][LANES];
+        NO_UNROLL
+        for (size_t i = 0; i < LANES; i++) {
+            UNROLL
+            for (size_t k = 0; k < elements; k++) lanes[k][i] = x[i * step + k];
+        }
+        UNROLL
+        for (size_t k = 0; k < elements; k++) in[k] = vec_load(lanes[k]);
     }
 }
 
-void KERNEL(deinterleave)(void *y_, size_t stride, const void *x_, size_t step, size_t count,
-                          size_t n)
+// Rows of samples to the transforms of their tiles; step, extent and count are constants.
+INLINE void winograd_transform_lines(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
+                                     size_t count, const struct winograd_lines *given)
 {
-    REAL *y = y_;
-    const REAL *x = x_;
-    if (step == 2 && count == 2) deinterleave_vectors(y, stride, x, 2, 2, n);
-    else if (step == 4 && count == 2) deinterleave_vectors(y, stride, x, 4, 2, n);
-    else if (step == 4 && count == 4) deinterleave_vectors(y, stride, x, 4, 4, n);
-    else
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < count; k++) y[k * stride + i] = x[i * step + k];
+    const struct winograd_lines lines = *given; // y may not change it
+    const size_t from = matrix == TAPS ? count : extent;
+    for (size_t r = 0; r < lines.rows; r++, x += lines.pitch) {
+        REAL *to = y + r % lines.residues * lines.y_residue + r / lines.residues * lines.tiles;
+        NO_UNROLL
+        for (size_t i = 0; i < lines.tiles; i += LANES) {
+            vec in[WINOGRAD_EXTENT + 2], out[WINOGRAD_EXTENT];
+            winograd_gather(in, x + i * count, count, from);
+            if (extent == 1) out[0] = in[0];
+            else winograd_tile(matrix, out, in, extent, count);
+            const size_t left = lines.tiles - i;
+            UNROLL
+            for (size_t k = 0; k < extent; k++)
+                if (left < LANES) vec_store_first(to + k * lines.y_stride + i, out[k], left);
+                else vec_store(to + k * lines.y_stride + i, out[k]);
+        }
+    }
 }
 
 // Up to 16 rows, a power of two, to `count` adjacent samples of each column.
@@ -272,3 +291,20 @@ void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride
         interleave_tiles(y, x, stride, count, n);
     else interleave_columns(y, pitch, x, stride, count, n);
 }
+
+// clang-format off
+#define CASE(matrix, extent, count) \
+    case CASE_OF(extent, count): winograd_transform_lines(matrix, y, x, extent, count, lines); break;
+
+void KERNEL(winograd_input_lines)(void *y, const void *x, size_t extent, size_t count,
+                                  const struct winograd_lines *lines)
+{
+    switch (CASE_OF(extent, count)) { CASE(INPUT, 1, 1) CASES(INPUT) }
+}
+
+void KERNEL(winograd_taps_lines)(void *y, const void *x, size_t extent, size_t count,
+                                 const struct winograd_lines *lines)
+{
+    switch (CASE_OF(extent, count)) { CASE(TAPS, 1, 1) CASES(TAPS) }
+}
+// clang-format on

@@ -43,7 +43,8 @@ struct request estimate_request(const struct partita_plan *plan,
                             .call_limit = limit ? limit : SIZE_MAX,
                             .parts = options->parts,
                             .error_budget = options->error_budget,
-                            .error_reach = options->error_reach};
+                            .error_reach = options->error_reach,
+                            .filter_uses = options->filter_uses};
 }
 
 static void estimate_checked(const struct partita_plan *plan, const struct request *request,
@@ -57,6 +58,9 @@ static void estimate_checked(const struct partita_plan *plan, const struct reque
     else if (plan->shape.half && !engine->half)
         snprintf(ret->reason, sizeof ret->reason, "has no storage in %s",
                  partita_type_name(plan->shape.signal));
+    else if (plan->shape.channels_last && !engine->channels_last)
+        snprintf(ret->reason, sizeof ret->reason,
+                 "needs channels first, not problem.channels_last");
     else if (plan->direction != PARTITA_FORWARD && !(engine->directions & plan->direction))
         snprintf(ret->reason, sizeof ret->reason, "does not compute this gradient");
     else engine->estimate(request, ret);
@@ -101,7 +105,8 @@ void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimat
     const struct partita_options options = {.workspace_limit = planned->workspace_limit,
                                             .parts = planned->parts,
                                             .error_budget = planned->error_budget,
-                                            .error_reach = planned->error_reach};
+                                            .error_reach = planned->error_reach,
+                                            .filter_uses = planned->filter_uses};
     estimate_engine(plan, &options, &planned->model, i, 0, ret);
 }
 
@@ -110,12 +115,16 @@ const struct engine *estimate_unbounded(const struct partita_plan *plan, struct 
     const struct planned *planned = plan->planned;
     const struct partita_options options = {.workspace_limit = planned->workspace_limit,
                                             .parts = planned->parts,
-                                            .error_budget = planned->error_budget};
+                                            .error_budget = planned->error_budget,
+                                            .filter_uses = planned->filter_uses};
     const struct engine *best = NULL;
     for (size_t i = 0; plan->engines[i]; i++) {
         struct estimate now;
         estimate_engine(plan, &options, &planned->model, i, 0, &now);
-        if (!now.applicable || (best && now.seconds >= ret->seconds)) continue;
+        if (!now.applicable) continue;
+        if (best &&
+            estimate_cost(&now, planned->filter_uses) >= estimate_cost(ret, planned->filter_uses))
+            continue;
         *ret = now;
         best = plan->engines[i];
     }

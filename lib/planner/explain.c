@@ -60,6 +60,7 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     if (shape->whole_blocks) text_add(text, ", calls of whole blocks of %zu", shape->block);
     if (shape->relu) text_add(text, ", relu");
     if (shape->separable) text_add(text, ", separable");
+    if (shape->channels_last) text_add(text, ", channels last");
     const bool parallel = plan->engine && plan->engine->stream_pause;
     if (plan->device) {
         text_add(text, "; %s\n", plan->device->name);

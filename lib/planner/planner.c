@@ -35,6 +35,7 @@ static void describe(const struct partita_plan *plan, const struct partita_optio
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
                  shape->axis[i].stride, (ptrdiff_t)shape->axis[i].size, shape->axis[i].out);
     if (shape->separable) text_add(&text, " separable");
+    if (shape->channels_last) text_add(&text, " last");
     if (shape->up.branches) text_add(&text, " up%zu,%zu", shape->up.branches, shape->up.stride);
     if (shape->stream)
         text_add(&text, " b%zu%s l%zd", shape->block, shape->whole_blocks ? "w" : "",
@@ -66,8 +67,9 @@ static size_t planner_cheapest(const struct partita_plan *plan,
         if (!estimate->applicable ||
             estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED)
             continue;
-        const double seconds = estimate_seconds(options, estimate);
-        if (!plan->engines[best] || seconds < estimate_seconds(options, &plan->estimates[best]))
+        const double seconds = estimate_cost(estimate, options->filter_uses);
+        if (!plan->engines[best] ||
+            seconds < estimate_cost(&plan->estimates[best], options->filter_uses))
             best = i;
     }
     return best;
@@ -133,7 +135,7 @@ static void estimate_all(const struct partita_plan *plan, const struct partita_o
                      last->name);
         else estimate_rival(plan, options, model, i, to_beat, estimate);
         if (estimate->applicable && !plan->measure) {
-            const double seconds = estimate_seconds(options, estimate);
+            const double seconds = estimate_cost(estimate, options->filter_uses);
             if (!(to_beat > 0) || seconds < to_beat) to_beat = seconds;
         }
         if (estimate->applicable && estimate->no_cheaper && !plan->measure && !options->filter_uses)
@@ -151,8 +153,12 @@ static bool keep_planned(struct partita_plan *plan, const struct partita_options
     if (!wanted) return true;
     plan->planned = mem_reserve(&plan->allocator, sizeof *plan->planned);
     if (plan->planned)
-        *plan->planned = (struct planned){*model, options->workspace_limit, options->parts,
-                                          options->error_budget, options->error_reach};
+        *plan->planned = (struct planned){*model,
+                                          options->workspace_limit,
+                                          options->parts,
+                                          options->error_budget,
+                                          options->error_reach,
+                                          options->filter_uses};
     return plan->planned;
 }
 

@@ -46,14 +46,6 @@ void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimat
 // made with; NULL: none applies.
 const struct engine *estimate_unbounded(const struct partita_plan *plan, struct estimate *ret);
 
-// The seconds of a call by an estimate, with its share of preparing the filter.
-static inline double estimate_seconds(const struct partita_options *options,
-                                      const struct estimate *estimate)
-{
-    const double uses = (double)options->filter_uses;
-    return estimate->seconds + (uses > 0 ? estimate->filter_seconds / uses : 0);
-}
-
 // PARTITA_MEASURE: replaces *index (into engines) and *choice, the cheapest by estimate, by the
 // fastest measured choice among all choices whose estimate is at most three times that cost.
 // Errors: PARTITA_ERR_NOMEM.

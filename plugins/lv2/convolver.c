@@ -89,7 +89,7 @@ static bool responses_read(struct responses *ret, const struct convolver_request
     const struct audio_request request = {.path = r->path, .max_channels = 1024, .wake_fd = -1};
     struct audio_reader *reader;
     if (strcmp(r->path, "-") == 0) return fault_set(fault, "-: is not the name of a file");
-    if (!audio_open(&reader, &request, fault)) return false;
+    if (!audio_check_regular(r->path, fault) || !audio_open(&reader, &request, fault)) return false;
     const bool good = responses_read_from(ret, reader, r, fault);
     const char *shortfall = audio_shortfall(reader);
     fault_set(note, "%s", good && shortfall ? shortfall : "");

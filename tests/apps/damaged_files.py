@@ -12,9 +12,11 @@ import os
 import random
 import resource
 import shutil
+import signal
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 
@@ -22,7 +24,8 @@ import numpy as np
 
 from rig import chunk, wav_bytes
 
-MAX_SECONDS = 60
+MAX_SECONDS = 60  # of processor time
+MAX_WAIT = 600  # seconds; a pause of all processes counts too
 MAX_BYTES = 1 << 27  # of an output
 # The inputs have less than 100 kB, libraries take some 100 MB of address space but not of memory.
 MAX_MEMORY = 1 << 30
@@ -48,6 +51,7 @@ def environment(cache):
 def limit_process():
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_BYTES, MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS + 5))
 
 
 class Originals:
@@ -65,11 +69,16 @@ class Originals:
         self.write("lists.wav", wav_bytes(stereo, before=texts, after=texts))
         self.write("float.wav", wav_bytes(stereo / 32768.0, bits=32))
         self.write("long.wav", rf64[:12] + ds64 + rf64[12:])
+        self.write("table.txt", b"# Hz and dB\n100 0\n1000 -6\n2000, -60\n")
+        self.write("sweep.wav", wav_bytes(stereo[:, :1]))
         np.save(folder + "/x.npy", noise.standard_normal((2, 1500)).astype("f4"))
         np.save(folder + "/z.npy", np.ones(900, "c8"))
         np.save(folder + "/w.npy", np.ones((2, 3, 3, 3), "f4"))
         np.save(folder + "/image.npy", np.ones((1, 3, 9, 9), "f4"))
         self.run("convolve", "--rate", "48000", "ir.txt", "x.npy", "record.sigmf-data")
+        with tarfile.open(folder + "/archive.sigmf", "w") as archive:
+            for suffix in ("-meta", "-data"):
+                archive.add(folder + "/record.sigmf" + suffix, "record.sigmf" + suffix)
         for name in CONTAINERS:
             self.run("convolve", "ir.txt", "in.wav", "c." + name)
         for k in ("1", "2"):
@@ -84,7 +93,7 @@ class Originals:
 
     def run(self, *arguments):
         subprocess.run([self.program, *arguments], cwd=self.folder, env=environment(self.folder + "/cache"), check=True,
-                       stdout=subprocess.DEVNULL, timeout=MAX_SECONDS)
+                       stdout=subprocess.DEVNULL, timeout=MAX_WAIT)
 
     def list_commands(self):
         signals = ["in.wav", "lists.wav", "float.wav", "long.wav", "x.npy", "z.npy", "record.sigmf-meta"]
@@ -102,6 +111,10 @@ class Originals:
             if not array:
                 commands.append((["convolve", "ir.txt", name, "out.flac"], name))
         commands += [(["convolve", "ir.txt", "in.wav", "out.wav"], "ir.txt")] * 2
+        commands += [(["convolve", "ir.txt", "archive.sigmf", out], "archive.sigmf") for out in ("out.npy", "out.sigmf-data")] * 2
+        commands += [(["convolve", "ir.txt", "record.sigmf-meta", "out.sigmf-data"], "record.sigmf-meta")] * 2
+        commands += [(["design", "table", "table.txt", "--rate", "8k", "--width", "200", "out.npy"], "table.txt")]
+        commands += [(["deconvolve", "sweep.wav", "in.wav", "out.wav"], name) for name in ("sweep.wav", "in.wav")]
         commands += [(["join", "out.wav", "s1.wav", "s2.wav"], name) for name in ("s1.wav", "s2.wav", "s1.wav.range",
                                                                                  "s2.wav.range")]
         commands += [(["layer", "forward", "-i", "image.npy", "-w", "w.npy", "--output", "out.npy"], name)
@@ -164,9 +177,11 @@ class Case:
         try:
             done = subprocess.run(self.command, cwd=self.folder, env=environment(self.folder + "/cache"),
                                   preexec_fn=limit_process, input=self.data if "-" in self.command else b"",
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=MAX_SECONDS)
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=MAX_WAIT)
         except subprocess.TimeoutExpired:
-            return None, "no end after %d s" % MAX_SECONDS
+            return None, "no end after %d s" % MAX_WAIT
+        if done.returncode == -signal.SIGXCPU:
+            return None, "no end after %d s of processor time" % MAX_SECONDS
         # libsndfile takes some damaged files for MP3, and libmpg123 prints notes of its own.
         said = "".join(line for line in done.stderr.decode(errors="replace").splitlines(True) if not line.startswith("Note: "))
         new = self.files() - before

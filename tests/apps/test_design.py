@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`partita design`: files, reports and pictures compared with SciPy and with each other, and wrong usage."""
-import json
 import struct
 import subprocess
 import zlib
@@ -10,6 +9,7 @@ import numpy as np
 import scipy.signal
 
 import rig
+import schemas
 from rig import Case
 
 CHANNEL = ("--cutoff", "20k", "--width", "5k", "--attenuation", "80", "--rate", "1M")
@@ -70,10 +70,10 @@ class Design(Case):
         self.assertIn(b"attenuation", done.stderr)
         self.assertEqual(rig.parse_wav(done.stdout)[0], 1000000)
         done = self.run_any("design", "lowpass", *CHANNEL, "-o", "f64", "--json", "-")
-        self.assertEqual(json.loads(done.stderr)["taps"] * 8, len(done.stdout))
+        self.assertEqual(schemas.load(done.stderr)["taps"] * 8, len(done.stdout))
 
     def test_json_is_what_the_taps_do(self):
-        said = json.loads(self.run_program("design", "bandpass", "--cutoff", "3k,4.5kHz", "--width", "400", "--rate",
+        said = schemas.load(self.run_program("design", "bandpass", "--cutoff", "3k,4.5kHz", "--width", "400", "--rate",
                                            "48k", "--equiripple", "--ripple", "0.5", "--json", "h.npy").stdout)
         self.assertEqual({name: said[name] for name in ("kind", "method", "minimum_phase", "out", "type", "rate_hz",
                                                         "cutoff", "width")},
@@ -91,22 +91,22 @@ class Design(Case):
         self.assertEqual(said["taps"], len(h))
 
     def test_unknown_values_are_null(self):
-        said = json.loads(self.run_program("design", "hilbert", "--width", "0.05", "--json", "h.npy").stdout)
+        said = schemas.load(self.run_program("design", "hilbert", "--width", "0.05", "--json", "h.npy").stdout)
         self.assertEqual((said["rate_hz"], said["delay_seconds"], said["cutoff"]), (None, None, []))
         self.write("t.txt", b"0.01 0\n0.1 -6\n")
-        said = json.loads(self.run_program("design", "table", "--width", "0.05", "--json", "t.txt", "h.npy").stdout)
+        said = schemas.load(self.run_program("design", "table", "--width", "0.05", "--json", "t.txt", "h.npy").stdout)
         self.assertIsNone(said["attenuation_db"])
 
     def test_what_is_measured_is_what_is_stored(self):
         """16 bits leave less attenuation than 32."""
-        fine = json.loads(self.run_program("design", "lowpass", *CHANNEL, "--json", "a.wav").stdout)
-        coarse = json.loads(self.run_program("design", "lowpass", *CHANNEL, "--json", "-o", "i16", "b.wav").stdout)
+        fine = schemas.load(self.run_program("design", "lowpass", *CHANNEL, "--json", "a.wav").stdout)
+        coarse = schemas.load(self.run_program("design", "lowpass", *CHANNEL, "--json", "-o", "i16", "b.wav").stdout)
         self.assertGreater(fine["attenuation_db"], 79.9)
         self.assertLess(coarse["attenuation_db"], 79)
         self.assertEqual(coarse["type"], "i16")
 
     def test_minimum_phase(self):
-        said = json.loads(self.run_program("design", "lowpass", *CHANNEL, "--minimum-phase", "--json", "-o", "f64",
+        said = schemas.load(self.run_program("design", "lowpass", *CHANNEL, "--minimum-phase", "--json", "-o", "f64",
                                            "m.npy").stdout)
         self.assertLess(said["delay_frames"], said["taps"] / 8)
         self.assertGreater(said["attenuation_db"], 79.99)
@@ -140,9 +140,10 @@ class Design(Case):
 
     def test_wrong_usage(self):
         for arguments, says in (
-                (["lopass", "h.npy"], "lopass: must be one of lowpass, highpass"),
+                (["lopass", "h.npy"], "lopass: no such kind of filter (did you mean lowpass?); choose one of lowpass, highpass"),
                 (["lowpass"], "needs KIND [TABLE] OUT"),
                 (["lowpass", "x", "h.npy"], "lowpass needs OUT, but 2 names are given"),
+                (["lowpass", "--width", "0.01", "h.npy"], "lowpass needs --cutoff, for example --cutoff 1k"),
                 (["table", "h.npy"], "table needs the file of the table, and OUT"),
                 (["lowpass", "--cutoff", "20k,", "--rate", "1M", "h.npy"], "--cutoff 20k,: is not one frequency"),
                 (["lowpass", "--cutoff", "x", "h.npy"], "--cutoff x: is not one frequency"),
@@ -153,7 +154,7 @@ class Design(Case):
 
     def test_impossible_designs_name_the_option(self):
         for arguments, says in (
-                (["lowpass", "--width", "1k"], "--cutoff 0: must be above 0"),
+                (["lowpass", "--cutoff", "0", "--width", "1k"], "--cutoff 0: must be above 0"),
                 (["lowpass", "--cutoff", "30k", "--width", "1k"], "--cutoff 30000: must be above 0 and below 24000"),
                 (["bandpass", "--cutoff", "4k,3k", "--width", "100"], "--cutoff 3000: must be above --cutoff 4000"),
                 (["lowpass", "--cutoff", "4k"], "--width: must be set if --taps is not"),

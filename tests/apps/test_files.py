@@ -232,6 +232,46 @@ class Npy(Case):
                         self.assertEqual((y.dtype, y.shape), (np.dtype(dtype).newbyteorder("="), array.shape))
                         self.assertTrue(np.array_equal(y, array))
 
+    def test_integers_are_numbers(self):
+        """As in NumPy: the samples have the values of the array, in the narrowest float that has all of them."""
+        self.write("one.txt", b"1\n")
+        for dtype in ("i1", "u1", "?", "<i2", ">i2", "<u2", "<i4", ">i4", "<u4", "<i8", ">i8", "<u8"):
+            kind = np.dtype(dtype)
+            values = [0, 1] if kind == bool else [np.iinfo(kind).min, 0, 1, np.iinfo(kind).max]
+            x = np.array([values, values[::-1]], kind)
+            for array in (x, np.asfortranarray(x), x[0]):
+                np.save("x.npy", array)
+                with self.subTest(dtype=dtype, shape=array.shape):
+                    self.run_program("convolve", "one.txt", "x.npy", "y.npy")
+                    y = np.load("y.npy")
+                    self.assertEqual(y.dtype, "f8" if kind.itemsize >= 4 else "f4")
+                    self.assertTrue(np.array_equal(y, array.astype("f8")))
+            self.run_program("convolve", "x.npy", "one.txt", "y.npy")
+            self.assertTrue(np.array_equal(np.load("y.npy"), array.astype("f8")))
+
+    def test_integers_in_audio_files(self):
+        self.write("one.txt", b"1\n")
+        np.save("x.npy", np.array([0, -32768, 300], "i2"))
+        done = self.run_program("convolve", "--rate", "48k", "one.txt", "x.npy", "y.wav")
+        self.assertIn(b"x.npy: its integers are numbers", done.stderr)
+        self.assertIn(b"--normalize sets the level of y.wav", done.stderr)
+        self.assertTrue(np.array_equal(parse_wav(self.read("y.wav"))[1].ravel(), [0, -32768, 300]))
+        done = self.run_program("convolve", "--normalize", "-o", "i16", "--rate", "48k", "one.txt", "x.npy", "y.wav")
+        self.assertEqual(done.stderr, b"")
+
+    def test_halves(self):
+        """Every value of 16 bits. Those that are not finite are replaced by 0, or kept."""
+        self.write("one.txt", b"1\n")
+        for order in "<>":
+            x = np.arange(65536, dtype="u2").view("<f2").astype(order + "f2")
+            np.save("x.npy", x)
+            self.run_program("convolve", "one.txt", "x.npy", "y.npy")
+            y = np.load("y.npy")
+            self.assertEqual(y.dtype, "f4")
+            self.assertTrue(np.array_equal(y, np.where(np.isfinite(x), x, 0)))
+            self.run_program("convolve", "--nan", "propagate", "one.txt", "x.npy", "y.npy")
+            self.assertTrue(np.array_equal(np.load("y.npy"), x.astype("f4"), equal_nan=True))
+
     def test_pipes(self):
         self.write("one.txt", b"1\n")
         x = self.random.standard_normal((3, 50)).astype("f4")
@@ -271,7 +311,9 @@ class Npy(Case):
             (self.header(plain.replace("100,", "2, 5, 1, 10")), "more than 3 dimensions"),
             (self.header(plain.replace("'<f4'", "'|O'")), "never unpickled"),
             (self.header(plain.replace("'<f4'", "[('a', '<f4')]")), "no plain type"),
-            (self.header(plain.replace("'<f4'", "'<i2'")), "'<i2'"),
+            (self.header(plain.replace("'<f4'", "'<m8'")), "'<m8'; save its numbers, x.astype('f8')"),
+            (self.header(plain.replace("'<f4'", "'|i2'")), "'|i2'"),
+            (self.header(plain.replace("'<f4'", "'<i1'")), "'<i1'"),
             (self.header(plain.replace("'<f4'", "'f4'")), "'f4'"),
             (self.header(plain.replace("False", "0")), "neither True nor False"),
             (self.header(plain.replace("'descr'", "'dtype'")), "unknown key"),

@@ -284,6 +284,7 @@ class Memory(Case):
         super().setUp()
         np.save("h.npy", self.random.standard_normal(1 << 18).astype("f4"))
         np.save("x.npy", self.random.standard_normal((2, 1 << 19)).astype("f4"))
+        np.save("room.npy", np.append(0.5 * np.load("h.npy"), np.zeros(1000, "f4")))
         np.save("w.npy", self.random.standard_normal((32, 32, 3, 3)).astype("f4"))
         np.save("image.npy", self.random.standard_normal((1, 32, 200, 200)).astype("f4"))
         for k in (1, 2):
@@ -295,7 +296,9 @@ class Memory(Case):
         yield ("convolve", "--mode", "valid"), ("h.npy", "x.npy", "y.npy")
         yield ("correlate", "--block", 1024), ("h.npy", "x.npy", "y.npy")
         yield ("join",), ("y.npy", "s1.npy", "s2.npy")
+        yield ("convolve", "--normalize=-1"), ("h.npy", "x.npy", "y.npy")
         yield ("layer",), ("forward", "-i", "image.npy", "-w", "w.npy", "--output", "y.npy")
+        yield ("deconvolve",), ("h.npy", "room.npy", "y.npy")
 
     def test_limits_are_kept(self):
         """Doubled until it suffices: each refusal is one line, and the memory in use stays below the limit."""
@@ -308,7 +311,7 @@ class Memory(Case):
                 limit, refused = 2 * limit, refused + 1
                 self.assertLess(limit, 1 << 32)
                 done = subprocess.run([rig.PROGRAM, *map(str, command), "--max-memory", str(limit), *operands],
-                                      stderr=subprocess.PIPE, timeout=120)
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
                 if done.returncode:
                     self.assertEqual(done.returncode, 1)
                     self.assertRegex(done.stderr.decode(), "^partita [a-z]+: .*more of memory are needed, but "

@@ -40,17 +40,33 @@ static void encoding_names(void **state)
         assert_false(encoding_parse(wrong[i], &e));
 }
 
-static void nearest_encoding_names(void **state)
+static void nearest_names(void **state)
 {
+    static const char *const rows[][2] = {
+        {"cf23", "cf32"},
+        {"CX32", "cf32"},
+        {"complex46", "complex64"},
+        {"int12", "int16"},
+        {"f23", "f32"},
+        {"comp", "complex64"},
+        {"wet.wav", NULL},
+        {"", NULL},
+        {"x", NULL},
+        {"f32f32f32f32f32f32f32f32f32f32f32f32", NULL},
+    };
     (void)state;
-    assert_string_equal(encoding_nearest("cf23"), "cf32");
-    assert_string_equal(encoding_nearest("CX32"), "cf32");
-    assert_string_equal(encoding_nearest("complex46"), "complex64");
-    assert_string_equal(encoding_nearest("int12"), "int16");
-    assert_null(encoding_nearest("wet.wav"));
-    assert_null(encoding_nearest(""));
-    assert_null(encoding_nearest("f32f32f32f32f32f32f32"));
-    char list[ENCODING_LIST_SIZE];
+    char text[NEAREST_HINT_SIZE], list[ENCODING_LIST_SIZE];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct nearest nearest = nearest_to(rows[i][0]);
+        encoding_try_names(&nearest);
+        if (!rows[i][1]) assert_null(nearest.known);
+        else assert_string_equal(nearest.known ? nearest.known : "none", rows[i][1]);
+        assert_int_equal(*nearest_hint(&nearest, "--", text) != 0, rows[i][1] != NULL);
+    }
+    struct nearest swapped = nearest_to("naem");
+    nearest_try(&swapped, "name"); // characters exchanged: one edit
+    nearest_try(&swapped, "nae");  // an earlier word is kept if another is as near
+    assert_string_equal(nearest_hint(&swapped, "--", text), " (did you mean --name?)");
     assert_string_equal(strrchr(encoding_list(list), ' '), " cu32"); // none was cut off
 }
 
@@ -375,7 +391,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoding_names),
-        cmocka_unit_test(nearest_encoding_names),
+        cmocka_unit_test(nearest_names),
         cmocka_unit_test(tuner_stays_exact),
         cmocka_unit_test(tuner_does_not_depend_on_pieces),
         cmocka_unit_test(integers_round_trip),

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """What jobs need: the recipes of docs/jobs.md, run as their schedulers would run them, progress in logs, threads by
 the processors of the job, and the fields of --json."""
-import json
 import os
 import pathlib
 import re
@@ -13,10 +12,33 @@ import sys
 import numpy as np
 
 import rig
+import schemas
 from rig import Case, wav_bytes
 
-PAGE = pathlib.Path(sys.argv.pop(2)).read_text()
+PAGE_PATH = pathlib.Path(sys.argv.pop(2)).resolve()
+PAGE = PAGE_PATH.read_text()
 PARTS = 8
+
+# Runs the pods of a Job one after the other, pod 3 first with a disk that is full, and notes what is complete.
+KUBECTL = r"""#!/bin/sh
+set -e
+if [ "$1" = wait ]; then
+    for word; do :; done
+    echo "$word" >>log
+    exit
+fi
+sed -n '/- |$/,$ s/^              //p' "$3" >pod.sh
+PARTS=$(sed -n 's/.*name: PARTS, value: "\([0-9]*\)".*/\1/p' "$3")
+completions=$(sed -n 's/^  completions: //p' "$3")
+JOB_COMPLETION_INDEX=0
+export PARTS JOB_COMPLETION_INDEX
+while [ "$JOB_COMPLETION_INDEX" -lt "${completions:-1}" ]; do
+    [ "$JOB_COMPLETION_INDEX" != 3 ] || ! (trap '' XFSZ; ulimit -f 8; sh pod.sh)
+    sh pod.sh
+    echo "$JOB_COMPLETION_INDEX" >>log
+    JOB_COMPLETION_INDEX=$((JOB_COMPLETION_INDEX + 1))
+done
+"""
 
 
 def recipe(name):
@@ -51,11 +73,34 @@ class Recipes(Case):
         self.sh("sh", "join.sh")
         self.check()
 
-    def test_kubernetes_index(self):
-        self.write("task.sh", recipe("kubernetes.sh").encode())
-        for k in range(PARTS):
-            self.sh("sh", "task.sh", JOB_COMPLETION_INDEX=str(k))
-        self.run_program("join", "week-wet.wav", *("part%d.wav" % k for k in range(1, PARTS + 1)))
+    def test_kubernetes(self):
+        """The page's commands; kubectl is a script that runs the pods of a Job."""
+        for name in ("filter.yaml", "join.yaml"):
+            self.write(name, recipe(name).encode())
+        self.write("bin/kubectl", KUBECTL.encode())
+        os.chmod("bin/kubectl", 0o755)
+        commands = re.findall(r"^    (kubectl .*)$", PAGE, re.M)
+        self.assertEqual(len(commands), 3)
+        for command in commands:
+            self.sh("sh", "-c", command)
+        self.assertEqual(self.read("log").decode().split(), [*"01234567", "job/filter", "0"])
+        self.check()
+
+    def test_image(self):
+        """tests/debian.sh makes the packages and installs them in a bare root; here only the names are compared."""
+        source, text = PAGE_PATH.parent.parent, recipe("Dockerfile")
+        self.assertTrue(os.access(source / re.search(r"^RUN (packaging/\S+) /debs$", text, re.M).group(1), os.X_OK))
+        control = (source / re.search(r"build-dep .*\./(.*)", text).group(1) / "debian/control").read_text()
+        self.assertIn(" -t " + re.search("image: (.*)", recipe("filter.yaml")).group(1) + " ", PAGE)
+        for name in re.findall(r"/debs/(\w+)_\*", text):
+            self.assertIn("Package: %s\n" % name, control)
+
+    def test_mpi(self):
+        """The script's command; test_processes.py runs it with several processes."""
+        self.write("mpi.sh", recipe("mpi.sh").encode())
+        self.write("bin/mpirun", b'#!/bin/sh\nexec "$@"\n')
+        os.chmod("bin/mpirun", 0o755)
+        self.sh("sh", "mpi.sh")
         self.check()
 
     def test_make(self):
@@ -108,13 +153,13 @@ class Reports(Case):
         table = PAGE[PAGE.index("| field |"):]
         listed = [name for row in table.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])]
         done = self.run_program("convolve", "--json", "h.npy", "x.npy", "y.npy")
-        report = json.loads(done.stdout)
+        report = schemas.load(done.stdout)
         self.assertEqual(list(report), listed)
         self.assertEqual(report["schema"], "partita-filter/1")
         for unknown in ("rate", "times_real_time"):
             self.assertIsNone(report[unknown])
         done = self.run_program("convolve", "--json", "--rate", "48k", "--block", "1000", "h.npy", "x.npy", "y.npy")
-        report = json.loads(done.stdout)
+        report = schemas.load(done.stdout)
         self.assertEqual(report["rate"], 48000)
         self.assertAlmostEqual(report["times_real_time"], 3000000 / 48000 / report["seconds"])
         self.assertEqual(report["calls"]["frames"], 1000)

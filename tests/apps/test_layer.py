@@ -9,6 +9,7 @@ import numpy as np
 
 from rig import Case, gate
 import rig
+import schemas
 
 
 def forward(x, w, stride, pad, dilation, groups):
@@ -127,6 +128,23 @@ class Layer(Case):
         self.run_program("layer", "forward", "--input", "x.npy", "--weight", "ones.npy", "--output", "y.npy")
         self.close(np.load("y.npy"), np.repeat(x, 4, 1))
 
+    def test_types_that_are_converted(self):
+        """Halves and integers of up to 2 bytes are f4, wider integers f8."""
+        x, w = self.random.integers(0, 100, (2, 3, 9, 8)), self.random.integers(-8, 8, (4, 3, 3, 3))
+        expected = forward(x, w, (1, 1), ((0, 0), (0, 0)), (1, 1), 1)
+        for types, result in ((("f2", "i1"), "f4"), (("u1", ">i2"), "f4"), (("u2", ">f4"), "f4"), (("i4", "f8"), "f8"),
+                              ((">u4", "i8"), "f8"), (("u8", ">i4"), "f8")):
+            self.save(x=x.astype(types[0]), w=w.astype(types[1]))
+            with self.subTest(types=types):
+                done = self.run_program("layer", "forward", "-i", "x.npy", "-w", "w.npy", "--engine", "direct", "--json",
+                                        "--output", "y.npy")
+                y = np.load("y.npy")
+                self.assertEqual(y.dtype, result)
+                said = schemas.load(done.stdout)
+                self.assertEqual((said["engine"], said["shape"]), ("cpu/direct", list(y.shape)))
+                self.assertEqual(said["type"], {"f4": "f32", "f8": "f64"}[result])
+                self.assertTrue(np.array_equal(y, expected))  # sums of integers below 2^24
+
     def test_bad_arrays(self):
         self.save(x=self.noise(1, 4, 9, 9), w=self.noise(2, 4, 3, 3), b=self.noise(2), wide=self.noise(2, 4, 3, 3, dtype="f8"),
                   flat=self.noise(9), three=self.noise(2, 3, 3, 3), big=self.noise(2, 4, 12, 3), line=self.noise(2, 4, 3),
@@ -144,9 +162,9 @@ class Layer(Case):
         bad("x.npy", "three.npy", "three.npy has 3", "x.npy has 4")
         bad("x.npy", "w.npy", "4 input channels in each of 2 groups", "x.npy has 4", more=("--groups", 2))
         bad("x.npy", "big.npy", "axis 0 leaves no output")
-        bad("c.npy", "w.npy", "c.npy", "'<c8'; use f4 or f8")
-        np.save("i.npy", np.zeros((1, 2, 3, 3), "i4"))
-        bad("i.npy", "w.npy", "i.npy", "'<i4'; use f4 or f8")
+        bad("c.npy", "w.npy", "c.npy", "complex numbers; layers compute real ones")
+        np.save("i.npy", np.zeros((1, 4, 9, 9), "i4"))
+        bad("i.npy", "w.npy", "i.npy is f8, but w.npy is f4; save one of them as x.astype('f8')")
         bad("empty.npy", "w.npy", "empty.npy", "dimension 0 is 0")
         bad("x.npy", "hollow.npy", "hollow.npy", "dimension 3 is 0")
         bad("six.npy", "w.npy", "six.npy", "5 dimensions")

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.ndimage import maximum_filter1d
 
 import rig
+import schemas
 from rig import Case
 
 
@@ -38,7 +39,7 @@ class Peaks(Case):
 
     def objects(self, *arguments, **more):
         lines = self.run_program("correlate", "--json", *arguments, **more).stdout.splitlines()
-        objects = [json.loads(line) for line in lines]
+        objects = [schemas.load(line) for line in lines]
         self.assertEqual([o["kind"] for o in objects], ["peak"] * (len(objects) - 1) + ["statistics"])
         return objects[:-1]
 

@@ -49,7 +49,7 @@ class Types(Case):
 
     def test_unknown_types(self):
         said = self.fails("convolve", "-f", "cf23", "one.txt", "-", "-", rc=2,
-                          says=["--format cf23: unknown sample type; did you mean cf32?", "there are f32, f64, i8"])
+                          says=["--format cf23: unknown sample type (did you mean cf32?)", "there are f32, f64, i8"])
         self.assertIn("cu32, and with be at the end big endian ones", said)
         self.assertNotIn("did you mean", self.fails("convolve", "-o", "out.wav", "a", "b", "c", rc=2))
 

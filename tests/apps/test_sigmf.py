@@ -189,6 +189,14 @@ class Datasets(Recordings):
         self.fails("convolve", "one.txt", "capture", "out2.npy", says="no known format")
 
 
+class Names(Recordings):
+    def test_standard_input_is_no_dataset(self):
+        for name in ("-", "", "/dev/zero", "../in.sigmf-data"):
+            self.recording(dataset=name)
+            self.fails("convolve", "one.txt", "in.sigmf-meta", "o.npy", says=["in.sigmf-meta", "core:dataset", "file name"],
+                       stdin=b"samples!")
+
+
 class Archives(Recordings):
     def archive(self, files, name="x.sigmf", format=tarfile.PAX_FORMAT):
         with tarfile.open(name, "w", format=format) as tar:
@@ -226,6 +234,8 @@ class Archives(Recordings):
         two = [(n.replace("in.", "other."), d) for n, d in (meta, data)]
         for files, says in (([meta], "holds no in.sigmf-data"), ([data], "holds no .sigmf-meta"), ([], "holds no .sigmf-meta"),
                             ([meta, data, *two], ["several recordings", "in.sigmf-meta", "other.sigmf-meta", "tar -xf"]),
+                            ([meta, data, (data[0], bytes(8000))], ["holds in.sigmf-data twice", "tar -xf"]),
+                            ([meta, meta, data], "several recordings"),
                             ([("in.sigmf-meta", b"{"), data], "is not JSON")):
             self.archive(files)
             self.fails("convolve", "one.txt", "x.sigmf", "o.npy", says=["x.sigmf"] + ([says] if isinstance(says, str) else says))
@@ -235,6 +245,16 @@ class Archives(Recordings):
             self.fails("convolve", "one.txt", "x.sigmf", "o.npy", says="x.sigmf")
         self.write("x.sigmf", self.random.bytes(5000))
         self.fails("convolve", "one.txt", "x.sigmf", "o.npy", says=["x.sigmf", "tar"])
+        # Metadata of which the archive has only the header.
+        claim = tarfile.TarInfo("in.sigmf-meta")
+        claim.size = 1 << 27
+        self.write("x.sigmf", claim.tobuf() + bytes(5000))
+        self.fails("convolve", "one.txt", "x.sigmf", "o.npy", says=["x.sigmf", "ends before the %d bytes" % claim.size])
+        os.remove("x.sigmf")
+        os.mkfifo("x.sigmf")
+        with open("x.sigmf", "r+b", buffering=0) as pipe:
+            pipe.write(bytes(64))
+            self.fails("convolve", "one.txt", "x.sigmf", "o.npy", says="x.sigmf")
 
 
 if __name__ == "__main__":

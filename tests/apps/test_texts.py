@@ -10,6 +10,7 @@ import subprocess
 import numpy as np
 
 import rig
+import schemas
 from rig import Case
 
 COMMANDS = ("convolve", "correlate", "live", "control", "devices", "plan", "deconvolve", "layer", "design", "help")
@@ -176,6 +177,8 @@ class Help(Case):
         self.assertEqual(complete("partita", "conv"), ["convolve"])
         self.assertEqual(complete("partita", "convolve", "--mo"), ["--mode"])
         self.assertEqual(complete("partita", "convolve", "--mode", "v"), ["valid"])
+        self.assertEqual(complete("partita", "convolve", "--engine", "cpu/p"), ["cpu/partitioned"])
+        self.assertEqual(complete("partita", "convolve", "--format", "cu"), ["cu8", "cu16", "cu24", "cu32"])
         self.assertEqual(complete("partita", "correlate", "--max-l"), ["--max-lag"])
         self.assertEqual(complete("partita", "convolve", "son"), ["song.wav"])
         self.assertEqual(set(complete("partita", "plan", "--")), {"--" + o for o in self.options("plan")})
@@ -184,7 +187,7 @@ class Help(Case):
         self.write("_partita", self.out("help", "--completion", "zsh").encode())
         self.write("partita.fish", self.out("help", "--completion", "fish").encode())
         for text in (self.read("_partita"), self.read("partita.fish")):
-            for word in (b"resample-ir", b"full same valid", b"correlate"):
+            for word in (b"resample-ir", b"full same valid", b"correlate", b"cpu/direct cpu/gemm"):
                 self.assertIn(word, text)
         for shell, name in (("zsh", "_partita"), ("fish", "partita.fish")):
             if shutil.which(shell):
@@ -203,6 +206,14 @@ class Plan(Case):
                                r"at most; the output is delayed by 4096 frames\n")
         self.assertNotIn(" no: ", text)
         self.assertRegex(text, r"\n  6 more engines cannot be used; --verbose says why\n$")
+
+    def test_json(self):
+        live = schemas.load(self.run_program("plan", "--json", "--taps", 4096, "--block", 64).stdout)
+        self.assertEqual((live["engine"], live["latency_frames"], live["call"]["frames"]), ("cpu/partitioned", 0, 64))
+        self.assertGreaterEqual(live["call"]["worst"], live["call"]["mean"])
+        whole = schemas.load(self.run_program("plan", "--json", "--taps", 4096, "--size", 100000, "-e", "direct").stdout)
+        self.assertEqual((whole["engine"], whole["call"]), ("cpu/direct", None))
+        self.assertIn("cpu/direct", "".join(whole["explanation"]))
 
     def test_types_are_those_asked_for(self):
         for signal, real in (("f32", "f32"), ("f64", "f64"), ("cf32", "f32"), ("cf64", "f64")):

@@ -13,29 +13,36 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+// Reads a signal that was opened from `size` bytes; a complex one is not read as a real type.
+static inline void read_frames(struct audio_reader *reader, enum partita_type type, size_t size,
+                               const struct audio_request *request)
+{
+    enum { FRAMES = 61 };
+    struct fault fault;
+    const struct audio_info *info = audio_reader_info(reader);
+    if (info->channels == 0 || info->channels > request->max_channels) abort();
+    if (info->encoding.is_complex) type = PARTITA_CF64;
+    char *frames = malloc(FRAMES * info->channels * partita_type_size(type));
+    size_t got = 1, total = 0;
+    if (audio_skip(reader, size % 7, &fault))
+        while (got && audio_read(reader, type, frames, FRAMES, &got, &fault)) {
+            if (got > FRAMES) abort();
+            total += got;
+            // A sample has at least one byte.
+            if (total * info->channels > size) abort();
+        }
+    free(frames);
+}
+
 static inline void read_as(const uint8_t *data, size_t size, bool as_pipe,
                            const struct audio_request *request)
 {
-    enum { FRAMES = 61 };
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_CF64};
     struct audio_reader *reader;
     struct fault fault;
     for (size_t t = 0; t < 2; t++) {
         if (!audio_open_memory(&reader, data, size, as_pipe, request, &fault)) return;
-        const struct audio_info *info = audio_reader_info(reader);
-        if (info->channels == 0 || info->channels > request->max_channels) abort();
-        // Complex samples are not read as real ones.
-        enum partita_type type = info->encoding.is_complex ? PARTITA_CF64 : types[t];
-        char *frames = malloc(FRAMES * info->channels * partita_type_size(type));
-        size_t got = 1, total = 0;
-        if (audio_skip(reader, size % 7, &fault))
-            while (got && audio_read(reader, type, frames, FRAMES, &got, &fault)) {
-                if (got > FRAMES) abort();
-                total += got;
-                // A sample has at least one byte.
-                if (total * info->channels > size) abort();
-            }
-        free(frames);
+        read_frames(reader, types[t], size, request);
         audio_reader_close(reader);
     }
 }

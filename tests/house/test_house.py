@@ -218,8 +218,33 @@ class Words(TreeTest):
         self.assertEqual(self.found("words", files), ["README.md:2 mailbox -> swap queue", "docs/a.md:1 crew -> workers"])
 
 
+class Links(TreeTest):
+    FILES = {"docs/b.md": "# One, two\n\n## `c` of d\n\n```sh\n# three\n```\n", "docs/c.png": ""}
+
+    def broken(self, text):
+        return [o.split(" ", 1)[1] for o in self.found("links", self.FILES | {"docs/a.md": text})]
+
+    def test_known(self):
+        for text in ("[x](b.md)", "![x](c.png)", "[x](../docs/b.md#one-two)", "[x](b.md#c-of-d)", "# A\n[x](#a)", "[x](https://a.b/c)",
+                     "[x](mailto:a@b.c)", "`[x](none.md)`", "    [x](none.md)", "```\n[x](none.md)\n```"):
+            self.assertEqual(self.broken(text), [], text)
+
+    def test_unknown(self):
+        for text, reason in (("[x](none.md)", "none.md: no such file"), ("![x](none.png)", "none.png: no such file"),
+                             ("[x](b.md#three)", "b.md#three: no such heading"), ("[x](#a)", "#a: no such heading"),
+                             ("[x](../docs)", "../docs: a folder, not a file"), ("[two\nlines](e.md)", "e.md: no such file"),
+                             ('[x](e.md "title")', "e.md: no such file")):
+            self.assertEqual(self.broken(text), [reason], text)
+
+    def test_place(self):
+        self.assertEqual(self.found("links", {"README.md": "a\n\n[x](e.md)\n"}), ["README.md:3 e.md: no such file"])
+
+    def test_other_folders(self):
+        self.assertEqual(self.found("links", {"build-ci/a.md": "[x](e.md)", ".cache/a.md": "[x](e.md)"}), [])
+
+
 class NamedTests(TreeTest):
-    PAGE = "| no. | input | what happens | held by |\n|---|---|---|---|\n| 1 | a | b | %s |\n"
+    PAGE = "| no. | input | what happens | checked by |\n|---|---|---|---|\n| 1 | a | b | %s |\n"
     FILES = {"tests/apps/test_io.py": "class Wav:\n    def test_plain(self):\n", "tests/plan/test_io.c": '{"short-calls", f}'}
 
     def unknown(self, names):

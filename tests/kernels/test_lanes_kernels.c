@@ -99,6 +99,47 @@ static void test_write(void **state)
         }
 }
 
+// Planes that are adjacent samples, as channels that come last: of all lanes or of the first ones,
+// and of two images side by side. The last sample ends a page.
+static void test_adjacent(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t lanes = lanes_of(f64), bytes = scalar_size(f64), n = 5;
+    struct random random = random_start("adjacent");
+    for (size_t channels = 1; channels <= lanes; channels++)
+        for (size_t images = 1; images * channels <= lanes && images <= 2; images++) {
+            const size_t step = channels + random_below(&random, 2), image = n * step;
+            const size_t size = (images - 1) * image + (n - 1) * step + channels;
+            struct fence fence = fence_open(size * bytes);
+            char *kept = malloc(size * bytes), *lane[MAX_LANES] = {0};
+            const void *from[MAX_LANES] = {0};
+            void *to[MAX_LANES] = {0}, *y = blocks(&random, f64, n);
+            fill_random(&random, f64, kept, size);
+            char *x = fence_put(&fence, kept, size * bytes, EDGE_END);
+            for (size_t l = 0; l < images * channels; l++) {
+                const size_t at = l / channels * image + l % channels;
+                lane[l] = kept + at * bytes;
+                from[l] = to[l] = x + at * bytes;
+            }
+            s->kernels->lanes_read(y, from, step, n);
+            for (size_t i = 0; i < n * lanes; i++)
+                assert_same(f64, y, i,
+                            lane[i % lanes] ? scalar_get(f64, lane[i % lanes], i / lanes * step)
+                                            : 0);
+            s->kernels->scale(y, y, 2, n * lanes);
+            s->kernels->lanes_write(to, step, y, n, NULL, false);
+            for (size_t l = 0; l < images * channels; l++)
+                for (size_t i = 0; i < n; i++)
+                    scalar_put(f64, lane[l], i * step, 2 * scalar_get(f64, lane[l], i * step));
+            assert_memory_equal(x, kept, size * bytes);
+            fence_check(&fence, size * bytes, EDGE_END);
+            fence_close(&fence);
+            guarded_free(y);
+            free(kept);
+        }
+}
+
 // Operands of the sums: tap spans anywhere in x, which ends at a page.
 struct operands {
     struct tap_span run[MAX_SPANS];
@@ -362,9 +403,13 @@ static void test_product(void **state)
 }
 
 static const struct promise promises[] = {
-    {"lanes_read", test_read},       {"lanes_write", test_write},
-    {"lanes_conv", test_conv},       {"lanes_conv, same bits", test_conv_splits},
-    {"lanes_weight", test_weight},   {"lanes_dft", test_dft},
+    {"lanes_read", test_read},
+    {"lanes_write", test_write},
+    {"adjacent planes", test_adjacent},
+    {"lanes_conv", test_conv},
+    {"lanes_conv, same bits", test_conv_splits},
+    {"lanes_weight", test_weight},
+    {"lanes_dft", test_dft},
     {"lanes_product", test_product},
 };
 int main(void)

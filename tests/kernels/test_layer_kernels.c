@@ -227,6 +227,38 @@ static void test_columns(void **state)
             }
 }
 
+static void test_transpose(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64), most = 2 * block(f64) + 1;
+    struct random random = random_start("transpose");
+    for (size_t rows = 0; rows <= most; rows++)
+        for (size_t n = 0; n <= most; n++) {
+            const size_t x_stride = n + random_below(&random, 3),
+                         y_stride = rows + random_below(&random, 3);
+            const size_t n_x = rows && n ? (rows - 1) * x_stride + n : 0,
+                         n_y = rows && n ? (n - 1) * y_stride + rows : 0;
+            struct fence in = fence_open(n_x * bytes), out = fence_open(n_y * bytes);
+            void *from = malloc(n_x * bytes + 1), *kept = malloc(n_y * bytes + 1);
+            fill_random(&random, f64, from, n_x);
+            fill_random(&random, f64, kept, n_y);
+            void *x = fence_put(&in, from, n_x * bytes, EDGE_END),
+                 *y = fence_put(&out, kept, n_y * bytes, EDGE_END);
+            s->kernels->transpose(y, y_stride, x, x_stride, rows, n);
+            for (size_t i = 0; i < n_y; i++)
+                assert_same(f64, y, i,
+                            i % y_stride < rows
+                                ? scalar_get(f64, from, i % y_stride * x_stride + i / y_stride)
+                                : scalar_get(f64, kept, i));
+            fence_check(&out, n_y * bytes, EDGE_END);
+            fence_close(&in);
+            fence_close(&out);
+            free(from);
+            free(kept);
+        }
+}
+
 static double finished(bool f64, double y, double sum, const struct conv_finish *finish,
                        double bias)
 {
@@ -292,7 +324,7 @@ static void test_sum(void **state)
 static const struct promise promises[] = {
     {"conv", test_conv},      {"conv, same bits", test_conv_splits}, {"conv_weight", test_weight},
     {"conv_rows", test_rows}, {"interleave", test_columns},          {"conv_store", test_store},
-    {"sum", test_sum},
+    {"sum", test_sum},        {"transpose", test_transpose},
 };
 int main(void)
 {

@@ -183,9 +183,10 @@ static void layer_values(void **state)
 {
     const struct layer_case *c = *state;
     const struct format *f = c->format;
-    for (int i = 0; i < N_PROBLEMS; i++) {
-        struct partita_problem p = problems[i];
+    for (int i = 0; i < 2 * N_PROBLEMS; i++) {
+        struct partita_problem p = problems[i / 2];
         struct random random = random_start("layer");
+        p.channels_last = i % 2;
         p.signal = p.taps = f->type;
         size_t plane = 1, taps = 1, outputs = 1, size[PARTITA_MAX_RANK];
         assert_int_equal(partita_problem_output_size(&p, size), PARTITA_OK);

@@ -61,11 +61,12 @@ static void against_oracle(void **state)
     struct partita_problem suited = layer_suit_engine(c->engine, c->problem),
                            problem = problem_of_type(&suited, c->type);
     struct random random = random_start(c->name);
+    const struct partita_options options = {.engine = c->engine,
+                                            .threads = 2,
+                                            .directions = LAYER_ALL,
+                                            .filter_uses = (unsigned)random_below(&random, 2)};
     struct layer layer;
-    layer_open(
-        &layer, &problem,
-        &(struct partita_options){.engine = c->engine, .threads = 2, .directions = LAYER_ALL},
-        &random);
+    layer_open(&layer, &problem, &options, &random);
     // The name may be followed by a variant's.
     assert_int_equal(strlen(partita_plan_engine(layer.plan, PARTITA_FORWARD)),
                      strcspn(c->engine, ":"));

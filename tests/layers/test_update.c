@@ -200,6 +200,7 @@ static struct partita_problem draw_problem(const struct update_case *c, struct r
         for (int a = 0; a < p.rank; a++) p.pad_end[a] += 8; // as kernels became larger
     }
     if (is_complex) p.activation = PARTITA_LINEAR;
+    if (is_complex || serves_signals(c->engine)) p.channels_last = false;
     p.signal = c->types->signal;
     p.taps = c->types->taps;
     return p;
@@ -213,7 +214,8 @@ static void bits_of_new(void **state)
     for (int i = 0; i < layer_repeats(24); i++) {
         struct update u = {.problem = draw_problem(c, &random)};
         struct partita_options options = {.engine = c->engine,
-                                          .threads = 1 + (int)random_below(&random, 3)};
+                                          .threads = 1 + (int)random_below(&random, 3),
+                                          .filter_uses = (unsigned)random_below(&random, 2)};
         if (random_below(&random, 2))
             options.workspace_limit = (size_t)1 << (12 + random_below(&random, 10));
         if (strstr(c->engine, "blocks") && random_below(&random, 2))
@@ -228,6 +230,22 @@ static void bits_of_new(void **state)
     const bool half = partita_type_size(c->types->signal) == 2;
     const bool layers = !serves_signals(c->engine) && strcmp(c->engine, "cpu/direct") != 0;
     if (!half && !(layers && type_is_complex(c->types->signal))) assert_true(served > 0);
+}
+
+// A plan for one thread makes filters with the same results, which u->result[0] has.
+static void same_with_one_thread(struct update *u, const struct partita_options *options)
+{
+    struct partita_plan *plan = u->plan;
+    struct partita_options one = layer_options(options);
+    one.threads = 1;
+    if (*partita_plan_engine(plan, PARTITA_FORWARD)) one.directions |= PARTITA_FORWARD;
+    if (*partita_plan_engine(plan, PARTITA_BACKWARD_DATA)) one.directions |= PARTITA_BACKWARD_DATA;
+    assert_ok(partita_plan_create(&u->problem, &one, &u->plan));
+    struct partita_filter *filter = new_filter(u, u->taps[1], u->bias[1]);
+    assert_memory_equal(run_filter(u, filter, 1), u->result[0], u->bytes);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(u->plan);
+    u->plan = plan;
 }
 
 // Long filters: transforms of several stages, which threads share, and blocks with few outputs.
@@ -246,6 +264,11 @@ static void long_filters(void **state)
         {"cpu/winograd", {SIZE(7, 7), CHANNELS(300, 20), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/winograd", {SIZE(2, 2), CHANNELS(40, 90), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/winograd", {SIZE(1, 1), CHANNELS(300, 1), KERNEL(3, 3), PAD(1, 1)}},
+        {"cpu/direct", {SIZE(5, 5), CHANNELS(72, 70), KERNEL(3, 3), PAD(1, 1)}},
+        {"cpu/direct", {SIZE(9, 9), CHANNELS(72, 72), KERNEL(3, 3), STRIDE(2, 2), PAD(1, 1)}},
+        {"cpu/gemm", {SIZE(5, 5), CHANNELS(70, 72), KERNEL(3, 3), PAD(1, 1)}},
+        {"cpu/winograd", {SIZE(7, 7), CHANNELS(72, 76), KERNEL(3, 3), PAD(1, 1)}},
+        {"cpu/winograd", {SIZE(7, 7), CHANNELS(75, 72), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/depthwise", {SIZE(9, 9), CHANNELS(3, 3), GROUPS(3), KERNEL(9, 9), PAD(4, 4)}},
         {"cuda/overlap-save", {LENGTH(5000), KERNEL(300)}},
         {"cuda/blocks", {LENGTH(3000), CORRELATE, KERNEL(2990)}},
@@ -260,6 +283,7 @@ static void long_filters(void **state)
         const struct partita_options options = {.engine = subjects[i].engine, .threads = 3};
         assert_true(open_update(&u, &options, true, &random));
         check_update(&u, &random);
+        same_with_one_thread(&u, &options);
         close_update(&u);
     }
 }

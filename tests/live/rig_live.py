@@ -4,7 +4,6 @@ server, and the program as a background process."""
 import contextlib
 import fcntl
 import glob
-import json
 import os
 import pty
 import select
@@ -22,6 +21,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "apps"))
 
 import rig  # noqa: E402
+import schemas  # noqa: E402
 from rig import Case, wav_bytes  # noqa: E402
 
 # The program keeps ignoring SIGHUP if its parent does, as nohup makes it.
@@ -138,7 +138,7 @@ class Live(Case):
         return self.fails("live", *arguments, rc=rc, says=says, env=self.environment())
 
     def listed_devices(self):
-        return json.loads(self.run_program("devices", "--json", env=self.environment()).stdout)
+        return schemas.load(self.run_program("devices", "--json", env=self.environment()).stdout)["devices"]
 
     def audio_devices(self):
         return [d for d in self.listed_devices() if d["kind"] == "audio"]
@@ -161,7 +161,7 @@ class Live(Case):
         """The next line of JSON."""
         text = child.stdout.readline()
         self.assertTrue(text, "ended: " + (child.stderr.read().decode() if not text else ""))
-        return json.loads(text)
+        return schemas.load(text)
 
     def wait_for(self, condition, within=60):
         deadline = time.monotonic() + within * SLOWER

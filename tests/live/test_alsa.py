@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """`partita live` and `partita devices` with PortAudio's ALSA code and files as devices: the output,
 bit by bit, and all errors before playing starts."""
-import json
 import os
 import signal
 import termios
@@ -13,6 +12,7 @@ import numpy as np
 import rig_live
 from rig_live import FILES, Live, convolve, diagonal, dyadic, received_sweep, rig
 
+import schemas # rig_live makes it known
 from rig import gate, parse_wav
 
 
@@ -177,7 +177,7 @@ class Samples(Live):
         self.fails_live("--ir", "ir.wav", *FILES, "--rate", 48000, says=["44100", "48000", "--resample-ir"])
         done = self.live("--ir", "ir.wav", *FILES, "--rate", 48000, "--duration", 7000 / 48000, "--record", "rec.wav", "--resample-ir",
                          "-q", "--json")
-        status = json.loads(done.stdout.splitlines()[-1])
+        status = schemas.load(done.stdout.splitlines()[-1])
         got = parse_wav(self.read("rec.wav"))[1][:, 0]
         peak = abs(got).argmax()
         self.assertGreaterEqual(peak, 1000 + 960)
@@ -189,7 +189,7 @@ class Samples(Live):
 class Guards(Live):
     def counts(self, *arguments, rc=0):
         done = self.live(*arguments, "--json", "-q", rc=rc)
-        return json.loads(done.stdout.splitlines()[-1])
+        return schemas.load(done.stdout.splitlines()[-1])
 
     def test_limiter(self):
         x = dyadic(self.random, (6000, 2))
@@ -297,7 +297,7 @@ class Wrong(Live):
         """ALSA's null device accepts any rate, and reports 44100 Hz as its own."""
         for rate in (22050, 48000, 96000):
             self.ir(np.ones((3, 2)), rate=rate)
-            status = json.loads(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
+            status = schemas.load(self.live("--ir", "ir.wav", "--device", "fl_null", "--duration", 0.01, "--json", "-q").stdout)
             self.assertEqual(status["rate"], rate)
         self.fails_live("--ir", "ir.wav", "--device", "fl_null", "--rate", 44100, says=["96000", "44100"])
 
@@ -367,7 +367,7 @@ class Control(Live):
         self.assertEqual(first["latency"]["engine"], 0)
         child.send_signal(signal.SIGINT)
         out, err = self.ends(child)
-        self.assertEqual(json.loads(out.splitlines()[-1])["state"], "ended")
+        self.assertEqual(schemas.load(out.splitlines()[-1])["state"], "ended")
         self.assertEqual(err, "")
 
     def test_sigterm_ends_cleanly(self):
@@ -491,8 +491,8 @@ class Measure(Live):
 
     def test_json(self):
         self.hear([[(500, 1)]])
-        status = json.loads(self.live("--measure", "m.wav", *FILES, "--duration", 1, "--json", "--channels", 1).stdout)
-        self.assertEqual([(p["input"], p["frames"]) for p in status], [(1, 500)])
+        status = schemas.load(self.live("--measure", "m.wav", *FILES, "--duration", 1, "--json", "--channels", 1).stdout)
+        self.assertEqual([(p["input"], p["latency_frames"]) for p in status["inputs"]], [(1, 500)])
 
     def test_no_response(self):
         for received in (np.zeros((130000, 1), "f4"), self.random.standard_normal((130000, 1)).astype("f4") / 10):

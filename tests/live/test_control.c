@@ -71,7 +71,7 @@ static void mistakes_are_explained(void **state)
 {
     static const char *const rows[][2] = {
         {"", "the line is empty; `help` lists the commands"},
-        {"gian 3", "gian: no such command; `help` lists the commands"},
+        {"gian 3", "gian: no such command (did you mean gain?); `help` lists the commands"},
         {"gain", "gain: needs DB|up DB|down DB"},
         {"gain much", "gain much: needs DB|up DB|down DB"},
         {"gain 900", "gain 900: is not between -300 and 300"},

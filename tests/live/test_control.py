@@ -4,7 +4,6 @@
 small terminals. With PortAudio's ALSA code and devices made of files."""
 import contextlib
 import importlib.util
-import json
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ import numpy as np
 import rig_live
 from rig_live import Live, rig
 
+import schemas # rig_live makes it known
 from rig import gate, parse_wav
 
 PATH = "s.socket"
@@ -50,7 +50,7 @@ class Steered(Live):
     def ask(self, line, connection=None):
         connection = connection or self.connection
         connection.write(line.encode() + b"\n")
-        return json.loads(connection.readline())
+        return schemas.load(connection.readline())
 
     def ok(self, line, **expected):
         answer = self.ask(line)
@@ -113,9 +113,15 @@ class Socket(Steered):
         self.ir(np.ones((101, 2)), "long.wav")
         self.write("empty.wav", b"")
         os.mkfifo("pipe.wav")
+        os.mkfifo("x.sigmf-data")
+        self.write("x.sigmf-meta", b'{"global": {"core:datatype": "rf32_le"}, "captures": []}')
         for name, says in (("none.wav", "No such file"), ("long.wav", "--max-taps"), ("empty.wav", "empty.wav"),
                            ("pipe.wav", "not a regular file"), (".", "not a regular file")):
             self.refused("load " + name, name, says)
+        self.refused("load x.sigmf-meta", "x.sigmf-data", "not a regular file")
+        self.write("pipe.conf", b"/convolver/new 2 2 64 100\n/impulse/read 1 1 1 0 0 0 1 pipe.wav\n")
+        self.refused("load pipe.conf", "pipe.conf:2: pipe.wav", "not a regular file")
+        self.refused("load matrix:pipe.conf", "pipe.conf", "leave out matrix:")
         self.ok("status", filter="c d.wav", taps=9)
         said = self.quits(child)[1]
         self.assertIn("c d.wav: loaded\n", said)
@@ -140,9 +146,9 @@ class Socket(Steered):
         self.connection, other = self.connect(), self.connect()
         self.ok("subscribe 20")
         for _ in range(3):
-            self.assertEqual(json.loads(self.connection.readline())["event"], "status")
+            self.assertEqual(schemas.load(self.connection.readline())["event"], "status")
         self.assertTrue(self.ask("gain -1", other)["ok"])
-        while json.loads(self.connection.readline()).get("gain") != -1:
+        while schemas.load(self.connection.readline()).get("gain") != -1:
             pass
         self.connection.write(b"\0\n" + b"x" * 10000)
         seen = b""
@@ -177,18 +183,18 @@ class Command(Steered):
     def test_partita_control(self):
         child = self.begin()
         self.connection = self.connect()
-        self.assertEqual(json.loads(self.control(PATH, "gain", "-6").stdout)["gain"], -6)
-        self.assertEqual(json.loads(self.control(PATH, "gain -7").stdout)["gain"], -7)
-        self.assertIn("gain x", json.loads(self.control(PATH, "gain", "x", rc=1).stdout)["error"])
+        self.assertEqual(schemas.load(self.control(PATH, "gain", "-6").stdout)["gain"], -6)
+        self.assertEqual(schemas.load(self.control(PATH, "gain -7").stdout)["gain"], -7)
+        self.assertIn("gain x", schemas.load(self.control(PATH, "gain", "x", rc=1).stdout)["error"])
         os.mkdir("sub")
         self.ir(np.ones((1, 2)), "sub/my own.wav")
         path = os.path.join("..", PATH)
-        answer = json.loads(self.control(path, "load", "my own.wav", cwd="sub").stdout)
+        answer = schemas.load(self.control(path, "load", "my own.wav", cwd="sub").stdout)
         self.assertTrue(answer["filter"].endswith("/sub/my own.wav"), answer)
         follower = subprocess.Popen([rig.PROGRAM, "control", PATH, "subscribe", "20"], stdout=subprocess.PIPE)
         self.children.append(follower)
-        self.assertTrue(json.loads(follower.stdout.readline())["ok"])
-        self.assertEqual(json.loads(follower.stdout.readline())["event"], "status")
+        self.assertTrue(schemas.load(follower.stdout.readline())["ok"])
+        self.assertEqual(schemas.load(follower.stdout.readline())["event"], "status")
         self.control(PATH, "quit")
         follower.stdout.read()
         self.assertEqual(follower.wait(), 0)

@@ -3,7 +3,6 @@
 """How sessions of `partita live` end: files are complete, the terminal is restored, playing is not
 interrupted by output errors. With devices made of files and PortAudio's ALSA code."""
 import fcntl
-import json
 import os
 import pty
 import resource
@@ -16,6 +15,7 @@ import numpy as np
 
 from rig_live import FILES, SLOWER, Live, dyadic, rig
 
+import schemas # rig_live makes it known
 from rig import parse_wav
 
 F_SETPIPE_SZ = 1031 # the name is in fcntl from Python 3.10 on
@@ -229,7 +229,7 @@ class Lines(Live):
             status += some
         child.wait(timeout=10 * SLOWER)
         self.is_well_or_has_gaps(child)
-        self.assertEqual(json.loads(status.splitlines()[-1])["state"], "ended")
+        self.assertEqual(schemas.load(status.splitlines()[-1])["state"], "ended")
 
     def test_full_disk(self):
         """Lines stop with a warning; playing continues."""

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The filters of `partita live` while files are read: reloads that would replace each other, and
-// directions of a SOFA file that change meanwhile; damaged SOFA files. The test plays the stream
-// itself.
+// The filters of `partita live` while files are read: reloads that would replace each other or a
+// file that is loaded, and directions of a SOFA file that change meanwhile; damaged SOFA files. The
+// test plays the stream itself.
 
 #ifdef HAVE_LIBMYSOFA
 #include <mysofa.h> // before complex.h, which defines I
@@ -63,6 +63,22 @@ static void write_impulse(const char *path)
     assert_true(audio_finish(writer, &counts, &fault));
 }
 
+// Two of them in a new folder, whose name ends with XXXXXX.
+static void write_impulses(char *folder, char paths[2][64])
+{
+    assert_non_null(mkdtemp(folder));
+    for (int i = 0; i < 2; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%d.wav", folder, i);
+        write_impulse(paths[i]);
+    }
+}
+
+static void remove_impulses(const char *folder, char paths[2][64])
+{
+    for (int i = 0; i < 2; i++) unlink(paths[i]);
+    rmdir(folder);
+}
+
 // Each request that is accepted is carried out; only one that the same file waits for is joined.
 static void reloads_of_other_filters_are_kept(void **state)
 {
@@ -70,11 +86,7 @@ static void reloads_of_other_filters_are_kept(void **state)
     char folder[] = "/tmp/partita-test-filters-XXXXXX", paths[2][64];
     struct settings settings;
     struct fault fault;
-    assert_non_null(mkdtemp(folder));
-    for (int i = 0; i < 2; i++) {
-        snprintf(paths[i], sizeof paths[i], "%s/%d.wav", folder, i);
-        write_impulse(paths[i]);
-    }
+    write_impulses(folder, paths);
     struct filter_set *set = open_filters(&settings, 2, (const char *[]){paths[0], paths[1]});
     assert_int_equal(filter_set_reload(set, &fault), 1);
     filter_set_select(set, 1);
@@ -88,8 +100,25 @@ static void reloads_of_other_filters_are_kept(void **state)
     assert_int_equal(filter_set_reload(set, &fault), 4);
     await_news(set, 4);
     filter_set_close(set);
-    for (int i = 0; i < 2; i++) unlink(paths[i]);
-    rmdir(folder);
+    remove_impulses(folder, paths);
+}
+
+// A reload that waits for a load reads the loaded file again, not the one before.
+static void a_reload_keeps_the_file_being_loaded(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/partita-test-filters-XXXXXX", paths[2][64];
+    struct settings settings;
+    struct fault fault;
+    write_impulses(folder, paths);
+    struct filter_set *set = open_filters(&settings, 1, (const char *[]){paths[0]});
+    assert_int_equal(filter_set_load(set, paths[1], &fault), 1);
+    assert_int_equal(filter_set_reload(set, &fault), 2);
+    await_news(set, 1);
+    await_news(set, 2);
+    assert_string_equal(filter_set_info(set, 0).path, paths[1]);
+    filter_set_close(set);
+    remove_impulses(folder, paths);
 }
 
 // Plays until the last fade has ended.
@@ -130,6 +159,37 @@ struct MYSOFA_HRTF *__real_mysofa_load(const char *path, int *error);
 struct MYSOFA_HRTF *__wrap_mysofa_load(const char *path, int *error);
 struct MYSOFA_EASY *__real_mysofa_open_no_norm(const char *path, float rate, int *n, int *error);
 struct MYSOFA_EASY *__wrap_mysofa_open_no_norm(const char *path, float rate, int *n, int *error);
+
+int __real_mysofa_lookup(struct MYSOFA_LOOKUP *lookup, float *at);
+int __wrap_mysofa_lookup(struct MYSOFA_LOOKUP *lookup, float *at);
+
+static bool lookup_fails;
+
+int __wrap_mysofa_lookup(struct MYSOFA_LOOKUP *lookup, float *at)
+{
+    return lookup_fails ? -1 : __real_mysofa_lookup(lookup, at);
+}
+
+// As it fails without memory: a run keeps its pair, and none begins.
+static void a_direction_without_a_pair_changes_nothing(void **state)
+{
+    (void)state;
+    struct settings settings;
+    struct fault fault;
+    if (access(SOFA, R_OK)) skip();
+    struct filter_set *set = open_filters(&settings, 1, (const char *[]){SOFA}), *none = NULL;
+    lookup_fails = true;
+    filter_set_turn(set, &(struct direction){.azimuth = 90});
+    assert_false(filter_set_is_turning(set));
+    assert_false(partita_stream_swapping(filter_set_stream(set)));
+    const struct filter_set_request request = {.max_in = 2, .max_out = 2, .rate = SOFA_RATE};
+    assert_false(filter_set_open(&none, &settings, &request, &fault));
+    assert_non_null(strstr(fault.text, "finds no pair"));
+    lookup_fails = false;
+    filter_set_turn(set, &(struct direction){.azimuth = 90});
+    assert_true(partita_stream_swapping(filter_set_stream(set)));
+    filter_set_close(set);
+}
 
 // Values that arrays of a loaded file lack.
 static unsigned missing_taps, missing_positions;
@@ -179,8 +239,10 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(reloads_of_other_filters_are_kept),
+        cmocka_unit_test(a_reload_keeps_the_file_being_loaded),
         cmocka_unit_test(turns_leave_a_place_for_a_file),
 #ifdef HAVE_LIBMYSOFA
+        cmocka_unit_test(a_direction_without_a_pair_changes_nothing),
         cmocka_unit_test(damaged_sofa_files_are_refused),
 #endif
     };

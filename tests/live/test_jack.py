@@ -4,7 +4,6 @@
 receives them, late callbacks, filter changes under load, servers that stop, die and restart. The
 second argument is that client."""
 import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -18,6 +17,7 @@ PROBE = os.path.abspath(sys.argv.pop(2))
 import rig_live
 from rig_live import Jack, convolve, dyadic, rig
 
+import schemas # rig_live makes it known
 from rig import parse_wav
 
 F_SETPIPE_SZ = 1031 # the name is in fcntl from Python 3.10 on
@@ -77,7 +77,7 @@ class Sound(Connected):
         begin, _ = self.compare(received, sent, self.taps[:, 0])
         self.assertEqual(begin, period)
         child.send_signal(signal.SIGINT)
-        status = json.loads(self.ends(child)[0].splitlines()[-1])
+        status = schemas.load(self.ends(child)[0].splitlines()[-1])
         self.assertEqual(status["state"], "ended")
 
     def test_long_filter_in_freewheel(self):
@@ -192,7 +192,7 @@ class Load(Connected):
         self.ir(taps)
         self.start_server(period=64)
         child = self.start("--ir", "ir.wav", *SYSTEM, "--engine", "direct", "--strict", "--duration", 2, "--json")
-        status = json.loads(self.ends(child, rc=3)[0].splitlines()[-1])
+        status = schemas.load(self.ends(child, rc=3)[0].splitlines()[-1])
         self.assertGreater(status["load"]["late"], 10)
         self.assertGreater(status["load"]["mean"], 1)
         self.assertGreater(status["xruns"], 0)
@@ -214,7 +214,7 @@ class Load(Connected):
         received, _, _ = self.probe(sent, 60000, "freewheel")
         self.compare(received, sent, self.taps[:, 0])
         child.send_signal(signal.SIGINT)
-        status = json.loads(self.ends(child)[0].splitlines()[-1])
+        status = schemas.load(self.ends(child)[0].splitlines()[-1])
         self.assertGreater(status["xruns"], before["xruns"])
         self.assertGreater(sum(status["losses"].values()), 0)
 

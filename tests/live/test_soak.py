@@ -3,7 +3,6 @@
 """Ten minutes of `partita live` on a JACK server with ten seconds of stereo filter and 64 frames
 per call: memory is constant, no callback is late, no sample is lost. PARTITA_SOAK_SECONDS changes
 the duration."""
-import json
 import os
 import signal
 import subprocess
@@ -12,6 +11,8 @@ import time
 import numpy as np
 
 from rig_live import Jack, may_run_in_real_time, rig
+
+import schemas # rig_live makes it known
 
 SECONDS = int(os.environ.get("PARTITA_SOAK_SECONDS", "600"))
 
@@ -45,7 +46,7 @@ class Soak(Jack):
             if len(lines) % 10 == 0:
                 child.send_signal(signal.SIGHUP) # reloads the filter every ten seconds
         child.send_signal(signal.SIGINT)
-        status = json.loads(self.ends(child)[0].splitlines()[-1])
+        status = schemas.load(self.ends(child)[0].splitlines()[-1])
         unfinished, server_late = self.unfinished() - unfinished, self.server_late() - server_late
         late = status["load"]["late"] - lines[0]["load"]["late"]
         print("# %s scheduling, %d s: load mean %.2f %%, p99.9 %.2f %%, worst %.2f %%, %d late; %d xruns, the server was "

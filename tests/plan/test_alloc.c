@@ -100,6 +100,11 @@ static const struct partita_problem bounded = {LENGTH(700), BATCH(2), CHANNELS(2
 static const struct partita_problem lags = {LENGTH(700), CHANNELS(2, 2), KERNEL(698), CORRELATE};
 static const struct partita_problem live_problem = {
     LENGTH(PARTITA_UNBOUNDED), CHANNELS(2, 2), KERNEL(40), STRIDE(2), LATENCY(PARTITA_UNBOUNDED)};
+static const struct partita_problem bounded_up = {LENGTH(300), BATCH(2),  CHANNELS(2, 2),
+                                                  KERNEL(40),  STRIDE(2), UP(3)};
+static const struct partita_problem live_up = {
+    LENGTH(PARTITA_UNBOUNDED),  CHANNELS(2, 2), KERNEL(40), STRIDE(4),
+    LATENCY(PARTITA_UNBOUNDED), UP(3)};
 
 // Repeats a call with a later failing allocation each time, until it succeeds. `growth` > 1: calls
 // that take long have only some of these failures, at increasing distances.
@@ -186,6 +191,7 @@ static void objects(void **state)
         memcpy(kept, y, sizeof y);
         UNTIL_OK(&meter, with_filter, partita_forward(plan, filter, y, x, NULL),
                  memcmp(y, kept, sizeof y) == 0);
+        UNTIL_OK(&meter, with_filter, partita_filter_update(filter, w, NULL, NULL), true);
         void *workspace =
             aligned_alloc(64, (partita_plan_workspace(plan, PARTITA_FORWARD) + 64) / 64 * 64);
         const size_t n_allocated = meter.n_allocated;
@@ -200,6 +206,32 @@ static void objects(void **state)
     assert_int_equal(meter.n_live, with_plan);
     partita_plan_destroy(plan);
     assert_int_equal(meter.n_live, 0);
+}
+
+static void designs(void **state)
+{
+    static const struct partita_design_point points[] = {{0.1, 0}, {0.2, -20}};
+    static const struct partita_design kinds[] = {
+        {.cutoff = {0.2}, .width = 0.1},
+        {.cutoff = {0.2}, .width = 0.1, .method = PARTITA_DESIGN_EQUIRIPPLE},
+        {.cutoff = {0.2}, .width = 0.1, .minimum_phase = true},
+        {.kind = PARTITA_DESIGN_TABLE, .width = 0.1, .table = points, .table_count = 2},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct meter meter = {0};
+        struct partita_design design = kinds[i];
+        struct partita_design_result result = {.ripple = -1};
+        double taps[200] = {7};
+        size_t count = 0;
+        design.allocator = meter_allocator(&meter);
+        UNTIL_OK(&meter, 0, partita_design_taps_count(&design, &count), count == 0);
+        assert_true(count > 0 && count <= 200);
+        UNTIL_OK(&meter, 0, partita_design_taps(&design, taps, count), taps[0] == 7);
+        UNTIL_OK(&meter, 0, partita_design_measure(&design, taps, count, &result),
+                 result.ripple == -1);
+        assert_int_equal(meter.n_live, 0);
+    }
 }
 
 static void spectra(void **state)
@@ -351,6 +383,7 @@ static void helpers(void **state)
     (void)state;
     struct meter meter = {0};
     static float x[3000], h[300], y[3299], kept[3299];
+    static double played[700] = {1}, room[700];
     memset(y, 0x77, sizeof y);
     memcpy(kept, y, sizeof y);
     start_wrapping(&meter);
@@ -364,6 +397,7 @@ static void helpers(void **state)
     memcpy(y, kept, sizeof y);
     UNTIL_OK(&meter, 0, partita_correlate_normalised(PARTITA_F32, y, x, 3000, h, 300, NULL, NULL),
              true);
+    UNTIL_OK(&meter, 0, partita_deconvolve(room, played, 700, played, 300, NULL), room[0] == 0);
     assert_int_equal(meter.n_live, 0);
     wrapped = NULL;
 }
@@ -425,18 +459,18 @@ int main(int n_arguments, char **arguments)
 {
     static bool slow;
     slow = n_arguments > 1 && strcmp(arguments[1], "slow") == 0;
-    static struct attempt attempts[12];
-    struct CMUnitTest tests[24];
+    static struct attempt attempts[20];
+    struct CMUnitTest tests[32];
     size_t n = 0, n_attempts = 0;
-    for (size_t e = 0; e < N_ENGINES; e++) {
-        for (int stream = 0; stream < (e < N_STREAM_ENGINES ? 2 : 1); stream++) {
-            struct attempt *attempt = &attempts[n_attempts++];
-            *attempt = (struct attempt){.engine = engine_names[e],
-                                        .problem = stream ? live_problem : bounded};
-            tests[n++] = named_test(objects, attempt, "%s/%s", engine_names[e],
-                                    stream ? "stream" : "signal");
+    const struct partita_problem problems[] = {bounded, live_problem, bounded_up, live_up};
+    for (size_t e = 0; e < N_ENGINES; e++)
+        for (size_t i = 0; i < 4; i++) {
+            const bool stream = i % 2;
+            if (stream && e >= N_STREAM_ENGINES) continue;
+            attempts[n_attempts] = (struct attempt){engine_names[e], problems[i], {0}};
+            tests[n++] = named_test(objects, &attempts[n_attempts++], "%s/%s%s", engine_names[e],
+                                    stream ? "stream" : "signal", i > 1 ? "-up" : "");
         }
-    }
     attempts[n_attempts] = (struct attempt){.engine = "cpu/partitioned", .problem = live_problem};
     tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/partitioned/stream");
     attempts[n_attempts] = (struct attempt){.engine = "cpu/blocks", .problem = bounded};
@@ -446,6 +480,7 @@ int main(int n_arguments, char **arguments)
     attempts[n_attempts] = (struct attempt){"cpu/blocks", bounded, {24, 60, false}};
     attempts[n_attempts].problem.stride[0] = 1;
     tests[n++] = named_test(objects, &attempts[n_attempts++], "cpu/blocks/divisions");
+    tests[n++] = named_test(designs, NULL, "designs");
     tests[n++] = named_test(spectra, NULL, "spectra");
     tests[n++] = named_test(layer, NULL, "layer");
     tests[n++] = named_test(depthwise, NULL, "depthwise");

@@ -21,8 +21,9 @@ static double seconds_of(const struct partita_plan *plan, double uses)
     return plan->choice.seconds + plan->choice.filter_seconds / uses;
 }
 
-// The engine that is chosen costs least with its share of preparing the filter: few uses of a
-// filter change the choice for some of these layers. Streams have no such option.
+// The engine that is chosen costs least with its share of preparing the filter, and so does the
+// decision of each engine: few uses of a filter change both for some of these layers. Streams have
+// no such option.
 static void filter_uses_count(void **state)
 {
     (void)state;
@@ -36,7 +37,7 @@ static void filter_uses_count(void **state)
     static const char *const names[] = {"cpu/direct", "cpu/gemm",      "cpu/winograd",
                                         "cpu/tiles",  "cpu/depthwise", "cpu/overlap-save",
                                         "cpu/blocks"};
-    int changed = 0;
+    int changed = 0, decisions = 0;
     for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
         struct partita_plan *usual, *once, *other;
         struct partita_options options = {.directions = PARTITA_FORWARD};
@@ -51,12 +52,21 @@ static void filter_uses_count(void **state)
             if (partita_plan_create(&layers[i], &options, &other) != PARTITA_OK) continue;
             assert_true(seconds_of(once, 1) <= seconds_of(other, 1));
             assert_true(usual->choice.seconds <= other->choice.seconds);
+            const struct partita_options forever = {.directions = PARTITA_FORWARD,
+                                                    .engine = names[e]};
+            struct partita_plan *kept;
+            assert_ok(partita_plan_create(&layers[i], &forever, &kept));
+            assert_true(seconds_of(other, 1) <= seconds_of(kept, 1));
+            assert_true(kept->choice.seconds <= other->choice.seconds);
+            decisions += seconds_of(other, 1) < seconds_of(kept, 1);
+            partita_plan_destroy(kept);
             partita_plan_destroy(other);
         }
         partita_plan_destroy(usual);
         partita_plan_destroy(once);
     }
     assert_true(changed > 0);
+    assert_true(decisions > 0);
     struct log_lines lines = {0};
     const struct partita_options options = {.filter_uses = 1, .log = log_into(&lines)};
     struct partita_plan *plan;

@@ -88,7 +88,7 @@ static const struct bad_problem bad_problems[] = {
     {"latency-of-bounded", {LENGTH(28), LATENCY(17)}, "latency", "17"},
     {"whole-blocks-of-bounded", {LENGTH(28), .whole_blocks = true}, "whole_blocks", "1"},
     {"separable-of-one-axis", {LENGTH(28), .separable = true}, "separable", "rank 1"},
-    {"reserved", {LENGTH(28), .reserved = {false, true}}, "reserved", "false"},
+    {"reserved", {LENGTH(28), .reserved = true}, "reserved", "false"},
     {"separable-of-stream", {STREAM(64), .separable = true}, "separable", "streams"},
     {"up-huge", {LENGTH(28), UP((size_t)1 << 21)}, "up", "2097152"},
     {"up-of-layer", {SIZE(28, 28), UP(2)}, "up", "one axis"},

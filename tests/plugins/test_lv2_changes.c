@@ -392,6 +392,20 @@ static void states_keep_missing_files(void **state)
     compared_close(&c);
 }
 
+// A state of someone else's may name anything: a pipe would keep the host waiting.
+static void states_name_regular_files(void **state)
+{
+    (void)state;
+    char path[HOST_PATH], log[HOST_LOG];
+    struct host *host = host_open(&mono);
+    assert_int_equal(mkfifo(rig_path("pipe.wav", path), 0600), 0);
+    host_restore_text(host, path);
+    assert_non_null(strstr(host_take_log(log), "pipe.wav: is not a regular file"));
+    host_restore_text(host, "/dev/zero");
+    assert_non_null(strstr(host_take_log(log), "/dev/zero: is not a regular file"));
+    host_close(host);
+}
+
 // Worker and audio thread at once: many changes, whose samples stay below the largest of any.
 static void threads_change_files(void **state)
 {
@@ -424,7 +438,7 @@ static void threads_change_files(void **state)
 int main(void)
 {
     static const size_t similar[] = {3000, 2400, 1500}, other[] = {400, 2500, 10000};
-    static struct CMUnitTest tests[17];
+    static struct CMUnitTest tests[18];
     size_t n = 0;
     for (size_t i = 0; i < 3; i++)
         tests[n++] = named_test(fades_within_a_plan, &similar[i], "fade-to-%zu-taps", similar[i]);
@@ -439,6 +453,7 @@ int main(void)
     tests[n++] = named_test(states_replace_older_choices, NULL, "older-choices");
     tests[n++] = named_test(texts_are_restored, NULL, "texts");
     tests[n++] = named_test(states_keep_missing_files, NULL, "missing-files");
+    tests[n++] = named_test(states_name_regular_files, NULL, "pipes");
     tests[n++] = named_test(threads_change_files, NULL, "threads");
     return run_test_list(tests, n);
 }

@@ -94,7 +94,8 @@ enum { RANDOM_SEQUENCES = 30 };
 static struct partita_problem random_sequence(struct random *random)
 {
     for (;;) {
-        const struct partita_problem p = layer_random(random);
+        struct partita_problem p = layer_random(random);
+        p.channels_last = false;
         if (p.rank == 1 && p.stride[0] <= 1) return p;
     }
 }

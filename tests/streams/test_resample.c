@@ -6,6 +6,8 @@
 
 #include <math.h>
 
+#include "support/allocators.h"
+
 enum { TAPS = 90, FRAMES = 6000, LONG = 4000, MAX_OUTPUTS = 3 * FRAMES };
 
 struct resample_case {
@@ -158,6 +160,7 @@ static void paths_and_strides(void **state)
 }
 
 // With a call's own taps, and with a filter that was updated, results have the bits of a filter.
+// With a workspace an update allocates nothing.
 static void taps_of_calls_and_updates(void **state)
 {
     static const char *const engines[] = {"cpu/direct", "cpu/overlap-save"};
@@ -169,15 +172,21 @@ static void taps_of_calls_and_updates(void **state)
     random_samples(&random, PARTITA_F32, x, 1000);
     random_samples(&random, PARTITA_F32, taps, 2 * TAPS);
     for (size_t e = 0; e < 2; e++) {
-        struct partita_plan *plan = plan_of(&problem, engines[e]);
+        struct meter meter = {0};
+        const struct partita_options options = {.engine = engines[e],
+                                                .allocator = meter_allocator(&meter)};
+        struct partita_plan *plan;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
         struct partita_filter *filter = filter_of(plan, taps[1]), *other = filter_of(plan, taps[0]);
         assert_ok(partita_forward(plan, filter, y[0], x, NULL));
         assert_ok(partita_forward(plan, NULL, y[1], x, &(struct partita_call){.taps = taps[1]}));
-        assert_ok(partita_filter_update(other, taps[1], NULL, NULL));
         void *workspace =
             aligned_alloc(64, partita_plan_workspace(plan, PARTITA_FORWARD) / 64 * 64 + 64);
-        assert_ok(
-            partita_forward(plan, other, y[2], x, &(struct partita_call){.workspace = workspace}));
+        const struct partita_call call = {.workspace = workspace};
+        const size_t n_allocated = meter.n_allocated;
+        assert_ok(partita_filter_update(other, taps[1], NULL, &call));
+        assert_int_equal(meter.n_allocated, n_allocated);
+        assert_ok(partita_forward(plan, other, y[2], x, &call));
         assert_memory_equal(y[1], y[0], sizeof y[0]);
         assert_memory_equal(y[2], y[0], sizeof y[0]);
         free(workspace);

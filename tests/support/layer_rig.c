@@ -256,6 +256,7 @@ static struct partita_problem draw_layer(struct random *random)
                                 .op = (enum partita_op)random_below(random, 2),
                                 .batch = 1 + random_below(random, 3),
                                 .groups = random_below(random, 2) ? 1 : 1 + random_below(random, 4),
+                                .channels_last = layer_has_engine("cpu") && random_below(random, 2),
                                 .activation = (enum partita_activation)random_below(random, 2)};
     static const size_t extent[] = {90, 24, 9};
     p.in_channels = p.groups * draw_channels(random);

@@ -12,6 +12,7 @@ struct walk {
     size_t kernel[3], size[3], outputs[3], stride[3], dilation[3];
     ptrdiff_t pad[3];
     size_t plane, positions, taps;
+    size_t x_channel, x_position, y_channel, y_position; // strides
     bool flip;
 };
 
@@ -45,6 +46,11 @@ static struct walk walk_of(const struct partita_problem *p)
         s.positions *= s.outputs[a];
         s.taps *= s.kernel[a];
     }
+    const bool last = p->channels_last;
+    s.x_channel = last ? 1 : s.plane;
+    s.x_position = last ? s.groups * s.in : 1;
+    s.y_channel = last ? 1 : s.positions;
+    s.y_position = last ? s.groups * s.out : 1;
     return s;
 }
 
@@ -80,9 +86,10 @@ static void add_products(const struct walk *s, const struct factors *f, size_t p
     for (size_t n = 0; n < s->batch; n++)
         for (size_t k = 0; k < s->groups * s->out; k++)
             for (size_t c = 0; c < s->in; c++) {
-                const size_t iy = (n * s->groups * s->out + k) * s->positions + position;
-                const size_t ix =
-                    (n * s->groups * s->in + k / s->out * s->in + c) * s->plane + sample;
+                const size_t iy = n * s->groups * s->out * s->positions + k * s->y_channel +
+                                  position * s->y_position;
+                const size_t ix = n * s->groups * s->in * s->plane +
+                                  (k / s->out * s->in + c) * s->x_channel + sample * s->x_position;
                 const size_t iw = (k * s->in + c) * s->taps + tap;
                 if (!f->y) f->sum[iy] += (long double)f->x[ix] * f->w[iw];
                 else if (!f->x) f->sum[ix] += (long double)f->y[iy] * f->w[iw];
@@ -127,7 +134,7 @@ void reference_layer_forward(const struct partita_problem *problem, double *y, c
     long double *sum = zeros(n);
     accumulate(&s, sum, NULL, x, w);
     for (size_t i = 0; i < n; i++) {
-        if (bias) sum[i] += bias[i / s.positions % (s.groups * s.out)];
+        if (bias) sum[i] += bias[i / s.y_channel % (s.groups * s.out)];
         if (problem->activation == PARTITA_RELU && sum[i] < 0) sum[i] = 0;
     }
     narrow(y, sum, n);
@@ -159,6 +166,6 @@ void reference_backward_bias(const struct partita_problem *problem, double *gb, 
     size_t channels = s.groups * s.out;
     long double *sum = zeros(channels);
     for (size_t i = 0; i < s.batch * channels * s.positions; i++)
-        sum[i / s.positions % channels] += gy[i];
+        sum[i / s.y_channel % channels] += gy[i];
     narrow(gb, sum, channels);
 }

@@ -4,8 +4,8 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/samples/samples.h"
@@ -24,11 +24,11 @@ bool level_check(const struct settings *settings, struct fault *fault)
     if (!level_is_wanted(s)) return true;
     if (!isnan(s->normalize) && s->gain != 0)
         return fault_set(fault, "--normalize sets the level of the result; leave out --gain");
-    if (!s->range && !s->resume) return true;
+    if (!options_sharded_by(s)) return true;
     return fault_set(fault,
                      "%s needs the peak of the whole result, which a run with %s does not compute; "
                      "write with --output-format f32 and change the level after that",
-                     option, s->range ? "--range" : "--resume");
+                     option, options_sharded_by(s));
 }
 
 // The largest magnitude that the encoding stores without clipping; full scale is 1.
@@ -53,6 +53,7 @@ void level_warn_clipped(const struct settings *settings, const struct audio_info
     char gain[96] = "use a lower --gain";
     // Of a result that an earlier run began, the peak is not known.
     if (s->range) snprintf(gain, sizeof gain, "--gain %.1f avoids it in this shard", fitting);
+    else if (s->shared && !s->resume) snprintf(gain, sizeof gain, "--gain %.1f avoids it", fitting);
     else if (!s->resume && fitting >= MIN_GAIN)
         snprintf(gain, sizeof gain, "--gain %.1f or --gain auto avoids it", fitting);
     report_warning(s, "%s: %llu samples clipped; %s%s", operand_name(s, 2),
@@ -83,15 +84,15 @@ bool level_copy(const struct level_copy *copy, struct fault *fault)
     const size_t channels = audio_reader_info(reader)->channels;
     const size_t chunk = CHUNK_SAMPLES / channels + 1;
     const size_t scalars = channels * (type_is_complex(copy->type) ? 2 : 1);
-    void *frames = malloc(chunk * channels * partita_type_size(copy->type));
-    bool good = frames || fault_set(fault, "out of memory for %zu frames", chunk);
+    void *frames = memory_allocate(chunk * channels * partita_type_size(copy->type));
+    bool good = frames || memory_fault(fault, "a chunk of %zu frames", chunk);
     for (size_t n = 1; good && n;) {
         good = audio_read(reader, copy->type, frames, chunk, &n, fault);
         if (!good || !n) break;
         samples_scale(frames, n * scalars, type_is_double(copy->type), copy->factor);
         good = audio_write(copy->out, copy->type, frames, n, fault);
     }
-    free(frames);
+    memory_free(frames);
     audio_reader_close(reader);
     return good;
 }

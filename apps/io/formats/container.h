@@ -45,6 +45,8 @@ struct audio_request {
     const struct encoding *raw; // encoding of raw samples; NULL: the file's name or header has it
     size_t channels;            // of raw samples
     uint32_t rate;              // of raw samples, .npy and text
+    bool is_text;               // one number a line, whatever the name implies
+    uint64_t skip_lines;        // of such a file, before its first number
     size_t max_channels;
     int wake_fd; // see struct source; -1: none
 };

@@ -19,8 +19,8 @@ struct npy_header {
     uint64_t shape[NPY_DIMENSIONS];
 };
 
-// Reads a header up to the first sample. Types: f4, f8 and, unless `real`, c8 and c16. The caller
-// checks the shape.
+// Reads a header up to the first sample. Types: f2, f4, f8, integers of 1 to 8 bytes, and, unless
+// `real`, c8 and c16. The caller checks the shape.
 bool npy_header_read(struct source *source, bool real, struct npy_header *ret, struct fault *fault);
 
 void npy_header_compose(unsigned char header[NPY_HEADER_BYTES], const struct npy_header *npy);
@@ -34,7 +34,9 @@ struct npy_array {
     void *samples; // 64-byte aligned; npy_array_release frees it
 };
 
-// Reads a whole file of type f4 or f8. Fortran order is refused, unless both orders are the same.
+// Reads a whole file of a real type. f2 and integers of 1 and 2 bytes become f4, wider integers f8,
+// which represents those up to 2^53 exactly. Fortran order is refused, unless both orders are the
+// same.
 bool npy_array_load(struct npy_array *ret, const char *path, struct fault *fault);
 
 // Allocates the samples of an array whose other fields are set.

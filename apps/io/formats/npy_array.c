@@ -45,7 +45,34 @@ static bool npy_array_set_shape(const struct npy_header *header, struct npy_arra
         return fault_set(fault, "%s: array in Fortran order; save it with numpy.ascontiguousarray",
                          ret->name);
     ret->rank = header->rank;
-    ret->f64 = header->encoding.bytes == 8;
+    ret->f64 = encoding_needs_double(header->encoding);
+    return true;
+}
+
+static bool fault_short(const struct npy_array *array, uint64_t has, size_t needed,
+                        struct fault *fault)
+{
+    return fault_set(fault, "%s: %llu bytes of samples, but its shape needs %zu", array->name,
+                     (unsigned long long)has, needed);
+}
+
+// Reads n samples, and converts those that are stored in another way than in memory.
+static bool npy_array_decode(struct source *source, struct npy_array *array,
+                             struct encoding encoding, size_t n, struct fault *fault)
+{
+    enum { CHUNK = 4096 };
+    unsigned char stored[8 * CHUNK];
+    const bool plain = encoding_is_plain(encoding, array->f64);
+    for (size_t at = 0; at < n;) {
+        const size_t m = plain ? n : n - at < CHUNK ? n - at : CHUNK;
+        void *to = (char *)array->samples + at * (array->f64 ? 8 : 4);
+        const size_t got = source_read(source, plain ? to : stored, m * encoding.bytes);
+        if (got < m * encoding.bytes)
+            return fault_short(array, at * encoding.bytes + got, n * encoding.bytes, fault);
+        if (!plain && array->f64) samples_decode_f64(to, stored, m, encoding);
+        else if (!plain) samples_decode_f32(to, stored, m, encoding);
+        at += m;
+    }
     return true;
 }
 
@@ -55,18 +82,12 @@ static bool npy_array_read(struct source *source, struct npy_array *ret, struct 
     size_t n;
     if (!npy_header_read(source, true, &header, fault) || !npy_array_set_shape(&header, ret, fault))
         return false;
-    const unsigned bytes = ret->f64 ? 8 : 4;
+    const unsigned bytes = header.encoding.bytes;
     // What a header promises is not allocated before the file is known to hold it.
     if (count_samples(ret, &n) && source->seekable && source->size - source->position < n * bytes)
-        return fault_set(fault, "%s: %llu bytes of samples, but its shape needs %zu", ret->name,
-                         (unsigned long long)(source->size - source->position), n * bytes);
-    if (!npy_array_reserve(ret, fault)) return false;
-    const size_t got = source_read(source, ret->samples, n * bytes);
-    if (got < n * bytes)
-        return fault_set(fault, "%s: %zu bytes of samples, but its shape needs %zu", ret->name, got,
-                         n * bytes);
-    if (header.encoding.big_endian != machine_is_big_endian()) samples_swap(ret->samples, n, bytes);
-    return true;
+        return fault_short(ret, source->size - source->position, n * bytes, fault);
+    return npy_array_reserve(ret, fault) &&
+           npy_array_decode(source, ret, header.encoding, n, fault);
 }
 
 bool npy_array_load(struct npy_array *ret, const char *path, struct fault *fault)

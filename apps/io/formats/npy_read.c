@@ -142,20 +142,42 @@ static bool parse_dictionary(struct npy *p, struct fault *fault)
 static bool parse_type(const struct npy *p, bool real, struct encoding *ret_encoding,
                        struct fault *fault)
 {
-    static const char *const types[] = {"f4", "f8", "c8", "c16"};
-    for (unsigned i = 0; i < (real ? 2 : 4); i++) {
-        if ((p->descr[0] != '<' && p->descr[0] != '>') || strcmp(p->descr + 1, types[i]) != 0)
+    static const struct {
+        const char *name;
+        struct encoding encoding;
+    } types[] = {
+        {"f4", {ENCODING_FLOAT, 4, false, false}},
+        {"f8", {ENCODING_FLOAT, 8, false, false}},
+        {"c8", {ENCODING_FLOAT, 4, false, true}},
+        {"c16", {ENCODING_FLOAT, 8, false, true}},
+        {"f2", {ENCODING_FLOAT, 2, false, false}},
+        {"i1", {ENCODING_WHOLE, 1, false, false}},
+        {"i2", {ENCODING_WHOLE, 2, false, false}},
+        {"i4", {ENCODING_WHOLE, 4, false, false}},
+        {"i8", {ENCODING_WHOLE, 8, false, false}},
+        {"u1", {ENCODING_WHOLE_UNSIGNED, 1, false, false}},
+        {"b1", {ENCODING_WHOLE_UNSIGNED, 1, false, false}}, // 0 and 1
+        {"u2", {ENCODING_WHOLE_UNSIGNED, 2, false, false}},
+        {"u4", {ENCODING_WHOLE_UNSIGNED, 4, false, false}},
+        {"u8", {ENCODING_WHOLE_UNSIGNED, 8, false, false}},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        const struct encoding e = types[i].encoding;
+        const char order = p->descr[0];
+        if ((e.bytes == 1 ? order != '|' : order != '<' && order != '>') ||
+            strcmp(p->descr + 1, types[i].name) != 0)
             continue;
-        *ret_encoding = (struct encoding){.kind = ENCODING_FLOAT,
-                                          .bytes = i & 1 ? 8 : 4,
-                                          .big_endian = p->descr[0] == '>',
-                                          .is_complex = i >= 2};
+        if (real && e.is_complex)
+            return fault_set(fault, "%s: array of complex numbers; layers compute real ones",
+                             p->name);
+        *ret_encoding = e;
+        ret_encoding->big_endian = order == '>';
         return true;
     }
     if (strchr(p->descr, 'O'))
         return fault_set(fault, "%s: array of Python objects, which are never unpickled", p->name);
-    return fault_set(fault, "%s: array of type '%s'; use %s", p->name, p->descr,
-                     real ? "f4 or f8" : "f4, f8, c8 or c16");
+    return fault_set(fault, "%s: array of type '%s'; save its numbers, x.astype('f8')", p->name,
+                     p->descr);
 }
 
 static bool parse_text(struct source *source, size_t n, bool real, struct npy_header *ret,

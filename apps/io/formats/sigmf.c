@@ -31,7 +31,7 @@ static bool with_suffix(char ret[PATH_MAX], const char *path, const char *suffix
 static bool is_archive(const char *path)
 {
     struct stat st;
-    return ends_with(path, ARCHIVE) && stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+    return ends_with(path, ARCHIVE) && stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
 bool sigmf_is_recording(const char *path)
@@ -208,7 +208,8 @@ static bool sigmf_parse(struct sigmf *ret, const char *archive, struct fault *fa
     if (!json_is_object(global) || !json_is_array(captures))
         return fault_set(fault, "%s: has no global object or no captures", ret->meta);
     const char *dataset = json_string_value(json_object_get(global, "core:dataset"));
-    if (dataset && strchr(dataset, '/'))
+    // The name of standard input is no file's.
+    if (dataset && (!*dataset || strcmp(dataset, "-") == 0 || strchr(dataset, '/')))
         return fault_set(fault, "%s: core:dataset %s is not a file name", ret->meta, dataset);
     if (!sigmf_parse_global(global, ret->meta, ret, fault) || !parse_headers(ret, captures, fault))
         return false;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #ifdef HAVE_LIBARCHIVE
 
@@ -60,13 +61,27 @@ static bool name_ends_with(const char *name, const char *suffix)
     return n > m && strcmp(name + n - m, suffix) == 0;
 }
 
+// Files with holes and links have fewer bytes in the archive than their size.
+static bool check_stored(const struct walk *w, struct fault *fault)
+{
+    return (archive_entry_sparse_count(w->entry) == 0 && !archive_entry_hardlink(w->entry)) ||
+           fault_set(fault, "%s: %s is stored with holes or as a link; extract it (tar -xf)",
+                     w->path, w->name);
+}
+
+// Memory is not reserved for more than the archive has.
 static bool read_entry(const struct walk *w, char **ret_text, size_t *ret_length,
                        struct fault *fault)
 {
     const int64_t size = archive_entry_size(w->entry);
+    struct stat st;
+    if (!check_stored(w, fault)) return false;
     if (size < 0 || size > MAX_METADATA)
         return fault_set(fault, "%s: %s has %lld bytes, too many for metadata", w->path, w->name,
                          (long long)size);
+    if (stat(w->path, &st) || size > st.st_size)
+        return fault_set(fault, "%s: ends before the %lld bytes of %s", w->path, (long long)size,
+                         w->name);
     *ret_length = (size_t)size;
     *ret_text = malloc((size_t)size + 1);
     if (!*ret_text) return fault_set(fault, "out of memory");
@@ -113,29 +128,32 @@ static bool samples_name(const char *meta, const char *dataset, char ret[PATH_MA
     return n < PATH_MAX;
 }
 
-// The next header follows the bytes of an entry, which are padded to whole blocks.
+// Where the bytes of the last entry begin: the next header follows them, padded to whole blocks.
+static uint64_t entry_offset(const struct walk *w, uint64_t size)
+{
+    return (uint64_t)archive_read_header_position(w->archive) -
+           (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
+}
+
 bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
                            struct source_part *ret, struct fault *fault)
 {
     struct walk w;
     char name[PATH_MAX];
-    bool end = false, found = false, good = true, sparse = false;
+    bool end = false, found = false, is_last = false, good = true;
     if (!samples_name(meta, dataset, name)) return fault_set(fault, "%s: name too long", meta);
     if (!walk_begin(&w, path, fault)) return false;
-    while (!found && (good = walk_next(&w, &end, fault)) && !end) {
-        found = strcmp(w.name, name) == 0 && archive_entry_filetype(w.entry) == AE_IFREG;
-        if (!found) continue;
+    while (good && !end && (good = walk_next(&w, &end, fault))) {
+        if (is_last) ret->offset = entry_offset(&w, ret->size);
+        is_last = !end && strcmp(w.name, name) == 0 && archive_entry_filetype(w.entry) == AE_IFREG;
+        if (!is_last) continue;
+        good = !found || fault_set(fault, "%s: holds %s twice; extract the one to read (tar -xf)",
+                                   path, name);
+        good = good && check_stored(&w, fault);
         ret->size = (uint64_t)archive_entry_size(w.entry);
-        sparse = archive_entry_sparse_count(w.entry) > 0 || archive_entry_hardlink(w.entry);
-        good = walk_next(&w, &end, fault);
+        found = true;
     }
     if (good && !found) good = fault_set(fault, "%s: holds no %s", path, name);
-    if (good && sparse)
-        good = fault_set(fault, "%s: %s is stored with holes or as a link; extract it (tar -xf)",
-                         path, name);
-    if (good)
-        ret->offset = (uint64_t)archive_read_header_position(w.archive) -
-                      (ret->size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
     archive_read_free(w.archive);
     return good;
 }

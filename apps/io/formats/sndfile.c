@@ -177,6 +177,26 @@ static uint32_t flac_mask(const SF_INFO *sf)
     return flac && sf->channels <= 8 ? masks[sf->channels] : 0;
 }
 
+// What to do with a file of another kind, by the suffix of its name.
+static const char *remedy_for(const char *name)
+{
+    enum { MAX_SUFFIXES = 7 };
+    static const struct {
+        const char *remedy, *suffixes[MAX_SUFFIXES];
+    } kinds[] = {
+        {"save the array with numpy.save, as .npy, and name that file",
+         {".npz", ".csv", ".tsv", ".mat", ".h5", ".pt", ".pkl"}},
+        {"convert it to .wav or .flac, for example with ffmpeg",
+         {".mp3", ".mp4", ".m4a", ".aac", ".wma", ".mov", ".webm"}},
+        {"name a configuration with --config, in place of IR", {".conf", ".cfg", ".yml", ".yaml"}},
+    };
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
+        for (size_t k = 0; k < MAX_SUFFIXES && kinds[i].suffixes[k]; k++)
+            if (strcasecmp(dot, kinds[i].suffixes[k]) == 0) return kinds[i].remedy;
+    return "for raw samples use --format, for example --format cf32";
+}
+
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
 {
     SF_VIRTUAL_IO io = {sndfile_source_length, sndfile_source_seek, sndfile_source_read, no_write,
@@ -189,12 +209,8 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
                          reader->source.name);
     reader->state = sf_open_virtual(&io, SFM_READ, &sf, &reader->source);
     if (!reader->state) {
-        const char *why = sf_strerror(NULL);
-        return fault_set(fault,
-                         "%s: %llu bytes of no known format (%.*s); for raw samples use --format, "
-                         "tables and .npz archives can be saved with numpy.save",
-                         reader->source.name, (unsigned long long)reader->source.size,
-                         (int)strcspn(why, "\n"), why);
+        return fault_set(fault, "%s: %llu bytes of no known format; %s", reader->source.name,
+                         (unsigned long long)reader->source.size, remedy_for(reader->source.name));
     }
     check_truncation(reader, &sf);
     read_texts(reader);

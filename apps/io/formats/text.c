@@ -114,7 +114,18 @@ static void text_close(struct audio_reader *reader)
 static const struct reader_ops text_reader = {
     .read = text_read, .skip = text_skip, .close = text_close};
 
-bool text_open(struct audio_reader *reader, struct fault *fault)
+static bool skip_lines_of_text(struct audio_reader *r, uint64_t n, struct fault *fault)
+{
+    struct text *t = r->state;
+    for (int c = 0; n && c >= 0; n--) {
+        while ((c = text_next_byte(r, t)) >= 0 && c != '\n') continue;
+        t->line_number++;
+    }
+    return !r->source.error ||
+           fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
+}
+
+bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault)
 {
     reader->state = calloc(1, sizeof(struct text));
     if (!reader->state) return fault_set(fault, "out of memory");
@@ -126,7 +137,7 @@ bool text_open(struct audio_reader *reader, struct fault *fault)
         .frames = SIZE_UNKNOWN,
         .rank = 1,
     };
-    return true;
+    return skip_lines_of_text(reader, skip_lines, fault);
 }
 
 static bool text_write(struct audio_writer *w, bool as_double, const void *scalars, size_t n,

@@ -21,10 +21,31 @@ static size_t min_size(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+// IEEE 754 binary16: its exponent is moved by a product, which is exact and also normalises
+// subnormal numbers.
+static void decode_halves(REAL *y, const unsigned char *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, x + 2 * i, 2);
+        uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
+        float v;
+        memcpy(&v, &bits, 4);
+        v *= 0x1p112f;
+        memcpy(&bits, &v, 4);
+        bits |= (half & 0x7c00) == 0x7c00 ? 0x7f800000 : 0; // infinity and NaN
+        bits |= (uint32_t)(half & 0x8000) << 16;
+        memcpy(&v, &bits, 4);
+        y[i] = (REAL)v;
+    }
+}
+
 static void decode_floats(REAL *y, const unsigned char *x, size_t n, unsigned bytes)
 {
     if (bytes == sizeof(REAL)) {
         memcpy(y, x, n * sizeof *y);
+    } else if (bytes == 2) {
+        decode_halves(y, x, n);
     } else if (bytes == 4) {
         for (size_t i = 0; i < n; i++) {
             float v;
@@ -54,10 +75,34 @@ static void decode_integers(REAL *y, const unsigned char *x, size_t n, struct en
     }
 }
 
+#define DECODE_WHOLE(bits)                                                                         \
+    static void decode_whole##bits(REAL *y, const unsigned char *x, size_t n, bool is_signed)      \
+    {                                                                                              \
+        for (size_t i = 0; i < n; i++) {                                                           \
+            uint##bits##_t v;                                                                      \
+            memcpy(&v, x + i * sizeof v, sizeof v);                                                \
+            y[i] = is_signed ? (REAL)(int##bits##_t)v : (REAL)v;                                   \
+        }                                                                                          \
+    }
+DECODE_WHOLE(8)
+DECODE_WHOLE(16)
+DECODE_WHOLE(32)
+DECODE_WHOLE(64)
+
+static void decode_whole(REAL *y, const unsigned char *x, size_t n, struct encoding encoding)
+{
+    const bool is_signed = encoding.kind == ENCODING_WHOLE;
+    if (encoding.bytes == 1) decode_whole8(y, x, n, is_signed);
+    else if (encoding.bytes == 2) decode_whole16(y, x, n, is_signed);
+    else if (encoding.bytes == 4) decode_whole32(y, x, n, is_signed);
+    else decode_whole64(y, x, n, is_signed);
+}
+
 void NAME(samples_decode)(REAL *y, unsigned char *x, size_t n, struct encoding encoding)
 {
     if (encoding.big_endian) samples_swap(x, n, encoding.bytes);
     if (encoding.kind == ENCODING_FLOAT) decode_floats(y, x, n, encoding.bytes);
+    else if (encoding.kind > ENCODING_UNSIGNED) decode_whole(y, x, n, encoding);
     else decode_integers(y, x, n, encoding);
 }
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { MAX_NAMES = 6, MAX_NAME = 16 };
+enum { MAX_NAMES = 6 };
 
 // Every name without the prefix of real samples (r) and the suffix of the byte order. The first
 // name of a row is the one that messages use.
@@ -41,6 +41,18 @@ enum { N_TYPES = sizeof types / sizeof *types };
 size_t encoding_size(struct encoding encoding)
 {
     return encoding.bytes * (encoding.is_complex ? 2u : 1u);
+}
+
+bool encoding_is_writable(struct encoding encoding)
+{
+    return encoding.kind <= ENCODING_UNSIGNED && (encoding.kind || encoding.bytes > 2);
+}
+
+bool encoding_needs_double(struct encoding encoding)
+{
+    return encoding.kind == ENCODING_FLOAT
+               ? encoding.bytes == 8
+               : encoding.kind > ENCODING_UNSIGNED && encoding.bytes >= 4;
 }
 
 bool encoding_is_plain(struct encoding encoding, bool as_double)
@@ -84,39 +96,11 @@ bool encoding_parse(const char *name, struct encoding *ret_encoding)
     return true;
 }
 
-// The number of characters to insert, remove or replace (Levenshtein); MAX_NAME for longer words.
-static size_t edit_distance(const char *a, const char *b)
+void encoding_try_names(struct nearest *nearest)
 {
-    const size_t n = strlen(a), m = strlen(b);
-    size_t row[MAX_NAME + 1];
-    if (n > MAX_NAME || m > MAX_NAME) return MAX_NAME;
-    for (size_t j = 0; j <= m; j++) row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            const size_t replace = diagonal + (strncasecmp(&a[i - 1], &b[j - 1], 1) != 0);
-            const size_t shorter = 1 + (row[j] < row[j - 1] ? row[j] : row[j - 1]);
-            diagonal = row[j];
-            row[j] = replace < shorter ? replace : shorter;
-        }
-    }
-    return row[m];
-}
-
-const char *encoding_nearest(const char *name)
-{
-    enum { MAX_EDITS = 2 };
-    const char *nearest = NULL;
-    size_t least = MAX_EDITS + 1;
     for (size_t i = 0; i < N_TYPES; i++)
-        for (size_t k = 0; k < MAX_NAMES && types[i].names[k]; k++) {
-            const size_t edits = edit_distance(name, types[i].names[k]);
-            if (edits >= least || edits >= strlen(name)) continue;
-            least = edits;
-            nearest = types[i].names[k];
-        }
-    return nearest;
+        for (size_t k = 0; k < MAX_NAMES && types[i].names[k]; k++)
+            nearest_try(nearest, types[i].names[k]);
 }
 
 const char *encoding_list(char text[ENCODING_LIST_SIZE])
@@ -130,7 +114,7 @@ const char *encoding_list(char text[ENCODING_LIST_SIZE])
 
 const char *encoding_name(struct encoding encoding, char name[ENCODING_NAME_SIZE])
 {
-    static const char letters[] = {'f', 'i', 'u'};
+    static const char letters[] = {'f', 'i', 'u', 'i', 'u'};
     const char *order = encoding.bytes == 1 ? "" : encoding.big_endian ? "_be" : "_le";
     snprintf(name, ENCODING_NAME_SIZE, "%c%c%u%s", encoding.is_complex ? 'c' : 'r',
              letters[encoding.kind], encoding.bytes * 8 % 100, order);

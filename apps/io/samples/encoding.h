@@ -7,21 +7,34 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/nearest.h"
+
 enum encoding_kind {
     ENCODING_FLOAT = 0,
-    ENCODING_SIGNED,
-    ENCODING_UNSIGNED,
+    ENCODING_SIGNED,   // full scale is 1
+    ENCODING_UNSIGNED, // the same, with the middle of the range as 0
+    // Integers of .npy arrays, which are taken as the numbers that they are; only read.
+    ENCODING_WHOLE,
+    ENCODING_WHOLE_UNSIGNED,
 };
 
 struct encoding {
     enum encoding_kind kind;
-    unsigned bytes; // of one scalar: 1 to 4 for integers, 4 or 8 for floats
+    // Of one scalar: 1 to 4 for integers, 1, 2, 4 or 8 for whole numbers, 4 or 8 for floats, of
+    // which 2 are only read.
+    unsigned bytes;
     bool big_endian;
     bool is_complex; // pairs of scalars
 };
 
 // Bytes of one sample of one channel.
 size_t encoding_size(struct encoding encoding);
+
+// Whether samples may be written in this encoding.
+bool encoding_is_writable(struct encoding encoding);
+
+// Whether float cannot represent every value.
+bool encoding_needs_double(struct encoding encoding);
 
 // Whether scalars have the same bytes in the file as in memory, as double or as float.
 bool encoding_is_plain(struct encoding encoding, bool as_double);
@@ -30,8 +43,8 @@ bool encoding_is_plain(struct encoding encoding, bool as_double);
 // complex64). Without a suffix it is little endian. False if it is no such name.
 bool encoding_parse(const char *name, struct encoding *ret_encoding);
 
-// The known name that differs from `name` by at most two characters; NULL: there is none.
-const char *encoding_nearest(const char *name);
+// Compares all known names.
+void encoding_try_names(struct nearest *nearest);
 
 // One name of every encoding, separated by commas. Returns `text`.
 enum { ENCODING_LIST_SIZE = 160 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Conversion of scalars between their encoding in a file and float or double in memory. Full scale
-// of an integer is 1.0. Values out of range are clipped and counted; NaN becomes 0 in an integer
-// encoding and is counted.
+// of an integer is 1.0, unless it is a whole number of an .npy array. Values out of range are
+// clipped and counted; NaN becomes 0 in an integer encoding and is counted.
 #ifndef PARTITA_APPS_SAMPLES_H
 #define PARTITA_APPS_SAMPLES_H
 

@@ -1,10 +1,23 @@
 // SPDX-License-Identifier: MIT
-// PortAudio connects every stream to the ports of its JACK device and has no setting against that.
+// PortAudio gives the ports of a JACK client its own names and connects every stream to the ports
+// of its device, and has no settings for either. Calls of libjack that this program defines take
+// precedence over those of the library, to which they lead.
 #ifndef PARTITA_APPS_LIVE_JACK_CONNECTIONS_H
 #define PARTITA_APPS_LIVE_JACK_CONNECTIONS_H
 
-// From now on PortAudio's streams stay unconnected: jack_connect, which this program defines and
-// which therefore takes precedence over that of libjack, does nothing.
+#include "config/network.h"
+
+// From now on PortAudio's streams stay unconnected.
 void jack_connections_forbid(void);
+
+// False, with a fault, if two ports would have the same name.
+bool jack_connections_check(const struct network *network, struct fault *fault);
+
+// From now on ports have the names and connections of the network, where it has any, which must
+// last. NULL: PortAudio's.
+void jack_connections_use(const struct network *network);
+
+// The first port of the network to which no connection could be made; NULL: all were made.
+const char *jack_connections_missing(void);
 
 #endif

@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/thread_start.h"
 #include "cli/engine_name.h"
 #include "cli/option_words.h"
 #include "cli/report.h"
 #include "cli/wisdom_file.h"
+#include "io/audio.h"
 #include "live/chain/denormals.h"
 #include "response.h"
 
@@ -284,10 +284,17 @@ static void *load_thread(void *argument)
     return NULL;
 }
 
-// Starts the thread for the next file, unless it is busy.
+// Starts the thread for the next file, unless it is busy. A reload reads the file that its filter
+// has by now, which a load before it may have changed.
 static void start_load(struct filter_set *set)
 {
     if (!set->next.ir || set->loading || set->n_retired == MAX_RETIRED) return;
+    if (!set->next.is_load && strcmp(set->next.ir, set->slots[set->next.slot].ir) != 0) {
+        char *ir = strdup(set->slots[set->next.slot].ir);
+        if (!ir) return; // the next poll tries again
+        free(set->next.ir);
+        set->next.ir = ir;
+    }
     atomic_store(&set->done, false);
     free(set->present.ir);
     set->present = set->next;
@@ -322,7 +329,6 @@ uint64_t filter_set_reload(struct filter_set *set, struct fault *fault)
 
 uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *fault)
 {
-    struct stat st;
     bool matrix;
     const char *path = response_path(ir, &matrix);
     if (set->loading || set->next.ir) {
@@ -330,11 +336,9 @@ uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *f
         return 0;
     }
     // A pipe could keep the thread waiting for ever.
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        fault_set(fault, "%s: is not a regular file; load needs one", path);
-        return 0;
-    }
-    return request_file(set, ir, true, fault);
+    return response_check(set->settings, ir, fault) && audio_check_regular(path, fault)
+               ? request_file(set, ir, true, fault)
+               : 0;
 }
 
 static void release_retired(struct filter_set *set)
@@ -370,7 +374,8 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
 static bool is_turned_away(const struct filter_set *set)
 {
     const struct filter_slot *slot = &set->slots[set->current];
-    return slot->sofa && slot->pair != sofa_nearest(slot->sofa, &set->direction);
+    const int nearest = slot->sofa ? sofa_nearest(slot->sofa, &set->direction) : -1;
+    return nearest >= 0 && nearest != slot->pair;
 }
 
 // Fades to the pair of the present direction, when the previous fade has ended: of the directions
@@ -383,8 +388,10 @@ static void turn_current(struct filter_set *set)
     if (!is_turned_away(set) || set->n_retired >= MAX_RETIRED - 1 ||
         partita_stream_swapping(set->stream))
         return;
-    slot->pair = sofa_nearest(slot->sofa, &set->direction); // not again if it fails
-    if (!response_turn(&response, slot->info.path, slot->sofa, &set->direction, &fault)) return;
+    const bool found =
+        response_turn(&response, slot->info.path, slot->sofa, &set->direction, &fault);
+    if (response.pair >= 0) slot->pair = response.pair; // not again if it fails
+    if (!found) return;
     if (create_filter(set, &turned, &response, &fault)) {
         set->retired[set->n_retired++] = slot->filter;
         slot->filter = turned.filter;

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "config/matrix.h"
+#include "convolve/network_taps.h"
 #include "filter_set.h"
 #include "io/rows.h"
 
@@ -22,6 +24,15 @@ const char *response_path(const char *ir, bool *ret_matrix)
     size_t n = sizeof MATRIX_PREFIX - 1;
     *ret_matrix = strncmp(ir, MATRIX_PREFIX, n) == 0;
     return ir + (*ret_matrix ? n : 0);
+}
+
+bool response_check(const struct settings *settings, const char *ir, struct fault *fault)
+{
+    bool matrix;
+    const char *path = response_path(ir, &matrix);
+    return !network_is_named(path) || (!matrix && !settings->matrix) ||
+           fault_set(fault, "%s: a configuration names the responses and their paths; leave out %s",
+                     path, matrix ? MATRIX_PREFIX : "--matrix, --matrix-order and --true-stereo");
 }
 
 static bool is_sofa(const char *path)
@@ -51,6 +62,18 @@ static size_t choose_inputs(const struct settings *s, bool matrix, size_t n_ir,
     return n < request->max_in ? n : request->max_in;
 }
 
+// The channels that a configuration has.
+static bool choose_network_shape(const struct settings *s, const char *path, size_t *ret_in,
+                                 size_t *ret_out, struct fault *fault)
+{
+    struct network network;
+    if (!network_read(&network, path, fault)) return false;
+    *ret_in = s->channels ? (size_t)s->channels : network.in_channels;
+    *ret_out = network.out_channels;
+    network_release(&network);
+    return true;
+}
+
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
                            const char *ir, const struct filter_set_request *request,
                            struct fault *fault)
@@ -59,14 +82,16 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     bool matrix;
     const char *path = response_path(ir, &matrix);
     matrix = matrix || settings->matrix;
-    size_t n_ir = EARS, in = 1;
-    if (!is_sofa(path)) {
+    size_t n_ir = EARS, in = 1, out = 0;
+    if (network_is_named(path)) {
+        if (!choose_network_shape(settings, path, &in, &out, fault)) return false;
+    } else if (!is_sofa(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
         n_ir = audio_reader_info(reader)->channels;
         in = choose_inputs(settings, matrix, n_ir, request);
         audio_reader_close(reader);
     }
-    size_t out = matrix ? n_ir / in : in == 1 ? n_ir : in;
+    if (!out) out = matrix ? n_ir / in : in == 1 ? n_ir : in;
     if (settings->out_channels) out = (size_t)settings->out_channels;
     if (in > request->max_in)
         return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
@@ -78,6 +103,16 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     return true;
 }
 
+static double rate_of_network(const char *path)
+{
+    struct network network;
+    struct fault ignored;
+    if (!network_read(&network, path, &ignored)) return 0;
+    const double rate = matrix_rate(&network);
+    network_release(&network);
+    return rate;
+}
+
 double response_rate(const struct settings *settings, const char *ir)
 {
     struct audio_reader *reader;
@@ -85,6 +120,7 @@ double response_rate(const struct settings *settings, const char *ir)
     struct fault ignored; // response_load will report it
     const char *path = response_path(ir, &matrix);
     if (is_sofa(path)) return sofa_rate(path, &ignored);
+    if (network_is_named(path)) return rate_of_network(path);
     if (!response_open(&reader, settings, path, &ignored)) return 0;
     double rate = audio_reader_info(reader)->rate;
     audio_reader_close(reader);
@@ -113,6 +149,10 @@ bool response_turn(struct response *ret, const char *path, const struct sofa *so
 {
     struct response r = {.path = path, .channels = EARS, .length = sofa_length(sofa)};
     int pair = r.pair = sofa_nearest(sofa, direction);
+    *ret = r;
+    if (pair < 0)
+        return fault_set(fault, "%s: libmysofa finds no pair for azimuth %g and elevation %g", path,
+                         direction->azimuth, direction->elevation);
     float *taps = memory_allocate(EARS * r.length * sizeof *taps);
     if (!taps) return memory_fault(fault, "%s: the taps of a pair", path);
     for (int ear = 0; ear < EARS; ear++) sofa_taps(sofa, pair, ear, taps + (size_t)ear * r.length);
@@ -157,12 +197,37 @@ static bool load_sofa(struct response *ret, const struct settings *settings, con
     return false;
 }
 
+static bool load_network(struct response *r, const struct audio_info *device,
+                         const struct settings *settings, struct fault *fault)
+{
+    struct network network;
+    if (!network_read(&network, r->path, fault)) return false;
+    r->channels = network.out_channels;
+    const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, device, settings, fault);
+    network_release(&network);
+    return good;
+}
+
+static bool load_file(struct response *r, const struct audio_info *device,
+                      const struct settings *settings, struct fault *fault)
+{
+    struct audio_reader *reader;
+    if (!response_open(&reader, settings, r->path, fault)) return false;
+    r->channels = audio_reader_info(reader)->channels;
+    bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
+                fault_set(fault, "%s: complex taps; sound is real", r->path);
+    good = good && taps_load(&r->taps, &reader, PARTITA_F32, device, settings, fault);
+    if (good && audio_shortfall(reader))
+        snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));
+    audio_reader_close(reader);
+    return good;
+}
+
 bool response_load(struct response *ret, const struct settings *settings, const char *ir,
                    const struct response_shape *shape, const struct direction *direction,
                    struct fault *fault)
 {
     struct response r = {0};
-    struct audio_reader *reader;
     struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct settings s = *settings; // with the names that taps_load prints
     bool matrix;
@@ -173,21 +238,14 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     s.operands[1] = "the audio device";
     s.gain = 0; // this and --dry are applied to the output, where they can change while playing
     s.dry = -INFINITY;
-    if (!response_open(&reader, settings, r.path, fault)) return false;
-    r.channels = audio_reader_info(reader)->channels;
-    bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
-                fault_set(fault, "%s: complex taps; sound is real", r.path);
-    good = good && taps_load(&r.taps, &reader, PARTITA_F32, &device, &s, fault);
-    if (good && audio_shortfall(reader))
-        snprintf(r.shortfall, sizeof r.shortfall, "%s", audio_shortfall(reader));
-    audio_reader_close(reader);
+    bool good = network_is_named(r.path) ? load_network(&r, &device, &s, fault)
+                                         : load_file(&r, &device, &s, fault);
     if (good && !check_outputs(&r, shape, fault)) {
         taps_release(&r.taps);
         good = false;
     }
     if (!good) return false;
-    const struct rows rows = {
-        r.taps.data, r.taps.out_channels * (r.taps.in_channels / r.taps.groups), r.taps.length};
+    const struct rows rows = {r.taps.data, taps_count_rows(&r.taps), r.taps.length};
     r.first = rows_omitted_lead(&rows, r.taps.lead);
     r.length = r.taps.length - r.taps.lead - r.first; // after the end is as much as the lead
     r.onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r.taps.length) - r.first;
@@ -206,6 +264,10 @@ const float *response_taps(const struct response *response, size_t out, size_t i
 {
     const struct response *r = response;
     if (r->spread) return response_row(r, 0) + r->first;
+    for (size_t i = 0; r->taps.paths && i < r->taps.n_paths; i++)
+        if (r->taps.paths[i].out == out && r->taps.paths[i].in == in)
+            return response_row(r, i) + r->first;
+    if (r->taps.paths) return NULL;
     if (r->taps.groups == 1) return response_row(r, out * r->taps.in_channels + in) + r->first;
     return out == in ? response_row(r, out) + r->first : NULL;
 }

@@ -33,6 +33,9 @@ struct response {
 // matrix, as with --matrix.
 const char *response_path(const char *ir, bool *ret_matrix);
 
+// False, with a fault, if a configuration is to be read as a matrix.
+bool response_check(const struct settings *settings, const char *ir, struct fault *fault);
+
 // The channels of a run whose first response is `ir`.
 bool response_choose_shape(struct response_shape *ret, const struct settings *settings,
                            const char *ir, const struct filter_set_request *request,

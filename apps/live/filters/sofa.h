@@ -28,7 +28,8 @@ void sofa_close(struct sofa *sofa);
 // The length of every pair, with the longest delay.
 size_t sofa_length(const struct sofa *sofa);
 
-// The number of the pair that was measured nearest to the direction.
+// The number of the pair that was measured nearest to the direction; -1 if libmysofa finds none,
+// for want of memory or in a damaged file.
 int sofa_nearest(const struct sofa *sofa, const struct direction *direction);
 
 // Writes the response of an ear, 0 for the left one, of pair `number`: sofa_length taps.

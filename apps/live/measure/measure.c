@@ -12,8 +12,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/json_values.h"
 #include "cli/report.h"
-#include "convolve/shard_record.h"
+#include "convolve/partial/shard_record.h"
 #include "io/audio.h"
 #include "io/bytes/temp.h"
 #include "live/console/signals.h"
@@ -190,11 +191,12 @@ static void print_path(const struct measure *m, size_t channel, struct path path
 {
     double seconds = (double)path.latency / m->format.rate;
     if (m->settings->json) {
-        json_t *j = path.level > 0 ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1,
-                                               "frames", (json_int_t)path.latency, "seconds",
-                                               seconds, "level", 20 * log10(path.level))
-                                   : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1,
-                                               "frames", "seconds", "level");
+        json_t *j = path.level > 0
+                        ? json_pack("{s:i, s:I, s:f, s:f}", "input", (int)channel + 1,
+                                    "latency_frames", (json_int_t)path.latency, "latency_seconds",
+                                    seconds, "level_db", 20 * log10(path.level))
+                        : json_pack("{s:i, s:n, s:n, s:n}", "input", (int)channel + 1,
+                                    "latency_frames", "latency_seconds", "level_db");
         json_array_append_new(list, j);
     } else if (path.level > 0) {
         printf("input %zu: round trip %zu frames, %.3f ms, level %.1f dB\n", channel + 1,
@@ -226,6 +228,16 @@ static bool write_responses(const struct measure *m, const float *frames, struct
     return false;
 }
 
+static bool print_json(const struct measure *m, json_t *list)
+{
+    json_t *j = json_report("partita-measure/1", command_rows[COMMAND_LIVE].name);
+    json_object_set_new(j, "rate", json_real(m->format.rate));
+    json_object_set_new(j, "in_device", json_text(m->in.name));
+    json_object_set_new(j, "out_device", json_text(m->out.name));
+    json_object_set(j, "inputs", list);
+    return json_print(j, stdout);
+}
+
 static bool evaluate(struct measure *m, struct fault *fault)
 {
     float *frames = calloc(m->channels * m->n_response, sizeof *frames);
@@ -240,8 +252,7 @@ static bool evaluate(struct measure *m, struct fault *fault)
         for (size_t i = 0; i < m->n_response; i++)
             frames[i * m->channels + c] = (float)m->response[i];
     }
-    if (good && m->settings->json)
-        good = json_dumpf(list, stdout, JSON_INDENT(2)) == 0 && putchar('\n') != EOF;
+    if (good && m->settings->json) good = print_json(m, list);
     if (good && !any)
         good = fault_set(fault,
                          "no input received the sweep; connect output 1 of %s to an input of %s",

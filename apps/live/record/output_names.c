@@ -2,12 +2,15 @@
 // See output_names.h.
 #include "output_names.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "config/network.h"
 #include "io/bytes/temp.h"
+#include "io/formats/sigmf.h"
 #include "live/filters/response.h"
 
 static const char *base_of(const char *path)
@@ -45,13 +48,40 @@ static bool is_same_path(const char *a, const char *b)
            of_a.st_ino == of_b.st_ino;
 }
 
+// False if an output is a file that a configuration names. One that cannot be read is reported when
+// it is loaded.
+static bool differs_from_files(const char *out, const char *configuration, struct fault *fault)
+{
+    struct network network;
+    struct fault ignored;
+    if (!network_read(&network, configuration, &ignored)) return true;
+    const char **files = calloc(2 * network.n_impulses + 1, sizeof *files);
+    int n = 0;
+    const bool good =
+        files ? network_list_files(&network, files, &n, fault) && temp_differs(out, files, n, fault)
+              : fault_set(fault, "out of memory");
+    free(files);
+    network_release(&network);
+    return good;
+}
+
+// False if an output, which may be NULL, is a file that is read for a filter.
+static bool differs_from_filters(const struct settings *s, const char *out, struct fault *fault)
+{
+    bool matrix, good = true;
+    char buffer[PATH_MAX];
+    for (int i = 0; out && good && i < s->irs.n; i++) {
+        const char *path = response_path(s->irs.words[i], &matrix);
+        good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
+               (!network_is_named(path) || differs_from_files(out, path, fault));
+    }
+    return good;
+}
+
 static bool check_names(const struct settings *s, const char *record, struct fault *fault)
 {
-    const char *irs[MAX_WORDS];
-    bool matrix;
-    for (int i = 0; i < s->irs.n; i++) irs[i] = response_path(s->irs.words[i], &matrix);
-    if (record && !temp_differs(record, irs, s->irs.n, fault)) return false;
-    if (s->calls && !temp_differs(s->calls, irs, s->irs.n, fault)) return false;
+    if (!differs_from_filters(s, record, fault) || !differs_from_filters(s, s->calls, fault))
+        return false;
     if (!record || !s->calls || temp_is_special(record)) return true;
     if (temp_differs(record, &s->calls, 1, fault) && !is_same_path(record, s->calls)) return true;
     return fault_set(fault, "%s: both --record and --calls name this file; use two files", record);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "convolve/shard_record.h"
+#include "convolve/partial/shard_record.h"
 #include "io/audio.h"
 #include "io/formats/sigmf.h"
 #include "output_names.h"

@@ -110,7 +110,10 @@ bool conv_pass_make(const struct shape *shape, enum partita_direction direction,
                               .out = backward ? shape->group_in : shape->group_out,
                               .flip = shape->flip,
                               .scalar_bytes = shape->scalar_bytes,
-                              .sample_bytes = shape_alignment(shape)};
+                              .sample_bytes = shape_alignment(shape),
+                              .from = shape_strides(shape, backward),
+                              .to = shape_strides(shape, !backward),
+                              .channels_last = shape->channels_last};
     bool empty = false;
     for (int a = 2; a >= 0; a--) {
         const struct axis axis = shape_axis(shape, a);
@@ -303,149 +306,21 @@ struct conv_index conv_pass_index(const struct conv_pass *pass, size_t i)
     return index;
 }
 
-size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_index *index,
-                            size_t channel, size_t item, size_t d, size_t h)
+size_t conv_pass_output_sample(const struct conv_pass *pass, const struct conv_index *index,
+                               size_t d, size_t h)
 {
     const struct conv_axis *axis = pass->axis;
-    const size_t plane = (index->item + item) * pass->groups * pass->out + channel;
     const size_t at_d = axis[0].first + axis[0].spread * (index->at[0] + d);
     const size_t at_h = axis[1].first + axis[1].spread * (index->at[1] + h);
     const size_t at_w = axis[2].first + axis[2].spread * index->at[2];
-    const size_t row = (plane * axis[0].out_size + at_d) * axis[1].out_size + at_h;
-    return row * axis[2].out_size + at_w;
+    return (at_d * axis[1].out_size + at_h) * axis[2].out_size + at_w;
 }
 
-void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_index *index,
-                            char *packed, const size_t extent[3], const char *gy, size_t channel)
+size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_index *index,
+                            size_t channel, size_t item, size_t d, size_t h)
 {
-    const size_t bytes = pass->scalar_bytes;
-    assert(pass->axis[2].spread == 1);
-    for (size_t item = 0; item < index->items; item++)
-        for (size_t d = 0; d < index->count[0]; d++)
-            for (size_t h = 0; h < index->count[1]; h++) {
-                const size_t to = ((item * extent[0] + d) * extent[1] + h) * extent[2];
-                const size_t from = conv_pass_output_row(pass, index, channel, item, d, h);
-                memcpy(packed + to * bytes, gy + from * bytes, index->count[2] * bytes);
-            }
-}
-
-// Packed sample i of residue j of a box along an axis, as a sample of x; may lie outside.
-static ptrdiff_t input_sample(const struct conv_axis *axis, size_t at, size_t j, size_t i)
-{
-    const ptrdiff_t step = (ptrdiff_t)axis->step;
-    const ptrdiff_t meets = axis->base + axis->slope * (ptrdiff_t)j;
-    const ptrdiff_t residue = meets - floor_div(meets, axis->step) * step;
-    return step * ((ptrdiff_t)(at + i) + axis->low) + residue;
-}
-
-static bool is_inside(const struct conv_axis *axis, ptrdiff_t sample)
-{
-    return sample >= 0 && sample < (ptrdiff_t)axis->size;
-}
-
-// n samples of a row of the input, a step apart.
-static void pack_row(const struct conv_pass *pass, char *packed, const char *row, size_t n)
-{
-    enum { PIECE = 256 };
-    const size_t step = pass->axis[2].step;
-    if (!pass->widen) {
-        samples_copy(packed, 1, row, step, n, pass->scalar_bytes);
-        return;
-    }
-    uint16_t copy[PIECE];
-    for (size_t i = 0; i < n; i += PIECE) {
-        const size_t stretch = size_min(PIECE, n - i);
-        const char *from = row + i * step * sizeof *copy;
-        if (step > 1) samples_copy(copy, 1, from, step, stretch, sizeof *copy);
-        pass->widen(packed + i * pass->scalar_bytes, step > 1 ? (const void *)copy : from, stretch);
-    }
-}
-
-// Residue j of one channel: `plane` is the channel of the first item, items are `item_stride`
-// bytes apart.
-static void pack_residue(const struct conv_pass *pass, const struct conv_index *index, char *packed,
-                         const char *plane, size_t item_stride, const size_t j[3])
-{
-    const struct conv_box *box = &pass->box;
-    const struct conv_axis *axis = pass->axis;
-    const size_t row = box->extent[2] * pass->scalar_bytes;
-    const ptrdiff_t first = input_sample(&axis[2], index->at[2], j[2], 0);
-    const struct inside in = samples_inside(axis[2].size, first, axis[2].step, box->extent[2]);
-    const size_t from = (size_t)(first + (ptrdiff_t)(in.begin * axis[2].step)) * pass->sample_bytes;
-    // All zeros of short rows at once.
-    const bool cleared = in.count < box->extent[2];
-    if (cleared) memset(packed, 0, box->volume * pass->scalar_bytes);
-    for (size_t n = 0; n < box->images; n++)
-        for (size_t d = 0; d < box->extent[0]; d++) {
-            const ptrdiff_t from_d = input_sample(&axis[0], index->at[0], j[0], d);
-            const ptrdiff_t first_h = input_sample(&axis[1], index->at[1], j[1], 0);
-            const bool outside = n >= index->items || !is_inside(&axis[0], from_d) || !in.count;
-            for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
-                const ptrdiff_t from_h = first_h + (ptrdiff_t)(h * axis[1].step);
-                if (outside || !is_inside(&axis[1], from_h)) {
-                    if (!cleared) memset(packed, 0, row);
-                    continue;
-                }
-                const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
-                pack_row(pass, packed + in.begin * pass->scalar_bytes,
-                         plane + n * item_stride + line * axis[2].size * pass->sample_bytes + from,
-                         in.count);
-            }
-        }
-}
-
-void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index, void *packed,
-                    const void *x, size_t channel, size_t n)
-{
-    const struct conv_axis *axis = pass->axis;
-    const size_t channel_bytes = conv_pass_channel_bytes(pass);
-    const size_t plane = axis[0].size * axis[1].size * axis[2].size * pass->sample_bytes;
-    const size_t item = pass->groups * pass->in * plane;
-    const size_t volume = pass->box.volume * pass->scalar_bytes;
-    assert(channel + n <= pass->groups * pass->in);
-    for (size_t c = 0; c < n; c++) {
-        const char *from = (const char *)x + index->item * item + (channel + c) * plane;
-        char *to = (char *)packed + c * channel_bytes, *end = to + channel_bytes;
-        size_t j[3];
-        for (j[0] = 0; j[0] < axis[0].residues; j[0]++)
-            for (j[1] = 0; j[1] < axis[1].residues; j[1]++)
-                for (j[2] = 0; j[2] < axis[2].residues; j[2]++, to += volume)
-                    pack_residue(pass, index, to, from, item, j);
-        assert(to <= end);
-        memset(to, 0, (size_t)(end - to));
-    }
-}
-
-size_t conv_pass_rows(const struct conv_pass *pass)
-{
-    const struct conv_axis *axis = pass->axis;
-    return axis[0].residues * axis[1].residues * axis[2].residues * pass->box.extent[0] *
-           pass->box.extent[1];
-}
-
-void conv_pass_each_row(const struct conv_pass *pass, const struct conv_index *index,
-                        void (*each)(void *context, const struct conv_row *row), void *context)
-{
-    const struct conv_axis *axis = pass->axis;
-    const size_t *extent = pass->box.extent;
-    const size_t residues = axis[0].residues * axis[1].residues * axis[2].residues;
-    size_t to = 0, j[3];
-    assert(pass->box.images == 1);
-    for (size_t i = 0; i < residues; i++) {
-        ptrdiff_t first[3];
-        size_unravel(i, (const size_t[]){axis[0].residues, axis[1].residues, axis[2].residues}, j);
-        for (int a = 0; a < 3; a++) first[a] = input_sample(&axis[a], index->at[a], j[a], 0);
-        for (size_t d = 0; d < extent[0]; d++)
-            for (size_t h = 0; h < extent[1]; h++, to += extent[2]) {
-                const ptrdiff_t at_d = first[0] + (ptrdiff_t)(d * axis[0].step);
-                const ptrdiff_t at_h = first[1] + (ptrdiff_t)(h * axis[1].step);
-                struct conv_row row = {.to = to, .first = first[2]};
-                row.zero = !is_inside(&axis[0], at_d) || !is_inside(&axis[1], at_h);
-                if (!row.zero)
-                    row.row = ((size_t)at_d * axis[1].size + (size_t)at_h) * axis[2].size;
-                each(context, &row);
-            }
-    }
+    return (index->item + item) * pass->to.item + channel * pass->to.channel +
+           conv_pass_output_sample(pass, index, d, h) * pass->to.position;
 }
 
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)

@@ -44,7 +44,10 @@ struct conv_pass {
     size_t scalar_bytes;  // of a packed sample
     size_t sample_bytes;  // of a sample of x
     convert_fn *widen;    // converts samples of x to packed samples; NULL: they are the same
-    size_t chunk;         // input channels packed at once
+    struct sample_strides from, to; // of the arrays of inputs and of outputs
+    bool channels_last;             // in both arrays
+    transpose_fn *transpose;        // moves adjacent channels to rows and back, with channels last
+    size_t chunk;                   // input channels packed at once
     struct conv_box box;
 };
 
@@ -55,9 +58,9 @@ struct conv_index {
     size_t at[3], count[3];
 };
 
-// Makes pass i of a direction, without chunk and box; false if it has no output. Backward weight
-// has the same pass as forward. Axes with one tap, no stride and no padding are merged into the
-// last one, so that a layer of 1x1 taps has long rows.
+// Makes pass i of a direction, without chunk, box and functions; false if it has no output.
+// Backward weight has the same pass as forward. Axes with one tap, no stride and no padding are
+// merged into the last one, so that a layer of 1x1 taps has long rows.
 bool conv_pass_make(const struct shape *shape, enum partita_direction direction, size_t i,
                     struct conv_pass *ret);
 
@@ -112,13 +115,36 @@ static inline size_t conv_pass_vectors(const struct conv_pass *pass, size_t outp
 }
 
 // Index, in the array of outputs, of the first output of row (d, h) of item `item` of a box;
-// `channel` counts over all groups. The outputs of the row are axis[2].spread samples apart.
+// `channel` counts over all groups. The outputs of the row are axis[2].spread positions apart.
 size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_index *index,
                             size_t channel, size_t item, size_t d, size_t h);
 
-// Copies a box of one channel of gy, for a pass of spread 1, to rows and planes of these extents.
+// The same index within the plane of its channel.
+size_t conv_pass_output_sample(const struct conv_pass *pass, const struct conv_index *index,
+                               size_t d, size_t h);
+
+// Where outputs of a box of n adjacent channels are: rows and planes of these extents, `stride`
+// scalars from one channel to the next.
+struct conv_planes {
+    char *rows;
+    const size_t *extent;
+    size_t n, stride;
+};
+
+// Copies a box of channels of gy, from `channel` on, for a pass of spread 1.
 void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_index *index,
-                            char *packed, const size_t extent[3], const char *gy, size_t channel);
+                            const struct conv_planes *to, const char *gy, size_t channel);
+
+// A row of n samples, `step` samples apart, of adjacent channels, from `x` on: widened, if the pass
+// widens, and the channels moved to rows `stride` scalars apart; and the reverse, narrowed.
+struct conv_channels {
+    char *rows;
+    size_t channels, stride, step, n;
+};
+void conv_pass_read_channels(const struct conv_pass *pass, const struct conv_channels *to,
+                             const char *x);
+void conv_pass_write_channels(const struct conv_pass *pass, const struct conv_channels *from,
+                              convert_fn *narrow, char *y);
 
 // Bytes of one packed channel.
 static inline size_t conv_pass_channel_bytes(const struct conv_pass *pass)
@@ -126,8 +152,7 @@ static inline size_t conv_pass_channel_bytes(const struct conv_pass *pass)
     return pass->box.channel * pass->scalar_bytes;
 }
 
-// Packs n channels from `channel` on, counted over all groups, of x [batch][groups * in][size] for
-// a box.
+// Packs n channels of x from `channel` on, counted over all groups, for a box.
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index, void *packed,
                     const void *x, size_t channel, size_t n);
 

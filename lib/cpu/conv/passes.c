@@ -7,11 +7,15 @@
 
 #include "base/sizes.h"
 #include "finish.h"
+#include "geometry/samples.h"
 
 enum {
     MAX_PASSES = 1 << 16, // of backward data
     MAX_TAPS = 1 << 24,   // of one path
     COPIES_A_TAP = 35,    // that packing a tap takes as long as; measured
+    // Input channels whose taps, of a block of output channels, stay in the nearest cache.
+    CONV_PACK_CHANNELS = 16,
+    MIN_SHARED_TAPS = 1 << 14, // of a pass: packed sooner than a second thread starts
 };
 
 bool conv_layout_make(const struct request *request, const struct conv_method *method, size_t i,
@@ -109,6 +113,7 @@ static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
         else conv_layout_make_offsets(&layout, arena);
         if (!arena->base) continue;
         if (plan->shape.half) layout.pass.widen = plan_widen(plan);
+        if (plan->shape.channels_last) layout.pass.transpose = plan->kernels->transpose;
         layout.first_of_class = &list[n];
         list[n++] = layout;
     }
@@ -169,30 +174,80 @@ static size_t conv_layout_block_at(const struct conv_layout *layout, size_t grou
     return layout->weights + (group * layout->out_padded + first) * pass->in * pass->terms;
 }
 
-// Taps of one block of output channels of one group: [in][term][channel of the block].
-static void conv_layout_pack_block(const struct partita_plan *plan,
-                                   const struct conv_layout *layout, char *packed, const char *taps,
-                                   size_t group, size_t first)
+// What packing the taps of one pass needs.
+struct conv_pack {
+    const struct partita_plan *plan;
+    const struct conv_layout *layout;
+    char *state;
+    const char *taps;
+    bool in_order; // terms follow one another as the caller's taps do
+};
+
+static bool conv_pass_keeps_order(const struct conv_pass *pass, size_t path_taps)
 {
+    bool same = pass->terms == path_taps;
+    for (size_t term = 0; term < pass->terms && same; term++)
+        same = conv_pass_tap(pass, term) == term;
+    return same;
+}
+
+// n output channels of forward whose terms are in the caller's order: rows of all their taps, a
+// row for each channel, are transposed. `width` channels lie side by side.
+static void conv_pack_transposed(const struct conv_pack *pack, char *to, const char *from,
+                                 size_t width, size_t n)
+{
+    const struct conv_pass *pass = &pack->layout->pass;
+    const size_t bytes = pass->scalar_bytes, row = pass->in * pass->terms;
+    const size_t whole = n == width ? row * bytes / CONV_BLOCK_BYTES * CONV_BLOCK_BYTES / bytes : 0;
+    pack->plan->kernels->interleave(to, width, from, (ptrdiff_t)row, n, whole);
+    for (size_t i = whole; i < row; i++)
+        samples_copy(to + i * width * bytes, 1, from + i * bytes, row, n, bytes);
+}
+
+// n output channels of one input channel and term, `step` samples apart.
+static void conv_pack_term(const struct conv_pass *pass, char *to, const char *from, size_t step,
+                           size_t n)
+{
+    for (size_t k = 0; k < n && pass->widen; k++)
+        pass->widen(to + k * pass->scalar_bytes, from + k * step * pass->sample_bytes, 1);
+    if (!pass->widen) samples_copy(to, 1, from, step, n, pass->scalar_bytes);
+}
+
+// Taps of one block of output channels of one group: [in][term][channel of the block].
+static void conv_pack_block(const struct conv_pack *pack, size_t group, size_t first)
+{
+    const struct conv_layout *layout = pack->layout;
     const struct conv_pass *pass = &layout->pass;
-    const bool forward = plan->direction == PARTITA_FORWARD;
-    const size_t bytes = pass->scalar_bytes, path_taps = shape_taps(&plan->shape);
+    const bool forward = pack->plan->direction == PARTITA_FORWARD;
+    const size_t bytes = pass->scalar_bytes, path_taps = shape_taps(&pack->plan->shape);
     const size_t width = conv_layout_block_width(layout, first);
     const size_t n = size_min(pass->out - first, width);
-    for (size_t term = 0; term < pass->terms; term++) {
-        const size_t tap = conv_pass_tap(pass, term);
-        for (size_t c = 0; c < pass->in; c++) {
-            char *to = packed + (c * pass->terms + term) * width * bytes;
-            for (size_t k = 0; k < n; k++, to += bytes) {
-                const size_t path = forward ? (group * pass->out + first + k) * pass->in + c
-                                            : (group * pass->in + c) * pass->out + first + k;
-                const char *from = taps + (path * path_taps + tap) * pass->sample_bytes;
-                if (pass->widen) pass->widen(to, from, 1);
-                else memcpy(to, from, bytes);
-            }
-            memset(to, 0, (width - n) * bytes);
-        }
+    const size_t next_in = forward ? 1 : pass->out, next_out = forward ? pass->in : 1; // in paths
+    const size_t path = group * pass->out * pass->in + first * next_out;
+    char *to = pack->state + conv_layout_block_at(layout, group, first) * bytes;
+    const char *from = pack->taps + path * path_taps * pass->sample_bytes;
+    if (n < width) memset(to, 0, pass->in * pass->terms * width * bytes);
+    if (forward && pack->in_order && !pass->widen) {
+        conv_pack_transposed(pack, to, from, width, n);
+        return;
     }
+    for (size_t first_in = 0; first_in < pass->in; first_in += CONV_PACK_CHANNELS)
+        for (size_t term = 0; term < pass->terms; term++) {
+            const size_t tap = conv_pass_tap(pass, term);
+            const size_t end = size_min(pass->in, first_in + CONV_PACK_CHANNELS);
+            for (size_t c = first_in; c < end; c++)
+                conv_pack_term(pass, to + (c * pass->terms + term) * width * bytes,
+                               from + (c * next_in * path_taps + tap) * pass->sample_bytes,
+                               next_out * path_taps, n);
+        }
+}
+
+static void conv_pack_task(void *context, size_t index, int worker)
+{
+    const struct conv_pack *pack = context;
+    const size_t blocks = ceil_div(pack->layout->pass.out, pack->layout->oc_block);
+    (void)worker;
+    conv_pack_block(pack, index / blocks, index % blocks * pack->layout->oc_block);
 }
 
 struct filter_bytes conv_passes_filter_bytes(const struct partita_plan *plan)
@@ -206,19 +261,19 @@ enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const
 {
     const struct partita_plan *plan = filter->plan;
     const struct conv_passes *passes = plan->state;
-    const size_t bytes = plan->shape.scalar_bytes;
+    const size_t path_taps = shape_taps(&plan->shape);
     struct conv_layout layout;
     (void)scratch;
     (void)passes; // for the assertion
     for (bool more = conv_passes_first(plan, &layout); more;
          more = conv_passes_next(plan, &layout)) {
-        assert(layout.weights + conv_layout_taps(&layout) <= passes->taps);
-        for (size_t group = 0; group < layout.pass.groups; group++)
-            for (size_t first = 0; first < layout.pass.out; first += layout.oc_block) {
-                char *to =
-                    (char *)filter->state + conv_layout_block_at(&layout, group, first) * bytes;
-                conv_layout_pack_block(plan, &layout, to, taps, group, first);
-            }
+        const struct conv_pass *pass = &layout.pass;
+        const size_t all = conv_layout_taps(&layout);
+        assert(layout.weights + all <= passes->taps);
+        struct conv_pack pack = {plan, &layout, filter->state, taps,
+                                 conv_pass_keeps_order(pass, path_taps)};
+        thread_loop(all < MIN_SHARED_TAPS ? 1 : plan->threads,
+                    pass->groups * ceil_div(pass->out, layout.oc_block), conv_pack_task, &pack);
     }
     return PARTITA_OK;
 }
@@ -251,33 +306,65 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
     }
 }
 
+// How results of a channel, counted over all groups, are finished.
+static struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
+                                           const struct conv_sums *from)
+{
+    const bool finished = from->complete && call->plan->direction == PARTITA_FORWARD;
+    const char *bias = finished ? call->filter->bias : NULL;
+    return (struct conv_finish){.add = from->add,
+                                .bias =
+                                    bias ? bias + channel * call->plan->shape.scalar_bytes : NULL,
+                                .relu = finished && call->plan->shape.relu};
+}
+
+// A row of n results of adjacent channels, counted over all groups.
+static void conv_call_store_channels(const struct conv_call *call, char *to, char *sums, size_t n,
+                                     const struct conv_sums *from, size_t channel)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_channels channels = {.rows = sums,
+                                           .channels = from->of.n,
+                                           .stride = from->of.stride,
+                                           .step = pass->axis[2].spread * pass->to.position,
+                                           .n = n};
+    assert(!from->add);
+    for (size_t k = 0; k < from->of.n; k++) {
+        char *row = sums + k * from->of.stride * pass->scalar_bytes;
+        const struct conv_finish finish = conv_call_finish(call, channel + k, from);
+        if (finish.bias || finish.relu) call->plan->kernels->conv_store(row, 1, row, n, &finish);
+    }
+    conv_pass_write_channels(pass, &channels, pass->widen ? plan_narrow(call->plan) : NULL, to);
+}
+
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
                      const struct conv_sums *from)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_axis *axis = pass->axis;
     const struct conv_index *index = &task->index;
-    const size_t *extent = from->extent;
-    const size_t bytes = pass->scalar_bytes, all = task->group * pass->out + channel;
-    const bool finished = from->complete && call->plan->direction == PARTITA_FORWARD;
-    const char *bias = finished ? call->filter->bias : NULL;
-    const struct conv_finish finish = {.add = from->add,
-                                       .bias = bias ? bias + all * bytes : NULL,
-                                       .relu = finished && call->plan->shape.relu};
+    const size_t *extent = from->of.extent, bytes = pass->scalar_bytes;
+    const size_t first = task->group * pass->out + channel;
+    const size_t together = pass->channels_last ? from->of.n : 1;
     size_t n_h = index->count[1], n_w = index->count[2];
     // Rows that are contiguous on both sides are one.
     if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
         n_w *= n_h;
         n_h = 1;
     }
-    for (size_t n = 0; n < index->items; n++)
-        for (size_t d = 0; d < index->count[0]; d++)
-            for (size_t h = 0; h < n_h; h++) {
-                const size_t to = conv_pass_output_row(pass, index, all, n, d, h);
-                const size_t in = ((n * extent[0] + d) * extent[1] + h) * extent[2];
-                conv_call_store_row(call, call->to + to * pass->sample_bytes,
-                                    from->sums + in * bytes, n_w, &finish);
-            }
+    for (size_t k = 0; k < from->of.n; k += together) {
+        const struct conv_finish finish = conv_call_finish(call, first + k, from);
+        for (size_t i = 0; i < index->items * index->count[0] * n_h; i++) {
+            const size_t h = i % n_h, d = i / n_h % index->count[0];
+            const size_t n = i / n_h / index->count[0];
+            const size_t in = ((n * extent[0] + d) * extent[1] + h) * extent[2];
+            char *sums = from->of.rows + (k * from->of.stride + in) * bytes;
+            char *to = call->to +
+                       conv_pass_output_row(pass, index, first + k, n, d, h) * pass->sample_bytes;
+            if (pass->channels_last) conv_call_store_channels(call, to, sums, n_w, from, first);
+            else conv_call_store_row(call, to, sums, n_w, &finish);
+        }
+    }
 }
 
 struct conv_task conv_call_task(const struct conv_call *call, size_t task)

@@ -108,15 +108,22 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task);
 // [in][term][block].
 const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in);
 
-// Sums of one output channel of a box, with the rows, planes and images of a box of these extents.
+// Sums of adjacent output channels of a box.
 struct conv_sums {
-    const char *sums;
-    const size_t *extent;
+    struct conv_planes of;
     bool add;      // to the contents of the array, which are those of other input channels
-    bool complete; // these are the last input channels, as always with samples of two bytes
+    bool complete; // these are the last input channels, as always if conv_pass_writes_complete
 };
 
-// Stores the rows of an output channel, counted within its group, with bias and activation.
+// Whether a pass writes only complete sums: samples of two bytes are too coarse for others, and
+// channels that come last are not read again.
+static inline bool conv_pass_writes_complete(const struct conv_pass *pass)
+{
+    return pass->sample_bytes < pass->scalar_bytes || pass->channels_last;
+}
+
+// Stores the rows of output channels, from `channel` of the task's group on, with bias and
+// activation. With channels last this changes the sums.
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
                      const struct conv_sums *from);
 

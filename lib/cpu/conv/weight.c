@@ -43,7 +43,8 @@ static void conv_weight_estimate(const struct request *request,
     ret->bytes = size_add(ret->worker, ret->shared);
 }
 
-static struct conv_weight *conv_weight_build(const struct request *request,
+static struct conv_weight *conv_weight_build(const struct partita_plan *plan,
+                                             const struct request *request,
                                              const struct conv_weight_method *method,
                                              struct arena *arena)
 {
@@ -53,6 +54,7 @@ static struct conv_weight *conv_weight_build(const struct request *request,
         arena_take(arena, size_mul(made.pass.chunk * made.pass.terms, sizeof *made.offset));
     if (!arena->base) return NULL;
     conv_pass_offsets_by_tap(&made.pass, made.offset, made.pass.chunk);
+    if (plan->shape.channels_last) made.pass.transpose = plan->kernels->transpose;
     *weight = made;
     return weight;
 }
@@ -62,9 +64,9 @@ static enum partita_status conv_weight_create(struct partita_plan *plan,
                                               const struct conv_weight_method *method)
 {
     struct arena arena = {0};
-    conv_weight_build(request, method, &arena);
+    conv_weight_build(plan, request, method, &arena);
     if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
-    plan->state = conv_weight_build(request, method, &arena);
+    plan->state = conv_weight_build(plan, request, method, &arena);
     return PARTITA_OK;
 }
 

@@ -26,7 +26,8 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     *ret = direct;
     const bool near = fft.transform <= request_max_transform(request);
     if (fft.applicable && near &&
-        (!estimate_fits(request, &direct) || fft.seconds < direct.seconds))
+        (!estimate_fits(request, &direct) ||
+         request_cost(request, &fft) < request_cost(request, &direct)))
         *ret = fft;
     if (!ret->applicable && request->transform > 1) *ret = fft;
 }
@@ -84,6 +85,7 @@ static void depthwise_plan_explain(const struct partita_plan *plan, struct text 
 const struct engine engine_depthwise = {
     .name = "cpu/depthwise",
     .max_rank = PARTITA_MAX_RANK,
+    .channels_last = true,
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,
     .plan_explain = depthwise_plan_explain,

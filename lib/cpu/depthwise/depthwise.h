@@ -14,7 +14,7 @@ enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT };
 
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
-    size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead;
+    size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
     double filter_copies;
 } DEPTHWISE = {
@@ -25,7 +25,11 @@ static const struct {
     .max_spans = 64, // of taps summed in registers before a sum is rounded: 512 taps; derived
     .min_tasks = 32, // with fewer, boxes are smaller or sums of the gradient are split; chosen
     .ahead = 2,      // rows between the prefetch of a row and its use; measured
-    .moved = 9,      // transposing a sample takes as long as that many products; measured
+    // Bytes of x and y of a call up to which prefetching inputs (near_bytes) or outputs (far_bytes)
+    // does not pay; measured.
+    .near_bytes = 1 << 20,
+    .far_bytes = 4 << 20,
+    .moved = 9, // transposing a sample takes as long as that many products; measured
     // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
     // products; the same for the gradient. Measured.
     .product = 1.05,
@@ -51,15 +55,16 @@ struct depthwise_group depthwise_group(const struct shape *shape, size_t i);
 // Number of sets of images that a group is computed for.
 size_t depthwise_sets(const struct shape *shape, const struct depthwise_group *group);
 
-// The lanes of one group and set. plane[l] is (item * in_channels + channel) * planes: the index of
-// the lane's first plane in an array with `planes` planes for each input channel. Lanes from `used`
-// on hold zeros.
+// The lanes of one group and set in an array of inputs, or of outputs. first[l] is the index of the
+// first sample of the lane's first plane; lanes from `used` on hold zeros. The other planes of a
+// lane, which outputs of several an input channel have, are strides.channel apart.
 struct depthwise_lanes {
-    size_t used, plane[DEPTHWISE_LANES];
+    size_t used, first[DEPTHWISE_LANES];
+    struct sample_strides strides; // of the array
 };
 struct depthwise_lanes depthwise_lanes(const struct shape *shape,
                                        const struct depthwise_group *group, size_t set,
-                                       size_t planes);
+                                       bool outputs);
 
 // A task of forward or backward data: a group and a set, in the order of groups.
 struct depthwise_task {
@@ -69,7 +74,7 @@ size_t depthwise_tasks(const struct shape *shape);
 struct depthwise_task depthwise_task(const struct shape *shape, size_t i);
 
 // The lanes of a task; no lanes if i is depthwise_tasks.
-struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, size_t planes);
+struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, bool outputs);
 
 static inline size_t depthwise_width(const struct shape *shape)
 {
@@ -82,11 +87,11 @@ static inline size_t depthwise_multiplier(const struct shape *shape)
     return shape->group_out;
 }
 
-// Reads a row of n samples from the plane of each lane into the lanes at `to`; planes have
-// `plane_size` samples. The samples are every step-th from sample `row + first` of the plane on,
-// and zero where first + i*step is outside [0, size).
+// Reads a row of n samples from plane number `plane` of each lane into the lanes at `to`. The
+// samples are every step-th from sample `row + first` of the plane on, and zero where first +
+// i*step is outside [0, size).
 struct depthwise_row {
-    size_t plane_size, row, size, step, n;
+    size_t plane, row, size, step, n;
     ptrdiff_t first;
 };
 void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
@@ -103,10 +108,11 @@ void depthwise_write(const struct partita_plan *plan, const struct depthwise_lan
 struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t group, size_t j,
                                     char bias[CONV_BLOCK_BYTES]);
 
-// Prefetches row i, if it exists, of the planes (rows x width samples) that are read next: the
-// processor cannot predict reads of that many planes at once.
-void depthwise_prefetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
-                        const char *x, size_t i, size_t rows, size_t width);
+// Prefetches positions begin .. end-1, of samples of so many bytes, of the lanes' first planes,
+// which are read or written next: the processor cannot predict accesses to that many planes at
+// once.
+void depthwise_prefetch(const struct depthwise_lanes *lanes, const char *planes, size_t bytes,
+                        size_t begin, size_t end, bool write);
 
 // Copies a tap of output j of each input channel into the lanes at `to`.
 void depthwise_copy_tap(const struct shape *shape, const struct depthwise_group *group, size_t j,
@@ -125,10 +131,14 @@ struct depthwise_taps {
 void depthwise_make_taps(const struct conv_pass *pass, struct depthwise_taps *taps,
                          struct arena *arena);
 
-// Packs a box of the lanes' planes, one plane in each lane.
-void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
-                    const struct conv_index *index, const struct depthwise_lanes *lanes,
-                    char *packed, const char *x);
+// Packs a box of plane number `plane` of each lane.
+struct depthwise_box {
+    const struct conv_pass *pass;
+    struct conv_index index;
+    size_t plane;
+};
+void depthwise_pack(const struct partita_plan *plan, const struct depthwise_box *box,
+                    const struct depthwise_lanes *lanes, char *packed, const char *x);
 
 // depthwise_packed_bytes: bytes of a packed box. depthwise_packed_row: the first row that the
 // outputs (d, h) read.

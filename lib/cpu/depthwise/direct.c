@@ -71,35 +71,76 @@ static void sum_row(const struct conv_call *call, char *sums, const char *packed
 }
 
 // One task: one box of the planes of one group and set.
-struct depthwise_box {
+struct box_task {
     struct conv_index index;
     size_t group;
     struct depthwise_lanes in, out;
-    struct depthwise_lanes next; // inputs of the next task, if its box is the whole map
+    // Of the next task, if its box is the whole map; no lanes where prefetching does not pay.
+    struct depthwise_lanes next_in, next_out;
     char *packed, *sums;
 };
 
+// One of equal shares of planes, with samples of so many bytes.
+struct share {
+    size_t row, rows, bytes;
+    bool write;
+};
+
+// Prefetches a share of planes of so many samples. Planes that follow one another are one, so that
+// no line is prefetched twice.
+static void prefetch_share(const struct depthwise_lanes *lanes, const char *planes, size_t plane,
+                           const struct share *share)
+{
+    const size_t n = lanes->used;
+    if (n == 0) return;
+    const bool adjacent =
+        lanes->strides.position == 1 && lanes->first[n - 1] - lanes->first[0] == (n - 1) * plane;
+    const struct depthwise_lanes one = {
+        .used = 1, .first = {lanes->first[0]}, .strides = lanes->strides};
+    const size_t samples = adjacent ? n * plane : plane;
+    depthwise_prefetch(adjacent ? &one : lanes, planes, share->bytes,
+                       share->row * samples / share->rows, (share->row + 1) * samples / share->rows,
+                       share->write);
+}
+
+// Bytes of what a call reads and writes, which decide whether prefetching pays.
+static size_t arrays_bytes(const struct shape *shape)
+{
+    const size_t in = shape->in_channels * shape_inputs(shape);
+    const size_t out = shape->out_channels * shape_outputs(shape);
+    return shape->batch * (in + out) * shape->scalar_bytes;
+}
+
+// The share of a row of outputs of what the next task reads and writes.
+static void prefetch_next(const struct conv_call *call, const struct box_task *box, size_t row)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_axis *axis = pass->axis;
+    const size_t rows = box->index.count[0] * box->index.count[1], bytes = pass->scalar_bytes;
+    const size_t in = axis[0].size * axis[1].size * axis[2].size;
+    const size_t out = axis[0].out_size * axis[1].out_size * axis[2].out_size;
+    prefetch_share(&box->next_in, call->from, in, &(struct share){row, rows, bytes, false});
+    prefetch_share(&box->next_out, call->to, out, &(struct share){row, rows, bytes, true});
+}
+
 // Computes the rows of output plane j of each channel.
-static void sum_plane(const struct conv_call *call, const struct depthwise_box *box, size_t j)
+static void sum_plane(const struct conv_call *call, const struct box_task *box, size_t j)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_axis *axis = pass->axis;
     const struct conv_index *index = &box->index;
     const bool forward = call->plan->direction == PARTITA_FORWARD;
-    const size_t plane = axis[0].out_size * axis[1].out_size * axis[2].out_size;
     const size_t n_h = index->count[1], n = index->count[2];
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     const struct conv_finish finish = depthwise_finish(call->filter, box->group, j, bias);
     for (size_t i = 0; i < index->count[0] * n_h; i++) {
         const size_t d = i / n_h, h = i % n_h;
-        const struct depthwise_row row = {.plane_size = plane,
-                                          .row = conv_pass_output_row(pass, index, j, 0, d, h),
+        const struct depthwise_row row = {.plane = j,
+                                          .row = conv_pass_output_sample(pass, index, d, h),
                                           .step = axis[2].spread,
                                           .n = n};
         const char *in = depthwise_packed_row(pass, box->packed, d, h);
-        if (j == 0)
-            depthwise_prefetch(call->plan, &box->next, call->from, i, axis[0].size * axis[1].size,
-                               axis[2].size);
+        if (j == 0) prefetch_next(call, box, i);
         memset(box->sums, 0, n * CONV_BLOCK_BYTES);
         for (size_t k = 0; k < pass->in; k++)
             sum_row(call, box->sums, in + k * depthwise_packed_bytes(pass),
@@ -113,19 +154,21 @@ static void run_box(void *context, size_t index, int worker)
     const struct conv_call *call = context;
     const struct shape *shape = &call->plan->shape;
     const struct conv_pass *pass = &call->layout->pass;
-    const struct conv_axis *axis = pass->axis;
     const size_t boxes = conv_pass_boxes(pass), task = index / boxes;
-    const size_t plane = axis[0].size * axis[1].size * axis[2].size * shape->scalar_bytes;
-    struct depthwise_box box = {.index = conv_pass_index(pass, index % boxes),
-                                .group = depthwise_task(shape, task).group,
-                                .in = depthwise_task_lanes(shape, task, pass->in),
-                                .out = depthwise_task_lanes(shape, task, pass->out)};
-    if (boxes == 1) box.next = depthwise_task_lanes(shape, task + 1, pass->in);
+    const bool data = call->plan->direction == PARTITA_BACKWARD_DATA;
+    struct box_task box = {.index = conv_pass_index(pass, index % boxes),
+                           .group = depthwise_task(shape, task).group,
+                           .in = depthwise_task_lanes(shape, task, data),
+                           .out = depthwise_task_lanes(shape, task, !data)};
+    if (boxes == 1 && arrays_bytes(shape) > DEPTHWISE.near_bytes)
+        box.next_in = depthwise_task_lanes(shape, task + 1, data);
+    if (boxes == 1 && arrays_bytes(shape) > DEPTHWISE.far_bytes)
+        box.next_out = depthwise_task_lanes(shape, task + 1, !data);
     box.packed = call->workspace + (size_t)worker * call->plan->choice.worker;
     box.sums = box.packed + pass->in * depthwise_packed_bytes(pass);
     for (size_t k = 0; k < pass->in; k++)
-        depthwise_pack(call->plan, pass, &box.index, &box.in,
-                       box.packed + k * depthwise_packed_bytes(pass), call->from + k * plane);
+        depthwise_pack(call->plan, &(struct depthwise_box){pass, box.index, k}, &box.in,
+                       box.packed + k * depthwise_packed_bytes(pass), call->from);
     for (size_t j = 0; j < pass->out; j++) sum_plane(call, &box, j);
 }
 

@@ -6,6 +6,7 @@
 // summed over tiles and images, and transformed back once.
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -91,6 +92,7 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     const double fma = request->model->costs[shape->f64].fma;
     ret->transform = size_max(h->edge, w->edge);
     ret->spread = 1;
+    ret->peaks = !p.weight;
     ret->hop = h->length * w->length;
     ret->flops = depthwise_grid_operations(request, &p.grid) * (1 + multiplier) / 2;
     ret->seconds = depthwise_seconds(request, seconds / fma * (1 + multiplier) / 2,
@@ -167,14 +169,24 @@ struct fft_call {
     const struct partita_filter *filter;
     char *to;
     const char *from, *gy;
+    _Atomic uint64_t *peak; // NULL: not wanted
     char *sums, *workers;
 };
 
-// Rows of a rectangle of one plane: of x its windows, or of gy a tile's outputs.
+// Rows of a rectangle of a plane of each lane: of x its windows, or of gy a tile's outputs.
 struct rectangle {
     struct grid_window axis[2];
     size_t size[2]; // of the plane
+    size_t plane;
 };
+
+static void raise_peak(_Atomic uint64_t *peak, uint64_t to)
+{
+    uint64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+    while (to > before && !atomic_compare_exchange_weak_explicit(
+                              peak, &before, to, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
 
 // Transforms the rows of the rectangle in planes of x; columns are left to do.
 static void read_rows(const struct fft_call *call, const struct rectangle *of,
@@ -186,26 +198,37 @@ static void read_rows(const struct fft_call *call, const struct rectangle *of,
     clear_rows(grid, spectrum, 0, h->begin);
     clear_rows(grid, spectrum, h->end, grid->axis[0].edge);
     memset(row + w->n * CONV_BLOCK_BYTES, 0, (grid->axis[1].edge - w->n) * CONV_BLOCK_BYTES);
+    const size_t width = depthwise_width(&call->plan->shape);
+    uint64_t peak = 0;
     for (size_t i = h->begin; i < h->end; i++) {
         const size_t at = (size_t)(h->first + (ptrdiff_t)i);
-        const struct depthwise_row from = {.plane_size = of->size[0] * of->size[1],
+        const struct depthwise_row from = {.plane = of->plane,
                                            .row = at * of->size[1],
                                            .size = of->size[1],
                                            .step = 1,
                                            .n = w->n,
                                            .first = w->first};
         const struct lanes_row to = row_line(grid, spectrum, i);
-        depthwise_prefetch(call->plan, lanes, x, at + DEPTHWISE.ahead, of->size[0], of->size[1]);
+        const size_t next = at + DEPTHWISE.ahead, bytes = call->plan->shape.scalar_bytes;
+        if (next < of->size[0])
+            depthwise_prefetch(lanes, x + of->plane * lanes->strides.channel * bytes, bytes,
+                               next * of->size[1], (next + 1) * of->size[1], false);
         depthwise_read(call->plan, lanes, row, x, &from);
+        if (call->peak) {
+            const uint64_t of_row =
+                call->kernels->peak(row + w->begin * CONV_BLOCK_BYTES, (w->end - w->begin) * width);
+            peak = of_row > peak ? of_row : peak;
+        }
         call->kernels->lanes_dft(&to, &samples, &grid->axis[1].dft);
     }
+    if (peak) raise_peak(call->peak, peak);
 }
 
 static struct rectangle window_of(const struct depthwise_grid *grid, size_t tile)
 {
     const struct grid_axis *h = &grid->axis[0], *w = &grid->axis[1];
-    return (struct rectangle){{grid_window(h, tile / w->tiles), grid_window(w, tile % w->tiles)},
-                              {h->size, w->size}};
+    return (struct rectangle){
+        {grid_window(h, tile / w->tiles), grid_window(w, tile % w->tiles)}, {h->size, w->size}, 0};
 }
 
 // Adds row h of the taps of output j of each channel, over the gain of the transforms, to a row of
@@ -296,17 +319,17 @@ static void write_rows(const struct fft_call *call, const struct rectangle *wind
     const struct partita_plan *plan = call->plan;
     const struct depthwise_grid *grid = &call->p->grid;
     const struct grid_window *h = &window->axis[0], *w = &window->axis[1];
-    const size_t width = grid->axis[1].out, plane = grid->axis[0].out * width;
+    const size_t width = grid->axis[1].out;
     const struct lanes_row samples = samples_line(grid, row);
     const struct depthwise_group group = depthwise_group(&plan->shape, task->group);
     const struct depthwise_lanes lanes =
-        depthwise_lanes(&plan->shape, &group, task->set, call->p->planes_out);
+        depthwise_lanes(&plan->shape, &group, task->set, plan->direction == PARTITA_FORWARD);
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     const struct conv_finish finish = depthwise_finish(call->filter, task->group, j, bias);
     for (size_t i = 0; i < h->length; i++) {
         const struct lanes_row from = row_line(grid, spectrum, i);
-        const struct depthwise_row to = {.plane_size = plane,
-                                         .row = j * plane + (h->at + i) * width,
+        const struct depthwise_row to = {.plane = j,
+                                         .row = (h->at + i) * width,
                                          .step = 1,
                                          .n = w->length,
                                          .first = (ptrdiff_t)w->at};
@@ -342,14 +365,15 @@ static void run_tile(void *context, size_t index, int worker)
     const struct depthwise_grid *grid = &p->grid;
     const struct shape *shape = &call->plan->shape;
     const size_t tiles = grid_tiles(grid);
-    const size_t plane = grid->axis[0].size * grid->axis[1].size * shape->scalar_bytes;
-    const struct rectangle window = window_of(grid, index % tiles);
+    const bool data = call->plan->direction == PARTITA_BACKWARD_DATA;
+    struct rectangle window = window_of(grid, index % tiles);
     const struct depthwise_task task = depthwise_task(shape, index / tiles);
     const struct depthwise_group group = depthwise_group(shape, task.group);
-    const struct depthwise_lanes lanes = depthwise_lanes(shape, &group, task.set, p->planes_in);
+    const struct depthwise_lanes lanes = depthwise_lanes(shape, &group, task.set, data);
     const struct fft_worker memory = worker_memory(call, worker);
     for (size_t i = 0; i < p->planes_in; i++) {
-        read_rows(call, &window, &lanes, memory.x, memory.row, call->from + i * plane);
+        window.plane = i;
+        read_rows(call, &window, &lanes, memory.x, memory.row, call->from);
         if (p->planes_out == 1)
             multiply_columns(call, &memory, task.group, i, i > 0, i + 1 == p->planes_in);
     }
@@ -379,17 +403,16 @@ static void add_tile(const struct fft_call *call, const struct depthwise_task *t
     const struct depthwise_grid *grid = &call->p->grid;
     const struct depthwise_group group = depthwise_group(shape, task->group);
     const struct rectangle window = window_of(grid, tile);
-    struct rectangle outputs = {.size = {grid->axis[0].out, grid->axis[1].out}};
+    struct rectangle outputs = {.size = {grid->axis[0].out, grid->axis[1].out}, .plane = j};
     for (int i = 0; i < 2; i++) {
         const struct grid_window *w = &window.axis[i];
         outputs.axis[i] =
             (struct grid_window){.first = (ptrdiff_t)w->at, .n = w->length, .end = w->length};
     }
-    struct depthwise_lanes lanes = depthwise_lanes(shape, &group, task->set, 1);
+    struct depthwise_lanes lanes = depthwise_lanes(shape, &group, task->set, false);
     read_rows(call, &window, &lanes, memory->x, memory->row, call->from);
-    lanes = depthwise_lanes(shape, &group, task->set, depthwise_multiplier(shape));
-    read_rows(call, &outputs, &lanes, memory->y, memory->row,
-              call->gy + j * shape_outputs(shape) * shape->scalar_bytes);
+    lanes = depthwise_lanes(shape, &group, task->set, true);
+    read_rows(call, &outputs, &lanes, memory->y, memory->row, call->gy);
     for (size_t i = 0; i < grid->axis[1].edge / 2; i++) {
         const struct lanes_row x = column_line(grid, memory->x, i);
         const struct lanes_row gy = column_line(grid, memory->y, i);
@@ -461,6 +484,7 @@ void depthwise_fft_run(const struct partita_plan *plan, const struct partita_fil
                             .to = operands->to,
                             .from = operands->from[0],
                             .gy = operands->from[1],
+                            .peak = p->weight ? NULL : operands->peak,
                             .sums = workspace,
                             .workers = (char *)workspace + plan->choice.shared};
     if (!p->weight) {

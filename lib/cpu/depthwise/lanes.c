@@ -29,16 +29,17 @@ size_t depthwise_sets(const struct shape *shape, const struct depthwise_group *g
 
 struct depthwise_lanes depthwise_lanes(const struct shape *shape,
                                        const struct depthwise_group *group, size_t set,
-                                       size_t planes)
+                                       bool outputs)
 {
-    const size_t first = set * group->images;
+    const size_t first = set * group->images, planes = outputs ? depthwise_multiplier(shape) : 1;
     const size_t images = size_min(group->images, shape->batch - first);
-    struct depthwise_lanes ret = {.used = images * group->channels};
+    struct depthwise_lanes ret = {.used = images * group->channels,
+                                  .strides = shape_strides(shape, outputs)};
     assert(ret.used <= depthwise_width(shape));
     for (size_t l = 0; l < ret.used; l++) {
         const size_t item = first + l / group->channels;
         const size_t channel = group->first + l % group->channels;
-        ret.plane[l] = (item * shape->in_channels + channel) * planes;
+        ret.first[l] = item * ret.strides.item + channel * planes * ret.strides.channel;
     }
     return ret;
 }
@@ -57,12 +58,12 @@ struct depthwise_task depthwise_task(const struct shape *shape, size_t i)
     return (struct depthwise_task){group, i - group * shape->batch};
 }
 
-struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, size_t planes)
+struct depthwise_lanes depthwise_task_lanes(const struct shape *shape, size_t i, bool outputs)
 {
     if (i == depthwise_tasks(shape)) return (struct depthwise_lanes){.used = 0};
     const struct depthwise_task task = depthwise_task(shape, i);
     const struct depthwise_group group = depthwise_group(shape, task.group);
-    return depthwise_lanes(shape, &group, task.set, planes);
+    return depthwise_lanes(shape, &group, task.set, outputs);
 }
 
 double depthwise_seconds(const struct request *request, double products, double moved)
@@ -75,6 +76,12 @@ double depthwise_seconds(const struct request *request, double products, double 
                 memory_seconds(request->model, shape));
 }
 
+// The index of a sample of the first lane's planes, counted from the lane's first sample.
+static size_t depthwise_sample(const struct depthwise_lanes *lanes, size_t plane, size_t sample)
+{
+    return plane * lanes->strides.channel + sample * lanes->strides.position;
+}
+
 void depthwise_read(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *to,
                     const char *x, const struct depthwise_row *row)
 {
@@ -85,21 +92,25 @@ void depthwise_read(const struct partita_plan *plan, const struct depthwise_lane
     memset(to + end * CONV_BLOCK_BYTES, 0, (row->n - end) * CONV_BLOCK_BYTES);
     if (!in.count) return;
     const void *from[DEPTHWISE_LANES];
-    const size_t first = row->row + (size_t)(row->first + (ptrdiff_t)(in.begin * row->step));
+    const size_t sample = row->row + (size_t)(row->first + (ptrdiff_t)(in.begin * row->step));
+    const size_t first = depthwise_sample(lanes, row->plane, sample);
     for (size_t l = 0; l < DEPTHWISE_LANES; l++)
-        from[l] = l < lanes->used ? x + (lanes->plane[l] * row->plane_size + first) * bytes : NULL;
-    plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, from, row->step, in.count);
+        from[l] = l < lanes->used ? x + (lanes->first[l] + first) * bytes : NULL;
+    plan->kernels->lanes_read(to + in.begin * CONV_BLOCK_BYTES, from,
+                              row->step * lanes->strides.position, in.count);
 }
 
 void depthwise_write(const struct partita_plan *plan, const struct depthwise_lanes *lanes, char *y,
                      const char *from, const struct depthwise_row *row,
                      const struct conv_finish *finish)
 {
-    const size_t bytes = plan->shape.scalar_bytes, first = row->row + (size_t)row->first;
+    const size_t bytes = plan->shape.scalar_bytes;
+    const size_t first = depthwise_sample(lanes, row->plane, row->row + (size_t)row->first);
     void *to[DEPTHWISE_LANES];
     for (size_t l = 0; l < DEPTHWISE_LANES; l++)
-        to[l] = l < lanes->used ? y + (lanes->plane[l] * row->plane_size + first) * bytes : NULL;
-    plan->kernels->lanes_write(to, row->step, from, row->n, finish->bias, finish->relu);
+        to[l] = l < lanes->used ? y + (lanes->first[l] + first) * bytes : NULL;
+    plan->kernels->lanes_write(to, row->step * lanes->strides.position, from, row->n, finish->bias,
+                               finish->relu);
 }
 
 struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t group, size_t j,
@@ -118,13 +129,18 @@ struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t 
     return (struct conv_finish){.bias = bias, .relu = shape->relu};
 }
 
-void depthwise_prefetch(const struct partita_plan *plan, const struct depthwise_lanes *lanes,
-                        const char *x, size_t i, size_t rows, size_t width)
+void depthwise_prefetch(const struct depthwise_lanes *lanes, const char *planes, size_t bytes,
+                        size_t begin, size_t end, bool write)
 {
-    const size_t bytes = plan->shape.scalar_bytes;
-    for (size_t l = 0; l < lanes->used && i < rows; l++) {
-        const char *from = x + (lanes->plane[l] * rows + i) * width * bytes;
-        for (size_t at = 0; at < width * bytes; at += MEM_ALIGN)
+    // Of channels that come last a line has one position of several lanes.
+    const size_t pitch = lanes->strides.position * bytes, step = size_max(pitch, MEM_ALIGN);
+    for (size_t l = 0; l < lanes->used; l++) {
+        const bool seen = pitch > bytes && l > 0 && lanes->first[l] == lanes->first[l - 1] + 1;
+        const char *from = planes + lanes->first[l] * bytes;
+        if (seen) continue;
+        for (size_t at = begin * pitch; at < end * pitch && write; at += step)
+            __builtin_prefetch(from + at, 1, 2);
+        for (size_t at = begin * pitch; at < end * pitch && !write; at += step)
             __builtin_prefetch(from + at, 0, 2);
     }
 }
@@ -162,20 +178,20 @@ static void pack_planes_row(void *context, const struct conv_row *row)
     else depthwise_read(call->plan, call->lanes, to, call->x, &from);
 }
 
-void depthwise_pack(const struct partita_plan *plan, const struct conv_pass *pass,
-                    const struct conv_index *index, const struct depthwise_lanes *lanes,
-                    char *packed, const char *x)
+void depthwise_pack(const struct partita_plan *plan, const struct depthwise_box *box,
+                    const struct depthwise_lanes *lanes, char *packed, const char *x)
 {
+    const struct conv_pass *pass = box->pass;
     const struct conv_axis *axis = pass->axis;
     struct packing call = {.plan = plan,
                            .lanes = lanes,
                            .packed = packed,
                            .x = x,
-                           .row = {.plane_size = axis[0].size * axis[1].size * axis[2].size,
+                           .row = {.plane = box->plane,
                                    .size = axis[2].size,
                                    .step = axis[2].step,
                                    .n = pass->box.extent[2]}};
-    conv_pass_each_row(pass, index, pack_planes_row, &call);
+    conv_pass_each_row(pass, &box->index, pack_planes_row, &call);
 }
 
 static int compare_offsets(const void *a, const void *b)

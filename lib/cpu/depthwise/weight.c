@@ -105,13 +105,11 @@ static void sum_gradient_plane(const struct depthwise_weight_call *call,
 {
     const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
-    const struct conv_axis *axis = pass->axis;
     char *gy = (char *)packed + depthwise_packed_bytes(pass); // a row
     for (size_t d = 0; d < index->count[0]; d++)
         for (size_t h = 0; h < index->count[1]; h++) {
-            const struct depthwise_row row = {.plane_size = axis[0].out_size * axis[1].out_size *
-                                                            axis[2].out_size,
-                                              .row = conv_pass_output_row(pass, index, j, 0, d, h),
+            const struct depthwise_row row = {.plane = j,
+                                              .row = conv_pass_output_sample(pass, index, d, h),
                                               .size = index->count[2],
                                               .step = 1,
                                               .n = index->count[2]};
@@ -129,7 +127,7 @@ static void sum_split(void *context, size_t task, int worker)
     const struct shape *shape = &call->plan->shape;
     const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
-    const size_t split = task % weight->splits, multiplier = depthwise_multiplier(shape);
+    const size_t split = task % weight->splits;
     const struct depthwise_group group = depthwise_group(shape, task / weight->splits);
     const size_t boxes = conv_pass_boxes(pass), all = depthwise_sets(shape, &group) * boxes;
     const size_t end = (split + 1) * all / weight->splits;
@@ -137,12 +135,12 @@ static void sum_split(void *context, size_t task, int worker)
     char *sums = call->sums + task * weight->bytes;
     memset(sums, 0, weight->bytes);
     for (size_t i = split * all / weight->splits; i < end; i++) {
-        const struct conv_index index = conv_pass_index(pass, i % boxes);
-        struct depthwise_lanes lanes = depthwise_lanes(shape, &group, i / boxes, 1);
-        depthwise_pack(call->plan, pass, &index, &lanes, packed, call->x);
-        lanes = depthwise_lanes(shape, &group, i / boxes, multiplier);
-        for (size_t j = 0; j < multiplier; j++)
-            sum_gradient_plane(call, &index, &lanes, j, packed,
+        const struct depthwise_box box = {pass, conv_pass_index(pass, i % boxes), 0};
+        struct depthwise_lanes lanes = depthwise_lanes(shape, &group, i / boxes, false);
+        depthwise_pack(call->plan, &box, &lanes, packed, call->x);
+        lanes = depthwise_lanes(shape, &group, i / boxes, true);
+        for (size_t j = 0; j < depthwise_multiplier(shape); j++)
+            sum_gradient_plane(call, &box.index, &lanes, j, packed,
                                sums + j * pass->terms * CONV_BLOCK_BYTES);
     }
 }

@@ -95,7 +95,8 @@ static void estimate_filter(const struct request *request, struct estimate *ret)
 static void direct_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const bool filter = shape->rank == 1 && request->direction == PARTITA_FORWARD && !shape->half;
+    const bool filter = shape->rank == 1 && request->direction == PARTITA_FORWARD && !shape->half &&
+                        !shape->channels_last;
     struct estimate layer = {.variant = DIRECT_LAYER};
     if (request->transform) {
         snprintf(ret->reason, sizeof ret->reason, "has no transform");
@@ -106,14 +107,16 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         snprintf(ret->reason, sizeof ret->reason, "computes layers of real types alone");
     if (!shape->stream && !shape->complex_signal) {
         conv_estimate(request, &direct_layer_methods, &layer);
-        const bool better = !estimate_fits(request, ret) || layer.seconds < ret->seconds;
+        const bool better = !estimate_fits(request, ret) ||
+                            request_cost(request, &layer) < request_cost(request, ret);
         if (!filter || (estimate_fits(request, &layer) && better)) *ret = layer;
     }
     if (shape->up.branches) {
         struct estimate outputs = {.variant = DIRECT_RESAMPLE};
         resample_estimate(request, &outputs);
         outputs.bytes = size_add(outputs.bytes, shape->stream ? stream_bytes(shape) : 0);
-        const bool better = !estimate_fits(request, ret) || outputs.seconds < ret->seconds;
+        const bool better = !estimate_fits(request, ret) ||
+                            request_cost(request, &outputs) < request_cost(request, ret);
         if (estimate_fits(request, &outputs) && better) *ret = outputs;
         return;
     }
@@ -467,6 +470,7 @@ const struct engine engine_direct = {
     .name = "cpu/direct",
     .max_rank = PARTITA_MAX_RANK,
     .half = true,
+    .channels_last = true,
     .estimate = direct_estimate,
     .plan_create = direct_plan_create,
     .filter_bytes = direct_filter_bytes,

@@ -11,12 +11,15 @@
 #include "cpu/conv/weight.h"
 #include "direct.h"
 
-// Sums of some input channels are added up in y, unless its samples are too coarse for that: then
-// all sums of a split are in the workspace until they are complete.
+// Sums of some input channels are added up in y, or all sums of a split are in the workspace until
+// they are complete. With channels last they also stay there whenever they fit the cache, so that
+// whole lines of y are written.
 static bool layer_keeps_sums(const struct conv_layout *layout)
 {
     const struct conv_pass *pass = &layout->pass;
-    return pass->sample_bytes < pass->scalar_bytes && pass->chunk < pass->in;
+    const size_t sums = size_mul(layout->oc_split * pass->scalar_bytes, pass->box.positions);
+    return conv_pass_writes_complete(pass) &&
+           (pass->chunk < pass->in || (pass->channels_last && sums <= DIRECT.max_packed));
 }
 
 static size_t layer_worker_bytes(const struct conv_layout *layout)
@@ -88,13 +91,10 @@ static void layer_sum_block(const struct conv_call *call, const struct conv_task
         call->plan->kernels->conv(sums, positions, packed, call->layout->offset + t,
                                   size_min(n - t, DIRECT.max_terms), w + t * channels * bytes,
                                   channels, positions, 0);
-    for (size_t k = 0; k < channels && (last || !kept); k++) {
-        const struct conv_sums from = {.sums = sums + k * positions * bytes,
-                                       .extent = pass->box.extent,
-                                       .add = !kept && in > 0,
-                                       .complete = last};
-        conv_call_store(call, task, first + k, &from);
-    }
+    const struct conv_sums from = {.of = {sums, pass->box.extent, channels, positions},
+                                   .add = !kept && in > 0,
+                                   .complete = last};
+    if (!kept) conv_call_store(call, task, first, &from);
 }
 
 // One task: one box of one group, or of a split of its output channels.
@@ -111,6 +111,10 @@ static void layer_run_task(void *context, size_t index, int worker)
         for (size_t first = task.begin; first < task.end; first += CONV_CHANNELS)
             layer_sum_block(call, &task, first, in, packed, sums);
     }
+    const struct conv_sums all = {
+        .of = {sums, pass->box.extent, task.end - task.begin, pass->box.positions},
+        .complete = true};
+    if (layer_keeps_sums(call->layout)) conv_call_store(call, &task, task.begin, &all);
 }
 
 static const struct conv_method layer_method = {.layout = layer_layout,

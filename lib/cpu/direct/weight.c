@@ -77,9 +77,8 @@ static void direct_weight_run_task(void *context, size_t index, int worker)
         conv_pass_pack(pass, &at, inputs, call->x, task.group * pass->in + task.in, task.n_in);
         // gy at the positions of the box's outputs, zeros between.
         memset(outputs, 0, task.n_out * positions * bytes);
-        for (size_t k = 0; k < task.n_out; k++)
-            conv_pass_read_outputs(pass, &at, outputs + k * positions * bytes, pass->box.extent,
-                                   call->gy, task.group * pass->out + task.first + k);
+        const struct conv_planes to = {outputs, pass->box.extent, task.n_out, positions};
+        conv_pass_read_outputs(pass, &at, &to, call->gy, task.group * pass->out + task.first);
         call->plan->kernels->conv_weight(task.gw, task.path / bytes, outputs, positions, task.n_out,
                                          inputs, weight->offset, task.n_terms, positions);
     }

@@ -227,8 +227,11 @@ static void gemm_store_sums(const struct conv_call *call, const struct conv_task
     const struct conv_pass *pass = &layout->pass;
     const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass);
     const size_t positions = conv_pass_vectors(pass, conv_index_outputs(&task->index));
-    for (size_t first = task->begin; first < task->end; first += layout->oc_block) {
-        const char *sums = scratch->sums + (first - task->begin) * stride * bytes;
+    // Channels that come last are stored together, so that lines are written whole.
+    const bool together = pass->channels_last && !gemm_is_transposed(layout);
+    const size_t step = together ? task->end - task->begin : layout->oc_block;
+    for (size_t first = task->begin; first < task->end; first += step) {
+        char *sums = scratch->sums + (first - task->begin) * stride * bytes;
         if (gemm_is_transposed(layout)) {
             sums = scratch->columns;
             call->plan->kernels->interleave(scratch->columns, stride,
@@ -236,12 +239,10 @@ static void gemm_store_sums(const struct conv_call *call, const struct conv_task
                                             (ptrdiff_t)gemm_sums_stride(layout), positions,
                                             conv_layout_block_width(layout, first));
         }
-        for (size_t k = first; k < task->end && k < first + layout->oc_block; k++) {
-            const struct conv_sums from = {.sums = sums + (k - first) * stride * bytes,
-                                           .extent = task->index.count,
-                                           .complete = true};
-            conv_call_store(call, task, k, &from);
-        }
+        const size_t n = size_min(task->end - first, step);
+        const struct conv_sums from = {.of = {sums, task->index.count, n, stride},
+                                       .complete = true};
+        conv_call_store(call, task, first, &from);
     }
 }
 
@@ -302,6 +303,7 @@ const struct engine engine_gemm = {
     .name = "cpu/gemm",
     .max_rank = PARTITA_MAX_RANK,
     .half = true,
+    .channels_last = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,
     .filter_bytes = conv_passes_filter_bytes,

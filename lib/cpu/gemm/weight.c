@@ -135,12 +135,12 @@ static void gemm_weight_pack_gy(const struct conv_weight_call *call,
     const size_t positions = conv_pass_vectors(pass, conv_index_outputs(index));
     for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
         const size_t channels = size_min(CONV_CHANNELS, task->n_out - k);
-        for (size_t c = 0; c < channels; c++) {
-            char *to = scratch->outputs + c * stride * bytes;
-            memset(to + positions * bytes - CONV_BLOCK_BYTES, 0, CONV_BLOCK_BYTES);
-            conv_pass_read_outputs(pass, index, to, index->count, call->gy,
-                                   task->group * pass->out + task->first + k + c);
-        }
+        const struct conv_planes to = {scratch->outputs, index->count, channels, stride};
+        for (size_t c = 0; c < channels; c++)
+            memset(scratch->outputs + (c * stride + positions) * bytes - CONV_BLOCK_BYTES, 0,
+                   CONV_BLOCK_BYTES);
+        conv_pass_read_outputs(pass, index, &to, call->gy,
+                               task->group * pass->out + task->first + k);
         call->plan->kernels->interleave(scratch->gy + k * stride * bytes, channels,
                                         scratch->outputs, (ptrdiff_t)stride, channels, positions);
     }

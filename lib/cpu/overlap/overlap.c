@@ -180,7 +180,7 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
         kept[n_kept++].seconds = least;
     }
     if (n_kept) estimate(request, kept[0].n, moves, INFINITY, ret);
-    estimate_compare(ret, to_beat);
+    estimate_compare(request, ret, to_beat);
 }
 
 void overlap_search(const struct request *request, overlap_estimate_fn *estimate, double moves,

@@ -9,6 +9,11 @@
 #include "geometry/tile_search.h"
 #include "tiles.h"
 
+static size_t staged_bytes(const struct tiles *p, size_t channels)
+{
+    return channels ? size_mul(size_mul(channels, tiles_staged_pitch(p)), p->grid.scalar_bytes) : 0;
+}
+
 // The shape in tiles; batches and chunks are left to layout_batches. `whole` is the request's grid.
 static bool layout_tiles(const struct request *request, const struct tile_grid *whole,
                          size_t transform, struct tiles *ret)
@@ -26,6 +31,8 @@ static bool layout_tiles(const struct request *request, const struct tile_grid *
     ret->load = tile_tables_flops(ret->n, ret->n[0] * ret->n[1], &costs);
     ret->store = tile_tables_flops(ret->n, axis[0].tile * axis[1].tile, &costs);
     ret->taps = tile_tables_flops(ret->n, axis[0].taps * axis[1].taps, &costs);
+    ret->staged = request->shape->channels_last && grid->branches == 1 ? ret->lanes : 0;
+    while (ret->staged > 2 && staged_bytes(ret, ret->staged) > TILES.staged_bytes) ret->staged /= 2;
     return size_mul(ret->positions, size_mul(ret->in, ret->out)) <= PTRDIFF_MAX / 64;
 }
 
@@ -124,7 +131,8 @@ struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *are
 {
     const size_t rows = size_mul((p->lanes + 1) * p->grid.scalar_bytes, p->n[2]);
     return (struct tiles_worker){.rows = arena_take(arena, rows),
-                                 .z = arena_take(arena, tiles_transform_bytes(p->n))};
+                                 .z = arena_take(arena, tiles_transform_bytes(p->n)),
+                                 .staged = arena_take(arena, staged_bytes(p, tiles_staged(p)))};
 }
 
 struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena)
@@ -333,26 +341,31 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
            ROUNDINGS;
 }
 
-// What a search has found, and the seconds above which nothing is wanted.
+// What a search has found, and the cost above which nothing is wanted.
 struct tiles_search {
     const struct request *request;
     double enough;
     struct estimate *ret;
 };
 
-static double seconds_to_beat(const struct tiles_search *search)
+static double cost_to_beat(const struct tiles_search *search)
 {
-    return search->ret->applicable ? fmin(search->ret->seconds, search->enough) : search->enough;
+    const struct estimate *ret = search->ret;
+    return ret->applicable ? fmin(request_cost(search->request, ret), search->enough)
+                           : search->enough;
 }
 
-// Takes a layout that costs so many seconds, if that is less than before and its memory fits.
+// Takes a layout that takes so many seconds, if its cost is less than before and its memory fits.
 static void take_layout(const struct tiles_search *search, const struct tiles *p,
                         const struct tiles_params *params, const struct tiles_work *work,
                         double seconds)
 {
     const struct request *request = search->request;
     struct estimate *ret = search->ret;
-    if (seconds > search->enough || (ret->applicable && ret->seconds <= seconds)) return;
+    const struct estimate cost = {.seconds = seconds,
+                                  .filter_seconds = p->weight ? 0 : taps_seconds(request, p)};
+    const double now = request_cost(request, &cost);
+    if (now > search->enough || (ret->applicable && request_cost(request, ret) <= now)) return;
     const size_t shared = tiles_shared_bytes(p, false), worker = tiles_worker_bytes(p);
     if (size_add(shared, worker) > request->workspace_limit) return;
     const size_t filter = p->weight ? 0 : tiles_filter_scalars(p, p->bins);
@@ -368,7 +381,7 @@ static void take_layout(const struct tiles_search *search, const struct tiles *p
         .shared = shared,
         .worker = worker,
         .bytes = size_add(size_add(shared, worker), size_mul(filter, p->grid.scalar_bytes)),
-        .filter_seconds = p->weight ? 0 : taps_seconds(request, p),
+        .filter_seconds = cost.filter_seconds,
         .error = tile_error(request->shape, p->n, p->product == TILES_GAUSS)};
     estimate_store(ret, &decision, sizeof decision);
 }
@@ -394,11 +407,11 @@ static void try_batch(const struct tiles_search *search, struct tiles *p,
         if (k + 1 < OC_CHUNKS && oc_chunks[k] >= p->out) continue; // the last one is all of them
         params->oc_chunk = oc_chunks[k];
         for (size_t i = 0; i < products; i++) {
-            if (bound[i] > seconds_to_beat(search)) continue;
+            if (bound[i] > cost_to_beat(search)) continue;
             params->product = i ? TILES_GAUSS : TILES_COMPLEX;
             choose_batches(params, p);
             const double all = all_seconds(search->request, p, &work[i], seconds[i]);
-            if (all > seconds_to_beat(search)) continue;
+            if (all > cost_to_beat(search)) continue;
             layout_batches(params, p);
             take_layout(search, p, params, &work[i], all);
         }

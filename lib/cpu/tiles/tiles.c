@@ -187,6 +187,7 @@ static enum partita_status tiles_cached_plan(const struct partita_plan *plan,
 const struct engine engine_tiles = {
     .name = "cpu/tiles",
     .max_rank = PARTITA_MAX_RANK,
+    .channels_last = true,
     .estimate = tiles_estimate,
     .plan_create = tiles_plan_create,
     .plan_explain = tiles_plan_explain,

@@ -31,7 +31,7 @@ enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
 // layers of decision 15; "chosen": by hand.
 static const struct {
-    size_t max_terms, max_elements, transposed_positions, weight_in, weight_out;
+    size_t max_terms, max_elements, transposed_positions, weight_in, weight_out, staged_bytes;
     double transform, product, narrow, narrow_gauss, transposed, edge, sums, task_seconds;
     double filter_copies;
 } TILES = {
@@ -49,10 +49,11 @@ static const struct {
     .narrow = 0.4,
     .narrow_gauss = 0.6,
     .transposed = 0.3,
-    .edge = 4, // moving each sample of a tile takes as long as that many copies of one; measured
-    .sums = 3, // clearing, loading and storing a sum takes as long as that many copies of a scalar
-    .task_seconds = 1e-6, // of a task of transforms; measured
-    .filter_copies = 8,   // preparing a scalar of a filter, in copies; measured
+    .edge = 10, // moving each sample of a tile takes as long as that many copies of one; measured
+    .sums = 3,  // clearing, loading and storing a sum takes as long as that many copies of a scalar
+    .task_seconds = 1e-6,    // of a task of transforms; measured
+    .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
+    .staged_bytes = 1 << 20, // of the staged rows of a worker; derived
 };
 
 // An estimate's decision: tiles of `transform` samples along each axis, or of the whole axis if it
@@ -69,9 +70,12 @@ struct tiles {
     struct tile_tables tables; // empty in a layout
     bool weight;               // backward weight
     enum tiles_product product;
-    size_t in, out;              // transformed channels of a group, branches included
-    size_t lanes;                // of a line
-    size_t positions, batch;     // number of positions; of one batch
+    size_t in, out;          // transformed channels of a group, branches included
+    size_t lanes;            // of a line
+    size_t positions, batch; // number of positions; of one batch
+    // Channels last: adjacent channels that are staged together in rows of their own, if lanes are
+    // positions; 0: channels are not staged.
+    size_t staged;
     size_t oc_chunk;             // output channels multiplied and transformed back at once
     size_t chunk;                // input channels, or positions of backward weight, of a product
     size_t *offset;              // of a chunk's terms
@@ -107,6 +111,7 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 // A worker's memory, for transforms or for products.
 struct tiles_worker {
     char *rows, *z;        // a row of zeros and one for each lane; the elements of a pair of lines
+    char *staged;          // rows [channel][lane][row of the tile], of tiles_staged channels
     char *packed, *sums;   // the packed factors of a chunk; Gauss's third product
     char *zeros, *weights; // products of backward weight
 };
@@ -167,6 +172,17 @@ void tiles_transform_columns(const struct tile_tables *tables, const struct kern
                              char *z);
 void tiles_transform_columns_inverse(const struct tile_tables *tables,
                                      const struct kernels *kernels, char *z);
+
+static inline size_t tiles_staged(const struct tiles *p)
+{
+    return p->product == TILES_TRANSPOSED ? 0 : p->staged;
+}
+
+// Scalars from the staged rows of one channel to those of the next, an odd number of lines.
+static inline size_t tiles_staged_pitch(const struct tiles *p)
+{
+    return size_mul(size_mul(p->n[0], p->n[1]) * p->n[2] | 1, p->lanes);
+}
 
 // The address of row (d, h) of the elements of a pair of lines.
 static inline char *tiles_row(const struct tiles *p, char *z, size_t d, size_t h)

@@ -36,6 +36,28 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
         }
 }
 
+// The same with taps that are transformed here, those of a few output channels at a time.
+static void multiply_call_taps(const struct winograd_task *task, const char *inputs)
+{
+    const struct winograd *p = task->p;
+    const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
+    const size_t positions = winograd_vectors(p, task->index.tiles);
+    for (size_t first = 0; first < task->n_out; first += WINOGRAD.call_channels) {
+        const size_t end = size_min(task->n_out, first + WINOGRAD.call_channels);
+        winograd_transform_call_taps(task, task->out + first, end - first);
+        for (size_t f = 0; f < p->frequencies; f++)
+            for (size_t k = first; k < end; k += CONV_CHANNELS) {
+                const size_t channels = size_min(end - k, CONV_CHANNELS);
+                const size_t taps = f * p->taps_plane + (k - first) * task->n_in;
+                char *sums = task->scratch.out + (f * p->out_plane + k * pitch) * bytes;
+                if (task->in == 0) memset(sums, 0, channels * pitch * bytes);
+                task->kernels->conv(sums, pitch, inputs + f * p->in_plane * bytes, p->offset,
+                                    task->n_in, task->scratch.taps + taps * bytes, channels,
+                                    positions, 0);
+            }
+    }
+}
+
 // Transposed: the panel of a frequency; there is only one unless the task's are shared.
 static char *panel_at(const struct winograd_task *task, size_t f)
 {
@@ -83,27 +105,41 @@ static void multiply_transposed(const struct winograd_task *task)
     }
 }
 
-// Stores the rows of outputs of one map and output channel from their tiles; element (i, j) is at
-// (i * columns + j) * n.
+// Stores the rows of outputs of one output channel in its window; element (i, j) is at (i * columns
+// + j) * n.
+static void store_window(const struct winograd_task *task, const struct winograd_plane *plane,
+                         size_t k, const char *tiles, size_t n)
+{
+    const struct winograd *p = task->p;
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    const size_t bytes = p->grid.scalar_bytes, rows = task->index.batch.rows;
+    const size_t width = plane->window.width, cols = task->index.batch.cols;
+    const struct conv_finish finish = winograd_finish(task, k);
+    for (size_t i = 0; i < down->tile; i++) {
+        task->kernels->interleave(task->scratch.rows, along->tile,
+                                  tiles + i * along->tile * n * bytes, (ptrdiff_t)n, along->tile,
+                                  rows * cols);
+        for (size_t r = 0; r < rows; r++)
+            task->kernels->conv_store(plane->rows + (r * down->tile + i) * width * bytes, 1,
+                                      task->scratch.rows + r * width * bytes, width, &finish);
+    }
+}
+
+// Stores the rows of outputs of one map and output channel from their tiles, as store_window.
 static void store_rows(const struct winograd_task *task, size_t map, size_t k, const char *tiles,
                        size_t n)
 {
-    const struct winograd_call *call = task->call;
     const struct winograd *p = task->p;
     const struct tile_grid *grid = &p->grid;
     const struct winograd_index *index = &task->index;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const size_t bytes = grid->scalar_bytes, cols = index->batch.cols;
-    const bool forward = !grid->branches_out;
-    const char *bias = forward ? call->filter->bias : NULL;
-    const struct conv_finish finish = {.bias = bias ? bias + (task->group * grid->out + k) * bytes
-                                                    : NULL,
-                                       .relu = forward && call->plan->shape.relu};
+    const struct conv_finish finish = winograd_finish(task, k);
     const struct winograd_plane plane = winograd_plane(task, true, map, k);
     if (k + 1 < task->out + task->n_out && k % grid->out + 1 < grid->out &&
         index->batch.maps == 1) {
         struct winograd_plane next = plane;
-        next.samples += down->out.size * along->out.size * bytes;
+        next.samples += p->strides[1].channel * bytes;
         winograd_prefetch(task, &next, true, true);
     }
     const ptrdiff_t q = tile_output(along, index->at[1]);
@@ -129,21 +165,56 @@ static void store_rows(const struct winograd_task *task, size_t map, size_t k, c
     }
 }
 
+// Transforms the sums of output channel k of the task and of map m of the batch.
+static void transform_sums(const struct winograd_task *task,
+                           const struct winograd_transform *transform, size_t k, size_t m)
+{
+    const struct winograd *p = task->p;
+    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
+    const size_t at = k * p->positions + m * tiles;
+    winograd_transform_tiles(transform, task->scratch.samples,
+                             task->scratch.out + at * p->grid.scalar_bytes, task->scratch.stage);
+}
+
+// Channels last: the outputs of adjacent channels by way of their windows.
+static void store_adjacent(const struct winograd_task *task,
+                           const struct winograd_transform *transform)
+{
+    const struct winograd *p = task->p;
+    const struct winograd_window window = winograd_window(p, &task->index.batch, transform->to);
+    const size_t end = task->out + task->n_out, bytes = p->grid.scalar_bytes;
+    for (size_t k = task->out, together; k < end; k += together) {
+        together = winograd_together(task, true, k, end);
+        for (size_t m = 0; m < task->index.batch.maps; m++) {
+            struct winograd_plane plane = winograd_plane(task, true, task->index.map + m, k);
+            plane.window = window;
+            for (size_t c = 0; c < together; c++) {
+                plane.rows = task->scratch.windows + c * window.channel * bytes;
+                transform_sums(task, transform, k + c - task->out, m);
+                store_window(task, &plane, k + c, task->scratch.samples, transform->n);
+            }
+            plane.rows = task->scratch.windows;
+            winograd_write_windows(task, &plane, together);
+        }
+    }
+}
+
 static void transform_outputs(const struct winograd_task *task)
 {
     const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes;
     const size_t tiles = task->index.batch.rows * task->index.batch.cols;
     struct winograd_transform transform = winograd_transform_of(p, task->kernels, WINOGRAD_OUTPUT);
     transform.n = transform.y_plane = winograd_vectors(p, tiles);
     transform.x_column = p->out_plane;
     for (size_t i = 0; i < transform.from[0]; i++)
         transform.x_row[i] = i * transform.from[1] * p->out_plane;
+    if (p->channels_last) {
+        store_adjacent(task, &transform);
+        return;
+    }
     for (size_t k = 0; k < task->n_out; k++)
         for (size_t m = 0; m < task->index.batch.maps; m++) {
-            const size_t at = k * p->positions + m * tiles;
-            winograd_transform_tiles(&transform, task->scratch.samples,
-                                     task->scratch.out + at * bytes, task->scratch.stage);
+            transform_sums(task, &transform, k, m);
             store_rows(task, task->index.map + m, task->out + k, task->scratch.samples,
                        transform.n);
         }
@@ -189,9 +260,11 @@ static void run_forward_task(void *context, size_t index, int worker)
         if (p->shared_inputs) inputs += task.in * p->positions * p->grid.scalar_bytes;
         else winograd_transform_channels(&task, false, task.in, task.n_in, task.scratch.in);
         if (p->transposed) multiply_transposed(&task);
+        else if (p->call_taps) multiply_call_taps(&task, inputs);
         else multiply_tiles(&task, inputs);
     }
-    transform_outputs(&task);
+    if (p->map_lanes) winograd_store_maps(&task);
+    else transform_outputs(&task);
 }
 
 void winograd_forward(struct winograd_call *call)

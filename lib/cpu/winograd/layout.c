@@ -12,16 +12,19 @@ static double vectors_price(size_t vectors)
     return (double)(vectors / 3 * 3) + WINOGRAD.rest_price[vectors % 3];
 }
 
-// The price of a batch of so many tiles; transposed, of eights of tiles times blocks of channels.
-static double batch_price(const struct winograd *p, size_t tiles)
+// The price of a batch of maps, rows and columns of tiles; transposed, of eights of tiles times
+// blocks of channels. Rows of samples are copied and stored one by one.
+static double batch_price(const struct winograd *p, const size_t of[3])
 {
     // Lanes are a constant here: this is called for every batch that is tried.
     const bool f64 = p->grid.scalar_bytes == sizeof(double);
+    const size_t tiles = of[0] * of[1] * of[2];
+    const double rows = p->row_price * (double)(of[0] * of[1]);
     if (!p->transposed)
-        return vectors_price(f64 ? ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(double))
-                                 : ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(float)));
-    return (double)size_round_up(tiles, CONV_CHANNELS) / (double)winograd_lanes(p) *
-           (double)size_round_up(p->out, p->oc_block) / (double)p->out;
+        return rows + vectors_price(f64 ? ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(double))
+                                        : ceil_div(tiles, CONV_BLOCK_BYTES / sizeof(float)));
+    return rows + (double)size_round_up(tiles, CONV_CHANNELS) / (double)winograd_lanes(p) *
+                      (double)size_round_up(p->out, p->oc_block) / (double)p->out;
 }
 
 // The price of all batches: of those inside and those at the ends of each axis, if there are any.
@@ -37,14 +40,14 @@ static double batches_price(const struct winograd *p, const size_t count[3], con
         ended |= (rest[a] > 0) << a;
     }
     for (int ends = 0; ends < 8; ends++) {
-        size_t tiles = 1, batches = 1;
+        size_t sizes[3], batches = 1;
         if (ends & ~ended) continue;
         for (int a = 0; a < 3; a++) {
             const bool end = ends >> a & 1;
-            tiles *= end ? rest[a] : of[a];
+            sizes[a] = end ? rest[a] : of[a];
             batches *= end ? 1 : whole[a];
         }
-        price += (double)batches * batch_price(p, tiles);
+        price += (double)batches * batch_price(p, sizes);
     }
     return price;
 }
@@ -59,6 +62,7 @@ static void set_batch(struct winograd *p, struct winograd_batch batch)
     p->positions = winograd_vectors(p, of[0] * of[1] * of[2]);
     for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], of[a]);
     p->price = batches_price(p, count, of);
+    p->map_lanes = winograd_suits_map_lanes(p);
 }
 
 // The cheapest batch of a search, the larger one if equal.
@@ -75,7 +79,7 @@ static void try_batch(const struct winograd *p, const size_t count[3], const siz
     const size_t tiles = of[0] * of[1] * of[2];
     const size_t inside = (count[0] / of[0]) * (count[1] / of[1]) * (count[2] / of[2]);
     const double rest = (double)(count[0] * count[1] * count[2] - inside * tiles);
-    const double least = (double)inside * batch_price(p, tiles) + rest / (double)winograd_lanes(p);
+    const double least = (double)inside * batch_price(p, of) + rest / (double)winograd_lanes(p);
     if (least * (1 - 1e-9) > best->price) return;
     const double price = batches_price(p, count, of);
     if (price > best->price || (price >= best->price && tiles <= best->tiles)) return;
@@ -148,11 +152,19 @@ static void measure(struct winograd *p)
     if (p->weight) channels = lanes;
     p->in_plane = plane_scalars(p, channels);
     p->out_plane = plane_scalars(p, p->weight ? CONV_CHANNELS : p->oc_split);
-    p->samples = size_max(along->extent * down->tile * winograd_residue(p, rows, cols),
+    p->samples = size_max(along->extent * down->tile * (rows * cols + lanes),
                           down->tile * along->tile * positions) +
                  lanes;
-    p->rows = winograd_vectors(p, rows * cols) * along->tile;
-    p->stage = p->frequencies * positions;
+    const size_t extent[] = {down->extent, along->extent};
+    const struct winograd_window window = winograd_window(p, &p->batch, extent);
+    // The last tiles of a window are read in whole vectors.
+    const size_t beyond = lanes * along->tile + along->extent;
+    p->rows = size_max(window.rows * window.width + beyond, positions * along->tile);
+    if (p->map_lanes) winograd_measure_map_lanes(p);
+    p->stage = p->frequencies * size_max(positions, p->call_taps ? WINOGRAD.call_taps : 0);
+    p->taps_plane = winograd_vectors(p, WINOGRAD.call_channels * p->chunk) + lanes;
+    if (p->channels_last && !p->map_lanes)
+        p->windows = size_add(size_mul(p->batch.maps, lanes * window.channel), beyond);
     const size_t out = p->transposed ? size_round_up(p->out, p->oc_block) : p->out;
     p->filter_plane = winograd_vectors(p, size_add(size_mul(p->in, out), lanes));
     measure_panels(p);
@@ -169,9 +181,11 @@ struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct 
     return (struct winograd_scratch){
         .in = arena_take(arena, p->shared_inputs ? 0 : size_mul(channel, p->in_plane)),
         .out = arena_take(arena, p->weight ? 0 : size_mul(channel, p->out_plane)),
+        .taps = arena_take(arena, p->call_taps ? size_mul(channel, p->taps_plane) : 0),
         .samples = arena_take(arena, p->samples * bytes),
         .rows = arena_take(arena, p->rows * bytes),
         .stage = arena_take(arena, p->stage * bytes),
+        .windows = arena_take(arena, size_mul(p->windows, bytes)),
         .sums = arena_take(arena, own_sums ? size_mul(p->sums, bytes) : 0),
         .in_panel = arena_take(arena, own_in_panel ? size_mul(p->in_panel, bytes) : 0),
         .out_panel = arena_take(arena, p->shared_panels ? 0 : size_mul(p->out_panel, bytes)),
@@ -223,10 +237,11 @@ static void try_shared_inputs(struct winograd *p, const struct request *request)
     const size_t tiles = batch->rows * batch->cols;
     if (p->oc_splits == 1) return;
     shared.shared_inputs = true;
-    // A map is written in whole vectors: the last one's must not reach a channel that is another
-    // thread's.
+    // A map is written in whole vectors, or a tile of all maps: the last one's must not reach a
+    // channel that is another thread's.
+    const size_t last = shared.map_lanes ? batch->maps : tiles;
     shared.positions =
-        winograd_vectors(&shared, (batch->maps - 1) * tiles + winograd_vectors(&shared, tiles));
+        winograd_vectors(&shared, batch->maps * tiles - last + winograd_vectors(&shared, last));
     if (shared.transposed) shared.oc_split = 2 * shared.oc_block;
     shared.oc_splits = ceil_div(shared.out, shared.oc_split);
     measure(&shared);
@@ -295,7 +310,7 @@ static void fit_workspace(struct winograd *p, const struct request *request, siz
 // Chooses batches, chunk and splits.
 static void choose_weight_layout(struct winograd *p, const struct request *request)
 {
-    size_t tiles = WINOGRAD.max_tiles;
+    size_t tiles = WINOGRAD.single_tiles;
     p->chunk = size_split_even(p->in, WINOGRAD.weight_channels);
     p->oc_split = size_split_even(p->out, WINOGRAD.weight_channels);
     // More tiles are several batches, which are smaller ones.
@@ -312,10 +327,13 @@ static void choose_weight_layout(struct winograd *p, const struct request *reque
 
 static void choose_layout(struct winograd *p, const struct request *request)
 {
-    const size_t channels = size_min(p->in, WINOGRAD_TERMS) + p->out;
-    const size_t tiles = WINOGRAD.batch_bytes / (p->frequencies * p->grid.scalar_bytes * channels);
-    const size_t max_tiles = size_min(WINOGRAD.max_tiles, size_max(tiles, WINOGRAD.min_tiles));
-    p->chunk = size_split_even(p->in, WINOGRAD_TERMS);
+    // Every batch reads the taps again, and larger batches leave the caches: both move as many
+    // bytes where tiles * (in + out) = in * out.
+    const double balanced =
+        WINOGRAD.batch_gain * (double)p->in * (double)p->out / (double)(p->in + p->out);
+    const size_t max_tiles =
+        (size_t)fmin(fmax(balanced, (double)WINOGRAD.min_tiles), (double)WINOGRAD.max_tiles);
+    p->chunk = size_split_even(p->in, p->call_taps ? WINOGRAD.call_terms : WINOGRAD_TERMS);
     p->oc_split = p->out;
     choose_batch(p, max_tiles);
     const size_t tasks = size_mul(winograd_batches(p), p->grid.groups);
@@ -324,20 +342,30 @@ static void choose_layout(struct winograd *p, const struct request *request)
         p->oc_split = size_max(WINOGRAD.min_channels, size_split_even(p->out, most));
     }
     fit_workspace(p, request, max_tiles);
-    try_transposed(p, request);
+    if (!p->call_taps) try_transposed(p, request);
     try_shared_inputs(p, request);
 }
 
 void winograd_layout(const struct request *request, const struct winograd_split *split,
-                     struct winograd *ret)
+                     bool call_taps, struct winograd *ret)
 {
+    const struct shape *shape = request->shape;
+    const bool data = request->direction == PARTITA_BACKWARD_DATA;
     *ret = (struct winograd){.grid = split->grid,
                              .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
+                             .channels_last = shape->channels_last,
+                             .strides = {shape_strides(shape, data), shape_strides(shape, !data)},
                              .in = split->in,
                              .out = split->out,
                              .frequencies = split->frequencies,
                              .maps = size_mul(split->grid.images, split->grid.batch),
-                             .oc_block = CONV_CHANNELS};
+                             .oc_block = CONV_CHANNELS,
+                             .call_taps = call_taps};
+    assert(!call_taps || !ret->weight);
+    const double pairs = (double)split->in * (double)split->out;
+    const size_t rows = winograd_axis(ret, 0)->tile; // of samples in a row of tiles
+    ret->row_price = WINOGRAD.row * (double)rows * (double)(split->in + split->out) /
+                     (pairs * (double)split->frequencies);
     if (ret->weight) choose_weight_layout(ret, request);
     else choose_layout(ret, request);
     assert(ret->oc_split * ret->oc_splits >= ret->out);

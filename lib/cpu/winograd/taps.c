@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/thread.h"
 #include "geometry/samples.h"
 #include "winograd.h"
 
@@ -13,30 +14,50 @@ struct taps_of {
     size_t group, first, n, in, n_in;
 };
 
-// ret[row][column][in][n]; channels beyond the last are zeros.
-static void gather_taps(const struct partita_plan *plan, char *ret, const struct taps_of *of)
+// The taps of `count` inputs from c on, all of one branch, to ret[row][column][in][n].
+static void gather_inputs(const struct partita_plan *plan, char *ret, const struct taps_of *of,
+                          size_t c, size_t count)
 {
     const struct winograd *p = plan->state;
     const struct tile_grid *grid = &p->grid;
     const size_t bytes = grid->scalar_bytes, columns = winograd_axis(p, 1)->taps;
     const size_t all = winograd_axis(p, 0)->taps * columns, path_taps = shape_taps(&plan->shape);
     const size_t next = tile_grid_path(grid, 0, 0, 1) * path_taps; // input channel
-    memset(ret, 0, all * of->n_in * of->n * bytes);
-    for (size_t at = 0; at < all; at++)
-        for (size_t c = of->in, count; c < of->in + of->n_in; c += count) {
-            char *to = ret + (at * of->n_in + c - of->in) * of->n * bytes;
-            count = size_min(grid->in - c % grid->in, of->in + of->n_in - c);
-            for (size_t k = 0; k < of->n && of->first + k < p->out; k++) {
-                const size_t tap_at[3] = {0, at / columns, at % columns}, out = of->first + k;
-                size_t branch[3];
-                tile_grid_branch(grid, grid->branches_out ? out / grid->out : c / grid->in, branch);
-                const size_t tap = tile_grid_tap(grid, branch, tap_at);
-                const size_t path = tile_grid_path(grid, of->group, out % grid->out, c % grid->in);
-                if (tap != SIZE_MAX)
-                    samples_copy(to + k * bytes, of->n, of->taps + (path * path_taps + tap) * bytes,
-                                 next, count, bytes);
+    for (size_t at = 0; at < all; at++) {
+        char *to = ret + (at * of->n_in + c - of->in) * of->n * bytes;
+        const size_t tap_at[3] = {0, at / columns, at % columns};
+        size_t tap = SIZE_MAX, last = SIZE_MAX; // branch
+        for (size_t k = 0; k < of->n && of->first + k < p->out; k++) {
+            const size_t out = of->first + k;
+            const size_t number = grid->branches_out ? out / grid->out : c / grid->in;
+            size_t branch[3];
+            if (number != last) {
+                tile_grid_branch(grid, number, branch);
+                tap = tile_grid_tap(grid, branch, tap_at);
+                last = number;
             }
+            const size_t path = tile_grid_path(grid, of->group, out % grid->out, c % grid->in);
+            if (tap != SIZE_MAX)
+                samples_copy(to + k * bytes, of->n, of->taps + (path * path_taps + tap) * bytes,
+                             next, count, bytes);
         }
+    }
+}
+
+// ret[row][column][in][n]; channels beyond the last are zeros. Few inputs at once, whose taps stay
+// in the nearest cache until all of a line are copied.
+static void gather_taps(const struct partita_plan *plan, char *ret, const struct taps_of *of)
+{
+    enum { INPUTS = 32 };
+    const struct winograd *p = plan->state;
+    const size_t in = p->grid.in, end = of->in + of->n_in;
+    memset(ret, 0,
+           winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps * of->n_in * of->n *
+               p->grid.scalar_bytes);
+    for (size_t c = of->in, count; c < end; c += count) {
+        count = size_min(size_min(in - c % in, end - c), INPUTS);
+        gather_inputs(plan, ret, of, c, count);
+    }
 }
 
 // Scratch memory of packing taps of n_in inputs and n outputs: gathered, then the stage.
@@ -46,12 +67,41 @@ static size_t winograd_gathered_bytes(const struct winograd *p, size_t n_in, siz
     return (taps + p->frequencies) * winograd_vectors(p, n_in * n) * p->grid.scalar_bytes;
 }
 
+// The fewest inputs of n outputs that are whole vectors.
+static size_t winograd_taps_step(const struct winograd *p, size_t n)
+{
+    const size_t lanes = winograd_lanes(p);
+    return lanes / size_gcd(lanes, n);
+}
+
+// Inputs of n outputs that are transformed together: their planes stay in the nearest caches. They
+// are whole vectors, or all inputs.
+static size_t winograd_taps_chunk(const struct winograd *p, size_t n)
+{
+    return size_min(size_round_up(WINOGRAD.taps_together / n, winograd_taps_step(p, n)), p->in);
+}
+
+// call_taps: scalars of a path in a filter.
+static size_t winograd_call_taps(const struct winograd *p)
+{
+    return winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps;
+}
+
 struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan)
 {
     const struct winograd *p = plan->state;
+    if (p->call_taps) {
+        // Transforms read whole vectors.
+        const size_t paths = size_mul(plan->shape.groups * p->in, p->out);
+        return (struct filter_bytes){
+            .packed = size_mul(size_add(size_mul(paths, winograd_call_taps(p)), winograd_lanes(p)),
+                               p->grid.scalar_bytes)};
+    }
     const size_t planes = size_mul(plan->shape.groups * p->frequencies, p->filter_plane);
+    const size_t worker =
+        winograd_gathered_bytes(p, winograd_taps_chunk(p, p->oc_block), p->oc_block);
     return (struct filter_bytes){.packed = size_mul(planes, plan->shape.scalar_bytes),
-                                 .scratch = winograd_gathered_bytes(p, p->in, p->oc_block)};
+                                 .scratch = size_mul((size_t)plan->threads, worker)};
 }
 
 // Transforms taps to where filter->state has them from `to` on.
@@ -72,28 +122,101 @@ static void transform_taps_of(const struct partita_filter *filter, const struct 
                              scratch + transform.from[0] * transform.from[1] * transform.n * bytes);
 }
 
+// Packing taps of all groups; a worker has `bytes` of scratch memory.
+struct winograd_pack {
+    const struct partita_filter *filter;
+    const char *taps;
+    char *scratch;
+    size_t bytes;
+};
+
+// Output channels of a block.
+static size_t winograd_block_width(const struct winograd *p, size_t first)
+{
+    return p->transposed ? p->oc_block : size_min(p->out - first, p->oc_block);
+}
+
+// A block of output channels of one group, as many inputs at once as there is memory for.
+static void winograd_pack_block(void *context, size_t index, int worker)
+{
+    const struct winograd_pack *pack = context;
+    const struct winograd *p = pack->filter->plan->state;
+    const size_t blocks = ceil_div(p->out, p->oc_block), group = index / blocks;
+    const size_t first = index % blocks * p->oc_block, n = winograd_block_width(p, first);
+    const size_t step = winograd_taps_step(p, n);
+    size_t chunk = winograd_taps_chunk(p, n);
+    if (winograd_gathered_bytes(p, chunk, n) > pack->bytes)
+        chunk = pack->bytes / winograd_gathered_bytes(p, step, n) * step;
+    assert(chunk > 0);
+    for (size_t in = 0; in < p->in; in += chunk) {
+        const size_t at = group * p->frequencies * p->filter_plane + first * p->in + in * n;
+        const struct taps_of of = {pack->taps, group, first, n, in, size_min(chunk, p->in - in)};
+        transform_taps_of(pack->filter, &of,
+                          (char *)pack->filter->state + at * p->grid.scalar_bytes,
+                          pack->scratch + (size_t)worker * pack->bytes);
+    }
+}
+
+// call_taps: a block of output channels of one group.
+static void winograd_gather_block(void *context, size_t index, int worker)
+{
+    const struct winograd_pack *pack = context;
+    const struct winograd *p = pack->filter->plan->state;
+    const size_t blocks = ceil_div(p->out, p->oc_block), group = index / blocks;
+    const size_t first = index % blocks * p->oc_block, n = winograd_block_width(p, first);
+    const size_t at = (group * p->out + first) * p->in * winograd_call_taps(p);
+    const struct taps_of of = {pack->taps, group, first, n, 0, p->in};
+    (void)worker;
+    gather_taps(pack->filter->plan, (char *)pack->filter->state + at * p->grid.scalar_bytes, &of);
+}
+
+void winograd_transform_call_taps(const struct winograd_task *task, size_t first, size_t n)
+{
+    const struct winograd *p = task->p;
+    const size_t bytes = p->grid.scalar_bytes, taps = winograd_call_taps(p);
+    const char *state = task->call->filter->state;
+    struct winograd_transform transform = winograd_transform_of(p, task->kernels, WINOGRAD_TAPS);
+    transform.y_plane = p->taps_plane;
+    for (size_t k = 0; k < n; k += CONV_CHANNELS) {
+        const size_t channels = size_min(n - k, CONV_CHANNELS), all = task->n_in * channels;
+        const size_t block = (task->group * p->out + first + k) * p->in * taps;
+        const char *from = state + (block + task->in * channels) * bytes;
+        char *to = task->scratch.taps + k * task->n_in * bytes;
+        transform.x_column = p->in * channels;
+        for (size_t i = 0; i < transform.from[0]; i++)
+            transform.x_row[i] = i * transform.from[1] * transform.x_column;
+        for (size_t at = 0; at < all; at += WINOGRAD.call_taps) {
+            transform.n = winograd_vectors(p, size_min(WINOGRAD.call_taps, all - at));
+            winograd_transform_tiles(&transform, to + at * bytes, from + at * bytes,
+                                     task->scratch.stage);
+        }
+    }
+}
+
 // Transformed taps: [group][frequency][block of output channels][in][channels of the block], each
 // frequency with capacity for the last vector of its last block. Transposed, the last block is as
-// wide as the others. All inputs of a block at once, or as many whole vectors as there is memory
-// for: a workspace has it for the fewest, since it holds vectors of more planes.
+// wide as the others. A workspace has memory for the fewest inputs of a block on one thread, since
+// it holds vectors of more planes. The last vector of a block that is no whole one reaches into the
+// next block, which then has to be packed later, by the same thread.
 enum partita_status winograd_filter_pack(struct partita_filter *filter, const void *taps,
                                          const struct region *scratch)
 {
     const struct partita_plan *plan = filter->plan;
     const struct winograd *p = plan->state;
-    const size_t bytes = plan->shape.scalar_bytes, lanes = winograd_lanes(p);
-    for (size_t group = 0; group < plan->shape.groups; group++)
-        for (size_t first = 0; first < p->out; first += p->oc_block) {
-            const size_t n = p->transposed ? p->oc_block : size_min(p->out - first, p->oc_block);
-            const size_t step = lanes / size_gcd(lanes, n); // the fewest inputs of whole vectors
-            size_t chunk = scratch->bytes / winograd_gathered_bytes(p, step, n) * step;
-            if (winograd_gathered_bytes(p, p->in, n) <= scratch->bytes) chunk = p->in;
-            assert(chunk > 0);
-            for (size_t in = 0; in < p->in; in += chunk) {
-                const size_t at = group * p->frequencies * p->filter_plane + first * p->in + in * n;
-                const struct taps_of of = {taps, group, first, n, in, size_min(chunk, p->in - in)};
-                transform_taps_of(filter, &of, (char *)filter->state + at * bytes, scratch->data);
-            }
-        }
+    const size_t n = p->oc_block, blocks = plan->shape.groups * ceil_div(p->out, n);
+    struct winograd_pack pack = {
+        filter, taps, scratch->data,
+        size_min(winograd_gathered_bytes(p, winograd_taps_chunk(p, n), n), scratch->bytes)};
+    if (p->call_taps) {
+        memset((char *)filter->state + winograd_filter_bytes(plan).packed -
+                   winograd_lanes(p) * p->grid.scalar_bytes,
+               0, winograd_lanes(p) * p->grid.scalar_bytes);
+        thread_loop(blocks * p->in * n < WINOGRAD.few_taps ? 1 : plan->threads, blocks,
+                    winograd_gather_block, &pack);
+        return PARTITA_OK;
+    }
+    const bool alone = p->in * n % winograd_lanes(p) || blocks * p->in * n < WINOGRAD.few_taps;
+    thread_loop(alone ? 1 : plan_threads_in(plan, scratch, pack.bytes), blocks, winograd_pack_block,
+                &pack);
     return PARTITA_OK;
 }

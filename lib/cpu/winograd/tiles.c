@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tiles of cpu/winograd: batches of them, their samples deinterleaved so that tiles lie side by
-// side, and the nesting of two transforms along one axis into one along both (Lavin & Gray, eq. 8).
+// Tiles of cpu/winograd: batches of them, their samples transformed along the rows as they are
+// read, so that tiles lie side by side, and the nesting of two transforms along one axis into one
+// along both (Lavin & Gray, eq. 8).
 #include <assert.h>
 #include <string.h>
 
@@ -97,67 +98,6 @@ struct winograd_task winograd_task(const struct winograd_call *call, size_t batc
     return task;
 }
 
-// n samples of a row from `first` on, zeros where there are none; those within are known.
-static void copy_row(char *ret, const char *row, ptrdiff_t first, size_t step,
-                     const struct tile_range *within, size_t n, size_t bytes)
-{
-    memset(ret, 0, within->begin * bytes);
-    if (within->begin < within->end)
-        samples_copy(ret + within->begin * bytes, 1,
-                     row + (first + (ptrdiff_t)(within->begin * step)) * (ptrdiff_t)bytes, step,
-                     within->end - within->begin, bytes);
-    memset(ret + within->end * bytes, 0, (n - within->end) * bytes);
-}
-
-// Deinterleaves the samples that a batch's tiles of one map take from a plane, and sets where the
-// transform finds them. Rows of samples fall into residues modulo the tile, as columns do.
-static void deinterleave_tiles(const struct winograd_task *task, bool outputs,
-                               const struct winograd_plane *plane,
-                               struct winograd_transform *transform)
-{
-    const struct winograd *p = task->p;
-    const struct winograd_index *index = &task->index;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct tile_side *rows = outputs ? &down->out : &down->in;
-    const struct tile_side *columns = outputs ? &along->out : &along->in;
-    const ptrdiff_t top =
-        outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
-    const ptrdiff_t left =
-        outputs ? tile_output(along, index->at[1]) : tile_input(along, index->at[1]);
-    const size_t high = transform->from[0], wide = transform->from[1], step = along->tile;
-    const size_t cols = index->batch.cols, n = cols * step, bytes = p->grid.scalar_bytes;
-    const size_t all = (index->batch.rows - 1) * down->tile + high;
-    const size_t lines = index->batch.rows + (high - 1) / down->tile;
-    const size_t residue = winograd_residue(p, lines, cols), column = down->tile * residue;
-    assert(wide * column <= p->samples);
-    // Columns in groups of a tile: rows that begin with the group, end to end, are one row of
-    // tiles.
-    for (size_t group = 0; group < wide; group += step) {
-        const ptrdiff_t q = left + (ptrdiff_t)group;
-        const ptrdiff_t first = tile_sample(columns, plane->image[2], plane->branch[2], q);
-        const struct tile_range within =
-            tile_within(columns, plane->image[2], plane->branch[2], q, n);
-        for (size_t r = 0; r < down->tile && r < all; r++) {
-            char *to = task->scratch.rows;
-            for (size_t i = r; i < all; i += down->tile, to += n * bytes) {
-                const ptrdiff_t at =
-                    tile_sample(rows, plane->image[1], plane->branch[1], top + (ptrdiff_t)i);
-                if (tile_inside(rows, at))
-                    copy_row(to, plane->samples + (size_t)at * columns->size * bytes, first,
-                             columns->step, &within, n, bytes);
-                else memset(to, 0, n * bytes);
-            }
-            const size_t tiles = (size_t)(to - task->scratch.rows) / step / bytes;
-            task->kernels->deinterleave(
-                task->scratch.samples + (r * residue + group * column) * bytes, column,
-                task->scratch.rows, step, size_min(wide - group, step), tiles);
-        }
-    }
-    transform->x_column = column;
-    for (size_t i = 0; i < high; i++)
-        transform->x_row[i] = i % down->tile * residue + i / down->tile * cols;
-}
-
 void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
                        bool outputs, bool write)
 {
@@ -187,15 +127,202 @@ struct winograd_plane winograd_plane(const struct winograd_task *task, bool outp
 {
     const struct winograd_call *call = task->call;
     const struct tile_grid *grid = &task->p->grid;
-    const struct tile_axis *down = winograd_axis(task->p, 0), *along = winograd_axis(task->p, 1);
-    const size_t size = outputs ? down->out.size * along->out.size : down->in.size * along->in.size;
+    const struct sample_strides *strides = &task->p->strides[outputs];
     const size_t channels = outputs ? grid->out : grid->in; // without branches
     struct winograd_plane plane = {.item = map / grid->images};
     tile_grid_image(grid, map % grid->images, plane.image);
     tile_grid_branch(grid, channel / channels, plane.branch);
-    const size_t at = (plane.item * grid->groups + task->group) * channels + channel % channels;
-    plane.samples = (outputs ? call->y : (char *)call->x) + at * size * grid->scalar_bytes;
+    const size_t at = plane.item * strides->item +
+                      (task->group * channels + channel % channels) * strides->channel;
+    plane.samples = (outputs ? call->y : (char *)call->x) + at * grid->scalar_bytes;
     return plane;
+}
+
+struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
+                                       const size_t elements[WINOGRAD_AXES])
+{
+    const size_t lanes = winograd_lanes(p);
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    struct winograd_window ret = {.rows = (batch->rows - 1) * down->tile + elements[0],
+                                  .width = ((elements[1] - 1) / along->tile + batch->cols) *
+                                           along->tile};
+    // An odd number of blocks, so that channels do not fall into the same sets of the cache.
+    ret.channel = (ceil_div(ret.rows * ret.width, lanes) | 1) * lanes;
+    return ret;
+}
+
+size_t winograd_together(const struct winograd_task *task, bool outputs, size_t channel, size_t end)
+{
+    const size_t channels = outputs ? task->p->grid.out : task->p->grid.in;
+    return size_min(size_min(winograd_lanes(task->p), end - channel),
+                    channels - channel % channels);
+}
+
+// A row of a window: the part of it that is in the array, and the index of its first sample there,
+// counted from the plane's.
+struct window_row {
+    struct tile_range within;
+    size_t sample;
+};
+
+static struct window_row window_row(const struct winograd_task *task, bool outputs,
+                                    const struct winograd_plane *plane, size_t i)
+{
+    const struct winograd *p = task->p;
+    const struct winograd_index *index = &task->index;
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    const struct tile_side *rows = outputs ? &down->out : &down->in;
+    const struct tile_side *columns = outputs ? &along->out : &along->in;
+    const ptrdiff_t top =
+        outputs ? tile_output(down, index->at[0]) : tile_input(down, index->at[0]);
+    const ptrdiff_t left =
+        outputs ? tile_output(along, index->at[1]) : tile_input(along, index->at[1]);
+    const ptrdiff_t at = tile_sample(rows, plane->image[1], plane->branch[1], top + (ptrdiff_t)i);
+    struct window_row ret = {{0, 0}, 0};
+    if (!tile_inside(rows, at)) return ret;
+    ret.within = tile_within(columns, plane->image[2], plane->branch[2], left, plane->window.width);
+    const ptrdiff_t first =
+        tile_sample(columns, plane->image[2], plane->branch[2], left + (ptrdiff_t)ret.within.begin);
+    if (ret.within.begin < ret.within.end)
+        ret.sample = ((size_t)at * columns->size + (size_t)first) * p->strides[outputs].position;
+    return ret;
+}
+
+// Copies the samples of a plane to its window, with zeros where there are none.
+static void read_window(const struct winograd_task *task, bool outputs,
+                        const struct winograd_plane *plane)
+{
+    const struct winograd *p = task->p;
+    const struct tile_axis *along = winograd_axis(p, 1);
+    const size_t bytes = p->grid.scalar_bytes, width = plane->window.width;
+    const size_t step = outputs ? along->out.step : along->in.step;
+    char *to = plane->rows;
+    for (size_t i = 0; i < plane->window.rows; i++, to += width * bytes) {
+        const struct window_row row = window_row(task, outputs, plane, i);
+        const size_t begin = row.within.begin, end = row.within.end;
+        memset(to, 0, begin * bytes);
+        if (begin < end)
+            samples_copy(to + begin * bytes, 1, plane->samples + row.sample * bytes, step,
+                         end - begin, bytes);
+        memset(to + end * bytes, 0, (width - end) * bytes);
+    }
+}
+
+// Moves n adjacent channels, of which `plane` is the first, to their windows.
+static void read_windows(const struct winograd_task *task, bool outputs,
+                         const struct winograd_plane *plane, size_t n)
+{
+    const struct winograd *p = task->p;
+    const size_t bytes = p->grid.scalar_bytes, width = plane->window.width;
+    const size_t channel = plane->window.channel;
+    const struct tile_axis *along = winograd_axis(p, 1);
+    const size_t step = outputs ? along->out.step : along->in.step;
+    for (size_t i = 0; i < plane->window.rows; i++) {
+        const struct window_row row = window_row(task, outputs, plane, i);
+        const struct tile_range *within = &row.within;
+        char *to = plane->rows + i * width * bytes;
+        for (size_t c = 0; c < n && within->end - within->begin < width; c++) {
+            memset(to + c * channel * bytes, 0, within->begin * bytes);
+            memset(to + (c * channel + within->end) * bytes, 0, (width - within->end) * bytes);
+        }
+        task->kernels->transpose(
+            to + within->begin * bytes, channel, plane->samples + row.sample * bytes,
+            step * p->strides[outputs].position, within->end - within->begin, n);
+    }
+}
+
+void winograd_write_windows(const struct winograd_task *task, const struct winograd_plane *plane,
+                            size_t n)
+{
+    const struct winograd *p = task->p;
+    const size_t bytes = p->grid.scalar_bytes;
+    for (size_t i = 0; i < plane->window.rows; i++) {
+        const struct window_row row = window_row(task, true, plane, i);
+        const size_t from = i * plane->window.width + row.within.begin;
+        task->kernels->transpose(plane->samples + row.sample * bytes,
+                                 winograd_axis(p, 1)->out.step * p->strides[1].position,
+                                 plane->rows + from * bytes, plane->window.channel, n,
+                                 row.within.end - row.within.begin);
+    }
+}
+
+// Transforms the tiles of rows of samples: along the rows, whose results fall into residues modulo
+// the tile, so that tiles of adjacent rows are adjacent; then down the columns.
+static void transform_rows(const struct winograd_task *task, bool outputs,
+                           const struct winograd_plane *plane,
+                           const struct winograd_transform *transform, char *y)
+{
+    const struct winograd_window *window = &plane->window;
+    const struct winograd *p = task->p;
+    const size_t tile = winograd_axis(p, 0)->tile, cols = task->index.batch.cols;
+    const size_t *extent = transform->extent;
+    size_t offset[WINOGRAD_EXTENT];
+    const bool down = extent[0] > 1;
+    const size_t residue = cols * ceil_div(window->rows, tile) + winograd_lanes(p);
+    struct winograd_lines lines = {.rows = window->rows,
+                                   .pitch = window->width,
+                                   .tiles = cols,
+                                   .residues = tile,
+                                   .y_residue = residue,
+                                   .y_stride = down ? tile * residue : transform->y_plane};
+    winograd_lines_fn *along =
+        outputs ? task->kernels->winograd_taps_lines : task->kernels->winograd_input_lines;
+    assert(!down || extent[1] * lines.y_stride <= p->samples);
+    along(down ? task->scratch.samples : y, plane->rows, extent[1], winograd_axis(p, 1)->tile,
+          &lines);
+    if (!down) return;
+    for (size_t i = 0; i < transform->from[0]; i++)
+        offset[i] = i % tile * residue + i / tile * cols;
+    const struct winograd_rows columns = {.n = transform->n,
+                                          .rows = extent[1],
+                                          .x_row_stride = lines.y_stride,
+                                          .y_row_stride = transform->y_plane,
+                                          .y_stride = extent[1] * transform->y_plane,
+                                          .offset = offset};
+    transform->kernel(y, task->scratch.samples, extent[0], transform->count[0], &columns);
+}
+
+// The same as winograd_transform_channels, with channels last.
+static void transform_adjacent(const struct winograd_task *task, bool outputs, size_t first,
+                               size_t n, char *to)
+{
+    const struct winograd *p = task->p;
+    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
+    const size_t bytes = p->grid.scalar_bytes;
+    struct winograd_transform transform =
+        winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
+    const struct winograd_window window = winograd_window(p, &task->index.batch, transform.from);
+    transform.n = winograd_vectors(p, tiles);
+    transform.y_plane = outputs ? p->out_plane : p->in_plane;
+    // The vectors of a channel's last map reach into the next channel, whose maps come later.
+    const size_t maps = task->index.batch.maps, pitch = winograd_lanes(p) * window.channel;
+    struct winograd_plane plane = {.window = window};
+    for (size_t c = 0, together; c < n; c += together) {
+        together = winograd_together(task, outputs, first + c, first + n);
+        for (size_t m = 0; m < maps; m++) {
+            plane = winograd_plane(task, outputs, task->index.map + m, first + c);
+            plane.window = window;
+            plane.rows = task->scratch.windows + m * pitch * bytes;
+            read_windows(task, outputs, &plane, together);
+        }
+        for (size_t i = 0; i < together * maps; i++) {
+            const size_t k = i / maps, m = i % maps;
+            const size_t at = (c + k) * p->positions + m * tiles;
+            plane.rows = task->scratch.windows + (m * pitch + k * window.channel) * bytes;
+            transform_rows(task, outputs, &plane, &transform, to + at * bytes);
+        }
+    }
+}
+
+struct conv_finish winograd_finish(const struct winograd_task *task, size_t k)
+{
+    const struct winograd_call *call = task->call;
+    const struct tile_grid *grid = &task->p->grid;
+    const bool forward = call->plan->direction == PARTITA_FORWARD;
+    const char *bias = forward ? call->filter->bias : NULL;
+    return (struct conv_finish){
+        .bias = bias ? bias + (task->group * grid->out + k) * grid->scalar_bytes : NULL,
+        .relu = forward && call->plan->shape.relu};
 }
 
 void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
@@ -204,20 +331,30 @@ void winograd_transform_channels(const struct winograd_task *task, bool outputs,
     const struct winograd *p = task->p;
     const size_t maps = task->index.batch.maps, map = task->index.map;
     const size_t tiles = task->index.batch.rows * task->index.batch.cols;
+    if (p->map_lanes) {
+        winograd_transform_maps(task, outputs, first, n, to);
+        return;
+    }
+    if (p->channels_last) {
+        transform_adjacent(task, outputs, first, n, to);
+        return;
+    }
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
     transform.n = winograd_vectors(p, tiles);
     transform.y_plane = outputs ? p->out_plane : p->in_plane;
+    const struct winograd_window window = winograd_window(p, &task->index.batch, transform.from);
     struct winograd_plane next = winograd_plane(task, outputs, map, first);
     for (size_t i = 0; i < n * maps; i++) {
-        const struct winograd_plane plane = next;
+        struct winograd_plane plane = next;
         const size_t at = i / maps * p->positions + i % maps * tiles;
         if (i + 1 < n * maps) {
             next = winograd_plane(task, outputs, map + (i + 1) % maps, first + (i + 1) / maps);
             winograd_prefetch(task, &next, outputs, false);
         }
-        deinterleave_tiles(task, outputs, &plane, &transform);
-        winograd_transform_tiles(&transform, to + at * p->grid.scalar_bytes, task->scratch.samples,
-                                 task->scratch.stage);
+        plane.window = window;
+        plane.rows = task->scratch.rows;
+        read_window(task, outputs, &plane);
+        transform_rows(task, outputs, &plane, &transform, to + at * p->grid.scalar_bytes);
     }
 }

@@ -32,12 +32,20 @@ static double transform_seconds(const struct winograd *p, const struct cost_rate
     const struct winograd_transform t = winograd_transform_of(p, NULL, operand);
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const bool outputs = operand == WINOGRAD_OUTPUT;
-    // Rows are deinterleaved by shuffles where tiles are 2 or 4 apart, else sample by sample.
-    const bool shuffles = along->tile <= 4 && along->tile != 3;
-    const double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
+    // Tiles in lanes are found by shuffles where they are 2 or 4 samples apart, else sample by
+    // sample; maps in lanes are transposed.
+    const bool shuffles = p->map_lanes || (along->tile <= 4 && along->tile != 3);
     const double sample = shuffles ? 2 * costs->copy : (double)winograd_lanes(p) * costs->fma;
-    const double work = transform_products(&t) * costs->fma + transform_moves(&t) * costs->copy;
-    return (down->extent * along->extent > 36 ? WINOGRAD.spill : 1) * work + samples * sample;
+    double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
+    double work = transform_products(&t) * costs->fma + transform_moves(&t) * costs->copy;
+    if (!outputs && !p->map_lanes) {
+        // Rows that tiles share are transformed once, from a copy.
+        const double shared = (double)((down->extent - down->tile) * along->extent);
+        work -= shared * ((double)along->extent / 2 * costs->fma + 2 * costs->copy);
+        if (shuffles) samples = (double)(down->tile * along->tile);
+    }
+    if (down->extent * along->extent > 36) work *= WINOGRAD.spill;
+    return WINOGRAD.transform * (work + samples * sample);
 }
 
 // Extra seconds of writing and reading a scalar of transformed tiles, where a batch of them exceeds
@@ -61,18 +69,26 @@ static double tap_sums_seconds(const struct winograd *p, const struct cost_rates
     return ((p->single_batch ? 0 : pairs * batches) + moves) * costs->copy;
 }
 
+// Seconds of transforming all taps for each of the batches.
+static double call_taps_seconds(const struct winograd *p, const struct cost_rates *costs,
+                                double pairs, double batches)
+{
+    const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAPS);
+    const double path = transform_products(&t) * costs->fma + transform_moves(&t) * costs->copy;
+    return pairs / (double)p->frequencies * batches * path * WINOGRAD.call_price;
+}
+
 // Seconds of all products, for the price of all batches and their number; `pairs` counts pairs of
 // channels and frequencies. Every batch reads all transformed taps during its products; from
 // memory, if they exceed the caches.
-static double products_seconds(const struct request *request, const struct tile_grid *grid,
-                               double pairs, double positions, double batches)
+static double products_seconds(const struct request *request, double pairs, double positions,
+                               double batches)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const double product = WINOGRAD.product * (1 + WINOGRAD.map / (double)grid->tiles);
     const bool far = pairs * (double)shape->scalar_bytes > (double)request->model->shared_bytes / 2;
     const double taps = pairs * batches * (far ? costs->copy_far / 2 : costs->copy / 4);
-    return fmax(pairs * positions * costs->fma * product, taps);
+    return fmax(pairs * positions * costs->fma, taps);
 }
 
 // Seconds; `pairs` as above.
@@ -83,19 +99,23 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double lanes = (double)winograd_lanes(p);
     const double groups = (double)shape->groups;
     const double batches = (double)(p->batches[0] * p->batches[1]) * (double)p->batches[2];
-    // Transforms fill vectors map by map.
-    const double tiles = (double)p->maps * (double)(p->batches[1] * p->batches[2]) *
-                         (double)winograd_vectors(p, p->batch.rows * p->batch.cols);
+    // Transforms fill vectors map by map, or with maps.
+    double tiles = (double)p->maps * (double)(p->batches[1] * p->batches[2]) *
+                   (double)winograd_vectors(p, p->batch.rows * p->batch.cols);
+    if (p->map_lanes)
+        tiles = (double)p->batches[0] * (double)winograd_vectors(p, p->batch.maps) *
+                (double)(p->batch.rows * p->batch.cols);
     const double in_times = p->shared_inputs ? 1 : (double)p->oc_splits;
     const double out_times = p->weight ? (double)ceil_div(p->in, p->chunk) : 1;
     const double in = (double)p->in * in_times;
     const double out = (double)p->out * out_times;
     const double transforms = in * transform_seconds(p, costs, WINOGRAD_INPUT) +
                               out * transform_seconds(p, costs, WINOGRAD_OUTPUT);
-    double seconds = products_seconds(request, &p->grid, pairs, p->price * lanes, batches);
+    double seconds = products_seconds(request, pairs, p->price * lanes, batches);
     seconds += groups * tiles * transforms;
     seconds += groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(p, request);
     if (p->weight) seconds += tap_sums_seconds(p, costs, pairs, batches);
+    if (p->call_taps) seconds += call_taps_seconds(p, costs, pairs, batches);
     return seconds + memory_seconds(request->model, shape);
 }
 
@@ -106,33 +126,40 @@ static double split_pairs(const struct request *request, const struct winograd_s
 }
 
 // layout_seconds of any layout is at least this: its price is at least the vectors of all tiles,
-// its transforms fill at least the vectors of a map without ends, it has one batch or more, and
-// channels are transformed once or more often. The rest of its terms is not negative.
+// its transforms have at least these tiles, in the cheaper way to fill vectors, it has one batch or
+// more, and channels are transformed once or more often. The rest of its terms is not negative.
 static double split_lower_bound(const struct request *request, const struct winograd_split *split)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const struct winograd p = {.grid = split->grid,
-                               .weight = request->direction == PARTITA_BACKWARD_WEIGHT};
+    struct winograd p = {.grid = split->grid,
+                         .weight = request->direction == PARTITA_BACKWARD_WEIGHT};
     const double maps = (double)size_mul(split->grid.images, split->grid.batch);
-    const double tiles = maps * (double)winograd_vectors(&p, split->grid.tiles);
-    const double transforms = (double)split->in * transform_seconds(&p, costs, WINOGRAD_INPUT) +
-                              (double)split->out * transform_seconds(&p, costs, WINOGRAD_OUTPUT);
-    const double products = products_seconds(request, &p.grid, split_pairs(request, split),
-                                             maps * (double)split->grid.tiles, 1);
+    const double tiles = maps * (double)split->grid.tiles;
+    double transforms = INFINITY;
+    for (int lanes = 0; lanes < 2; lanes++) {
+        p.map_lanes = lanes;
+        transforms = fmin(transforms,
+                          (double)split->in * transform_seconds(&p, costs, WINOGRAD_INPUT) +
+                              (double)split->out * transform_seconds(&p, costs, WINOGRAD_OUTPUT));
+    }
+    const double products = products_seconds(request, split_pairs(request, split), tiles, 1);
     const double seconds = products + (double)shape->groups * tiles * transforms;
     return (seconds + memory_seconds(request->model, shape)) * (1 - 1e-9);
 }
 
-static void try_split(const struct request *request, const struct winograd_split *split,
-                      struct estimate *ret)
+static void try_layout(const struct request *request, const struct winograd_split *split,
+                       bool call_taps, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
+    const struct winograd_choice choice = {split->number, call_taps};
     struct winograd layout;
     const struct winograd *p = &layout;
-    winograd_layout(request, split, &layout);
+    winograd_layout(request, split, call_taps, &layout);
     const double pairs = split_pairs(request, split);
-    const size_t filter = size_mul(p->filter_plane, p->frequencies);
+    const size_t taps = winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps;
+    const size_t filter = call_taps ? size_mul(size_mul(p->in, p->out), taps)
+                                    : size_mul(p->filter_plane, p->frequencies);
     const size_t splits = p->weight ? (p->k_splits - 1) * split_k_bytes(shape) : 0;
     ret->applicable = true;
     ret->spread = 1;
@@ -142,8 +169,25 @@ static void try_split(const struct request *request, const struct winograd_split
     ret->shared = size_add(splits, winograd_shared_bytes(p));
     ret->worker = p->worker;
     ret->bytes = size_add(p->worker, size_mul(filter, shape->groups * shape->scalar_bytes));
-    if (!p->weight) ret->filter_seconds = filter_seconds(request, pairs, WINOGRAD.filter_copies);
-    estimate_store(ret, &split->number, sizeof split->number);
+    if (!p->weight)
+        ret->filter_seconds =
+            call_taps
+                ? filter_seconds(request, (double)shape->groups * (double)filter, WINOGRAD.gather)
+                : filter_seconds(request, pairs, WINOGRAD.filter_copies);
+    estimate_store(ret, &choice, sizeof choice);
+}
+
+// A filter that is kept has transformed taps.
+static void try_split(const struct request *request, const struct winograd_split *split,
+                      struct estimate *ret)
+{
+    struct estimate other = *ret;
+    try_layout(request, split, false, ret);
+    if (!request->filter_uses || request->direction == PARTITA_BACKWARD_WEIGHT) return;
+    try_layout(request, split, true, &other);
+    const bool same = estimate_fits(request, &other) == estimate_fits(request, ret);
+    const bool cheaper = request_cost(request, &other) < request_cost(request, ret);
+    if (same ? cheaper : estimate_fits(request, &other)) *ret = other;
 }
 
 static void winograd_estimate(const struct request *request, struct estimate *ret)
@@ -165,12 +209,12 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan,
 {
     struct winograd_split split;
     struct winograd layout;
-    int number;
-    estimate_load(&plan->choice, &number, sizeof number);
-    const bool made = winograd_split(request, number, &split);
+    struct winograd_choice choice;
+    estimate_load(&plan->choice, &choice, sizeof choice);
+    const bool made = winograd_split(request, choice.number, &split);
     assert(made);
     (void)made;
-    winograd_layout(request, &split, &layout);
+    winograd_layout(request, &split, choice.call_taps, &layout);
     assert(layout.worker == plan->choice.worker);
     size_t stride = layout.transposed ? layout.oc_block : layout.positions;
     if (layout.weight) stride = layout.strip;
@@ -207,6 +251,7 @@ static enum partita_status winograd_run(const struct partita_plan *plan,
 const struct engine engine_winograd = {
     .name = "cpu/winograd",
     .max_rank = WINOGRAD_AXES,
+    .channels_last = true,
     .estimate = winograd_estimate,
     .plan_create = winograd_plan_create,
     .filter_bytes = winograd_filter_bytes,

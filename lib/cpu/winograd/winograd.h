@@ -14,15 +14,18 @@
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
 // layers of decision 14; "chosen": by hand.
 static const struct {
-    size_t max_tiles, weight_tiles, min_tiles, batch_bytes, group_bytes, min_tasks, min_channels;
+    size_t max_tiles, single_tiles, weight_tiles, min_tiles, group_bytes, min_tasks, min_channels;
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
-    size_t input_channels;
-    double rest_price[3], transposed_gain, product, map, spill, filter_copies;
+    size_t input_channels, taps_together, few_taps, max_map, call_terms, call_channels, call_taps;
+    double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
+    double transform, spill, filter_copies;
 } WINOGRAD = {
-    .max_tiles = 256,        // of a batch; derived
-    .weight_tiles = 128,     // the same in backward weight if there are several batches; derived
-    .min_tiles = 96,         // minimum of a batch, which reads the taps once; measured
-    .batch_bytes = 2 << 20,  // of a batch's transformed inputs and outputs; derived
+    // Of a batch, whose inputs of one frequency take half of the L2 cache; derived.
+    .max_tiles = 400,
+    // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
+    .single_tiles = 256,
+    .weight_tiles = 128,
+    .min_tiles = 112,        // minimum of a batch; measured
     .group_bytes = 16 << 20, // of the groups that threads compute together; chosen
     // With fewer tasks output channels are split, and inputs transformed for each split; minimum
     // channels of such a split. Chosen.
@@ -35,15 +38,30 @@ static const struct {
     .strip_vectors = 4,     // of channels that are adjacent in panels, for kernels->conv
     .sum_blocks = 4,        // blocks of output channels whose taps are computed together; derived
     .input_channels = 16,   // transformed by one task if all splits share them; chosen
+    .taps_together = 512,   // paths whose taps are transformed together; derived
+    .few_taps = 1 << 12,    // paths that one thread packs before a second one starts; measured
+    .max_map = 1 << 10,     // samples of a map in a lane, whose copies fit the L2 cache; derived
+    // Maps in lanes are chosen up to this many times the vectors of other transforms; measured.
+    .map_lanes_gain = 2,
+    // Taps that are transformed in the call.
+    .call_terms = 128,   // input channels, and
+    .call_channels = 16, // output channels, whose transformed taps stay in the L2 cache; derived
+    .call_taps = 256,    // paths that are transformed together, in the L1 cache; derived
+    .call_price = 0.1,   // price of a transform, relative to those of tiles; measured
+    .gather = 4,         // price of gathering a tap when a filter is packed, in copies; measured
+    // A batch has this many times the tiles for which reading the taps moves as much as the tiles
+    // do; measured.
+    .batch_gain = 3.2,
     // Cost of the vectors that remain after rectangles of three, in vectors; measured.
-    .rest_price = {0, 1.4, 2.3},
+    .rest_price = {0, 1.1, 2.1},
+    // Cost of a row of samples of one channel besides its tiles', in vectors of products; measured.
+    .row = 100,
     // Transposed products also move tiles into panels and back: they are chosen if their cost is
     // below this share of the others'.
-    .transposed_gain = 0.85,
-    // A product costs product * (1 + map / tiles of a map) fused multiply-adds; measured.
-    .product = 1.1,
+    .transposed_gain = 0.93,
     .filter_copies = 4, // price of a scalar of a filter, in copies; measured
-    .map = 5,
+    // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
+    .transform = 0.65,
     // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
     .spill = 2,
 };
@@ -57,7 +75,9 @@ struct winograd_batch {
 // The layout of one direction. Sizes are in scalars unless their comments say bytes.
 struct winograd {
     struct tile_grid grid;
-    bool weight;                 // backward weight
+    bool weight; // backward weight
+    bool channels_last;
+    struct sample_strides strides[2]; // of the arrays of the grid's inputs and outputs
     size_t in, out;              // channels of a group, including branches that count as channels
     size_t frequencies;          // products of a tile and pair of channels
     struct winograd_batch batch; // size of a batch that is not at an edge
@@ -71,6 +91,11 @@ struct winograd {
     // Taps are stored in blocks of oc_block output channels.
     bool transposed;
     size_t oc_block;
+    bool map_lanes; // transforms have a map in each lane (maps.c), not a tile of one map
+    // A filter has plain taps, [group][block of output channels][tap][in][channel of the block],
+    // which every batch transforms: cheaper if a filter is used a few times only.
+    bool call_taps;
+    size_t taps_plane;  // scalars from one frequency to the next of such taps
     bool shared_inputs; // splits of the output channels share the transformed inputs
     // Backward weight. shared_panels: threads share the panels of a batch, and its sums.
     // single_batch: that batch has all tiles, so a worker holds only the sums of a strip. A strip
@@ -83,8 +108,10 @@ struct winograd {
     size_t in_plane, out_plane;       // scalars from one frequency to the next
     size_t filter_plane;              // the same for a filter
     size_t samples, rows, stage;      // of a transform: see struct winograd_scratch
+    size_t windows;                   // likewise; 0 unless channels come last
     size_t worker;                    // bytes
-    double price;   // of all batches, in vectors of products of one frequency and pair of channels
+    // In vectors of products of one frequency and pair of channels.
+    double price, row_price; // of all batches; of a row of tiles besides its tiles
     size_t *offset; // offsets for kernels->conv: of a chunk's channels, in backward weight of tiles
 };
 
@@ -137,13 +164,6 @@ static inline size_t winograd_batches(const struct winograd *p)
     return size_mul(p->batches[0] * p->batches[1], p->batches[2]);
 }
 
-// Samples of `rows` rows of `cols` samples of one residue, with space for the last vector of the
-// last row.
-static inline size_t winograd_residue(const struct winograd *p, size_t rows, size_t cols)
-{
-    return rows * cols + winograd_lanes(p);
-}
-
 // One batch: its first map and tile, its size, and its number of tiles.
 struct winograd_index {
     size_t map, at[WINOGRAD_AXES];
@@ -156,8 +176,11 @@ struct winograd_index winograd_index(const struct winograd *p, size_t batch);
 // batch and group, `in` and, if transposed, the panel of each frequency; with shared panels, for
 // one group, the panels and sums. They replace the worker's own.
 struct winograd_scratch {
-    char *in, *out;               // transformed: [frequency][channel][positions]
-    char *samples, *rows, *stage; // of a channel: adjacent tiles, rows, result along one axis
+    char *in, *out; // transformed: [frequency][channel][positions]
+    char *taps;     // call_taps: [frequency][block][in][channel of the block]
+    // Of a channel: tiles transformed along their rows, or outputs; rows; result along one axis.
+    char *samples, *rows, *stage;
+    char *windows; // of each map, of a vector of adjacent channels: see struct winograd_window
     // The transforms of tiles in the layout of kernels->conv. Backward weight: panels
     // [strip][frequency][tile][input channel of the strip] and
     // [block of output channels][frequency][tile][channel of the block], and the sums. Transposed,
@@ -194,13 +217,35 @@ struct winograd_task {
 struct winograd_task winograd_task(const struct winograd_call *call, size_t batch, size_t group,
                                    int worker);
 
-// One channel of one map and branch, of x or y.
+// What a batch's tiles of one map read of a channel, or with channels last write, as rows of
+// samples; what is beyond the array is zero. `channel`: scalars from one channel to the next.
+struct winograd_window {
+    size_t rows, width, channel;
+};
+// Of tiles of so many elements along each axis.
+struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
+                                       const size_t elements[WINOGRAD_AXES]);
+
+// One channel of one map and branch, of x or y, and its window.
 struct winograd_plane {
     size_t item, image[3], branch[3];
     char *samples;
+    char *rows; // of the window
+    struct winograd_window window;
 };
 struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,
                                      size_t channel);
+
+// Channels of a branch from `channel` on that are moved to windows or back together.
+size_t winograd_together(const struct winograd_task *task, bool outputs, size_t channel,
+                         size_t end);
+
+// Writes the windows of n adjacent channels, of which `plane` is the first, to y.
+void winograd_write_windows(const struct winograd_task *task, const struct winograd_plane *plane,
+                            size_t n);
+
+// How results of output channel k are finished.
+struct conv_finish winograd_finish(const struct winograd_task *task, size_t k);
 
 // Prefetches the rows of a plane that a batch reads, or of outputs that it writes.
 void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
@@ -212,14 +257,32 @@ void winograd_prefetch(const struct winograd_task *task, const struct winograd_p
 void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
                                  size_t n, char *to);
 
+// Small maps, in the lanes of the transforms (maps.c): whether they are worth while for the batch,
+// memory of a worker that depends on them, and what replaces winograd_transform_channels and the
+// transforms of outputs.
+bool winograd_suits_map_lanes(const struct winograd *p);
+void winograd_measure_map_lanes(struct winograd *p);
+void winograd_transform_maps(const struct winograd_task *task, bool outputs, size_t first, size_t n,
+                             char *to);
+void winograd_store_maps(const struct winograd_task *task);
+
+// What was decided about a split into tiles.
+struct winograd_choice {
+    int number; // of the split
+    bool call_taps;
+};
+
 // The layout of a split into tiles (layout.c), without offset.
 void winograd_layout(const struct request *request, const struct winograd_split *split,
-                     struct winograd *ret);
+                     bool call_taps, struct winograd *ret);
 
 // Filters (taps.c), forward and backward data (forward.c), backward weight (weight.c).
 struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan);
 enum partita_status winograd_filter_pack(struct partita_filter *filter, const void *taps,
                                          const struct region *scratch);
+// call_taps: transforms the taps of n output channels of the task from `first` on, counted within
+// the group, and of its input channels into scratch.taps.
+void winograd_transform_call_taps(const struct winograd_task *task, size_t first, size_t n);
 void winograd_forward(struct winograd_call *call);
 void winograd_backward_weight(struct winograd_call *call);
 

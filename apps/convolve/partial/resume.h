@@ -15,6 +15,8 @@ struct resume {
     int lock;             // descriptor of the locked OUT.partial; -1: not locked
     bool created;         // this run created OUT.partial
     double progress_time; // when the progress was last saved, in seconds
+    bool shared;          // several processes write the file: parts of it are missing, but the
+    uint64_t held;        // last that an earlier run has written is frame held - 1
 };
 
 // Sets the paths for the output `out`.
@@ -34,6 +36,11 @@ bool resume_create(const struct resume *resume, const struct shard_record *recor
 // progress.
 bool resume_save(struct resume *resume, const struct shard_record *record,
                  struct audio_writer *writer, uint64_t written, struct fault *fault);
+
+// The same in two steps, for a file that several processes write: whether a second has passed, and
+// saving the progress of frames that are on the disk.
+bool resume_is_due(const struct resume *resume);
+bool resume_record(struct resume *resume, const struct shard_record *progress, struct fault *fault);
 
 // Frees everything and unlocks. Removes an empty OUT.partial of a run that failed before its first
 // sample.

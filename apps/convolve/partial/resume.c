@@ -89,8 +89,8 @@ bool resume_load(struct resume *resume, struct shard_record *record, const char 
     if (earlier.key != record->key || earlier.first != record->first || earlier.end != record->end)
         return fault_set(fault,
                          "%s: was started by another command, with other taps or with another "
-                         "plan; remove it to start again",
-                         resume->partial_path);
+                         "plan%s; remove it to start again",
+                         resume->partial_path, resume->shared ? " or number of processes" : "");
     if (earlier.input_time != record->input_time)
         return fault_set(fault,
                          "%s: has changed since %s was started; remove the latter to start again",
@@ -106,25 +106,35 @@ bool resume_create(const struct resume *resume, const struct shard_record *recor
     if (!shard_record_write(resume->progress_path, record, fault)) return false;
     const struct audio_partial partial = {
         .path = resume->partial_path,
-        .frames = record->done,
+        .frames = resume->shared ? resume->held : record->done,
+        .keep_rest = resume->shared,
         .counts = {.clipped = record->clipped, .nonfinite = record->invalid},
     };
     return audio_resume(ret_writer, out, &partial, info, fault);
 }
 
+bool resume_is_due(const struct resume *resume)
+{
+    return resume->partial_path && clock_now() - resume->progress_time >= PROGRESS_SECONDS;
+}
+
+bool resume_record(struct resume *resume, const struct shard_record *progress, struct fault *fault)
+{
+    resume->progress_time = clock_now();
+    return shard_record_write(resume->progress_path, progress, fault);
+}
+
 bool resume_save(struct resume *resume, const struct shard_record *record,
                  struct audio_writer *writer, uint64_t written, struct fault *fault)
 {
-    if (!resume->partial_path || clock_now() - resume->progress_time < PROGRESS_SECONDS)
-        return true;
+    if (!resume_is_due(resume)) return true;
     struct shard_record progress = *record;
     struct sample_counts counts;
     if (!audio_sync(writer, &counts, fault)) return false;
     progress.done += written;
     progress.clipped = counts.clipped;
     progress.invalid = counts.nonfinite;
-    resume->progress_time = clock_now();
-    return shard_record_write(resume->progress_path, &progress, fault);
+    return resume_record(resume, &progress, fault);
 }
 
 void resume_release(struct resume *resume)

@@ -1,0 +1,500 @@
+// SPDX-License-Identifier: MIT
+// Configurations of CamillaDSP: the filters and mixers that its pipeline uses, each step of which
+// becomes a stage. What is not a finite impulse response is refused. Devices are those of the
+// caller; only the sample rate and the numbers of channels are taken from the configuration.
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "yaml_node.h"
+
+static const double MAX_GAIN_DB = 300, MAX_GAIN = 1e6, MAX_RATE = 1 << 24;
+static const double SOUND_MM_PER_SECOND = 343000;
+
+struct camilladsp {
+    struct yaml_source yaml;
+    struct network *network;
+    char *folder;
+    yaml_node_t *filters, *mixers;
+    size_t *impulses; // of the filters used so far, by number of node; 0: none, else index + 1
+    size_t channels;  // after the steps so far
+};
+
+// One filter or one source of a mixer, for whatever channels.
+struct element {
+    struct network_term term;
+    bool mute;
+};
+
+static bool camilladsp_no_memory(const struct camilladsp *c)
+{
+    return fault_set(c->yaml.fault, "%s: out of memory", c->network->path);
+}
+
+// gain, scale, inverted and mute of a filter or of a mixer's source.
+static bool parse_gain(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+{
+    const char *scale = yaml_node_text(yaml_node_get(&c->yaml, map, "scale"));
+    const bool linear = scale && strcmp(scale, "linear") == 0;
+    const double bound = linear ? MAX_GAIN : MAX_GAIN_DB;
+    double gain = linear ? 1 : 0;
+    bool inverted = false;
+    if (scale && !linear && strcmp(scale, "dB") != 0)
+        return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "scale"),
+                               "scale: '%.40s' is neither dB nor linear", scale);
+    if (!yaml_node_get_real(&c->yaml, map, &(struct network_number){"gain", 0, -bound, bound},
+                            &gain) ||
+        !yaml_node_get_flag(&c->yaml, map, "inverted", &inverted) ||
+        !yaml_node_get_flag(&c->yaml, map, "mute", &e->mute))
+        return false;
+    e->term.gain = (linear ? gain : pow(10, gain / 20)) * (inverted ? -1 : 1);
+    return true;
+}
+
+static bool parse_gain_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+{
+    return yaml_node_check_keys(&c->yaml, map, "gain|scale|inverted|mute") && parse_gain(c, map, e);
+}
+
+static bool parse_delay_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+{
+    const double rate = c->network->rate;
+    const struct {
+        const char *name;
+        double frames;
+    } units[] = {{"ms", rate / 1000},
+                 {"us", rate / 1e6},
+                 {"s", rate},
+                 {"mm", rate / SOUND_MM_PER_SECOND},
+                 {"samples", 1}};
+    const struct network_number delay = {"delay", 0, 0, NETWORK_MAX_DELAY};
+    bool subsample = false;
+    if (!yaml_node_check_keys(&c->yaml, map, "delay|unit|delay_unit|subsample") ||
+        !yaml_node_get_real(&c->yaml, map, &delay, &e->term.delay) ||
+        !yaml_node_get_flag(&c->yaml, map, "subsample", &subsample))
+        return false;
+    if (subsample)
+        return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "subsample"),
+                               "subsample: true needs feedback; use false, which rounds the delay");
+    const yaml_node_t *node = yaml_node_get(&c->yaml, map, "delay_unit");
+    if (!node) node = yaml_node_get(&c->yaml, map, "unit");
+    const char *name = node ? yaml_node_text(node) : "ms";
+    for (size_t i = 0; name && i < sizeof units / sizeof *units; i++) {
+        if (strcmp(name, units[i].name) != 0) continue;
+        e->term.delay = rint(e->term.delay * units[i].frames);
+        return true;
+    }
+    return yaml_node_fault(&c->yaml, node, "unit: '%.40s' is none of ms, us, s, mm and samples",
+                           name ? name : "");
+}
+
+static bool parse_coefficient(struct camilladsp *c, const char *what, const yaml_node_t *value,
+                              double *ret)
+{
+    const struct network_number number = {what, yaml_node_line(value), -1e30, 1e30};
+    const char *text = yaml_node_text(value);
+    return network_parse_real(c->network, &number, text ? text : "", ret, c->yaml.fault);
+}
+
+// Reads a list of numbers into impulse->values.
+static bool parse_values(struct camilladsp *c, const yaml_node_t *list, struct impulse *impulse)
+{
+    const size_t n = yaml_node_count(list);
+    if (!n) return yaml_node_fault(&c->yaml, list, "needs a list of numbers, such as [0.5, 0.5]");
+    if (!network_allocate_values(c->network, impulse, n, c->yaml.fault)) return false;
+    for (size_t i = 0; i < n; i++)
+        if (!parse_coefficient(c, "value", yaml_node_element(&c->yaml, list, i),
+                               &impulse->values[i]))
+            return false;
+    return true;
+}
+
+// Replaces `token` by a number, in a name of limited length.
+static bool replace_token(char *name, size_t size, const char *token, size_t value)
+{
+    char number[24], rest[PATH_MAX];
+    const int digits = snprintf(number, sizeof number, "%zu", value);
+    for (char *at = name; (at = strstr(at, token)); at += digits) {
+        snprintf(rest, sizeof rest, "%s", at + strlen(token));
+        if ((size_t)(at - name) + (size_t)digits + strlen(rest) >= size) return false;
+        memcpy(at, number, (size_t)digits);
+        memcpy(at + digits, rest, strlen(rest) + 1);
+    }
+    return true;
+}
+
+// The file of taps, in which $samplerate$ and $channels$ stand for numbers.
+static bool parse_file_name(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
+{
+    const char *text;
+    char name[PATH_MAX];
+    if (!yaml_node_get_text(&c->yaml, map, "filename", &text)) return false;
+    const yaml_node_t *node = yaml_node_get(&c->yaml, map, "filename");
+    if ((size_t)snprintf(name, sizeof name, "%s", text) >= sizeof name ||
+        !replace_token(name, sizeof name, "$samplerate$", c->network->rate) ||
+        !replace_token(name, sizeof name, "$channels$", c->network->in_channels))
+        return yaml_node_fault(&c->yaml, node, "filename: is longer than %d characters",
+                               PATH_MAX - 1);
+    impulse->path = network_file(c->folder, name);
+    return impulse->path || camilladsp_no_memory(c);
+}
+
+static bool parse_raw_format(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
+{
+    static const struct {
+        const char *name;
+        enum encoding_kind kind;
+        unsigned bytes;
+    } names[] = {
+        {"S16LE", ENCODING_SIGNED, 2},       {"S16_LE", ENCODING_SIGNED, 2},
+        {"S24LE3", ENCODING_SIGNED, 3},      {"S24_3_LE", ENCODING_SIGNED, 3},
+        {"S24_4_LJ_LE", ENCODING_SIGNED, 4}, {"S32LE", ENCODING_SIGNED, 4},
+        {"S32_LE", ENCODING_SIGNED, 4},      {"FLOAT32LE", ENCODING_FLOAT, 4},
+        {"F32_LE", ENCODING_FLOAT, 4},       {"FLOAT64LE", ENCODING_FLOAT, 8},
+        {"F64_LE", ENCODING_FLOAT, 8},
+    };
+    const yaml_node_t *node = yaml_node_get(&c->yaml, map, "format");
+    const char *name = node ? yaml_node_text(node) : "TEXT";
+    impulse->source = IMPULSE_TEXT;
+    if (name && strcmp(name, "TEXT") == 0) return true;
+    impulse->source = IMPULSE_RAW;
+    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++) {
+        if (strcmp(name, names[i].name) != 0) continue;
+        impulse->raw = (struct encoding){.kind = names[i].kind, .bytes = names[i].bytes};
+        return true;
+    }
+    return yaml_node_fault(&c->yaml, node,
+                           "format: '%.40s' is none of TEXT, S16_LE, S24_3_LE, S24_4_LJ_LE, "
+                           "S32_LE, F32_LE and F64_LE",
+                           name ? name : "");
+}
+
+// skip_bytes_lines and read_bytes_lines count lines of text and bytes of samples.
+static bool parse_raw_range(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
+{
+    uint64_t skip = 0, read = 0;
+    const struct network_number skipped = {"skip_bytes_lines", 0, 0, 1e12},
+                                taken = {"read_bytes_lines", 0, 0, 1e12};
+    if (!yaml_node_get_whole(&c->yaml, map, &skipped, &skip) ||
+        !yaml_node_get_whole(&c->yaml, map, &taken, &read))
+        return false;
+    if (impulse->source == IMPULSE_TEXT) {
+        impulse->skip_lines = skip;
+        impulse->length = read;
+        return true;
+    }
+    const unsigned bytes = impulse->raw.bytes;
+    if (skip % bytes || read % bytes)
+        return yaml_node_fault(&c->yaml, map,
+                               "skip_bytes_lines and read_bytes_lines: must be multiples of %u, "
+                               "the bytes of a sample",
+                               bytes);
+    impulse->offset = skip / bytes;
+    impulse->length = read / bytes;
+    return true;
+}
+
+static bool parse_conv_source(struct camilladsp *c, const yaml_node_t *map, struct impulse *impulse)
+{
+    const char *type;
+    uint64_t channel = 0;
+    if (!yaml_node_get_text(&c->yaml, map, "type", &type)) return false;
+    if (strcmp(type, "Values") == 0) {
+        const yaml_node_t *list = yaml_node_get(&c->yaml, map, "values");
+        return parse_values(c, list ? list : map, impulse);
+    }
+    if (strcmp(type, "Wav") == 0) {
+        const struct network_number number = {"channel", 0, 0, NETWORK_MAX_TERMS};
+        if (!yaml_node_get_whole(&c->yaml, map, &number, &channel)) return false;
+        impulse->channel = (size_t)channel;
+        return parse_file_name(c, map, impulse);
+    }
+    if (strcmp(type, "Raw") == 0)
+        return parse_raw_format(c, map, impulse) && parse_raw_range(c, map, impulse) &&
+               parse_file_name(c, map, impulse);
+    return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, map, "type"),
+                           "type: '%.40s' is none of Wav, Raw, Values and Dummy", type);
+}
+
+// Without parameters and as Dummy a Conv filter is a unit impulse.
+static bool parse_conv_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+{
+    static const char keys[] =
+        "type|filename|channel|format|skip_bytes_lines|read_bytes_lines|values|length";
+    struct impulse impulse = {.source = IMPULSE_FILE};
+    const char *type;
+    if (!map) return true;
+    if (!yaml_node_check_keys(&c->yaml, map, keys)) return false;
+    type = yaml_node_text(yaml_node_get(&c->yaml, map, "type"));
+    if (type && strcmp(type, "Dummy") == 0) return true;
+    impulse.line = yaml_node_line(map);
+    if (parse_conv_source(c, map, &impulse))
+        return network_add_impulse(c->network, &impulse, &e->term.impulse, c->yaml.fault);
+    free(impulse.path);
+    free(impulse.values);
+    return false;
+}
+
+// A difference equation without feedback, whose coefficients b are taps.
+static bool parse_diffeq_filter(struct camilladsp *c, const yaml_node_t *map, struct element *e)
+{
+    struct impulse impulse = {.line = yaml_node_line(map)};
+    double first = 1;
+    if (!yaml_node_check_keys(&c->yaml, map, "a|b")) return false;
+    const yaml_node_t *a, *b;
+    if (!yaml_node_get_list(&c->yaml, map, "a", &a) || !yaml_node_get_list(&c->yaml, map, "b", &b))
+        return false;
+    const size_t n = yaml_node_count(a);
+    if (n && !parse_coefficient(c, "a", yaml_node_element(&c->yaml, a, 0), &first)) return false;
+    if (n > 1 || first != 1)
+        return yaml_node_fault(&c->yaml, a,
+                               "a: only [1] can be convolved; other coefficients are feedback");
+    if (!b) return true;
+    if (parse_values(c, b, &impulse))
+        return network_add_impulse(c->network, &impulse, &e->term.impulse, c->yaml.fault);
+    free(impulse.values);
+    return false;
+}
+
+static const struct filter_type {
+    const char *name;
+    bool needs_parameters;
+    bool (*parse)(struct camilladsp *, const yaml_node_t *map, struct element *);
+} filter_types[] = {
+    {"Conv", false, parse_conv_filter},
+    {"Gain", true, parse_gain_filter},
+    {"Delay", true, parse_delay_filter},
+    {"DiffEq", true, parse_diffeq_filter},
+};
+
+static bool parse_filter(struct camilladsp *c, const yaml_node_t *used, struct element *ret)
+{
+    const char *name = yaml_node_text(used), *type;
+    yaml_node_t *filter = name ? yaml_node_get(&c->yaml, c->filters, name) : NULL;
+    *ret = (struct element){.term = {.gain = 1}};
+    if (!filter)
+        return yaml_node_fault(&c->yaml, used, "there is no filter '%.40s'", name ? name : "");
+    if (!yaml_node_check_keys(&c->yaml, filter, "type|description|parameters") ||
+        !yaml_node_get_text(&c->yaml, filter, "type", &type))
+        return false;
+    ret->term.line = yaml_node_line(filter);
+    size_t *known = &c->impulses[filter - c->yaml.document.nodes.start];
+    ret->term.impulse = *known - 1; // IMPULSE_UNIT if it is not known
+    if (*known) return true;
+    const yaml_node_t *parameters = yaml_node_get(&c->yaml, filter, "parameters");
+    for (size_t i = 0; i < sizeof filter_types / sizeof *filter_types; i++) {
+        if (strcmp(type, filter_types[i].name) != 0) continue;
+        if (!parameters && filter_types[i].needs_parameters)
+            return yaml_node_fault(&c->yaml, filter, "filter '%.40s' has no parameters", name);
+        if (!filter_types[i].parse(c, parameters, ret)) return false;
+        *known = ret->term.impulse + 1;
+        return true;
+    }
+    return yaml_node_fault(&c->yaml, yaml_node_get(&c->yaml, filter, "type"),
+                           "filter '%.40s': %.40s has no finite impulse response; only Conv, Gain, "
+                           "Delay and DiffEq without feedback can be convolved",
+                           name, type);
+}
+
+static bool select_channel(struct camilladsp *c, const yaml_node_t *node, bool *selected)
+{
+    const struct network_number number = {"channel", yaml_node_line(node), 0,
+                                          (double)c->channels - 1};
+    const char *text = yaml_node_text(node);
+    uint64_t channel = 0;
+    if (!network_parse_whole(c->network, &number, text ? text : "", &channel, c->yaml.fault))
+        return false;
+    selected[channel] = true;
+    return true;
+}
+
+// The channels of a step: all if it names none.
+static bool select_channels(struct camilladsp *c, const yaml_node_t *step, bool *selected)
+{
+    const yaml_node_t *one = yaml_node_get(&c->yaml, step, "channel"),
+                      *list = yaml_node_get(&c->yaml, step, "channels");
+    for (size_t i = 0; i < c->channels; i++) selected[i] = !one && !list;
+    if (one && !select_channel(c, one, selected)) return false;
+    if (list && list->type != YAML_SEQUENCE_NODE) return select_channel(c, list, selected);
+    for (size_t i = 0; i < yaml_node_count(list); i++)
+        if (!select_channel(c, yaml_node_element(&c->yaml, list, i), selected)) return false;
+    return true;
+}
+
+// A stage that applies one filter to the selected channels and passes the others.
+static bool add_filter_stage(struct camilladsp *c, const struct element *e, const bool *selected)
+{
+    if (!network_add_stage(c->network, c->channels, c->channels, c->yaml.fault)) return false;
+    for (size_t i = 0; i < c->channels; i++) {
+        struct network_term term = {.impulse = IMPULSE_UNIT, .gain = 1, .line = e->term.line};
+        if (selected[i] && e->mute) continue;
+        if (selected[i]) term = e->term;
+        term.in = term.out = i;
+        if (!network_add_term(c->network, &term, c->yaml.fault)) return false;
+    }
+    return true;
+}
+
+static bool add_filter_step(struct camilladsp *c, const yaml_node_t *step)
+{
+    bool selected[NETWORK_MAX_CHANNELS];
+    if (!yaml_node_check_keys(&c->yaml, step, "type|channel|channels|names|bypassed|description") ||
+        !select_channels(c, step, selected))
+        return false;
+    const yaml_node_t *names;
+    if (!yaml_node_get_list(&c->yaml, step, "names", &names)) return false;
+    for (size_t i = 0; i < yaml_node_count(names); i++) {
+        struct element e;
+        if (!parse_filter(c, yaml_node_element(&c->yaml, names, i), &e) ||
+            !add_filter_stage(c, &e, selected))
+            return false;
+    }
+    return yaml_node_count(names) || yaml_node_fault(&c->yaml, step, "needs names of filters");
+}
+
+// The sources of one output of a mixer.
+static bool add_sources(struct camilladsp *c, const yaml_node_t *mapping, size_t in, size_t out)
+{
+    static const char keys[] = "dest|mute|sources",
+                      source_keys[] = "channel|gain|inverted|scale|mute";
+    struct network_number dest = {"dest", 0, 0, (double)out - 1},
+                          channel = {"channel", 0, 0, (double)in - 1};
+    uint64_t output = UINT64_MAX, input;
+    bool mute = false;
+    if (!yaml_node_check_keys(&c->yaml, mapping, keys) ||
+        !yaml_node_get_whole(&c->yaml, mapping, &dest, &output) ||
+        !yaml_node_get_flag(&c->yaml, mapping, "mute", &mute))
+        return false;
+    if (output == UINT64_MAX) return yaml_node_fault(&c->yaml, mapping, "needs a value of dest");
+    const yaml_node_t *sources;
+    if (!yaml_node_get_list(&c->yaml, mapping, "sources", &sources)) return false;
+    for (size_t i = 0; i < yaml_node_count(sources); i++) {
+        const yaml_node_t *source = yaml_node_element(&c->yaml, sources, i);
+        struct element e = {.term = {.impulse = IMPULSE_UNIT, .line = yaml_node_line(source)}};
+        input = UINT64_MAX;
+        if (!yaml_node_check_keys(&c->yaml, source, source_keys) ||
+            !yaml_node_get_whole(&c->yaml, source, &channel, &input) || !parse_gain(c, source, &e))
+            return false;
+        if (input == UINT64_MAX)
+            return yaml_node_fault(&c->yaml, source, "needs a value of channel");
+        e.term.out = (size_t)output;
+        e.term.in = (size_t)input;
+        if (!mute && !e.mute && !network_add_term(c->network, &e.term, c->yaml.fault)) return false;
+    }
+    return true;
+}
+
+static bool add_mixer_step(struct camilladsp *c, const yaml_node_t *step)
+{
+    const struct network_number in_key = {"in", 0, 1, NETWORK_MAX_CHANNELS},
+                                out_key = {"out", 0, 1, NETWORK_MAX_CHANNELS};
+    uint64_t in = 0, out = 0;
+    const char *name;
+    if (!yaml_node_check_keys(&c->yaml, step, "type|name|bypassed|description") ||
+        !yaml_node_get_text(&c->yaml, step, "name", &name))
+        return false;
+    const yaml_node_t *mixer = yaml_node_get(&c->yaml, c->mixers, name);
+    if (!mixer) return yaml_node_fault(&c->yaml, step, "there is no mixer '%.40s'", name);
+    if (!yaml_node_check_keys(&c->yaml, mixer, "description|labels|channels|mapping")) return false;
+    const yaml_node_t *channels = yaml_node_get(&c->yaml, mixer, "channels");
+    if (!yaml_node_get_whole(&c->yaml, channels, &in_key, &in) ||
+        !yaml_node_get_whole(&c->yaml, channels, &out_key, &out))
+        return false;
+    if (!in || !out)
+        return yaml_node_fault(&c->yaml, mixer, "mixer '%.40s' needs channels: in and out", name);
+    if (in != c->channels)
+        return yaml_node_fault(&c->yaml, mixer,
+                               "mixer '%.40s' has %zu inputs; the pipeline has %zu channels there",
+                               name, (size_t)in, c->channels);
+    if (!network_add_stage(c->network, (size_t)out, (size_t)in, c->yaml.fault)) return false;
+    const yaml_node_t *mapping;
+    if (!yaml_node_get_list(&c->yaml, mixer, "mapping", &mapping)) return false;
+    for (size_t i = 0; i < yaml_node_count(mapping); i++)
+        if (!add_sources(c, yaml_node_element(&c->yaml, mapping, i), (size_t)in, (size_t)out))
+            return false;
+    c->channels = (size_t)out;
+    return true;
+}
+
+static bool add_step(struct camilladsp *c, const yaml_node_t *step)
+{
+    const char *type;
+    bool bypassed = false;
+    if (!yaml_node_is_map(step)) return yaml_node_fault(&c->yaml, step, "is no step of a pipeline");
+    if (!yaml_node_get_text(&c->yaml, step, "type", &type) ||
+        !yaml_node_get_flag(&c->yaml, step, "bypassed", &bypassed))
+        return false;
+    if (bypassed) return true;
+    if (strcmp(type, "Filter") == 0) return add_filter_step(c, step);
+    if (strcmp(type, "Mixer") == 0) return add_mixer_step(c, step);
+    return yaml_node_fault(&c->yaml, step,
+                           "type: '%.40s' is no linear filter; only Filter and Mixer can be "
+                           "convolved",
+                           type);
+}
+
+// Sample rate and number of inputs.
+static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
+{
+    const struct network_number rate_key = {"samplerate", 0, 1, MAX_RATE},
+                                channels_key = {"channels", 0, 1, NETWORK_MAX_CHANNELS};
+    const yaml_node_t *devices = yaml_node_get(&c->yaml, root, "devices"),
+                      *capture = yaml_node_get(&c->yaml, devices, "capture");
+    uint64_t rate = 0, channels = 0;
+    if (!yaml_node_get_whole(&c->yaml, devices, &rate_key, &rate) ||
+        !yaml_node_get_whole(&c->yaml, capture, &channels_key, &channels))
+        return false;
+    if (!rate || !channels)
+        return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
+                               rate ? "capture: channels" : "samplerate");
+    c->network->rate = (uint32_t)rate;
+    c->network->in_channels = c->channels = (size_t)channels;
+    return true;
+}
+
+static bool check_outputs(struct camilladsp *c, const yaml_node_t *root)
+{
+    const struct network_number key = {"channels", 0, 1, NETWORK_MAX_CHANNELS};
+    const yaml_node_t *playback =
+        yaml_node_get(&c->yaml, yaml_node_get(&c->yaml, root, "devices"), "playback");
+    uint64_t channels = c->channels;
+    if (!yaml_node_get_whole(&c->yaml, playback, &key, &channels)) return false;
+    c->network->out_channels = c->channels;
+    return channels == c->channels ||
+           yaml_node_fault(&c->yaml, playback, "has %zu channels; the pipeline ends with %zu",
+                           (size_t)channels, c->channels);
+}
+
+static bool parse_root(struct camilladsp *c)
+{
+    const yaml_node_t *root = yaml_document_get_root_node(&c->yaml.document);
+    if (!yaml_node_is_map(root))
+        return fault_set(c->yaml.fault,
+                         "%s: is no configuration of CamillaDSP, which has devices, "
+                         "filters, mixers and a pipeline",
+                         c->network->path);
+    if (!parse_devices(c, root)) return false;
+    c->filters = yaml_node_get(&c->yaml, root, "filters");
+    c->mixers = yaml_node_get(&c->yaml, root, "mixers");
+    const yaml_node_t *pipeline;
+    if (!yaml_node_get_list(&c->yaml, root, "pipeline", &pipeline)) return false;
+    for (size_t i = 0; i < yaml_node_count(pipeline); i++)
+        if (!add_step(c, yaml_node_element(&c->yaml, pipeline, i))) return false;
+    return check_outputs(c, root);
+}
+
+bool camilladsp_parse(struct network *network, const char *text, size_t size, struct fault *fault)
+{
+    struct camilladsp c = {.network = network};
+    if (!yaml_source_parse(&c.yaml, network, text, size, fault)) return false;
+    c.folder = network_folder(network);
+    const size_t n = (size_t)(c.yaml.document.nodes.top - c.yaml.document.nodes.start);
+    c.impulses = calloc(n + 1, sizeof *c.impulses); // also for a document without nodes
+    const bool good = c.folder && c.impulses ? parse_root(&c) : camilladsp_no_memory(&c);
+    free(c.impulses);
+    free(c.folder);
+    yaml_document_delete(&c.yaml.document);
+    return good;
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// See impulse_file.h.
+#include "impulse_file.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+
+static bool open_file(struct audio_reader **ret, const struct impulse *impulse, size_t max_channels,
+                      struct fault *fault)
+{
+    if (strcmp(impulse->path, "-") == 0)
+        return fault_set(fault, "-: taps of a configuration are in files, not in standard input");
+    // A pipe could keep `partita live` waiting for ever.
+    if (!audio_check_regular(impulse->path, fault)) return false;
+    const struct audio_request request = {
+        .path = impulse->path,
+        .raw = impulse->source == IMPULSE_RAW ? &impulse->raw : NULL,
+        .is_text = impulse->source == IMPULSE_TEXT,
+        .skip_lines = impulse->skip_lines,
+        .max_channels = max_channels,
+        .wake_fd = -1,
+    };
+    return audio_open(ret, &request, fault);
+}
+
+static bool is_same_file(const struct impulse *a, const struct impulse *b)
+{
+    return a->source == b->source && strcmp(a->path, b->path) == 0 &&
+           a->skip_lines == b->skip_lines && memcmp(&a->raw, &b->raw, sizeof a->raw) == 0;
+}
+
+static bool read_whole(struct impulse_file *file, const struct impulse *impulse,
+                       struct fault *fault)
+{
+    struct audio_reader *reader;
+    if (file->kept && is_same_file(file->kept, impulse)) return true;
+    impulse_file_release(file);
+    if (!open_file(&reader, impulse, file->max_channels, fault)) return false;
+    bool good =
+        !audio_reader_info(reader)->encoding.is_complex ||
+        fault_set(fault, "%s: complex taps; a configuration needs real ones", impulse->path);
+    good = good && frames_read(&file->frames, reader, PARTITA_F64, impulse->path, fault);
+    if (good && audio_shortfall(reader)) {
+        frames_release(&file->frames);
+        good = fault_set(fault, "%s", audio_shortfall(reader));
+    }
+    file->rate = audio_reader_info(reader)->rate;
+    audio_reader_close(reader);
+    if (good) file->kept = impulse;
+    return good;
+}
+
+// The frames of an impulse within the file, which must have them.
+static bool choose_frames(const struct impulse_file *file, const struct network *network,
+                          const struct impulse *impulse, size_t *ret_n, struct fault *fault)
+{
+    const size_t n = file->frames.n, channels = file->frames.channels,
+                 first = network->first_channel;
+    if (impulse->channel >= channels)
+        return fault_set(fault, "%s: has %zu channel%s; channel %zu is not from %zu to %zu",
+                         impulse->path, channels, channels == 1 ? "" : "s",
+                         first + impulse->channel, first, first + channels - 1);
+    if (impulse->offset >= n)
+        return fault_set(fault, "%s: has %zu frames; an offset of %llu leaves none", impulse->path,
+                         n, (unsigned long long)impulse->offset);
+    *ret_n = n - (size_t)impulse->offset;
+    if (impulse->length && impulse->length < *ret_n) *ret_n = (size_t)impulse->length;
+    return true;
+}
+
+static bool copy_values(const struct impulse *impulse, struct frames *ret, struct fault *fault)
+{
+    const size_t bytes = impulse->n_values * sizeof *impulse->values;
+    *ret = (struct frames){memory_allocate(bytes), impulse->n_values, 1, PARTITA_F64};
+    if (!ret->data) return memory_fault(fault, "%zu taps", impulse->n_values);
+    memcpy(ret->data, impulse->values, bytes);
+    return true;
+}
+
+static bool read_impulse(struct impulse_file *file, const struct network *network,
+                         const struct impulse *impulse, struct frames *ret, struct fault *fault)
+{
+    size_t n = 0;
+    if (!read_whole(file, impulse, fault) || !choose_frames(file, network, impulse, &n, fault))
+        return false;
+    *ret = (struct frames){memory_allocate(n * sizeof(double)), n, 1, PARTITA_F64};
+    if (!ret->data) return memory_fault(fault, "%s: %zu taps", impulse->path, n);
+    const size_t step = file->frames.channels;
+    const double *from =
+        (const double *)file->frames.data + impulse->offset * step + impulse->channel;
+    for (size_t i = 0; i < n; i++) ((double *)ret->data)[i] = from[i * step];
+    return true;
+}
+
+bool impulse_file_read(struct impulse_file *file, const struct network *network,
+                       const struct impulse *impulse, struct frames *ret, uint32_t *ret_rate,
+                       struct fault *fault)
+{
+    struct fault said;
+    const bool values = impulse->source == IMPULSE_VALUES;
+    const bool good = values ? copy_values(impulse, ret, &said)
+                             : read_impulse(file, network, impulse, ret, &said);
+    *ret_rate = values ? 0 : file->rate;
+    return good || network_fault(network, impulse->line, fault, "%.500s", said.text);
+}
+
+void impulse_file_release(struct impulse_file *file)
+{
+    frames_release(&file->frames);
+    file->kept = NULL;
+}
+
+uint32_t impulse_file_rate(const struct impulse *impulse)
+{
+    struct audio_reader *reader;
+    struct fault ignored;
+    if (impulse->source == IMPULSE_VALUES || !open_file(&reader, impulse, 1024, &ignored)) return 0;
+    const uint32_t rate = audio_reader_info(reader)->rate;
+    audio_reader_close(reader);
+    return rate;
+}

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: MIT
+// Configurations of jconvolver and fconvolver: a command on each line. Partition size and density
+// are left to the planner.
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "network.h"
+#include "words.h"
+
+enum {
+    MAX_ARGUMENTS = 8,
+    MIN_HILBERT = 64,
+    MAX_HILBERT = 65536,
+    MAX_PORT_NAME = 63,
+};
+
+static const double MAX_GAIN = 1e6;
+
+// What is known of a path from an input to an output.
+struct path_state {
+    int line;       // of the last response or of the copy; 0: there is none
+    bool is_copy;   // of the following path
+    size_t out, in; // counted from 0
+};
+
+struct jconvolver {
+    struct network *network;
+    char *folder;             // of the files, from /cd
+    struct path_state *paths; // [out][in]; NULL before /convolver/new
+    int line;
+    char *words[MAX_ARGUMENTS]; // the arguments of the command
+    size_t n_words;
+    struct fault *fault;
+};
+
+static struct path_state *path_at(const struct jconvolver *j, size_t out, size_t in)
+{
+    return &j->paths[out * j->network->in_channels + in];
+}
+
+static bool parse_whole(const struct jconvolver *j, size_t word, const char *what, double low,
+                        double high, uint64_t *ret)
+{
+    const struct network_number number = {what, j->line, low, high};
+    return network_parse_whole(j->network, &number, j->words[word], ret, j->fault);
+}
+
+static bool parse_gain(const struct jconvolver *j, size_t word, double *ret)
+{
+    const struct network_number number = {"gain", j->line, -MAX_GAIN, MAX_GAIN};
+    return network_parse_real(j->network, &number, j->words[word], ret, j->fault);
+}
+
+static bool parse_delay(const struct jconvolver *j, size_t word, uint64_t *ret)
+{
+    return parse_whole(j, word, "delay", 0, NETWORK_MAX_DELAY, ret);
+}
+
+// Input and output, counted from 1, as words `word` and `word` + 1.
+static bool parse_path(const struct jconvolver *j, size_t word, size_t *ret_in, size_t *ret_out)
+{
+    uint64_t in = 0, out = 0;
+    const bool good = parse_whole(j, word, "input", 1, (double)j->network->in_channels, &in) &&
+                      parse_whole(j, word + 1, "output", 1, (double)j->network->out_channels, &out);
+    *ret_in = (size_t)in - 1;
+    *ret_out = (size_t)out - 1;
+    return good;
+}
+
+// Relative to the working directory, as in jconvolver; without /cd files are beside the
+// configuration.
+static bool command_cd(struct jconvolver *j)
+{
+    char *folder = strdup(j->words[0]);
+    if (!folder) return network_fault(j->network, j->line, j->fault, "out of memory");
+    free(j->folder);
+    j->folder = folder;
+    return true;
+}
+
+static bool command_new(struct jconvolver *j)
+{
+    struct network *n = j->network;
+    uint64_t in = 0, out = 0, partition = 0, length = 0;
+    double density = 0;
+    const struct network_number fraction = {"density", j->line, 0, 1};
+    if (j->paths)
+        return network_fault(n, j->line, j->fault, "/convolver/new is given twice; keep one");
+    if (!parse_whole(j, 0, "number of inputs", 1, NETWORK_MAX_CHANNELS, &in) ||
+        !parse_whole(j, 1, "number of outputs", 1, NETWORK_MAX_CHANNELS, &out) ||
+        !parse_whole(j, 2, "partition size", 1, NETWORK_MAX_DELAY, &partition) ||
+        !parse_whole(j, 3, "maximum length", 1, NETWORK_MAX_DELAY, &length) ||
+        (j->n_words > 4 && !network_parse_real(n, &fraction, j->words[4], &density, j->fault)))
+        return false;
+    n->in_channels = (size_t)in;
+    n->out_channels = (size_t)out;
+    n->max_length = (size_t)length;
+    j->paths = calloc(in * out, sizeof *j->paths);
+    n->ports[NETWORK_INPUTS] = calloc(in, sizeof **n->ports);
+    n->ports[NETWORK_OUTPUTS] = calloc(out, sizeof **n->ports);
+    if (!j->paths || !n->ports[NETWORK_INPUTS] || !n->ports[NETWORK_OUTPUTS])
+        return network_fault(n, j->line, j->fault, "out of memory");
+    return network_add_stage(n, n->out_channels, n->in_channels, j->fault);
+}
+
+static bool add_response(struct jconvolver *j, struct network_term term)
+{
+    struct path_state *path = path_at(j, term.out, term.in);
+    if (path->is_copy)
+        return network_fault(j->network, j->line, j->fault,
+                             "input %zu, output %zu is a copy since line %d; add this response to "
+                             "its original",
+                             term.in + 1, term.out + 1, path->line);
+    path->line = term.line = j->line;
+    return network_add_term(j->network, &term, j->fault);
+}
+
+static bool command_read(struct jconvolver *j)
+{
+    struct network_term term = {0};
+    struct impulse impulse = {.source = IMPULSE_FILE, .line = j->line};
+    uint64_t delay = 0, channel = 0;
+    if (!parse_path(j, 0, &term.in, &term.out) || !parse_gain(j, 2, &term.gain) ||
+        !parse_delay(j, 3, &delay) ||
+        !parse_whole(j, 4, "offset", 0, NETWORK_MAX_DELAY, &impulse.offset) ||
+        !parse_whole(j, 5, "length", 0, NETWORK_MAX_DELAY, &impulse.length) ||
+        !parse_whole(j, 6, "channel", 1, NETWORK_MAX_TERMS, &channel))
+        return false;
+    term.delay = (double)delay;
+    impulse.channel = (size_t)channel - 1;
+    impulse.path = network_file(j->folder, j->words[7]);
+    return network_add_impulse(j->network, &impulse, &term.impulse, j->fault) &&
+           add_response(j, term);
+}
+
+static bool command_dirac(struct jconvolver *j)
+{
+    struct network_term term = {.impulse = IMPULSE_UNIT};
+    uint64_t delay = 0;
+    if (!parse_path(j, 0, &term.in, &term.out) || !parse_gain(j, 2, &term.gain) ||
+        !parse_delay(j, 3, &delay))
+        return false;
+    term.delay = (double)delay;
+    return add_response(j, term);
+}
+
+// A Hilbert transformer of `length` taps with a raised cosine as window: 0.43 + 0.57 cos. Every
+// second tap is zero, as it is already.
+static void fill_hilbert(double *values, size_t length)
+{
+    const size_t half = length / 2;
+    for (size_t i = 1; i < half; i += 2) {
+        const double window = 0.43 + 0.57 * cos(M_PI * (double)i / (double)half);
+        values[half - i] = 2 / (M_PI * (double)i) * window;
+        values[half + i] = -values[half - i];
+    }
+}
+
+static bool command_hilbert(struct jconvolver *j)
+{
+    struct network_term term = {0};
+    struct impulse impulse = {.line = j->line};
+    uint64_t delay = 0, length = 0;
+    if (!parse_path(j, 0, &term.in, &term.out) || !parse_gain(j, 2, &term.gain) ||
+        !parse_delay(j, 3, &delay) ||
+        !parse_whole(j, 4, "length", MIN_HILBERT, MAX_HILBERT, &length))
+        return false;
+    if (delay < length / 2)
+        return network_fault(j->network, j->line, j->fault,
+                             "delay: %llu is less than half of the length, %llu",
+                             (unsigned long long)delay, (unsigned long long)length / 2);
+    term.delay = (double)(delay - length / 2);
+    if (!network_allocate_values(j->network, &impulse, (size_t)length, j->fault)) return false;
+    fill_hilbert(impulse.values, (size_t)length);
+    return network_add_impulse(j->network, &impulse, &term.impulse, j->fault) &&
+           add_response(j, term);
+}
+
+// The terms of the original are copied at the end: those that follow belong to the copy too.
+static bool command_copy(struct jconvolver *j)
+{
+    size_t in = 0, out = 0;
+    struct path_state copy = {.line = j->line, .is_copy = true};
+    if (!parse_path(j, 0, &in, &out) || !parse_path(j, 2, &copy.in, &copy.out)) return false;
+    struct path_state *path = path_at(j, out, in);
+    const struct path_state *original = path_at(j, copy.out, copy.in);
+    if (path == original)
+        return network_fault(j->network, j->line, j->fault,
+                             "input %zu, output %zu is copied to itself", in + 1, out + 1);
+    if (path->line)
+        return network_fault(j->network, j->line, j->fault,
+                             "input %zu, output %zu has a response since line %d", in + 1, out + 1,
+                             path->line);
+    if (!original->line || original->is_copy)
+        return network_fault(j->network, j->line, j->fault,
+                             original->is_copy
+                                 ? "input %zu, output %zu is a copy itself; name its original"
+                                 : "input %zu, output %zu has no response yet; copy it later",
+                             copy.in + 1, copy.out + 1);
+    *path = copy;
+    return true;
+}
+
+static bool is_taken(const struct network_port *ports, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (ports[i].name && strcmp(ports[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool command_name(struct jconvolver *j, enum network_direction direction)
+{
+    struct network *n = j->network;
+    const bool is_input = direction == NETWORK_INPUTS;
+    const size_t channels = is_input ? n->in_channels : n->out_channels;
+    const char *name = j->words[1];
+    uint64_t channel = 0;
+    if (!parse_whole(j, 0, is_input ? "input" : "output", 1, (double)channels, &channel))
+        return false;
+    if (!*name || strlen(name) > MAX_PORT_NAME || strchr(name, ':'))
+        return network_fault(n, j->line, j->fault,
+                             "'%.80s' is not the name of a port: 1 to %d characters, no colon",
+                             name, (int)MAX_PORT_NAME);
+    if (is_taken(n->ports[direction], channels, name))
+        return network_fault(n, j->line, j->fault, "%s: another port has this name", name);
+    struct network_port *port = &n->ports[direction][channel - 1];
+    free(port->name);
+    free(port->connect_to);
+    *port = (struct network_port){.name = strdup(name)};
+    if (j->n_words > 2) port->connect_to = strdup(j->words[2]);
+    if (port->name && (j->n_words <= 2 || port->connect_to)) return true;
+    return network_fault(n, j->line, j->fault, "out of memory");
+}
+
+static bool command_input_name(struct jconvolver *j)
+{
+    return command_name(j, NETWORK_INPUTS);
+}
+
+static bool command_output_name(struct jconvolver *j)
+{
+    return command_name(j, NETWORK_OUTPUTS);
+}
+
+static const struct jconvolver_command {
+    const char *name, *arguments;
+    size_t least, most; // arguments
+    bool (*run)(struct jconvolver *);
+} commands[] = {
+    {"/cd", "FOLDER", 1, 1, command_cd},
+    {"/convolver/new", "INPUTS OUTPUTS PARTITION LENGTH [DENSITY]", 4, 5, command_new},
+    {"/impulse/read", "INPUT OUTPUT GAIN DELAY OFFSET LENGTH CHANNEL FILE", 8, 8, command_read},
+    {"/impulse/dirac", "INPUT OUTPUT GAIN DELAY", 4, 4, command_dirac},
+    {"/impulse/hilbert", "INPUT OUTPUT GAIN DELAY LENGTH", 5, 5, command_hilbert},
+    {"/impulse/copy", "INPUT OUTPUT FROM-INPUT FROM-OUTPUT", 4, 4, command_copy},
+    {"/input/name", "INPUT NAME [PORT]", 2, 3, command_input_name},
+    {"/output/name", "OUTPUT NAME [PORT]", 2, 3, command_output_name},
+};
+
+// /cd is the only command that may come before /convolver/new.
+static bool run_command(struct jconvolver *j, const char *name)
+{
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        const struct jconvolver_command *c = &commands[i];
+        if (strcmp(name, c->name) != 0) continue;
+        if (j->n_words < c->least || j->n_words > c->most)
+            return network_fault(j->network, j->line, j->fault, "%s needs %s", name, c->arguments);
+        if (!j->paths && c->run != command_cd && c->run != command_new)
+            return network_fault(j->network, j->line, j->fault, "%s comes before /convolver/new",
+                                 name);
+        return c->run(j);
+    }
+    return network_fault(j->network, j->line, j->fault,
+                         "'%.40s' is no command of jconvolver; commands begin with /, comments "
+                         "with #",
+                         name);
+}
+
+static bool run_line(struct jconvolver *j, char *line)
+{
+    bool good;
+    const char *name = words_next(&line, &good);
+    j->n_words = 0;
+    if (!name) return true;
+    char *word = good ? words_next(&line, &good) : NULL;
+    for (; word && good; word = words_next(&line, &good)) {
+        if (j->n_words == MAX_ARGUMENTS)
+            return network_fault(j->network, j->line, j->fault, "more than %d arguments",
+                                 (int)MAX_ARGUMENTS);
+        j->words[j->n_words++] = word;
+    }
+    if (!good)
+        return network_fault(j->network, j->line, j->fault,
+                             "the closing quotation mark is missing");
+    return run_command(j, name);
+}
+
+// The terms of each copy are those of its original.
+static bool add_copies(struct jconvolver *j)
+{
+    struct network *n = j->network;
+    struct network_stage *stage = &n->stages[0];
+    const size_t n_own = stage->n_terms;
+    for (size_t p = 0; p < n->out_channels * n->in_channels; p++) {
+        const struct path_state *copy = &j->paths[p];
+        if (!copy->is_copy) continue;
+        for (size_t t = 0; t < n_own; t++) {
+            struct network_term term = stage->terms[t];
+            if (term.out != copy->out || term.in != copy->in) continue;
+            term.out = p / n->in_channels;
+            term.in = p % n->in_channels;
+            term.line = copy->line;
+            if (!network_add_term(n, &term, j->fault)) return false;
+        }
+    }
+    return true;
+}
+
+bool jconvolver_parse(struct network *network, char *text, struct fault *fault)
+{
+    struct jconvolver j = {.network = network, .folder = network_folder(network), .fault = fault};
+    struct lines lines = {.rest = text};
+    bool good = j.folder || fault_set(fault, "%s: out of memory", network->path);
+    char *line;
+    network->first_channel = 1;
+    while (good && (line = lines_next(&lines))) {
+        j.line = lines.number;
+        good = run_line(&j, line);
+    }
+    if (good && !j.paths)
+        good = fault_set(fault, "%s: has no /convolver/new; it is no configuration of jconvolver",
+                         network->path);
+    good = good && add_copies(&j);
+    if (good && !network->stages[0].n_terms)
+        good = fault_set(fault, "%s: has no impulse response; add /impulse/read", network->path);
+    free(j.paths);
+    free(j.folder);
+    return good;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: MIT
+// See matrix.h.
+#include "matrix.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cli/report.h"
+#include "impulse_file.h"
+#include "io/frames.h"
+
+struct matrix_loader {
+    const struct network *network;
+    const struct settings *settings;
+    uint32_t rate;
+    struct impulse_file file;
+    struct fir impulse; // of number `loaded`
+    size_t loaded;
+    size_t samples; // of all responses of the stage that is computed
+    struct fault *fault;
+};
+
+static size_t nominal_length(const struct fir *f)
+{
+    return f->n - 2 * f->lead;
+}
+
+static void fir_release(struct fir *f)
+{
+    memory_free(f->taps);
+    *f = (struct fir){0};
+}
+
+// Adds gain * f, delayed, to *sum.
+static bool fir_add(struct fir *sum, const struct fir *f, double gain, size_t delay,
+                    struct fault *fault)
+{
+    const size_t begin = f->delay + delay, end = begin + nominal_length(f);
+    struct fir total = {.delay = begin, .lead = f->lead};
+    size_t total_end = end;
+    if (begin > FRAMES_MAX_SAMPLES)
+        return fault_set(fault, "a delay of %zu frames is too long", begin);
+    if (sum->taps) {
+        const size_t sum_end = sum->delay + nominal_length(sum);
+        total.delay = begin < sum->delay ? begin : sum->delay;
+        total.lead = f->lead > sum->lead ? f->lead : sum->lead;
+        total_end = end > sum_end ? end : sum_end;
+    }
+    total.n = total_end - total.delay + 2 * total.lead;
+    if (!sum->taps || total.n != sum->n || total.delay != sum->delay) {
+        if (total.n > FRAMES_MAX_SAMPLES)
+            return fault_set(fault, "a response of %zu taps is too long", total.n);
+        total.taps = memory_allocate_zeros(total.n * sizeof *total.taps);
+        if (!total.taps) return memory_fault(fault, "a response of %zu taps", total.n);
+        const size_t at = sum->delay - total.delay + total.lead - sum->lead;
+        if (sum->taps) memcpy(total.taps + at, sum->taps, sum->n * sizeof *sum->taps);
+        fir_release(sum);
+        *sum = total;
+    }
+    double *to = sum->taps + (begin - sum->delay + sum->lead - f->lead);
+    for (size_t i = 0; i < f->n; i++) to[i] += gain * f->taps[i];
+    return true;
+}
+
+static bool fir_convolve(struct fir *ret, const struct fir *a, const struct fir *b,
+                         struct fault *fault)
+{
+    struct fir y = {.n = a->n + b->n - 1, .delay = a->delay + b->delay, .lead = a->lead + b->lead};
+    if (y.n > FRAMES_MAX_SAMPLES)
+        return fault_set(fault, "a response of %zu taps is too long", y.n);
+    y.taps = memory_allocate(y.n * sizeof *y.taps);
+    if (!y.taps) return memory_fault(fault, "a response of %zu taps", y.n);
+    const enum partita_status status =
+        partita_convolve(PARTITA_F64, y.taps, a->taps, a->n, b->taps, b->n, NULL, NULL);
+    *ret = y;
+    return !status || fault_set(fault, "%s", partita_status_string(status));
+}
+
+static void matrix_allocate(struct matrix *ret, size_t out_channels, size_t in_channels)
+{
+    *ret = (struct matrix){.out_channels = out_channels,
+                           .in_channels = in_channels,
+                           .firs = calloc(out_channels * in_channels, sizeof(struct fir))};
+}
+
+static struct fir *matrix_fir(const struct matrix *m, size_t out, size_t in)
+{
+    return &m->firs[out * m->in_channels + in];
+}
+
+void matrix_release(struct matrix *matrix)
+{
+    for (size_t i = 0; matrix->firs && i < matrix->out_channels * matrix->in_channels; i++)
+        fir_release(&matrix->firs[i]);
+    free(matrix->firs);
+    *matrix = (struct matrix){0};
+}
+
+bool matrix_add_unit(struct matrix *matrix, size_t out, size_t in, double gain, struct fault *fault)
+{
+    double one = 1;
+    const struct fir unit = {.taps = &one, .n = 1};
+    return fir_add(matrix_fir(matrix, out, in), &unit, gain, 0, fault);
+}
+
+// Frames of the configuration's rate in frames of the signal's.
+static double rate_ratio(const struct matrix_loader *l)
+{
+    return l->network->rate && l->rate ? (double)l->rate / l->network->rate : 1;
+}
+
+static bool load_impulse(struct matrix_loader *l, size_t index)
+{
+    const struct impulse *impulse = &l->network->impulses[index];
+    const uint32_t known = l->network->rate ? l->network->rate : l->rate;
+    struct frames f = {0};
+    uint32_t rate;
+    size_t lead = 0;
+    if (l->loaded == index) return true;
+    fir_release(&l->impulse);
+    l->loaded = IMPULSE_UNIT;
+    if (!impulse_file_read(&l->file, l->network, impulse, &f, &rate, l->fault)) return false;
+    if (!rate) rate = known;
+    bool good = true;
+    if (rate && l->rate && rate != l->rate) {
+        const char *name = impulse->path ? impulse->path : l->network->path;
+        good = l->settings->resample_ir
+                   ? frames_resample(&f, rate, l->rate, &lead, name, l->fault)
+                   : network_fault(l->network, impulse->line, l->fault,
+                                   "%s: sample rate %u Hz differs from the %u Hz of %s; use "
+                                   "--resample-ir",
+                                   name, rate, l->rate, operand_name(l->settings, 1));
+    }
+    if (!good) {
+        frames_release(&f);
+        return false;
+    }
+    l->impulse = (struct fir){.taps = f.data, .n = f.n, .lead = lead};
+    l->loaded = index;
+    return true;
+}
+
+// Leaves out what /convolver/new has no room for.
+static bool truncate_response(const struct matrix_loader *l, const struct network_term *term,
+                              struct fir *f, size_t delay)
+{
+    const size_t max = l->network->max_length, length = nominal_length(f);
+    if (!max || f->delay + delay + length <= max) return true;
+    const size_t kept = f->delay + delay < max ? max - f->delay - delay : 0;
+    report_warning(l->settings,
+                   "%s:%d: %zu frames of the response are beyond the maximum length of %zu frames "
+                   "and are left out",
+                   l->network->path, term->line, length - kept, max);
+    f->n -= length - kept;
+    return kept > 0;
+}
+
+// Adds to the response from an input of the network to the output of a term what the term makes of
+// `from`, which leads to its input.
+static bool apply_term(struct matrix_loader *l, const struct network_term *term, struct fir *sum,
+                       const struct fir *from)
+{
+    const bool is_unit = term->impulse == IMPULSE_UNIT;
+    size_t delay = (size_t)llround(term->delay * rate_ratio(l));
+    double gain = term->gain;
+    struct fir product = {0}, part = *from;
+    bool good = true;
+    if (from->n == 1 && !is_unit) { // the impulse itself, without a copy
+        gain *= from->taps[0];
+        delay += from->delay;
+        part = l->impulse;
+    } else if (!is_unit) {
+        good = fir_convolve(&product, from, &l->impulse, l->fault);
+        part = product;
+    }
+    const size_t before = sum->n;
+    if (good && truncate_response(l, term, &part, delay))
+        good = fir_add(sum, &part, gain, delay, l->fault);
+    l->samples += sum->n - before;
+    fir_release(&product);
+    return good;
+}
+
+// Says which line of the configuration cannot be computed.
+static bool term_fault(const struct matrix_loader *l, const struct network_term *term)
+{
+    const struct fault said = *l->fault;
+    return network_fault(l->network, term->line, l->fault, "%.500s", said.text);
+}
+
+static bool apply_stage(struct matrix_loader *l, const struct network_stage *stage,
+                        const struct matrix *from, struct matrix *ret)
+{
+    l->samples = 0;
+    for (size_t t = 0; t < stage->n_terms; t++) {
+        const struct network_term *term = &stage->terms[t];
+        if (term->gain == 0) continue;
+        if (term->impulse != IMPULSE_UNIT && !load_impulse(l, term->impulse)) return false;
+        for (size_t in = 0; in < from->in_channels; in++) {
+            const struct fir *fir = matrix_fir(from, term->in, in);
+            if (!fir->taps) continue;
+            if (!apply_term(l, term, matrix_fir(ret, term->out, in), fir))
+                return term_fault(l, term);
+            if (l->samples > FRAMES_MAX_SAMPLES)
+                return network_fault(l->network, term->line, l->fault,
+                                     "more than %d taps in all responses together",
+                                     (int)FRAMES_MAX_SAMPLES);
+        }
+    }
+    return true;
+}
+
+static bool compute_stages(struct matrix_loader *l, struct matrix *m)
+{
+    const struct network *n = l->network;
+    bool good = true;
+    matrix_allocate(m, n->in_channels, n->in_channels);
+    if (!m->firs) return fault_set(l->fault, "%s: out of memory", n->path);
+    for (size_t i = 0; good && i < n->in_channels; i++)
+        good = matrix_add_unit(m, i, i, 1, l->fault);
+    for (size_t s = 0; good && s < n->n_stages; s++) {
+        struct matrix next;
+        matrix_allocate(&next, n->stages[s].out_channels, n->in_channels);
+        good = next.firs || fault_set(l->fault, "%s: out of memory", n->path);
+        good = good && apply_stage(l, &n->stages[s], m, &next);
+        matrix_release(m);
+        *m = next;
+    }
+    return good;
+}
+
+bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rate,
+                 const struct settings *settings, struct fault *fault)
+{
+    struct matrix_loader l = {.network = network,
+                              .settings = settings,
+                              .rate = rate,
+                              .loaded = IMPULSE_UNIT,
+                              .file = {.max_channels = options_max_channels(settings)},
+                              .fault = fault};
+    struct matrix m = {0};
+    if (network->rate && rate && network->rate != rate && !settings->resample_ir)
+        return fault_set(fault, "%s: is for %u Hz; %s has %u Hz; use --resample-ir", network->path,
+                         network->rate, operand_name(settings, 1), rate);
+    const bool good = compute_stages(&l, &m);
+    fir_release(&l.impulse);
+    impulse_file_release(&l.file);
+    if (good) *ret = m;
+    else matrix_release(&m);
+    return good;
+}
+
+uint32_t matrix_rate(const struct network *network)
+{
+    if (network->rate || !network->n_impulses) return network->rate;
+    return impulse_file_rate(&network->impulses[0]);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The filter that a network is: one response from each input to each output, computed from the
+// files that the configuration names.
+#ifndef PARTITA_APPS_MATRIX_H
+#define PARTITA_APPS_MATRIX_H
+
+#include "cli/options.h"
+#include "network.h"
+
+// taps[k] belongs to frame delay + k - lead; the last `lead` taps follow the end of the response.
+// Resampling makes the lead.
+struct fir {
+    double *taps; // n; NULL: there is no response
+    size_t n, delay, lead;
+};
+
+struct matrix {
+    size_t out_channels, in_channels;
+    struct fir *firs; // [out_channels][in_channels]
+};
+
+// Reads the files of a network, resamples what has another rate than `rate` Hz if --resample-ir
+// allows it, and computes its stages one after the other. Rate 0 is unknown. False, with a fault
+// that names the configuration, its line and the file.
+bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rate,
+                 const struct settings *settings, struct fault *fault);
+
+// Adds a unit impulse times `gain`.
+bool matrix_add_unit(struct matrix *matrix, size_t out, size_t in, double gain,
+                     struct fault *fault);
+
+void matrix_release(struct matrix *matrix);
+
+// The rate of a configuration, or of the first file that it names; 0: neither has one.
+uint32_t matrix_rate(const struct network *network);
+
+#endif

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+// See network.h.
+#include "network.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/number.h"
+#include "io/formats/sigmf.h"
+
+// A configuration may hold the taps themselves, as numbers.
+enum { MAX_CONFIGURATION = 8 << 20 };
+
+enum format { FORMAT_NONE = 0, FORMAT_JCONVOLVER, FORMAT_CONVOLVER, FORMAT_CAMILLADSP };
+
+static const struct {
+    const char *suffix;
+    enum format format;
+} formats[] = {
+    {".conf", FORMAT_JCONVOLVER},
+    {".cfg", FORMAT_CONVOLVER},
+    {".yml", FORMAT_CAMILLADSP},
+    {".yaml", FORMAT_CAMILLADSP},
+};
+
+static enum format format_of_name(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+    for (size_t i = 0; dot && i < sizeof formats / sizeof *formats; i++)
+        if (strcasecmp(dot, formats[i].suffix) == 0) return formats[i].format;
+    return FORMAT_NONE;
+}
+
+bool network_is_named(const char *path)
+{
+    return format_of_name(path) != FORMAT_NONE;
+}
+
+bool network_fault(const struct network *network, int line, struct fault *fault, const char *format,
+                   ...)
+{
+    char text[sizeof fault->text];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    return fault_set(fault, "%s:%d: %s", network->path, line, text);
+}
+
+static bool no_memory(const struct network *network, struct fault *fault)
+{
+    return fault_set(fault, "%s: out of memory", network->path);
+}
+
+// Makes room for one more element of `size` bytes.
+static bool reserve(const struct network *network, void *array, size_t n, size_t *capacity,
+                    size_t size, struct fault *fault)
+{
+    void *old, *grown;
+    if (n < *capacity) return true;
+    const size_t more = *capacity ? 2 * *capacity : 16;
+    memcpy(&old, array, sizeof old);
+    grown = realloc(old, more * size);
+    if (!grown) return no_memory(network, fault);
+    memcpy(array, &grown, sizeof grown);
+    *capacity = more;
+    return true;
+}
+
+bool network_add_stage(struct network *network, size_t out_channels, size_t in_channels,
+                       struct fault *fault)
+{
+    struct network *n = network;
+    if (n->n_stages == NETWORK_MAX_TERMS)
+        return fault_set(fault, "%s: more than %d filters and mixers in the pipeline", n->path,
+                         (int)NETWORK_MAX_TERMS);
+    if (!reserve(n, &n->stages, n->n_stages, &n->stage_capacity, sizeof *n->stages, fault))
+        return false;
+    n->stages[n->n_stages++] =
+        (struct network_stage){.out_channels = out_channels, .in_channels = in_channels};
+    return true;
+}
+
+bool network_add_term(struct network *network, const struct network_term *term, struct fault *fault)
+{
+    struct network_stage *stage = &network->stages[network->n_stages - 1];
+    if (network->n_terms == NETWORK_MAX_TERMS)
+        return network_fault(network, term->line, fault, "more than %d impulse responses",
+                             (int)NETWORK_MAX_TERMS);
+    if (term->delay > NETWORK_MAX_DELAY)
+        return network_fault(network, term->line, fault, "a delay of %.0f frames is too long",
+                             term->delay);
+    if (!reserve(network, &stage->terms, stage->n_terms, &stage->capacity, sizeof *stage->terms,
+                 fault))
+        return false;
+    stage->terms[stage->n_terms++] = *term;
+    network->n_terms++;
+    return true;
+}
+
+static void release_impulse(struct impulse *impulse)
+{
+    free(impulse->path);
+    free(impulse->samples);
+    free(impulse->values);
+}
+
+bool network_add_impulse(struct network *network, const struct impulse *impulse, size_t *ret_index,
+                         struct fault *fault)
+{
+    struct network *n = network;
+    struct impulse added = *impulse;
+    const bool complete =
+        added.source == IMPULSE_VALUES ? added.values != NULL : added.path != NULL;
+    bool good = complete || no_memory(n, fault);
+    if (good && n->n_impulses == NETWORK_MAX_TERMS)
+        good = network_fault(n, added.line, fault, "more than %d impulse responses",
+                             (int)NETWORK_MAX_TERMS);
+    good = good && reserve(n, &n->impulses, n->n_impulses, &n->impulse_capacity,
+                           sizeof *n->impulses, fault);
+    if (!good) {
+        release_impulse(&added);
+        return false;
+    }
+    *ret_index = n->n_impulses;
+    n->impulses[n->n_impulses++] = added;
+    return true;
+}
+
+bool network_allocate_values(struct network *network, struct impulse *impulse, size_t n,
+                             struct fault *fault)
+{
+    if (n > NETWORK_MAX_VALUES - network->n_values)
+        return network_fault(network, impulse->line, fault,
+                             "more than %d taps in the configuration itself; put them into files",
+                             (int)NETWORK_MAX_VALUES);
+    impulse->values = calloc(n, sizeof *impulse->values);
+    if (!impulse->values) return no_memory(network, fault);
+    impulse->source = IMPULSE_VALUES;
+    impulse->n_values = n;
+    network->n_values += n;
+    return true;
+}
+
+void network_release(struct network *network)
+{
+    struct network *n = network;
+    for (size_t i = 0; i < n->n_impulses; i++) release_impulse(&n->impulses[i]);
+    for (size_t i = 0; i < n->n_stages; i++) free(n->stages[i].terms);
+    for (int d = 0; d < 2; d++) {
+        const size_t channels = d == NETWORK_INPUTS ? n->in_channels : n->out_channels;
+        for (size_t c = 0; n->ports[d] && c < channels; c++) {
+            free(n->ports[d][c].name);
+            free(n->ports[d][c].connect_to);
+        }
+        free(n->ports[d]);
+    }
+    free(n->impulses);
+    free(n->stages);
+    *n = (struct network){0};
+}
+
+bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
+                        struct fault *fault)
+{
+    char buffer[PATH_MAX];
+    int n = 0;
+    ret_paths[n++] = network->path;
+    for (size_t i = 0; i < network->n_impulses; i++) {
+        struct impulse *impulse = &network->impulses[i];
+        if (!impulse->path) continue;
+        ret_paths[n++] = impulse->path;
+        const char *samples = sigmf_samples(impulse->path, buffer);
+        if (impulse->source != IMPULSE_FILE || samples == impulse->path) continue;
+        free(impulse->samples);
+        impulse->samples = strdup(samples);
+        if (!impulse->samples) return no_memory(network, fault);
+        ret_paths[n++] = impulse->samples;
+    }
+    *ret_n = n;
+    return true;
+}
+
+bool network_parse_real(const struct network *network, const struct network_number *number,
+                        const char *word, double *ret, struct fault *fault)
+{
+    struct number parsed = {0};
+    if (number_parse(word, QUANTITY_COUNT, &parsed) && parsed.value >= number->low &&
+        parsed.value <= number->high) {
+        *ret = parsed.value;
+        return true;
+    }
+    return network_fault(network, number->line, fault,
+                         "%s: '%.40s' is not a number from %.10g to %.10g", number->what, word,
+                         number->low, number->high);
+}
+
+bool network_parse_whole(const struct network *network, const struct network_number *number,
+                         const char *word, uint64_t *ret, struct fault *fault)
+{
+    struct number parsed = {0};
+    if (number_parse(word, QUANTITY_COUNT, &parsed) && parsed.whole &&
+        parsed.value >= number->low && parsed.value <= number->high) {
+        *ret = (uint64_t)parsed.integer;
+        return true;
+    }
+    return network_fault(network, number->line, fault,
+                         "%s: '%.40s' is not a whole number from %.0f to %.0f", number->what, word,
+                         number->low, number->high);
+}
+
+char *network_file(const char *folder, const char *name)
+{
+    const size_t n = strlen(folder) + strlen(name) + 2;
+    char *path = malloc(n);
+    if (!path) return NULL;
+    const bool relative = *name != '/' && *folder;
+    snprintf(path, n, "%s%s%s", relative ? folder : "", relative ? "/" : "", name);
+    return path;
+}
+
+char *network_folder(const struct network *network)
+{
+    const char *slash = strrchr(network->path, '/');
+    if (!slash) return strdup("");
+    return strndup(network->path, slash == network->path ? 1 : (size_t)(slash - network->path));
+}
+
+bool network_parse(struct network *ret, const char *path, char *text, size_t size,
+                   struct fault *fault)
+{
+    static const char MARK[] = "\xEF\xBB\xBF"; // of the order of bytes, which some editors write
+    struct network network = {.path = path};
+    bool good = false;
+    if (strlen(text) != size) return fault_set(fault, "%s: holds a zero byte; it is no text", path);
+    if (strncmp(text, MARK, sizeof MARK - 1) == 0) {
+        text += sizeof MARK - 1;
+        size -= sizeof MARK - 1;
+    }
+    switch (format_of_name(path)) {
+    case FORMAT_JCONVOLVER:
+        good = jconvolver_parse(&network, text, fault);
+        break;
+    case FORMAT_CONVOLVER:
+        good = convolver_parse(&network, text, fault);
+        break;
+    case FORMAT_CAMILLADSP:
+        good = camilladsp_parse(&network, text, size, fault);
+        break;
+    case FORMAT_NONE:
+        fault_set(fault,
+                  "%s: the name of a configuration ends with .conf (jconvolver), .cfg (Convolver), "
+                  ".yml or .yaml (CamillaDSP)",
+                  path);
+    }
+    if (good) *ret = network;
+    else network_release(&network);
+    return good;
+}
+
+static char *read_text(const char *path, size_t *ret_size, struct fault *fault)
+{
+    FILE *file = fopen(path, "rb");
+    char *text = NULL;
+    size_t n = 0, capacity = 4096;
+    if (!file) {
+        fault_set(fault, "%s: cannot open: %s", path, strerror(errno));
+        return NULL;
+    }
+    for (;;) {
+        char *grown = realloc(text, capacity + 1);
+        if (!grown) {
+            fault_set(fault, "%s: out of memory", path);
+            break;
+        }
+        text = grown;
+        n += fread(text + n, 1, capacity - n, file);
+        if (n < capacity) break;
+        if (n >= MAX_CONFIGURATION) {
+            fault_set(fault, "%s: is larger than %d MB; it is no configuration", path,
+                      MAX_CONFIGURATION >> 20);
+            break;
+        }
+        capacity *= 2;
+    }
+    const bool complete = text && n < capacity && !ferror(file);
+    if (text && n < capacity && ferror(file))
+        fault_set(fault, "%s: cannot read: %s", path, strerror(errno));
+    (void)fclose(file);
+    if (!complete) {
+        free(text);
+        return NULL;
+    }
+    text[n] = 0;
+    *ret_size = n;
+    return text;
+}
+
+bool network_read(struct network *ret, const char *path, struct fault *fault)
+{
+    size_t size = 0;
+    char *text = read_text(path, &size, fault);
+    const bool good = text && network_parse(ret, path, text, size, fault);
+    free(text);
+    return good;
+}

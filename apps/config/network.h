@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+// What the configuration of another convolver describes: stages, one after the other, each a sparse
+// matrix of impulse responses from its inputs to its outputs. jconvolver and Convolver have one
+// stage; the pipeline of CamillaDSP has one for each step. Only the configuration itself is read
+// here; matrix.h reads the files that it names.
+#ifndef PARTITA_APPS_NETWORK_H
+#define PARTITA_APPS_NETWORK_H
+
+#include <stdint.h>
+
+#include "base/fault.h"
+#include "io/samples/encoding.h"
+
+enum {
+    NETWORK_MAX_CHANNELS = 256,
+    NETWORK_MAX_TERMS = 1 << 16,  // of all stages; also of impulses and of stages
+    NETWORK_MAX_VALUES = 1 << 24, // of all impulses that are numbers of the configuration
+    NETWORK_MAX_DELAY = 1 << 27,  // frames, as long as the longest filter
+};
+
+enum impulse_source {
+    IMPULSE_FILE = 0, // an audio file
+    IMPULSE_TEXT,     // a file of one number a line
+    IMPULSE_RAW,      // a file of samples without a header
+    IMPULSE_VALUES,   // numbers of the configuration
+};
+
+struct impulse {
+    enum impulse_source source;
+    char *path;          // of a file
+    char *samples;       // of a recording, see network_list_files
+    size_t channel;      // of the file, counted from 0
+    uint64_t skip_lines; // of a text file, before its first number
+    uint64_t offset;     // frames left out at the start of the file
+    uint64_t length;     // frames used; 0: all
+    struct encoding raw; // of a file without a header
+    double *values;      // numbers of the configuration
+    size_t n_values;
+    int line; // of the configuration
+};
+
+// The index of a term without an impulse response, which is a unit impulse.
+#define IMPULSE_UNIT SIZE_MAX
+
+// One response from an input to an output; those of the same two are added.
+struct network_term {
+    size_t out, in;
+    size_t impulse; // index in network.impulses or IMPULSE_UNIT
+    double gain;    // a factor
+    double delay;   // frames at the rate of the network
+    int line;       // of the configuration
+};
+
+struct network_stage {
+    size_t out_channels, in_channels;
+    struct network_term *terms;
+    size_t n_terms, capacity;
+};
+
+// A port of JACK and the port that it is connected to; NULL: not stated.
+struct network_port {
+    char *name, *connect_to;
+};
+
+enum network_direction { NETWORK_INPUTS = 0, NETWORK_OUTPUTS };
+
+struct network {
+    const char *path; // of the configuration, for messages
+    uint32_t rate;    // Hz, of delays and of impulses whose file has no rate; 0: that of the signal
+    size_t max_length; // frames after which responses end; 0: unlimited
+    size_t in_channels, out_channels;
+    struct network_stage *stages; // none: outputs are inputs
+    size_t n_stages, stage_capacity, n_terms;
+    struct impulse *impulses;
+    size_t n_impulses, impulse_capacity, n_values;
+    size_t first_channel; // the number that the configuration gives the first channel of a file
+    struct network_port *ports[2]; // by direction, one for each channel; NULL: none are named
+};
+
+// Whether the name of a file is that of a configuration: .conf, .cfg, .yml or .yaml.
+bool network_is_named(const char *path);
+
+// Reads a configuration: of jconvolver (.conf), Convolver (.cfg) or CamillaDSP (.yml, .yaml), as
+// its suffix says. `path` must outlive the network. False, with a fault that names file, line and
+// value.
+bool network_read(struct network *ret, const char *path, struct fault *fault);
+
+// The same for a text in memory that ends with a zero byte and is changed, and whose size is
+// without that byte.
+bool network_parse(struct network *ret, const char *path, char *text, size_t size,
+                   struct fault *fault);
+
+// Writes the paths of the configuration and of all files that it names, also those of the samples
+// of SigMF recordings: 2 * n_impulses + 1 at most, which the network keeps. False without memory.
+bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
+                        struct fault *fault);
+
+void network_release(struct network *network);
+
+// What follows is for the parsers. All return false with a fault.
+
+// "path:line: " and the message.
+__attribute__((format(printf, 4, 5))) bool network_fault(const struct network *network, int line,
+                                                         struct fault *fault, const char *format,
+                                                         ...);
+
+// Appends a stage without terms.
+bool network_add_stage(struct network *network, size_t out_channels, size_t in_channels,
+                       struct fault *fault);
+
+// Appends a term to the last stage.
+bool network_add_term(struct network *network, const struct network_term *term,
+                      struct fault *fault);
+
+// Appends an impulse, whose path and values the network takes over, also if it fails.
+bool network_add_impulse(struct network *network, const struct impulse *impulse, size_t *ret_index,
+                         struct fault *fault);
+
+// Makes room for the n values of an impulse whose line is known. The caller frees them if the
+// network does not take the impulse over.
+bool network_allocate_values(struct network *network, struct impulse *impulse, size_t n,
+                             struct fault *fault);
+
+// A whole number from low to high, as the word of a line; `what` names it.
+struct network_number {
+    const char *what;
+    int line;
+    double low, high;
+};
+bool network_parse_whole(const struct network *network, const struct network_number *number,
+                         const char *word, uint64_t *ret, struct fault *fault);
+bool network_parse_real(const struct network *network, const struct network_number *number,
+                        const char *word, double *ret, struct fault *fault);
+
+// The path of a file that a configuration names: relative ones begin at `folder`. NULL: no memory.
+char *network_file(const char *folder, const char *name);
+
+// The folder of the configuration, allocated. NULL: no memory.
+char *network_folder(const struct network *network);
+
+// The parsers.
+bool jconvolver_parse(struct network *network, char *text, struct fault *fault);
+bool convolver_parse(struct network *network, char *text, struct fault *fault);
+bool camilladsp_parse(struct network *network, const char *text, size_t size, struct fault *fault);
+
+#endif

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// See network_taps.h.
+#include "network_taps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sample_type.h"
+#include "config/matrix.h"
+#include "io/frames.h"
+
+static size_t count_firs(const struct matrix *m)
+{
+    return m->out_channels * m->in_channels;
+}
+
+static bool add_dry_units(struct matrix *m, const struct settings *s, struct fault *fault)
+{
+    const double factor = pow(10, s->dry / 20);
+    if (factor == 0) return true;
+    if (m->in_channels != m->out_channels)
+        return fault_set(fault, "--dry needs as many outputs as inputs, not %zu and %zu",
+                         m->out_channels, m->in_channels);
+    for (size_t c = 0; c < m->out_channels; c++)
+        if (!matrix_add_unit(m, c, c, factor, fault)) return false;
+    return true;
+}
+
+static void scale_matrix(struct matrix *m, double decibels)
+{
+    const double factor = pow(10, decibels / 20);
+    if (factor == 1) return;
+    for (size_t i = 0; i < count_firs(m); i++)
+        for (size_t k = 0; m->firs[i].taps && k < m->firs[i].n; k++) m->firs[i].taps[k] *= factor;
+}
+
+// Lists the paths that there are, unless these are all or the diagonal. The lead is that of the
+// response that begins first.
+static bool layout_taps(struct taps *t, const struct matrix *m, struct fault *fault)
+{
+    size_t n_diagonal = 0;
+    t->paths = calloc(count_firs(m), sizeof *t->paths);
+    if (!t->paths) return fault_set(fault, "out of memory");
+    for (size_t i = 0; i < count_firs(m); i++) {
+        const struct fir *f = &m->firs[i];
+        if (!f->taps) continue;
+        const struct taps_path path = {i / m->in_channels, i % m->in_channels};
+        const size_t end = f->delay + f->n - 2 * f->lead;
+        t->paths[t->n_paths++] = path;
+        n_diagonal += path.out == path.in;
+        if (end > t->length) t->length = end;
+        if (f->lead > t->lead) t->lead = f->lead;
+    }
+    t->length += 2 * t->lead;
+    t->in_channels = m->in_channels;
+    t->out_channels = m->out_channels;
+    t->groups = 1;
+    const bool diagonal = t->n_paths == n_diagonal && n_diagonal == m->in_channels &&
+                          m->in_channels == m->out_channels;
+    if (diagonal) t->groups = m->in_channels;
+    if (!diagonal && t->n_paths < count_firs(m)) return true;
+    free(t->paths);
+    t->paths = NULL;
+    return true;
+}
+
+// Writes a response to its row. False if a tap is not finite.
+static bool write_row(const struct taps *t, size_t row, const struct fir *f)
+{
+    const size_t first = row * t->length + f->delay + t->lead - f->lead;
+    bool finite = true;
+    for (size_t k = 0; k < f->n; k++) {
+        if (type_is_double(t->type)) ((double *)t->data)[first + k] = f->taps[k];
+        else ((float *)t->data)[first + k] = (float)f->taps[k];
+        finite = finite && isfinite(type_is_double(t->type) ? f->taps[k] : (float)f->taps[k]);
+    }
+    return finite;
+}
+
+// Each response is released as soon as it is written.
+static bool fill_taps(struct taps *t, struct matrix *m, const char *name, struct fault *fault)
+{
+    const size_t rows = taps_count_rows(t);
+    size_t row = 0;
+    if (t->length > FRAMES_MAX_SAMPLES / rows)
+        return fault_set(fault, "%s: a filter of %zu taps for each of %zu paths is too long", name,
+                         t->length, rows);
+    t->data = memory_allocate_zeros(rows * t->length * partita_type_size(t->type));
+    if (!t->data) return memory_fault(fault, "%s: a filter of %zu taps", name, rows * t->length);
+    for (size_t i = 0; i < count_firs(m); i++) {
+        struct fir *f = &m->firs[i];
+        if (!f->taps) continue;
+        if (!write_row(t, row++, f))
+            return fault_set(fault, "%s: the taps from input %zu to output %zu are not finite",
+                             name, i % m->in_channels + 1, i / m->in_channels + 1);
+        memory_free(f->taps);
+        f->taps = NULL;
+    }
+    return true;
+}
+
+bool network_taps_load(struct taps *ret, const struct network *network, enum partita_type type,
+                       const struct audio_info *signal, const struct settings *settings,
+                       struct fault *fault)
+{
+    struct taps t = {.type = type};
+    struct matrix m;
+    const uint64_t rate = (uint64_t)signal->rate * (uint64_t)settings->up;
+    if (network->in_channels != signal->channels)
+        return fault_set(fault, "%s: is for %zu input channels; %s has %zu", network->path,
+                         network->in_channels, operand_name(settings, 1), signal->channels);
+    if (rate > UINT32_MAX)
+        return fault_set(fault, "%s: a rate of %llu Hz is too high", network->path,
+                         (unsigned long long)rate);
+    if (!matrix_load(&m, network, (uint32_t)rate, settings, fault)) return false;
+    scale_matrix(&m, settings->wet);
+    bool good = add_dry_units(&m, settings, fault);
+    scale_matrix(&m, options_gain(settings));
+    good = good && layout_taps(&t, &m, fault);
+    if (good && !t.length)
+        good = fault_set(fault, "%s: has no path from an input to an output", network->path);
+    good = good && fill_taps(&t, &m, network->path, fault);
+    matrix_release(&m);
+    if (good) *ret = t;
+    else taps_release(&t);
+    return good;
+}

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: MIT
+// The taps of a configuration of another convolver.
+#ifndef PARTITA_APPS_NETWORK_TAPS_H
+#define PARTITA_APPS_NETWORK_TAPS_H
+
+#include "config/network.h"
+#include "taps.h"
+
+// The same as taps_load for what a network describes, with --gain, --wet and --dry. Paths that it
+// lacks are absent.
+bool network_taps_load(struct taps *ret, const struct network *network, enum partita_type type,
+                       const struct audio_info *signal, const struct settings *settings,
+                       struct fault *fault);
+
+#endif

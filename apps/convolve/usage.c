@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// See usage.h.
+#include "usage.h"
+
+#include <string.h>
+
+#include "cli/engine_name.h"
+#include "cli/range.h"
+#include "correlate/search.h"
+#include "level/level.h"
+#include "shard.h"
+
+bool is_standard(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+// A sample type can be given for raw samples only, not for a file with a header.
+static bool check_format(const char *option, const char *type, const char *path,
+                         struct encoding *ret_encoding, struct fault *fault)
+{
+    bool known;
+    if (!type) return true;
+    encoding_parse(type, ret_encoding);
+    if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
+    return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option,
+                     type, path);
+}
+
+bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
+                 struct fault *fault)
+{
+    const struct settings *s = settings;
+    int n_standard = is_standard(s->operands[1]);
+    for (int i = 0; i < s->n_irs; i++) n_standard += is_standard(s->files[i]);
+    if (n_standard > 1)
+        return fault_set(fault, "both %s and IN are standard input",
+                         s->command == COMMAND_CONVOLVE ? "IR" : "TEMPLATE");
+    if (s->n_irs > MAX_WORDS)
+        return fault_set(fault, "%d file names for IR, at most %d", s->n_irs, MAX_WORDS);
+    if (s->quiet && s->verbose)
+        return fault_set(fault, "--quiet and --verbose contradict each other");
+    uint64_t k, n;
+    if (s->range && !shard_parse(s->range, &k, &n, fault)) return false;
+    if (s->shared && n_standard)
+        return fault_set(fault, "mpirun: all processes read IR and IN, and only one could read "
+                                "standard input; use a file");
+    if (options_sharded_by(s) && is_standard(s->operands[2]))
+        return fault_set(fault, "%s writes to a file, not to standard output",
+                         options_sharded_by(s));
+    if (options_sharded_by(s) && s->block)
+        return fault_set(fault, "--block filters as a stream, which %s cannot split",
+                         options_sharded_by(s));
+    if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
+        return fault_set(fault, "--channels is for raw samples; add --format");
+    if (s->config && (s->ir_format || s->matrix || s->delay || s->ir_length || s->ir_fade))
+        return fault_set(fault, "--config names the responses and their paths; leave out "
+                                "--ir-format, --ir-length, --ir-fade, --delay, --matrix, "
+                                "--matrix-order and --true-stereo");
+    if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
+        return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
+                                "would alias; leave out --dry");
+    return range_check(s, fault) && level_check(s, fault) && search_check_usage(s, fault) &&
+           check_format("--format", s->format, s->operands[1], ret_in, fault) &&
+           check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
+           engine_check(s, fault);
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Options of `partita convolve` and `partita correlate` that contradict each other or the files.
+#ifndef PARTITA_APPS_USAGE_H
+#define PARTITA_APPS_USAGE_H
+
+#include "cli/options.h"
+#include "io/samples/encoding.h"
+
+// Not for an OUT that is left out, which is NULL.
+bool is_standard(const char *path);
+
+// *ret_in, *ret_ir: the sample types of --format and --ir-format, or of the suffix of IN.
+bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
+                 struct fault *fault);
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: MIT
+// See processes.h. Errors of communication end all processes (MPI's default); those of files are
+// returned.
+#include "processes.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../lib/base/hash.h"
+#include "launcher.h"
+
+struct shared_file {
+    MPI_File handle;
+    const char *name;
+};
+
+// Processes with commands of their own would wait for each other without end.
+static bool check_arguments(struct processes *processes, int argc, char **argv, struct fault *fault)
+{
+    uint64_t hash = HASH_BEGIN, ends[2];
+    for (int i = 0; i < argc; i++) hash = hash_bytes(hash, argv[i], strlen(argv[i]) + 1);
+    MPI_Allreduce(&hash, &ends[0], 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&hash, &ends[1], 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+    if (ends[0] == ends[1]) return true;
+    processes->failed = true;
+    return fault_set(fault, "mpirun started processes with different arguments; to run each by "
+                            "itself, add --range 1/1");
+}
+
+bool processes_begin(struct processes *processes, int argc, char **argv, struct fault *fault)
+{
+    int provided, rank, n;
+    *processes = (struct processes){0};
+    // Without a launcher MPI_Init would start services of its own.
+    if (!launcher_started_several()) return true;
+    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided))
+        return fault_set(fault, "MPI cannot be started");
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n);
+    if (n == 1) { // the launcher has not told
+        MPI_Finalize();
+        return true;
+    }
+    processes->rank = (size_t)rank;
+    processes->n = (size_t)n;
+    if (provided >= MPI_THREAD_SERIALIZED) return check_arguments(processes, argc, argv, fault);
+    processes->failed = true; // in all: the library is the same
+    return fault_set(fault, "this MPI does not support calls from several threads");
+}
+
+void processes_end(struct processes *processes)
+{
+    if (processes->n) MPI_Finalize();
+    processes->n = 0;
+}
+
+bool processes_agree(struct processes *processes, bool good, struct fault *fault)
+{
+    int own = good ? INT_MAX : (int)processes->rank, first;
+    if (!processes->n || processes->failed) return good && !processes->failed;
+    MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (first == INT_MAX) return true;
+    processes->failed = true;
+    MPI_Bcast(fault->text, sizeof fault->text, MPI_CHAR, first, MPI_COMM_WORLD);
+    return false;
+}
+
+void processes_broadcast(const struct processes *processes, void *bytes, size_t n)
+{
+    if (processes->n) MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
+}
+
+void processes_exchange(const struct processes *processes, const void *own, size_t bytes, void *all)
+{
+    if (processes->n)
+        MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+}
+
+// The numbers of items of all processes: where each begins, and their sum.
+static bool place_items(const int *counts, int *begins, size_t n, struct fault *fault)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        begins[i] = (int)sum; // at most INT_MAX
+        sum += counts[i];
+        if (sum > INT_MAX)
+            return fault_set(fault, "more than %d peaks; name fewer with --peaks", INT_MAX);
+    }
+    begins[n] = (int)sum;
+    return true;
+}
+
+bool processes_gather(struct processes *processes, const void *items, size_t n, size_t bytes,
+                      void **ret_all, size_t *ret_n, struct fault *fault)
+{
+    const bool first = processes->rank == 0;
+    int *counts = calloc(2 * processes->n + 1, sizeof *counts), *begins = NULL;
+    char *all = NULL;
+    MPI_Datatype item;
+    const int own = n < INT_MAX ? (int)n : INT_MAX;
+    *ret_all = NULL;
+    *ret_n = 0;
+    if (!processes_agree(processes, counts || fault_set(fault, "out of memory"), fault)) {
+        free(counts);
+        return false;
+    }
+    begins = counts + processes->n;
+    MPI_Allgather(&own, 1, MPI_INT, counts, 1, MPI_INT, MPI_COMM_WORLD);
+    bool good = place_items(counts, begins, processes->n, fault);
+    if (good && first) {
+        all = malloc((size_t)begins[processes->n] * bytes + 1);
+        good = all || fault_set(fault, "out of memory for %d peaks", begins[processes->n]);
+    }
+    good = processes_agree(processes, good, fault);
+    if (good) {
+        MPI_Type_contiguous((int)bytes, MPI_BYTE, &item);
+        MPI_Type_commit(&item);
+        MPI_Gatherv(items, own, item, all, counts, begins, item, 0, MPI_COMM_WORLD);
+        MPI_Type_free(&item);
+        *ret_all = all;
+        *ret_n = first ? (size_t)begins[processes->n] : 0;
+    } else {
+        free(all);
+    }
+    free(counts);
+    return good;
+}
+
+// False, with a fault, for an error of MPI-IO.
+static bool check_file(int error, const char *name, const char *action, struct fault *fault)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int n;
+    if (error == MPI_SUCCESS) return true;
+    MPI_Error_string(error, text, &n);
+    return fault_set(fault, "%s: cannot %s: %s", name, action, text);
+}
+
+bool processes_open(struct processes *processes, const char *path, const char *name,
+                    struct fault *fault)
+{
+    struct shared_file *file = calloc(1, sizeof *file);
+    if (!processes_agree(processes, file || fault_set(fault, "out of memory"), fault)) {
+        free(file);
+        return false;
+    }
+    file->name = name;
+    const int error =
+        MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_WRONLY, MPI_INFO_NULL, &file->handle);
+    if (processes_agree(processes, check_file(error, name, "open for writing", fault), fault)) {
+        processes->file = file;
+        return true;
+    }
+    free(file); // which cannot be closed: some processes may not have opened it
+    return false;
+}
+
+// Not MPI_File_write_at_all: Open MPI's waits without end where another process finds the disk
+// full, and it would gain nothing, since what a process writes is contiguous and long.
+bool processes_write(const struct processes *processes, uint64_t at, const void *data, size_t n,
+                     struct fault *fault)
+{
+    const struct shared_file *file = processes->file;
+    MPI_Status status;
+    int written = 0;
+    if (!check_file(
+            MPI_File_write_at(file->handle, (MPI_Offset)at, data, (int)n, MPI_BYTE, &status),
+            file->name, "write", fault))
+        return false;
+    MPI_Get_count(&status, MPI_BYTE, &written);
+    return written == (int)n ||
+           fault_set(fault,
+                     "%s: cannot write: only %d of %zu bytes were written; the disk may be "
+                     "full",
+                     file->name, written, n);
+}
+
+bool processes_sync(const struct processes *processes, struct fault *fault)
+{
+    return check_file(MPI_File_sync(processes->file->handle), processes->file->name, "write",
+                      fault);
+}
+
+bool processes_close(struct processes *processes, struct fault *fault)
+{
+    struct shared_file *file = processes->file;
+    if (!file) return true;
+    const bool good = check_file(MPI_File_close(&file->handle), file->name, "close", fault);
+    free(file);
+    processes->file = NULL;
+    return good;
+}

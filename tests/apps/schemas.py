@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT
+"""Checks JSON of the program against the files in docs/schemas, for which the keywords below suffice. A field that its
+schema does not name is an error here, so that the schemas stay complete; users may meet new fields."""
+import json
+import pathlib
+
+FOLDER = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schemas"
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
+KEYWORDS = {"$schema", "title", "description", "type", "properties", "required", "items", "enum", "const", "minimum", "oneOf"}
+
+
+def is_of(value, name):
+    return isinstance(value, TYPES[name]) and (name == "boolean" or not isinstance(value, bool))
+
+
+def check(value, schema, at="$"):
+    """Raises ValueError where the value differs from the schema."""
+    if set(schema) - KEYWORDS:
+        raise ValueError(f"{at}: unknown keywords {set(schema) - KEYWORDS}")
+    kinds = schema.get("type", [])
+    if kinds and not any(is_of(value, kind) for kind in ([kinds] if isinstance(kinds, str) else kinds)):
+        raise ValueError(f"{at}: {value!r} is not of type {kinds}")
+    if "const" in schema and value != schema["const"] or "enum" in schema and value not in schema["enum"]:
+        raise ValueError(f"{at}: {value!r} is not {schema.get('const', schema.get('enum'))!r}")
+    if "minimum" in schema and value < schema["minimum"]:
+        raise ValueError(f"{at}: {value!r} is below {schema['minimum']}")
+    if "oneOf" in schema:
+        check(value, next(s for s in schema["oneOf"] if s["properties"]["kind"]["const"] == value["kind"]), at)
+    if isinstance(value, list):
+        for i, item in enumerate(value):
+            check(item, schema["items"], f"{at}[{i}]")
+    elif isinstance(value, dict) and "properties" in schema:
+        absent, unknown = set(schema["required"]) - set(value), set(value) - set(schema["properties"])
+        if absent or unknown:
+            raise ValueError(f"{at}: lacks {sorted(absent)}, and has {sorted(unknown)}, which its schema does not name")
+        for name, item in value.items():
+            check(item, schema["properties"][name], f"{at}.{name}")
+
+
+def load(text):
+    """The object in an output of the program, checked."""
+    value = json.loads(text)
+    check(value, json.loads((FOLDER / (value["schema"].replace("/", "-") + ".json")).read_text(encoding="utf-8")))
+    return value

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Mistakes of new users. Each message is one line that names the command, then the file or option with its value, and
+what to do. The table has the line of the user, the exit status, and the message after "partita COMMAND: "."""
+import shlex
+
+import numpy as np
+
+import rig
+from rig import Case, wav_bytes
+
+RAW = "for raw samples use --format, for example --format cf32"
+MISTAKES = [
+    # Commands and options.
+    ("convlve ir.wav in.wav o.wav", 2, "convlve: no such command (did you mean convolve?)"),
+    ("help corelate", 2, "corelate: no such command (did you mean correlate?)"),
+    ("convolve ir.wav in.wav", 2, "needs IR... IN OUT, but 2 file names are given"),
+    ("convolve -o o.wav ir.wav in.wav", 2,
+     "--output-format o.wav: unknown sample type; file names are given without options: IR... IN OUT"),
+    ("convolve --normalise ir.wav in.wav o.wav", 2, "--normalise: no such option (did you mean --normalize?)"),
+    ("convolve --peaks 3 ir.wav in.wav o.wav", 2, "--peaks: no such option; it belongs to correlate"),
+    ("convolve --gain", 2, "--gain: needs a value"),
+    ("convolve --gain loud ir.wav in.wav o.wav", 2,
+     "--gain loud: is not auto or a number of decibels from -300 to 300, for example -6"),
+    ("convolve --block 0 ir.wav in.wav o.wav", 2,
+     "--block 0: is not a whole number of frames or a time from 1 to 16777216, for example 4096 or 250ms"),
+    ("convolve -m ful ir.wav in.wav o.wav", 2, "--mode ful: must be one of full|same|valid"),
+    ("convolve -t many ir.wav in.wav o.wav", 2, "--threads many: is not auto or a whole number from 1 to 4096, for example 4"),
+    ("convolve -f cf23 ir.wav raw.bin o.raw", 2, "--format cf23: unknown sample type (did you mean cf32?); there are f32, f64, "
+     "i8, i16, i24, i32, u8, u16, u24, u32, cf32, cf64, ci8, ci16, ci24, ci32, cu8, cu16, cu24, cu32, and with be at the end big "
+     "endian ones"),
+    ("convolve -e partitoned ir.wav in.wav o.wav", 2, "--engine partitoned: no such engine (did you mean cpu/partitioned?); "
+     "choose one of cpu/direct, cpu/gemm, cpu/winograd, cpu/tiles, cpu/depthwise, cpu/overlap-save, cpu/overlap-add, "
+     "cpu/partitioned, cpu/blocks"),
+    ("convolve -d gpu ir.wav in.wav o.wav", 1,
+     '--device "gpu": no such device; there are "cpu", "cuda" and "cuda:N"'),
+    ("convolve --range 5/4 ir.wav in.wav o.wav", 2, "--range 5/4: is not K/N with 1 <= K <= N, for example 2/8"),
+    ("convolve --first 2s --last 1s ir.wav in.wav o.wav", 1, "--first 96000 --last 48000: there is no sample in between"),
+    ("convolve --tune 9k x.npy x.npy o.npy", 1, "--tune 9000: the sample rate of x.npy is unknown; add --rate"),
+    # Files.
+    ("convolve ir.wav missing.wav o.wav", 1, "missing.wav: cannot open: No such file or directory"),
+    ("convolve ir.wav in.wav no/such/o.wav", 1, "no/such/o.wav: cannot create: No such file or directory"),
+    ("convolve ir.wav in.wav in.wav", 1, "in.wav: is the input in.wav itself; name another output"),
+    ("convolve ir.wav in.wav o", 1, "o: the name does not imply a format; use .wav, .flac, .npy, .raw and the like"),
+    ("convolve ir.wav empty.wav o.wav", 1, "empty.wav: not a WAV: 0 bytes without a RIFF WAVE header"),
+    ("convolve comma.txt in.wav o.wav", 1, "comma.txt: line 2: '0,5' is not one number; decimals are written with a point"),
+    ("convolve ir.wav song.mp4 o.wav", 1,
+     "song.mp4: 112 bytes of no known format; convert it to .wav or .flac, for example with ffmpeg"),
+    ("convolve ir.wav x.csv o.npy", 1,
+     "x.csv: 12 bytes of no known format; save the array with numpy.save, as .npy, and name that file"),
+    ("convolve room.conf in.wav o.wav", 1,
+     "room.conf: 12 bytes of no known format; name a configuration with --config, in place of IR"),
+    ("convolve ir.wav raw.bin o.raw", 1, "raw.bin: 300 bytes of no known format; " + RAW),
+    ("convolve ir.wav transposed.npy o.npy", 1, "transposed.npy: 4800 channels of 2 frames, more than the 1024 of --max-channels; "
+     "the axes are [channels, frames], so if these are [frames, channels], save the transpose, x.T"),
+    ("convolve ir44.wav in.wav o.wav", 1,
+     "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of in.wav; use --resample-ir"),
+    ("convolve c.npy in.wav o.wav", 1, "o.wav: cannot store complex samples, which the result has; use .npy or .raw"),
+    ("convolve one.txt x.npy o.wav", 1, "o.wav: a WAV needs a sample rate and the input has none; use --rate"),
+    # Other commands.
+    ("correlate ir.wav in.wav", 2, "needs OUT, unless it prints peaks: add --peaks or --threshold"),
+    ("correlate --peaks 0 ir.wav in.wav", 2, "--peaks 0: is not a whole number from 1 to 1048576, for example 4"),
+    ("design lowpas --cutoff 1k --rate 48k h.wav", 2, "lowpas: no such kind of filter (did you mean lowpass?); choose one of "
+     "lowpass, highpass, bandpass, bandstop, hilbert, differentiator, raised-cosine, root-raised-cosine, table"),
+    ("design lowpass --rate 48k h.wav", 2, "lowpass needs --cutoff, for example --cutoff 1k"),
+    ("design bandpass --cutoff 1k --rate 48k h.wav", 2, "bandpass needs two cutoffs, for example --cutoff 1k,2k"),
+    ("design lowpass --cutoff 1k h.wav", 2,
+     "frequencies are fractions of the sample rate, below 0.5, without --rate; add it, for example --rate 48k"),
+    ("design lowpass --cutoff 30k --rate 48k --width 1k h.wav", 1,
+     "--cutoff 30000: must be above 0 and below 24000, half of the rate"),
+    ("design lowpass --cutoff 1k --rate 48k --attenuation 900 h.wav", 2,
+     "--attenuation 900: is not a number of decibels from 10 to 200"),
+    ("design table one.txt --rate 48k h.wav", 1, "one.txt: line 1: '1' is not a frequency and decibels, such as 1000 -3"),
+    ("deconvolve in.wav ir.wav h.wav", 1,
+     "ir.wav: 100 frames, but in.wav has 4800; record the sweep and what follows it, at least 400 frames"),
+    ("join o.wav in.wav", 1, "in.wav: its record in.wav.range is missing, which --range writes beside OUT"),
+    ("layer forward x4.npy w4.npy y.npy", 2, "needs forward|backward-data|backward-weight, but 4 names are given; "
+     "arrays are named by options such as --input"),
+    ("layer forward --input x4.npy --weight w4.npy", 2, "forward needs --output"),
+    ("layer forward --input x4.npy --weight x.npy --output y.npy", 1,
+     "x.npy: array of 1 dimensions, but x4.npy has 4; both need the same axes"),
+    ("layer forward --input x4.npy --weight w4.npy --output y.npy --pad some", 1,
+     "--pad some: is not a list of whole numbers, such as 2,1, and not the word same"),
+    ("plan --taps 1s", 2, "--taps 1s: a time needs the sample rate, which is unknown; add --rate, for example --rate 48k, or "
+     "give a number of frames"),
+    ("plan ir.wav", 2, "takes no file names, but 1 is given; describe a filter with --taps"),
+    ("live ir.wav", 2, "takes no file names, but 1 is given; name filters with --ir"),
+    ("control socket gain -3", 1, "socket: cannot connect: No such file or directory; partita live --control socket creates "
+     "this socket"),
+]
+
+
+class Mistakes(Case):
+    def test_messages(self):
+        for name, frames, rate in (("in.wav", (4800, 1), 48000), ("ir.wav", (100, 1), 48000), ("ir44.wav", (100, 1), 44100)):
+            self.write(name, wav_bytes(self.random.integers(-3000, 3000, frames), rate=rate))
+        for name, text in (("empty.wav", b""), ("one.txt", b"1\n"), ("comma.txt", b"1\n0,5\n"), ("x.csv", b"1,2,3\n4,5,6\n"),
+                           ("room.conf", b"/impulse/re\n"),
+                           ("song.mp4", b"\0\0\0\x20ftypisom" + bytes(100)), ("raw.bin", b"\1\2\3" * 100)):
+            self.write(name, text)
+        for name, array in (("x", np.ones(300, "f4")), ("c", np.ones(300, "c8")), ("transposed", np.ones((4800, 2), "f4")),
+                            ("x4", np.ones((1, 4, 9, 9), "f4")), ("w4", np.ones((2, 4, 3, 3), "f4"))):
+            np.save(name + ".npy", array)
+        for line, rc, message in MISTAKES:
+            with self.subTest(line=line):
+                said = self.run_program(*shlex.split(line), rc=rc).stderr.decode().splitlines()
+                command = line.split()[0]
+                prefix = "partita: " if message.startswith(command + ":") else f"partita {command}: "
+                self.assertEqual(said[0], prefix + message)
+                self.assertTrue(len(said) == 1 or said[1].startswith("usage: "), said)
+
+
+if __name__ == "__main__":
+    rig.main()
