@@ -12,8 +12,6 @@
 
 enum { MAX_CHANNELS = 128 };
 
-static const double DEFAULT_BUDGET = 2e-6; // relative L2 error of f32 layers
-
 struct ours {
     struct partita_problem problem;
     struct partita_options options;
@@ -38,6 +36,11 @@ void ours_calibrate(void)
     if (status == PARTITA_OK) status = partita_wisdom_calibrate(wisdom);
     if (status != PARTITA_OK)
         fprintf(stderr, "no calibration: %s\n", partita_status_string(status));
+}
+
+struct partita_wisdom *ours_wisdom(void)
+{
+    return wisdom;
 }
 
 static double ours_gate(const struct workload *w, const struct partita_plan *plan)
@@ -88,7 +91,7 @@ static void ours_stream_call(void *state, const struct workload *w, size_t at)
     void *y[MAX_CHANNELS];
     for (size_t c = 0; c < w->in_channels; c++) x[c] = w->x + (c * w->n_frames + at) * bytes;
     for (size_t c = 0; c < w->out_channels; c++)
-        y[c] = w->y + (c * w->n_out + at / w->stride) * bytes;
+        y[c] = w->y + (c * w->n_out + at * w->up / w->stride) * bytes;
     partita_stream_process(o->stream, y, x, w->block);
 }
 
@@ -225,7 +228,8 @@ static double ours_layer_gate(const struct workload *w, const struct partita_pla
 {
     const char *engine = partita_plan_engine(plan, w->layer->direction);
     const bool sums = strcmp(engine, "cpu/direct") == 0 || strcmp(engine, "cpu/gemm") == 0;
-    return sums || type_is_f64(w->signal) ? gate_layer(w) : fmax(gate_layer(w), DEFAULT_BUDGET);
+    return sums || type_is_f64(w->signal) ? gate_layer(w)
+                                          : fmax(gate_layer(w), OURS_DEFAULT_BUDGET);
 }
 
 static double ours_layer_pass(void *state, const struct workload *w, double *calls)

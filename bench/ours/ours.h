@@ -5,8 +5,12 @@
 
 #include "runner/runner.h"
 
+// Relative L2 error that engines may have if the caller sets no budget: f32 layers.
+#define OURS_DEFAULT_BUDGET 2e-6
+
 // Measures the cost model that plans of ours use from then on.
 void ours_calibrate(void);
+struct partita_wisdom *ours_wisdom(void);
 
 // Stores a text as the contender's reason; `contender` is void so that it serves as a log function.
 void ours_set_reason(void *contender, const char *text);
@@ -17,5 +21,6 @@ open_fn ours_stream_swap;     // while the stream fades from one filter to anoth
 open_fn ours_stream_i16;      // with spectra of 16 bits, where the plan has them
 open_fn ours_stream_parallel; // several channels only: with one there is little to share
 open_fn ours_layer;           // filters are packed beforehand
+open_fn ours_network;
 
 #endif

@@ -12,9 +12,10 @@ open_fn peer_cufft_complex, peer_cufft_real, peer_cufft_blocks, peer_two_passes;
 open_fn peer_liquid_fir, peer_liquid_fft;
 open_fn peer_zita, peer_afir, peer_textbook_uniform, peer_textbook_two_stage; // bench_stream
 open_fn peer_scipy_oaconvolve, peer_scipy_fftconvolve;
-open_fn peer_numpy_convolve;   // short signals: the mean of many calls
-open_fn peer_scipy_correlate;  // cases with lags
-open_fn peer_scipy_rfft;       // layers of causal sequences
-open_fn peer_ffmpeg, peer_sox; // bench_cli, with the workload that command.h requires
+open_fn peer_numpy_convolve;         // short signals: the mean of many calls
+open_fn peer_scipy_correlate;        // cases with lags
+open_fn peer_scipy_rfft;             // layers of causal sequences
+open_fn peer_torch, peer_torch_last; // bench_network
+open_fn peer_ffmpeg, peer_sox;       // bench_cli, with the workload that command.h requires
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Direct FIR filters on streams in blocks of 1024 frames, one thread: every type and a decimator,
-// against liquid-dsp and the peak of fused multiply-adds.
+// Direct FIR filters on streams in blocks of 1024 frames, one thread: every type, a decimator and
+// resamplers, against liquid-dsp and the peak of fused multiply-adds.
 #include "ours/ours.h"
 #include "peers/peers.h"
 
@@ -9,6 +9,13 @@
     {                                                                                              \
         .name = name_, .signal = PARTITA_##signal_, .taps = PARTITA_##taps_, .n_taps = n_taps_,    \
         .stride = stride_, .n_frames = 16384, .block = 1024                                        \
+    }
+
+// Blocks hold whole periods of the stride. The filter has 24 taps for each frame of the input.
+#define RESAMPLER(name_, up_, stride_, block_)                                                     \
+    {                                                                                              \
+        .name = name_, .n_taps = 24 * (up_), .up = up_, .stride = stride_,                         \
+        .n_frames = 16 * (block_), .block = block_                                                 \
     }
 
 static const struct workload cases[] = {
@@ -27,6 +34,9 @@ static const struct workload cases[] = {
     FIR("direct-cf32-complex-t64", CF32, CF32, 64, 1),
     FIR("direct-cf32-complex-t256", CF32, CF32, 256, 1),
     FIR("direct-f32-t256-stride8", F32, F32, 256, 8),
+    RESAMPLER("resampler-4-to-1", 4, 1, 1024),
+    RESAMPLER("resampler-3-to-2", 3, 2, 1024),
+    RESAMPLER("resampler-160-to-147", 160, 147, 1029),
 };
 
 static const struct contender contenders[] = {

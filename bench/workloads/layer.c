@@ -56,30 +56,33 @@ static char *layer_noise(const struct workload *w, size_t n, uint64_t seed)
     return samples;
 }
 
-void layer_create(struct workload *w, bool quick)
+void layer_measure(struct workload *w, bool quick)
 {
     w->layer_batch = or_one(w->layer->problem.batch);
     if (quick) w->layer_batch = (w->layer_batch + 7) / 8;
     struct partita_problem p = layer_problem(w);
     const struct layer_sizes s = layer_sizes(&p);
     const size_t x = s.batch * s.in * s.plane, y = s.batch * s.out * s.outputs,
-                 taps = s.out * s.group_in * s.taps;
+                 taps = s.out * s.group_in * s.taps, bytes = partita_type_size(w->signal);
     const enum partita_direction direction = w->layer->direction;
     const size_t result = direction == PARTITA_FORWARD         ? y
                           : direction == PARTITA_BACKWARD_DATA ? x
                                                                : taps;
-    const size_t n_x = direction == PARTITA_BACKWARD_DATA ? y : x,
-                 n_h = direction == PARTITA_BACKWARD_WEIGHT ? y : taps;
-    w->x_bytes = n_x * partita_type_size(w->signal);
-    w->h_bytes = n_h * partita_type_size(w->signal);
-    w->y_bytes = result * partita_type_size(w->signal);
-    w->x = layer_noise(w, n_x, 1);
-    w->h = layer_noise(w, n_h, 2);
-    w->y = bench_allocate(w->y_bytes);
+    w->x_bytes = (direction == PARTITA_BACKWARD_DATA ? y : x) * bytes;
+    w->h_bytes = (direction == PARTITA_BACKWARD_WEIGHT ? y : taps) * bytes;
+    w->y_bytes = result * bytes;
     // An item is a multiply-add.
     w->in_channels = w->out_channels = w->groups = w->stride = w->n_taps = 1;
     w->timed = w->n_frames = layer_terms(&s);
     w->n_out = result;
+}
+
+void layer_create(struct workload *w, bool quick)
+{
+    layer_measure(w, quick);
+    w->x = layer_noise(w, w->x_bytes / partita_type_size(w->signal), 1);
+    w->h = layer_noise(w, w->h_bytes / partita_type_size(w->signal), 2);
+    w->y = bench_allocate(w->y_bytes);
 }
 
 static double layer_sample(const struct workload *w, const char *samples, size_t i)

@@ -25,8 +25,10 @@ size_t layer_terms(const struct layer_sizes *s);
 // The problem of a workload that is a layer, types and batch filled in.
 struct partita_problem layer_problem(const struct workload *w);
 
-// workload_create, oracle_error and the gate of direct sums, for layers.
+// workload_create, oracle_error and the gate of direct sums, for layers; layer_measure sets sizes
+// only.
 void layer_create(struct workload *w, bool quick);
+void layer_measure(struct workload *w, bool quick);
 double layer_error(struct workload *w);
 double gate_layer(const struct workload *w);
 

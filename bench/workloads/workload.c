@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "workloads/layer.h"
+#include "workloads/network.h"
 
 enum {
     EDGE = 128,
@@ -38,6 +38,7 @@ struct partita_problem workload_problem(const struct workload *w)
         .out_channels = w->out_channels,
         .groups = w->groups,
         .kernel = {w->n_taps},
+        .up = w->up,
         .stride = {w->stride},
         .size = {PARTITA_UNBOUNDED},
         .block = w->block,
@@ -60,11 +61,13 @@ void workload_create(struct workload *w, bool quick)
     if (!w->taps) w->taps = w->signal;
     w->oracle = NULL;
     w->expected = NULL;
-    if (w->layer != NULL) {
-        layer_create(w, quick);
+    if (w->layer != NULL || w->network != NULL) {
+        if (w->layer != NULL) layer_create(w, quick);
+        else network_create(w, quick);
         if (w->shape != NULL) w->shape(w);
         return;
     }
+    w->up = or_one(w->up);
     w->stride = or_one(w->stride);
     w->in_channels = or_one(w->in_channels);
     w->out_channels = or_one(w->out_channels);
@@ -73,7 +76,7 @@ void workload_create(struct workload *w, bool quick)
     if (w->block > 0) w->warm = (w->warm + w->block - 1) / w->block * w->block;
     if (w->block > 0) w->n_frames = (w->n_frames + w->block - 1) / w->block * w->block;
     w->timed = w->n_frames - w->warm;
-    w->n_out = w->block > 0 ? w->n_frames / w->stride : w->n_frames + w->n_taps - 1;
+    w->n_out = w->block > 0 ? w->n_frames * w->up / w->stride : w->n_frames + w->n_taps - 1;
     if (w->lags > 0) w->n_out = 2 * w->lags + 1;
     const size_t n_h = w->out_channels * (w->in_channels / w->groups) * w->n_taps;
     w->x_bytes = w->in_channels * w->n_frames * partita_type_size(w->signal);
@@ -91,6 +94,7 @@ void workload_destroy(struct workload *w)
     free(w->h);
     free(w->y);
     free(w->expected);
+    network_destroy(w);
     if (w->oracle == NULL) return;
     free(w->oracle->value);
     free(w->oracle);
@@ -147,6 +151,15 @@ static void direct_sum(double ret[2], const struct workload *w, const char *x, c
     for (int part = 0; part < 2; part++) ret[part] += (double)value[part];
 }
 
+// ret += sum over i of h[p - i up] x[i], for f32.
+static void resampled_sum(double ret[2], const struct workload *w, const char *x, const char *h,
+                          size_t p)
+{
+    const float *a = (const float *)x, *b = (const float *)h;
+    for (size_t i = p / w->up + 1; i-- > 0 && p - i * w->up < w->n_taps;)
+        if (i < w->n_frames) ret[0] += (double)b[p - i * w->up] * (double)a[i];
+}
+
 // ret += sum over k of h[k] x[k + p - lags], for f32.
 static void lag_sum(double ret[2], const struct workload *w, const char *x, const char *h, size_t p)
 {
@@ -161,7 +174,7 @@ static void lag_sum(double ret[2], const struct workload *w, const char *x, cons
 static struct oracle *oracle_create(const struct workload *w)
 {
     struct oracle *oracle = bench_allocate(sizeof *oracle);
-    size_t n = w->block > 0 ? (w->n_frames - w->latency) / w->stride : w->n_out,
+    size_t n = w->block > 0 ? (w->n_frames - w->latency) * w->up / w->stride : w->n_out,
            edge = n < EDGE ? n : EDGE;
     uint64_t state = 3;
     oracle->n = w->lags > 0 ? LAG_POSITIONS : POSITIONS;
@@ -174,12 +187,15 @@ static struct oracle *oracle_create(const struct workload *w)
     size_t x_bytes = w->n_frames * partita_type_size(w->signal),
            h_bytes = w->n_taps * partita_type_size(w->taps);
     oracle->value = bench_allocate(w->out_channels * POSITIONS * 2 * sizeof(double));
+    void (*const sum)(double[2], const struct workload *, const char *, const char *, size_t) =
+        w->lags > 0 ? lag_sum
+        : w->up > 1 ? resampled_sum
+                    : direct_sum;
     size_t group_in = w->in_channels / w->groups, group_out = w->out_channels / w->groups;
     for (size_t out = 0; out < w->out_channels; out++)
         for (size_t i = 0; i < oracle->n; i++)
             for (size_t in = 0; in < group_in; in++)
-                (w->lags > 0 ? lag_sum : direct_sum)(
-                    oracle->value + 2 * (out * POSITIONS + i), w,
+                sum(oracle->value + 2 * (out * POSITIONS + i), w,
                     w->x + (out / group_out * group_in + in) * x_bytes,
                     w->h + (out * group_in + in) * h_bytes, oracle->at[i] * w->stride);
     return oracle;
@@ -188,6 +204,7 @@ static struct oracle *oracle_create(const struct workload *w)
 double oracle_error(struct workload *w, size_t delay)
 {
     if (w->layer != NULL) return layer_error(w);
+    if (w->network != NULL) return network_error(w);
     if (w->oracle == NULL) w->oracle = oracle_create(w);
     double error = 0, norm = 0;
     for (size_t out = 0; out < w->out_channels; out++)

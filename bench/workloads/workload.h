@@ -21,13 +21,16 @@ struct workload {
     size_t n_frames, n_taps;
     size_t block, latency; // streams: frames a call, added delay allowed
     size_t warm;           // streams: the first frames, which fill the history and are not timed
+    size_t up;             // streams of f32: interpolation, before the filter [1]
     size_t stride;         // decimation [1]
     size_t in_channels, out_channels; // [1]; every output depends on every input of its group
     size_t groups;                    // [1]
     size_t lags;     // signals: correlate, and keep the lags from -lags to lags only [convolve]
     int repetitions; // [the suite's]
     bool extra;      // run only with --all, or when --case names it
-    const struct layer *layer; // if not NULL, it replaces all of the above but name and types
+    // If not NULL, one of these replaces all of the above but name and types.
+    const struct layer *layer;
+    const struct network *network;
     void (*shape)(struct workload *w); // changes the noise that workload_create made [leaves it]
     // Filled by workload_create:
     size_t x_bytes, h_bytes, y_bytes;
@@ -38,6 +41,8 @@ struct workload {
     struct oracle *oracle;
     double *expected; // layers: the oracle's values
     size_t n_expected;
+    struct network_part *parts; // networks: layers and their directions (network.h)
+    size_t n_parts;
 };
 
 // A bank of independent channels as a stream, timed after its history has filled.
