@@ -12,10 +12,14 @@ Spectrum
     one long signal in many convolutions and correlations.
 design, Design
     make the taps of a filter from cutoffs and attenuation, and measure what taps achieve.
+deconvolve
+    estimates the impulse response between a signal and its recording.
 explain
     says which algorithm is chosen and why.
 signal
     functions with the names and arguments of scipy.signal: convolve, correlate, lfilter, ... Most are here, too.
+dask
+    the same functions for arrays of dask: chunk by chunk, on one machine or many.
 nn
     layers of PyTorch.
 devices, set_threads, Wisdom
@@ -43,6 +47,7 @@ from partita._plan import Filter, Load, Plan, Saved
 from partita._stream import Stats, Stream
 from partita._bank import Bank
 from partita._spectrum import Spectrum
+from partita._deconvolve import deconvolve
 from partita._design import Achieved, Design, design
 from partita._explain import Engine, Explanation, explain
 
@@ -57,13 +62,13 @@ _SIGNAL = ("convolve", "convolve2d", "correlate", "correlate2d", "correlation_la
 
 __all__ = [
     "Achieved", "Bank", "Design", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem",
-    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "design", "devices",
-    "explain", "get_threads", "library_version", "set_threads",
+    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "deconvolve", "design",
+    "devices", "explain", "get_threads", "library_version", "set_threads",
 ]
 
 
 def __getattr__(name):
-    if name in ("nn", "signal"):
+    if name in ("dask", "nn", "signal"):
         return importlib.import_module(f"partita.{name}")
     if name in _SIGNAL:
         return getattr(importlib.import_module("partita.signal"), name)

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, T
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from . import dask as dask
 from . import nn as nn
 from . import signal as signal
 from .signal import convolve as convolve
@@ -21,8 +22,8 @@ from .signal import upfirdn as upfirdn
 
 __all__ = [
     "Achieved", "Bank", "Design", "Device", "DeviceError", "Engine", "Explanation", "Filter", "Load", "Plan", "Problem",
-    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "design", "devices",
-    "explain", "get_threads", "library_version", "set_threads",
+    "Saved", "Spectrum", "StateError", "Stats", "Stream", "UnsupportedError", "Wisdom", "deconvolve", "design",
+    "devices", "explain", "get_threads", "library_version", "set_threads",
 ]
 
 __version__: Final[str]
@@ -121,6 +122,7 @@ class Problem:
     whole_blocks: bool = False
     activation: str = "linear"
     separable: bool = False
+    channels_last: bool = False
     up: int = 1
     def __init__(
         self,
@@ -142,6 +144,7 @@ class Problem:
         whole_blocks: bool = False,
         activation: Literal["linear", "relu"] = "linear",
         separable: bool = False,
+        channels_last: bool = False,
         up: int = 1,
     ) -> None: ...
     def __post_init__(self) -> None: ...
@@ -370,6 +373,8 @@ def design(
     minimum_phase: bool = False,
     table: ArrayLike | None = None,
 ) -> NDArray[np.float64]: ...
+
+def deconvolve(recording: ArrayLike, signal: ArrayLike) -> NDArray[np.float64]: ...
 
 class Bank:
     block: int

@@ -108,6 +108,8 @@ class Problem:
         Of forward of real bounded problems: applied to every result.
     separable : bool, optional
         Of bounded problems of two axes: the taps are products of a factor of their row and one of their column.
+    channels_last : bool, optional
+        Of bounded real problems: x and y have their channels as the last axis. The taps stay as they are.
     up : int, optional
         Of one axis: ``up - 1`` zeros are inserted after each sample of x; `stride`, `dilation` and `pad` count them.
 
@@ -137,6 +139,7 @@ class Problem:
     whole_blocks: bool = False
     activation: str = "linear"
     separable: bool = False
+    channels_last: bool = False
     up: int = 1
 
     def __post_init__(self):
@@ -158,6 +161,7 @@ class Problem:
             "out_channels": optional(positive, "out_channels", self.out_channels),
             "whole_blocks": bool(self.whole_blocks),
             "separable": bool(self.separable),
+            "channels_last": bool(self.channels_last),
         }
         normal |= {name: _axes(name, getattr(self, name), rank) for name in ("kernel", "stride", "dilation")}
         normal |= {name: positive(name, getattr(self, name)) for name in ("batch", "in_channels", "groups", "up")}
@@ -188,17 +192,20 @@ class Problem:
 
     @property
     def input_shape(self):
-        """Shape of x: (batch, in_channels, samples along each axis). None for streams."""
-        return None if self.size is None else (self.batch, self.in_channels, *self.size)
+        """Shape of x: (batch, in_channels, samples along each axis), or with the channels last. None for streams."""
+        return None if self.size is None else self._shape(self.in_channels, self.size)
 
     @property
     def output_shape(self):
-        """Shape of y: (batch, out_channels, results along each axis). None for streams."""
+        """Shape of y: (batch, out_channels, results along each axis), or with the channels last. None for streams."""
         if self.size is None:
             return None
         sizes = ffi.new("size_t [3]")
         check(lib.partita_problem_output_size(self.to_c(), sizes), str(self))
-        return self.batch, self.outputs, *sizes[0:self.rank]
+        return self._shape(self.outputs, sizes[0:self.rank])
+
+    def _shape(self, channels, sizes):
+        return (self.batch, *sizes, channels) if self.channels_last else (self.batch, channels, *sizes)
 
     def to_c(self):
         """The problem as a struct partita_problem."""
@@ -224,5 +231,6 @@ class Problem:
             "activation": _ACTIVATIONS[self.activation],
             "whole_blocks": self.whole_blocks,
             "separable": self.separable,
+            "channels_last": self.channels_last,
             "up": self.up,
         })

@@ -87,7 +87,29 @@ def test_operands_that_are_not_contiguous():
     require_same_layer(ours.conv2d, F.conv2d, x, w, random(3, 10, grad=False)[::2].requires_grad_(), padding=1)
     x = random(4, 2, 3, 9, 10, grad=False).to(memory_format=torch.channels_last).requires_grad_()
     require_same_layer(ours.conv2d, F.conv2d, x, w, None, padding=1)
-    assert ours.conv2d(x, w).is_contiguous()
+    assert ours.conv2d(x, w).is_contiguous(memory_format=torch.channels_last)
+    assert ours.conv2d(x.contiguous(), w).is_contiguous()
+
+
+@pytest.mark.parametrize("rank", [2, 3])
+def test_channels_last(rank):
+    last = {2: torch.channels_last, 3: torch.channels_last_3d}[rank]
+    conv, size = {2: "conv2d", 3: "conv3d"}[rank], (9, 10, 7)[:rank]
+    for groups in (1, 18):
+        w = random(1, 36, 18 // groups, *(3,) * rank, grad=False)
+        for x_last, w_last in ((True, False), (True, True), (False, True), (False, False)):
+            x = random(2, 2, 18, *size, grad=False).to(memory_format=last if x_last else torch.contiguous_format)
+            v = w.clone(memory_format=last if w_last else torch.contiguous_format).requires_grad_()
+            x = x.requires_grad_()
+            layer = {"padding": 1, "stride": 2, "groups": groups}
+            require_same_layer(getattr(ours, conv), getattr(F, conv), x, v, None, **layer)
+            y = getattr(ours, conv)(x, v, None, **layer)
+            # Taps of one input channel have both formats.
+            wanted = last if x_last or (w_last and groups == 1) else torch.contiguous_format
+            assert y.is_contiguous(memory_format=wanted)
+            y.square().sum().backward()
+            assert x.grad.is_contiguous(memory_format=last if x_last else torch.contiguous_format)
+            x.grad = None
 
 
 def test_without_a_batch_and_with_an_empty_one():

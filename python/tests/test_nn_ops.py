@@ -55,6 +55,11 @@ def test_operators_pass_opcheck():
     torch.library.opcheck(ops.conv, (dense, w, b, *layer))
     torch.library.opcheck(ops.conv_input, (gy, w, list(x.shape), *layer))
     torch.library.opcheck(ops.conv_weight, (x, gy, list(w.shape), *layer))
+    last = {"memory_format": torch.channels_last}
+    x, gy = (t.detach().to(**last).requires_grad_() for t in (x, gy))
+    torch.library.opcheck(ops.conv, (x, w, b, *layer))
+    torch.library.opcheck(ops.conv_input, (gy, w, list(x.shape), *layer))
+    torch.library.opcheck(ops.conv_weight, (x, gy, list(w.shape), *layer))
 
 
 def test_compiled_once_for_all_sizes():

@@ -217,6 +217,9 @@ def test_peaks_of_equal_samples():
     y = signal.correlation_peaks([0, 2, 2, 1, 2, 0, 3, 3], [1.0], distance=4)
     assert y.lag.tolist() == [1, 6]
     assert signal.correlation_peaks(np.zeros(9), [1.0]).lag.size == 0
+    # A step on the way up, of 8 and of 9 equal samples: the latter is a local maximum, as for `partita correlate`.
+    for n, lags in ((8, [9]), (9, [1, 10])):
+        assert signal.correlation_peaks([0] + n * [2] + [3, 0], [1.0], distance=2).lag.tolist() == lags
 
 
 @pytest.mark.parametrize("delay", (-0.4, 0.25, 0.5))

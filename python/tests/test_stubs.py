@@ -10,9 +10,9 @@ import pytest
 
 from partita._partita import ffi, lib
 
-# PyTorch's own types take a minute to read; SciPy has none.
+# PyTorch's own types take a minute to read; SciPy has none; those of dask and zarr are not needed.
 SETTINGS = """[mypy]
-[mypy-torch.*,scipy.*]
+[mypy-torch.*,scipy.*,dask.*,zarr.*]
 follow_imports = skip
 ignore_missing_imports = True
 """

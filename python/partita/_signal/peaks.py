@@ -24,7 +24,8 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
     Find a template in a signal: the peaks of the magnitude of their correlation.
 
     A peak is a local maximum that no local maximum closer than `distance` exceeds; of equal ones the first is the peak.
-    The first and the last lag can be peaks.
+    The first and the last lag can be peaks. More than 8 equal samples after a smaller one are a local maximum whatever
+    follows them.
 
     Parameters
     ----------
@@ -89,11 +90,15 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
 
 
 def _local_maxima(size):
-    """The first sample of each run of equal ones that is larger than the runs beside it."""
+    """
+    The first sample of each run of equal ones that is larger than the runs beside it. What follows a run of more than
+    _REACH samples does not count, as a stream does not wait for it (apps/correlate/peaks.c).
+    """
     starts = np.flatnonzero(np.concatenate([[True], size[1:] != size[:-1]]))
     heights = np.concatenate([[-1], size[starts], [-1]])
+    long = np.diff(starts, append=len(size)) > _REACH
     result = np.zeros(len(size), bool)
-    result[starts[(heights[1:-1] > heights[:-2]) & (heights[1:-1] > heights[2:])]] = True
+    result[starts[(heights[1:-1] > heights[:-2]) & ((heights[1:-1] > heights[2:]) | long)]] = True
     return result
 
 

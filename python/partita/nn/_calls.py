@@ -79,7 +79,7 @@ _thread = _Thread()
 class _Layer:
     """A plan of one direction, and filters that calls may borrow."""
 
-    def __init__(self, direction, dtype, x_shape, w_shape, geometry, uses, threads):
+    def __init__(self, direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads):
         stride, pad, dilation, groups, engine = geometry
         if not len(x_shape) == len(w_shape) == len(stride) + 2 or not len(stride) == len(dilation):
             raise ValueError(f"x {list(x_shape)}, w {list(w_shape)}, stride {list(stride)}, dilation {list(dilation)}: "
@@ -88,24 +88,34 @@ class _Layer:
             raise ValueError(f"x has {x_shape[1]} channels, {groups} groups of w {w_shape[1] * groups}")
         self.y_shape = tuple(_geometry.output_shape(x_shape, w_shape, stride, pad, dilation))
         self.x_shape, self.w_shape, self.dtype = tuple(x_shape), tuple(w_shape), dtype
+        self.memory_format = memory_format  # of x and y
         self.direction, self.plan, self.spare = direction, None, ([], [])
         if x_shape[0] == 0:
             return  # an empty batch
         problem = Problem(op="correlate", signal=dtype, batch=x_shape[0], in_channels=x_shape[1],
                           out_channels=w_shape[0], groups=groups, kernel=self.w_shape[2:], size=self.x_shape[2:],
                           stride=tuple(stride), dilation=tuple(dilation),
-                          pad=tuple(_geometry.padding_pairs(pad, len(stride))))
+                          pad=tuple(_geometry.padding_pairs(pad, len(stride))),
+                          channels_last=memory_format != torch.contiguous_format)
         self.plan = Plan(problem, directions=(direction,), threads=threads, engine=engine or None,
                          filter_uses=uses or None)
         self.workspace = self.plan.workspace(direction)
 
     def prepare(self, t):
-        """Contiguous, in the type that the plan computes in."""
-        return None if t is None else _plain(t).to(self.dtype)
+        """Samples of x or y in the memory format and the type that the plan computes in."""
+        return _plain(t, self.memory_format).to(self.dtype)
+
+    def new(self, t, shape):
+        """An array of samples on the device of a tensor."""
+        return torch.empty(shape, dtype=self.dtype, device=t.device, memory_format=self.memory_format)
+
+    def prepare_taps(self, t):
+        """Taps or a bias, contiguous, in the type that the plan computes in."""
+        return None if t is None else _plain(t, torch.contiguous_format).to(self.dtype)
 
     def filter(self, w, b, old=None):
         """A filter of these taps, in the memory of an old one if there is one."""
-        w, b = self.prepare(w), self.prepare(b)
+        w, b = self.prepare_taps(w), self.prepare_taps(b)
         if old is None:
             return self.plan.filter(w, b)
         call = _thread.with_workspace(self.workspace)
@@ -149,11 +159,11 @@ def _address(t):
     return ffi.cast("void *", t.data_ptr())
 
 
-def _plain(t):
+def _plain(t, memory_format):
     """Contiguous memory with the values themselves, not with a bit that says that they are conjugated or negated."""
-    if t.is_contiguous() and not t.is_conj() and not t.is_neg():
+    if t.is_contiguous(memory_format=memory_format) and not t.is_conj() and not t.is_neg():
         return t
-    return t.resolve_conj().resolve_neg().contiguous()
+    return t.resolve_conj().resolve_neg().contiguous(memory_format=memory_format)
 
 
 def _version(t):
@@ -203,14 +213,14 @@ def _find(store, key, limit, make):
     return found
 
 
-def _layer(direction, dtype, x_shape, w_shape, geometry, uses):
+def _layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses):
     threads = torch.get_num_threads()
     stride, pad, dilation, groups, engine = geometry
-    key = (direction, dtype, tuple(x_shape), tuple(w_shape), tuple(stride), tuple(pad), tuple(dilation), groups, engine,
-           uses, threads, _options.get_threads())
+    key = (direction, dtype, memory_format, tuple(x_shape), tuple(w_shape), tuple(stride), tuple(pad), tuple(dilation),
+           groups, engine, uses, threads, _options.get_threads())
     if threads > 1 and _OPENMP_IS_SHARED:
         threads = None
-    return key, lambda: _Layer(direction, dtype, x_shape, w_shape, geometry, uses, threads)
+    return key, lambda: _Layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses, threads)
 
 
 def _find_layer(*described):
@@ -258,11 +268,11 @@ def _forward_layer(dtype, *described):
 
 def forward(x, w, b, geometry, uses):
     """The layer; `geometry` is (stride, pad, dilation, groups, engine)."""
-    layer = _forward_layer(x.dtype, x.shape, w.shape, geometry, uses)
+    layer = _forward_layer(x.dtype, _geometry.memory_format(x, w), x.shape, w.shape, geometry, uses)
     _check("w", w, layer.w_shape, x.dtype)
     if b is not None:
         _check("b", b, layer.w_shape[:1], x.dtype)
-    y = x.new_empty(layer.y_shape, dtype=layer.dtype)
+    y = layer.new(x, layer.y_shape)
     if layer.plan is not None:
         _run(layer, w, b, uses, y, layer.prepare(x))
     return _result(y, x.dtype)
@@ -274,10 +284,11 @@ def _gradient_type(dtype):
 
 def backward_data(gy, w, x_shape, geometry, uses):
     """The gradient of x."""
-    layer = _find_layer("backward_data", _gradient_type(gy.dtype), x_shape, w.shape, geometry, uses)
+    layer = _find_layer("backward_data", _gradient_type(gy.dtype), _geometry.memory_format(gy, w), x_shape, w.shape,
+                        geometry, uses)
     _check("w", w, layer.w_shape, gy.dtype)
     _check("gy", gy, layer.y_shape, gy.dtype)
-    gx = gy.new_empty(layer.x_shape, dtype=layer.dtype)
+    gx = layer.new(gy, layer.x_shape)
     if layer.plan is not None:
         _run(layer, w, None, uses, gx, layer.prepare(gy))
     return _result(gx, gy.dtype)
@@ -285,7 +296,8 @@ def backward_data(gy, w, x_shape, geometry, uses):
 
 def backward_weight(x, gy, w_shape, geometry):
     """The gradient of w."""
-    layer = _find_layer("backward_weight", _gradient_type(x.dtype), x.shape, w_shape, geometry, 0)
+    layer = _find_layer("backward_weight", _gradient_type(x.dtype), _geometry.memory_format(x, gy), x.shape, w_shape,
+                        geometry, 0)
     _check("gy", gy, layer.y_shape, x.dtype)
     if layer.plan is None:
         return x.new_zeros(layer.w_shape)

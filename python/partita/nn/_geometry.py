@@ -39,6 +39,15 @@ def same_padding(kernel, dilation):
     return [p for t in total for p in (t // 2, t - t // 2)]
 
 
+def memory_format(*tensors):
+    """The memory format of a result: channels last if a real operand of two or three axes has them last, as PyTorch does."""
+    for t in tensors:
+        last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(t.dim())
+        if last and not t.is_complex() and not t.is_contiguous() and t.is_contiguous(memory_format=last):
+            return last
+    return torch.contiguous_format
+
+
 def refused_tensors(*tensors):
     """Why the package does not compute with these tensors (None among them: a bias that there is not), or None."""
     first = tensors[0]

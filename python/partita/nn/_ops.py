@@ -44,14 +44,19 @@ def conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
     return _calls.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
 
 
+def _empty(t, shape, memory_format):
+    return torch.empty(shape, dtype=t.dtype, device=t.device, memory_format=memory_format)
+
+
 @conv.register_fake
 def _fake_conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
-    return x.new_empty(_geometry.output_shape(x.shape, w.shape, stride, pad, dilation))
+    shape = _geometry.output_shape(x.shape, w.shape, stride, pad, dilation)
+    return _empty(x, shape, _geometry.memory_format(x, w))
 
 
 @conv_input.register_fake
 def _fake_conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
-    return gy.new_empty(x_shape)
+    return _empty(gy, x_shape, _geometry.memory_format(gy, w))
 
 
 @conv_weight.register_fake

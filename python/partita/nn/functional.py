@@ -76,7 +76,7 @@ def causal_conv1d(input, weight, bias=None, stride=1, dilation=1, groups=None):
 
     See Also
     --------
-    Conv1d.stream : the same for a signal that comes in frames.
+    partita.nn.Conv1d.stream : the same for a signal that comes in frames.
     """
     if weight.dim() == 2:
         weight, groups = weight.unsqueeze(1), groups or weight.shape[0]

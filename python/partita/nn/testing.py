@@ -24,8 +24,7 @@ class dispatch_mode(TorchDispatchMode):
     """
     Answers aten.convolution and its backward by Partita, for the time of a with statement.
 
-    What the package cannot compute is computed by PyTorch and counted. Tensors and errors are those of PyTorch, but
-    results are contiguous.
+    What the package cannot compute is computed by PyTorch and counted. Tensors and errors are those of PyTorch.
 
     Examples
     --------

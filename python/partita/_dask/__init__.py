@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""How partita.dask computes arrays of chunks."""

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""convolve, correlate and oaconvolve of arrays of dask."""
+import functools
+import math
+
+import dask.array as da
+import numpy as np
+
+from partita._dask import graph, layout, tasks
+from partita._errors import UnsupportedError
+from partita._problem import positive
+from partita._signal import axes as _axes
+from partita._signal import dtypes, general
+
+
+def _array(name, x):
+    """An array of dask, of known chunks and of a type that the library has."""
+    if not isinstance(x, da.Array):
+        x = da.asarray(x)
+    if any(math.isnan(n) for n in x.shape):
+        raise ValueError(f"{name} has chunks of unknown size: call compute_chunk_sizes() first")
+    if 0 in x.shape or not x.shape:
+        raise ValueError(f"{name} has no samples along an axis, or no axes: its shape is {x.shape}")
+    reason = dtypes.reason_against(x.dtype)
+    if reason is not None:
+        raise TypeError(f"{name}: {reason}: convert it to float64 or complex128 first")
+    return x
+
+
+def _operands(in1, in2, axes):
+    x, h = _array("in1", in1), _array("in2", in2)
+    if x.ndim != h.ndim:
+        raise ValueError(f"in1 and in2 should have the same dimensionality, not {x.ndim} and {h.ndim}")
+    listed = _axes.listed(axes, x.ndim)
+    _axes.check_broadcast(x.shape, h.shape, listed)
+    return x, h, listed
+
+
+def _sizes(name, value, listed):
+    """One positive integer for each of the axes; a single one is that of every axis."""
+    values = value if isinstance(value, (tuple, list)) else (value,) * len(listed)
+    if len(values) != len(listed):
+        raise ValueError(f"{name} = {value!r}: one number, or one for each of {len(listed)} axes")
+    return dict(zip(listed, (positive(name, v) for v in values)))
+
+
+def _convolved(x, h, listed, stride, window):
+    """The axes that are more than a product of each item with a single one."""
+    return [a for a in listed if window is not None or stride[a] > 1 or (x.shape[a] > 1 and h.shape[a] > 1)]
+
+
+def _strided(window, stride):
+    first, count = window
+    return first, -(-count // stride), stride
+
+
+def _layout(x, h, windows, parts):
+    """The axes of a product. `windows`: the results along those that are convolved; `parts`: None or imposed sizes."""
+    rank = len(windows)
+    if rank > general.MAX_AXES:
+        raise UnsupportedError(f"{rank} axes to convolve: at most {general.MAX_AXES}; name them by axes=")
+    if parts is not None:
+        try:
+            taps, results = parts
+        except (TypeError, ValueError):
+            raise ValueError(f"parts = {parts!r}: sizes of the parts of in2 and of the blocks of results") from None
+        taps, results = _sizes("parts", taps, list(windows)), _sizes("parts", results, list(windows))
+    made = []
+    for a, (n, m) in enumerate(zip(x.shape, h.shape)):
+        if a not in windows:
+            made.append(layout.broadcast_axis(n, m))
+        else:
+            sizes = layout.default_parts(rank, m) if parts is None else (taps[a], results[a])
+            made.append(layout.convolved_axis(n, m, windows[a], sizes))
+    return tuple(made)
+
+
+def _in_parts(h, product, x):
+    """The taps with a chunk for each part."""
+    chunks = {}
+    for a, axis in enumerate(product.axes):
+        if axis.convolved:
+            chunks[a] = axis.part
+        elif axis.m > 1:
+            chunks[a] = layout.result_chunks(axis, x.chunks[a])
+    return h.rechunk(chunks)
+
+
+def _product(op, x, h, windows, parts, dtype):
+    """Both operands' product as an array of dask, and what it was made of."""
+    product = layout.Product(op, np.dtype(dtype), _layout(x, h, windows, parts))
+    if not windows:
+        return x * (h.conj() if op == "correlate" else h), product, h
+    h = _in_parts(h, product, x)
+    return graph.array(tasks.multiply, product, x, h), product, h
+
+
+def _exchange(x, h, windows):
+    """The longer one of two arrays that are convolved is the signal, which is read in windows."""
+    return (h, x) if math.prod(x.shape[a] for a in windows) < math.prod(h.shape[a] for a in windows) else (x, h)
+
+
+def _convolve(x, h, mode, listed, stride, parts, dtype):
+    """A convolution of arrays that are checked."""
+    window = _axes.limits(mode, "mode") if isinstance(mode, (slice, range)) else None
+    if window is None and mode not in _axes.MODES:
+        raise ValueError(f"mode = {mode!r}: one of {', '.join(map(repr, _axes.MODES))}, or a slice")
+    if window is not None and len(listed) != 1:
+        raise ValueError(f"a slice of the result needs one axis, not {len(listed)}: name it by axes")
+    stride = _sizes("stride", stride, listed)
+    convolved = _convolved(x, h, listed, stride, window)
+    if window is None and _axes.swapped_if_valid(mode, x.shape, h.shape, convolved):
+        x, h = h, x
+    windows = {a: _strided((window[0], window[1] - window[0]) if window is not None
+                           else _axes.full_window(mode, x.shape[a], h.shape[a]), stride[a]) for a in convolved}
+    h = _axes.narrow_broadcast(mode, x, h, windows)
+    x, h = _exchange(x, h, windows)
+    return _product("convolve", x, h, windows, parts, dtype)[0]
+
+
+def convolve(in1, in2, mode="full", *, axes=None, stride=1, parts=None):
+    """
+    Convolve two arrays of dask, chunk by chunk.
+
+    The results are those of `partita.signal.convolve`. They are equal bit for bit whatever the chunks of the inputs, the
+    scheduler, and the number of workers, as long as all workers have the same version of this package, the same
+    instruction set (`PARTITA_CPU` lowers it), and last caches of the same size.
+
+    Parameters
+    ----------
+    in1, in2 : dask.array.Array or array_like
+        The inputs, with equal numbers of dimensions. Both may be larger than memory.
+    mode : {"full", "same", "valid"} or slice, optional
+        As in `partita.signal.convolve`. A slice is for one axis and is computed at the cost of the slice.
+    axes : int or sequence of int, optional
+        Axes to convolve, at most three; by default all. Other axes are broadcast: a bank of filters ``[filters, taps]``
+        filters a signal ``[n]`` as ``convolve(x[None, :], bank, axes=1)``, with the signal's transforms made once for 16
+        filters.
+    stride : int or sequence of int, optional
+        Keep every `stride`-th result of the axes. Others are not computed.
+    parts : (int or sequence, int or sequence), optional
+        Sizes of the parts of the shorter input, and of the blocks of results, along the convolved axes. These sizes
+        determine the last bits of the results. By default they depend on the length of the shorter input alone.
+
+    Returns
+    -------
+    dask.array.Array
+        Lazy. Its chunks along convolved axes are whole blocks, about as many samples as those of the longer input.
+
+    Notes
+    -----
+    A chunk of results is one task, which reads the samples of the longer input that it depends on. If the shorter one has
+    several parts, there is a task for each of them, and tasks that add up to eight arrays in a fixed order. Halos are cut
+    from their chunks where these are. docs/many-machines.md has formulas for tasks, bytes moved and memory.
+
+    Integers are exact, as in `partita.signal`; the call that computes them raises UnsupportedError if their sums may
+    exceed 2^53.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, partita.dask
+    >>> x = da.ones(1_000_000, chunks=250_000)
+    >>> y = partita.dask.convolve(x, np.ones(20), mode=slice(500, 503))
+    >>> y.compute()
+    array([20., 20., 20.])
+    >>> partita.dask.convolve(x, np.ones(20), "valid", stride=10).shape
+    (99999,)
+    """
+    x, h, listed = _operands(in1, in2, axes)
+    return _convolve(x, h, mode, listed, stride, parts, np.result_type(x.dtype, h.dtype))
+
+
+def oaconvolve(in1, in2, mode="full", axes=None):
+    """
+    Convolve two arrays of dask; results are floating point.
+
+    As `convolve`, with the arguments and the type of results of `partita.signal.oaconvolve`.
+
+    Parameters
+    ----------
+    in1, in2, mode, axes
+        As in `convolve`.
+
+    Returns
+    -------
+    dask.array.Array
+        Integers give results of float64.
+
+    Examples
+    --------
+    >>> import dask.array as da, partita.dask
+    >>> partita.dask.oaconvolve(da.asarray([1, 2, 3]), [0, 1, 2]).compute()
+    array([0., 1., 4., 7., 6.])
+    """
+    x, h, listed = _operands(in1, in2, axes)
+    dtype = np.result_type(dtypes.transform_type(x.dtype), dtypes.transform_type(h.dtype))
+    return _convolve(x, h, mode, listed, 1, None, dtype)
+
+
+def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, parts=None):
+    """
+    Cross-correlate two arrays of dask, chunk by chunk.
+
+    The results are those of `partita.signal.correlate`, but for rounding; bit for bit the same whatever the chunks, as
+    those of `convolve`.
+
+    Parameters
+    ----------
+    in1, in2 : dask.array.Array or array_like
+        The inputs; `in2`, the template, is conjugated. Both may be larger than memory.
+    mode, axes, parts
+        As in `convolve`; `parts` are those of `in2`.
+    lags : (int, int) or range, optional
+        Computes only these lags, the second one excluded, of one axis, at the cost of these lags.
+    normalise : bool, optional
+        Divides each lag by the norms of the template and of the signal under it. For one axis.
+
+    Returns
+    -------
+    dask.array.Array
+        ``y[lag] = sum over i of in1[i + lag] * conj(in2[i])``; `partita.signal.correlation_lags` has the lags.
+
+    Examples
+    --------
+    >>> import dask.array as da, numpy as np, partita.dask
+    >>> x = np.random.default_rng(1).standard_normal(100_000)
+    >>> y = da.from_array(np.concatenate([np.zeros(25), x]), chunks=20_000)
+    >>> found = partita.dask.correlate(y, x, lags=range(-100, 101), normalise=True)
+    >>> int(found.argmax().compute()) - 100
+    25
+    """
+    x, h, listed = _operands(in1, in2, axes)
+    if mode not in _axes.MODES:
+        raise ValueError(f"mode = {mode!r}: one of {', '.join(map(repr, _axes.MODES))}")
+    window = None if lags is None else _axes.limits(lags, "lags")
+    if (window is not None or normalise) and len(listed) != 1:
+        raise ValueError(f"lags= and normalise= need one axis, not {len(listed)}: name it by axes")
+    dtype = np.result_type(x.dtype, h.dtype)
+    if normalise:
+        dtype = np.result_type(dtype, np.float32 if dtypes.precision_of(dtype) == 4 else np.float64)
+    return _correlate(x, h, mode, listed, window, normalise, parts, dtype)
+
+
+def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
+    """A correlation of arrays that are checked. An axis of one item is one of the template's or signal's length."""
+    convolved = listed if lags is not None or normalise else _convolved(x, h, listed, dict.fromkeys(listed, 1), None)
+    h = h[tuple(slice(None, None, -1 if a in listed and a not in convolved else None) for a in range(h.ndim))]
+    windows = {}
+    for a in convolved:
+        n, m = x.shape[a], h.shape[a]
+        if lags is not None:
+            windows[a] = lags[0] + m - 1, lags[1] - lags[0], 1
+        elif mode == "valid" and normalise:
+            windows[a] = min(n, m) - 1, abs(n - m) + 1, 1
+        else:
+            windows[a] = *_axes.full_window(mode, n, m), 1
+    if lags is None and not normalise and _axes.swapped_if_valid(mode, x.shape, h.shape, convolved):
+        # The template is the longer one: the same as its conjugate, backwards, convolved with in1.
+        windows = {a: (*_axes.full_window(mode, h.shape[a], x.shape[a]), 1) for a in convolved}
+        return _product("convolve", general.reverse_conj(h, listed), x, windows, parts, dtype)[0]
+    h = _axes.narrow_broadcast(mode, x, h, windows)
+    y, product, h = _product("correlate", x, h, windows, parts, dtype)
+    if not normalise:
+        return y
+    return _normalised(y, product, x, h, listed[0])
+
+
+def _normalised(y, product, x, h, axis):
+    """A correlation of one axis, divided by the norms of both operands."""
+    axes = tuple(a if a.convolved else layout.broadcast_axis(a.n, 1 if a.n == 1 else a.m) for a in product.axes)
+    under = graph.array(tasks.energies, layout.Product(product.op, np.dtype(np.float64), axes), x, None)
+    ones = tuple((1,) * len(c) if a == axis else c for a, c in enumerate(h.chunks))
+    template = h.map_blocks(tasks.energy, axis, dtype=np.float64, chunks=ones)
+    template = template.rechunk({axis: -1}).map_blocks(functools.partial(np.sum, axis=axis, keepdims=True),
+                                                       dtype=np.float64, chunks=tuple((1,) if a == axis else c for a, c in
+                                                                                      enumerate(h.chunks)))
+    return da.map_blocks(tasks.normalise, y, under, template, dtype=product.dtype)

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""What workers execute. Everything here takes and returns arrays of NumPy, and keeps nothing."""
+import itertools
+
+import numpy as np
+
+from partita._errors import UnsupportedError
+from partita._signal import dtypes, native, sums
+
+# Workers have a thread for each core, and results do not depend on the threads of a call.
+_OPTIONS = native.Options(threads=1)
+
+
+def cut(chunk, where):
+    """Some samples of a chunk. A copy: a view would keep the whole chunk in memory."""
+    return chunk[where].copy()
+
+
+def _joined(pieces, grid):
+    """One array of pieces that lie on a grid, those of the last axis next to each other."""
+    for axis in reversed(range(len(grid))):
+        step = grid[axis]
+        if step > 1:
+            pieces = [np.concatenate(pieces[i:i + step], axis) for i in range(0, len(pieces), step)]
+    return pieces[0]
+
+
+def _blocks(product, part, where):
+    """The blocks of some results: for each where it lies among them, its results and the samples that it reads. Results
+    that read no samples are left out."""
+    for begins in itertools.product(*(range(*r, axis.block) for axis, r in zip(product.axes, where))):
+        block = [axis.nonzero(product.op, k, begin, min(begin + axis.block, r[1]))
+                 for begin, axis, k, r in zip(begins, product.axes, part, where)]
+        if all(begin < end for begin, end in block):
+            yield (tuple(slice(b - r[0], e - r[0]) for (b, e), r in zip(block, where)), block,
+                   product.reads(part, block))
+
+
+def _computed(product, x, h, spans):
+    """One block of results by the library."""
+    if product.dtype.kind not in "biu":
+        return dtypes.floats(x, h, spans, product.op, _OPTIONS, product.dtype)
+    y = dtypes.integers(x, h, spans, product.op, _OPTIONS)
+    if y is None and sums.few(x, h, spans):
+        y = sums.convolve(x, h, spans, product.op, product.dtype)
+    if y is None:
+        raise UnsupportedError("sums of integers may exceed 2^53: convert the arrays to float64 first")
+    return y
+
+
+def multiply(product, part, where, grid, h, *pieces):
+    """Some results, [begin, end) along each axis, of the signal with one part of the taps.
+
+    `pieces`: the samples that these results read, as `_joined` takes them.
+    """
+    x = _joined(pieces, grid)
+    origin = [begin for begin, _ in product.reads(part, where)]
+    y = np.zeros([end - begin for begin, end in where], product.dtype)
+    for target, block, reads in _blocks(product, part, where):
+        samples = tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))
+        taps = tuple(slice(None) if axis.convolved or axis.m == 1 else t for axis, t in zip(product.axes, target))
+        spans = {a: (axis.index(product.op, part[a], begin) - reads[a][0], end - begin, axis.stride)
+                 for a, (axis, (begin, end)) in enumerate(zip(product.axes, block)) if axis.convolved}
+        y[target] = _computed(product, x[samples], h[taps], spans)
+    return y
+
+
+def total(shape, dtype, *terms):
+    """The sum of arrays, in order. It begins with +0, so that terms that are left out because they are 0 change no bit."""
+    y = np.zeros(shape, dtype)
+    for term in terms:
+        y += term
+    return y
+
+
+def _squares(x):
+    x = x.astype(np.complex128 if x.dtype.kind == "c" else np.float64, copy=False)
+    return x.real**2 + x.imag**2 if x.dtype.kind == "c" else x * x
+
+
+def _sliding_sums(x, width):
+    """Sums of `width` neighbours. Those of a group share a sample, and are made of two sums that only grow, from there to
+    both sides: differences of running sums would leave rounding errors of a loud passage in the quiet one behind it."""
+    count = len(x) - width + 1
+    size = min(count, width)
+    groups = -(-count // size)  # one, or groups whose sums share a single sample
+    x = np.pad(x, (0, groups * size + width - len(x)))
+    back = np.cumsum(x[:groups * size].reshape(groups, size)[:, ::-1], axis=1)[:, ::-1]
+    on = np.empty((groups, size))
+    on[:, 0] = x[size:width].sum()
+    on[:, 1:] = x[width:width + groups * size].reshape(groups, size)[:, :-1]
+    return (back + np.cumsum(on, axis=1)).ravel()[:count]
+
+
+def energies(product, part, where, grid, _, *pieces):
+    """The energy of the signal under one part of a template, at some lags; one axis is correlated."""
+    x = _joined(pieces, grid)
+    origin = [begin for begin, _ in product.reads(part, where)]
+    y = np.zeros([end - begin for begin, end in where])
+    at = next(a for a, axis in enumerate(product.axes) if axis.convolved)
+    axis, width = product.axes[at], product.axes[at].taps(part[at])
+    for target, block, reads in _blocks(product, part, where):
+        under = _squares(x[tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))]).ravel()
+        begin, end = block[at]
+        before = reads[at][0] - (axis.index(product.op, part[at], begin) - width + 1)
+        under = np.pad(under, (before, end - begin + width - 1 - before - len(under)))
+        y[target] = _sliding_sums(under, width).reshape([e - b for b, e in block])
+    return y
+
+
+def energy(h, axis):
+    """The energy of one part of a template."""
+    return _squares(h).sum(axis, keepdims=True)
+
+
+def normalise(y, under, template):
+    """A correlation divided by the norms of both operands; 0 where one of them is 0."""
+    norm = np.sqrt(under) * np.sqrt(template)
+    factor = np.divide(1, norm, out=np.zeros_like(norm), where=norm > 0)
+    return (y * factor).astype(y.dtype)
+
+
+def write(block, path, where):
+    """Stores one chunk, also one of zeros alone: a chunk that exists is complete."""
+    import zarr
+
+    zarr.open_array(path, mode="r+").with_config({"write_empty_chunks": True})[where] = block
+    return 1

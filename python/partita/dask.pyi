@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+from dask.array import Array
+from numpy.typing import ArrayLike
+
+__all__ = ["convolve", "correlate", "oaconvolve", "to_zarr"]
+
+_Mode: TypeAlias = Literal["full", "same", "valid"]
+_Sizes: TypeAlias = int | Sequence[int]
+_Samples: TypeAlias = Array | ArrayLike
+
+def convolve(
+    in1: _Samples,
+    in2: _Samples,
+    mode: _Mode | slice = "full",
+    *,
+    axes: _Sizes | None = None,
+    stride: _Sizes = 1,
+    parts: tuple[_Sizes, _Sizes] | None = None,
+) -> Array: ...
+def correlate(
+    in1: _Samples,
+    in2: _Samples,
+    mode: _Mode = "full",
+    *,
+    axes: _Sizes | None = None,
+    lags: tuple[int, int] | range | None = None,
+    normalise: bool = False,
+    parts: tuple[_Sizes, _Sizes] | None = None,
+) -> Array: ...
+def oaconvolve(in1: _Samples, in2: _Samples, mode: _Mode = "full", axes: _Sizes | None = None) -> Array: ...
+def to_zarr(array: Array, path: str | os.PathLike[str]) -> int: ...

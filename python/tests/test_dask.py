@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: MIT
+"""partita.dask: results against sums in long double, bit for bit whatever the chunks and workers; graphs; Zarr."""
+import doctest
+import importlib.util
+import itertools
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import tracemalloc
+
+import numpy as np
+import pytest
+import signal_oracle as oracle
+
+from partita import StateError, UnsupportedError, library_version, signal
+
+da = pytest.importorskip("dask.array", exc_type=ImportError)
+import dask  # noqa: E402
+
+from partita import dask as parallel  # noqa: E402
+from partita._dask import arrays, layout, storage, tasks  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PARTS = (37, 100)  # sizes that divide nothing
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(21)
+
+
+def random_chunks(rng, shape):
+    """Sizes of chunks, at least one sample each and at most four along an axis."""
+    def along(n):
+        cuts = np.unique(rng.integers(1, n, min(n - 1, 3))) if n > 1 else []
+        return tuple(int(b - a) for a, b in itertools.pairwise([0, *cuts, n]))
+    return tuple(map(along, shape))
+
+
+def chunked(rng, x):
+    return da.from_array(x, chunks=random_chunks(rng, x.shape))
+
+
+def same_bits(y, z):
+    return y.shape == z.shape and y.dtype == z.dtype and y.tobytes() == z.tobytes()
+
+
+TYPES = [("f4", "f4"), ("f8", "f8"), ("c8", "f4"), ("c16", "c16"), ("f4", "c8"), ("i4", "i2"), ("?", "?"), ("f2", "f2")]
+
+
+@pytest.mark.parametrize("types", TYPES, ids="-".join)
+@pytest.mark.parametrize("mode", ["full", "same", "valid", slice(-3, 500)])
+def test_convolve(rng, types, mode):
+    x, h = oracle.noise(rng, 731, types[0]), oracle.noise(rng, 150, types[1])
+    y = parallel.convolve(chunked(rng, x), chunked(rng, h), mode, parts=PARTS).compute()
+    full = oracle.full(x, h)
+    wanted = np.concatenate([np.zeros(3), full[:500]]) if isinstance(mode, slice) else oracle.moded(x, h, mode)
+    assert y.dtype == signal.convolve(x[:2], h[:2]).dtype
+    if y.dtype.kind in "bi":
+        np.testing.assert_array_equal(y, wanted.astype(y.dtype))
+    else:
+        # Parts add a rounding each of results no larger than the norms' product; there are 5, the tolerance has 2 * 150.
+        oracle.check(y, wanted, x, h)
+
+
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+@pytest.mark.parametrize("sizes", [(731, 150), (150, 731), (90, 90), (90, 1)])
+def test_correlate(rng, sizes, mode):
+    x, h = oracle.noise(rng, sizes[0], "c16"), oracle.noise(rng, sizes[1], "c16")
+    y = parallel.correlate(chunked(rng, x), chunked(rng, h), mode, parts=PARTS).compute()
+    wanted = signal.correlate(x, h, mode)
+    assert y.shape == wanted.shape
+    assert np.abs(y - wanted).max() <= 2 * oracle.tolerance(x, h, y.dtype)  # both err
+
+
+def test_lags_are_those_of_the_full_result(rng):
+    x, h = oracle.noise(rng, 731, "f8"), oracle.noise(rng, 400, "f8")
+    lags = range(-20, 31)
+    y = parallel.correlate(chunked(rng, x), chunked(rng, h), lags=lags, parts=PARTS).compute()
+    wanted = oracle.full(x, h[::-1])[399 - 20:399 + 31]
+    oracle.check(y, wanted, x, h)
+
+
+@pytest.mark.parametrize("types", [("f4", "f4"), ("c16", "f8"), ("i2", "i2")], ids="-".join)
+def test_normalised(rng, types):
+    """A loud passage before the quiet one must not leave its rounding errors there."""
+    x, h = oracle.noise(rng, (2, 700), types[0]), oracle.noise(rng, (1, 90), types[1])
+    if types[0] != "i2":
+        x[:, :200] *= 1e3
+        x[:, 400:500] = 0
+    y = parallel.correlate(chunked(rng, x), chunked(rng, h), axes=1, normalise=True, parts=PARTS).compute()
+    wide = x.astype(np.clongdouble)
+    under = oracle.full((np.abs(wide)**2).real, np.ones((1, 90)), axes=[1])
+    norm = np.sqrt(under * (np.abs(h.astype(np.clongdouble))**2).real.sum())
+    wanted = oracle.full(x, oracle.reverse(h, [1]), axes=[1])
+    scale = np.where(norm > 0, 1 / np.where(norm > 0, norm, 1), 0)
+    # The correlation errs by the tolerance of a block of results, whose norm is that of the signal under it.
+    unit = oracle.UNIT[y.dtype.char]
+    loudest = np.array([[np.linalg.norm(row[max(0, r // 100 * 100 - 89):r // 100 * 100 + 100].astype(complex))
+                         for r in range(789)] for row in x])
+    bound = (2 * (90 + 21 * np.log2(200)) * unit * loudest * np.linalg.norm(h.astype(complex)) + 1e-300) * scale + 8 * unit
+    assert y.shape == wanted.shape and (np.abs(y - wanted * scale) <= bound).all()
+    assert (y[:, 489:500] == 0).all() or types[0] == "i2"
+
+
+@pytest.mark.parametrize("count, width", [(1, 1), (1, 9), (9, 1), (5, 9), (9, 9), (10, 9), (100, 9), (9, 100)])
+def test_sums_of_neighbours_are_exact_for_integers(rng, count, width):
+    x = rng.integers(0, 2**40, count + width - 1).astype(float)  # sums below 2^53
+    wanted = np.lib.stride_tricks.sliding_window_view(x, width).sum(axis=1)
+    np.testing.assert_array_equal(tasks._sliding_sums(x, width), wanted)
+
+
+@pytest.mark.parametrize("stride", [2, 3, 250])
+def test_stride(rng, stride):
+    x, h = oracle.noise(rng, 731, "f8"), oracle.noise(rng, 150, "f8")
+    y = parallel.convolve(chunked(rng, x), h, "same", stride=stride, parts=(37, 20)).compute()
+    oracle.check(y, oracle.moded(x, h, "same")[::stride], x, h)
+
+
+@pytest.mark.parametrize("op", ["convolve", "correlate"])
+@pytest.mark.parametrize("shapes", [((40, 50), (7, 9)), ((20, 23, 30), (5, 3, 4)), ((3, 50, 41), (1, 9, 7)), ((7, 9), (40, 50))])
+def test_more_axes(rng, op, shapes):
+    x, h = (oracle.noise(rng, shape, "f8") for shape in shapes)
+    parts = ((3, 4, 3), (11, 9, 10)) if x.shape[0] == 20 else (3, 11)
+    for mode in ("full", "same"):
+        y = getattr(parallel, op)(chunked(rng, x), chunked(rng, h), mode, parts=parts).compute()
+        oracle.check(y, oracle.moded(x, oracle.reverse(h) if op == "correlate" else h, mode), x, h)
+
+
+def test_axes_that_are_broadcast(rng):
+    """Channels with a filter each, channels with one filter, a bank of filters for one signal."""
+    x, one, each, bank = (oracle.noise(rng, shape, "f4") for shape in ((4, 600), (1, 60), (4, 60), (20, 60)))
+    for signals, taps in ((x, one), (x, each), (x[:1], bank)):
+        y = parallel.convolve(chunked(rng, signals), chunked(rng, taps), axes=1, parts=PARTS).compute()
+        oracle.check(y, oracle.full(signals, taps, [1]), signals[:1], taps[:1] * 2)
+        z = parallel.oaconvolve(chunked(rng, signals), chunked(rng, taps), "same", axes=1).compute()
+        assert z.shape == signal.oaconvolve(signals, taps, "same", axes=1).shape
+    y = parallel.convolve(x, each[:, :1], axes=1).compute()
+    np.testing.assert_array_equal(y, x * each[:, :1])
+    np.testing.assert_array_equal(parallel.correlate(x, 2 * each[:, :1], axes=1).compute(), x * (2 * each[:, :1]))
+
+
+def test_oaconvolve_makes_floats_of_integers():
+    y = parallel.oaconvolve(da.asarray([1, 2, 3]), [0, 1, 2]).compute()
+    assert y.dtype == np.float64 and np.allclose(y, [0, 1, 4, 7, 6], atol=1e-14)
+
+
+# One call of each kind with several blocks of results and several parts of taps.
+CALLS = {
+    "long taps": lambda x, h: parallel.convolve(x, h, parts=PARTS),
+    "one part": lambda x, h: parallel.convolve(x, h, "same", parts=(400, 100)),
+    "many parts": lambda x, h: parallel.convolve(x, h, "valid", parts=(5, 90)),
+    "stride": lambda x, h: parallel.convolve(x, h, stride=3, parts=(100, 50)),
+    "lags": lambda x, h: parallel.correlate(x, h, lags=(-50, 60), parts=(60, 40)),
+    "normalised": lambda x, h: parallel.correlate(x, h, normalise=True, parts=(100, 150)),
+    "channels": lambda x, h: parallel.convolve(x.reshape(5, -1), h.reshape(5, -1), axes=1, parts=(33, 64)),
+    "plane": lambda x, h: parallel.convolve(x.reshape(40, 50), h.reshape(20, 20), parts=((9, 8), (13, 17))),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_bits_do_not_depend_on_chunks_and_workers(rng, call):
+    x, h = oracle.noise(rng, 2000, "f4"), oracle.noise(rng, 400, "f4")
+    wanted = CALLS[call](da.from_array(x, chunks=-1), da.from_array(h, chunks=-1)).compute(scheduler="synchronous")
+    for workers in (1, 2, 3, 7):
+        y = CALLS[call](chunked(rng, x), chunked(rng, h)).compute(scheduler="threads", num_workers=workers)
+        assert same_bits(y, wanted)
+
+
+def test_bits_are_those_of_calls_for_each_part_and_block(rng):
+    """The same parts, imposed on one machine in a loop."""
+    x, h = oracle.noise(rng, 2000, "f4"), oracle.noise(rng, 400, "f4")
+    wanted = np.zeros(2399, np.float32)
+    for begin in range(0, 2399, 500):
+        for k in range(0, 400, 150):
+            taps = h[k:k + 150]
+            first, last = max(begin - k, 0), min(begin + 500 - k, 2000 + len(taps) - 1)
+            low = max(first - len(taps) + 1, 0)
+            block = signal.convolve(x[low:last], taps, slice(first - low, last - low), threads=1)
+            wanted[first + k:last + k] += block
+    assert same_bits(parallel.convolve(chunked(rng, x), h, parts=(150, 500)).compute(), wanted)
+
+
+def test_slices_of_whole_blocks_have_the_bits_of_the_whole(rng):
+    x, h = oracle.noise(rng, 2000, "f4"), oracle.noise(rng, 400, "f4")
+    whole = parallel.convolve(chunked(rng, x), h, parts=(150, 100)).compute()
+    part = parallel.convolve(chunked(rng, x), h, slice(300, 1900), parts=(150, 100)).compute()
+    assert same_bits(part, whole[300:1900])
+
+
+def test_default_parts_depend_on_shapes_alone(rng):
+    """In one default block the result is that of one call."""
+    x, h = oracle.noise(rng, 50_000, "f4"), oracle.noise(rng, 400, "f4")
+    wanted = signal.convolve(x, h, slice(0, 50_399), threads=1)
+    assert same_bits(parallel.convolve(chunked(rng, x), h).compute(), wanted)
+    assert layout.default_parts(1, 1000) == (1000, 2**16)
+    assert layout.default_parts(1, 2**30) == (2**22, 2**24)
+    assert layout.default_parts(2, 100) == (100, 2**9)
+
+
+@pytest.mark.parametrize("module", (arrays, storage), ids=lambda m: m.__name__)
+def test_examples_of_help_texts(module):
+    if module is storage:
+        pytest.importorskip("zarr")
+    result = doctest.testmod(module)
+    assert result.attempted > 0 and result.failed == 0
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_nonfinite_samples_reach_what_depends_on_them(rng, bad):
+    x, h = oracle.noise(rng, 1000, "f8"), oracle.noise(rng, 120, "f8")
+    x[400] = bad
+    y = parallel.convolve(chunked(rng, x), h, parts=PARTS).compute()
+    np.testing.assert_array_equal(np.flatnonzero(~np.isfinite(y)), np.arange(400, 520))
+
+
+def counted(array, compute):
+    """How often a function of tasks.py stands in the optimised graph of an array."""
+    return sum(getattr(t, "func", None) is compute for t in array.__dask_graph__().values())
+
+
+def test_halos_alone_are_moved():
+    """Chunks that are whole blocks: each task reads its own chunk and as many samples of the one before as taps need."""
+    x = da.zeros(1000, chunks=100)
+    y = parallel.convolve(x, np.ones(11), slice(0, 1000), parts=(11, 50))
+    assert y.chunks == ((100,) * 10,)
+    assert counted(y, tasks.multiply) == 10 and counted(y, tasks.cut) == 9 and counted(y, tasks.total) == 0
+    cuts = [t for t in y.__dask_graph__().values() if getattr(t, "func", None) is tasks.cut]
+    assert all(t.args[1] == (slice(90, 100),) for t in cuts)
+
+
+def test_tasks_of_long_taps_follow_the_formula():
+    """One task for each chunk of results and part of taps that overlap, one sum for every eight of them and their sums."""
+    y = parallel.convolve(da.zeros(1000, chunks=100), np.ones(1000), slice(0, 1000), parts=(100, 100))
+    assert counted(y, tasks.multiply) == 10 * 11 // 2
+    assert counted(y, tasks.total) == 10 + 8 + 2 * 2  # a sum of sums each; sums of parts 0 to 7; 8 and 9 for two chunks
+
+
+def test_memory_of_a_task():
+    """What the formula of docs/many-machines.md says, and one block of results, which is computed before it is stored."""
+    x, taps = 2**20, 2**16
+    product = layout.Product("convolve", np.dtype("f4"), (layout.convolved_axis(2 * x, taps, (0, 2 * x, 1), (taps, 2**18)),))
+    pieces, h = (np.ones(taps - 1, np.float32), np.ones(x, np.float32)), np.ones(taps, np.float32)
+    tracemalloc.start()
+    tasks.multiply(product, (0,), ((x, 2 * x),), (2,), h, *pieces)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # The pieces, which are in memory before, are counted in the formula once more than here.
+    assert peak < 4 * ((x + taps) + x + 2**18) + 2**16
+
+
+def test_graphs_of_100_000_tasks():
+    """Built in seconds: the limit allows for a machine ten times slower than those of the documentation."""
+    x = da.zeros(50_001 * 2**16, chunks=2**16)
+    begin = time.perf_counter()
+    y = parallel.convolve(x, np.ones(11, np.float32), "same")
+    seconds = time.perf_counter() - begin
+    assert counted(y, tasks.multiply) + counted(y, tasks.cut) >= 100_000
+    assert seconds < 30
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda x: parallel.convolve(x, np.ones((2, 2))), ValueError, "dimensionality"),
+    (lambda x: parallel.convolve(x, []), ValueError, "in2 has no samples"),
+    (lambda x: parallel.convolve(x[x > 0], [1.0]), ValueError, "compute_chunk_sizes"),
+    (lambda x: parallel.convolve(x, np.array(["a"])), TypeError, "in2: samples of str"),
+    (lambda x: parallel.convolve(x, [1.0], "half"), ValueError, "mode = 'half'"),
+    (lambda x: parallel.convolve(x, [1.0, 2.0], stride=0), ValueError, "stride = 0"),
+    (lambda x: parallel.convolve(x, [1.0, 2.0], stride=(1, 2)), ValueError, "stride"),
+    (lambda x: parallel.convolve(x, [1.0, 2.0], parts=5), ValueError, "parts = 5"),
+    (lambda x: parallel.convolve(x, [1.0, 2.0], parts=(0, 5)), ValueError, "parts = 0"),
+    (lambda x: parallel.convolve(x, [1.0, 2.0], axes=1), ValueError, "axes exceeds"),
+    (lambda x: parallel.convolve(x, [1.0, 2.0], slice(5, 5)), ValueError, "no results"),
+    (lambda x: parallel.correlate(x, [1.0, 2.0], lags=(3, 1)), ValueError, "lags"),
+    (lambda x: parallel.correlate(x[None], [[1.0, 2.0]], normalise=True), ValueError, "one axis"),
+    (lambda x: parallel.correlate(x, [1.0, 2.0], "half"), ValueError, "mode = 'half'"),
+    (lambda x: parallel.convolve(da.zeros((2,) * 4), np.ones((2,) * 4)), UnsupportedError, "4 axes"),
+    (lambda x: parallel.convolve(x.astype(np.int64) + 2**52, np.full(300, 2**52)).compute(), UnsupportedError, "2^53"),
+])
+def test_errors(call, error, text):
+    with pytest.raises(error) as caught:
+        call(da.ones(1000, chunks=300))
+    assert text in str(caught.value) and "\n" not in str(caught.value)
+
+
+class Interrupted(Exception):
+    pass
+
+
+@pytest.fixture
+def stored(rng, tmp_path):
+    """A signal in a Zarr array."""
+    zarr = pytest.importorskip("zarr")
+    x = oracle.noise(rng, 3000, "f4")
+    x[600:2000] = 0  # the results [700, 1400), a chunk, are 0
+    zarr.create_array(tmp_path / "x.zarr", data=x, chunks=700)
+    return tmp_path
+
+
+def filtered(folder, taps=60):
+    x = da.from_zarr(str(folder / "x.zarr"))
+    return parallel.convolve(x, np.arange(taps, dtype=np.float32), parts=(40, 100))
+
+
+def test_zarr_goes_on_where_it_was(stored, monkeypatch):
+    y = filtered(stored)
+    wanted, left = y.compute(scheduler="synchronous"), [3]
+
+    def failing(*arguments):
+        if left[0] == 0:
+            raise Interrupted
+        left[0] -= 1
+        return write(*arguments)
+
+    write = tasks.write
+    with dask.config.set(scheduler="synchronous"):
+        with monkeypatch.context() as patch:
+            patch.setattr(tasks, "write", failing)
+            with pytest.raises(Interrupted):
+                parallel.to_zarr(y, stored / "y.zarr")
+        # Another process finds the same result: names of arrays depend on what they are made of.
+        assert parallel.to_zarr(filtered(stored), stored / "y.zarr") == y.npartitions - 3
+        assert parallel.to_zarr(filtered(stored), stored / "y.zarr") == 0  # also chunks of zeros are there
+    assert same_bits(da.from_zarr(str(stored / "y.zarr")).compute(), wanted)
+
+
+def test_the_program_of_the_page(stored, monkeypatch):
+    """docs/many-machines.md; run twice, as after a crash."""
+    page = (ROOT / "docs/many-machines.md").read_text(encoding="utf-8")
+    programs = [text for text in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "partita.dask" in text]
+    (stored / "x.zarr").rename(stored / "year.zarr")
+    monkeypatch.chdir(stored)
+    for program in (*programs, *programs):
+        exec(compile(program, "many-machines.md", "exec"), {"taps": np.ones(100, np.float32)})  # noqa: S102
+    assert programs and da.from_zarr("filtered.zarr").shape == (3099,)
+
+
+def test_the_simulation_of_many_workers():
+    """One worker computes one chunk after the other; many wait for the scheduler."""
+    spec = importlib.util.spec_from_file_location("dask_scaling", ROOT / "tools/dask_scaling.py")
+    scaling = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(scaling)
+    assert scaling.simulate(10, 1, 1.0, 0.0, 0) == pytest.approx(10 * (1 + scaling.LATENCY))
+    assert scaling.simulate(100, 100, 1.0, 0.0, 0) == pytest.approx(1 + scaling.LATENCY)
+    assert scaling.simulate(100, 100, 0.1, 0.1, 0) == pytest.approx(100 * 0.3 + 0.1 + scaling.LATENCY)
+
+
+def test_zarr_of_another_result_is_refused(stored):
+    parallel.to_zarr(filtered(stored), stored / "y.zarr")
+    for other in (filtered(stored, 61), filtered(stored)[:100], filtered(stored).rechunk(50)):
+        with pytest.raises(StateError, match=r"y\.zarr: holds another result"):
+            parallel.to_zarr(other, stored / "y.zarr")
+    with pytest.raises(ValueError, match="chunks along axis 0 differ in size"):
+        parallel.to_zarr(filtered(stored).rechunk(((59, 3000),)), stored / "z.zarr")
+    assert not pathlib.Path(stored / "z.zarr").exists()
+
+
+def test_zarr_that_was_not_completely_created(stored):
+    """What a run leaves that is killed within the creation of the array: nothing, or a part of its description."""
+    for name, files in (("empty.zarr", []), ("part.zarr", ["zarr.0123.partial"])):
+        stored.joinpath(name).mkdir()
+        for file in files:
+            stored.joinpath(name, file).write_text("{")
+        y = filtered(stored)
+        assert parallel.to_zarr(y, stored / name) == y.npartitions
+        assert same_bits(da.from_zarr(str(stored / name)).compute(), y.compute())
+
+
+def test_what_is_no_zarr_array_is_refused_and_kept(stored):
+    folder, file, described = stored / "folder", stored / "file", stored / "described"
+    folder.mkdir()
+    described.mkdir()
+    for path in (folder / "notes.txt", file, described / "zarr.json"):
+        path.write_text("mine")
+    for path in (folder, file, described):
+        with pytest.raises(StateError, match=f"{path.name}: is no Zarr array; remove it"):
+            parallel.to_zarr(filtered(stored), path)
+    assert folder.joinpath("notes.txt").read_text() == file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("other", ["partita 0.0.9 with avx2", None])
+def test_zarr_of_another_version_or_instruction_set_is_refused(stored, other):
+    zarr = pytest.importorskip("zarr")
+    parallel.to_zarr(filtered(stored), stored / "y.zarr")
+    made = zarr.open_array(stored / "y.zarr", mode="r+")
+    attributes = dict(made.attrs)
+    del attributes["partita_made_by"]
+    made.attrs.put(attributes | ({"partita_made_by": other} if other else {}))
+    with pytest.raises(StateError, match=f"y.zarr: was made by {other or 'another version'}, this is partita [0-9.]+ with"):
+        parallel.to_zarr(filtered(stored), stored / "y.zarr")
+
+
+def test_the_instruction_set_is_known(monkeypatch):
+    monkeypatch.setenv("PARTITA_CPU", "c")
+    program = "from partita._dask import storage; print(storage._made_by())"
+    made_by = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert made_by == f"partita {library_version()} with c\n"
