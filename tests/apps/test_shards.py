@@ -213,36 +213,32 @@ class Resumed(Shards):
 
     def test_killed_at_random_points(self):
         """Progress is saved once a second, first with the first segment; a long filter makes the
-        run slow."""
+        run slow. The first run is killed as soon as it has saved progress; later ones may end before
+        they are killed, also between the output's new name and the removal of its record."""
         self.noise("h.npy", 200000)
         self.noise("x.npy", 12000000)
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
         whole = self.read("whole.npy")
         self.assertFalse([name for name in os.listdir(".") if "partial" in name])
-        killed = went_on = 0
-        for attempt in range(40):
+        killed = 0
+        for attempt in range(20):
             child = self.start("h.npy", "x.npy", "y.npy")
             self.until_noted(child)
-            try:
-                child.wait(timeout=float(self.random.uniform(0, 0.1)))
-            except subprocess.TimeoutExpired:
-                child.send_signal(signal.SIGKILL)
-                child.wait()
-                killed += 1
-                with open("y.npy.partial.range") as f:
-                    went_on += int(json.load(f)["done"]) > 0
+            if attempt:
+                time.sleep(float(self.random.uniform(0, 0.1)))
+            child.send_signal(signal.SIGKILL)
+            child.wait()
             child.stderr.close()
-            self.assertEqual(os.path.exists("y.npy"), child.returncode == 0)
-            if child.returncode == 0:
+            self.assertIn(child.returncode, (0, -signal.SIGKILL))
+            if os.path.exists("y.npy"):
                 break
-            if attempt == 20:
-                self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
-                break
+            killed += 1
+            self.assertGreater(self.noted("y.npy.partial.range"), 0)
+        self.assertGreater(killed, 0)
+        self.run_program("convolve", "--resume", "h.npy", "x.npy", "y.npy")
         self.assertEqual(self.read("y.npy"), whole)
         # A process that is killed while it writes a record leaves the record's temporary file, .NAME.XXXXXX.
         self.assertFalse([name for name in os.listdir(".") if name.startswith("y.npy.partial")])
-        self.assertGreater(killed, 0)
-        self.assertGreater(went_on, 0)
 
     def killed(self, out="y.npy"):
         self.noise("h.npy", 200000)
