@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Fuzz target: problems and options (problem_check.h). The bytes choose fields, most of them small,
 // some of any size, so that both the checks of problems and the engines see them. Not drawn:
-// channels_last, up, separable and whole_blocks; filter_uses and budgets of errors.
+// whole_blocks and budgets of errors.
 #include "fuzz/input.h"
 #include "problem_check.h"
 
@@ -53,6 +53,9 @@ static struct partita_problem take_problem(struct input *input)
         p.pad_begin[a] = (ptrdiff_t)take_size(input, layer ? 12 : 600) - (layer ? 3 : 100);
         p.pad_end[a] = (ptrdiff_t)take_size(input, layer ? 12 : 600) - (layer ? 3 : 100);
     }
+    p.channels_last = layer && input_take(input, 1) % 3 == 2;
+    p.separable = input_take(input, 1) % 32 == 31;
+    if (!layer && input_take(input, 1) % 4 == 3) p.up = take_size(input, 12);
     if (!layer && input_take(input, 1) % 3 == 0) {
         p.size[0] = PARTITA_UNBOUNDED;
         p.pad_begin[0] = p.pad_end[0] = 0;
@@ -75,7 +78,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                       ? "none"
                       : engines[input_take(&input, 1) % 2 ? input_take(&input, 1) % 8 : 0],
         .threads = take_int(&input, 5),
-        .workspace_limit = input_take(&input, 1) % 4 ? 0 : take_size(&input, 60000)};
+        .workspace_limit = input_take(&input, 1) % 4 ? 0 : take_size(&input, 60000),
+        .filter_uses = input_take(&input, 1) % 4};
     problem_check(&problem, &options, input_take(&input, 8));
     return 0;
 }

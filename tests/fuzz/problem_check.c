@@ -126,13 +126,18 @@ static void compare_doubles(const struct partita_problem *p, const void *y, cons
             abort();
 }
 
+static size_t taps_of(const struct partita_problem *p)
+{
+    return or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) *
+           sizes_of(p).taps;
+}
+
 // Both gradients, with random samples for that of y.
 static void run_gradients(const struct partita_problem *p, const struct partita_plan *plan,
                           const struct partita_filter *filter, const void *x, const void *w,
                           size_t n_x, size_t n_y)
 {
-    size_t n_w =
-        or_one(p->out_channels) * (or_one(p->in_channels) / or_one(p->groups)) * sizes_of(p).taps;
+    const size_t n_w = taps_of(p);
     char *gy = malloc(n_y * 8), *g = malloc((n_x + n_w) * 8);
     fill(p->signal, gy, n_y, 3);
     double *double_x = doubles(p->signal, x, n_x), *double_w = doubles(p->signal, w, n_w),
@@ -154,6 +159,30 @@ static void run_gradients(const struct partita_problem *p, const struct partita_
     free(gy);
 }
 
+static void check_forward(const struct partita_problem *p, const void *y, const void *x,
+                          const void *w, size_t n_y)
+{
+    double complex *expected = malloc(n_y * sizeof *expected);
+    reference_forward(p, expected, x, w);
+    for (size_t i = 0; p->activation == PARTITA_RELU && i < n_y; i++)
+        expected[i] = fmax(0, creal(expected[i]));
+    compare(p, y, expected, n_y);
+    free(expected);
+}
+
+static void check_channels_last(const struct partita_problem *p, const void *y, const void *x,
+                                const void *w, size_t n_x, size_t n_y)
+{
+    const size_t n_w = taps_of(p);
+    double *double_x = doubles(p->signal, x, n_x), *double_w = doubles(p->signal, w, n_w),
+           *expected = malloc(n_y * sizeof *expected);
+    reference_layer_forward(p, expected, double_x, double_w, NULL);
+    compare_doubles(p, y, expected, n_y, (double)n_w);
+    free(expected);
+    free(double_w);
+    free(double_x);
+}
+
 static void run_bounded(const struct partita_problem *p, const struct partita_plan *plan,
                         const struct partita_filter *filter, const void *w)
 {
@@ -162,17 +191,13 @@ static void run_bounded(const struct partita_problem *p, const struct partita_pl
     size_t n_y = or_one(p->batch) * or_one(p->out_channels) * s.outputs,
            bytes = partita_type_size(p->signal);
     char *x = malloc(n_x * bytes), *y = malloc(n_y * bytes);
-    double complex *expected = malloc(n_y * sizeof *expected);
     fill(p->signal, x, n_x, 1);
     if (partita_forward(plan, filter, y, x, NULL) == PARTITA_OK) {
-        reference_forward(p, expected, x, w);
-        for (size_t i = 0; p->activation == PARTITA_RELU && i < n_y; i++)
-            expected[i] = fmax(0, creal(expected[i]));
-        compare(p, y, expected, n_y);
+        if (p->channels_last) check_channels_last(p, y, x, w, n_x, n_y);
+        else check_forward(p, y, x, w, n_y);
     }
     if (p->signal == PARTITA_F32 || p->signal == PARTITA_F64)
         run_gradients(p, plan, filter, x, w, n_x, n_y);
-    free(expected);
     free(y);
     free(x);
 }

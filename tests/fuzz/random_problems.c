@@ -101,6 +101,9 @@ static struct partita_problem random_problem(void)
     const bool plain = chance(2);
     const size_t most = channels > 6 ? (p.rank == 1 ? 4000 : 100) : p.rank == 1 ? 1500 : 24;
     for (int a = 0; a < p.rank; a++) random_axis(&p, a, most, plain);
+    p.channels_last = layer && chance(3);
+    p.separable = p.rank == 2 && chance(16);
+    if (!layer && chance(2)) p.up = magnitude(12);
     return p;
 }
 
@@ -117,6 +120,7 @@ static void random_check(void)
         .threads = (int)below(3),
         .directions = directions[below(4)],
         .workspace_limit = chance(8) ? magnitude(1 << 24) : 0,
+        .filter_uses = (unsigned)below(3),
     };
     problem_check(&problem, &options, bits());
 }
