@@ -39,16 +39,17 @@
 //          other call may use one during partita_filter_update; wisdom has a lock. One thread at a
 //          time may process a stream; others may swap its filter and read its status and
 //          statistics. Global state: the lock around FFTW's planner, the size of the last cache,
-//          and settings that are read once per process: PARTITA_CPU=c|avx2|avx512|neon lowers the
-//          instruction set, PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints
-//          reasons, PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices. The library
-//          starts threads inside calls of bounded problems, of spectra and of the functions below
-//          (OpenMP), and for a stream whose options.threads is above 1. If a process has used
-//          these, a child that it makes by fork() computes such calls on the calling thread, and
-//          may only close streams of its parent whose options.threads is above 1; it may open
-//          others. It cannot use devices that its parent has used. While one thread forks, others
-//          may be in partita_stream_process, and in no other call. The library leaves signals,
-//          locale and floating-point mode of the process as they are.
+//          the properties and the memory pool of each GPU that was used, and settings that are read
+//          once per process: PARTITA_CPU=c|avx2|avx512|neon lowers the instruction set,
+//          PARTITA_FFT=native|fftw prefers a transform, PARTITA_LOG=stderr prints reasons,
+//          PARTITA_CUDA_MODULE and PARTITA_CUFFT name files for devices. The library starts threads
+//          inside calls of bounded problems, of spectra and of the functions below (OpenMP), and
+//          for a stream whose options.threads is above 1. If a process has used these, a child that
+//          it makes by fork() computes such calls on the calling thread, and may only close streams
+//          of its parent whose options.threads is above 1; it may open others. It cannot use
+//          devices that its parent has used. While one thread forks, others may be in
+//          partita_stream_process, and in no other call. The library leaves signals, locale and
+//          floating-point mode of the process as they are.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 

@@ -89,9 +89,10 @@ struct partita_options {
     enum partita_effort effort; // [estimate]
     // Bounded problems on the CPU: threads of a call [0: as many as the work pays for, at most
     // OpenMP's default, which is OMP_NUM_THREADS or all cores].
-    // Bounded problems on a device: threads that copy pageable arrays [0: the calling thread].
-    // Streams of the CPU: threads of one stream, the calling thread included [0: only that one].
-    // 0 to 4096; no more than 16, or twice the number of cores if that is more, are used.
+    // Bounded problems on a device: threads that copy pageable arrays [0: 8, or as many as there
+    // are cores if they are fewer]. Streams of the CPU: threads of one stream, the calling thread
+    // included [0: only that one]. 0 to 4096; no more than 16, or twice the number of cores if that
+    // is more, are used.
     int threads;
     struct partita_executor executor; // streams of the CPU: use these threads and start none [none]
     double sample_rate;         // streams: frames per second, for statistics [calls are not timed]

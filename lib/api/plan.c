@@ -84,12 +84,14 @@ static enum partita_status check_kind(const struct partita_options *options, boo
 }
 
 // Threads of the CPU for each call of a bounded problem: as many as asked for, or those from which
-// the planner keeps as many as the work pays for. A device's engines need one, further threads only
-// copy.
+// the planner keeps as many as the work pays for. With a device threads only copy between pageable
+// arrays and pinned buffers, which more than a few do no faster: they share the memory's bandwidth.
 static int bounded_threads(const struct device *device, const struct partita_options *options)
 {
+    enum { MAX_COPYING = 8 };
     if (options->threads) return thread_bound(options->threads);
-    return device ? 1 : thread_default();
+    const int threads = thread_default();
+    return device && threads > MAX_COPYING ? MAX_COPYING : threads;
 }
 
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible:

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "spectrum.h"
 
 static const char *const MODULE = "libpartita-cuda.so";
 static const char *const ABSENT = "there is no libpartita-cuda.so; it is built with -Dcuda=enabled";
@@ -35,6 +36,15 @@ static void *load_module(void)
     return dlopen(MODULE, mode);
 }
 
+// `version` is at the same place in every module.
+static bool is_of_this_build(const struct device_module *module)
+{
+    static const unsigned bytes[DEVICE_STRUCTS] = DEVICE_STRUCT_BYTES;
+    return module && module->version == DEVICE_MODULE_VERSION &&
+           !strcmp(module->sources, device_source_hash) &&
+           !memcmp(module->struct_bytes, bytes, sizeof bytes);
+}
+
 static enum partita_status open_cuda(size_t index, char *text, size_t size,
                                      struct device **ret_device)
 {
@@ -47,10 +57,12 @@ static enum partita_status open_cuda(size_t index, char *text, size_t size,
         return PARTITA_ERR_DEVICE;
     }
     const struct device_module *module = dlsym(library, DEVICE_MODULE_SYMBOL);
-    if (!module || module->version != DEVICE_MODULE_VERSION ||
-        strcmp(module->build, PARTITA_VERSION) != 0) {
-        snprintf(text, size,
-                 "no CUDA device: %s is not of version " PARTITA_VERSION " of the library", MODULE);
+    if (!is_of_this_build(module)) {
+        snprintf(
+            text, size,
+            "no CUDA device: %s was not built from the sources of this library (" PARTITA_VERSION
+            ", %.8s): install both from one build",
+            MODULE, device_source_hash);
         return PARTITA_ERR_DEVICE;
     }
     return module->open(index, text, size, ret_device);

@@ -42,18 +42,31 @@ struct device {
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 6 };
+enum { DEVICE_MODULE_VERSION = 7, DEVICE_STRUCTS = 8 };
 
-// What a module exports under DEVICE_MODULE_SYMBOL. The first two must equal the library's own
-// values: then every internal struct is the same in both.
+// What a module exports under DEVICE_MODULE_SYMBOL. `version`, which says what this struct is,
+// `sources` and `struct_bytes` must equal the library's own values: then every internal struct, and
+// every function that both have, is the same in both.
 struct device_module {
     unsigned version;
-    const char *build; // PARTITA_VERSION
+    const char *sources;                   // device_source_hash
+    unsigned struct_bytes[DEVICE_STRUCTS]; // as the module's compiler lays them out
     // Opens device `index`. Errors: PARTITA_ERR_DEVICE, text says why; PARTITA_ERR_NOMEM.
     enum partita_status (*open)(size_t index, char *text, size_t size, struct device **ret_device);
 };
 
 #define DEVICE_MODULE_SYMBOL "partita_device_module"
+
+// A hash of all sources that a build was made from (source_hash.sh).
+extern const char device_source_hash[];
+
+// Initial value of struct_bytes, where core/plan.h and core/spectrum.h are included.
+#define DEVICE_STRUCT_BYTES                                                                        \
+    {                                                                                              \
+        sizeof(struct device), sizeof(struct engine), sizeof(struct estimate),                     \
+            sizeof(struct request), sizeof(struct operands), sizeof(struct partita_plan),          \
+            sizeof(struct partita_filter), sizeof(struct partita_spectrum)                         \
+    }
 
 // Opens a device by name (NULL: "cpu"); *ret_device is NULL for the CPU.
 // Errors: PARTITA_ERR_DEVICE, text says why; PARTITA_ERR_NOMEM.

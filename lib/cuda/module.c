@@ -2,6 +2,7 @@
 // The module that the library loads for CUDA devices: the list of its engines, and what it exports.
 #include "module.h"
 
+#include "core/spectrum.h"
 #include "cuda/device/device.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/micro_batch.h"
@@ -9,8 +10,12 @@
 #include "cuda/device/queued_call.h"
 #include "cuda/device/staging.h"
 
-const struct device_module partita_device_module PARTITA_API = {DEVICE_MODULE_VERSION,
-                                                                PARTITA_VERSION, cuda_open};
+const struct device_module partita_device_module PARTITA_API = {
+    .version = DEVICE_MODULE_VERSION,
+    .sources = device_source_hash,
+    .struct_bytes = DEVICE_STRUCT_BYTES,
+    .open = cuda_open,
+};
 
 extern const struct engine cuda_direct, cuda_separable, cuda_winograd, cuda_tiles,
     cuda_overlap_save, cuda_overlap_add, cuda_blocks, cuda_partitioned;

@@ -195,7 +195,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine_asked = options->engine;
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
-    if (!options->threads && !plan->shape.stream)
+    if (!options->threads && !plan->shape.stream && !plan->device)
         plan->threads = worthwhile_threads(plan->threads, choice.seconds);
     const struct request request =
         estimate_request(plan, options, &model, plan->engine, choice.transform);

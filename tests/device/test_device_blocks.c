@@ -236,7 +236,7 @@ static void small_device(void **state)
 {
     static const struct block_case c = {
         "lags", {LENGTH(30999), CORRELATE, KERNEL(30000)}, 0, 0, false};
-    const struct partita_options options = options_of(&c);
+    struct partita_options options = options_of(&c);
     struct random random = random_start("small-device");
     struct rig rig;
     (void)state;
@@ -244,6 +244,7 @@ static void small_device(void **state)
     assert_true(rig.plan->choice.from_taps && rig.plan->choice.transform == 16384);
     rig_close(&rig);
     hostdev_shared(99 << 10);
+    options.device = "cuda:1"; // which has not been opened before
     rig_open(&rig, &c.problem, &options, &random);
     rig_forward(&rig);
     rig_check(&rig);

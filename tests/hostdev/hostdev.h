@@ -17,23 +17,26 @@
 // environment.
 void hostdev_order(const char *order);
 
-// The k-th call after this one, counted from 1, fails; 0: none does. After any error except lack of
-// memory all later calls fail, as with a lost device, until the next hostdev_fail.
+// The k-th call after this one, counted from 1, fails; 0: none does. After an illegal address, a
+// failed launch or a missing device all later calls fail, as with a lost device, until the next
+// hostdev_fail. A call that fails with another error was refused, and does nothing.
 void hostdev_fail(size_t k, cudaError_t error);
 
 // Calls since hostdev_fail.
 size_t hostdev_calls(void);
 
-// What calls have done since hostdev_fail: allocations and releases of any memory, and waits.
+// What calls have done since hostdev_fail: allocations and releases of any memory, waits, and
+// readings of a device's properties.
 struct hostdev_used {
-    size_t allocations, waits;
+    size_t allocations, waits, properties;
 };
 struct hostdev_used hostdev_used(void);
 
 // Whether a context was made on a device, by cudaSetDevice or by a call that needs one.
 bool hostdev_has_context(int device);
 
-// Sets the bytes of shared memory that a thread block may have; 0: the initial limit.
+// Sets the bytes of shared memory that a thread block may have; 0: the initial limit. A process may
+// remember what it has read of a device.
 void hostdev_shared(size_t bytes);
 
 // Kernels count as not loaded, as at the start of a process.
@@ -44,6 +47,12 @@ size_t hostdev_queued(void);
 
 // Sets the bytes of device memory; 0: the initial size.
 void hostdev_memory(size_t bytes);
+
+// Whether devices have memory pools; at first they do. A process may remember it.
+void hostdev_pools(bool supported);
+
+// Bytes that all memory pools of a device keep, also those in use.
+size_t hostdev_kept(int device);
 
 // Objects that were not released: device memory, pinned memory, streams, events and graphs. Queued
 // operations run first.

@@ -61,6 +61,14 @@ bool device_lost(void);
 void count_allocation(void);
 void count_wait(void);
 
+// runtime.c: an error for a device that does not exist.
+cudaError_t of_device(cudaError_t error, int device);
+
+// pool.c, with the lock held: bytes of a pool were allocated or released; a wait has ended.
+void pool_take(cudaMemPool_t pool, size_t bytes);
+void pool_give_back(cudaMemPool_t pool, size_t bytes);
+void pool_waited(void);
+
 // driver.c: the calling thread's current device, whose context is made current as well.
 int device_current(void);
 
@@ -119,9 +127,10 @@ size_t order_draw(size_t n);
 // memory.c: device memory. memory_device: the device of the allocation that the pointer is in; -1:
 // none. memory_open makes the memory of one device, or of all, accessible and that of others
 // inaccessible.
-void *memory_map(int device, size_t bytes); // NULL: not enough memory
-void memory_limit(size_t bytes);            // sets the size of the memory; 0: the initial size
-void memory_unmap(void *memory);            // checks the bytes around it
+// NULL: not enough memory. `pool`: to which the memory is given back; NULL: none.
+void *memory_map(int device, size_t bytes, cudaMemPool_t pool);
+void memory_limit(size_t bytes); // sets the size of the memory; 0: the initial size
+void memory_unmap(void *memory); // checks the bytes around it
 int memory_device(const void *pointer);
 void memory_open(int device);
 void memory_close(void);

@@ -19,6 +19,7 @@ struct allocation {
     unsigned char *memory;
     size_t bytes, whole;     // as requested; rounded, with the gap after it
     bool fresh;              // not yet poisoned
+    cudaMemPool_t pool;      // NULL: none
     struct allocation *next; // at a higher address
 };
 
@@ -51,7 +52,7 @@ static size_t memory_bytes(const struct memory *m)
     return sum;
 }
 
-void *memory_map(int device, size_t bytes)
+void *memory_map(int device, size_t bytes, cudaMemPool_t pool)
 {
     struct memory *m = &memories[device];
     const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
@@ -64,8 +65,9 @@ void *memory_map(int device, size_t bytes)
     if (at + whole > m->range + RANGE) return NULL;
     struct allocation *a = malloc(sizeof *a);
     if (!a) hostdev_abort("out of memory");
-    *a = (struct allocation){at, bytes, whole, true, *link};
+    *a = (struct allocation){at, bytes, whole, true, pool, *link};
     *link = a;
+    if (pool) pool_take(pool, bytes);
     return at;
 }
 
@@ -90,6 +92,7 @@ void memory_unmap(void *memory)
         if (!a->fresh) check_gaps(a);
         memset(a->memory, POISON, a->bytes);
         *at = a->next;
+        if (a->pool) pool_give_back(a->pool, a->bytes);
         free(a);
         return;
     }

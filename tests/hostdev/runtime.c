@@ -14,6 +14,7 @@ static struct hostdev_used used;
 static cudaError_t failing_error;
 static bool lost;
 static size_t shared_bytes = SHARED_BYTES;
+static bool pools = true;
 static struct symbol {
     const void *kernel;
     size_t shared_bytes; // limit
@@ -36,7 +37,8 @@ cudaError_t call_begin(void)
     pthread_mutex_lock(&lock);
     n_calls++;
     if (n_calls != failing_call) return lost ? failing_error : cudaSuccess;
-    lost = failing_error != cudaErrorMemoryAllocation;
+    lost = failing_error == cudaErrorIllegalAddress || failing_error == cudaErrorLaunchFailure ||
+           failing_error == cudaErrorNoDevice;
     return failing_error;
 }
 
@@ -80,6 +82,13 @@ void hostdev_shared(size_t bytes)
     pthread_mutex_lock(&lock);
     shared_bytes = bytes ? bytes : SHARED_BYTES;
     memset(symbols, 0, sizeof symbols);
+    pthread_mutex_unlock(&lock);
+}
+
+void hostdev_pools(bool supported)
+{
+    pthread_mutex_lock(&lock);
+    pools = supported;
     pthread_mutex_unlock(&lock);
 }
 
@@ -156,7 +165,7 @@ cudaError_t cudaGetDeviceCount(int *count)
     return call_end(call_begin());
 }
 
-static cudaError_t of_device(cudaError_t error, int device)
+cudaError_t of_device(cudaError_t error, int device)
 {
     return error == cudaSuccess && (device < 0 || device >= DEVICES) ? cudaErrorInvalidDevice
                                                                      : error;
@@ -165,6 +174,7 @@ static cudaError_t of_device(cudaError_t error, int device)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device)
 {
     const cudaError_t error = call_begin();
+    used.properties++;
     snprintf(properties->name, sizeof properties->name, "hostdev");
     properties->totalGlobalMem = (size_t)1 << 40;
     return call_end(of_device(error, device));
@@ -182,6 +192,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
         [cudaDevAttrComputeCapabilityMinor] = 0,
         [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
         [cudaDevAttrMaxSharedMemoryPerBlockOptin] = (int)shared_bytes,
+        [cudaDevAttrMemoryPoolsSupported] = pools,
     };
     const cudaError_t error = call_begin();
     *value = values[attribute];
@@ -239,47 +250,16 @@ const char *cudaGetErrorString(cudaError_t error)
     return text;
 }
 
-cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
-{
-    const cudaError_t error = call_begin();
-    *pool = NULL; // the only one
-    return call_end(of_device(error, device));
-}
-
-cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value)
-{
-    const cudaError_t error = call_begin();
-    (void)value; // memory is released at once
-    return call_end(error == cudaSuccess && (pool || attribute != cudaMemPoolAttrReleaseThreshold)
-                        ? cudaErrorInvalidValue
-                        : error);
-}
-
 static cudaError_t allocate(int device, void **memory, size_t bytes)
 {
-    void *mapped = memory_map(device, bytes);
+    void *mapped = memory_map(device, bytes, NULL);
     if (!mapped) {
         queue_drain(NULL); // releases that are queued
-        mapped = memory_map(device, bytes);
+        mapped = memory_map(device, bytes, NULL);
     }
     if (!mapped) return cudaErrorMemoryAllocation;
     *memory = mapped;
     return cudaSuccess;
-}
-
-// The memory may be another owner's until the stream reaches this operation, which therefore
-// overwrites it.
-cudaError_t cudaMallocAsync(void **memory, size_t bytes, cudaStream_t stream)
-{
-    cudaError_t error = call_begin();
-    if (error == cudaSuccess && stream_capture_forbids())
-        return call_end(cudaErrorStreamCaptureUnsupported);
-    count_allocation();
-    if (error == cudaSuccess) error = allocate(stream_device(stream), memory, bytes);
-    if (error == cudaSuccess)
-        queue_append(&(struct operation){
-            .kind = ALLOCATE, .stream = stream, .to = *memory, .bytes = bytes, .value = 0xff});
-    return call_end(error);
 }
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
@@ -366,6 +346,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
         return call_end(cudaErrorStreamCaptureUnsupported);
     count_wait();
     queue_drain(stream);
+    pool_waited();
     return call_end(error);
 }
 

@@ -29,6 +29,10 @@ static const struct {
     .target_threads = 528,
 };
 
+// Of more than one unit or window, where the caller has no lower limit: what is in work at once
+// then fills any device.
+static const size_t MAX_WORKSPACE = 1 << 30;
+
 size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *layout)
 {
     return layout->method == BLOCK_LAGS && shape->complex_signal ? layout->n : layout->n / 2;
@@ -101,7 +105,8 @@ size_t cuda_pairs_workspace(const struct shape *shape, enum partita_direction di
                     size_add(taps, mem_round(work_area)));
 }
 
-// Fewer units, then fewer blocks, where the workspace is limited; false if not even one fits.
+// Fewer units, then fewer blocks, where the workspace is limited; false if not even one fits. Units
+// do not depend on each other: nothing is transformed again where fewer are in work at once.
 static bool cuda_blocks_fit_pairs(const struct request *request, size_t limit,
                                   struct block_layout *layout)
 {
@@ -116,7 +121,7 @@ static bool cuda_blocks_fit_pairs(const struct request *request, size_t limit,
     layout->units = weight ? shape->batch : shape->batch * shape->groups;
     for (;;) {
         layout->shared = cuda_pairs_workspace(shape, request->direction, layout, area);
-        if (layout->shared <= limit) break;
+        if (layout->shared <= (layout->units > 1 ? size_min(limit, MAX_WORKSPACE) : limit)) break;
         if (layout->units > 1) layout->units = layout->units * 3 / 4;
         else if (layout->in_flight > 1 && !weight) layout->in_flight = layout->in_flight * 3 / 4;
         else return false;
@@ -143,7 +148,7 @@ static bool cuda_blocks_fit_lags(const struct request *request, size_t limit,
     for (;;) {
         const size_t groups = layout->chunks > 1 ? ceil_div(layout->chunks, CUDA_LAGS_GROUP) : 0;
         layout->shared = size_mul(size_mul(layout->windows, layout->chunks + groups), spectrum);
-        if (layout->shared <= limit) break;
+        if (layout->shared <= (layout->windows > 1 ? size_min(limit, MAX_WORKSPACE) : limit)) break;
         if (layout->windows > 1) layout->windows = ceil_div(layout->windows, 2);
         else if (layout->chunks > 1) layout->chunks = ceil_div(layout->chunks, 2);
         else return false;

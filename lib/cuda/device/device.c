@@ -5,87 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The figures of a device, one attribute each.
-static bool read_attributes(struct cuda_device *device)
-{
-    int major, minor, clock, memory_clock, bus, shared;
-    const int index = device->index;
-    const struct {
-        int *value;
-        enum cudaDeviceAttr attribute;
-    } wanted[] = {
-        {&device->processors, cudaDevAttrMultiProcessorCount},
-        {&major, cudaDevAttrComputeCapabilityMajor},
-        {&minor, cudaDevAttrComputeCapabilityMinor},
-        {&clock, cudaDevAttrClockRate},
-        {&memory_clock, cudaDevAttrMemoryClockRate},
-        {&bus, cudaDevAttrGlobalMemoryBusWidth},
-        {&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin},
-        {&device->f64_share, cudaDevAttrSingleToDoublePrecisionPerfRatio},
-    };
-    struct cudaDeviceProp properties;
-    if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) return false;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        if (cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, index) != cudaSuccess)
-            return false;
-    const int lanes = major == 8 && minor == 0
-                          ? 64
-                          : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
-    device->shared_bytes = (size_t)shared;
-    device->memory = properties.totalGlobalMem;
-    // Clocks are in kHz; virtual devices may not report theirs.
-    const double usual = 1e6;
-    device->flops = 2e3 * lanes * device->processors * (clock > 0 ? clock : usual);
-    device->bytes = 2e3 * (memory_clock > 0 ? memory_clock : usual) *
-                    (bus > 0 ? bus / 8. : 64); // two transfers a clock
-    snprintf(device->base.name, sizeof device->base.name,
-             "%.64s, compute capability %d.%d, %d processors, %zu MiB", properties.name, major,
-             minor, device->processors, properties.totalGlobalMem >> 20);
-    snprintf(device->base.key, sizeof device->base.key, "%.40s", properties.name);
-    for (char *c = device->base.key; *c; c++)
-        if (*c == ' ') *c = '-';
-    return true;
-}
-
-// Keeps released memory in the pool, since later calls allocate as much: by default it returns to
-// the system when a CUDA stream is waited for.
-static bool keep_memory(int index)
-{
-    cudaMemPool_t pool;
-    uint64_t kept = UINT64_MAX;
-    return cudaDeviceGetDefaultMemPool(&pool, index) == cudaSuccess &&
-           cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept) == cudaSuccess;
-}
-
-// Values of the driver's errors are those of the run-time's errors of the same names.
-static cudaError_t find_function(const char *name, void **ret)
-{
-    enum cudaDriverEntryPointQueryResult found;
-#if CUDART_VERSION >= 12050
-    const unsigned version = 12000;
-    const cudaError_t error =
-        cudaGetDriverEntryPointByVersion(name, ret, version, cudaEnableDefault, &found);
-#else
-    const cudaError_t error = cudaGetDriverEntryPoint(name, ret, cudaEnableDefault, &found);
-#endif
-    if (error != cudaSuccess) return error;
-    return found == cudaDriverEntryPointSuccess ? cudaSuccess : cudaErrorInsufficientDriver;
-}
-
-static cudaError_t open_driver(struct cuda_driver *driver)
-{
-    cudaError_t error = find_function("cuCtxGetCurrent", (void **)&driver->get_current);
-    if (error == cudaSuccess)
-        error = find_function("cuCtxSetCurrent", (void **)&driver->set_current);
-    if (error == cudaSuccess)
-        error = find_function("cuDevicePrimaryCtxRetain", (void **)&driver->retain);
-    return error;
-}
-
 static void close_device(struct device *device)
 {
-    pthread_mutex_destroy(&((struct cuda_device *)device)->lock);
-    free(device);
+    struct cuda_device *own = (struct cuda_device *)device;
+    cuda_gpu_close(own->gpu);
+    pthread_mutex_destroy(&own->lock);
+    free(own);
 }
 
 enum partita_status cuda_device_open(size_t index, char *text, size_t size,
@@ -98,43 +23,27 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
         snprintf(text, size, "cuda:%zu: the last CUDA device is cuda:%d", index, n - 1);
         return PARTITA_ERR_DEVICE;
     }
+    struct cuda_gpu *gpu = cuda_gpu_open((int)index, text, size);
+    if (!gpu) return *text ? PARTITA_ERR_DEVICE : PARTITA_ERR_NOMEM;
     struct cuda_device *device = calloc(1, sizeof *device);
-    if (!device) return PARTITA_ERR_NOMEM;
-    device->base.close = close_device;
-    device->index = (int)index;
-    pthread_mutex_init(&device->lock, NULL);
-    if (!read_attributes(device) || !keep_memory(device->index) ||
-        open_driver(&device->driver) != cudaSuccess) {
-        snprintf(text, size, "cuda:%zu: %s", index, cudaGetErrorString(cudaGetLastError()));
-        close_device(&device->base);
-        return PARTITA_ERR_DEVICE;
+    if (!device) {
+        cuda_gpu_close(gpu);
+        return PARTITA_ERR_NOMEM;
     }
+    *device = (struct cuda_device){.base.close = close_device,
+                                   .gpu = gpu,
+                                   .index = gpu->index,
+                                   .processors = gpu->processors,
+                                   .shared_bytes = gpu->shared_bytes,
+                                   .memory = gpu->memory,
+                                   .flops = gpu->flops,
+                                   .bytes = gpu->bytes,
+                                   .f64_share = gpu->f64_share};
+    memcpy(device->base.name, gpu->name, sizeof device->base.name);
+    memcpy(device->base.key, gpu->key, sizeof device->base.key);
+    pthread_mutex_init(&device->lock, NULL);
     *ret_device = device;
     return PARTITA_OK;
-}
-
-// The context is never released: the run-time, too, holds it until the process ends.
-static cudaError_t own_context(struct cuda_driver *driver, int device, struct CUctx_st **ret)
-{
-    *ret = atomic_load(&driver->context);
-    if (*ret) return cudaSuccess;
-    const cudaError_t error = driver->retain(ret, device);
-    if (error == cudaSuccess) atomic_store(&driver->context, *ret);
-    return error;
-}
-
-// Makes the device's context current, and makes the context itself when first called. *ret_before
-// is the context that was current, and *ret_changed whether it is another one.
-static cudaError_t enter_context(struct cuda_driver *driver, int device,
-                                 struct CUctx_st **ret_before, bool *ret_changed)
-{
-    struct CUctx_st *own;
-    *ret_changed = false;
-    cudaError_t error = own_context(driver, device, &own);
-    if (error == cudaSuccess) error = driver->get_current(ret_before);
-    if (error != cudaSuccess || *ret_before == own) return error;
-    *ret_changed = true;
-    return driver->set_current(own);
 }
 
 static _Thread_local struct cuda_thread own_thread = {.stream = cudaStreamPerThread};
@@ -155,9 +64,7 @@ enum partita_status cuda_enter_queue(const struct partita_plan *plan, struct cud
     struct cuda_device *device = cuda_device_of(plan);
     *ret_scope = (struct cuda_scope){.plan = plan, .thread = own_thread};
     own_thread = (struct cuda_thread){.stream = cudaStreamPerThread};
-    const enum partita_status status =
-        CU(plan,
-           enter_context(&device->driver, device->index, &ret_scope->context, &ret_scope->changed));
+    const enum partita_status status = CU(plan, cuda_gpu_enter(device->gpu, &ret_scope->context));
     return status == PARTITA_OK ? cuda_device_status(plan) : status;
 }
 
@@ -171,20 +78,24 @@ enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scop
     return entered == PARTITA_OK ? status : entered;
 }
 
-// What fails here has failed before, or is the caller's context's: it is not reported.
+// What fails here has failed before: it is not reported.
 void cuda_leave(const struct cuda_scope *scope)
 {
     enum cudaStreamCaptureMode mode = scope->mode;
     own_thread = scope->thread;
     if (scope->exchanged && cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
         cudaGetLastError();
-    if (scope->changed) cuda_device_of(scope->plan)->driver.set_current(scope->context);
+    cuda_gpu_leave(&scope->context);
 }
 
 enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory)
 {
+    cudaMemPool_t pool;
     *ret_memory = NULL;
-    return CU(plan, cudaMallocAsync(ret_memory, bytes ? bytes : 1, cuda_thread()->stream));
+    const enum partita_status status = CU(plan, cuda_gpu_pool(cuda_device_of(plan)->gpu, &pool));
+    if (status != PARTITA_OK) return status;
+    return CU(plan,
+              cudaMallocFromPoolAsync(ret_memory, bytes ? bytes : 1, pool, cuda_thread()->stream));
 }
 
 void cuda_release(const struct partita_plan *plan, void *memory)

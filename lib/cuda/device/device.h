@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "core/plan.h"
+#include "cuda/gpu/gpu.h"
 #include "cuda/kernels/thread.h"
 #include "status.h"
 
@@ -19,30 +20,14 @@ enum { // of an engine that computes every direction
 
 enum { CUDA_MAX_ENGINES = 8 };
 
-struct CUctx_st;
-
-// The driver's current context says what a thread's current device is to every CUDA run-time in the
-// process. Changing it makes no context, while cudaSetDevice makes one on the device that it sets.
-//
-// Functions of the driver, found at run time, as there may be no driver; and a device's own
-// context.
-struct cuda_driver {
-    cudaError_t (*get_current)(struct CUctx_st **ret);
-    cudaError_t (*set_current)(struct CUctx_st *context);
-    cudaError_t (*retain)(struct CUctx_st **ret, int device);
-    struct CUctx_st *_Atomic context; // NULL: not used yet
-};
-
 struct cuda_device {
     struct device base; // first
-    int index;
-    int processors;      // streaming multiprocessors
-    size_t shared_bytes; // of one thread block, at most
-    size_t memory;       // bytes, all of it
-    double flops;        // a second: f32, two for a multiply-add
-    double bytes;        // a second, from and to its memory
-    int f64_share;       // f32 operations in the time of one f64 operation
-    struct cuda_driver driver;
+    struct cuda_gpu *gpu;
+    int index; // this and what follows as in cuda_gpu
+    int processors;
+    size_t shared_bytes, memory;
+    double flops, bytes;
+    int f64_share;
     atomic_uint prepared; // directions whose kernels were loaded (queued_call.h)
     atomic_bool lost;     // a call failed other than by lack of memory; results are undefined from
                           // then on
@@ -72,8 +57,7 @@ static inline enum partita_status cuda_device_status(const struct partita_plan *
 // What cuda_leave gives back to the calling thread.
 struct cuda_scope {
     const struct partita_plan *plan;
-    bool changed;             // the current context,
-    struct CUctx_st *context; // which was this one; NULL: none
+    struct cuda_context context;
     struct cuda_thread thread;
     bool exchanged; // the mode of captures, which was `mode`
     enum cudaStreamCaptureMode mode;
@@ -97,8 +81,8 @@ void cuda_leave(const struct cuda_scope *scope);
 // calls these; within the module functions call each other directly.
 void cuda_entry_make(struct cuda_device *device, const struct engine *const *own);
 
-// Allocates and releases memory of the device, in order with the work that the thread queued;
-// releasing NULL is allowed.
+// Allocates memory of the device from the library's own pool and releases it, in order with the
+// work that the thread queued; releasing NULL is allowed.
 enum partita_status cuda_allocate(const struct partita_plan *plan, size_t bytes, void **ret_memory);
 void cuda_release(const struct partita_plan *plan, void *memory);
 

@@ -2,38 +2,14 @@
 #include "fft.h"
 
 #include <assert.h>
-#include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
-// What long transforms use of cuFFT, with the values and types of its header in CUDA 11 to 13
-// (cufftHandle and the enumerations are ints).
-enum { CUFFT_C2C = 0x29, CUFFT_Z2Z = 0x69, CUFFT_FORWARD = -1, CUFFT_INVERSE = 1 };
-enum { // results, of which 0 is success
-    CUFFT_ALLOC_FAILED = 2,
-    CUFFT_INTERNAL_ERROR = 5,
-    CUFFT_EXEC_FAILED = 6,
-    CUFFT_SETUP_FAILED = 7
-};
-
-static struct {
-    int (*create)(int *handle);
-    int (*auto_allocation)(int handle, int wanted);
-    int (*make_plan)(int handle, int rank, long long *n, long long *in_extent, long long in_stride,
-                     long long in_distance, long long *out_extent, long long out_stride,
-                     long long out_distance, int type, long long batch, size_t *work_bytes);
-    int (*set_stream)(int handle, cudaStream_t stream);
-    int (*set_work_area)(int handle, void *area);
-    int (*c2c)(int handle, void *from, void *to, int direction);
-    int (*z2z)(int handle, void *from, void *to, int direction);
-    int (*destroy)(int handle);
-    bool complete;
-} cufft;
+#include "cuda/gpu/cufft.h"
 
 // A plan of cuFFT, which keeps the stream and the work area of its last use.
 struct cuda_cufft {
+    const struct cuda_cufft_library *library;
     pthread_mutex_t lock; // the call that uses it
     int handle;
     size_t batch, work_bytes;
@@ -41,47 +17,9 @@ struct cuda_cufft {
     bool loaded;           // its kernels: by its first transforms
 };
 
-static void *open_library(void)
-{
-    static const char *const names[] = {"libcufft.so.12", "libcufft.so.11"};
-    const int mode = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;
-    const char *wish = secure_getenv("PARTITA_CUFFT");
-    if (wish) return dlopen(wish, mode);
-    void *library = NULL;
-    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
-        library = dlopen(names[i], mode);
-    return library;
-}
-
-static void open_once(void)
-{
-    const struct {
-        const char *name;
-        void *function;
-    } wanted[] = {
-        {"cufftCreate", &cufft.create},
-        {"cufftSetAutoAllocation", &cufft.auto_allocation},
-        {"cufftMakePlanMany64", &cufft.make_plan},
-        {"cufftSetStream", &cufft.set_stream},
-        {"cufftSetWorkArea", &cufft.set_work_area},
-        {"cufftExecC2C", &cufft.c2c},
-        {"cufftExecZ2Z", &cufft.z2z},
-        {"cufftDestroy", &cufft.destroy},
-    };
-    void *library = open_library();
-    cufft.complete = library;
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && cufft.complete; i++) {
-        void *symbol = dlsym(library, wanted[i].name);
-        memcpy(wanted[i].function, &symbol, sizeof symbol); // POSIX: a function as an object
-        if (!symbol) cufft.complete = false;
-    }
-}
-
 bool cuda_fft_has_long(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, open_once);
-    return cufft.complete;
+    return cuda_cufft_libraries() != NULL;
 }
 
 size_t cuda_fft_size(size_t n)
@@ -176,22 +114,44 @@ static enum partita_status cufft_status(const struct partita_plan *plan, int res
 
 #define CUFFT(plan, call) cufft_status(plan, call, #call, __LINE__)
 
-// The same of calls that make a plan. Where there is none, for its size or for what the library
-// lacks itself, the device is not at fault, nor are plans that were made already. Results: cuFFT's
+// The same of making a plan. Where there is none, for its size or for what the library lacks
+// itself, the device is not at fault, nor are plans that were made already. Results: cuFFT's
 // documentation, 4, cufftCreate and cufftMakePlanMany64.
-static enum partita_status making_status(const struct partita_plan *plan, int result,
-                                         const char *call, int line)
+static enum partita_status making_status(const struct partita_plan *plan, int result)
 {
     if (result == 0 || result == CUFFT_ALLOC_FAILED || result == CUFFT_EXEC_FAILED)
-        return cufft_status(plan, result, call, line);
-    (void)cudaGetLastError(); // what it tried leaves nothing behind
-    log_line(&plan->log, "cuFFT makes no such plan: result %d at %s:%d: %s", result, __FILE__, line,
-             call);
+        return cufft_status(plan, result, "cufftMakePlanMany64", __LINE__);
+    log_line(&plan->log, "cuFFT makes no such plan: result %d", result);
     return result == CUFFT_INTERNAL_ERROR || result == CUFFT_SETUP_FAILED ? PARTITA_ERR_DEVICE
                                                                           : PARTITA_ERR_UNSUPPORTED;
 }
 
-#define MAKING(plan, call) making_status(plan, call, #call, __LINE__)
+// Destroying what could not be planned may fail without a word about the device.
+static void destroy_cufft(const struct partita_plan *plan, struct cuda_cufft *made)
+{
+    if (!made->created) return;
+    const int result = made->library->destroy(made->handle);
+    if (made->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
+    else (void)cudaGetLastError(); // what was tried leaves nothing behind
+    made->created = made->planned = false;
+}
+
+// Returns cuFFT's result.
+static int plan_cufft(struct cuda_fft *fft)
+{
+    struct cuda_cufft *made = fft->cufft;
+    const struct cuda_cufft_library *library = made->library;
+    long long n = (long long)fft->params.points;
+    int result = library->create(&made->handle);
+    made->created = result == 0;
+    if (result == 0) result = library->auto_allocation(made->handle, 0);
+    if (result == 0)
+        result = library->make_plan(made->handle, 1, &n, NULL, 1, n, NULL, 1, n,
+                                    fft->params.f64 ? CUFFT_Z2Z : CUFFT_C2C, (long long)made->batch,
+                                    &made->work_bytes);
+    made->planned = result == 0;
+    return result;
+}
 
 static enum partita_status make_cufft(const struct partita_plan *plan, struct cuda_fft *fft,
                                       size_t batch)
@@ -201,17 +161,15 @@ static enum partita_status make_cufft(const struct partita_plan *plan, struct cu
     if (!made) return PARTITA_ERR_NOMEM;
     made->batch = batch;
     pthread_mutex_init(&made->lock, NULL);
-    enum partita_status status = MAKING(plan, cufft.create(&made->handle));
-    if (status != PARTITA_OK) return status;
-    made->created = true;
-    long long n = (long long)fft->params.points;
-    status = MAKING(plan, cufft.auto_allocation(made->handle, 0));
-    if (status == PARTITA_OK)
-        status = MAKING(plan, cufft.make_plan(made->handle, 1, &n, NULL, 1, n, NULL, 1, n,
-                                              fft->params.f64 ? CUFFT_Z2Z : CUFFT_C2C,
-                                              (long long)batch, &made->work_bytes));
-    made->planned = status == PARTITA_OK;
-    return status;
+    int result = CUFFT_SETUP_FAILED;
+    for (const struct cuda_cufft_library *next = cuda_cufft_libraries();
+         next && (result == CUFFT_SETUP_FAILED || result == CUFFT_INTERNAL_ERROR);
+         next = next->next) {
+        destroy_cufft(plan, made);
+        made->library = next;
+        result = plan_cufft(fft);
+    }
+    return making_status(plan, result);
 }
 
 enum partita_status cuda_fft_create(const struct partita_plan *plan, size_t points, size_t batch,
@@ -238,11 +196,7 @@ void cuda_fft_destroy(const struct partita_plan *plan, struct cuda_fft *fft)
     cuda_release(plan, fft->twiddles);
     cuda_release(plan, fft->twist);
     if (!made) return;
-    // Destroying what could not be planned may fail without a word about the device.
-    if (made->created) {
-        const int result = cufft.destroy(made->handle);
-        if (made->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
-    }
+    destroy_cufft(plan, made);
     pthread_mutex_destroy(&made->lock);
     mem_release(&plan->allocator, made);
 }
@@ -265,16 +219,17 @@ enum partita_status cuda_fft_begin(const struct partita_plan *plan, const struct
     pthread_mutex_lock(&made->lock);
     if (cuda_thread()->loads) return PARTITA_OK;
     const enum partita_status status =
-        CUFFT(plan, cufft.set_stream(made->handle, cuda_thread()->stream));
+        CUFFT(plan, made->library->set_stream(made->handle, cuda_thread()->stream));
     if (status != PARTITA_OK || !made->work_bytes) return status;
-    return CUFFT(plan, cufft.set_work_area(made->handle, work_area));
+    return CUFFT(plan, made->library->set_work_area(made->handle, work_area));
 }
 
 static enum partita_status execute(const struct partita_plan *plan, const struct cuda_fft *fft,
                                    void *rows, int direction)
 {
-    return fft->params.f64 ? CUFFT(plan, cufft.z2z(fft->cufft->handle, rows, rows, direction))
-                           : CUFFT(plan, cufft.c2c(fft->cufft->handle, rows, rows, direction));
+    const struct cuda_cufft_library *library = fft->cufft->library;
+    return fft->params.f64 ? CUFFT(plan, library->z2z(fft->cufft->handle, rows, rows, direction))
+                           : CUFFT(plan, library->c2c(fft->cufft->handle, rows, rows, direction));
 }
 
 // Transforms of a batch of zeros in both directions, which load cuFFT's kernels.
@@ -287,8 +242,9 @@ static enum partita_status load_cufft(const struct partita_plan *plan, const str
     enum partita_status status = cuda_allocate(plan, bytes, &rows);
     if (status == PARTITA_OK) status = cuda_allocate(plan, made->work_bytes, &area);
     if (status == PARTITA_OK) status = CU(plan, cudaMemsetAsync(rows, 0, bytes, stream));
-    if (status == PARTITA_OK) status = CUFFT(plan, cufft.set_stream(made->handle, stream));
-    if (status == PARTITA_OK) status = CUFFT(plan, cufft.set_work_area(made->handle, area));
+    if (status == PARTITA_OK) status = CUFFT(plan, made->library->set_stream(made->handle, stream));
+    if (status == PARTITA_OK)
+        status = CUFFT(plan, made->library->set_work_area(made->handle, area));
     if (status == PARTITA_OK) status = execute(plan, fft, rows, CUFFT_FORWARD);
     if (status == PARTITA_OK) status = execute(plan, fft, rows, CUFFT_INVERSE);
     cuda_release(plan, rows);

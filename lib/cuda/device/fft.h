@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Transforms of a plan: tables for transforms in a thread block, plans of cuFFT for longer ones.
-// cuFFT is opened on first use and never linked: the module loads and works without it.
+// Transforms of a plan: tables for transforms in a thread block, plans of cuFFT (gpu/cufft.h) for
+// longer ones.
 #ifndef PARTITA_CUDA_DEVICE_FFT_H
 #define PARTITA_CUDA_DEVICE_FFT_H
 
@@ -14,8 +14,7 @@ struct cuda_fft {
     struct cuda_cufft *cufft;      // NULL: in a thread block
 };
 
-// Whether cuFFT can be loaded. The environment variable PARTITA_CUFFT names another file than
-// libcufft.so.12 or .11.
+// Whether cuFFT can be loaded.
 bool cuda_fft_has_long(void);
 
 // The smallest power of two >= n that is a transform's number of points; 0: there is none. Those

@@ -5,16 +5,31 @@
 
 #include "device.h"
 
-// A call that was refused before it did anything, which leaves the device as it was; PARTITA_OK for
-// other errors.
+// The status of a call that was refused before it did anything, which leaves the device as it was;
+// PARTITA_OK for other errors. (Descriptions of cudaError_t in the CUDA Runtime API: those after
+// which "the process must be terminated and relaunched" are not here, nor are those that say
+// nothing about what was queued.)
 static enum partita_status status_of_refusal(cudaError_t error)
 {
-    if (error == cudaErrorInvalidConfiguration) return PARTITA_ERR_UNSUPPORTED;
-    if (error == cudaErrorInvalidResourceHandle) return PARTITA_ERR_ARG; // another device's queue
-    // All nine errors of captured streams lie between these.
-    return error >= cudaErrorStreamCaptureUnsupported && error <= cudaErrorStreamCaptureWrongThread
-               ? PARTITA_ERR_STATE
-               : PARTITA_OK;
+    switch (error) {
+    case cudaErrorInvalidValue:          // also an array that its owner has released
+    case cudaErrorInvalidResourceHandle: // another device's queue
+        return PARTITA_ERR_ARG;
+    case cudaErrorInvalidConfiguration: // a launch beyond the limits of a grid
+    case cudaErrorLaunchOutOfResources:
+    case cudaErrorInvalidDeviceFunction: // the module has no code that runs on this GPU
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidPtx:
+    case cudaErrorJitCompilerNotFound:
+    case cudaErrorUnsupportedPtxVersion:
+    case cudaErrorNotSupported:
+        return PARTITA_ERR_UNSUPPORTED;
+    default: // All nine errors of captured streams lie between these.
+        return error >= cudaErrorStreamCaptureUnsupported &&
+                       error <= cudaErrorStreamCaptureWrongThread
+                   ? PARTITA_ERR_STATE
+                   : PARTITA_OK;
+    }
 }
 
 enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error,

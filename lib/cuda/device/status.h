@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a failed CUDA call does. Every call of the run-time goes through CU(); cuda_status is the
-// only function that checks its result.
+// What a failed CUDA call does. Every call of the run-time for a plan goes through CU();
+// cuda_status is the only function that checks its result.
 #ifndef PARTITA_CUDA_STATUS_H
 #define PARTITA_CUDA_STATUS_H
 
@@ -11,8 +11,10 @@
 // Converts the result of a CUDA call to a status. The first failure of a device is reported to the
 // plan's log with its source line; from then on the device is lost, and every later call of its
 // plans returns PARTITA_ERR_DEVICE. Lack of memory is no such failure: it returns
-// PARTITA_ERR_NOMEM. Nor is a call that is refused: PARTITA_ERR_STATE while a graph is captured,
-// PARTITA_ERR_ARG for a queue of another device, PARTITA_ERR_UNSUPPORTED for too large a launch.
+// PARTITA_ERR_NOMEM. Nor is a call that is refused before it does anything; it is logged, and the
+// device stays as it was: PARTITA_ERR_STATE while a graph is captured, PARTITA_ERR_ARG for an array
+// that does not exist or a queue of another device, PARTITA_ERR_UNSUPPORTED for too large a launch
+// or a GPU that the module has no code for.
 enum partita_status cuda_status(const struct partita_plan *plan, cudaError_t error,
                                 const char *call, const char *file, int line);
 

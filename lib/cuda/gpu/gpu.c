@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+#include "gpu.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const size_t KEPT_BYTES = 8 << 20; // of the pool, when no plan is left
+
+// Functions of the driver, found at run time, as there may be no driver.
+static struct {
+    cudaError_t (*get_current)(struct CUctx_st **ret);
+    cudaError_t (*set_current)(struct CUctx_st *context);
+    cudaError_t (*retain)(struct CUctx_st **ret, int device);
+} driver;
+
+// GPUs that were opened once; they are never removed. The lock protects the list and the functions.
+static struct cuda_gpu *gpus;
+static pthread_mutex_t gpus_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static cudaError_t read_attributes(struct cuda_gpu *gpu)
+{
+    int major, minor, clock, memory_clock, bus, shared;
+    const struct {
+        int *value;
+        enum cudaDeviceAttr attribute;
+    } wanted[] = {
+        {&gpu->processors, cudaDevAttrMultiProcessorCount},
+        {&major, cudaDevAttrComputeCapabilityMajor},
+        {&minor, cudaDevAttrComputeCapabilityMinor},
+        {&clock, cudaDevAttrClockRate},
+        {&memory_clock, cudaDevAttrMemoryClockRate},
+        {&bus, cudaDevAttrGlobalMemoryBusWidth},
+        {&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin},
+        {&gpu->f64_share, cudaDevAttrSingleToDoublePrecisionPerfRatio},
+    };
+    struct cudaDeviceProp properties;
+    cudaError_t error = cudaGetDeviceProperties(&properties, gpu->index);
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted && error == cudaSuccess; i++)
+        error = cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, gpu->index);
+    if (error != cudaSuccess) return error;
+    const int lanes = major == 8 && minor == 0
+                          ? 64
+                          : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
+    gpu->shared_bytes = (size_t)shared;
+    gpu->memory = properties.totalGlobalMem;
+    // Clocks are in kHz; virtual devices may not report theirs.
+    const double usual = 1e6;
+    gpu->flops = 2e3 * lanes * gpu->processors * (clock > 0 ? clock : usual);
+    gpu->bytes = 2e3 * (memory_clock > 0 ? memory_clock : usual) *
+                 (bus > 0 ? bus / 8. : 64); // two transfers a clock
+    snprintf(gpu->name, sizeof gpu->name, "%.64s, compute capability %d.%d, %d processors, %zu MiB",
+             properties.name, major, minor, gpu->processors, properties.totalGlobalMem >> 20);
+    snprintf(gpu->key, sizeof gpu->key, "%.40s", properties.name);
+    for (char *c = gpu->key; *c; c++)
+        if (*c == ' ') *c = '-';
+    return cudaSuccess;
+}
+
+// Values of the driver's errors are those of the run-time's errors of the same names.
+static cudaError_t find_function(const char *name, void **ret)
+{
+    enum cudaDriverEntryPointQueryResult found;
+#if CUDART_VERSION >= 12050
+    const unsigned version = 12000;
+    const cudaError_t error =
+        cudaGetDriverEntryPointByVersion(name, ret, version, cudaEnableDefault, &found);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint(name, ret, cudaEnableDefault, &found);
+#endif
+    if (error != cudaSuccess) return error;
+    return found == cudaDriverEntryPointSuccess ? cudaSuccess : cudaErrorInsufficientDriver;
+}
+
+static cudaError_t open_driver(void)
+{
+    cudaError_t error = find_function("cuCtxGetCurrent", (void **)&driver.get_current);
+    if (error == cudaSuccess)
+        error = find_function("cuCtxSetCurrent", (void **)&driver.set_current);
+    if (error == cudaSuccess)
+        error = find_function("cuDevicePrimaryCtxRetain", (void **)&driver.retain);
+    return error;
+}
+
+// Reads everything that is kept; false: text says why not.
+static bool examine(struct cuda_gpu *gpu, char *text, size_t size)
+{
+    int pools = 0;
+    cudaError_t error = read_attributes(gpu);
+    if (error == cudaSuccess) error = open_driver();
+    if (error == cudaSuccess)
+        error = cudaDeviceGetAttribute(&pools, cudaDevAttrMemoryPoolsSupported, gpu->index);
+    if (error == cudaSuccess && pools) return true;
+    cudaGetLastError(); // or the next call would return it again
+    if (error != cudaSuccess)
+        snprintf(text, size, "cuda:%d: %s", gpu->index, cudaGetErrorString(error));
+    else
+        snprintf(text, size,
+                 "cuda:%d: the GPU or its driver has no memory pools "
+                 "(cudaDevAttrMemoryPoolsSupported), which all engines need",
+                 gpu->index);
+    return false;
+}
+
+// With gpus_lock held.
+static struct cuda_gpu *find_or_add(int index, char *text, size_t size)
+{
+    for (struct cuda_gpu *gpu = gpus; gpu; gpu = gpu->next)
+        if (gpu->index == index) return gpu;
+    struct cuda_gpu *made = calloc(1, sizeof *made);
+    *text = '\0';
+    if (!made) return NULL;
+    made->index = index;
+    if (!examine(made, text, size)) {
+        free(made);
+        return NULL;
+    }
+    pthread_mutex_init(&made->lock, NULL);
+    made->next = gpus;
+    return gpus = made;
+}
+
+struct cuda_gpu *cuda_gpu_open(int index, char *text, size_t size)
+{
+    pthread_mutex_lock(&gpus_lock);
+    struct cuda_gpu *gpu = find_or_add(index, text, size);
+    pthread_mutex_unlock(&gpus_lock);
+    if (!gpu) return NULL;
+    pthread_mutex_lock(&gpu->lock);
+    gpu->holders++;
+    pthread_mutex_unlock(&gpu->lock);
+    return gpu;
+}
+
+// Only memory whose release has been waited for can be returned. What fails here has failed before.
+static void trim_pool(struct cuda_gpu *gpu)
+{
+    enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; // as in cuda_enter
+    struct cuda_context context;
+    cudaError_t error = cuda_gpu_enter(gpu, &context);
+    if (error == cudaSuccess) error = cudaThreadExchangeStreamCaptureMode(&mode);
+    if (error == cudaSuccess) {
+        error = cudaStreamSynchronize(cudaStreamPerThread);
+        if (error == cudaSuccess) error = cudaMemPoolTrimTo(gpu->pool, KEPT_BYTES);
+        cudaThreadExchangeStreamCaptureMode(&mode);
+    }
+    if (error != cudaSuccess) cudaGetLastError();
+    cuda_gpu_leave(&context);
+}
+
+void cuda_gpu_close(struct cuda_gpu *gpu)
+{
+    pthread_mutex_lock(&gpu->lock);
+    if (--gpu->holders == 0 && gpu->pool) trim_pool(gpu);
+    pthread_mutex_unlock(&gpu->lock);
+}
+
+// The context is never released: the run-time, too, holds it until the process ends.
+static cudaError_t own_context(struct cuda_gpu *gpu, struct CUctx_st **ret)
+{
+    *ret = atomic_load(&gpu->context);
+    if (*ret) return cudaSuccess;
+    const cudaError_t error = driver.retain(ret, gpu->index);
+    if (error == cudaSuccess) atomic_store(&gpu->context, *ret);
+    return error;
+}
+
+cudaError_t cuda_gpu_enter(struct cuda_gpu *gpu, struct cuda_context *ret)
+{
+    struct CUctx_st *own;
+    *ret = (struct cuda_context){0};
+    cudaError_t error = own_context(gpu, &own);
+    if (error == cudaSuccess) error = driver.get_current(&ret->before);
+    if (error != cudaSuccess || ret->before == own) return error;
+    ret->changed = true;
+    return driver.set_current(own);
+}
+
+// What fails here is the caller's context's: it is not reported.
+void cuda_gpu_leave(const struct cuda_context *context)
+{
+    if (context->changed) driver.set_current(context->before);
+}
+
+static cudaError_t make_pool(int index, cudaMemPool_t *ret)
+{
+    const struct cudaMemPoolProps props = {
+        .allocType = cudaMemAllocationTypePinned,
+        .handleTypes = cudaMemHandleTypeNone,
+        .location = {.type = cudaMemLocationTypeDevice, .id = index}};
+    uint64_t kept = UINT64_MAX;
+    cudaMemPool_t pool;
+    cudaError_t error = cudaMemPoolCreate(&pool, &props);
+    if (error != cudaSuccess) return error;
+    error = cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept);
+    if (error == cudaSuccess) *ret = pool;
+    else cudaMemPoolDestroy(pool);
+    return error;
+}
+
+cudaError_t cuda_gpu_pool(struct cuda_gpu *gpu, cudaMemPool_t *ret)
+{
+    cudaError_t error = cudaSuccess;
+    pthread_mutex_lock(&gpu->lock);
+    if (!gpu->pool) error = make_pool(gpu->index, &gpu->pool);
+    *ret = gpu->pool;
+    pthread_mutex_unlock(&gpu->lock);
+    return error;
+}
