@@ -57,7 +57,8 @@ struct device_module {
 
 #define DEVICE_MODULE_SYMBOL "partita_device_module"
 
-// A hash of all sources that a build was made from (source_hash.sh).
+// A hash of all sources that a build was made from, without those of the module alone
+// (source_hash.sh).
 extern const char device_source_hash[];
 
 // Initial value of struct_bytes, where core/plan.h and core/spectrum.h are included.
