@@ -151,6 +151,44 @@ static uint64_t state_sum(const struct header *header, const void *region)
     return hash_words(hash, region, (size_t)header->bytes);
 }
 
+static void copy_out(struct partita_stream *stream, void *to)
+{
+    const struct engine *engine = stream->plan->engine;
+    const struct region region = engine->stream_region(stream);
+    stream_pause(stream);
+    if (engine->stream_copy_out) engine->stream_copy_out(stream, to);
+    else memcpy(to, region.data, region.bytes);
+    stream_resume(stream);
+}
+
+static void copy_in(struct partita_stream *stream, const void *from)
+{
+    const struct engine *engine = stream->plan->engine;
+    const struct region region = engine->stream_region(stream);
+    stream_pause(stream);
+    if (engine->stream_copy_in) engine->stream_copy_in(stream, from);
+    else memcpy(region.data, from, region.bytes);
+    stream_resume(stream);
+}
+
+// Through host memory where the region is not in one place.
+static enum partita_status copy_state(struct partita_stream *from, struct partita_stream *to)
+{
+    const struct region region = from->plan->engine->stream_region(from);
+    if (!from->plan->engine->stream_copy_out) {
+        stream_pause(from);
+        copy_in(to, region.data);
+        stream_resume(from);
+        return PARTITA_OK;
+    }
+    void *copy = mem_reserve(&from->allocator, region.bytes);
+    if (!copy) return PARTITA_ERR_NOMEM;
+    copy_out(from, copy);
+    copy_in(to, copy);
+    mem_release(&from->allocator, copy);
+    return PARTITA_OK;
+}
+
 size_t partita_stream_state_size(const struct partita_stream *stream)
 {
     // The region's place is asked for; nothing is changed.
@@ -169,9 +207,7 @@ enum partita_status partita_stream_save(struct partita_stream *stream, void *sta
                             .phase = stream->phase,
                             .arrays = stream->arrays};
     memcpy(header.magic, magic, sizeof magic);
-    stream_pause(stream);
-    memcpy((char *)state + sizeof header, region.data, region.bytes);
-    stream_resume(stream);
+    copy_out(stream, (char *)state + sizeof header);
     header.sum = state_sum(&header, (char *)state + sizeof header);
     memcpy(state, &header, sizeof header);
     return partita_stream_status(stream);
@@ -193,11 +229,9 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
         header.phase >= shape_output_step(&stream->plan->shape) ||
         header.sum != state_sum(&header, (const char *)state + sizeof header))
         return PARTITA_ERR_STATE;
-    stream_pause(stream);
-    memcpy(region.data, (const char *)state + sizeof header, region.bytes);
     stream->phase = (size_t)header.phase;
     stream->arrays = (enum stream_arrays)header.arrays;
-    stream_resume(stream);
+    copy_in(stream, (const char *)state + sizeof header);
     return partita_stream_status(stream);
 }
 
@@ -210,16 +244,10 @@ enum partita_status partita_stream_clone(struct partita_stream *stream,
     if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
     enum partita_status status = stream_open(stream->plan, stream->filter, NULL, &clone);
     if (status != PARTITA_OK) return status;
-    const struct engine *engine = stream->plan->engine;
-    const struct region from = engine->stream_region(stream), to = engine->stream_region(clone);
-    stream_pause(stream);
-    stream_pause(clone);
-    memcpy(to.data, from.data, from.bytes);
     clone->phase = stream->phase;
     clone->arrays = stream->arrays;
-    stream_resume(clone);
-    stream_resume(stream);
-    status = partita_stream_status(stream);
+    status = copy_state(stream, clone);
+    if (status == PARTITA_OK) status = partita_stream_status(stream);
     if (status == PARTITA_OK) status = partita_stream_status(clone);
     if (status == PARTITA_OK) *ret_stream = clone;
     else stream_close(clone);

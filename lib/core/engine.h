@@ -187,8 +187,11 @@ struct engine {
     void (*stream_prefetch)(const struct partita_stream *stream, int ahead);
     // The region of all that future outputs depend on, without pointers: partita_stream_save copies
     // it. stream_pause and stream_resume, if any, are called before and after it is copied or
-    // replaced.
+    // replaced. An engine whose region is not in one place, so that its data is NULL, copies its
+    // bytes itself, to and from host memory; a failure sets stream->status. NULL: as others do.
     struct region (*stream_region)(struct partita_stream *stream);
+    void (*stream_copy_out)(struct partita_stream *stream, void *to);
+    void (*stream_copy_in)(struct partita_stream *stream, const void *from);
     // The regions of plans with equal keys have the same meaning; NULL: the key is 0.
     uint64_t (*region_key)(const struct partita_plan *plan);
     void (*stream_pause)(struct partita_stream *stream);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "device/arrays.h"
+#include "support/allocators.h"
 
 static const struct partita_problem strided = STRIDED_LAYER;
 static const struct partita_problem sequences = {
@@ -363,6 +364,52 @@ static void next_cufft(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
+// A stream has no copy of its device memory on the host; only cloning makes one, for as long as it
+// takes.
+static void host_memory_of_streams(void **state)
+{
+    enum { BLOCK = 64, TAPS = 20000 };
+    const struct partita_problem problem = {STREAM(BLOCK), KERNEL(TAPS)};
+    struct meter meter = {0};
+    const struct partita_options options = {
+        .engine = "cuda/partitioned", .device = "cuda:0", .allocator = meter_allocator(&meter)};
+    struct random random = random_start("host-memory");
+    static float x[TAPS], y[2][BLOCK];
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream, *clone;
+    (void)state;
+    random_samples(&random, PARTITA_F32, x, TAPS);
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_ok(partita_filter_create(plan, x, &filter));
+    const size_t before = meter.bytes_live;
+    assert_ok(partita_stream_open(plan, filter, &stream));
+    const size_t bytes = partita_stream_state_size(stream), own = meter.bytes_live - before;
+    assert_true(own < bytes / 4);
+    for (size_t at = 0; at < TAPS / 2; at += BLOCK)
+        partita_stream_process(stream, (void *[]){y[0]}, (const void *[]){x + at}, BLOCK);
+    enum partita_status status = PARTITA_ERR_NOMEM;
+    for (size_t k = 1; status != PARTITA_OK; k++) {
+        const size_t live = meter.bytes_live;
+        meter.fail_at = meter.n_allocated + k;
+        status = partita_stream_clone(stream, &clone);
+        if (status == PARTITA_OK) break;
+        assert_int_equal(status, PARTITA_ERR_NOMEM);
+        assert_int_equal(meter.bytes_live, live);
+    }
+    meter.fail_at = 0;
+    assert_int_equal(meter.bytes_live - before, 2 * own);
+    partita_stream_process(stream, (void *[]){y[0]}, (const void *[]){x}, BLOCK);
+    partita_stream_process(clone, (void *[]){y[1]}, (const void *[]){x}, BLOCK);
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    partita_stream_close(stream);
+    partita_stream_close(clone);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    assert_int_equal(meter.n_live, 0);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
 static void modules_of_other_builds(void **state)
 {
     static const char *const foreign[] = {"FOREIGN_SOURCES_MODULE", "FOREIGN_STRUCTS_MODULE"};
@@ -382,7 +429,7 @@ static void modules_of_other_builds(void **state)
 int main(void)
 {
     enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
-    static struct CMUnitTest tests[2 * N_SUBJECTS + 9];
+    static struct CMUnitTest tests[2 * N_SUBJECTS + 10];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     tests[n++] = named_test(without_pools, NULL, "without-pools");
@@ -400,6 +447,7 @@ int main(void)
     tests[n++] = named_test(workspace_of_blocks, NULL, "workspace-of-blocks");
     tests[n++] = named_test(threads_that_copy, NULL, "threads-that-copy");
     if (cufft && strchr(cufft, ':')) tests[n++] = named_test(next_cufft, NULL, "next-cufft");
+    tests[n++] = named_test(host_memory_of_streams, NULL, "host-memory-of-streams");
     tests[n++] = named_test(modules_of_other_builds, NULL, "modules-of-other-builds");
     return run_test_list(tests, n);
 }

@@ -129,14 +129,20 @@ static void enter_stream_close(struct partita_stream *stream)
     enter_stream(stream, own_engine(stream->plan)->stream_close);
 }
 
-static void enter_stream_pause(struct partita_stream *stream)
+static void enter_stream_copy_out(struct partita_stream *stream, void *to)
 {
-    enter_stream(stream, own_engine(stream->plan)->stream_pause);
+    struct cuda_scope scope;
+    cuda_enter(stream->plan, &scope);
+    own_engine(stream->plan)->stream_copy_out(stream, to);
+    cuda_leave(&scope);
 }
 
-static void enter_stream_resume(struct partita_stream *stream)
+static void enter_stream_copy_in(struct partita_stream *stream, const void *from)
 {
-    enter_stream(stream, own_engine(stream->plan)->stream_resume);
+    struct cuda_scope scope;
+    cuda_enter(stream->plan, &scope);
+    own_engine(stream->plan)->stream_copy_in(stream, from);
+    cuda_leave(&scope);
 }
 
 // What makes no calls of the run-time stays as it is. So does `run`, which device->run calls, and
@@ -155,8 +161,8 @@ static struct engine entry_of(const struct engine *own)
     if (own->stream_queue) entry.stream_queue = enter_stream_queue;
     if (own->stream_reset) entry.stream_reset = enter_stream_reset;
     if (own->stream_close) entry.stream_close = enter_stream_close;
-    if (own->stream_pause) entry.stream_pause = enter_stream_pause;
-    if (own->stream_resume) entry.stream_resume = enter_stream_resume;
+    if (own->stream_copy_out) entry.stream_copy_out = enter_stream_copy_out;
+    if (own->stream_copy_in) entry.stream_copy_in = enter_stream_copy_in;
     return entry;
 }
 

@@ -328,8 +328,8 @@ const struct engine cuda_partitioned = {
     .stream_region = cuda_partitioned_region,
     .region_key = cuda_partitioned_key,
     .stream_close = cuda_partitioned_close,
-    .stream_pause = cuda_partitioned_pause,
-    .stream_resume = cuda_partitioned_resume,
+    .stream_copy_out = cuda_partitioned_copy_out,
+    .stream_copy_in = cuda_partitioned_copy_in,
     .swap_begin = cuda_partitioned_swap_begin,
     .swap_end = cuda_partitioned_swap_end,
 };

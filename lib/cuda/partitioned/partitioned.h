@@ -77,8 +77,7 @@ struct cuda_partitioned_stream {
     void *device, *pinned; // all that `memory` and `queued` point to
     size_t device_bytes, pinned_bytes;
     size_t y_bytes;
-    char *mirror, *y_mirror; // of the device's memory and y, in the region
-    struct region region;
+    size_t host_bytes;                  // of the state in host memory, from the position on
     const struct pending_swap *pending; // taken, but not posted yet; NULL: none
 };
 
@@ -120,8 +119,8 @@ void cuda_partitioned_close(struct partita_stream *stream);
 struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames);
 void cuda_partitioned_reset(struct partita_stream *stream);
 struct region cuda_partitioned_region(struct partita_stream *stream);
-void cuda_partitioned_pause(struct partita_stream *stream);
-void cuda_partitioned_resume(struct partita_stream *stream);
+void cuda_partitioned_copy_out(struct partita_stream *stream, void *to);
+void cuda_partitioned_copy_in(struct partita_stream *stream, const void *from);
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream);
 size_t cuda_partitioned_swap_end(struct partita_stream *stream);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Streams of cuda/partitioned: input into the history, a launch whenever a quantum is complete,
-// outputs from the head and from what the device has written, which is waited for no earlier. The
-// device's memory is mirrored on the host only while a state is saved or restored.
+// outputs from the head and from what the device has written, which is waited for no earlier. A
+// saved state is the stream's host memory, the device's, and y.
 #include <assert.h>
 #include <string.h>
 
@@ -72,15 +72,13 @@ static struct cuda_partitioned_stream *layout_cuda_stream(const struct partita_p
     fresh.y_bytes = layout_stream_pinned(plan, &fresh.memory, &fresh.queued.settled, &pinned);
     for (int i = 0; i < 2; i++) fresh.samples[i] = arena_take(arena, quantum);
     const size_t begin = arena->used;
-    fresh.region.data = fresh.position = arena_take(arena, sizeof *fresh.position);
+    fresh.position = arena_take(arena, sizeof *fresh.position);
     fresh.history =
         (struct history){.frames = cuda_partitioned_history(choice), .delay = choice->latency};
     history_layout(&fresh.history, &plan->shape, arena);
+    fresh.host_bytes = arena->used - begin;
     fresh.device_bytes = device.used;
     fresh.pinned_bytes = pinned.used;
-    fresh.mirror = arena_take(arena, device.used);
-    fresh.y_mirror = arena_take(arena, fresh.y_bytes);
-    fresh.region.bytes = arena->used - begin;
     if (state) *state = fresh;
     return state;
 }
@@ -89,7 +87,7 @@ static struct cuda_partitioned_stream *layout_cuda_stream(const struct partita_p
 static enum partita_status clear_cuda_stream(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    memset(state->region.data, 0, (size_t)(state->mirror - (char *)state->region.data));
+    memset(state->position, 0, state->host_bytes);
     memset(state->memory.y, 0, state->y_bytes);
     state->queue.running = true;
     const enum partita_status status = CU(
@@ -169,7 +167,9 @@ void cuda_partitioned_reset(struct partita_stream *stream)
 
 struct region cuda_partitioned_region(struct partita_stream *stream)
 {
-    return cuda_stream_of(stream)->region;
+    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    return (struct region){
+        .bytes = size_add(size_add(state->host_bytes, state->device_bytes), state->y_bytes)};
 }
 
 static void copy_device_state(struct partita_stream *stream, void *to, const void *from)
@@ -184,18 +184,24 @@ static void copy_device_state(struct partita_stream *stream, void *to, const voi
         cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, &state->queue));
 }
 
-void cuda_partitioned_pause(struct partita_stream *stream)
+void cuda_partitioned_copy_out(struct partita_stream *stream, void *to)
 {
-    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    copy_device_state(stream, state->mirror, state->device);
-    memcpy(state->y_mirror, state->memory.y, state->y_bytes);
+    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    char *device = (char *)to + state->host_bytes;
+    memcpy(to, state->position, state->host_bytes);
+    copy_device_state(stream, device, state->device);
+    memcpy(device + state->device_bytes, state->memory.y, state->y_bytes);
 }
 
-void cuda_partitioned_resume(struct partita_stream *stream)
+void cuda_partitioned_copy_in(struct partita_stream *stream, const void *from)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    memcpy(state->memory.y, state->y_mirror, state->y_bytes);
-    copy_device_state(stream, state->device, state->mirror);
+    const char *device = (const char *)from + state->host_bytes;
+    // What is still queued writes to all that is replaced.
+    if (!cuda_partitioned_succeeds(stream, cuda_queue_wait(stream->plan, &state->queue))) return;
+    memcpy(state->position, from, state->host_bytes);
+    memcpy(state->memory.y, device + state->device_bytes, state->y_bytes);
+    copy_device_state(stream, state->device, device);
     // The position has addresses of the filter of the stream that was saved.
     if (stream->arrays == STREAM_HOST_ARRAYS || atomic_load(&stream->status) != PARTITA_OK) return;
     state->queue.running = true;
