@@ -187,6 +187,78 @@ static void streams(void **state)
     assert_int_equal(hostdev_allocations(), 0);
 }
 
+// The calls that the tests above do not make.
+static void use_others(const char *device, struct random *random)
+{
+    const struct partita_options options = {.engine = "cuda/tiles:complex", .device = device};
+    const int current = current_device();
+    struct partita_saved *saved;
+    struct layer layer;
+    layer_open(&layer, &strided, &options, random);
+    void **a = layer.array;
+    assert_ok(partita_plan_prepare(layer.plan));
+    assert_int_equal(current_device(), current);
+    assert_ok(partita_filter_update(layer.filter, a[LAYER_W], a[LAYER_BIAS], NULL));
+    assert_int_equal(current_device(), current);
+    assert_ok(partita_saved_create(layer.plan, &saved));
+    assert_int_equal(current_device(), current);
+    const struct partita_call call = {.saved = saved};
+    assert_ok(partita_forward(layer.plan, layer.filter, a[LAYER_Y], a[LAYER_X], &call));
+    assert_ok(partita_backward_weight(layer.plan, a[LAYER_GW], NULL, a[LAYER_GY], &call));
+    assert_int_equal(current_device(), current);
+    partita_saved_destroy(saved);
+    assert_int_equal(current_device(), current);
+    partita_filter_destroy(layer.filter);
+    assert_int_equal(current_device(), current);
+    layer.filter = NULL;
+    layer_close(&layer); // also of the device: its last plan
+    assert_int_equal(current_device(), current);
+}
+
+static void use_states(const char *device)
+{
+    const struct partita_problem problem = {STREAM(BLOCK), KERNEL(TAPS)};
+    const int current = current_device();
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream;
+    float x[TAPS] = {1};
+    assert_ok(partita_plan_create(
+        &problem, &(struct partita_options){.engine = "cuda/partitioned", .device = device},
+        &plan));
+    assert_ok(partita_filter_create(plan, x, &filter));
+    assert_ok(partita_stream_open(plan, filter, &stream));
+    const size_t bytes = partita_stream_state_size(stream);
+    void *saved = malloc(bytes);
+    assert_ok(partita_stream_save(stream, saved));
+    assert_int_equal(current_device(), current);
+    assert_ok(partita_stream_restore(stream, saved, bytes));
+    assert_int_equal(current_device(), current);
+    free(saved);
+    partita_stream_close(stream);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    assert_int_equal(current_device(), current);
+}
+
+static void other_calls(void **state)
+{
+    static const char *const names[] = {"cuda:0", "cuda:1"};
+    struct random random = random_start("others");
+    char text[256];
+    (void)state;
+    for (int of_plan = 0; of_plan < 2; of_plan++)
+        for (int current = 0; current < 2; current++) {
+            cudaSetDevice(current);
+            assert_ok(partita_device_describe(names[of_plan], text, sizeof text));
+            assert_int_equal(current_device(), current);
+            use_others(names[of_plan], &random);
+            use_states(names[of_plan]);
+        }
+    cudaSetDevice(0);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
 static void use_spectra(const char *device, const float *x, float *y)
 {
     const struct partita_options options = {.device = device};
@@ -238,7 +310,7 @@ int main(void)
                                               {"current-after-failure", current_after_failure},
                                               {"both-at-once", both_at_once}};
     enum { N_PROMISES = sizeof promises / sizeof *promises };
-    static struct CMUnitTest tests[N_SUBJECTS * N_PROMISES + 3];
+    static struct CMUnitTest tests[N_SUBJECTS * N_PROMISES + 4];
     const char *cufft = getenv("PARTITA_CUFFT");
     size_t n = 0;
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
@@ -250,6 +322,7 @@ int main(void)
                     named_test(promises[i].run, &subjects[s], "%s%s/%s", subjects[s].engine,
                                subjects[s].long_transforms ? "-long" : "", promises[i].name);
     tests[n++] = named_test(streams, NULL, "streams");
+    tests[n++] = named_test(other_calls, NULL, "other-calls");
     tests[n++] = named_test(spectra, NULL, "spectra");
     return run_test_list(tests, n);
 }
