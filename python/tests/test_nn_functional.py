@@ -104,12 +104,38 @@ def test_channels_last(rank):
             layer = {"padding": 1, "stride": 2, "groups": groups}
             require_same_layer(getattr(ours, conv), getattr(F, conv), x, v, None, **layer)
             y = getattr(ours, conv)(x, v, None, **layer)
-            # Taps of one input channel have both formats.
-            wanted = last if x_last or (w_last and groups == 1) else torch.contiguous_format
+            wanted = last if x_last or w_last else torch.contiguous_format
             assert y.is_contiguous(memory_format=wanted)
             y.square().sum().backward()
             assert x.grad.is_contiguous(memory_format=last if x_last else torch.contiguous_format)
             x.grad = None
+
+
+def layouts(shape):
+    """Tensors of a shape in several layouts; the third is half of the channels of one that has them last."""
+    yield random(1, *shape, grad=False)
+    yield random(2, *shape, grad=False).to(memory_format=torch.channels_last)
+    yield random(3, shape[0], 2 * shape[1], *shape[2:], grad=False).to(memory_format=torch.channels_last)[:, :shape[1]]
+    yield random(4, *shape[:2], shape[3], shape[2], grad=False).mT
+    yield random(5, shape[0], 1, *shape[2:], grad=False).expand(shape)
+
+
+@pytest.mark.parametrize("x, w, layer", [
+    ((2, 8, 9, 10), (4, 8, 3, 3), {}),
+    ((2, 8, 9, 10), (8, 1, 3, 3), {"groups": 8}),
+    ((2, 1, 9, 10), (8, 1, 3, 3), {}),             # tensors of one channel fit both formats
+    ((2, 8, 1, 1), (4, 8, 3, 3), {"padding": 1}),  # and so do those of one position
+    ((2, 3, 9, 10), (4, 3, 1, 1), {}),
+    ((1, 3, 9, 1), (4, 3, 3, 1), {}),
+    ((2, 8, 9, 10), (1, 8, 9, 10), {}),
+], ids=str)
+def test_results_have_the_strides_of_pytorch(x, w, layer):
+    for dtype in (torch.float32, torch.float64):
+        for a in layouts(x):
+            for b in layouts(w):
+                a, b = a.to(dtype), b.to(dtype)
+                found, expected = ours.conv2d(a, b, **layer), F.conv2d(a, b, **layer)
+                assert found.stride() == expected.stride(), (dtype, a.stride(), b.stride())
 
 
 def test_without_a_batch_and_with_an_empty_one():

@@ -2,6 +2,7 @@
 """Sizes of convolutions, and what the package does not compute. Sizes may be symbolic."""
 import torch
 
+_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}  # by number of axes
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.complex64, torch.complex128)
 
 
@@ -42,10 +43,22 @@ def same_padding(kernel, dilation):
 def memory_format(*tensors):
     """The memory format of a result: channels last if a real operand of two or three axes has them last, as PyTorch does."""
     for t in tensors:
-        last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(t.dim())
-        if last and not t.is_complex() and not t.is_contiguous() and t.is_contiguous(memory_format=last):
-            return last
+        if t.dim() in _LAST and not t.is_complex() and _has_channels_last(t.shape, t.stride()):
+            return _LAST[t.dim()]
     return torch.contiguous_format
+
+
+def _has_channels_last(shape, strides):
+    """Whether the strides are those of channels last, perhaps of a part of a larger tensor. Of tensors that fit both
+    formats, for example with one channel, PyTorch too lets the strides decide."""
+    if strides[-1] < strides[1] or strides[1] == 0:
+        return False
+    least = 0
+    for axis in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[axis] == 0 or strides[axis] < least or (axis == 0 and least == strides[1]):
+            return False
+        least = strides[axis] * shape[axis]
+    return True
 
 
 def refused_tensors(*tensors):
