@@ -138,7 +138,8 @@ void help_print(enum command command)
     print_numbers(command);
     if (command == COMMAND_CONTROL) print_controls();
     printf("\nExamples:\n");
-    for (int i = 0; i < N_EXAMPLES; i++) print_example(&command_examples[command][i]);
+    for (int i = 0; i < MAX_EXAMPLES && command_examples[command][i].command; i++)
+        print_example(&command_examples[command][i]);
     if (abs(c->n_operands) == 3) {
         print_wrapped("\nFormats: .wav, .rf64, .npy; in files, not pipes, .flac, .ogg, .opus, "
                       ".aiff, .caf, .au and .w64; raw samples: .raw, .iq, .cf32 and the like; "

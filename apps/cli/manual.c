@@ -89,8 +89,9 @@ static void put_names(void)
 static void put_examples(void)
 {
     printf(".SH EXAMPLES\n");
-    for (int i = 0; i < N_COMMANDS * N_EXAMPLES; i++) {
-        const struct example *example = &command_examples[i / N_EXAMPLES][i % N_EXAMPLES];
+    for (int i = 0; i < N_COMMANDS * MAX_EXAMPLES; i++) {
+        const struct example *example = &command_examples[i / MAX_EXAMPLES][i % MAX_EXAMPLES];
+        if (!example->command) continue;
         printf(".TP\n.B ");
         put_text(example->command);
         printf("\n");
@@ -140,7 +141,9 @@ void manual_print(void)
         "or its .sigmf archive; for an OUT named .sigmf-data the .sigmf-meta is written beside it: "
         "that of the input, with captures and annotations moved to where their samples are. "
         "Filters may also be .txt files with one number per "
-        "line. A filter of one channel applies to every channel of the input, and a filter with as "
+        "line, and for a mono input .sofa files, whose nearest pair to --azimuth and --elevation "
+        "gives the left and the right ear. A filter of one channel applies to every channel of the "
+        "input, and a filter with as "
         "many channels as the input applies channel by channel. A mono input with a filter of N "
         "channels gives N channels. With --matrix every output is a sum over all inputs. Full "
         "scale of an integer sample is 1, except in .npy arrays. What a WAV says about "

@@ -84,7 +84,7 @@ const struct command_row command_rows[N_COMMANDS] = {
 #define MAX_SIZE (INT64_MAX / 4)
 
 // clang-format off
-const struct example command_examples[N_COMMANDS][N_EXAMPLES] = {
+const struct example command_examples[N_COMMANDS][MAX_EXAMPLES] = {
 #include "examples.inc"
 };
 

@@ -46,6 +46,12 @@ const char *command_hint(const char *name, char text[NEAREST_HINT_SIZE])
     return nearest_hint(&nearest, "", text);
 }
 
+struct sofa_direction options_direction(const struct settings *settings)
+{
+    return (struct sofa_direction){isnan(settings->azimuth) ? 0 : settings->azimuth,
+                                   isnan(settings->elevation) ? 0 : settings->elevation};
+}
+
 const char *operand_name(const struct settings *settings, int i)
 {
     if (strcmp(settings->operands[i], "-") != 0) return settings->operands[i];
@@ -419,7 +425,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.taps = 4096;
     s.latency = NOT_GIVEN;
     s.dry = -INFINITY;
-    s.normalize = NAN;
+    s.normalize = s.azimuth = s.elevation = NAN;
     s.fade = 50;
     s.duration = INFINITY;
     s.threshold = NAN;

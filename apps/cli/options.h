@@ -9,6 +9,7 @@
 
 #include "base/fault.h"
 #include "base/nearest.h"
+#include "io/formats/sofa.h"
 
 enum command {
     COMMAND_CONVOLVE = 0,
@@ -82,6 +83,7 @@ struct settings {
     double normalize;      // dB; NaN: not given
     double tune;           // Hz, infinite: not given
     int64_t delay, ir_length, ir_fade;
+    double azimuth, elevation;                          // degrees; NaN: not given
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix
     const char *format, *ir_format, *output_format;
     int64_t rate, channels, max_channels, max_memory;
@@ -164,8 +166,8 @@ struct example {
     const char *command, *text;
 };
 
-enum { N_EXAMPLES = 3 };
-extern const struct example command_examples[N_COMMANDS][N_EXAMPLES];
+enum { MAX_EXAMPLES = 4 };
+extern const struct example command_examples[N_COMMANDS][MAX_EXAMPLES]; // the rest is NULL
 
 enum { MAX_OPTION_ROWS = 240 };
 extern const struct option_row option_rows[];
@@ -187,6 +189,9 @@ bool options_resolve_times(struct settings *settings, double rate, struct fault 
 
 // --gain in decibels; 0 for auto, which is applied to the result.
 double options_gain(const struct settings *settings);
+
+// The direction of --azimuth and --elevation, in front without them.
+struct sofa_direction options_direction(const struct settings *settings);
 
 // Operand i for messages: "-" becomes standard input or, as OUT, standard output.
 const char *operand_name(const struct settings *settings, int i);

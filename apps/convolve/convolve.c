@@ -62,17 +62,15 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
                         const struct encoding *ir, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    struct audio_request request = {.max_channels = options_max_channels(s), .wake_fd = -1};
-    request.raw = s->ir_format ? ir : NULL;
-    for (int i = 0; i < s->n_irs; i++) {
-        request.path = s->files[i];
-        if (!audio_open(&job->irs[i], &request, fault)) return false;
-    }
-    request.path = s->operands[1];
-    request.raw = s->format ? in : NULL;
-    request.channels = (size_t)s->channels;
-    request.rate = (uint32_t)s->rate;
-    request.wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1;
+    if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault)) return false;
+    const struct audio_request request = {
+        .path = s->operands[1],
+        .raw = s->format ? in : NULL,
+        .channels = (size_t)s->channels,
+        .rate = (uint32_t)s->rate,
+        .max_channels = options_max_channels(s),
+        .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
+    };
     if (!audio_open(&job->in, &request, fault)) return false;
     if (!s->format && has_suffix(s->operands[1], ".iq"))
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",

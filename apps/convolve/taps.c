@@ -106,6 +106,9 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     size_t n_ir = info->channels;
     describe_shape(info, shape);
     t->in_channels = t->out_channels = t->groups = n_in;
+    if (info->container == CONTAINER_SOFA && n_in != 1)
+        return fault_set(fault, "%s: has %zu channels; a SOFA file gives a direction to only one",
+                         in, n_in);
     if (settings->true_stereo && (n_ir != 4 || n_in != 2))
         return fault_set(fault, "%s: %s; %s has %zu channels: --true-stereo needs 4 and 2", ir,
                          shape, in, n_in);
@@ -268,6 +271,23 @@ bool taps_check_axes(const struct settings *settings, int operand, const struct 
         "%llu frames; save its transpose, x.T, or confirm the channels with --max-channels %zu",
         operand_name(settings, operand), info->channels, (unsigned long long)info->frames,
         info->channels);
+}
+
+bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
+               const struct encoding *raw, struct fault *fault)
+{
+    const struct sofa_direction direction = options_direction(settings);
+    struct audio_request request = {
+        .raw = raw,
+        .direction = settings->command == COMMAND_CONVOLVE ? &direction : NULL,
+        .max_channels = options_max_channels(settings),
+        .wake_fd = -1,
+    };
+    for (int i = 0; i < settings->n_irs; i++) {
+        request.path = settings->files[i];
+        if (!audio_open(&ret_readers[i], &request, fault)) return false;
+    }
+    return true;
 }
 
 bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum partita_type type,

@@ -28,6 +28,11 @@ struct taps {
 bool taps_load(struct taps *ret, struct audio_reader *const *readers, enum partita_type type,
                const struct audio_info *signal, const struct settings *settings,
                struct fault *fault);
+
+// Opens the settings->n_irs files of IR. raw: the encoding of --ir-format; NULL: not given.
+bool taps_open(struct audio_reader **ret_readers, const struct settings *settings,
+               const struct encoding *raw, struct fault *fault);
+
 // Rows of `length` taps in taps->data.
 size_t taps_count_rows(const struct taps *taps);
 

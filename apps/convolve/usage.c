@@ -7,6 +7,7 @@
 #include "cli/engine_name.h"
 #include "cli/range.h"
 #include "correlate/search.h"
+#include "io/formats/sofa.h"
 #include "level/level.h"
 #include "shard.h"
 
@@ -25,6 +26,31 @@ static bool check_format(const char *option, const char *type, const char *path,
     if (is_standard(path) || container_of_name(path, &known) == CONTAINER_RAW) return true;
     return fault_set(fault, "%s %s: is for raw samples, but %s is a file with a header", option,
                      type, path);
+}
+
+// The responses of a SOFA file, for one direction, are all of the filter.
+static bool check_sofa(const struct settings *s, struct fault *fault)
+{
+    const char *sofa = NULL;
+    for (int i = 0; i < s->n_irs && s->command == COMMAND_CONVOLVE; i++)
+        if (sofa_is_named(s->files[i])) sofa = s->files[i];
+    if (!sofa)
+        return (isnan(s->azimuth) && isnan(s->elevation)) ||
+               fault_set(fault,
+                         "--azimuth and --elevation choose responses of a SOFA file (.sofa); "
+                         "%s is none: leave them out",
+                         s->operands[0]);
+    if (s->n_irs > 1)
+        return fault_set(fault,
+                         "%s: a SOFA file leads from one input to two ears and must be the "
+                         "only IR",
+                         sofa);
+    return (!s->matrix && !s->ir_format) ||
+           fault_set(fault,
+                     "%s: the responses of a SOFA file lead from one input to two ears; "
+                     "leave out %s",
+                     sofa,
+                     s->matrix ? "--matrix, --matrix-order and --true-stereo" : "--ir-format");
 }
 
 bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
@@ -60,7 +86,8 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
     if (isfinite(s->dry) && (s->stride > 1 || s->up > 1))
         return fault_set(fault, "--dry with --stride or --up: the dry signal is not filtered and "
                                 "would alias; leave out --dry");
-    return range_check(s, fault) && level_check(s, fault) && search_check_usage(s, fault) &&
+    return check_sofa(s, fault) && range_check(s, fault) && level_check(s, fault) &&
+           search_check_usage(s, fault) &&
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
            engine_check(s, fault);

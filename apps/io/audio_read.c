@@ -8,6 +8,7 @@
 #include "base/sample_type.h"
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
+#include "io/formats/sofa.h"
 
 static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
@@ -52,6 +53,7 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
         return true;
     }
     if (known && named == CONTAINER_TEXT) return text_open(r, 0, fault);
+    if (sofa_is_named(request->path)) return sofa_open_reader(r, request->direction, fault);
     return sndfile_open(r, fault) &&
            container_check_channels(r->source.name, r->info.channels, request->max_channels, fault);
 }

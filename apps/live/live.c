@@ -60,8 +60,14 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
         return fault_set(fault, "--record -: must be a file, not a pipe");
-    for (int i = 0; i < s->irs.n; i++)
+    bool has_sofa = s->control || s->osc; // whose `load` may name one
+    for (int i = 0; i < s->irs.n; i++) {
+        has_sofa = has_sofa || sofa_is_named(s->irs.words[i]);
         if (!response_check(s, s->irs.words[i], fault)) return false;
+    }
+    if (!has_sofa && !(isnan(s->azimuth) && isnan(s->elevation)))
+        return fault_set(fault, "--azimuth and --elevation are for a SOFA file (.sofa); name one "
+                                "with --ir or leave them out");
     return device_check_latency(s->audio_latency, fault) && engine_check(s, fault);
 }
 
@@ -200,7 +206,6 @@ static int live_play(struct live *live)
     if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
     if (live->restart.filter && live->restart.filter < filter_set_size(session.filters))
         filter_set_select(session.filters, live->restart.filter);
-    filter_set_turn(session.filters, &session.direction);
     bool started = device_start(session.stream, &fault);
     if (started) {
         print_session(&session);
@@ -232,6 +237,8 @@ static void continue_previous(struct live *live)
     if (!restart_read(&live->restart)) {
         live->restart.gain = s->gain;
         live->restart.dry = s->dry;
+        live->restart.azimuth = options_direction(s).azimuth;
+        live->restart.elevation = options_direction(s).elevation;
         return;
     }
     s->duration = fmax(0, s->duration - live->restart.played);

@@ -118,7 +118,11 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     if (!check_rate(s, rate, fault)) return false;
     if (!options_resolve_times(settings, rate, fault)) return false;
     struct filter_set_request request = {
-        .max_in = s->in.in_channels, .max_out = s->out.out_channels, .rate = rate};
+        .max_in = s->in.in_channels,
+        .max_out = s->out.out_channels,
+        .rate = rate,
+        .direction = s->direction,
+    };
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
     report_plan_detail(settings, filter_set_plan(s->filters));
     if (settings->osc && !osc_open(&s->osc, settings->osc, fault)) return false;

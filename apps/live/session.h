@@ -33,7 +33,7 @@ struct session {
     // Changed by the user.
     double gain, wet, dry, input_gain; // dB; -INFINITY: off
     bool mute, bypass;
-    struct direction direction; // of a SOFA file
+    struct sofa_direction direction; // of a SOFA file
     // Outcome.
     bool no_device;        // session_open failed, but the device may appear or become free
     bool lost;             // the device was lost

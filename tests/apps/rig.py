@@ -5,6 +5,7 @@ Cases are unittest methods; `main()` prints one TAP line for each, named after t
 argument. Error gates are those of the library: relative L2 error of 3 u sqrt(log2 N) for FFT sizes
 N up to 2**20.
 """
+import importlib
 import math
 import os
 import shutil
@@ -18,6 +19,7 @@ import unittest
 import numpy as np
 
 PROGRAM = ""
+SOFA = "/usr/share/libmysofa/MIT_KEMAR_normal_pinna.sofa"
 U = {np.dtype("f4"): 2.0**-24, np.dtype("c8"): 2.0**-24, np.dtype("f8"): 2.0**-53, np.dtype("c16"): 2.0**-53}
 
 
@@ -87,6 +89,15 @@ def unpack(body, tag, bits):
         wide[:, 1:] = np.frombuffer(body, "u1").reshape(-1, 3)
         return wide.view("<i4")[:, 0] / 2.0**31
     return np.frombuffer(body, "<i%d" % (bits // 8)) / 2.0**(bits - 1)
+
+
+def measured_pair(azimuth, elevation):
+    """The oracle: the responses [2, taps] that were measured nearest to a direction."""
+    with importlib.import_module("h5py").File(SOFA) as file:
+        az, el = np.radians(file["SourcePosition"][:, 0]), np.radians(file["SourcePosition"][:, 1])
+        a, e = np.radians(azimuth), np.radians(elevation)
+        cosine = np.sin(el) * np.sin(e) + np.cos(el) * np.cos(e) * np.cos(az - a)
+        return file["Data.IR"][cosine.argmax()]
 
 
 class Case(unittest.TestCase):

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz/input.h"
-#include "live/filters/sofa.h"
+#include "io/formats/sofa.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!sofa_open(&sofa, "fuzz.sofa", 48000, &fault)) return 0;
     float *taps = malloc(sofa_length(sofa) * sizeof *taps);
     for (int k = 0; taps && k < 4; k++) {
-        const struct direction direction = {.azimuth = 30 * k - 30, .elevation = 0};
+        const struct sofa_direction direction = {.azimuth = 30 * k - 30, .elevation = 0};
         const int pair = sofa_nearest(sofa, &direction);
         for (int ear = 0; pair >= 0 && ear < 2; ear++) sofa_taps(sofa, pair, ear, taps);
     }

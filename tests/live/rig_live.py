@@ -169,20 +169,6 @@ class Live(Case):
             self.assertLess(time.monotonic(), deadline, "nothing happened")
             time.sleep(0.01)
 
-    def open_pipe(self, name, child):
-        """The end of a pipe to which the test writes, as soon as the program reads the other."""
-        end = []
-
-        def opened():
-            self.assertIsNone(child.poll(), "the program ended")
-            with contextlib.suppress(OSError):
-                end.append(os.open(name, os.O_WRONLY | os.O_NONBLOCK))
-            return end
-
-        self.wait_for(opened, within=20)
-        os.set_blocking(end[0], True)
-        return open(end[0], "wb")
-
     def open_terminal(self, *arguments, columns=80, rows=40, **more):
         controller, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))

@@ -19,10 +19,9 @@ import rig_live
 from rig_live import Live, rig
 
 import schemas # rig_live makes it known
-from rig import gate, parse_wav
+from rig import SOFA, gate, measured_pair, parse_wav
 
 PATH = "s.socket"
-SOFA = "/usr/share/libmysofa/MIT_KEMAR_normal_pinna.sofa"
 DEVICES = ["--input", "fl_in", "--output", "fl_null"] # silence, played as fast as possible
 
 
@@ -311,15 +310,6 @@ class Osc(Steered):
         self.quits(child)
 
 
-def measured_pair(azimuth, elevation):
-    """The oracle: the responses [2, taps] of the file that were measured nearest to a direction."""
-    with importlib.import_module("h5py").File(SOFA) as file:
-        az, el = np.radians(file["SourcePosition"][:, 0]), np.radians(file["SourcePosition"][:, 1])
-        a, e = np.radians(azimuth), np.radians(elevation)
-        cosine = np.sin(el) * np.sin(e) + np.cos(el) * np.cos(e) * np.cos(az - a)
-        return file["Data.IR"][cosine.argmax()]
-
-
 class Clocked(Steered):
     """The input is a pipe, filled in real time, so that the device keeps time; where the pipe is empty
     ALSA inserts silence."""
@@ -371,8 +361,10 @@ class Clocked(Steered):
         if b"without libmysofa" in said:
             self.skipTest("built without libmysofa")
         self.feed()
-        child = self.begin("--record", "rec.wav", "--limiter", "off", "--fade", 0, irs=(SOFA,))
+        child = self.begin("--record", "rec.wav", "--limiter", "off", "--fade", 0, "--azimuth", 45, "--elevation", 10, irs=(SOFA,))
         self.connection = self.connect()
+        self.ok("status", azimuth=45, elevation=10)
+        time.sleep(0.5)
         directions = [(0, 0), (90, 0), (-90, 0), (-30, 40)]
         for azimuth, elevation in directions:
             self.ok("azimuth %d" % azimuth)
@@ -386,7 +378,7 @@ class Clocked(Steered):
         sounding = np.flatnonzero(np.abs(played).max(axis=1))
         starts = sounding[1:][np.diff(sounding) > self.PERIOD // 2]
         blocks = [played[k:k + self.PERIOD // 2] for k in starts if k + self.PERIOD < len(played)]
-        for azimuth, elevation in directions:
+        for azimuth, elevation in [(45, 10), *directions]:
             pair = measured_pair(azimuth, elevation) / 2
             lead = np.flatnonzero(np.abs(pair).max(axis=0))[0]
             expected = np.zeros((self.PERIOD // 2, 2))

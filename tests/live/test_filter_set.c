@@ -10,6 +10,7 @@
 #include "support/test.h"
 
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/audio.h"
@@ -121,6 +122,30 @@ static void a_reload_keeps_the_file_being_loaded(void **state)
     remove_impulses(folder, paths);
 }
 
+// Reading a pipe could take for ever.
+static void a_filter_that_became_a_pipe_is_not_read_again(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/partita-test-filters-XXXXXX", paths[2][64];
+    struct settings settings;
+    struct fault fault;
+    struct filter_set_news news = {0};
+    write_impulses(folder, paths);
+    struct filter_set *set = open_filters(&settings, 1, (const char *[]){paths[0]});
+    assert_int_equal(unlink(paths[0]), 0);
+    assert_int_equal(mkfifo(paths[0], 0600), 0);
+    assert_int_equal(filter_set_reload(set, &fault), 1);
+    while (news.event == FILTER_SET_UNCHANGED) {
+        filter_set_poll(set, &news);
+        usleep(1000);
+    }
+    assert_int_equal(news.event, FILTER_SET_FAILED);
+    assert_non_null(strstr(news.message.text, paths[0]));
+    assert_non_null(strstr(news.message.text, "regular file"));
+    filter_set_close(set);
+    remove_impulses(folder, paths);
+}
+
 // Plays until the last fade has ended.
 static void play(struct filter_set *set)
 {
@@ -141,7 +166,7 @@ static void turns_leave_a_place_for_a_file(void **state)
     struct filter_set *set = open_filters(&settings, 1, (const char *[]){SOFA});
     assert_int_equal(filter_set_reload(set, &fault), 1);
     for (int i = 0; i < 20; i++) {
-        filter_set_turn(set, &(struct direction){.azimuth = i % 2 ? 0 : 90});
+        filter_set_turn(set, &(struct sofa_direction){.azimuth = i % 2 ? 0 : 90});
         play(set);
     }
     // Without a poll that releases them first.
@@ -179,14 +204,14 @@ static void a_direction_without_a_pair_changes_nothing(void **state)
     if (access(SOFA, R_OK)) skip();
     struct filter_set *set = open_filters(&settings, 1, (const char *[]){SOFA}), *none = NULL;
     lookup_fails = true;
-    filter_set_turn(set, &(struct direction){.azimuth = 90});
+    filter_set_turn(set, &(struct sofa_direction){.azimuth = 90});
     assert_false(filter_set_is_turning(set));
     assert_false(partita_stream_swapping(filter_set_stream(set)));
     const struct filter_set_request request = {.max_in = 2, .max_out = 2, .rate = SOFA_RATE};
     assert_false(filter_set_open(&none, &settings, &request, &fault));
     assert_non_null(strstr(fault.text, "finds no pair"));
     lookup_fails = false;
-    filter_set_turn(set, &(struct direction){.azimuth = 90});
+    filter_set_turn(set, &(struct sofa_direction){.azimuth = 90});
     assert_true(partita_stream_swapping(filter_set_stream(set)));
     filter_set_close(set);
 }
@@ -240,6 +265,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(reloads_of_other_filters_are_kept),
         cmocka_unit_test(a_reload_keeps_the_file_being_loaded),
+        cmocka_unit_test(a_filter_that_became_a_pipe_is_not_read_again),
         cmocka_unit_test(turns_leave_a_place_for_a_file),
 #ifdef HAVE_LIBMYSOFA
         cmocka_unit_test(a_direction_without_a_pair_changes_nothing),

@@ -14,9 +14,11 @@ enum container {
     CONTAINER_RAW,
     CONTAINER_TEXT,    // one number a line
     CONTAINER_SNDFILE, // any other format of libsndfile, in seekable files
+    CONTAINER_SOFA,    // a pair of a SOFA file; only read
 };
 
 struct sigmf_origin;
+struct sofa_direction;
 
 // A signal and its layout in a file.
 struct audio_info {
@@ -47,6 +49,8 @@ struct audio_request {
     uint32_t rate;              // of raw samples, .npy and text
     bool is_text;               // one number a line, whatever the name implies
     uint64_t skip_lines;        // of such a file, before its first number
+    // Of the pair of a SOFA file; NULL: such files are refused.
+    const struct sofa_direction *direction;
     size_t max_channels;
     int wake_fd; // see struct source; -1: none
 };

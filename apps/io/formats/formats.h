@@ -90,6 +90,8 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding);
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault);
+bool sofa_open_reader(struct audio_reader *reader, const struct sofa_direction *direction,
+                      struct fault *fault);
 
 // Grows *raw to at least n bytes.
 bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n);

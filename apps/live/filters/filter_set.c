@@ -35,7 +35,7 @@ struct file_request {
     int slot;
     bool is_load; // not a reload
     uint64_t number;
-    struct direction direction;
+    struct sofa_direction direction;
 };
 
 struct filter_set {
@@ -50,8 +50,8 @@ struct filter_set {
     struct filter_slot slots[MAX_WORDS];
     int n, current;
     size_t fade;
-    struct direction direction; // of SOFA files
-    struct fault log;           // the library's last line
+    struct sofa_direction direction; // of SOFA files
+    struct fault log;                // the library's last line
     // Replaced filters that the stream may still use.
     struct partita_filter *retired[MAX_RETIRED];
     int n_retired;
@@ -186,6 +186,7 @@ bool filter_set_open(struct filter_set **ret_set, const struct settings *setting
     if (good) {
         set->settings = settings;
         set->rate = request->rate;
+        set->direction = request->direction;
         filter_set_fade(set, settings->fade);
         set->wisdom = wisdom_file_load();
         good = load_responses(set, responses, request, fault);
@@ -274,8 +275,11 @@ static void *load_thread(void *argument)
     struct filter_set *set = argument;
     struct response response = {0};
     struct fault *fault = &set->load_fault;
+    bool matrix;
     set->fresh = (struct filter_slot){0};
-    set->loaded = response_load(&response, set->settings, set->present.ir, &set->shape,
+    // A pipe could keep the thread waiting for ever.
+    set->loaded = audio_check_regular(response_path(set->present.ir, &matrix), fault) &&
+                  response_load(&response, set->settings, set->present.ir, &set->shape,
                                 &set->present.direction, fault) &&
                   (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
                   fill_slot(set, &set->fresh, set->present.ir, &response, fault);
@@ -401,7 +405,7 @@ static void turn_current(struct filter_set *set)
     response_release(&response);
 }
 
-void filter_set_turn(struct filter_set *set, const struct direction *direction)
+void filter_set_turn(struct filter_set *set, const struct sofa_direction *direction)
 {
     set->direction = *direction;
     turn_current(set);

@@ -5,7 +5,7 @@
 #define PARTITA_APPS_LIVE_FILTER_SET_H
 
 #include "cli/options.h"
-#include "sofa.h"
+#include "io/formats/sofa.h"
 
 struct filter_set;
 
@@ -13,6 +13,7 @@ struct filter_set;
 struct filter_set_request {
     size_t max_in, max_out; // channels of the devices
     double rate;
+    struct sofa_direction direction; // of SOFA files
 };
 
 // The description of a filter.
@@ -44,7 +45,7 @@ void filter_set_select(struct filter_set *set, int i);
 
 // Fades from the measured pair of a SOFA file to the one nearest to this direction, as soon as the
 // previous fade has ended, which filter_set_poll waits for while filter_set_is_turning.
-void filter_set_turn(struct filter_set *set, const struct direction *direction);
+void filter_set_turn(struct filter_set *set, const struct sofa_direction *direction);
 bool filter_set_is_turning(const struct filter_set *set);
 
 // The length of later fades, in milliseconds.

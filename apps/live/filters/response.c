@@ -15,8 +15,6 @@
 // The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
 static const float ONSET_THRESHOLD = 0.1f;
 
-enum { EARS = 2 }; // outputs of a SOFA file
-
 static const char MATRIX_PREFIX[] = "matrix:";
 
 const char *response_path(const char *ir, bool *ret_matrix)
@@ -30,15 +28,12 @@ bool response_check(const struct settings *settings, const char *ir, struct faul
 {
     bool matrix;
     const char *path = response_path(ir, &matrix);
-    return !network_is_named(path) || (!matrix && !settings->matrix) ||
-           fault_set(fault, "%s: a configuration names the responses and their paths; leave out %s",
-                     path, matrix ? MATRIX_PREFIX : "--matrix, --matrix-order and --true-stereo");
-}
-
-static bool is_sofa(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, ".sofa") == 0;
+    const bool is_sofa = sofa_is_named(path);
+    return (!is_sofa && !network_is_named(path)) || (!matrix && !settings->matrix) ||
+           fault_set(fault, "%s: %s; leave out %s", path,
+                     is_sofa ? "the responses of a SOFA file lead from one input to two ears"
+                             : "a configuration names the responses and their paths",
+                     matrix ? MATRIX_PREFIX : "--matrix, --matrix-order and --true-stereo");
 }
 
 static bool response_open(struct audio_reader **ret_reader, const struct settings *s,
@@ -82,10 +77,10 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     bool matrix;
     const char *path = response_path(ir, &matrix);
     matrix = matrix || settings->matrix;
-    size_t n_ir = EARS, in = 1, out = 0;
+    size_t n_ir = SOFA_EARS, in = 1, out = 0;
     if (network_is_named(path)) {
         if (!choose_network_shape(settings, path, &in, &out, fault)) return false;
-    } else if (!is_sofa(path)) {
+    } else if (!sofa_is_named(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
         n_ir = audio_reader_info(reader)->channels;
         in = choose_inputs(settings, matrix, n_ir, request);
@@ -119,7 +114,7 @@ double response_rate(const struct settings *settings, const char *ir)
     bool matrix;
     struct fault ignored; // response_load will report it
     const char *path = response_path(ir, &matrix);
-    if (is_sofa(path)) return sofa_rate(path, &ignored);
+    if (sofa_is_named(path)) return sofa_rate(path, &ignored);
     if (network_is_named(path)) return rate_of_network(path);
     if (!response_open(&reader, settings, path, &ignored)) return 0;
     double rate = audio_reader_info(reader)->rate;
@@ -145,40 +140,30 @@ static bool check_outputs(struct response *r, const struct response_shape *shape
 }
 
 bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
-                   const struct direction *direction, struct fault *fault)
+                   const struct sofa_direction *direction, struct fault *fault)
 {
-    struct response r = {.path = path, .channels = EARS, .length = sofa_length(sofa)};
-    int pair = r.pair = sofa_nearest(sofa, direction);
+    struct response r = {.path = path, .channels = SOFA_EARS, .length = sofa_length(sofa)};
+    float *taps = sofa_pair(sofa, path, direction, &r.pair, fault);
     *ret = r;
-    if (pair < 0)
-        return fault_set(fault, "%s: libmysofa finds no pair for azimuth %g and elevation %g", path,
-                         direction->azimuth, direction->elevation);
-    float *taps = memory_allocate(EARS * r.length * sizeof *taps);
-    if (!taps) return memory_fault(fault, "%s: the taps of a pair", path);
-    for (int ear = 0; ear < EARS; ear++) sofa_taps(sofa, pair, ear, taps + (size_t)ear * r.length);
+    if (!taps) return false;
     r.taps = (struct taps){.data = taps,
                            .type = PARTITA_F32,
                            .length = r.length,
                            .in_channels = 1,
-                           .out_channels = EARS,
+                           .out_channels = SOFA_EARS,
                            .groups = 1};
-    const struct rows rows = {taps, EARS, r.length};
+    const struct rows rows = {taps, SOFA_EARS, r.length};
     r.onset = rows_first_above(&rows, ONSET_THRESHOLD * rows_peak(&rows), r.length);
     *ret = r;
-    for (size_t i = 0; i < EARS * r.length; i++) {
-        if (isfinite(taps[i])) continue;
-        response_release(ret);
-        return fault_set(fault, "%s: pair %d is not finite; taps must be", path, pair);
-    }
     return true;
 }
 
 static bool load_sofa(struct response *ret, const struct settings *settings, const char *path,
-                      const struct response_shape *shape, const struct direction *direction,
+                      const struct response_shape *shape, const struct sofa_direction *direction,
                       struct fault *fault)
 {
     struct sofa *sofa;
-    if (shape->in_channels != 1 || shape->out_channels != EARS)
+    if (shape->in_channels != 1 || shape->out_channels != SOFA_EARS)
         return fault_set(fault, "%s: is for 1 input and 2 outputs; this run has %zu and %zu", path,
                          shape->in_channels, shape->out_channels);
     double rate = sofa_rate(path, fault);
@@ -224,7 +209,7 @@ static bool load_file(struct response *r, const struct audio_info *device,
 }
 
 bool response_load(struct response *ret, const struct settings *settings, const char *ir,
-                   const struct response_shape *shape, const struct direction *direction,
+                   const struct response_shape *shape, const struct sofa_direction *direction,
                    struct fault *fault)
 {
     struct response r = {0};
@@ -232,7 +217,7 @@ bool response_load(struct response *ret, const struct settings *settings, const 
     struct settings s = *settings; // with the names that taps_load prints
     bool matrix;
     r.path = response_path(ir, &matrix);
-    if (is_sofa(r.path)) return load_sofa(ret, settings, r.path, shape, direction, fault);
+    if (sofa_is_named(r.path)) return load_sofa(ret, settings, r.path, shape, direction, fault);
     if (matrix) s.matrix = 1;
     s.operands[0] = r.path;
     s.operands[1] = "the audio device";

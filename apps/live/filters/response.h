@@ -5,7 +5,7 @@
 #define PARTITA_APPS_LIVE_RESPONSE_H
 
 #include "convolve/taps.h"
-#include "sofa.h"
+#include "io/formats/sofa.h"
 
 struct filter_set_request;
 
@@ -45,12 +45,12 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
 double response_rate(const struct settings *settings, const char *ir);
 
 bool response_load(struct response *ret, const struct settings *settings, const char *ir,
-                   const struct response_shape *shape, const struct direction *direction,
+                   const struct response_shape *shape, const struct sofa_direction *direction,
                    struct fault *fault);
 
 // The response of a SOFA file in another direction.
 bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
-                   const struct direction *direction, struct fault *fault);
+                   const struct sofa_direction *direction, struct fault *fault);
 
 void response_release(struct response *response);
 

@@ -99,7 +99,7 @@ size_t sofa_length(const struct sofa *sofa)
     return sofa->taps + sofa->delay;
 }
 
-int sofa_nearest(const struct sofa *sofa, const struct direction *direction)
+int sofa_nearest(const struct sofa *sofa, const struct sofa_direction *direction)
 {
     float at[3] = {(float)direction->azimuth, (float)direction->elevation, 1};
     mysofa_s2c(at);

@@ -29,7 +29,7 @@ size_t sofa_length(const struct sofa *sofa)
     return 0;
 }
 
-int sofa_nearest(const struct sofa *sofa, const struct direction *direction)
+int sofa_nearest(const struct sofa *sofa, const struct sofa_direction *direction)
 {
     (void)sofa, (void)direction;
     return 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Head-related impulse responses of a SOFA file (AES69): for each measured direction a pair for the
 // left and the right ear.
-#ifndef PARTITA_APPS_LIVE_SOFA_H
-#define PARTITA_APPS_LIVE_SOFA_H
+#ifndef PARTITA_APPS_SOFA_H
+#define PARTITA_APPS_SOFA_H
 
 #include <stddef.h>
 
@@ -10,10 +10,15 @@
 
 struct sofa;
 
+enum { SOFA_EARS = 2 }; // channels of a pair, the left ear first
+
 // In degrees: azimuth from the front to the left, elevation upwards.
-struct direction {
+struct sofa_direction {
     double azimuth, elevation;
 };
+
+// Whether the name of a file is that of a SOFA file.
+bool sofa_is_named(const char *path);
 
 // The sample rate of a file; 0, with a fault, if it cannot be read, or if the program was built
 // without libmysofa.
@@ -30,9 +35,14 @@ size_t sofa_length(const struct sofa *sofa);
 
 // The number of the pair that was measured nearest to the direction; -1 if libmysofa finds none,
 // for want of memory or in a damaged file.
-int sofa_nearest(const struct sofa *sofa, const struct direction *direction);
+int sofa_nearest(const struct sofa *sofa, const struct sofa_direction *direction);
 
 // Writes the response of an ear, 0 for the left one, of pair `number`: sofa_length taps.
 void sofa_taps(const struct sofa *sofa, int number, int ear, float *taps);
+
+// The pair that was measured nearest to the direction: SOFA_EARS rows of sofa_length taps, to be
+// released with memory_free. NULL, with a fault: there is none, it is not finite, or no memory.
+float *sofa_pair(const struct sofa *sofa, const char *path, const struct sofa_direction *direction,
+                 int *ret_number, struct fault *fault);
 
 #endif
