@@ -35,6 +35,8 @@ tiles_kernelIfLi8ELi8E 128
 output_kernelIfLi4ELi4E 64
 output_kernelIfLi6ELi6E 80
 output_kernelIfLi8ELi8E 128
+gemm_load_kernelIf 64
+gemm_store_kernelIf 64
 separable_kernelIfLi5E 64
 separable_kernelIfLi8E 80
 load_tiles_kernelIf 80

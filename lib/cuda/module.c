@@ -17,13 +17,13 @@ const struct device_module partita_device_module PARTITA_API = {
     .open = cuda_open,
 };
 
-extern const struct engine cuda_direct, cuda_separable, cuda_winograd, cuda_tiles,
+extern const struct engine cuda_direct, cuda_gemm, cuda_separable, cuda_winograd, cuda_tiles,
     cuda_overlap_save, cuda_overlap_add, cuda_blocks, cuda_partitioned;
 extern const struct spectrum_backend cuda_spectra;
 
 static const struct engine *const cuda_engines[] = {
-    &cuda_direct,      &cuda_separable, &cuda_winograd,    &cuda_tiles, &cuda_overlap_save,
-    &cuda_overlap_add, &cuda_blocks,    &cuda_partitioned, NULL,
+    &cuda_direct,       &cuda_gemm,        &cuda_separable, &cuda_winograd,    &cuda_tiles,
+    &cuda_overlap_save, &cuda_overlap_add, &cuda_blocks,    &cuda_partitioned, NULL,
 };
 
 // Waits, since other threads' queues may use the memory.

@@ -2,6 +2,7 @@
 #include "queued_rig.h"
 
 static const struct partita_problem strided = STRIDED_LAYER, planes = DEPTHWISE_LAYER;
+static const struct partita_problem pointwise = POINTWISE_LAYER;
 static const struct partita_problem separable = {SIZE(20, 40), KERNEL(7, 7), PAD(3, 3),
                                                  .separable = true};
 static const struct partita_problem sequences = {
@@ -19,6 +20,8 @@ const struct queued_subject queued_subjects[N_QUEUED_SUBJECTS] = {
     {"tiles:complex", "cuda/tiles:complex", &strided, LAYER_ALL, {0}},
     {"tiles:gauss", "cuda/tiles:gauss", &strided, LAYER_ALL, {0}},
     {"tiles:fused", "cuda/tiles:fused", &planes, LAYER_ALL, {0}},
+    {"gemm:panels", "cuda/gemm:panels", &strided, LAYER_ALL, {0}},
+    {"gemm:in-place", "cuda/gemm:in-place", &pointwise, LAYER_ALL, {0}},
     {"overlap-save", "cuda/overlap-save", &sequences, LAYER_ALL, {0}},
     {"overlap-save:2-sums", "cuda/overlap-save:2-sums", &sequences, LAYER_ALL, {0}},
     {"overlap-add", "cuda/overlap-add", &sequences, PARTITA_FORWARD | PARTITA_BACKWARD_DATA, {0}},

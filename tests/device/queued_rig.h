@@ -12,7 +12,7 @@ struct queued_subject {
     unsigned directions;
     struct partita_parts parts;
 };
-enum { N_QUEUED_SUBJECTS = 14 };
+enum { N_QUEUED_SUBJECTS = 16 };
 extern const struct queued_subject queued_subjects[N_QUEUED_SUBJECTS];
 
 // Number of subjects that can run: the last one needs cuFFT.

@@ -15,6 +15,7 @@
 #include "device/arrays.h"
 
 static const struct partita_problem strided = STRIDED_LAYER, planes = DEPTHWISE_LAYER;
+static const struct partita_problem pointwise = POINTWISE_LAYER;
 
 static const struct partita_problem short_sequences = {
     LENGTH(300), BATCH(2), CHANNELS(4, 6), GROUPS(2), KERNEL(33), PAD_BEGIN(32), RELU};
@@ -34,6 +35,8 @@ struct subject {
 static const struct subject subjects[] = {
     {"cuda/direct:plain", "cuda/direct:plain", &strided, 0},
     {"cuda/direct:halo", "cuda/direct:halo", &strided, 0},
+    {"cuda/gemm:panels", "cuda/gemm:panels", &strided, 0},
+    {"cuda/gemm:in-place", "cuda/gemm:in-place", &pointwise, 0},
     {"cuda/winograd", "cuda/winograd", &strided, 0},
     {"cuda/tiles:complex", "cuda/tiles:complex", &strided, 0},
     {"cuda/tiles:gauss", "cuda/tiles:gauss", &strided, 0},

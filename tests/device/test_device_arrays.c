@@ -15,7 +15,7 @@ static const struct partita_problem smaller = {SIZE(5, 7), CORRELATE,    CHANNEL
                                                GROUPS(3),  KERNEL(3, 5), PAD(1, 2)};
 
 static const char *const engines[] = {"cuda/direct", "cuda/direct:plain", "cuda/direct:halo",
-                                      "cuda/winograd"};
+                                      "cuda/winograd", "cuda/gemm"};
 enum {
     N_DEVICE_ENGINES = sizeof engines / sizeof *engines,
     FIRST = 1

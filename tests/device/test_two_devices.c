@@ -6,6 +6,7 @@
 #include "device/arrays.h"
 
 static const struct partita_problem strided = STRIDED_LAYER, planes = DEPTHWISE_LAYER;
+static const struct partita_problem pointwise = POINTWISE_LAYER;
 static const struct partita_problem sequences = {
     LENGTH(300), BATCH(2), CHANNELS(4, 6), GROUPS(2), KERNEL(33), PAD_BEGIN(32), RELU};
 // Its windows exceed a thread block.
@@ -17,10 +18,10 @@ static const struct subject {
     const struct partita_problem *problem;
     bool long_transforms;
 } subjects[] = {
-    {"cuda/direct", &strided, false},         {"cuda/winograd", &strided, false},
-    {"cuda/tiles:complex", &strided, false},  {"cuda/tiles:fused", &planes, false},
-    {"cuda/overlap-save", &sequences, false}, {"cuda/blocks", &sequences, false},
-    {"cuda/blocks", &long_sequences, true},
+    {"cuda/direct", &strided, false},     {"cuda/gemm", &pointwise, false},
+    {"cuda/winograd", &strided, false},   {"cuda/tiles:complex", &strided, false},
+    {"cuda/tiles:fused", &planes, false}, {"cuda/overlap-save", &sequences, false},
+    {"cuda/blocks", &sequences, false},   {"cuda/blocks", &long_sequences, true},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };
 

@@ -12,6 +12,10 @@
 static const struct named_problem problems[] = {
     {"one", {SIZE(1, 1)}},
     {"one-by-one", {SIZE(7, 5), BATCH(3), CHANNELS(19, 13)}},
+    {"pointwise", {SIZE(6, 6), BATCH(5), CHANNELS(20, 13), RELU}},
+    {"pointwise-groups", {SIZE(4, 5), CORRELATE, BATCH(2), CHANNELS(24, 12), GROUPS(6)}},
+    {"pointwise-many-channels", {SIZE(2, 4), BATCH(2), CHANNELS(600, 33), RELU}},
+    {"pointwise-strided", {SIZE(9, 8), BATCH(2), CHANNELS(9, 6), STRIDE(2, 3), PAD_BEGIN(1, -1)}},
     {"same-3x3", {SIZE(14, 14), BATCH(2), CHANNELS(5, 9), KERNEL(3, 3), PAD(1, 1)}},
     {"many-channels",
      {SIZE(6, 7), CORRELATE, BATCH(2), CHANNELS(70, 67), KERNEL(3, 3), PAD(1, 1), RELU}},

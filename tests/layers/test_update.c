@@ -11,11 +11,11 @@
 
 // The engines of all devices; those of the device under test are tested.
 static const char *const engines[] = {
-    "cpu/direct",        "cpu/gemm",         "cpu/winograd",    "cpu/tiles",
-    "cpu/depthwise",     "cpu/overlap-save", "cpu/overlap-add", "cpu/blocks",
-    "cuda/direct:plain", "cuda/direct:halo", "cuda/winograd",   "cuda/tiles:complex",
-    "cuda/tiles:gauss",  "cuda/tiles:fused", "cuda/separable",  "cuda/overlap-save",
-    "cuda/overlap-add",  "cuda/blocks",
+    "cpu/direct",         "cpu/gemm",         "cpu/winograd",     "cpu/tiles",
+    "cpu/depthwise",      "cpu/overlap-save", "cpu/overlap-add",  "cpu/blocks",
+    "cuda/direct:plain",  "cuda/direct:halo", "cuda/gemm",        "cuda/winograd",
+    "cuda/tiles:complex", "cuda/tiles:gauss", "cuda/tiles:fused", "cuda/separable",
+    "cuda/overlap-save",  "cuda/overlap-add", "cuda/blocks",
 };
 enum { N_UPDATE_ENGINES = sizeof engines / sizeof *engines };
 

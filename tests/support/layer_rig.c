@@ -310,9 +310,10 @@ struct partita_problem problem_of_type(const struct partita_problem *problem,
 }
 
 const char *const layer_engines[N_LAYER_ENGINES] = {
-    "cpu/direct",         "cpu/gemm",          "cpu/winograd",     "cpu/tiles",     "cpu/depthwise",
-    "cuda/direct",        "cuda/direct:plain", "cuda/direct:halo", "cuda/winograd", "cuda/tiles",
-    "cuda/tiles:complex", "cuda/tiles:gauss",  "cuda/tiles:fused",
+    "cpu/direct",       "cpu/gemm",         "cpu/winograd",       "cpu/tiles",
+    "cpu/depthwise",    "cuda/direct",      "cuda/direct:plain",  "cuda/direct:halo",
+    "cuda/winograd",    "cuda/tiles",       "cuda/tiles:complex", "cuda/tiles:gauss",
+    "cuda/tiles:fused", "cuda/gemm:panels", "cuda/gemm",
 };
 
 void layer_check_inputs(const struct layer *layer)

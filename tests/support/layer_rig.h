@@ -99,7 +99,7 @@ struct partita_problem problem_of_type(const struct partita_problem *problem,
                                        enum partita_type type);
 
 // The engines of layers on all devices.
-enum { N_LAYER_ENGINES = 13 };
+enum { N_LAYER_ENGINES = 15 };
 extern const char *const layer_engines[N_LAYER_ENGINES];
 
 // Fails unless the arrays of inputs are unchanged.

@@ -30,6 +30,11 @@
 #define LATENCY(n) .latency = n
 #define UP(n) .up = n
 
+// One tap, samples and outputs without gaps, terms enough for two chunks.
+#define POINTWISE_LAYER                                                                            \
+    {                                                                                              \
+        SIZE(2, 6), BATCH(2), CHANNELS(520, 9), RELU                                               \
+    }
 // Every parameter differs from 1.
 #define STRIDED_LAYER                                                                              \
     {                                                                                              \

@@ -18,7 +18,7 @@ enum { // of an engine that computes every direction
     CUDA_ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT
 };
 
-enum { CUDA_MAX_ENGINES = 8 };
+enum { CUDA_MAX_ENGINES = 9 };
 
 struct cuda_device {
     struct device base; // first
