@@ -241,7 +241,15 @@ bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rat
                               .file = {.max_channels = options_max_channels(settings)},
                               .fault = fault};
     struct matrix m = {0};
-    if (network->rate && rate && network->rate != rate && !settings->resample_ir)
+    const bool other_rate =
+        network->rate && rate && network->rate != rate && !settings->resample_ir;
+    if (other_rate && network->list)
+        return fault_set(fault,
+                         "%s: lists no configuration for the %u Hz of %s; add one, or use "
+                         "--resample-ir, which takes %s for %u Hz",
+                         network->list, rate, operand_name(settings, 1), network->path,
+                         network->rate);
+    if (other_rate)
         return fault_set(fault, "%s: is for %u Hz; %s has %u Hz; use --resample-ir", network->path,
                          network->rate, operand_name(settings, 1), rate);
     const bool good = compute_stages(&l, &m);

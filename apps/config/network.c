@@ -148,9 +148,8 @@ bool network_allocate_values(struct network *network, struct impulse *impulse, s
     return true;
 }
 
-void network_release(struct network *network)
+static void release_one(struct network *n)
 {
-    struct network *n = network;
     for (size_t i = 0; i < n->n_impulses; i++) release_impulse(&n->impulses[i]);
     for (size_t i = 0; i < n->n_stages; i++) free(n->stages[i].terms);
     for (int d = 0; d < 2; d++) {
@@ -163,27 +162,55 @@ void network_release(struct network *network)
     }
     free(n->impulses);
     free(n->stages);
-    *n = (struct network){0};
+    free(n->owned_path);
 }
 
-bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
-                        struct fault *fault)
+void network_release(struct network *network)
+{
+    struct network *next = network->next;
+    release_one(network);
+    *network = (struct network){0};
+    while (next) {
+        struct network *n = next;
+        next = n->next;
+        release_one(n);
+        free(n);
+    }
+}
+
+size_t network_count_files(const struct network *network)
+{
+    size_t n = 1;
+    for (; network; network = network->next) n += 2 * network->n_impulses + 1;
+    return n;
+}
+
+// Appends the paths of one configuration.
+static bool list_files(struct network *network, const char **ret_paths, int *n, struct fault *fault)
 {
     char buffer[PATH_MAX];
-    int n = 0;
-    ret_paths[n++] = network->path;
+    ret_paths[(*n)++] = network->path;
     for (size_t i = 0; i < network->n_impulses; i++) {
         struct impulse *impulse = &network->impulses[i];
         if (!impulse->path) continue;
-        ret_paths[n++] = impulse->path;
+        ret_paths[(*n)++] = impulse->path;
         const char *samples = sigmf_samples(impulse->path, buffer);
         if (impulse->source != IMPULSE_FILE || samples == impulse->path) continue;
         free(impulse->samples);
         impulse->samples = strdup(samples);
         if (!impulse->samples) return no_memory(network, fault);
-        ret_paths[n++] = impulse->samples;
+        ret_paths[(*n)++] = impulse->samples;
     }
-    *ret_n = n;
+    return true;
+}
+
+bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
+                        struct fault *fault)
+{
+    *ret_n = 0;
+    if (network->list) ret_paths[(*ret_n)++] = network->list;
+    for (struct network *n = network; n; n = n->next)
+        if (!list_files(n, ret_paths, ret_n, fault)) return false;
     return true;
 }
 
@@ -302,11 +329,27 @@ static char *read_text(const char *path, size_t *ret_size, struct fault *fault)
     return text;
 }
 
-bool network_read(struct network *ret, const char *path, struct fault *fault)
+static bool read_network(struct network *ret, const char *path, bool may_be_list,
+                         struct fault *fault)
 {
     size_t size = 0;
     char *text = read_text(path, &size, fault);
-    const bool good = text && network_parse(ret, path, text, size, fault);
+    bool good = false;
+    if (!text) return false;
+    if (format_of_name(path) != FORMAT_CONVOLVER || !network_is_list(text))
+        good = network_parse(ret, path, text, size, fault);
+    else if (may_be_list) good = network_read_list(ret, path, text, fault);
+    else fault_set(fault, "%s: is a list, which a list cannot name", path);
     free(text);
     return good;
+}
+
+bool network_read(struct network *ret, const char *path, struct fault *fault)
+{
+    return read_network(ret, path, true, fault);
+}
+
+bool network_read_one(struct network *ret, const char *path, struct fault *fault)
+{
+    return read_network(ret, path, false, fault);
 }

@@ -75,23 +75,32 @@ struct network {
     size_t n_impulses, impulse_capacity, n_values;
     size_t first_channel; // the number that the configuration gives the first channel of a file
     struct network_port *ports[2]; // by direction, one for each channel; NULL: none are named
+    // Of one in a list of configurations:
+    const char *list; // the path of the list; NULL: it is in none
+    char *owned_path; // the same as `path`
+    struct network *next;
 };
 
 // Whether the name of a file is that of a configuration: .conf, .cfg, .yml or .yaml.
 bool network_is_named(const char *path);
 
 // Reads a configuration: of jconvolver (.conf), Convolver (.cfg) or CamillaDSP (.yml, .yaml), as
-// its suffix says. `path` must outlive the network. False, with a fault that names file, line and
-// value.
+// its suffix says. `path` must outlive the network. Of a list of Convolver's configurations this
+// reads all and returns the first. False, with a fault that names file, line and value.
 bool network_read(struct network *ret, const char *path, struct fault *fault);
+
+// Of a list: makes the network the first configuration for this rate, if there is one.
+void network_select(struct network *network, uint64_t rate);
 
 // The same for a text in memory that ends with a zero byte and is changed, and whose size is
 // without that byte.
 bool network_parse(struct network *ret, const char *path, char *text, size_t size,
                    struct fault *fault);
 
-// Writes the paths of the configuration and of all files that it names, also those of the samples
-// of SigMF recordings: 2 * n_impulses + 1 at most, which the network keeps. False without memory.
+// Writes the paths of the configuration, of its list, and of all files that these name, also those
+// of the samples of SigMF recordings: network_count_files at most, which the network keeps. False
+// without memory.
+size_t network_count_files(const struct network *network);
 bool network_list_files(struct network *network, const char **ret_paths, int *ret_n,
                         struct fault *fault);
 
@@ -137,6 +146,15 @@ char *network_file(const char *folder, const char *name);
 
 // The folder of the configuration, allocated. NULL: no memory.
 char *network_folder(const struct network *network);
+
+// network_read without lists.
+bool network_read_one(struct network *ret, const char *path, struct fault *fault);
+
+// Whether a text is a list: its first line that is not empty names a .cfg.
+bool network_is_list(const char *text);
+
+// Parses a list, whose text is changed.
+bool network_read_list(struct network *ret, const char *path, char *text, struct fault *fault);
 
 // The parsers.
 bool jconvolver_parse(struct network *network, char *text, struct fault *fault);

@@ -79,6 +79,7 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
     if (x->outputs)
         return fault_set(fault, "%s: array of 3 dimensions; a signal has 1 or 2, only a filter 3",
                          operand_name(s, 1));
+    network_select(&job->network, (uint64_t)x->rate * (uint64_t)s->up);
     if (s->config) return true;
     const struct audio_info *taps = audio_reader_info(job->irs[0]);
     return x->channels == taps->channels ||
@@ -411,7 +412,7 @@ static bool begin_shard(struct convolve_job *job, struct fault *fault)
     if (s->config && !network_read(&job->network, s->config, fault)) return false;
     char(*data)[PATH_MAX] = calloc((size_t)s->n_irs + 1, sizeof *data);
     const char **inputs =
-        calloc((size_t)s->n_irs + 2 + 2 * job->network.n_impulses, sizeof *inputs);
+        calloc((size_t)s->n_irs + 1 + network_count_files(&job->network), sizeof *inputs);
     bool good = (data && inputs) || fault_set(fault, "out of memory");
     int n = 0, n_more = 0;
     for (; good && n <= s->n_irs; n++)

@@ -227,6 +227,44 @@ class Convolver(Config):
         self.text("a.cfg", "48000 2 1 0", "0 0", "0", "ir.wav", "0", "-0.0 -1", "0")
         self.matches("a.cfg", {(0, 0): [-self.ir[:, 0]], (0, 1): [-self.ir[:, 0]]}, 1)
 
+    def test_lists_for_several_rates(self):
+        """Of the configurations in a list the first for the rate of IN is taken."""
+        os.makedirs("rates")
+        for name, rate, channel in (("44", 44100, 0), ("48", 48000, 1), ("again", 48000, 2)):
+            self.write("rates/%s.wav" % name, wav_bytes(self.ir[:, channel:channel + 1], bits=32, rate=rate))
+            self.text("rates/%s.cfg" % name, "%d 2 1 0" % rate, "0 0", "0", name + ".wav", "0", "1.0", "0.0")
+        self.text("all.cfg", "", "  rates\\44.cfg ", "", "rates/48.CFG", "rates/again.cfg")
+        os.rename("rates/48.cfg", "rates/48.CFG")
+        self.matches("all.cfg", {(0, 1): [self.ir[:, 1]]}, 1)
+        self.signal(2, rate=44100)
+        self.matches("all.cfg", {(0, 1): [self.ir[:, 0]]}, 1)
+        self.signal(2, rate=96000)
+        self.fails("convolve", "--config", "all.cfg", "x.wav", "out.wav",
+                   says=["all.cfg", "rates/44.cfg", "44100", "96000", "--resample-ir"])
+        self.run_program("convolve", "--resample-ir", "--config", "all.cfg", "x.wav", "y.wav")
+        for out in ("all.cfg", "rates/44.cfg", "rates/44.wav", "rates/again.cfg", "rates/again.wav"):
+            before = self.read(out)
+            self.run_program("convolve", "--config", "all.cfg", "x.wav", out, rc=None)
+            self.assertEqual(self.read(out), before)
+
+    def test_refusals_of_lists(self):
+        self.text("empty.cfg")
+        self.text("good.cfg", "48000 2 1 0", "0 0", "0", "ir.wav", "0", "1.0", "0.0")
+        self.text("inner.cfg", "good.cfg", "good.cfg")
+        os.mkfifo("pipe.cfg")
+        cases = [
+            (["good.cfg", "none.cfg"], "a.cfg:2: none.cfg: cannot open: No such file"),
+            (["good.cfg", "", "empty.cfg"], "a.cfg:3: empty.cfg:1: the file ends"),
+            (["good.cfg", "ir.wav"], "a.cfg:2: 'ir.wav': a list has a configuration (.cfg) in each line"),
+            (["good.cfg", "inner.cfg"], "a.cfg:2: inner.cfg: is a list"),
+            (["good.cfg", "a.cfg"], "a.cfg:2: a.cfg: is a list"),
+            (["good.cfg", "pipe.cfg"], "a.cfg:2: pipe.cfg: is not a regular file"),
+            (65 * ["good.cfg"], "a.cfg:65: more than 64 configurations"),
+        ]
+        for lines, words in cases:
+            with self.subTest(lines):
+                self.refuses("a.cfg", lines, words)
+
     def test_the_rate_is_that_of_the_configuration(self):
         self.text("a.cfg", "44100 2 2 0", "0 0", "0 0", "ir.wav", "0", "0.0", "0.0")
         self.fails("convolve", "--config", "a.cfg", "x.wav", "out.wav", says="a.cfg: is for 44100 Hz; x.wav has 48000 Hz")

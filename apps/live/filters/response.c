@@ -58,11 +58,12 @@ static size_t choose_inputs(const struct settings *s, bool matrix, size_t n_ir,
 }
 
 // The channels that a configuration has.
-static bool choose_network_shape(const struct settings *s, const char *path, size_t *ret_in,
-                                 size_t *ret_out, struct fault *fault)
+static bool choose_network_shape(const struct settings *s, const char *path, uint32_t rate,
+                                 size_t *ret_in, size_t *ret_out, struct fault *fault)
 {
     struct network network;
     if (!network_read(&network, path, fault)) return false;
+    network_select(&network, rate);
     *ret_in = s->channels ? (size_t)s->channels : network.in_channels;
     *ret_out = network.out_channels;
     network_release(&network);
@@ -79,7 +80,8 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     matrix = matrix || settings->matrix;
     size_t n_ir = SOFA_EARS, in = 1, out = 0;
     if (network_is_named(path)) {
-        if (!choose_network_shape(settings, path, &in, &out, fault)) return false;
+        if (!choose_network_shape(settings, path, (uint32_t)lrint(request->rate), &in, &out, fault))
+            return false;
     } else if (!sofa_is_named(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
         n_ir = audio_reader_info(reader)->channels;
@@ -187,6 +189,7 @@ static bool load_network(struct response *r, const struct audio_info *device,
 {
     struct network network;
     if (!network_read(&network, r->path, fault)) return false;
+    network_select(&network, device->rate);
     r->channels = network.out_channels;
     const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, device, settings, fault);
     network_release(&network);

@@ -55,7 +55,7 @@ static bool differs_from_files(const char *out, const char *configuration, struc
     struct network network;
     struct fault ignored;
     if (!network_read(&network, configuration, &ignored)) return true;
-    const char **files = calloc(2 * network.n_impulses + 1, sizeof *files);
+    const char **files = calloc(network_count_files(&network), sizeof *files);
     int n = 0;
     const bool good =
         files ? network_list_files(&network, files, &n, fault) && temp_differs(out, files, n, fault)
