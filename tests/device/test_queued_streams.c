@@ -26,6 +26,7 @@ static const struct subject {
     {"complex-taps",
      {STREAM(32), KERNEL(300), .signal = PARTITA_CF32, .taps = PARTITA_CF32},
      "cuda:1"},
+    {"groups", {STREAM(16), CHANNELS(5, 10), GROUPS(5), KERNEL(700)}, "cuda:0"},
     {"channels", {STREAM(64), CHANNELS(150, 150), GROUPS(150), KERNEL(120)}, "cuda:0"},
 };
 enum { N_SUBJECTS = sizeof subjects / sizeof *subjects };

@@ -32,6 +32,12 @@ struct hostdev_used {
 };
 struct hostdev_used hostdev_used(void);
 
+// What has run since the process began: kernels, their thread blocks, and bytes of copies.
+struct hostdev_work {
+    size_t kernels, blocks, copied;
+};
+struct hostdev_work hostdev_work(void);
+
 // Whether a context was made on a device, by cudaSetDevice or by a call that needs one.
 bool hostdev_has_context(int device);
 

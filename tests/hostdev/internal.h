@@ -51,11 +51,16 @@ struct operation {
 // runtime.c: counts a call and locks; returns the error with which the call must fail. call_end
 // unlocks and returns its argument.
 cudaError_t call_begin(void);
+void call_begin_uncounted(void);
 cudaError_t call_end(cudaError_t error);
 
 // runtime.c: a call that queues an operation. device_lost needs the lock.
 cudaError_t queue(cudaStream_t stream, const struct operation *operation);
 bool device_lost(void);
+
+// runtime.c, with the lock held: refuses what a device would refuse.
+cudaError_t launch_check(const struct hostdev_kernel *kernel, const void *symbol,
+                         size_t parameter_bytes);
 
 // runtime.c, with the lock held: what hostdev_used counts.
 void count_allocation(void);
@@ -83,6 +88,22 @@ void queue_run_any(void);
 size_t queue_work(void); // operations that have not run, without allocations and releases
 size_t event_count(void);
 
+// graph.c, with the lock held. graph_append adds an operation at the end. graph_count counts graphs
+// that were not released.
+cudaGraphExec_t graph_new(void);
+cudaGraph_t graph_of(cudaGraphExec_t recorded);
+void graph_append(cudaGraphExec_t graph, struct operation *operation);
+void graph_run(cudaGraphExec_t graph);
+void graph_release(cudaGraphExec_t graph);
+size_t graph_count(void);
+
+// graph.c: how the values that parameters point to become a call of a kernel (cuda_runtime.h).
+typedef void (*hostdev_bind)(struct hostdev_kernel *kernel, const void *symbol, void **parameters);
+void hostdev_register(const void *symbol, hostdev_bind bind, size_t parameter_bytes);
+
+// counters.c, with the lock held: what hostdev_work counts.
+void count_work(const struct operation *operation);
+
 // stream.c, with the lock held. stream_device: of cudaStreamPerThread the current device.
 // stream_records returns whether a recording stream took the operation. stream_recording_failed: an
 // operation for the stream failed. stream_count counts streams, graphs and pinned memory that were
@@ -95,8 +116,6 @@ bool stream_is_recording(cudaStream_t stream);
 bool stream_capture_forbids(void);
 bool stream_capture_forbids_work(cudaStream_t stream);
 void stream_recording_failed(cudaStream_t stream);
-void graph_run(cudaGraphExec_t graph);
-void graph_release(cudaGraphExec_t graph);
 size_t stream_count(void);
 bool pinned_contains(const void *pointer);
 

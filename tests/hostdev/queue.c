@@ -32,6 +32,7 @@ static void set(const struct operation *o)
 
 void operation_run(const struct operation *o)
 {
+    count_work(o);
     if (o->kind == COPY) copy(o);
     if (o->kind == SET || o->kind == ALLOCATE) set(o);
     if (o->kind == KERNEL) launch_run(&o->kernel);

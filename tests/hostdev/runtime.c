@@ -42,6 +42,11 @@ cudaError_t call_begin(void)
     return failing_error;
 }
 
+void call_begin_uncounted(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
 cudaError_t call_end(cudaError_t error)
 {
     pthread_mutex_unlock(&lock);
@@ -361,24 +366,30 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, c
     return call_end(error);
 }
 
-// Refuses launches that a device would refuse. Limit of parameters: CUDA C++ Programming Guide.
-cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
-                           size_t parameter_bytes, cudaStream_t stream)
+// Limit of parameters: CUDA C++ Programming Guide.
+cudaError_t launch_check(const struct hostdev_kernel *kernel, const void *symbol,
+                         size_t parameter_bytes)
 {
     const size_t threads = (size_t)kernel->block.x * kernel->block.y * kernel->block.z;
     const uint64_t blocks = (uint64_t)kernel->grid.x * kernel->grid.y * kernel->grid.z;
+    const bool possible =
+        threads && threads <= MAX_THREADS && blocks && blocks < (uint64_t)1 << 31 &&
+        kernel->grid.y < 65536 && kernel->grid.z < 65536 &&
+        kernel->shared_bytes <= symbol_of(symbol)->shared_bytes && parameter_bytes <= 32764;
+    return possible ? cudaSuccess : cudaErrorInvalidValue;
+}
+
+cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
+                           size_t parameter_bytes, cudaStream_t stream)
+{
     pthread_mutex_lock(&lock);
     struct symbol *own = symbol_of(symbol);
     if (!own->loaded && stream_is_recording(stream))
         hostdev_abort("a kernel is loaded while its stream is recorded");
     own->loaded = true;
-    const size_t limit = own->shared_bytes;
+    const bool possible = launch_check(kernel, symbol, parameter_bytes) == cudaSuccess;
     const bool here = stream_device(stream) == device_current();
     pthread_mutex_unlock(&lock);
-    const bool possible = threads && threads <= MAX_THREADS && blocks &&
-                          blocks < (uint64_t)1 << 31 && kernel->grid.y < 65536 &&
-                          kernel->grid.z < 65536 && kernel->shared_bytes <= limit &&
-                          parameter_bytes <= 32764;
     const cudaError_t error =
         !here      ? cudaErrorInvalidResourceHandle
         : possible ? queue(stream, &(struct operation){.kind = KERNEL, .kernel = *kernel})

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Streams, graphs recorded on them, and pinned memory of the host. Launches of graphs are queued
-// like kernels. Operations of a destroyed stream stay queued.
+// Streams, their captures, and pinned memory of the host. Operations of a destroyed stream stay
+// queued.
 #include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
-
-struct CUgraphExec_st {
-    struct operation *first, **last;
-    size_t holders; // handles and queued launches
-};
-
-struct CUgraph_st {
-    cudaGraphExec_t recorded;
-};
 
 struct CUstream_st {
     cudaGraphExec_t recording; // NULL: not recording
@@ -32,7 +23,6 @@ struct pinned {
 
 static struct CUstream_st *streams;
 static struct pinned *pins;
-static size_t n_graphs;
 static _Thread_local enum cudaStreamCaptureMode thread_mode;
 
 static void *allocate(size_t bytes)
@@ -62,8 +52,7 @@ bool stream_records(cudaStream_t stream, struct operation *operation)
     if (!graph) return false;
     if (operation->kind == ALLOCATE || operation->kind == RELEASE)
         hostdev_abort("recorded an allocation");
-    *graph->last = operation;
-    graph->last = &operation->next;
+    graph_append(graph, operation);
     return true;
 }
 
@@ -105,26 +94,9 @@ void stream_recording_failed(cudaStream_t stream)
     if (at->recording) at->failed = true;
 }
 
-void graph_run(cudaGraphExec_t graph)
-{
-    for (const struct operation *o = graph->first; o; o = o->next) operation_run(o);
-}
-
-void graph_release(cudaGraphExec_t graph)
-{
-    if (--graph->holders) return;
-    while (graph->first) {
-        struct operation *o = graph->first;
-        graph->first = o->next;
-        operation_free(o);
-    }
-    free(graph);
-    n_graphs--;
-}
-
 size_t stream_count(void)
 {
-    size_t n = n_graphs;
+    size_t n = graph_count();
     for (struct CUstream_st *s = streams; s; s = s->next) n++;
     for (struct pinned *p = pins; p; p = p->next) n++;
     return n;
@@ -182,9 +154,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMo
     if ((*find(stream))->recording) return call_end(cudaErrorInvalidValue);
     stream->mode = mode;
     stream->capturer = pthread_self();
-    stream->recording = allocate(sizeof *stream->recording);
-    *stream->recording = (struct CUgraphExec_st){.last = &stream->recording->first, .holders = 1};
-    n_graphs++;
+    stream->recording = graph_new();
     return call_end(cudaSuccess);
 }
 
@@ -219,49 +189,8 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
         return call_end(error);
     }
     if (!recorded) return call_end(cudaErrorInvalidValue);
-    *graph = allocate(sizeof **graph);
-    (*graph)->recorded = recorded;
+    *graph = graph_of(recorded);
     return call_end(cudaSuccess);
-}
-
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long flags)
-{
-    const cudaError_t error = call_begin();
-    if (flags) return call_end(cudaErrorInvalidValue);
-    if (error != cudaSuccess) return call_end(error);
-    graph->recorded->holders++;
-    *exec = graph->recorded;
-    return call_end(cudaSuccess);
-}
-
-cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    (void)exec;
-    (void)stream;
-    return call_end(call_begin());
-}
-
-cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
-{
-    exec->holders++;
-    const cudaError_t error = queue(stream, &(struct operation){.kind = GRAPH, .graph = exec});
-    if (error != cudaSuccess) exec->holders--;
-    return error;
-}
-
-cudaError_t cudaGraphDestroy(cudaGraph_t graph)
-{
-    const cudaError_t error = call_begin();
-    graph_release(graph->recorded);
-    free(graph);
-    return call_end(error);
-}
-
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec)
-{
-    const cudaError_t error = call_begin();
-    graph_release(exec);
-    return call_end(error);
 }
 
 cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)

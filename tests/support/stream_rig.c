@@ -5,7 +5,7 @@
 
 #include "support/layer_rig.h"
 
-enum { MAX_CHANNELS = 8 };
+enum { MAX_CHANNELS = 512 };
 
 const char *const history_engines[N_HISTORY_ENGINES] = {"cpu/direct", "cpu/overlap-save",
                                                         "cpu/partitioned", "cuda/partitioned"};
@@ -126,6 +126,7 @@ void stream_rig_feed_span(const struct stream_rig *rig, struct partita_stream *s
     while (taken < end) {
         size_t n = split_next(split, random, end - taken);
         if (n < end - taken) n -= n % unit;
+        assert_true(rig->in <= MAX_CHANNELS && rig->out <= MAX_CHANNELS);
         const void *x_at[MAX_CHANNELS];
         void *y_at[MAX_CHANNELS];
         for (size_t c = 0; c < rig->in; c++)

@@ -15,35 +15,28 @@ enum partita_status cuda_queue_open(const struct partita_plan *plan, struct cuda
 void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue)
 {
     if (queue->running) cuda_queue_wait(plan, queue);
-    if (queue->graph) CU(plan, cudaGraphExecDestroy(queue->graph));
+    if (queue->exec) CU(plan, cudaGraphExecDestroy(queue->exec));
+    if (queue->graph) CU(plan, cudaGraphDestroy(queue->graph));
     if (queue->opened) CU(plan, cudaStreamDestroy(queue->stream));
     *queue = (struct cuda_queue){0};
 }
 
-enum partita_status cuda_queue_record(const struct partita_plan *plan, struct cuda_queue *queue,
-                                      enum partita_status (*record)(const void *context),
-                                      const void *context)
+enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda_queue *queue,
+                                    enum partita_status (*add)(void *context, cudaGraph_t graph),
+                                    void *context)
 {
-    cudaGraph_t graph = NULL;
-    enum partita_status status =
-        CU(plan, cudaStreamBeginCapture(queue->stream, cudaStreamCaptureModeThreadLocal));
-    if (status != PARTITA_OK) return status;
-    status = record(context);
-    if (status == PARTITA_OK) status = CU(plan, cudaStreamEndCapture(queue->stream, &graph));
-    else { // the queue would go on recording; that this fails too is nothing new
-        cudaStreamEndCapture(queue->stream, &graph);
-        cudaGetLastError();
-    }
-    if (status == PARTITA_OK) status = CU(plan, cudaGraphInstantiate(&queue->graph, graph, 0));
-    if (status == PARTITA_OK) status = CU(plan, cudaGraphUpload(queue->graph, queue->stream));
-    if (graph) CU(plan, cudaGraphDestroy(graph));
+    enum partita_status status = CU(plan, cudaGraphCreate(&queue->graph, 0));
+    if (status == PARTITA_OK) status = add(context, queue->graph);
+    if (status == PARTITA_OK)
+        status = CU(plan, cudaGraphInstantiate(&queue->exec, queue->graph, 0));
+    if (status == PARTITA_OK) status = CU(plan, cudaGraphUpload(queue->exec, queue->stream));
     return status;
 }
 
 enum partita_status cuda_queue_launch(const struct partita_plan *plan, struct cuda_queue *queue)
 {
     queue->running = true;
-    return CU(plan, cudaGraphLaunch(queue->graph, queue->stream));
+    return CU(plan, cudaGraphLaunch(queue->exec, queue->stream));
 }
 
 enum partita_status cuda_queue_wait(const struct partita_plan *plan, struct cuda_queue *queue)

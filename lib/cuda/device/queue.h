@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT
-// A separate queue on a device (a CUDA stream), with a graph of kernels that is recorded once and
-// launched repeatedly.
+// A separate queue on a device (a CUDA stream), with a graph of kernels that is made once and
+// launched repeatedly, with other parameters each time.
 #ifndef PARTITA_CUDA_QUEUE_H
 #define PARTITA_CUDA_QUEUE_H
 
 #include "device.h"
 
+enum { CUDA_QUEUE_KERNELS = 3 }; // of a graph, at most
+
 struct cuda_queue {
     cudaStream_t stream;
-    cudaGraphExec_t graph;
+    cudaGraph_t graph; // must exist as long as parameters of its nodes change
+    cudaGraphExec_t exec;
+    cudaGraphNode_t nodes[CUDA_QUEUE_KERNELS];
     bool opened, running; // running: there may be queued work that has not been waited for
 };
 
@@ -17,11 +21,10 @@ struct cuda_queue {
 enum partita_status cuda_queue_open(const struct partita_plan *plan, struct cuda_queue *queue);
 void cuda_queue_close(const struct partita_plan *plan, struct cuda_queue *queue);
 
-// Makes a graph of the kernels that `record` queues, without running them. The kernels must have
-// been loaded before.
-enum partita_status cuda_queue_record(const struct partita_plan *plan, struct cuda_queue *queue,
-                                      enum partita_status (*record)(const void *context),
-                                      const void *context);
+// Makes the graph. `add` adds its nodes, whose kernels must have been loaded before.
+enum partita_status cuda_queue_make(const struct partita_plan *plan, struct cuda_queue *queue,
+                                    enum partita_status (*add)(void *context, cudaGraph_t graph),
+                                    void *context);
 
 // cuda_queue_launch queues the graph; cuda_queue_wait waits for all queued work. Until waiting has
 // succeeded the queue counts as running.

@@ -35,7 +35,7 @@ inline cudaError_t allow_shared(const void *kernel)
 template <typename... Parameters> inline cudaError_t load_kernel(void (*kernel)(Parameters...))
 {
     struct cudaFuncAttributes attributes;
-    return cudaFuncGetAttributes(&attributes, (const void *)kernel);
+    return cudaFuncGetAttributes(&attributes, kernel);
 }
 
 // Queues a kernel of `blocks` blocks, refused above 2^31 - 1; arguments are converted to its

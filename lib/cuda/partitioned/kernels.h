@@ -23,6 +23,10 @@
 // Transforms are negacyclic of real samples and cyclic of complex samples (fft.h). In the product
 // of two blocks of input with the taps of one partition the second half does not wrap; it is the
 // output.
+//
+// Groups of channels that share no path begin their blocks in turn: group g is g modulo r quanta
+// ahead, as if it had been fed silence for so long. With r groups or more every quantum therefore
+// transforms about equally many blocks. Below, a group's own quantum is the stream's and these.
 #ifndef PARTITA_CUDA_PARTITIONED_KERNELS_H
 #define PARTITA_CUDA_PARTITIONED_KERNELS_H
 
@@ -39,6 +43,7 @@ extern "C" {
 enum {
     CUDA_MAX_SEGMENTS = 3,
     CUDA_PRODUCT_THREADS = 256, // of a thread block
+    CUDA_PARTITION_KERNELS = 3, // of a quantum
 };
 
 // Partitions of one size.
@@ -57,6 +62,7 @@ struct cuda_segment {
 struct cuda_partition_layout {
     int quantum, log2_share; // bins of a share: 2^log2_share
     int inputs, outputs;
+    int groups, group_inputs, group_outputs; // channels of a group
     bool complex, f64;
     int n_segments;
     struct cuda_segment segment[CUDA_MAX_SEGMENTS];
@@ -88,27 +94,37 @@ struct cuda_paths {
     void *heads; // taps in causal order
 };
 
-// The description of a quantum, in memory that host and device can access, or on the device, if the
-// stream is queued (queued.h).
+// The description of a quantum.
 struct cuda_quantum {
     uint64_t number;
     int fill;                      // frames that it has already
     int64_t x_from;                // its first frame in x
     int ring_index;                // of the outputs
-    int newest[CUDA_MAX_SEGMENTS]; // index of the spectra of a segment's last complete block
+    int newest[CUDA_MAX_SEGMENTS]; // index of the spectra of group 0's last complete block
     struct cuda_paths filter[2];   // filters of the two sets of outputs
 };
 
-// A stream's memory: on the device, except for `quantum`, `x` and `y`, which are in pinned host
-// memory unless the stream is queued.
+// What the kernels of a quantum have to do. The host knows this of its own streams: kernels then
+// have only thread blocks with work, and none reads the host's memory to find that out. Of a stream
+// that is queued only the device knows the quantum: there are thread blocks for the largest number
+// of groups that can be due and for both sets, and those without work return at once.
+struct cuda_partition_launch {
+    struct cuda_quantum quantum; // queued: not used
+    int first_set, sets;         // sets of outputs from the first one on
+    int collected[CUDA_MAX_SEGMENTS],
+        finished[CUDA_MAX_SEGMENTS]; // groups whose block is complete,
+                                     // and whose products are
+};
+
+// A stream's memory: on the device, except for `x` and `y`, which are in pinned host memory unless
+// the stream is queued.
 struct cuda_partition_memory {
-    struct cuda_quantum *quantum;
+    const struct cuda_quantum *quantum; // queued; NULL: that of the launch
     int frames; // that are added: without them the quantum may be incomplete, and nothing is done
-    int64_t x_frames;                    // of a channel of x
-    void *x;                             // [inputs][x_frames] samples
-    void *y;                             // [ring_quanta][2 sets][outputs][quantum]
-    struct cuda_quantum *device_quantum; // the copy of `quantum` on the device, or the same
-    void *samples;                       // [inputs][window], a ring
+    int64_t x_frames; // of a channel of x
+    void *x;          // [inputs][x_frames] samples
+    void *y;          // [ring_quanta][2 sets][outputs][quantum]
+    void *samples;    // [inputs][window], a ring
     struct {
         void *spectra; // [quanta][inputs][partitions][share]
         void *sums;    // [2 sets][outputs][points]
@@ -116,13 +132,21 @@ struct cuda_partition_memory {
     } segment[CUDA_MAX_SEGMENTS];
 };
 
-// Loads the kernels of a quantum, because recording a graph does not load them.
+// Loads the kernels of a quantum: neither a capture nor a change of a graph's parameters does.
 cudaError_t cuda_partitioned_load_kernels(const struct cuda_partition_layout *layout);
 
-// Queues the kernels of a quantum.
+// Where the kernels of a quantum go: to a stream; or into a graph as a chain of nodes; or into the
+// nodes of an executable graph, whose next launch has the new parameters.
+struct cuda_partition_target {
+    cudaStream_t stream; // if `nodes` is NULL
+    cudaGraph_t graph;   // if `exec` is NULL
+    cudaGraphExec_t exec;
+    cudaGraphNode_t *nodes; // [CUDA_PARTITION_KERNELS]
+};
 cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_memory *memory,
-                                    cudaStream_t stream);
+                                    const struct cuda_partition_launch *launch,
+                                    const struct cuda_partition_target *target);
 
 // Taps to be transformed for one segment of a filter. paths[n] name the partitions. The taps of
 // path i, in causal order and in the samples' type, begin at taps + i * span samples.

@@ -95,17 +95,19 @@ static struct partition_device cuda_partition_device(const struct request *reque
     };
 }
 
-// Seconds of a quantum in which the blocks of all segments are complete.
+// Seconds of a quantum in which the blocks of all segments are complete: of every segment those of
+// one group in `quanta`.
 static double worst_quantum_seconds(const struct shape *shape, const struct signal_rates *rates,
                                     const struct partition_layout *layout)
 {
-    const double channels = (double)(shape->in_channels + shape->out_channels);
+    const size_t group = (shape->in_channels + shape->out_channels) / shape->groups;
     const double host = layout->head_seconds * (double)layout->quantum;
     double device = layout->segment_seconds * (double)layout->quantum;
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
-        const double mean = 1 / (double)segment->quanta;
-        device += rates->transforms(rates, segment->n, channels) * (1 - mean);
+        const size_t due = ceil_div(shape->groups, segment->quanta) * group;
+        const double all = rates->transforms(rates, segment->n, (double)(group * shape->groups));
+        device += rates->transforms(rates, segment->n, (double)due) - all / (double)segment->quanta;
     }
     return layout->parallel ? fmax(host, device) : host + device;
 }
@@ -176,6 +178,9 @@ cuda_partitioned_layout(const struct shape *shape, const struct cuda_partitioned
         .log2_share = __builtin_ctz((unsigned)quantum) + shape->complex_signal,
         .inputs = (int)shape->in_channels,
         .outputs = (int)shape->out_channels,
+        .groups = (int)shape->groups,
+        .group_inputs = (int)(shape->in_channels / shape->groups),
+        .group_outputs = (int)(shape->out_channels / shape->groups),
         .complex = shape->complex_signal,
         .f64 = shape->f64,
         .n_segments = choice->n_segments,

@@ -2,6 +2,7 @@
 // The kernels of cuda/partitioned: transforms from samples to spectra in shares and back, and the
 // products between them.
 #include <assert.h>
+#include <type_traits>
 
 #include "cuda/kernels/windows.cuh"
 #include "kernels.h"
@@ -14,7 +15,7 @@ namespace {
 // the barriers with the others.
 template <typename T> struct transform_job {
     int segment;
-    int64_t number; // of the transform within its segment
+    int64_t first, number; // within its segment: the thread block's first transform, and its own
     bool idle;
     fft_thread<T> fft;
 };
@@ -31,23 +32,59 @@ __device__ transform_job<T> segment_job(const cuda_segment &segment, int i, int6
                                         int64_t n)
 {
     const int threads = segment.points / CUDA_FFT_POINTS, row = threadIdx.x / threads;
-    const int64_t number = block * (blockDim.x / threads) + row;
+    const int64_t first = block * (blockDim.x / threads), number = first + row;
     complex_of<T> *shared =
         (complex_of<T> *)shared_memory + row * (segment.points + segment.points / 16);
     const fft_thread<T> fft = fft_thread_at<T>(segment.form, shared, threadIdx.x % threads);
-    return {i, number < n ? number : n - 1, number >= n, fft};
+    return {i, first, number < n ? number : n - 1, number >= n, fft};
 }
 
-// The same where the segments have `n` transforms each, one after the other.
+// The same where segment i has groups[i] * n transforms, one segment after the other.
 template <typename T>
-__device__ transform_job<T> find_job(const cuda_partition_layout &layout, int64_t n)
+__device__ transform_job<T> find_job(const cuda_partition_layout &layout,
+                                     const int groups[CUDA_MAX_SEGMENTS], int64_t n)
 {
     int64_t block = blockIdx.x;
     for (int i = 0;; i++) {
-        const int64_t blocks = transform_blocks(layout.segment[i], blockDim.x, n);
-        if (block < blocks) return segment_job<T>(layout.segment[i], i, block, n);
+        const int64_t blocks = transform_blocks(layout.segment[i], blockDim.x, groups[i] * n);
+        if (block < blocks) return segment_job<T>(layout.segment[i], i, block, groups[i] * n);
         block -= blocks;
     }
+}
+
+inline __device__ const cuda_quantum &quantum_of(const cuda_partition_memory &memory,
+                                                 const cuda_partition_launch &launch)
+{
+    return memory.quantum ? *memory.quantum : launch.quantum;
+}
+
+// Quanta that a group is ahead.
+inline __host__ __device__ int phase_of(const cuda_segment &segment, int group)
+{
+    return group & (segment.quanta - 1);
+}
+
+// The first group for which `number` + its phase is a multiple of the quanta of a block; the others
+// follow `quanta` apart.
+inline __host__ __device__ int first_due(const cuda_segment &segment, uint64_t number)
+{
+    return (int)(-number & (uint64_t)(segment.quanta - 1));
+}
+
+inline __device__ int groups_due(const cuda_partition_layout &layout, const cuda_segment &segment,
+                                 uint64_t number)
+{
+    const int first = first_due(segment, number);
+    return first < layout.groups ? (layout.groups - first - 1) / segment.quanta + 1 : 0;
+}
+
+// The index of the spectra of a group's last complete block; `newest` is that of group 0.
+inline __device__ int newest_block(const cuda_segment &segment, int newest, uint64_t quantum,
+                                   int group)
+{
+    const int collected = (int)(quantum + 1) & (segment.quanta - 1);
+    newest += collected + phase_of(segment, group) >= segment.quanta;
+    return newest < segment.partitions ? newest : 0;
 }
 
 // Transforms a window whose frame j is sample(j), and stores its spectrum: the first share at `to`,
@@ -77,24 +114,29 @@ __device__ void transform_frames(const cuda_partition_layout &layout, const tran
 template <typename T>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     partition_forward_kernel(const __grid_constant__ cuda_partition_layout layout,
-                             const __grid_constant__ cuda_partition_memory memory)
+                             const __grid_constant__ cuda_partition_memory memory,
+                             const __grid_constant__ cuda_partition_launch launch)
 {
-    const transform_job<T> job = find_job<T>(layout, layout.inputs);
-    const uint64_t quantum = memory.quantum->number;
-    const int64_t slot = memory.quantum->newest[job.segment];
+    transform_job<T> job = find_job<T>(layout, launch.collected, layout.group_inputs);
+    const cuda_quantum &now = quantum_of(memory, launch);
+    const uint64_t quantum = now.number;
     const cuda_segment &segment = layout.segment[job.segment];
-    if (memory.quantum->fill + memory.frames < layout.quantum) return;
-    if (blockIdx.x == 0 && threadIdx.x == 0 && memory.quantum != memory.device_quantum)
-        *memory.device_quantum = *memory.quantum;
-    if ((quantum + 1) & (segment.quanta - 1)) return;
+    if (now.fill + memory.frames < layout.quantum) return;
+    const int64_t n = (int64_t)groups_due(layout, segment, quantum + 1) * layout.group_inputs;
+    if (job.first >= n) return;
+    if (job.number >= n) job.idle = true, job.number = n - 1;
+    const int number = (int)(job.number / layout.group_inputs),
+              group = first_due(segment, quantum + 1) + number * segment.quanta;
+    const int64_t channel =
+        group * layout.group_inputs + (job.number - (int64_t)number * layout.group_inputs);
+    const int64_t slot = newest_block(segment, now.newest[job.segment], quantum, group);
     const int reals = layout.complex ? 2 : 1, own = layout.quantum * reals,
               ring = layout.window * reals;
     // Reals of the window that came before the quantum.
     const int old = 2 * segment.hop * reals - own;
     const uint64_t begin = quantum * own - old;
-    const T *x =
-        (const T *)memory.x + (job.number * memory.x_frames + memory.quantum->x_from) * reals;
-    T *samples = (T *)memory.samples + job.number * ring;
+    const T *x = (const T *)memory.x + (channel * memory.x_frames + now.x_from) * reals;
+    T *samples = (T *)memory.samples + channel * ring;
     const auto sample = [=](int j) {
         T *stored = samples + ((begin + j) & (ring - 1));
         if (j < old) return *stored;
@@ -103,7 +145,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     };
     const int64_t row = (int64_t)segment.partitions << layout.log2_share;
     transform_frames(layout, job, sample,
-                     (complex_of<T> *)memory.segment[job.segment].spectra + job.number * row +
+                     (complex_of<T> *)memory.segment[job.segment].spectra + channel * row +
                          (slot << layout.log2_share),
                      layout.inputs * row);
 }
@@ -137,19 +179,22 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
 template <typename T> struct ready_outputs {
     const T *at[CUDA_MAX_SEGMENTS - 1]; // NULL: nothing
 
+    // `channel` counts those of both sets.
     __device__ ready_outputs(const cuda_partition_layout &layout,
-                             const cuda_partition_memory &memory, uint64_t quantum, int64_t channel)
+                             const cuda_partition_memory &memory, uint64_t quantum, int64_t channel,
+                             int group)
     {
         const int reals = layout.complex ? 2 : 1;
 #pragma unroll
         for (int i = 1; i < CUDA_MAX_SEGMENTS; i++) {
             const cuda_segment &segment = layout.segment[i];
-            const uint64_t played = quantum - segment.start; // quanta
+            const uint64_t own = quantum + phase_of(segment, group),
+                           played = own - segment.start; // quanta
             const int64_t row =
                 (played & segment.quanta ? 2 : 0) * (int64_t)layout.outputs + channel;
             const int64_t first =
                 row * segment.hop + (int64_t)(played & (segment.quanta - 1)) * layout.quantum;
-            at[i - 1] = i < layout.n_segments && quantum >= (uint64_t)segment.start
+            at[i - 1] = i < layout.n_segments && own >= (uint64_t)segment.start
                             ? (const T *)memory.segment[i].out + first * reals
                             : nullptr;
         }
@@ -166,30 +211,68 @@ template <typename T> struct ready_outputs {
     }
 };
 
-// The transforms of a segment are [set][output].
+// The output of a transform of partition_inverse_kernel, whose transforms are
+// [set][group that is due][output of the group].
+struct inverse_output {
+    int set, group;
+    int64_t channel; // of those of both sets
+    bool idle;       // it has no filter, or no group is due there
+
+    __device__ inverse_output(const cuda_partition_layout &layout, const cuda_segment &segment,
+                              const cuda_partition_launch &launch, const cuda_quantum &now,
+                              int groups, int64_t number)
+    {
+        const int64_t above = number / layout.group_outputs;
+        const int row = (int)(above / groups), due = (int)(above - (int64_t)row * groups);
+        set = launch.first_set + row;
+        group = first_due(segment, now.number + 2) + due * segment.quanta;
+        channel = (int64_t)set * layout.outputs + (int64_t)group * layout.group_outputs +
+                  (number - above * layout.group_outputs);
+        idle = !now.filter[set].first_path || group >= layout.groups;
+    }
+};
+
+// Whether a thread block of partition_inverse_kernel has any output that is not idle.
+inline __device__ bool has_outputs(const cuda_partition_layout &layout, const cuda_segment &segment,
+                                   const cuda_partition_launch &launch, const cuda_quantum &now,
+                                   int groups, int64_t first)
+{
+    const int64_t end = first + blockDim.x / (segment.points / CUDA_FFT_POINTS),
+                  n = (int64_t)groups * layout.group_outputs,
+                  due = (int64_t)groups_due(layout, segment, now.number + 2) * layout.group_outputs;
+    for (int i = 0; i < launch.sets; i++)
+        if (now.filter[launch.first_set + i].first_path && first < i * n + due && end > i * n)
+            return true;
+    return false;
+}
+
 template <typename T>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     partition_inverse_kernel(const __grid_constant__ cuda_partition_layout layout,
-                             const __grid_constant__ cuda_partition_memory memory)
+                             const __grid_constant__ cuda_partition_memory memory,
+                             const __grid_constant__ cuda_partition_launch launch)
 {
     const int64_t channels = 2 * (int64_t)layout.outputs;
-    transform_job<T> job = find_job<T>(layout, channels);
-    const uint64_t quantum = memory.device_quantum->number;
+    transform_job<T> job =
+        find_job<T>(layout, launch.finished, (int64_t)launch.sets * layout.group_outputs);
+    const cuda_quantum &now = quantum_of(memory, launch);
     const cuda_segment &segment = layout.segment[job.segment];
-    if (memory.device_quantum->fill + memory.frames < layout.quantum) return;
-    if (job.segment > 0 && (quantum + 2) & (segment.quanta - 1)) return;
-    job.idle |= !memory.device_quantum->filter[job.number / layout.outputs].first_path;
+    const int groups = launch.finished[job.segment];
+    if (now.fill + memory.frames < layout.quantum) return;
+    if (!has_outputs(layout, segment, launch, now, groups, job.first)) return;
+    const inverse_output output(layout, segment, launch, now, groups, job.number);
+    job.idle |= output.idle;
     const int points = segment.points, threads = points / CUDA_FFT_POINTS,
               n = segment.hop * (layout.complex ? 2 : 1);
     const complex_of<T> *sums =
-        (const complex_of<T> *)memory.segment[job.segment].sums + job.number * points;
-    const int half = (quantum + 1) & segment.quanta ? 0 : 1; // of the two alternating blocks
+        (const complex_of<T> *)memory.segment[job.segment].sums + output.channel * points;
+    const uint64_t own = now.number + phase_of(segment, output.group);
+    const int half = (own + 1) & segment.quanta ? 0 : 1; // of the two alternating blocks
     const bool first = job.segment == 0;
-    T *y = first
-               ? (T *)memory.y +
-                     ((int64_t)memory.device_quantum->ring_index * channels + job.number) * n
-               : (T *)memory.segment[job.segment].out + ((int64_t)half * channels + job.number) * n;
-    const ready_outputs<T> others(layout, memory, quantum, job.number);
+    T *y = first ? (T *)memory.y + ((int64_t)now.ring_index * channels + output.channel) * n
+                 : (T *)memory.segment[job.segment].out +
+                       ((int64_t)half * channels + output.channel) * n;
+    const ready_outputs<T> others(layout, memory, now.number, output.channel, output.group);
     const auto put = [&](int j, T value) { y[j] = first ? value + others[j] : value; };
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
@@ -303,19 +386,23 @@ inline __device__ int log2_paths_at_once(int log2_groups, int paths)
 template <typename T>
 __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     partition_products_kernel(const __grid_constant__ cuda_partition_layout layout,
-                              const __grid_constant__ cuda_partition_memory memory, int log2_lanes,
+                              const __grid_constant__ cuda_partition_memory memory,
+                              const __grid_constant__ cuda_partition_launch launch, int log2_lanes,
                               int log2_chunks)
 {
     const int64_t share = (int64_t)1 << (log2_lanes + log2_chunks);
     const unsigned outputs = layout.outputs, above = blockIdx.x / outputs,
                    out = blockIdx.x - above * outputs;
-    const int chunk = above & ((1 << log2_chunks) - 1), set = above >> log2_chunks & 1;
-    const int number = above >> log2_chunks >> 1;
+    const int chunk = above & ((1 << log2_chunks) - 1), row = above >> log2_chunks,
+              number = launch.sets == 1 ? row : row >> 1,
+              set = launch.first_set + (launch.sets == 1 ? 0 : row & 1);
     const cuda_segment &segment = layout.segment[number];
-    const cuda_paths &filter = memory.device_quantum->filter[set];
-    if (memory.device_quantum->fill + memory.frames < layout.quantum || !filter.first_path) return;
-    const int phase = (memory.device_quantum->number + 1) & (segment.quanta - 1),
-              newest = memory.device_quantum->newest[number];
+    const cuda_quantum &now = quantum_of(memory, launch);
+    const cuda_paths &filter = now.filter[set];
+    if (now.fill + memory.frames < layout.quantum || !filter.first_path) return;
+    const int own = layout.groups == 1 ? 0 : out / layout.group_outputs, // group of channels
+        phase = (int)(now.number + 1 + phase_of(segment, own)) & (segment.quanta - 1),
+              newest = newest_block(segment, now.newest[number], now.number, own);
     const int lane = (chunk << log2_lanes) + (threadIdx.x & ((1 << log2_lanes) - 1)),
               group = threadIdx.x >> log2_lanes;
     const bin_vector<T> *taps = (const bin_vector<T> *)filter.spectra[number] +
@@ -367,32 +454,60 @@ transform_block transform_block_of(const cuda_segment *segments, int n, bool f64
     return block;
 }
 
+// Queues kernel `i` of a quantum, or makes or changes its node.
+template <typename... Parameters, typename... Arguments>
+cudaError_t aim(const cuda_partition_target &target, int i, void (*kernel)(Parameters...),
+                int64_t blocks, dim3 threads, size_t shared_bytes, Arguments... arguments)
+{
+    if (!target.nodes)
+        return queue_on(target.stream, kernel, blocks, threads, shared_bytes, arguments...);
+    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+    const cudaError_t error =
+        shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
+    if (error != cudaSuccess) return error;
+    void *pointers[] = {&arguments...};
+    cudaKernelNodeParams parameters = {};
+    parameters.func = (void *)kernel;
+    parameters.gridDim = dim3((unsigned)blocks);
+    parameters.blockDim = threads;
+    parameters.sharedMemBytes = (unsigned)shared_bytes;
+    parameters.kernelParams = pointers;
+    static_assert((std::is_same_v<Parameters, Arguments> && ...), "pointers have no conversions");
+    if (target.exec)
+        return cudaGraphExecKernelNodeSetParams(target.exec, target.nodes[i], &parameters);
+    return cudaGraphAddKernelNode(&target.nodes[i], target.graph,
+                                  i ? &target.nodes[i - 1] : nullptr, i > 0, &parameters);
+}
+
 template <typename T>
-cudaError_t launch_products(const cuda_partition_layout *layout,
-                            const cuda_partition_memory *memory, cudaStream_t stream)
+cudaError_t
+launch_products(const cuda_partition_layout *layout, const cuda_partition_memory *memory,
+                const cuda_partition_launch *launch, const cuda_partition_target *target)
 {
     const int log2_vectors = layout->log2_share - (bin_vector<T>::N == 2);
     assert(layout->n_segments <= CUDA_MAX_SEGMENTS && log2_vectors >= 0);
     const int log2_lanes = log2_vectors < 5 ? log2_vectors : 5;
     const int log2_chunks = log2_vectors - log2_lanes;
-    return queue_on(stream, partition_products_kernel<T>,
-                    (layout->n_segments * 2 * (int64_t)layout->outputs) << log2_chunks,
-                    dim3(CUDA_PRODUCT_THREADS), sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS,
-                    *layout, *memory, log2_lanes, log2_chunks);
+    const int64_t rows = (int64_t)layout->n_segments * launch->sets;
+    return aim(*target, 1, partition_products_kernel<T>, (rows * layout->outputs) << log2_chunks,
+               dim3(CUDA_PRODUCT_THREADS), sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS, *layout,
+               *memory, *launch, log2_lanes, log2_chunks);
 }
 
-// Transforms of all segments, `n` of each.
+// Transforms of all segments, groups[i] * n of segment i; kernel `number` of the quantum.
 template <typename Kernel>
-cudaError_t launch_segments(Kernel kernel, const cuda_partition_layout *layout,
-                            const cuda_partition_memory *memory, int64_t n, cudaStream_t stream)
+cudaError_t
+launch_segments(Kernel kernel, int number, const cuda_partition_layout *layout,
+                const int groups[CUDA_MAX_SEGMENTS], int64_t n, const cuda_partition_memory *memory,
+                const cuda_partition_launch *launch, const cuda_partition_target *target)
 {
     const transform_block block =
         transform_block_of(layout->segment, layout->n_segments, layout->f64);
     int64_t blocks = 0;
     for (int i = 0; i < layout->n_segments; i++)
-        blocks += transform_blocks(layout->segment[i], block.threads, n);
-    return queue_on(stream, kernel, blocks, dim3(block.threads), block.shared_bytes, *layout,
-                    *memory);
+        blocks += transform_blocks(layout->segment[i], block.threads, groups[i] * n);
+    return aim(*target, number, kernel, blocks, dim3(block.threads), block.shared_bytes, *layout,
+               *memory, *launch);
 }
 } // namespace
 
@@ -407,16 +522,20 @@ cudaError_t cuda_partitioned_load_kernels(const cuda_partition_layout *layout)
 }
 
 cudaError_t cuda_partitioned_launch(const cuda_partition_layout *layout,
-                                    const cuda_partition_memory *memory, cudaStream_t stream)
+                                    const cuda_partition_memory *memory,
+                                    const cuda_partition_launch *launch,
+                                    const cuda_partition_target *target)
 {
     return with_scalar(layout->f64, [=](auto scalar) {
         using T = decltype(scalar);
         cudaError_t error =
-            launch_segments(partition_forward_kernel<T>, layout, memory, layout->inputs, stream);
-        if (error == cudaSuccess) error = launch_products<T>(layout, memory, stream);
+            launch_segments(partition_forward_kernel<T>, 0, layout, launch->collected,
+                            layout->group_inputs, memory, launch, target);
+        if (error == cudaSuccess) error = launch_products<T>(layout, memory, launch, target);
         if (error != cudaSuccess) return error;
-        return launch_segments(partition_inverse_kernel<T>, layout, memory,
-                               2 * (int64_t)layout->outputs, stream);
+        return launch_segments(partition_inverse_kernel<T>, 2, layout, launch->finished,
+                               (int64_t)launch->sets * layout->group_outputs, memory, launch,
+                               target);
     });
 }
 

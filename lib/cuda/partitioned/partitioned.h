@@ -73,6 +73,7 @@ struct cuda_partitioned_stream {
     char *samples[2]; // outputs of one quantum of one channel, by either filter
     struct cuda_queue queue;
     struct cuda_partition_memory memory;
+    struct cuda_partition_launch launch; // the last one
     struct cuda_queued_memory queued;
     void *device, *pinned; // all that `memory` and `queued` point to
     size_t device_bytes, pinned_bytes;

@@ -54,7 +54,7 @@ void cuda_queued_layout_memory(const struct partita_plan *plan,
     memory->partitions.y =
         arena_take(arena, size_mul(rows, (size_t)layout->quantum * shape->sample_bytes));
     if (!arena->base) return;
-    memory->partitions.quantum = memory->partitions.device_quantum = &memory->position->quantum;
+    memory->partitions.quantum = &memory->position->quantum;
 }
 
 enum partita_status cuda_queued_load(const struct partita_plan *plan)
@@ -146,11 +146,17 @@ static enum partita_status queue_channels(struct queued_call *call, bool outputs
 static enum partita_status queue_step(struct queued_call *call)
 {
     const struct partita_plan *plan = call->stream->plan;
+    const struct cuda_partition_layout *layout = &call->layout.partitions;
+    const struct cuda_partition_target target = {.stream = cuda_thread()->stream};
+    struct cuda_partition_launch launch = {.sets = 2};
+    for (int i = 0; i < layout->n_segments; i++)
+        launch.collected[i] = launch.finished[i] =
+            (layout->groups - 1) / layout->segment[i].quanta + 1;
     call->memory.partitions.frames = call->step.n;
     enum partita_status status = queue_channels(call, false);
     if (status == PARTITA_OK)
-        status = CU(plan, cuda_partitioned_launch(&call->layout.partitions,
-                                                  &call->memory.partitions, cuda_thread()->stream));
+        status =
+            CU(plan, cuda_partitioned_launch(layout, &call->memory.partitions, &launch, &target));
     if (status == PARTITA_OK && call->step.due) status = queue_channels(call, true);
     return status == PARTITA_OK
                ? CU(plan, cuda_queued_advance(&call->layout, &call->memory, call->step.n))

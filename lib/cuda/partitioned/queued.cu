@@ -30,8 +30,9 @@ inline __device__ void begin_swap(const cuda_queued_layout &layout, cuda_queued_
     uint64_t last = 0;
     for (int i = 0; i < layout.partitions.n_segments; i++) {
         const cuda_segment &segment = layout.partitions.segment[i];
-        const uint64_t block = (position.quantum.number + segment.quanta) / segment.quanta - 1;
-        const uint64_t played = block * segment.quanta + segment.start;
+        const int old = (int)position.quantum.number & (segment.quanta - 1);
+        const bool begins = old == 0 || segment.quanta - old < layout.partitions.groups;
+        const uint64_t played = position.quantum.number - (begins ? 0 : old) + segment.start;
         if (played > last) last = played;
     }
     position.swap = position.next;

@@ -23,7 +23,6 @@ static void layout_stream_device(const struct partita_plan *plan,
     const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
     const size_t window = (size_t)layout->window * shape->sample_bytes;
-    memory->device_quantum = arena_take(arena, sizeof *memory->device_quantum);
     memory->samples = arena_take(arena, size_mul(shape->in_channels, window));
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
@@ -53,7 +52,6 @@ static size_t layout_stream_pinned(const struct partita_plan *plan,
     const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const size_t quantum = (size_t)layout->quantum * plan->shape.sample_bytes;
     const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, plan->shape.out_channels);
-    memory->quantum = arena_take(arena, sizeof *memory->quantum);
     *ret_settled = arena_take(arena, sizeof **ret_settled);
     memory->x = arena_take(arena, size_mul(plan->shape.in_channels, quantum));
     memory->x_frames = memory->frames = layout->quantum;
@@ -95,12 +93,61 @@ static enum partita_status clear_cuda_stream(struct partita_stream *stream)
     return status == PARTITA_OK ? cuda_queued_begin(stream, false) : status;
 }
 
-static enum partita_status record_quantum(const void *context)
+// The filter that outputs are made with as well from the next launch on; NULL: none.
+static const struct cuda_partitioned_filter *incoming_filter(const struct partita_stream *stream)
 {
-    const struct partita_stream *stream = context;
-    const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    const struct swap *swap = &stream->swap;
+    const bool both = swap->state == SWAP_WAITING || swap->state == SWAP_FADING;
+    return both ? swap->incoming->state : NULL;
+}
+
+// Groups whose block is complete in quantum number - 1.
+static int groups_due(const struct cuda_partition_layout *layout, int i, uint64_t number)
+{
+    const int quanta = layout->segment[i].quanta, first = (int)(-number & (uint64_t)(quanta - 1));
+    return first < layout->groups ? (layout->groups - first - 1) / quanta + 1 : 0;
+}
+
+// What the kernels of the stream's quantum have to do.
+static void fill_launch(struct partita_stream *stream)
+{
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    const struct cuda_partition_layout *layout = layout_of_stream(stream);
+    const struct cuda_partitioned_filter *own = stream->filter->state;
+    const struct cuda_partitioned_filter *incoming = incoming_filter(stream);
+    const struct position *position = state->position;
+    struct cuda_partition_launch launch = {
+        .quantum = {.number = position->quantum,
+                    .ring_index = (int)(position->quantum % (uint64_t)layout->ring_quanta)},
+        .first_set = incoming ? 0 : (int)position->set,
+        .sets = incoming ? 2 : 1,
+    };
+    for (int i = 0; i < layout->n_segments; i++) {
+        const uint64_t partitions = (uint64_t)layout->segment[i].partitions;
+        const uint64_t blocks = (position->quantum + 1) / (uint64_t)layout->segment[i].quanta;
+        launch.quantum.newest[i] = (int)((blocks + partitions - 1) % partitions);
+        launch.collected[i] = groups_due(layout, i, position->quantum + 1);
+        launch.finished[i] = groups_due(layout, i, position->quantum + 2);
+    }
+    assert(position->set < 2);
+    launch.quantum.filter[position->set] = own->device;
+    if (incoming) launch.quantum.filter[1 - position->set] = incoming->device;
+    state->launch = launch;
+}
+
+// Makes the graph's nodes, or changes their parameters.
+static enum partita_status aim_graph(struct partita_stream *stream, cudaGraph_t graph)
+{
+    struct cuda_partitioned_stream *state = cuda_stream_of(stream);
+    const struct cuda_partition_target target = {
+        .graph = graph, .exec = state->queue.exec, .nodes = state->queue.nodes};
     return CU(stream->plan, cuda_partitioned_launch(layout_of_stream(stream), &state->memory,
-                                                    state->queue.stream));
+                                                    &state->launch, &target));
+}
+
+static enum partita_status make_graph(void *context, cudaGraph_t graph)
+{
+    return aim_graph(context, graph);
 }
 
 // The memory that is not in the arena.
@@ -135,8 +182,8 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     if (status == PARTITA_OK)
         status = CU(plan, cuda_partitioned_load_kernels(layout_of_stream(stream)));
     if (status == PARTITA_OK) status = cuda_queued_load(plan);
-    if (status == PARTITA_OK)
-        status = cuda_queue_record(plan, &state->queue, record_quantum, stream);
+    if (status == PARTITA_OK) fill_launch(stream);
+    if (status == PARTITA_OK) status = cuda_queue_make(plan, &state->queue, make_graph, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->queue);
     return status;
 }
@@ -214,46 +261,25 @@ static uint64_t stream_frame(const struct partita_stream *stream)
     return position_frame(cuda_stream_of(stream)->position, choice_of_stream(stream)->quantum);
 }
 
-// The filter that outputs are made with as well from the next launch on; NULL: none.
-static const struct cuda_partitioned_filter *incoming_filter(const struct partita_stream *stream)
-{
-    const struct swap *swap = &stream->swap;
-    const bool both = swap->state == SWAP_WAITING || swap->state == SWAP_FADING;
-    return both ? swap->incoming->state : NULL;
-}
-
 static bool launch_entered(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct position *position = state->position;
-    const struct cuda_partition_layout *layout = layout_of_stream(stream);
     const size_t frames = choice_of_stream(stream)->quantum, bytes = frames * shape->sample_bytes;
     const size_t at = position->quantum * frames % state->history.frames;
-    assert(at + frames <= state->history.frames && position->set < 2);
+    assert(at + frames <= state->history.frames);
     // The one before may still read what is written here.
     if (state->queue.running &&
         !cuda_partitioned_succeeds(stream, cuda_queue_wait(plan, &state->queue)))
         return false;
-    const struct cuda_partitioned_filter *own = stream->filter->state;
-    const struct cuda_partitioned_filter *incoming = incoming_filter(stream);
-    struct cuda_quantum *quantum = state->memory.quantum;
-    quantum->number = position->quantum;
-    quantum->fill = 0;
-    quantum->x_from = 0;
-    quantum->ring_index = (int)(position->quantum % (uint64_t)layout->ring_quanta);
-    for (int i = 0; i < layout->n_segments; i++) {
-        const uint64_t partitions = (uint64_t)layout->segment[i].partitions;
-        const uint64_t blocks = (position->quantum + 1) / (uint64_t)layout->segment[i].quanta;
-        quantum->newest[i] = (int)((blocks + partitions - 1) % partitions);
-    }
-    quantum->filter[position->set] = own->device;
-    quantum->filter[1 - position->set] = incoming ? incoming->device : (struct cuda_paths){0};
+    fill_launch(stream);
     for (size_t c = 0; c < shape->in_channels; c++)
         memcpy((char *)state->memory.x + c * bytes, history_at(&state->history, shape, c, at),
                bytes);
-    return cuda_partitioned_succeeds(stream, cuda_queue_launch(plan, &state->queue));
+    return cuda_partitioned_succeeds(stream, aim_graph(stream, NULL)) &&
+           cuda_partitioned_succeeds(stream, cuda_queue_launch(plan, &state->queue));
 }
 
 // Hands the quantum whose frames are complete over to the device.
@@ -271,7 +297,7 @@ static bool wait_for_outputs(struct partita_stream *stream, size_t n)
 {
     struct cuda_queue *queue = &cuda_stream_of(stream)->queue;
     const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
-    const uint64_t launched = cuda_stream_of(stream)->memory.quantum->number * choice->quantum;
+    const uint64_t launched = cuda_stream_of(stream)->launch.quantum.number * choice->quantum;
     if (!queue->running || stream_frame(stream) + n <= launched + cuda_partitioned_delay(choice))
         return true;
     struct cuda_scope scope;
@@ -340,6 +366,14 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     return (struct step){n, written};
 }
 
+// The last quantum in which a block of a group begins that is not complete before quantum `now`.
+static uint64_t cuda_partitioned_block(const struct cuda_partition_layout *layout, int i,
+                                       uint64_t now)
+{
+    const int quanta = layout->segment[i].quanta, old = (int)(now & (uint64_t)(quanta - 1));
+    return old && quanta - old < layout->groups ? now : now - (uint64_t)old;
+}
+
 // The fade begins when the current block of every segment has been multiplied with both filters in
 // all of its bin ranges.
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
@@ -352,9 +386,8 @@ size_t cuda_partitioned_swap_begin(struct partita_stream *stream)
     uint64_t last = 0;
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
-        const uint64_t quanta = (uint64_t)segment->quanta;
-        const uint64_t block = (position->quantum + quanta) / quanta - 1;
-        const uint64_t played = block * quanta + (uint64_t)segment->start;
+        const uint64_t played =
+            cuda_partitioned_block(layout, i, position->quantum) + (uint64_t)segment->start;
         if (played > last) last = played;
     }
     const uint64_t frame = last * choice->quantum + cuda_partitioned_delay(choice);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// What a stream makes the device do: kernels have thread blocks for the work that is due, and
+// groups of channels transform their long blocks in different quanta.
+#include "support/stream_rig.h"
+
+#include "hostdev/hostdev.h"
+#include "support/layer_rig.h"
+
+enum { QUANTUM = 16, QUANTA = 160, FRAMES = QUANTUM * QUANTA };
+
+static const struct stream_case forced = {"cuda/partitioned", type_pairs, NULL};
+
+// The number of segments of a stream's plan, from its text.
+static size_t count_segments(const struct partita_plan *plan)
+{
+    char text[4096];
+    size_t n = 0;
+    assert_true(partita_plan_explain(plan, text, sizeof text) < sizeof text);
+    for (const char *at = text; (at = strstr(at, "  segment ")) != NULL; at++) n++;
+    return n;
+}
+
+struct block_counts {
+    size_t least, greatest;
+};
+
+// Thread blocks of every quantum.
+static struct block_counts count_blocks(const struct partita_problem *problem, size_t *ret_segments)
+{
+    struct random random = random_start("work");
+    struct stream_rig rig;
+    struct block_counts counts = {SIZE_MAX, 0};
+    stream_rig_open_exactly(&rig, &forced, problem, NULL, FRAMES, &random);
+    *ret_segments = count_segments(rig.plan);
+    char *y = stream_rig_alloc_output(&rig);
+    for (size_t i = 0; i < QUANTA; i++) {
+        hostdev_allocations(); // runs what is queued
+        const size_t before = hostdev_work().blocks;
+        stream_rig_feed_span(&rig, rig.stream, y, i * QUANTUM, (i + 1) * QUANTUM,
+                             &(struct call_split){"", QUANTUM, false}, &random);
+        hostdev_allocations();
+        const size_t blocks = hostdev_work().blocks - before;
+        if (blocks < counts.least) counts.least = blocks;
+        if (blocks > counts.greatest) counts.greatest = blocks;
+    }
+    stream_rig_check_sampled(&rig, y, &random);
+    guarded_free(y);
+    stream_rig_close(&rig);
+    return counts;
+}
+
+// One channel: in every quantum a thread block transforms forward, one a segment multiplies and one
+// transforms back. One more transforms every long block that is complete.
+static void blocks_of_due_work(void **state)
+{
+    const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(2000)};
+    size_t segments;
+    const struct block_counts counts = count_blocks(&problem, &segments);
+    (void)state;
+    assert_true(segments > 1);
+    assert_int_equal(counts.least, 2 + segments);
+    assert_int_equal(counts.greatest, 2 + segments + segments - 1);
+}
+
+// As many groups as there are quanta in the longest block, or a multiple: the same in each quantum.
+static void groups_take_turns(void **state)
+{
+    enum { GROUPS_OF_TWO = 64 };
+    const struct partita_problem problem = {STREAM(QUANTUM),
+                                            CHANNELS(2 * GROUPS_OF_TWO, GROUPS_OF_TWO),
+                                            GROUPS(GROUPS_OF_TWO), KERNEL(700)};
+    size_t segments;
+    const struct block_counts counts = count_blocks(&problem, &segments);
+    (void)state;
+    assert_true(segments > 1);
+    assert_int_equal(counts.least, counts.greatest);
+}
+
+// A swap without a fade, posted in any quantum of a long block, between groups that begin their
+// blocks at different times: every output is wholly the old filter's or wholly the new one's, and
+// all channels change in the same frame.
+static void swaps_change_all_groups_at_once(void **state)
+{
+    enum { CHANNELS_OUT = 10, POSTS = 40, SPAN = 60 };
+    const struct partita_problem problem = {STREAM(QUANTUM), CHANNELS(5, CHANNELS_OUT), GROUPS(5),
+                                            KERNEL(700)};
+    struct random random = random_start("swap");
+    struct stream_rig rig;
+    (void)state;
+    stream_rig_open_exactly(&rig, &forced, &problem, NULL, FRAMES, &random);
+    const struct call_split split = {"", QUANTUM, false};
+    float *old = stream_rig_alloc_output(&rig), *new = stream_rig_alloc_output(&rig),
+          *y = stream_rig_alloc_output(&rig);
+    struct partita_filter *other;
+    float *taps = malloc(rig.n_taps * sizeof *taps);
+    random_samples(&random, PARTITA_F32, taps, rig.n_taps);
+    assert_ok(partita_filter_create(rig.plan, taps, &other));
+    struct partita_stream *second;
+    assert_ok(partita_stream_open(rig.plan, other, &second));
+    stream_rig_feed(&rig, rig.stream, old, &split, &random);
+    stream_rig_feed(&rig, second, new, &split, &random);
+    partita_stream_close(second);
+    for (size_t post = 0; post < POSTS; post++) {
+        struct partita_stream *stream;
+        assert_ok(partita_stream_open(rig.plan, rig.filter, &stream));
+        stream_rig_feed_span(&rig, stream, y, 0, post * QUANTUM, &split, &random);
+        assert_ok(partita_stream_swap(stream, other, 0));
+        stream_rig_feed_span(&rig, stream, y, post * QUANTUM, (post + SPAN) * QUANTUM, &split,
+                             &random);
+        assert_false(partita_stream_swapping(stream));
+        size_t changed = post * QUANTUM;
+        while (changed < (post + SPAN) * QUANTUM && y[changed] == old[changed]) changed++;
+        assert_true(changed < (post + SPAN) * QUANTUM);
+        for (size_t k = 0; k < CHANNELS_OUT; k++)
+            for (size_t i = 0; i < (post + SPAN) * QUANTUM; i++) {
+                const size_t at = k * rig.n_outputs + i;
+                assert_true(y[at] == (i < changed ? old : new)[at]);
+            }
+        partita_stream_close(stream);
+    }
+    free(taps);
+    partita_filter_destroy(other);
+    guarded_free(y);
+    guarded_free(new);
+    guarded_free(old);
+    stream_rig_close(&rig);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_of_due_work),
+        cmocka_unit_test(groups_take_turns),
+        cmocka_unit_test(swaps_change_all_groups_at_once),
+    };
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    return run_test_list(tests, sizeof tests / sizeof *tests);
+}
