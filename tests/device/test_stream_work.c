@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What a stream makes the device do: kernels have thread blocks for the work that is due, and
-// groups of channels transform their long blocks in different quanta.
+// groups of channels transform their long blocks in different quanta. Filters are brought to the
+// device in batches, and edited ones transfer only what is new.
 #include "support/stream_rig.h"
 
 #include "hostdev/hostdev.h"
@@ -126,12 +127,89 @@ static void swaps_change_all_groups_at_once(void **state)
     stream_rig_close(&rig);
 }
 
+// The taps of one path are replaced: the others stay where they are in the device's memory, also
+// when the filter that they were made for is gone.
+static void edit_copies_one_path(void **state)
+{
+    enum { INPUTS = 6, OUTPUTS = 6, TAPS = 700, EDITED_OUT = 3, EDITED_IN = 2 };
+    const struct partita_problem problem = {STREAM(QUANTUM), CHANNELS(INPUTS, OUTPUTS),
+                                            KERNEL(TAPS)};
+    struct random random = random_start("edit");
+    struct stream_rig rig;
+    (void)state;
+    hostdev_allocations();
+    size_t before = hostdev_work().copied;
+    stream_rig_open_exactly(&rig, &forced, &problem, NULL, FRAMES, &random);
+    const size_t all = hostdev_work().copied - before;
+    char *y = stream_rig_alloc_output(&rig);
+    for (int i = 0; i < 3; i++) {
+        float *taps = (float *)rig.w + (EDITED_OUT * INPUTS + EDITED_IN) * TAPS;
+        random_samples(&random, PARTITA_F32, taps, TAPS);
+        const struct partita_path path = {
+            .out = EDITED_OUT, .in = EDITED_IN, .length = TAPS, .taps = taps};
+        struct partita_filter *edited;
+        before = hostdev_work().copied;
+        assert_ok(partita_filter_create_from(
+            rig.plan, &(struct partita_taps){.base = rig.filter, .paths = &path, .path_count = 1},
+            &edited));
+        const size_t copied = hostdev_work().copied - before;
+        assert_true(copied >= TAPS * sizeof(float) && copied < all / 8);
+        stream_rig_replace_filter(&rig, edited); // destroys the base
+        stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", QUANTUM, false}, &random);
+        stream_rig_check_sampled(&rig, y, &random);
+    }
+    guarded_free(y);
+    stream_rig_close(&rig);
+}
+
+static size_t largest;
+
+static void *take(void *user, size_t bytes)
+{
+    (void)user;
+    if (bytes > largest) largest = bytes;
+    return aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+static void give(void *user, void *memory)
+{
+    (void)user;
+    free(memory);
+}
+
+// Filters of 320 MiB of taps are brought to the device in batches of 256 MiB.
+static void large_filters_in_batches(void **state)
+{
+    enum { TAPS = 1 << 22, OUTPUTS = 20, LENGTH = 100 };
+    const struct partita_problem problem = {STREAM(4096), CHANNELS(1, OUTPUTS), KERNEL(TAPS)};
+    const struct partita_options options = {
+        .engine = "cuda/partitioned", .device = "cuda:0", .allocator = {take, give, NULL}};
+    static float taps[OUTPUTS][LENGTH];
+    struct partita_path paths[OUTPUTS];
+    struct random random = random_start("batches");
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    (void)state;
+    random_samples(&random, PARTITA_F32, taps, OUTPUTS * LENGTH);
+    for (size_t k = 0; k < OUTPUTS; k++)
+        paths[k] = (struct partita_path){.out = k, .length = LENGTH, .taps = taps[k]};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    largest = 0;
+    assert_ok(partita_filter_create_from(
+        plan, &(struct partita_taps){.paths = paths, .path_count = OUTPUTS}, &filter));
+    assert_true(largest > (size_t)200 << 20 && largest < (size_t)257 << 20);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_due_work),
         cmocka_unit_test(groups_take_turns),
         cmocka_unit_test(swaps_change_all_groups_at_once),
+        cmocka_unit_test(edit_copies_one_path),
+        cmocka_unit_test(large_filters_in_batches),
     };
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     return run_test_list(tests, sizeof tests / sizeof *tests);

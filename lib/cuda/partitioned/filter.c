@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Filters of cuda/partitioned: each path's taps are split into the head, which stays on the host,
 // and the partitions of every segment, which the device transforms. Partitions and paths of zeros
-// are left out, paths with the same taps stored once.
+// are left out, paths with the same taps stored once, and paths of another filter shared with it.
 #include <assert.h>
 #include <string.h>
 
@@ -9,15 +9,29 @@
 #include "geometry/samples.h"
 #include "partitioned.h"
 
+// Taps are brought to the device in batches of whole paths of at most so many bytes, unless one
+// path has more.
+static const size_t max_batch_bytes = (size_t)256 << 20;
+
+// Where a new path is in the memory of the filter's own paths.
+struct path_offsets {
+    int64_t column[CUDA_MAX_SEGMENTS], head;
+};
+
 struct filter_build {
     struct path_build paths;
     const struct cuda_partitioned_filter *base; // NULL: none
     struct cuda_path *own;                      // as the sources
-    struct cuda_path *given;                    // [n_given] those to be transformed,
-    char *samples;                              // [n_given][span] and their taps, as signals are
+    struct path_offsets *offsets;
+    struct cuda_path_memory *made; // of the given paths; NULL: there are none
     size_t n_given;
-    int64_t columns[CUDA_MAX_SEGMENTS], head_taps; // in all
-    char *heads;                                   // [head_taps]
+    struct path_offsets used; // by all of them
+    char *heads;              // [used.head]
+    // A batch of given paths, and their taps as signals are.
+    size_t batch, max_batch;
+    struct cuda_path *batch_paths; // [max_batch]
+    char *batch_samples;           // [max_batch][span]
+    void *staged;                  // both on the device
 };
 
 static const struct cuda_partition_layout *layout_of(const struct filter_build *build)
@@ -31,214 +45,224 @@ static size_t first_tap(const struct filter_build *build, int i)
     return choice->head + (size_t)layout_of(build)->segment[i].start * choice->quantum;
 }
 
-// Finds the partitions of a given path that are not zero, and leaves its taps for the device.
-static void measure_given_path(struct filter_build *build, struct cuda_path *path)
+// Finds the partitions of a given path that are not zero.
+static void measure_given_path(struct filter_build *build, size_t p)
 {
-    const struct shape *shape = &build->paths.plan->shape;
-    const bool widen = shape->complex_signal && !shape->complex_taps;
-    const size_t span = shape->axis[0].span;
+    struct cuda_path *path = &build->own[p];
+    struct path_offsets *used = &build->used;
+    build->offsets[p] = *used;
     for (int i = 0; i < layout_of(build)->n_segments; i++) {
         const struct cuda_segment *segment = &layout_of(build)->segment[i];
         const struct path_range range = path_build_range(
             &build->paths, first_tap(build, i), (size_t)segment->hop, (size_t)segment->partitions);
         path->segment[i].first = (int)range.first;
         path->segment[i].count = (int)(range.end - range.first);
+        used->column[i] += path->segment[i].count;
     }
-    char *samples = build->samples + build->n_given * span * shape->sample_bytes;
-    if (widen) memset(samples, 0, span * shape->sample_bytes); // the imaginary parts
-    samples_copy(samples, widen ? 2 : 1, build->paths.causal, 1, span, shape->tap_bytes);
+    used->head += path->head_taps;
+    build->n_given++;
 }
 
-// What the paths consist of, and the columns of their spectra.
+// What the paths consist of. Those that are taken over keep their memory.
 static void measure_cuda_paths(struct filter_build *build)
 {
     const size_t head = cuda_partitioned_of(build->paths.plan)->choice.head;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) {
         const struct path_source *source = &build->paths.sources[p];
-        struct cuda_path *path = &build->own[p];
-        *path = source->given ? (struct cuda_path){0} : build->base->paths[source->taken];
+        build->own[p] = source->given ? (struct cuda_path){0} : build->base->paths[source->taken];
         path_build_head(&build->paths, p, head);
-        path->head_taps = (int)build->paths.head_taps[p];
-        path->head_from = build->head_taps;
-        build->head_taps += path->head_taps;
-        if (source->given) measure_given_path(build, path);
-        for (int i = 0; i < layout_of(build)->n_segments; i++) {
-            path->segment[i].column = build->columns[i];
-            build->columns[i] += path->segment[i].count;
-        }
-        if (source->given) build->given[build->n_given++] = *path;
-    }
-    for (size_t p = 0; p < build->paths.n; p++) {
-        build->own[p] = build->own[build->paths.sources[p].twin];
-        build->own[p].in = (int)build->paths.sources[p].in;
+        build->own[p].head_taps = (int)build->paths.head_taps[p];
+        if (source->given) measure_given_path(build, p);
     }
 }
 
-// All that building needs besides the filter itself.
+// All that measuring needs.
 static void layout_filter_build(struct filter_build *build, size_t n_paths, struct arena *arena)
 {
-    const struct shape *shape = &build->paths.plan->shape;
     const size_t max = path_build_max(&build->paths, n_paths);
     path_build_layout(&build->paths, n_paths, arena);
     build->own = arena_take(arena, size_mul(max, sizeof *build->own));
-    build->given = arena_take(arena, size_mul(n_paths, sizeof *build->given));
-    build->heads = arena_take(
-        arena, size_mul(max, size_mul(cuda_partitioned_of(build->paths.plan)->choice.head,
-                                      shape->tap_bytes)));
-    build->samples =
-        arena_take(arena, size_mul(n_paths, size_mul(shape->axis[0].span, shape->sample_bytes)));
+    build->offsets = arena_take(arena, size_mul(max, sizeof *build->offsets));
+}
+
+static size_t path_bytes(const struct filter_build *build)
+{
+    const struct shape *shape = &build->paths.plan->shape;
+    return size_mul(shape->axis[0].span, shape->sample_bytes);
+}
+
+// What bringing the given paths to the device needs besides.
+static void layout_batch(struct filter_build *build, struct arena *arena)
+{
+    const size_t bytes = build->paths.plan->shape.tap_bytes;
+    const size_t fit = max_batch_bytes / path_bytes(build);
+    build->max_batch = size_min(build->n_given, fit ? fit : 1);
+    build->batch_paths = arena_take(arena, size_mul(build->max_batch, sizeof *build->batch_paths));
+    build->batch_samples = arena_take(arena, size_mul(build->max_batch, path_bytes(build)));
+    build->heads = arena_take(arena, size_mul((size_t)build->used.head, bytes));
 }
 
 // The host's part of a filter, filled unless the arena only counts.
 static struct cuda_partitioned_filter *layout_cuda_filter(struct filter_build *build,
                                                           struct arena *arena)
 {
+    const size_t n = build->paths.n;
     struct cuda_partitioned_filter *state = arena_take(arena, sizeof *state);
-    struct cuda_path *paths = arena_take(arena, size_mul(build->paths.n, sizeof *paths));
+    struct cuda_path *paths = arena_take(arena, size_mul(n, sizeof *paths));
+    struct cuda_path_memory **sources = arena_take(arena, size_mul(n, sizeof *sources));
     const struct path_view view = path_build_view(&build->paths, arena);
     if (!state) return NULL;
-    memcpy(paths, build->own, build->paths.n * sizeof *paths);
-    *state = (struct cuda_partitioned_filter){.view = view, .paths = paths};
+    *state = (struct cuda_partitioned_filter){.view = view, .paths = paths, .sources = sources};
     return state;
 }
 
-// The device's memory of a filter.
-static void layout_filter_memory(const struct filter_build *build, struct cuda_paths *device,
-                                 struct arena *arena)
+// The memory of the given paths, whose places are written to `own` unless the arena only counts.
+static void layout_given(struct filter_build *build, char **ret_heads, struct arena *arena)
 {
     const struct shape *shape = &build->paths.plan->shape;
-    device->first_path = arena_take(arena, (shape->out_channels + 1) * sizeof *device->first_path);
-    device->paths = arena_take(arena, size_mul(build->paths.n, sizeof *device->paths));
-    device->heads = arena_take(arena, size_mul((size_t)build->head_taps, shape->tap_bytes));
-    for (int i = 0; i < layout_of(build)->n_segments; i++) {
-        const size_t spectrum =
-            (size_t)layout_of(build)->segment[i].points * 2 * shape->scalar_bytes;
-        device->spectra[i] = arena_take(arena, size_mul((size_t)build->columns[i], spectrum));
-        device->columns[i] = build->columns[i];
+    const struct cuda_partition_layout *layout = layout_of(build);
+    const struct path_offsets *used = &build->used;
+    char *spectra[CUDA_MAX_SEGMENTS];
+    const size_t share = 2 * shape->scalar_bytes << layout->log2_share;
+    for (int i = 0; i < layout->n_segments; i++)
+        spectra[i] = arena_take(
+            arena, size_mul((size_t)used->column[i], share * (size_t)layout->segment[i].quanta));
+    *ret_heads = arena_take(arena, size_mul((size_t)used->head, shape->tap_bytes));
+    for (size_t p = 0; arena->base && p < build->paths.n; p++) {
+        const struct path_source *source = &build->paths.sources[p];
+        if (source->twin != p || !source->given) continue;
+        struct cuda_path *path = &build->own[p];
+        path->head = *ret_heads + (size_t)build->offsets[p].head * shape->tap_bytes;
+        for (int i = 0; i < layout->n_segments; i++) {
+            path->spectra[i] = spectra[i] + (size_t)build->offsets[p].column[i] * share;
+            assert(used->column[i] <= INT32_MAX);
+            path->segment[i].columns = (int)used->column[i];
+        }
     }
 }
 
-// Queues the transforms of the given paths, whose taps go through memory that is released when the
-// work is done.
-static enum partita_status transform_given(const struct filter_build *build,
-                                           const struct cuda_partitioned_filter *state,
-                                           void **ret_staged)
+// Copies the visited path's taps to the batch.
+static void add_to_batch(struct filter_build *build, size_t p)
+{
+    const struct shape *shape = &build->paths.plan->shape;
+    const bool widen = shape->complex_signal && !shape->complex_taps;
+    const size_t bytes = path_bytes(build);
+    char *samples = build->batch_samples + build->batch * bytes;
+    if (widen) memset(samples, 0, bytes); // the imaginary parts
+    samples_copy(samples, widen ? 2 : 1, build->paths.causal, 1, shape->axis[0].span,
+                 shape->tap_bytes);
+    memcpy(build->heads + (size_t)build->offsets[p].head * shape->tap_bytes, build->paths.causal,
+           (size_t)build->own[p].head_taps * shape->tap_bytes);
+    build->batch_paths[build->batch++] = build->own[p];
+}
+
+// Transforms the batch, and waits, as it is filled again.
+static enum partita_status transform_batch(struct filter_build *build)
 {
     const struct partita_plan *plan = build->paths.plan;
-    const size_t span = plan->shape.axis[0].span, bytes = build->n_given * sizeof *build->given;
-    const size_t samples = size_mul(build->n_given, span * plan->shape.sample_bytes);
-    if (!build->n_given) return PARTITA_OK;
+    const size_t n = build->batch, list_bytes = build->max_batch * sizeof *build->batch_paths;
+    char *taps = (char *)build->staged + mem_round(list_bytes);
+    build->batch = 0;
     enum partita_status status =
-        cuda_allocate(plan, size_add(mem_round(bytes), samples), ret_staged);
-    if (status != PARTITA_OK) return status;
-    char *taps = (char *)*ret_staged + mem_round(bytes);
-    status = cuda_copy(plan, *ret_staged, build->given, bytes);
-    if (status == PARTITA_OK) status = cuda_copy(plan, taps, build->samples, samples);
+        cuda_copy(plan, build->staged, build->batch_paths, n * sizeof *build->batch_paths);
+    if (status == PARTITA_OK)
+        status = cuda_copy(plan, taps, build->batch_samples, n * path_bytes(build));
     for (int i = 0; i < layout_of(build)->n_segments && status == PARTITA_OK; i++) {
         const struct cuda_partition_taps job = {
             .segment = i,
-            .n = (int64_t)build->n_given,
-            .span = (int64_t)span,
+            .n = (int64_t)n,
+            .span = (int64_t)plan->shape.axis[0].span,
             .first = (int64_t)first_tap(build, i),
-            .paths = *ret_staged,
+            .paths = build->staged,
             .taps = taps,
-            .spectra = state->device.spectra[i],
-            .columns = build->columns[i],
         };
         status = CU(plan, cuda_partitioned_launch_taps(layout_of(build), &job));
     }
-    return status;
+    const enum partita_status waited = cuda_wait(plan);
+    return status == PARTITA_OK ? waited : status;
 }
 
-// Rows of spectra, each a pitch after the one before.
-struct spectrum_rows {
-    char *first;
-    size_t pitch;
-};
-
-// Those of a range of a filter's spectra of segment i.
-static struct spectrum_rows rows_of(const struct cuda_paths *device, int i, int64_t column,
-                                    size_t share)
+static enum partita_status transform_given(struct filter_build *build, char *heads)
 {
-    assert(column <= device->columns[i]);
-    return (struct spectrum_rows){(char *)device->spectra[i] + (size_t)column * share,
-                                  (size_t)device->columns[i] * share};
-}
-
-// Queues a copy of the first `bytes` bytes of rows.
-static enum partita_status copy_rows(const struct partita_plan *plan, struct spectrum_rows to,
-                                     struct spectrum_rows from, size_t bytes, size_t rows)
-{
-    enum partita_status status = PARTITA_OK;
-    assert(bytes <= to.pitch && bytes <= from.pitch);
-    if (to.pitch <= INT32_MAX && from.pitch <= INT32_MAX) // what a call takes: cudaDevAttrMaxPitch
-        return CU(plan, cudaMemcpy2DAsync(to.first, to.pitch, from.first, from.pitch, bytes, rows,
-                                          cudaMemcpyDefault, cuda_thread()->stream));
-    for (size_t i = 0; i < rows && status == PARTITA_OK; i++)
-        status = cuda_copy(plan, to.first + i * to.pitch, from.first + i * from.pitch, bytes);
-    return status;
-}
-
-// Queues copies of the spectra of a path that is taken over from the base.
-static enum partita_status copy_taken(const struct filter_build *build,
-                                      const struct cuda_paths *device, size_t p)
-{
-    const struct cuda_partition_layout *layout = layout_of(build);
-    const struct cuda_path *own = &build->own[p];
-    const struct cuda_path *old = &build->base->paths[build->paths.sources[p].taken];
-    const size_t share = 2 * build->paths.plan->shape.scalar_bytes << layout->log2_share;
-    enum partita_status status = PARTITA_OK;
-    for (int i = 0; i < layout->n_segments && status == PARTITA_OK; i++) {
-        const struct cuda_path_range *range = &own->segment[i];
-        assert(range->count == old->segment[i].count);
-        assert(range->column + range->count <= device->columns[i]);
-        if (range->count)
-            status = copy_rows(build->paths.plan, rows_of(device, i, range->column, share),
-                               rows_of(&build->base->device, i, old->segment[i].column, share),
-                               (size_t)range->count * share, (size_t)layout->segment[i].quanta);
+    const struct partita_plan *plan = build->paths.plan;
+    const size_t list_bytes = mem_round(build->max_batch * sizeof *build->batch_paths);
+    enum partita_status status = cuda_allocate(
+        plan, size_add(list_bytes, build->max_batch * path_bytes(build)), &build->staged);
+    for (size_t p = 0; status == PARTITA_OK && path_build_next(&build->paths, &p); p++) {
+        if (!build->paths.sources[p].given) continue;
+        add_to_batch(build, p);
+        if (build->batch == build->max_batch) status = transform_batch(build);
     }
+    if (status == PARTITA_OK && build->batch) status = transform_batch(build);
+    if (status == PARTITA_OK && build->used.head)
+        status =
+            cuda_copy(plan, heads, build->heads, (size_t)build->used.head * plan->shape.tap_bytes);
+    cuda_release(plan, build->staged);
+    const enum partita_status waited = cuda_wait(plan);
+    return status == PARTITA_OK ? waited : status;
+}
+
+static void release_path_memory(const struct partita_plan *plan, struct cuda_path_memory *memory)
+{
+    if (atomic_fetch_sub(&memory->users, 1) > 1) return;
+    cuda_release(plan, memory->memory);
+    mem_release(&plan->allocator, memory);
+}
+
+// The device's memory of the given paths, complete when the call returns. The build is its first
+// user.
+static enum partita_status make_given(struct filter_build *build)
+{
+    const struct partita_plan *plan = build->paths.plan;
+    struct arena device = {0}, batch = {0};
+    char *heads;
+    if (!build->n_given) return PARTITA_OK;
+    build->made = mem_allocate(&plan->allocator, sizeof *build->made);
+    if (!build->made) return PARTITA_ERR_NOMEM;
+    atomic_init(&build->made->users, 1);
+    build->made->memory = NULL;
+    layout_given(build, &heads, &device);
+    layout_batch(build, &batch);
+    if (!arena_reserve(&batch, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    layout_batch(build, &batch);
+    enum partita_status status = cuda_allocate(plan, device.used, &build->made->memory);
+    if (status == PARTITA_OK) {
+        device = (struct arena){.base = build->made->memory, .size = device.used};
+        layout_given(build, &heads, &device);
+        assert(device.used == device.size);
+        status = transform_given(build, heads);
+    }
+    mem_release(&plan->allocator, batch.base);
     return status;
 }
 
-// Queues a copy of all heads; twins have the same.
-static enum partita_status copy_heads(const struct filter_build *build,
-                                      const struct cuda_partitioned_filter *state)
+// Paths with the places of all spectra, which this filter uses from now on.
+static void fill_paths(const struct filter_build *build, struct cuda_partitioned_filter *state)
 {
-    const struct partita_plan *plan = build->paths.plan;
-    const size_t bytes = plan->shape.tap_bytes;
-    for (size_t p = 0; p < build->paths.n; p++)
-        if (build->paths.sources[p].twin == p)
-            memcpy(build->heads + (size_t)build->own[p].head_from * bytes,
-                   state->view.heads[p].taps, (size_t)build->own[p].head_taps * bytes);
-    if (!build->head_taps) return PARTITA_OK;
-    return cuda_copy(plan, state->device.heads, build->heads, (size_t)build->head_taps * bytes);
+    for (size_t p = 0; p < build->paths.n; p++) {
+        const struct path_source *source = &build->paths.sources[p],
+                                 *twin = &build->paths.sources[source->twin];
+        state->paths[p] = build->own[source->twin];
+        state->paths[p].in = (int)source->in;
+        state->sources[p] = twin->given ? build->made : build->base->sources[twin->taken];
+        atomic_fetch_add(&state->sources[p]->users, 1);
+    }
+    state->n_paths = build->paths.n;
 }
 
-// The device's part of a filter, complete when the call returns.
-static enum partita_status fill_device(struct filter_build *build,
-                                       struct cuda_partitioned_filter *state)
+// The device's list of paths, complete when the call returns.
+static enum partita_status upload_paths(const struct partita_plan *plan,
+                                        struct cuda_partitioned_filter *state)
 {
-    const struct partita_plan *plan = build->paths.plan;
-    const size_t outputs = plan->shape.out_channels;
-    struct arena arena = {0};
-    void *staged = NULL;
-    layout_filter_memory(build, &state->device, &arena);
-    enum partita_status status = cuda_allocate(plan, arena.used, &state->memory);
+    const size_t index = (plan->shape.out_channels + 1) * sizeof *state->view.first_path;
+    const size_t bytes = state->n_paths * sizeof *state->paths;
+    enum partita_status status = cuda_allocate(plan, mem_round(index) + bytes, &state->memory);
     if (status != PARTITA_OK) return status;
-    arena = (struct arena){.base = state->memory, .size = arena.used};
-    layout_filter_memory(build, &state->device, &arena);
-    assert(arena.used == arena.size);
-    status = cuda_copy(plan, state->device.first_path, state->view.first_path,
-                       (outputs + 1) * sizeof *state->view.first_path);
-    if (status == PARTITA_OK && build->paths.n)
-        status = cuda_copy(plan, state->device.paths, state->paths,
-                           build->paths.n * sizeof *state->paths);
-    if (status == PARTITA_OK) status = copy_heads(build, state);
-    if (status == PARTITA_OK) status = transform_given(build, state, &staged);
-    for (size_t p = 0; p < build->paths.n && status == PARTITA_OK; p++)
-        if (!build->paths.sources[p].given && build->paths.sources[p].twin == p)
-            status = copy_taken(build, &state->device, p);
-    cuda_release(plan, staged);
+    state->device.first_path = state->memory;
+    state->device.paths = (struct cuda_path *)((char *)state->memory + mem_round(index));
+    status = cuda_copy(plan, state->device.first_path, state->view.first_path, index);
+    if (status == PARTITA_OK && bytes)
+        status = cuda_copy(plan, state->device.paths, state->paths, bytes);
     const enum partita_status waited = cuda_wait(plan);
     return status == PARTITA_OK ? waited : status;
 }
@@ -264,14 +288,16 @@ enum partita_status cuda_partitioned_filter_create(struct partita_filter *filter
     path_build_list(&build.paths, paths, n_paths);
     measure_cuda_paths(&build);
     assert(build.n_given <= n_paths);
+    enum partita_status status = make_given(&build);
     layout_cuda_filter(&build, &own);
-    enum partita_status status = PARTITA_ERR_NOMEM;
-    if (arena_reserve(&own, &plan->allocator)) {
-        struct cuda_partitioned_filter *state = layout_cuda_filter(&build, &own);
+    if (status == PARTITA_OK && !arena_reserve(&own, &plan->allocator)) status = PARTITA_ERR_NOMEM;
+    if (status == PARTITA_OK) {
+        struct cuda_partitioned_filter *state = filter->state = layout_cuda_filter(&build, &own);
         assert(own.used == own.size);
-        filter->state = state;
-        status = fill_device(&build, state);
+        fill_paths(&build, state);
+        status = upload_paths(plan, state);
     }
+    if (build.made) release_path_memory(plan, build.made);
     mem_release(&plan->allocator, temporary.base);
     return status;
 }
@@ -281,6 +307,7 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter)
     const struct partita_plan *plan = filter->plan;
     struct cuda_partitioned_filter *state = filter->state;
     if (!state) return;
+    for (size_t p = 0; p < state->n_paths; p++) release_path_memory(plan, state->sources[p]);
     cuda_release(plan, state->memory);
     mem_release(&plan->allocator, state);
 }

@@ -70,17 +70,17 @@ struct cuda_partition_layout {
     int window;      // frames of the longest transform
 };
 
-// The partitions of a path that are not zero: `count` of them from `first` on, in columns column ..
-// column+count-1 of a segment's spectra.
+// The partitions of a path that are not zero: `count` of them from `first` on.
 struct cuda_path_range {
     int first, count;
-    int64_t column;
+    int columns; // of all paths whose spectra are stored together
 };
 
 struct cuda_path {
     int in;
-    int head_taps;     // its first taps, which are in no partition:
-    int64_t head_from; // from this tap of the filter's heads on
+    int head_taps; // its first taps, which are in no partition, in causal order:
+    const void *head;
+    void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share], from the path's first column on
     struct cuda_path_range segment[CUDA_MAX_SEGMENTS];
 };
 
@@ -89,9 +89,6 @@ struct cuda_path {
 struct cuda_paths {
     size_t *first_path; // [outputs + 1] into paths, which are sorted by output
     struct cuda_path *paths;
-    void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share]
-    int64_t columns[CUDA_MAX_SEGMENTS];
-    void *heads; // taps in causal order
 };
 
 // The description of a quantum.
@@ -148,15 +145,14 @@ cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_launch *launch,
                                     const struct cuda_partition_target *target);
 
-// Taps to be transformed for one segment of a filter. paths[n] name the partitions. The taps of
-// path i, in causal order and in the samples' type, begin at taps + i * span samples.
+// Taps to be transformed for one segment of a filter. paths[n] name the partitions and the memory
+// of their spectra. The taps of path i, in causal order and in the samples' type, begin at taps + i
+// * span samples.
 struct cuda_partition_taps {
     int segment;
     int64_t n, span, first; // first: the segment's first tap
     const struct cuda_path *paths;
     const void *taps;
-    void *spectra;
-    int64_t columns;
 };
 cudaError_t cuda_partitioned_launch_taps(const struct cuda_partition_layout *layout,
                                          const struct cuda_partition_taps *taps);

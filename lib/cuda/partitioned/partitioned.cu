@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The kernels of cuda/partitioned: transforms from samples to spectra in shares and back, and the
-// products between them.
+// The kernels of cuda/partitioned: transforms from samples to spectra in shares and back, with the
+// products (products.cuh) between them.
 #include <assert.h>
 #include <type_traits>
 
 #include "cuda/kernels/windows.cuh"
-#include "kernels.h"
+#include "products.cuh"
 
 namespace {
 // Transforms. All segments go in one launch: a thread block holds as many transforms of one segment
@@ -50,41 +50,6 @@ __device__ transform_job<T> find_job(const cuda_partition_layout &layout,
         if (block < blocks) return segment_job<T>(layout.segment[i], i, block, groups[i] * n);
         block -= blocks;
     }
-}
-
-inline __device__ const cuda_quantum &quantum_of(const cuda_partition_memory &memory,
-                                                 const cuda_partition_launch &launch)
-{
-    return memory.quantum ? *memory.quantum : launch.quantum;
-}
-
-// Quanta that a group is ahead.
-inline __host__ __device__ int phase_of(const cuda_segment &segment, int group)
-{
-    return group & (segment.quanta - 1);
-}
-
-// The first group for which `number` + its phase is a multiple of the quanta of a block; the others
-// follow `quanta` apart.
-inline __host__ __device__ int first_due(const cuda_segment &segment, uint64_t number)
-{
-    return (int)(-number & (uint64_t)(segment.quanta - 1));
-}
-
-inline __device__ int groups_due(const cuda_partition_layout &layout, const cuda_segment &segment,
-                                 uint64_t number)
-{
-    const int first = first_due(segment, number);
-    return first < layout.groups ? (layout.groups - first - 1) / segment.quanta + 1 : 0;
-}
-
-// The index of the spectra of a group's last complete block; `newest` is that of group 0.
-inline __device__ int newest_block(const cuda_segment &segment, int newest, uint64_t quantum,
-                                   int group)
-{
-    const int collected = (int)(quantum + 1) & (segment.quanta - 1);
-    newest += collected + phase_of(segment, group) >= segment.quanta;
-    return newest < segment.partitions ? newest : 0;
 }
 
 // Transforms a window whose frame j is sample(j), and stores its spectrum: the first share at `to`,
@@ -150,6 +115,17 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
                      layout.inputs * row);
 }
 
+// Whether a thread block of partition_taps_kernel has any partition that is not left out.
+inline __device__ bool has_partitions(const cuda_segment &segment, const cuda_partition_taps &taps,
+                                      int64_t first)
+{
+    const int64_t rows = blockDim.x / (segment.points / CUDA_FFT_POINTS);
+    for (int64_t i = first; i < first + rows && i < taps.n * segment.partitions; i++)
+        if (i % segment.partitions < taps.paths[i / segment.partitions].segment[taps.segment].count)
+            return true;
+    return false;
+}
+
 // Transforms are [path][partition] of one segment.
 template <typename T>
 __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
@@ -159,6 +135,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const cuda_segment &segment = layout.segment[taps.segment];
     transform_job<T> job =
         segment_job<T>(segment, taps.segment, blockIdx.x, taps.n * segment.partitions);
+    if (!has_partitions(segment, taps, job.first)) return;
     const int64_t path = job.number / segment.partitions;
     const int p = job.number % segment.partitions;
     const auto range = taps.paths[path].segment[taps.segment];
@@ -171,8 +148,9 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
         return j < n && first + j < end ? w[first + j] / segment.points : T(0);
     };
     transform_frames(layout, job, sample,
-                     (complex_of<T> *)taps.spectra + ((range.column + p) << layout.log2_share),
-                     taps.columns << layout.log2_share);
+                     (complex_of<T> *)taps.paths[path].spectra[taps.segment] +
+                         ((int64_t)p << layout.log2_share),
+                     (int64_t)range.columns << layout.log2_share);
 }
 
 // What the other segments have ready for the outputs of a quantum of one channel of segment 0.
@@ -291,147 +269,6 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     }
 }
 
-// Products: of every output the sum over its paths and their partitions, for the quantum's share of
-// the bins of each segment. Both spectra are read once, 16 bytes a thread, and nothing else is:
-// sums stay in registers. Lanes divide the share among them; groups of lanes divide the paths, or
-// where these are few the partitions of a path.
-
-constexpr int LOG2_THREADS = 8;
-static_assert(1 << LOG2_THREADS == CUDA_PRODUCT_THREADS, "");
-
-// What a thread reads at once, and its sums.
-template <typename T> using bin_vector = vector_of<complex_of<T>>;
-
-template <typename T>
-inline __device__ void add_bin_products(bin_vector<T> &sum, const bin_vector<T> &a,
-                                        const bin_vector<T> &b)
-{
-#pragma unroll
-    for (int v = 0; v < bin_vector<T>::N; v++) multiply_add(sum.at[v], a.at[v], b.at[v]);
-}
-
-// Adds the groups' sums up by a tree; group 0 has the result.
-template <typename T> __device__ void add_groups(bin_vector<T> &sum, int lanes)
-{
-    bin_vector<T> *shared = (bin_vector<T> *)shared_memory;
-    shared[threadIdx.x] = sum;
-    for (int half = CUDA_PRODUCT_THREADS / 2; half >= lanes; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x >= half) continue;
-        const bin_vector<T> other = shared[threadIdx.x + half];
-#pragma unroll
-        for (int v = 0; v < bin_vector<T>::N; v++) sum.at[v] = sum.at[v] + other.at[v];
-        shared[threadIdx.x] = sum;
-    }
-}
-
-// Reads 16 bytes with one instruction, which the compiler does not do for complex numbers.
-template <typename T> inline __device__ bin_vector<T> load_bins(const bin_vector<T> *at)
-{
-    const vector_of<T> reals = *(const vector_of<T> *)at;
-    bin_vector<T> v;
-#pragma unroll
-    for (int i = 0; i < bin_vector<T>::N; i++) v.at[i] = {reals.at[2 * i], reals.at[2 * i + 1]};
-    return v;
-}
-
-// Adds n products of spectra `step` vectors apart: taps upwards, inputs downwards.
-template <typename T>
-inline __device__ void add_span(bin_vector<T> &sum, const bin_vector<T> *h, const bin_vector<T> *x,
-                                int n, int64_t step)
-{
-#pragma unroll 4
-    for (; n > 0; n--) {
-        add_bin_products(sum, load_bins(h), load_bins(x));
-        h += step;
-        x -= step;
-    }
-}
-
-// A path's spectra in one segment, from its first partition on and from slot 0 of its input on.
-template <typename T> struct path_operands {
-    const bin_vector<T> *taps, *inputs;
-    int count;         // partitions
-    int newest, slots; // the first partition meets slot `newest`, the next ones those before it
-    int64_t share;     // vectors from one spectrum to the next
-};
-
-// Adds partitions p, p + 2^log2_step, ... of a path: they meet the slots from `newest` down, and
-// then those from the last one down.
-template <typename T>
-inline __device__ void add_path(bin_vector<T> &sum, const path_operands<T> &path, int p,
-                                int log2_step)
-{
-    int newest = path.newest;
-#pragma unroll 1
-    for (int part = 0; part < 2; part++, newest += path.slots) {
-        const int end = newest + 1 < path.count ? newest + 1 : path.count, step = 1 << log2_step;
-        const int n = p < end ? (end - p + step - 1) >> log2_step : 0;
-        add_span(sum, path.taps + p * path.share, path.inputs + (newest - p) * path.share, n,
-                 path.share << log2_step);
-        p += n << log2_step;
-    }
-}
-
-// Log2 of how many of `paths` paths 2^log2_groups groups take at once: as many as there are, but a
-// power of two.
-inline __device__ int log2_paths_at_once(int log2_groups, int paths)
-{
-    int log2 = 0;
-    while (log2 < log2_groups && 2 << log2 <= paths) log2++;
-    return log2;
-}
-
-// Blocks are [segment][set][chunk of 2^log2_lanes lanes][output].
-template <typename T>
-__global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
-    partition_products_kernel(const __grid_constant__ cuda_partition_layout layout,
-                              const __grid_constant__ cuda_partition_memory memory,
-                              const __grid_constant__ cuda_partition_launch launch, int log2_lanes,
-                              int log2_chunks)
-{
-    const int64_t share = (int64_t)1 << (log2_lanes + log2_chunks);
-    const unsigned outputs = layout.outputs, above = blockIdx.x / outputs,
-                   out = blockIdx.x - above * outputs;
-    const int chunk = above & ((1 << log2_chunks) - 1), row = above >> log2_chunks,
-              number = launch.sets == 1 ? row : row >> 1,
-              set = launch.first_set + (launch.sets == 1 ? 0 : row & 1);
-    const cuda_segment &segment = layout.segment[number];
-    const cuda_quantum &now = quantum_of(memory, launch);
-    const cuda_paths &filter = now.filter[set];
-    if (now.fill + memory.frames < layout.quantum || !filter.first_path) return;
-    const int own = layout.groups == 1 ? 0 : out / layout.group_outputs, // group of channels
-        phase = (int)(now.number + 1 + phase_of(segment, own)) & (segment.quanta - 1),
-              newest = newest_block(segment, now.newest[number], now.number, own);
-    const int lane = (chunk << log2_lanes) + (threadIdx.x & ((1 << log2_lanes) - 1)),
-              group = threadIdx.x >> log2_lanes;
-    const bin_vector<T> *taps = (const bin_vector<T> *)filter.spectra[number] +
-                                phase * filter.columns[number] * share + lane;
-    const bin_vector<T> *inputs = (const bin_vector<T> *)memory.segment[number].spectra +
-                                  (int64_t)phase * layout.inputs * segment.partitions * share +
-                                  lane;
-    const int end = filter.first_path[out + 1], first = filter.first_path[out];
-    const int log2_groups = LOG2_THREADS - log2_lanes,
-              log2_paths = log2_paths_at_once(log2_groups, end - first);
-    bin_vector<T> sum = {};
-    for (int c = first + (group & ((1 << log2_paths) - 1)); c < end; c += 1 << log2_paths) {
-        const cuda_path &path = filter.paths[c];
-        const cuda_path_range &range = path.segment[number];
-        const int slot = newest - range.first;
-        const path_operands<T> operands = {taps + range.column * share,
-                                           inputs + (int64_t)path.in * segment.partitions * share,
-                                           range.count,
-                                           slot < 0 ? slot + segment.partitions : slot,
-                                           segment.partitions,
-                                           share};
-        add_path(sum, operands, group >> log2_paths, log2_groups - log2_paths);
-    }
-    add_groups(sum, 1 << log2_lanes);
-    if (group) return;
-    bin_vector<T> *to = (bin_vector<T> *)memory.segment[number].sums;
-    to[(((int64_t)set * outputs + out) * segment.quanta + phase) * share + lane] = sum;
-}
-
 // Threads of a block that serves these segments, and the shared memory of their transforms.
 struct transform_block {
     int threads;
@@ -454,60 +291,71 @@ transform_block transform_block_of(const cuda_segment *segments, int n, bool f64
     return block;
 }
 
+// A quantum's work, and where its kernels go.
+struct quantum_call {
+    const cuda_partition_layout *layout;
+    const cuda_partition_memory *memory;
+    const cuda_partition_launch *launch;
+    const cuda_partition_target *target;
+};
+
+struct kernel_grid {
+    int64_t blocks;
+    int threads;
+    size_t shared_bytes;
+};
+
 // Queues kernel `i` of a quantum, or makes or changes its node.
 template <typename... Parameters, typename... Arguments>
-cudaError_t aim(const cuda_partition_target &target, int i, void (*kernel)(Parameters...),
-                int64_t blocks, dim3 threads, size_t shared_bytes, Arguments... arguments)
+cudaError_t aim_kernel(const cuda_partition_target &target, int i, const kernel_grid &grid,
+                       void (*kernel)(Parameters...), Arguments... arguments)
 {
+    static_assert((std::is_same_v<Parameters, Arguments> && ...), "pointers have no conversions");
     if (!target.nodes)
-        return queue_on(target.stream, kernel, blocks, threads, shared_bytes, arguments...);
-    if (blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
+        return queue_on(target.stream, kernel, grid.blocks, dim3(grid.threads), grid.shared_bytes,
+                        arguments...);
+    if (grid.blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
     const cudaError_t error =
-        shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
+        grid.shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
     if (error != cudaSuccess) return error;
     void *pointers[] = {&arguments...};
     cudaKernelNodeParams parameters = {};
     parameters.func = (void *)kernel;
-    parameters.gridDim = dim3((unsigned)blocks);
-    parameters.blockDim = threads;
-    parameters.sharedMemBytes = (unsigned)shared_bytes;
+    parameters.gridDim = dim3((unsigned)grid.blocks);
+    parameters.blockDim = dim3(grid.threads);
+    parameters.sharedMemBytes = (unsigned)grid.shared_bytes;
     parameters.kernelParams = pointers;
-    static_assert((std::is_same_v<Parameters, Arguments> && ...), "pointers have no conversions");
     if (target.exec)
         return cudaGraphExecKernelNodeSetParams(target.exec, target.nodes[i], &parameters);
     return cudaGraphAddKernelNode(&target.nodes[i], target.graph,
                                   i ? &target.nodes[i - 1] : nullptr, i > 0, &parameters);
 }
 
-template <typename T>
-cudaError_t
-launch_products(const cuda_partition_layout *layout, const cuda_partition_memory *memory,
-                const cuda_partition_launch *launch, const cuda_partition_target *target)
+template <typename T> cudaError_t launch_products(const quantum_call &call)
 {
-    const int log2_vectors = layout->log2_share - (bin_vector<T>::N == 2);
-    assert(layout->n_segments <= CUDA_MAX_SEGMENTS && log2_vectors >= 0);
+    const cuda_partition_layout &layout = *call.layout;
+    const int log2_vectors = layout.log2_share - (bin_vector<T>::N == 2);
+    assert(layout.n_segments <= CUDA_MAX_SEGMENTS && log2_vectors >= 0);
     const int log2_lanes = log2_vectors < 5 ? log2_vectors : 5;
     const int log2_chunks = log2_vectors - log2_lanes;
-    const int64_t rows = (int64_t)layout->n_segments * launch->sets;
-    return aim(*target, 1, partition_products_kernel<T>, (rows * layout->outputs) << log2_chunks,
-               dim3(CUDA_PRODUCT_THREADS), sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS, *layout,
-               *memory, *launch, log2_lanes, log2_chunks);
+    const int64_t rows = (int64_t)layout.n_segments * call.launch->sets;
+    const kernel_grid grid = {(rows * layout.outputs) << log2_chunks, CUDA_PRODUCT_THREADS,
+                              sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS};
+    return aim_kernel(*call.target, 1, grid, partition_products_kernel<T>, layout, *call.memory,
+                      *call.launch, log2_lanes, log2_chunks);
 }
 
-// Transforms of all segments, groups[i] * n of segment i; kernel `number` of the quantum.
+// Kernel `number` of the quantum: transforms of all segments, groups[i] * n of segment i.
 template <typename Kernel>
-cudaError_t
-launch_segments(Kernel kernel, int number, const cuda_partition_layout *layout,
-                const int groups[CUDA_MAX_SEGMENTS], int64_t n, const cuda_partition_memory *memory,
-                const cuda_partition_launch *launch, const cuda_partition_target *target)
+cudaError_t launch_segments(const quantum_call &call, int number, Kernel kernel,
+                            const int groups[CUDA_MAX_SEGMENTS], int64_t n)
 {
-    const transform_block block =
-        transform_block_of(layout->segment, layout->n_segments, layout->f64);
-    int64_t blocks = 0;
-    for (int i = 0; i < layout->n_segments; i++)
-        blocks += transform_blocks(layout->segment[i], block.threads, groups[i] * n);
-    return aim(*target, number, kernel, blocks, dim3(block.threads), block.shared_bytes, *layout,
-               *memory, *launch);
+    const cuda_partition_layout &layout = *call.layout;
+    const transform_block block = transform_block_of(layout.segment, layout.n_segments, layout.f64);
+    kernel_grid grid = {0, block.threads, block.shared_bytes};
+    for (int i = 0; i < layout.n_segments; i++)
+        grid.blocks += transform_blocks(layout.segment[i], block.threads, groups[i] * n);
+    return aim_kernel(*call.target, number, grid, kernel, layout, *call.memory, *call.launch);
 }
 } // namespace
 
@@ -526,16 +374,15 @@ cudaError_t cuda_partitioned_launch(const cuda_partition_layout *layout,
                                     const cuda_partition_launch *launch,
                                     const cuda_partition_target *target)
 {
+    const quantum_call call = {layout, memory, launch, target};
     return with_scalar(layout->f64, [=](auto scalar) {
         using T = decltype(scalar);
-        cudaError_t error =
-            launch_segments(partition_forward_kernel<T>, 0, layout, launch->collected,
-                            layout->group_inputs, memory, launch, target);
-        if (error == cudaSuccess) error = launch_products<T>(layout, memory, launch, target);
+        cudaError_t error = launch_segments(call, 0, partition_forward_kernel<T>, launch->collected,
+                                            layout->group_inputs);
+        if (error == cudaSuccess) error = launch_products<T>(call);
         if (error != cudaSuccess) return error;
-        return launch_segments(partition_inverse_kernel<T>, 2, layout, launch->finished,
-                               (int64_t)launch->sets * layout->group_outputs, memory, launch,
-                               target);
+        return launch_segments(call, 2, partition_inverse_kernel<T>, launch->finished,
+                               (int64_t)launch->sets * layout->group_outputs);
     });
 }
 

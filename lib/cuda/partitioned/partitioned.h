@@ -50,10 +50,19 @@ static inline const struct cuda_partitioned *cuda_partitioned_of(const struct pa
     return plan->state;
 }
 
+// Spectra and heads of paths that were made together, in the device's memory. Filters that take
+// paths over from others share them.
+struct cuda_path_memory {
+    atomic_size_t users; // paths of filters
+    void *memory;
+};
+
 // filter->state. The host has a copy of the paths, and the taps of their heads.
 struct cuda_partitioned_filter {
     struct path_view view;
     struct cuda_path *paths; // as in view
+    size_t n_paths;
+    struct cuda_path_memory **sources; // [n_paths]: where the spectra of each path are
     struct cuda_paths device;
     void *memory; // device memory: all that `device` points to
 };

@@ -260,7 +260,7 @@ inline __device__ void output_of_set(const cuda_queued_layout &layout,
 {
     const cuda_partition_layout &partitions = layout.partitions;
     const cuda_paths &filter = memory.position->quantum.filter[set];
-    const int reals = partitions.complex ? 2 : 1, parts = layout.complex_taps ? 2 : 1;
+    const int reals = partitions.complex ? 2 : 1;
     y[0] = y[1] = 0;
     for (size_t p = filter.first_path[channel]; p < filter.first_path[channel + 1]; p++) {
         const cuda_path &path = filter.paths[p];
@@ -268,7 +268,7 @@ inline __device__ void output_of_set(const cuda_queued_layout &layout,
         const int64_t at = (int64_t)((frame + layout.history - layout.latency) % layout.history);
         head_sums<T> head = {layout,
                              (const T *)memory.partitions.x + path.in * layout.history * reals,
-                             (const T *)filter.heads + path.head_from * parts,
+                             (const T *)path.head,
                              at,
                              {}};
         head.add_to(y, path.head_taps);

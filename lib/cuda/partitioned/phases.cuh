@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The quantum that the kernels of cuda/partitioned work on, and the groups of channels whose blocks
+// are due in it.
+#ifndef PARTITA_CUDA_PHASES_CUH
+#define PARTITA_CUDA_PHASES_CUH
+
+#include "kernels.h"
+
+inline __device__ const cuda_quantum &quantum_of(const cuda_partition_memory &memory,
+                                                 const cuda_partition_launch &launch)
+{
+    return memory.quantum ? *memory.quantum : launch.quantum;
+}
+
+// Quanta that a group is ahead.
+inline __host__ __device__ int phase_of(const cuda_segment &segment, int group)
+{
+    return group & (segment.quanta - 1);
+}
+
+// The first group for which `number` + its phase is a multiple of the quanta of a block; the others
+// follow `quanta` apart.
+inline __host__ __device__ int first_due(const cuda_segment &segment, uint64_t number)
+{
+    return (int)(-number & (uint64_t)(segment.quanta - 1));
+}
+
+inline __device__ int groups_due(const cuda_partition_layout &layout, const cuda_segment &segment,
+                                 uint64_t number)
+{
+    const int first = first_due(segment, number);
+    return first < layout.groups ? (layout.groups - first - 1) / segment.quanta + 1 : 0;
+}
+
+// The index of the spectra of a group's last complete block; `newest` is that of group 0.
+inline __device__ int newest_block(const cuda_segment &segment, int newest, uint64_t quantum,
+                                   int group)
+{
+    const int collected = (int)(quantum + 1) & (segment.quanta - 1);
+    newest += collected + phase_of(segment, group) >= segment.quanta;
+    return newest < segment.partitions ? newest : 0;
+}
+
+#endif
