@@ -48,9 +48,9 @@ struct partita_taps {
     const struct partita_path *paths;
     size_t path_count;
     // With paths: a filter of the same plan. The new filter equals it except for these paths, which
-    // replace those of `base` (length 0 removes one). Spectra of other paths are not computed again:
-    // cpu/partitioned copies them, cuda/partitioned shares them. `base` may be destroyed before the
-    // new filter. Only with cpu/partitioned and cuda/partitioned [none].
+    // replace those of `base` (length 0 removes one). Spectra of other paths are not computed
+    // again: cpu/partitioned copies them, cuda/partitioned shares them. `base` may be destroyed
+    // before the new filter. Only with cpu/partitioned and cuda/partitioned [none].
     const struct partita_filter *base;
     // Bounded real problems: forward adds bias[k] to every output of channel k before the
     // activation. [out_channels] of the problem's type; copied [none].
