@@ -308,6 +308,7 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     tags_move(&job->tags,
               &(struct tags_move){job->pass.range.begin, job->settings.up, job->settings.stride});
     if (!output_choose(&job->output, &output, fault)) return false;
+    job->output.certain = !job->pass.range.end_counts_from_n;
     job->wisdom = wisdom_file_load();
     job->stats.rate = in->rate ? in->rate : job->output.rate;
     return open_runner(job, type, fault) && open_output(job, type, fault);

@@ -38,17 +38,21 @@ static void print_object(const struct peak_report *r, const struct match *m)
     json_decref(j);
 }
 
+void *peak_report_reserve(void *array, size_t n, size_t *capacity, size_t size, struct fault *fault)
+{
+    const size_t more = *capacity ? 2 * *capacity : 64;
+    if (n < *capacity) return array;
+    void *grown = realloc(array, more * size);
+    if (grown) *capacity = more;
+    else fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks", more);
+    return grown;
+}
+
 static bool keep(struct peak_report *r, const struct match *match, struct fault *fault)
 {
-    if (r->n == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 64;
-        struct match *grown = realloc(r->matches, capacity * sizeof *grown);
-        if (!grown)
-            return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks",
-                             capacity);
-        r->matches = grown;
-        r->capacity = capacity;
-    }
+    struct match *grown = peak_report_reserve(r->matches, r->n, &r->capacity, sizeof *grown, fault);
+    if (!grown) return false;
+    r->matches = grown;
     r->matches[r->n] = *match;
     return true;
 }

@@ -43,15 +43,10 @@ uint64_t search_distance(const struct settings *settings, uint64_t length)
 static bool collect_peak(void *context, const struct peak *peak, struct fault *fault)
 {
     struct search *s = context;
-    if (s->n_found == s->capacity) {
-        const size_t capacity = s->capacity ? 2 * s->capacity : 64;
-        struct peak *grown = realloc(s->found, capacity * sizeof *grown);
-        if (!grown)
-            return fault_set(fault, "out of memory for %zu peaks; name fewer with --peaks",
-                             capacity);
-        s->found = grown;
-        s->capacity = capacity;
-    }
+    struct peak *grown =
+        peak_report_reserve(s->found, s->n_found, &s->capacity, sizeof *grown, fault);
+    if (!grown) return false;
+    s->found = grown;
     s->found[s->n_found] = *peak;
     s->found[s->n_found++].index += s->offset;
     return true;

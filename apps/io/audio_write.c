@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "audio.h"
@@ -38,6 +39,24 @@ static bool audio_begin(struct audio_writer *writer, const char *path, struct fa
     return false;
 }
 
+// False, with a fault, for samples that the disk cannot hold, before they fill it.
+static bool check_space(int fd, const char *path, const struct audio_info *info,
+                        struct fault *fault)
+{
+    struct stat st;
+    struct statvfs disk;
+    if (!info->certain || info->container == CONTAINER_SNDFILE ||
+        info->container == CONTAINER_TEXT || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+        fstatvfs(fd, &disk))
+        return true;
+    const double needed =
+        (double)info->frames * (double)info->channels * (double)encoding_size(info->encoding);
+    const double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+    return needed <= free_bytes ||
+           fault_set(fault, "%s: %llu frames need %.1f GB; its disk has %.1f GB free", path,
+                     (unsigned long long)info->frames, needed / 1e9, free_bytes / 1e9);
+}
+
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
                   struct fault *fault)
 {
@@ -50,7 +69,7 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
         return false;
     }
     sink_from_fd(&w->sink, fd, strcmp(path, "-") == 0 ? "standard output" : path);
-    if (!audio_begin(w, path, fault)) {
+    if (!check_space(fd, path, info, fault) || !audio_begin(w, path, fault)) {
         audio_discard(w);
         return false;
     }
@@ -93,7 +112,8 @@ bool audio_resume(struct audio_writer **ret_writer, const char *path,
         return false;
     }
     sink_from_fd(&w->sink, fd, path);
-    if (!audio_begin(w, path, fault) || !continue_after(w, partial, fault)) {
+    if ((!partial->frames && !check_space(fd, path, info, fault)) || !audio_begin(w, path, fault) ||
+        !continue_after(w, partial, fault)) {
         audio_discard(w);
         return false;
     }

@@ -334,6 +334,20 @@ class Memory(Case):
                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (8 << 20, 8 << 20)))
 
 
+class Space(Case):
+    def test_results_that_the_disk_cannot_hold(self):
+        """Refused before a sample is written; to a device, whose samples are not kept, they are written."""
+        np.save("x.npy", np.ones((2, 100), "f4"))
+        self.write("h.txt", b"1\n0.5\n")
+        for out in ("y.npy", "y.f32"):
+            self.fails("convolve", "--last", "1e15", "h.txt", "x.npy", out,
+                       says=[out + ": 1000000000000000 frames need", "GB free"])
+        self.fails("convolve", "--last", "1e15", "--resume", "h.txt", "x.npy", "y.npy", says="GB free")
+        self.fails("convolve", "--last", "1e15", "--threads", 2, "h.txt", "x.npy", "y.npy", says="GB free")
+        self.fails("convolve", "--last", "1e15", "--format", "f32", "h.txt", "-", "y.f32", stdin=bytes(400), says="GB free")
+        self.run_program("convolve", "--last", "1e6", "h.txt", "x.npy", "/dev/null")
+
+
 class Rates(Case):
     def test_absurd_ratios_are_refused(self):
         self.write("in.wav", wav_bytes(RAMP))

@@ -31,6 +31,7 @@ struct audio_info {
     size_t outputs;        // of an .npy array of rank 3, whose channels are [out][in]; else 0
     uint32_t channel_mask; // of WAVEFORMATEXTENSIBLE: loudspeakers of the channels; 0: not stated
     const struct tags *tags; // NULL: none; audio_create copies them
+    bool certain;            // of an output: it will have `frames` frames, however long inputs are
     bool dither;             // of an output: add noise before rounding to integers
     uint64_t first;          // of an output: number of its first frame in the whole result
     // Of an output: the recording whose metadata it takes over (sigmf_carry.h); NULL: none.
