@@ -51,6 +51,8 @@ union partita_inputs {
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if the plan is
 //          for a bounded problem; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE.
 // Memory:  history, spectra and one block; plan and filter must outlive the stream.
+//          A plan for a device has the device's memory of one stream from its creation on, and
+//          keeps that of streams that were closed for those that open later.
 // Threads: any.
 PARTITA_API enum partita_status partita_stream_open(const struct partita_plan *plan,
                                                     const struct partita_filter *filter,

@@ -247,6 +247,8 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
     struct cuda_partitioned *partitioned = mem_allocate(&plan->allocator, sizeof *partitioned);
     if (!partitioned) return PARTITA_ERR_NOMEM;
     plan->state = partitioned;
+    pthread_mutex_init(&partitioned->lock, NULL);
+    partitioned->idle = NULL;
     estimate_load(&plan->choice, &partitioned->choice, sizeof partitioned->choice);
     partitioned->layout = cuda_partitioned_layout(request->shape, &partitioned->choice);
     enum partita_status status = PARTITA_OK;
@@ -256,13 +258,15 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
         segment->form = partitioned->fft[i].params.form;
         assert(status != PARTITA_OK || 1 << segment->form.log2_points == segment->points);
     }
-    return status;
+    return status == PARTITA_OK ? cuda_stream_memory_begin(plan) : status;
 }
 
 static void cuda_partitioned_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_partitioned *partitioned = plan->state;
     if (!partitioned) return;
+    cuda_stream_memory_end(plan);
+    pthread_mutex_destroy(&partitioned->lock);
     for (int i = 0; i < CUDA_MAX_SEGMENTS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
     mem_release(&plan->allocator, partitioned);
 }

@@ -38,8 +38,19 @@ static inline size_t cuda_partitioned_history(const struct cuda_partitioned_choi
     return (ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1) * choice->quantum;
 }
 
+// What a stream has of the device and its driver. Making it takes locks of the driver for which the
+// launches of other streams wait, so a plan has one from the beginning and keeps those of streams
+// that were closed. The struct is at the beginning of the pinned memory.
+struct cuda_stream_memory {
+    struct cuda_queue queue;
+    void *device, *pinned;
+    struct cuda_stream_memory *next;
+};
+
 // plan->state.
 struct cuda_partitioned {
+    pthread_mutex_t lock; // protects the following member
+    struct cuda_stream_memory *idle;
     struct cuda_partitioned_choice choice;
     struct cuda_partition_layout layout;
     struct cuda_fft fft[CUDA_MAX_SEGMENTS];
@@ -79,7 +90,8 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter);
 struct cuda_partitioned_stream {
     struct position *position;
     struct history history;
-    char *samples[2]; // outputs of one quantum of one channel, by either filter
+    char *samples[2];                // outputs of one quantum of one channel, by either filter
+    struct cuda_stream_memory *kept; // `queue`, `device` and `pinned` are copies of its members
     struct cuda_queue queue;
     struct cuda_partition_memory memory;
     struct cuda_partition_launch launch; // the last one
@@ -122,6 +134,10 @@ enum partita_status cuda_queued_load(const struct partita_plan *plan);
 enum partita_status cuda_queued_begin(struct partita_stream *stream, bool keep);
 enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
                                            const struct frames *frames, void *queue);
+
+// Called when the plan is created, and when it is destroyed.
+enum partita_status cuda_stream_memory_begin(const struct partita_plan *plan);
+void cuda_stream_memory_end(const struct partita_plan *plan);
 
 // The stream's functions (stream.c).
 enum partita_status cuda_partitioned_open(struct partita_stream *stream);

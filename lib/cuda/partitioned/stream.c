@@ -52,6 +52,7 @@ static size_t layout_stream_pinned(const struct partita_plan *plan,
     const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const size_t quantum = (size_t)layout->quantum * plan->shape.sample_bytes;
     const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, plan->shape.out_channels);
+    arena_take(arena, sizeof(struct cuda_stream_memory));
     *ret_settled = arena_take(arena, sizeof **ret_settled);
     memory->x = arena_take(arena, size_mul(plan->shape.in_channels, quantum));
     memory->x_frames = memory->frames = layout->quantum;
@@ -150,15 +151,79 @@ static enum partita_status make_graph(void *context, cudaGraph_t graph)
     return aim_graph(context, graph);
 }
 
+static void release_stream_memory(const struct partita_plan *plan, struct cuda_stream_memory memory)
+{
+    cuda_queue_close(plan, &memory.queue);
+    cuda_release(plan, memory.device);
+    cuda_unpin(plan, memory.pinned);
+}
+
+static enum partita_status make_stream_memory(const struct partita_plan *plan,
+                                              struct cuda_stream_memory **ret_memory)
+{
+    struct cuda_partitioned_stream counted = {0};
+    struct cuda_stream_memory memory = {0};
+    struct arena device = {0}, pinned = {0};
+    layout_all_device(plan, &counted, &device);
+    layout_stream_pinned(plan, &counted.memory, &counted.queued.settled, &pinned);
+    enum partita_status status = cuda_queue_open(plan, &memory.queue);
+    if (status == PARTITA_OK) status = cuda_pin(plan, pinned.used, &memory.pinned);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, device.used, &memory.device);
+    if (status == PARTITA_OK) status = cuda_wait(plan); // it comes from another queue
+    if (status != PARTITA_OK) {
+        release_stream_memory(plan, memory);
+        return status;
+    }
+    *ret_memory = memory.pinned;
+    **ret_memory = memory;
+    return PARTITA_OK;
+}
+
+static void keep_stream_memory(const struct partita_plan *plan, struct cuda_stream_memory *memory)
+{
+    struct cuda_partitioned *partitioned = plan->state;
+    pthread_mutex_lock(&partitioned->lock);
+    memory->next = partitioned->idle;
+    partitioned->idle = memory;
+    pthread_mutex_unlock(&partitioned->lock);
+}
+
+static struct cuda_stream_memory *take_idle_memory(const struct partita_plan *plan)
+{
+    struct cuda_partitioned *partitioned = plan->state;
+    pthread_mutex_lock(&partitioned->lock);
+    struct cuda_stream_memory *memory = partitioned->idle;
+    if (memory) partitioned->idle = memory->next;
+    pthread_mutex_unlock(&partitioned->lock);
+    return memory;
+}
+
+enum partita_status cuda_stream_memory_begin(const struct partita_plan *plan)
+{
+    struct cuda_stream_memory *memory;
+    const enum partita_status status = make_stream_memory(plan, &memory);
+    if (status == PARTITA_OK) keep_stream_memory(plan, memory);
+    return status;
+}
+
+void cuda_stream_memory_end(const struct partita_plan *plan)
+{
+    struct cuda_stream_memory *memory;
+    while ((memory = take_idle_memory(plan)) != NULL) release_stream_memory(plan, *memory);
+}
+
 // The memory that is not in the arena.
 static enum partita_status allocate_stream_memory(struct partita_stream *stream)
 {
     const struct partita_plan *plan = stream->plan;
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    enum partita_status status = cuda_pin(plan, state->pinned_bytes, &state->pinned);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, state->device_bytes, &state->device);
-    if (status == PARTITA_OK) status = cuda_wait(plan); // it comes from another queue
+    state->kept = take_idle_memory(plan);
+    const enum partita_status status =
+        state->kept ? PARTITA_OK : make_stream_memory(plan, &state->kept);
     if (status != PARTITA_OK) return status;
+    state->queue = state->kept->queue;
+    state->device = state->kept->device;
+    state->pinned = state->kept->pinned;
     struct arena pinned = {.base = state->pinned}, device = {.base = state->device};
     layout_stream_pinned(plan, &state->memory, &state->queued.settled, &pinned);
     layout_all_device(plan, state, &device);
@@ -176,14 +241,14 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
     if (!arena_reserve(&arena, &stream->allocator)) return PARTITA_ERR_NOMEM;
     struct cuda_partitioned_stream *state = stream->state = layout_cuda_stream(plan, &arena);
     assert(arena.used == arena.size);
-    enum partita_status status = cuda_queue_open(plan, &state->queue);
-    if (status == PARTITA_OK) status = allocate_stream_memory(stream);
+    enum partita_status status = allocate_stream_memory(stream);
     if (status == PARTITA_OK) status = clear_cuda_stream(stream);
     if (status == PARTITA_OK)
         status = CU(plan, cuda_partitioned_load_kernels(layout_of_stream(stream)));
     if (status == PARTITA_OK) status = cuda_queued_load(plan);
     if (status == PARTITA_OK) fill_launch(stream);
-    if (status == PARTITA_OK) status = cuda_queue_make(plan, &state->queue, make_graph, stream);
+    if (status == PARTITA_OK && !state->queue.exec)
+        status = cuda_queue_make(plan, &state->queue, make_graph, stream);
     if (status == PARTITA_OK) status = cuda_queue_wait(plan, &state->queue);
     return status;
 }
@@ -191,10 +256,12 @@ enum partita_status cuda_partitioned_open(struct partita_stream *stream)
 void cuda_partitioned_close(struct partita_stream *stream)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
-    if (!state) return;
-    cuda_queue_close(stream->plan, &state->queue);
-    cuda_release(stream->plan, state->device);
-    cuda_unpin(stream->plan, state->pinned);
+    if (!state || !state->kept) return;
+    state->kept->queue = state->queue;
+    const bool whole = state->queue.exec || !state->queue.graph;
+    if (whole && cuda_queue_wait(stream->plan, &state->kept->queue) == PARTITA_OK)
+        keep_stream_memory(stream->plan, state->kept);
+    else release_stream_memory(stream->plan, *state->kept);
 }
 
 // Waits, so that a queue of the caller's may go on with the stream.

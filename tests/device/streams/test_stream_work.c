@@ -162,6 +162,32 @@ static void edit_copies_one_path(void **state)
     stream_rig_close(&rig);
 }
 
+// Only more streams at once than ever before allocate on the device.
+static void streams_open_in_kept_memory(void **state)
+{
+    const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(700)};
+    struct random random = random_start("open");
+    struct stream_rig rig;
+    struct partita_stream *other;
+    (void)state;
+    hostdev_fail(0, cudaSuccess);
+    stream_rig_open_exactly(&rig, &forced, &problem, NULL, FRAMES, &random);
+    char *y = stream_rig_alloc_output(&rig);
+    assert_ok(partita_stream_open(rig.plan, rig.filter, &other));
+    stream_rig_feed(&rig, other, y, &(struct call_split){"", QUANTUM, false}, &random);
+    partita_stream_close(other);
+    hostdev_fail(0, cudaSuccess); // counts from here on
+    for (int i = 0; i < 3; i++) {
+        assert_ok(partita_stream_open(rig.plan, rig.filter, &other));
+        stream_rig_feed(&rig, other, y, &(struct call_split){"", QUANTUM, false}, &random);
+        stream_rig_check_sampled(&rig, y, &random);
+        partita_stream_close(other);
+    }
+    assert_int_equal(hostdev_used().allocations, 0);
+    guarded_free(y);
+    stream_rig_close(&rig);
+}
+
 static size_t largest;
 
 static void *take(void *user, size_t bytes)
@@ -209,6 +235,7 @@ int main(void)
         cmocka_unit_test(groups_take_turns),
         cmocka_unit_test(swaps_change_all_groups_at_once),
         cmocka_unit_test(edit_copies_one_path),
+        cmocka_unit_test(streams_open_in_kept_memory),
         cmocka_unit_test(large_filters_in_batches),
     };
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
