@@ -2,13 +2,17 @@
 // Samples of the caller's arrays into the packed rows of a pass and back. With channels last, rows
 // of adjacent channels are transposed on the way (decision 42).
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "geometry/samples.h"
 #include "pass.h"
 
-enum { SQUARE = 16 }; // rows and columns of samples of two bytes that are converted together
+enum {
+    SQUARE = 16, // rows and columns of samples of two bytes that are converted together
+    LINE = 64,   // bytes of a cache line
+};
 
 void conv_pass_read_channels(const struct conv_pass *pass, const struct conv_channels *to,
                              const char *x)
@@ -114,6 +118,16 @@ static void pack_row(const struct conv_pass *pass, char *packed, const char *row
     }
 }
 
+// Fetches the same samples of the next channel, since the processor's own prefetch ends with a row.
+// A number, for they may lie beyond the array.
+static void prefetch_row(const struct conv_pass *pass, const char *row, size_t n)
+{
+    const size_t step = pass->axis[2].step * pass->sample_bytes, bytes = n * step;
+    const uintptr_t next = (uintptr_t)row + pass->from.channel * pass->sample_bytes;
+    for (size_t i = 0; i < bytes; i += size_max(step, LINE))
+        __builtin_prefetch((const void *)(next + i));
+}
+
 static void clear_packed(const struct conv_pass *pass, char *packed, size_t bytes, size_t channels)
 {
     for (size_t c = 0; c < channels; c++)
@@ -147,9 +161,9 @@ static void pack_residue(const struct conv_pass *pass, const struct conv_index *
                     continue;
                 }
                 const size_t line = (size_t)from_d * axis[1].size + (size_t)from_h;
-                pack_row(pass, packed + in.begin * pass->scalar_bytes,
-                         plane + n * item + line * axis[2].size * position + from, in.count,
-                         channels);
+                const char *samples = plane + n * item + line * axis[2].size * position + from;
+                if (!pass->channels_last) prefetch_row(pass, samples, in.count);
+                pack_row(pass, packed + in.begin * pass->scalar_bytes, samples, in.count, channels);
             }
         }
 }
