@@ -259,6 +259,14 @@ char *network_folder(const struct network *network)
     return strndup(network->path, slash == network->path ? 1 : (size_t)(slash - network->path));
 }
 
+static bool name_fault(const char *path, struct fault *fault)
+{
+    return fault_set(fault,
+                     "%s: the name of a configuration ends with .conf (jconvolver), .cfg "
+                     "(Convolver), .yml or .yaml (CamillaDSP)",
+                     path);
+}
+
 bool network_parse(struct network *ret, const char *path, char *text, size_t size,
                    struct fault *fault)
 {
@@ -281,10 +289,7 @@ bool network_parse(struct network *ret, const char *path, char *text, size_t siz
         good = camilladsp_parse(&network, text, size, fault);
         break;
     case FORMAT_NONE:
-        fault_set(fault,
-                  "%s: the name of a configuration ends with .conf (jconvolver), .cfg (Convolver), "
-                  ".yml or .yaml (CamillaDSP)",
-                  path);
+        name_fault(path, fault);
     }
     if (good) *ret = network;
     else network_release(&network);
@@ -333,6 +338,7 @@ static bool read_network(struct network *ret, const char *path, bool may_be_list
                          struct fault *fault)
 {
     size_t size = 0;
+    if (!network_is_named(path)) return name_fault(path, fault);
     char *text = read_text(path, &size, fault);
     bool good = false;
     if (!text) return false;

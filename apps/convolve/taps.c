@@ -107,8 +107,10 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     describe_shape(info, shape);
     t->in_channels = t->out_channels = t->groups = n_in;
     if (info->container == CONTAINER_SOFA && n_in != 1)
-        return fault_set(fault, "%s: has %zu channels; a SOFA file gives a direction to only one",
-                         in, n_in);
+        return fault_set(fault,
+                         "%s: has %zu channels; %s gives a direction to only one: filter each "
+                         "channel by itself, or mix them first",
+                         in, n_in, ir);
     if (settings->true_stereo && (n_ir != 4 || n_in != 2))
         return fault_set(fault, "%s: %s; %s has %zu channels: --true-stereo needs 4 and 2", ir,
                          shape, in, n_in);
@@ -211,8 +213,11 @@ static bool join_shapes(struct audio_info *ret, struct audio_reader *const *read
         if (ret->frames < info->frames) ret->frames = info->frames; // SIZE_UNKNOWN is the largest
         ret->outputs = 0;
         if (info->rate != ret->rate)
-            return fault_set(fault, "%s: sample rate %u Hz differs from the %u Hz of %s",
-                             s->files[i], info->rate, ret->rate, s->files[0]);
+            return fault_set(
+                fault,
+                "%s: sample rate %u Hz differs from the %u Hz of %s; all files of IR need "
+                "the same",
+                s->files[i], info->rate, ret->rate, s->files[0]);
     }
     return true;
 }

@@ -28,6 +28,19 @@ static bool check_format(const char *option, const char *type, const char *path,
                      type, path);
 }
 
+static bool channels_fault(const struct settings *s, struct fault *fault)
+{
+    bool known;
+    if (container_of_name(s->operands[1], &known) != CONTAINER_RAW && known)
+        return fault_set(fault,
+                         "--channels %lld: is for raw samples, but %s is a file with a header; "
+                         "leave it out",
+                         (long long)s->channels, s->operands[1]);
+    return fault_set(fault,
+                     "--channels %lld: is for raw samples; add --format, for example --format f32",
+                     (long long)s->channels);
+}
+
 // The responses of a SOFA file, for one direction, are all of the filter.
 static bool check_sofa(const struct settings *s, struct fault *fault)
 {
@@ -78,7 +91,7 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
         return fault_set(fault, "--block filters as a stream, which %s cannot split",
                          options_sharded_by(s));
     if (s->channels && !s->format && !container_raw_type(s->operands[1], ret_in))
-        return fault_set(fault, "--channels is for raw samples; add --format");
+        return channels_fault(s, fault);
     if (s->config && (s->ir_format || s->matrix || s->delay || s->ir_length || s->ir_fade))
         return fault_set(fault, "--config names the responses and their paths; leave out "
                                 "--ir-format, --ir-length, --ir-fade, --delay, --matrix, "

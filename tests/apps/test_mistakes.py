@@ -57,6 +57,13 @@ MISTAKES = [
      "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of in.wav; use --resample-ir"),
     ("convolve c.npy in.wav o.wav", 1, "o.wav: cannot store complex samples, which the result has; use .npy or .raw"),
     ("convolve one.txt x.npy o.wav", 1, "o.wav: a WAV needs a sample rate and the input has none; use --rate"),
+    ("convolve --config ir.wav in.wav o.wav", 1, "ir.wav: the name of a configuration ends with .conf (jconvolver), .cfg "
+     "(Convolver), .yml or .yaml (CamillaDSP)"),
+    ("convolve --channels 2 ir.wav in.wav o.wav", 2, "--channels 2: is for raw samples, but in.wav is a file with a header; "
+     "leave it out"),
+    ("convolve --channels 2 ir.wav raw.dat o.wav", 2, "--channels 2: is for raw samples; add --format, for example --format f32"),
+    ("convolve ir.wav ir44.wav in.wav o.wav", 1,
+     "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of ir.wav; all files of IR need the same"),
     # Other commands.
     ("correlate ir.wav in.wav", 2, "needs OUT, unless it prints peaks: add --peaks or --threshold"),
     ("correlate --peaks 0 ir.wav in.wav", 2, "--peaks 0: is not a whole number from 1 to 1048576, for example 4"),
@@ -76,6 +83,8 @@ MISTAKES = [
     ("join o.wav in.wav", 1, "in.wav: its record in.wav.range is missing, which --range writes beside OUT"),
     ("layer forward x4.npy w4.npy y.npy", 2, "needs forward|backward-data|backward-weight, but 4 names are given; "
      "arrays are named by options such as --input"),
+    ("layer forward --input in.wav --weight w4.npy --output y.npy", 1,
+     "in.wav: not an .npy file; save the array with numpy.save"),
     ("layer forward --input x4.npy --weight w4.npy", 2, "forward needs --output"),
     ("layer forward --input x4.npy --weight x.npy --output y.npy", 1,
      "x.npy: array of 1 dimensions, but x4.npy has 4; both need the same axes"),

@@ -83,7 +83,7 @@ class Sofa(Case):
         with open(SOFA, "rb") as file:
             self.write("cut.sofa", file.read(5000))
         for arguments, says, rc in (
-                ([SOFA, "stereo.wav"], ["stereo.wav: has 2 channels", "SOFA"], 1),
+                ([SOFA, "stereo.wav"], ["stereo.wav: has 2 channels", "MIT_KEMAR", "mix them"], 1),
                 (["--matrix", SOFA, "x.wav"], ["MIT_KEMAR", "leave out --matrix"], 2),
                 (["--true-stereo", SOFA, "stereo.wav"], ["leave out --matrix, --matrix-order and --true-stereo"], 2),
                 (["--ir-format", "f32", SOFA, "x.wav"], ["leave out --ir-format"], 2),

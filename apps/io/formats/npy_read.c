@@ -202,7 +202,8 @@ bool npy_header_read(struct source *source, bool real, struct npy_header *ret, s
     const size_t got = source_read(source, x, 8);
     if (got == 0 && !source->error) return fault_set(fault, "%s: is empty", source->name);
     if (got < 8 || memcmp(x, "\x93NUMPY", 6) != 0)
-        return fault_set(fault, "%s: not an .npy file", source->name);
+        return fault_set(fault, "%s: not an .npy file; save the array with numpy.save",
+                         source->name);
     if (x[6] < 1 || x[6] > 3)
         return fault_set(fault, "%s: .npy version %u; 1 to 3 are known", source->name, x[6]);
     size_t n_size = x[6] == 1 ? 2 : 4, n = 0;
