@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 import torch.nn.functional as F  # noqa: E402
-from nn_checks import random, require_close, require_same_layer  # noqa: E402
+from nn_checks import double, random, require_close, require_same_layer  # noqa: E402
 
 import partita.nn.functional as ours  # noqa: E402
 from partita.nn.testing import dispatch_mode  # noqa: E402
@@ -226,3 +226,20 @@ def test_autocast_gives_the_type_of_autocast():
     y.sum().backward()
     assert x.grad.dtype == w.grad.dtype == torch.float32
     require_close(y, F.conv2d(x.detach().double(), w.detach().double()))
+
+
+def test_a_layer_that_was_seen_is_not_used_for_other_calls():
+    x, w, b = random(1, 2, 3, 9, 8, grad=False), random(2, 4, 3, 3, 3, grad=False), random(3, 4, grad=False)
+    for _ in range(3):
+        require_close(ours.conv2d(x, w, b), F.conv2d(double(x), double(w), double(b)), 1)
+        w.mul_(2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert ours.conv2d(x, w, b).dtype == torch.bfloat16
+    with dispatch_mode() as mode:
+        ours.conv2d(x, w, b)
+    assert mode.counts()["native"] == {"partita.conv": 1}
+    with torch.autograd.forward_ad.dual_level():
+        y = ours.conv2d(torch.autograd.forward_ad.make_dual(x, x), w)
+        assert torch.autograd.forward_ad.unpack_dual(y).tangent is not None
+    with pytest.raises(RuntimeError):
+        ours.conv2d(x, w, b[:3])

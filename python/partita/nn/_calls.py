@@ -63,13 +63,13 @@ class _Thread(threading.local):
 
     def __init__(self):
         self.call = ffi.new("struct partita_call *")
-        self.workspace = _arrays.aligned(0)
+        self.workspace, self.size = None, 0
 
     def with_workspace(self, n_bytes):
-        if self.workspace.nbytes < n_bytes:
+        if self.size < n_bytes:
             self.call.workspace = ffi.NULL
             self.workspace = _arrays.aligned(n_bytes)
-        self.call.workspace = ffi.from_buffer(self.workspace) if n_bytes else ffi.NULL
+            self.call.workspace, self.size = ffi.from_buffer(self.workspace), n_bytes
         return self.call
 
 
@@ -266,12 +266,22 @@ def _forward_layer(dtype, *described):
     return layer
 
 
+def forward_layer(x, w, geometry, uses):
+    """The plan of a layer; `geometry` is (stride, pad, dilation, groups, engine)."""
+    return _forward_layer(x.dtype, _geometry.memory_format(x, w), x.shape, w.shape, geometry, uses)
+
+
 def forward(x, w, b, geometry, uses):
-    """The layer; `geometry` is (stride, pad, dilation, groups, engine)."""
-    layer = _forward_layer(x.dtype, _geometry.memory_format(x, w), x.shape, w.shape, geometry, uses)
+    """The layer."""
+    layer = forward_layer(x, w, geometry, uses)
     _check("w", w, layer.w_shape, x.dtype)
     if b is not None:
         _check("b", b, layer.w_shape[:1], x.dtype)
+    return run_forward(layer, x, w, b, uses)
+
+
+def run_forward(layer, x, w, b, uses):
+    """The layer of these tensors, which are known to fit it."""
     y = layer.new(x, layer.y_shape)
     if layer.plan is not None:
         _run(layer, w, b, uses, y, layer.prepare(x))
