@@ -22,6 +22,8 @@ struct hostdev_index {
     unsigned x, y, z;
 };
 
+extern struct hostdev_index threadIdx, blockIdx, blockDim, gridDim; // of the running thread
+
 // As in cuda_runtime.h.
 struct hostdev_kernel {
     struct hostdev_index grid, block;

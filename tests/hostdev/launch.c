@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "internal.h"
+#include "race.h"
 
 enum { GUARD_BYTES = 4096, GUARD = 0xa5, POISON = 0xff };
 
@@ -59,8 +60,16 @@ static struct hostdev_index split(unsigned i, struct hostdev_index extent)
     return (struct hostdev_index){i % extent.x, i / extent.x % extent.y, i / extent.x / extent.y};
 }
 
+// The order of a block's threads up to the next barrier.
+static void begin_interval(unsigned *order, unsigned n)
+{
+    race_fence();
+    shuffle(order, n);
+}
+
 static void resume(unsigned i)
 {
+    race_thread(i);
     threadIdx = indices[i];
 }
 
@@ -77,7 +86,8 @@ static void run_block(unsigned block)
     blockIdx = split(block, kernel->grid);
     memset(shared_memory, POISON, kernel->shared_bytes);
     memset(guard, GUARD, GUARD_BYTES);
-    fiber_run(kernel->block.x * kernel->block.y * kernel->block.z, run_thread, resume, shuffle);
+    fiber_run(kernel->block.x * kernel->block.y * kernel->block.z, run_thread, resume,
+              begin_interval);
     for (size_t i = 0; i < GUARD_BYTES; i++)
         if (guard[i] != GUARD)
             hostdev_abort("written %zu bytes beyond %zu of shared memory", i, kernel->shared_bytes);
@@ -90,6 +100,7 @@ void launch_run(const struct hostdev_kernel *kernel)
     if (!order) hostdev_abort("out of memory");
     read_order();
     running = kernel;
+    race_watch(shared_memory, kernel->shared_bytes);
     gridDim = kernel->grid;
     blockDim = kernel->block;
     for (unsigned i = 0; i < kernel->block.x * kernel->block.y * kernel->block.z; i++)
