@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: MIT
 # Verifies and measures on a machine with an NVIDIA GPU: builds, runs the suite gpu and
 # compute-sanitizer, times bench_gpu and PyTorch, and writes docs/gpu-verified.json and
-# docs/gpu-bench.md. Without a device it prints what is missing and writes nothing: status 77. After
-# a failure gpu-verified.json is not written; a sanitizer that is missing or did not finish is
-# recorded in it.
+# docs/gpu-bench.md. Without a device it prints what is missing and writes nothing: status 77. What
+# failed is recorded in gpu-verified.json, which has a verdict for each engine.
 #   bench/gpu.sh [--quick] [--limit SECONDS] [STEP...]
 #   STEP: build, suite, sanitizer, bench, peers, report [all, in this order]; pack, see below
 #   --quick: a trial run with an eighth of each batch; the report is printed, nothing is written
 #   --limit: stops in time, with status 75 if something is left; another run continues
 # Results are in build/gpu-results (--quick: build/gpu-results-quick) as long as the sources do not
-# change. The step report needs no device, so results may be copied to another machine. For a
+# change. If OUT is set, they are also in the archive $OUT/gpu-results.tgz, which is renewed after
+# every step and case, so that a run that is cut off leaves what was done. The step report needs no device, so results may be copied to another machine. For a
 # machine with a GPU but without a compiler, run the step pack elsewhere: build/gpu-pack then has
 # all programs, and the libraries they need besides CUDA's. Copy this tree with build/gpu-pack, but
 # without build/build.ninja; the step build then does nothing. python3 and a driver suffice, except
@@ -41,6 +41,12 @@ done
 seconds() {
     left=$((${GPU_UNTIL:-9999999999} - $(date +%s)))
     echo $((left < $1 ? left : $1))
+}
+
+# keep: renews the archive, whole at any time.
+keep() {
+    [ -n "${OUT-}" ] || return 0
+    tar czf "$OUT/.part.tgz" -C "$(dirname "$results")" "$(basename "$results")" && mv "$OUT/.part.tgz" "$OUT/$(basename "$results").tgz"
 }
 
 # Without live audio, whose libraries a compute server seldom has.
@@ -106,6 +112,7 @@ bench() {
         [ "$status" -eq 0 ] || ended=1
         cat "$results/logs/$case.log" >&2
         mv "$results/rows/$case.part" "$results/rows/$case.csv"
+        keep
     done
     return "$ended"
 }
@@ -165,6 +172,7 @@ for step in "$@"; do
     # The other steps are done after a failure, unless it is the build that failed.
     $step || status=$?
     [ "$status" -eq 0 ] || echo "== $step: status $status" >&2
+    case $step in suite | sanitizer | peers) keep ;; esac
     case $step:$status in build:0 | pack:0) ;; build:* | pack:*) exit "$status" ;; esac
     if [ "$status" -ne 0 ] && [ "$worst" -ne 1 ]; then worst=$status; fi
 done

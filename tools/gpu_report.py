@@ -7,8 +7,11 @@
 
 RESULTS has: *.outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), rows/, logs/ and
 calls/ with one file for each case, torch.csv, torch.log, and *.failed for steps that failed. Nothing is written unless
-a device ran these sources and produced times; a stand-in is not a device. The page lists all failures at its top;
-gpu-verified.json is written only if there are none.
+a device ran these sources and produced times; a stand-in is not a device. The page lists all failures at its top.
+
+gpu-verified.json has a verdict for each engine, of its rows alone: "verified" if all were right, "failed" with the rows
+that were wrong, or "not run". The suite and compute-sanitizer have results of their own beside; what is not an engine's is
+in "doubts".
 """
 import csv
 import datetime
@@ -135,10 +138,21 @@ def verdict(value, bound, figure):
     return "yes" if (value <= bound if FIGURES[figure][2] else value >= bound) else "no"
 
 
+def verdicts(states, times, wrong):
+    """{engine: {"verdict", "cases": number of right ones, "rows": lines of wrong ones}}."""
+    found = {}
+    for engine in states:
+        rows = [line for line in wrong if re.match(rf"\S+: {re.escape(engine)} is WRONG: ", line)]
+        right = sum(engine in contenders for contenders in times.values())
+        found[engine] = {"verdict": "failed" if rows else "verified" if right else "not run", "cases": right, "rows": rows}
+    return found
+
+
 def collect(results, root):
     """All facts of a run, as docs/gpu-verified.json has them."""
     times, outcome = read_times(results), read_outcome(read_texts(results, "*.outcome"))
     left_out, wrong = read_messages(read_texts(results / "logs", "*.log") + read_text(results / "torch.log"))
+    engines = {row["engine"]: row["state"] for row in read_csv(results / "engines.csv")}
     peer = re.search(r"^peer: (.*)$", read_text(results / "torch.log"), re.M)
     floors = []
     for floor in FLOORS:
@@ -146,7 +160,7 @@ def collect(results, root):
         floors.append({"what": floor[0], "case": floor[1], "against": floor[2], "figure": floor[3], "floor": floor[4],
                        "goal": floor[5], "measured": value, "floor_met": verdict(value, floor[4], floor[3]),
                        "goal_met": verdict(value, floor[5], floor[3])})
-    return {
+    record = {
         "device": outcome.get("device", ""),
         "driver": read_text(results / "driver").strip(),
         "date": datetime.date.today().isoformat(),
@@ -156,13 +170,16 @@ def collect(results, root):
         "suite": outcome.get("suite", ""),
         "compute-sanitizer": {tool: outcome.get(tool, "not run") for tool in ("memcheck", "racecheck")},
         "peer": peer[1] if peer else "PyTorch: not run",
-        "engines": {row["engine"]: row["state"] for row in read_csv(results / "engines.csv")},
+        "engines": engines,
+        "verdicts": verdicts([*engines, OURS], times, wrong),
         "cases": times,
         "floors": floors,
         "left_out": left_out,
         "wrong": wrong,
         "failed_steps": [path.stem for path in sorted(results.glob("*.failed"))],
     }
+    record["doubts"] = doubts(record)
+    return record
 
 
 def refusal(record):
@@ -178,7 +195,7 @@ def refusal(record):
 
 
 def doubts(record):
-    """The reasons why a record is not verified."""
+    """All that was wrong or is missing, whichever engine it is of."""
     found = []
     if not re.fullmatch(r"[1-9]\d* passed, 0 failed(, \d+ skipped)?", record["suite"]):
         found.append(f"the suite gpu did not pass: {record['suite'] or 'not run'}")
@@ -235,6 +252,13 @@ def rows_table(times):
     return "\n".join(lines)
 
 
+def verdicts_table(record):
+    lines = ["| engine | verdict | right cases | wrong cases |", "|---|---|---|---|"]
+    for engine, of in record["verdicts"].items():
+        lines.append(f"| {engine} | {of['verdict']} | {of['cases']} | {len(of['rows'])} |")
+    return "\n".join(lines)
+
+
 def streams_table(times):
     lines = ["| case | contender | p50 | p99 | p99.9 | max |", "|---|---|---|---|---|---|"]
     for case, contenders in times.items():
@@ -253,26 +277,22 @@ def page(record):
     missing = [name for name, state in record["engines"].items() if state != "there"]
     left_out = [f"- {name}: {reason} ({count} cases)" for name, reasons in record["left_out"].items()
                 for reason, count in reasons.items()]
-    failures = doubts(record)
+    failures = record["doubts"]
     parts = [HEAD, "**Not verified:**\n" + "\n".join(f"- {line}" for line in failures) + "\n" if failures else "",
              "\n".join(f"- {name}: {value}" for name, value in facts),
              f"\nEngines that are not there: {', '.join(missing)}." if missing else "",
-             "\n## Targets\n", floors_table(record),
+             "\n## Engines\n", verdicts_table(record), "\n## Targets\n", floors_table(record),
              "\n## Calls of streams\n", streams_table(record["cases"]), "\n## Rows\n", rows_table(record["cases"]),
              "\n## Left out\n", "\n".join(left_out)]
     return "\n".join(parts) + "\n"
 
 
 def write(record, docs):
-    """Writes the page and, if nothing failed, the record. Returns why nothing was written, or None."""
+    """Writes the page and the record. Returns why nothing was written, or None."""
     why_not = refusal(record)
     if why_not is None:
         (docs / "gpu-bench.md").write_text(page(record))
-        verified = docs / "gpu-verified.json"
-        if doubts(record):
-            verified.unlink(missing_ok=True)  # an older one would not match this page
-        else:
-            verified.write_text(json.dumps(record, indent=1) + "\n")
+        (docs / "gpu-verified.json").write_text(json.dumps(record, indent=1) + "\n")
     return why_not
 
 
@@ -291,9 +311,9 @@ def main():
         return 1
     missed = [floor for floor in record["floors"] if floor["floor_met"] != "yes"]
     print(f"docs/gpu-bench.md: {len(FLOORS) - len(missed)} required figures met, {len(missed)} not")
-    for line in doubts(record):
-        print(f"docs/gpu-verified.json not written: {line}", file=sys.stderr)
-    return 1 if doubts(record) else 0
+    for line in record["doubts"]:
+        print(f"not verified: {line}", file=sys.stderr)
+    return 1 if record["doubts"] else 0
 
 
 if __name__ == "__main__":

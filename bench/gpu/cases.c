@@ -12,11 +12,22 @@ enum {
     ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT
 };
 
-// Layers of layer_cases.c that are not extra here: with the batches of S. Dieleman's comparison
-// (2014) and of the thesis, table 4.6 from r = 9 on.
-static const char *const standard[] = {"dieleman-[123]-n*", "dieleman-4-*",
-                                       "dieleman-5-n*",     "thesis-4.6-r9-n*",
-                                       "thesis-4.6-r15-n*", "thesis-4.6-r31-n*"};
+// Cases that are not extra, in the order in which they run, as a machine may be lent for minutes:
+// what is asked about most comes first.
+static const char *const standard[] = {
+    "causal-4K-forward", "vgg-1.2-n64-forward", "vgg-3.2-n64-forward", "vgg-5-n64-forward",
+    "thesis-4.6-r15-n200-forward", "caffenet-2-n400-forward", "depthwise-31-c384-n64-forward",
+    "resnet-2-reduce-forward", "vgg-5-n1-forward", "stream-i16-o16-t480000-b64",
+    "stream-c128-t96000-b64", "causal-8K-*", "causal-16K-*", "causal-32K-forward",
+    "causal-1K-forward",
+    // The batches of S. Dieleman's comparison (2014), and the thesis, table 4.6 from r = 9 on.
+    "dieleman-[123]-n*-forward", "dieleman-4-forward", "dieleman-5-n*-forward",
+    "thesis-4.6-r9-n*-forward", "thesis-4.6-r31-n*-forward", "separable-*", "overlap-save-*",
+    "lags-*", "causal-2K-*", "causal-1M-*", "stream-bank-*",
+    // The gradients.
+    "vgg-3.2-n64-*", "causal-*-backward-*", "depthwise-31-c384-*", "dieleman-[123]-n*",
+    "dieleman-4-*", "dieleman-5-n*", "thesis-4.6-r15-n*", "thesis-4.6-r31-n*", "thesis-4.6-r9-n*"};
+enum { N_STANDARD = sizeof standard / sizeof *standard };
 
 #define MAPS(n_, channels_, size_, kernel_)                                                        \
     {                                                                                              \
@@ -81,6 +92,17 @@ static const struct workload signals[] = {
      .lags = 1000,
      .repetitions = 3},
     {BENCH_BANK("stream-c128-t96000-b64", 128, 64, 96000, 64 * 20000), .repetitions = 3},
+    // 16 sources to each of 16 outputs, filters of 10 s.
+    {.name = "stream-i16-o16-t480000-b64",
+     .in_channels = 16,
+     .out_channels = 16,
+     .block = 64,
+     .n_taps = 480000,
+     .warm = 480000,
+     .n_frames = 480000 + 64 * 2000,
+     .repetitions = 3},
+    // 4000 reverbs of 1 s.
+    {BENCH_BANK("stream-bank-c4000-t48000-b64", 4000, 64, 48000, 64 * 250), .repetitions = 3},
 };
 
 static size_t min(size_t a, size_t b)
@@ -146,23 +168,43 @@ static void add_own_layer(struct workload *cases, size_t *n, size_t i, bool tiny
     }
 }
 
+// The first pattern of `standard` that fits; N_STANDARD: none.
+static size_t rank_of(const struct workload *w)
+{
+    size_t u = 0;
+    while (u < N_STANDARD && fnmatch(standard[u], w->name, 0) != 0) u++;
+    return u;
+}
+
+// Keeps the order of cases of one rank.
+static struct workload *order_by_rank(const struct workload *cases, size_t n)
+{
+    struct workload *ordered = bench_allocate(n * sizeof *ordered);
+    size_t done = 0;
+    for (size_t u = 0; u <= N_STANDARD; u++)
+        for (size_t i = 0; i < n; i++) {
+            if (rank_of(&cases[i]) != u) continue;
+            ordered[done] = cases[i];
+            ordered[done++].extra = u == N_STANDARD;
+        }
+    return ordered;
+}
+
 struct workload *gpu_cases(bool tiny, size_t *ret_n)
 {
     struct workload *cases = bench_allocate(MAX_CASES * sizeof *cases);
     size_t n_published, n = 0;
     const struct layer_case *published = layer_cases(&n_published);
-    for (size_t i = 0; i < n_published; i++) {
+    for (size_t i = 0; i < n_published; i++)
         add_layer(cases, &n, published[i].name, &published[i].layer, tiny);
-        cases[n - 1].extra = true;
-        for (size_t u = 0; u < sizeof standard / sizeof *standard; u++)
-            if (fnmatch(standard[u], published[i].name, 0) == 0) cases[n - 1].extra = false;
-    }
     for (size_t i = 0; i < sizeof own_layers / sizeof *own_layers; i++)
         add_own_layer(cases, &n, i, tiny);
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         cases[n++] = tiny ? signal_shrink(&signals[i]) : signals[i];
+    struct workload *ordered = order_by_rank(cases, n);
+    free(cases);
     *ret_n = n;
-    return cases;
+    return ordered;
 }
 
 static void print_extents(const size_t *values, int rank)
