@@ -76,7 +76,7 @@ enum partita_type {
     PARTITA_F64,
     PARTITA_CF32,
     PARTITA_CF64,
-    PARTITA_F16,  // IEEE 754 binary16: storage of forward layers, computed in f32
+    PARTITA_F16,  // IEEE 754 binary16: storage of layers, computed in f32
     PARTITA_BF16, // bfloat16: likewise
 };
 
@@ -151,9 +151,9 @@ enum partita_activation {
 // dilation*(kernel-1) by definition, so y[p] needs x up to stride*p only, and the padding fields
 // must be zero.
 struct partita_problem {
-    // Type of x and y [f32]. PARTITA_F16 and PARTITA_BF16 are allowed in bounded forward problems:
-    // x, w and the bias are converted to f32 when they are read, and y is rounded to nearest even
-    // from a sum in f32.
+    // Type of x and y [f32]. PARTITA_F16 and PARTITA_BF16 are allowed in bounded problems, on the
+    // CPU forward: arrays are converted to f32 when they are read, and results are rounded to
+    // nearest even from sums in f32.
     enum partita_type signal;
     // Type of w [that of the signal]: that of the signal, or for a complex signal its real
     // counterpart.

@@ -263,7 +263,7 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
                                                 size_t call_bytes)
 {
     if (!plan || !gb || !gy) return PARTITA_ERR_ARG;
-    const bool supported = !plan->shape.complex_signal && !plan->shape.half;
+    const bool supported = !plan->shape.complex_signal && (!plan->shape.half || plan->device);
     struct run run = {
         .plan = plan, .of = supported ? plan : NULL, .operands = {.to = gb, .from = {gy}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;

@@ -115,7 +115,8 @@ struct engine {
     const char *const *variants; // names after the colon, NULL-terminated; NULL: only one
     unsigned directions;         // bits of enum partita_direction that `run` computes
     int max_rank;                // maximum number of axes; 0: one
-    bool half;                   // forward supports samples of two bytes (f16, bf16)
+    bool half;                   // its directions, on the CPU forward, support samples of two bytes
+                                 // (f16, bf16)
     bool channels_last;          // x and y may be [batch][position][channel]
     // Fills *ret with the cheapest decision, or applicable = false with a reason. Allocates
     // nothing.

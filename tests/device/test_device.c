@@ -153,7 +153,6 @@ static void refusals(void **state)
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_non_null(strstr(lines.text, "real"));
     options.log = log_into(&lines);
-    options.engine = NULL;
     problem =
         (struct partita_problem){LENGTH(50), .signal = PARTITA_F16, .taps = PARTITA_F16, KERNEL(3)};
     assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);

@@ -49,7 +49,7 @@ enum partita_status cuda_filter_queue(struct partita_filter *filter, const struc
         if (of->plan->engine) status = of->plan->engine->filter_pack(of, arrays->from[0], scratch);
     if (status != PARTITA_OK || !arrays->from[1] || !plan->engine) return status;
     return cuda_copy(plan, state->bias, arrays->from[1],
-                     plan->shape.out_channels * plan->shape.scalar_bytes);
+                     plan->shape.out_channels * shape_alignment(&plan->shape));
 }
 
 size_t cuda_filter_scratch(const struct partita_filter *filter)
@@ -105,7 +105,8 @@ enum partita_status cuda_filter_bias(struct partita_filter *filter, const void *
 {
     const struct shape *shape = &filter->plan->shape;
     struct cuda_filter *state = filter->state;
-    return cuda_upload(filter->plan, bias, shape->out_channels * shape->scalar_bytes, &state->bias);
+    return cuda_upload(filter->plan, bias, shape->out_channels * shape_alignment(shape),
+                       &state->bias);
 }
 
 void cuda_filter_destroy(struct partita_filter *filter)

@@ -4,12 +4,20 @@
 #ifndef PARTITA_CUDA_FILTER_H
 #define PARTITA_CUDA_FILTER_H
 
+#include "cuda/kernels/storage.h"
 #include "cuda/kernels/windows.h"
 #include "device.h"
 
 struct cuda_filter {
     void *taps, *bias; // bias NULL: none
 };
+
+// How samples, taps and bias of a problem are stored.
+static inline enum cuda_storage cuda_storage_of(const struct shape *shape)
+{
+    if (shape->half) return shape->signal == PARTITA_F16 ? CUDA_STORED_F16 : CUDA_STORED_BF16;
+    return shape->f64 ? CUDA_STORED_F64 : CUDA_STORED_F32;
+}
 
 // Bytes of the caller's taps.
 size_t cuda_taps_bytes(const struct shape *shape);

@@ -203,6 +203,9 @@ static void log_too_large(const struct partita_plan *plan, const struct partita_
 enum partita_status cuda_micro_batch_plan(struct partita_plan *plan, const struct request *request)
 {
     for (enum dimension by = 0; by < DIMENSIONS; by++) {
+        // Sums of micro-batches are not rounded between them.
+        const bool sums = by == BY_TAPS || plan->direction == PARTITA_BACKWARD_WEIGHT;
+        if (plan->shape.half && sums) continue;
         const size_t n = choose_steps(plan, by, request->workspace_limit);
         assert(n > 0);
         if (n >= step_count(plan, by)) continue;
@@ -328,6 +331,7 @@ bool cuda_micro_batches_of_bias(const struct partita_plan *plan, struct cuda_mic
 {
     const struct partita_plan *const plans[] = {plan, plan->backward_weight, plan->backward_data};
     const struct shape *shape = &plan->shape;
+    if (shape->half) return false; // likewise
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         if (!plans[i] || !plans[i]->micro_batch || dimension_of(plans[i]) == BY_TAPS) continue;
         *ret = (struct cuda_micro_batches){.sets = 1,

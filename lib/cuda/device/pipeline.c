@@ -5,6 +5,7 @@
 
 #include "bounded_call.h"
 #include "cuda/kernels/sums.h"
+#include "filter.h"
 #include "micro_batch.h"
 #include "staging.h"
 
@@ -118,7 +119,7 @@ enum partita_status cuda_queue_bias(const struct partita_plan *plan, const struc
 {
     const int64_t sizes[3] = {(int64_t)shape->batch, (int64_t)shape->out_channels,
                               (int64_t)shape_outputs(shape)};
-    return CU(plan, cuda_bias_gradient(sizes, shape->f64, gb, gy));
+    return CU(plan, cuda_bias_gradient(sizes, cuda_storage_of(shape), gb, gy));
 }
 
 static enum partita_status compute(const struct pipeline *p, size_t i)
@@ -310,7 +311,7 @@ enum partita_status cuda_pipeline_bias(const struct partita_plan *plan,
                                        const struct operands *operands)
 {
     const struct shape *shape = &plan->shape;
-    const struct cuda_sizes sizes = {.to = shape->out_channels * shape->scalar_bytes,
+    const struct cuda_sizes sizes = {.to = shape->out_channels * shape_alignment(shape),
                                      .from = {cuda_output_bytes(shape)}};
     struct cuda_micro_batches split;
     struct shape part;

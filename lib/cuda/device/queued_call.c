@@ -157,8 +157,9 @@ enum partita_status cuda_queued_bias(const struct partita_plan *plan,
                                      const struct operands *operands)
 {
     const struct shape *shape = &plan->shape;
-    enum partita_status status = check_array(
-        plan, "gb", operands->to, shape->out_channels * shape->scalar_bytes, shape->scalar_bytes);
+    enum partita_status status =
+        check_array(plan, "gb", operands->to, shape->out_channels * shape_alignment(shape),
+                    shape_alignment(shape));
     if (status == PARTITA_OK)
         status = check_array(plan, "gy", operands->from[0], cuda_output_bytes(shape),
                              shape->sample_bytes);
@@ -178,7 +179,7 @@ enum partita_status cuda_queued_update(struct partita_filter *filter,
         check_array(plan, "taps", operands->from[0], cuda_taps_bytes(shape), shape->tap_bytes);
     if (status == PARTITA_OK && operands->from[1])
         status = check_array(plan, "bias", operands->from[1],
-                             shape->out_channels * shape->scalar_bytes, shape->scalar_bytes);
+                             shape->out_channels * shape_alignment(shape), shape_alignment(shape));
     if (status == PARTITA_OK)
         status = check_array(plan, "call.workspace", workspace, scratch.bytes, 1);
     for (const struct partita_filter *of = filter; of; of = of->backward_data) {

@@ -248,6 +248,7 @@ const struct engine cuda_gemm = {
     .variants = (const char *const[]){"panels", "in-place", NULL},
     .directions = CUDA_ALL_DIRECTIONS,
     .max_rank = PARTITA_MAX_RANK,
+    .half = true,
     .estimate = cuda_gemm_estimate,
     .plan_create = cuda_gemm_plan_create,
     .plan_explain = cuda_gemm_plan_explain,

@@ -30,7 +30,7 @@ struct cuda_gemm {
 // Queues the panel [group][term][pitch] of the samples of `from`.
 cudaError_t cuda_gemm_load(const struct cuda_gemm *gemm, void *panel, const void *from);
 // Queues outputs from sums [chunk][group][output channel][pitch], added in the order of chunks,
-// with bias (scalars of sums; NULL: none) and activation.
+// with bias (stored like `to`; NULL: none) and activation.
 cudaError_t cuda_gemm_store(const struct cuda_gemm *gemm, void *to, const void *sums,
                             const void *bias);
 // Queues packed taps [group][term][pitch of output channels].

@@ -7,6 +7,7 @@
 #include "base/sizes.h"
 #include "core/plan.h"
 #include "cuda/device/bounded_call.h"
+#include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
 #include "cuda/device/rates.h"
 #include "gemm.h"
@@ -34,12 +35,6 @@ static enum cuda_element gemm_element(const struct shape *shape)
     return shape->f64 ? CUDA_F64 : CUDA_F32;
 }
 
-static enum cuda_storage gemm_storage(const struct shape *shape)
-{
-    if (shape->half) return shape->signal == PARTITA_F16 ? CUDA_STORED_F16 : CUDA_STORED_BF16;
-    return shape->f64 ? CUDA_STORED_F64 : CUDA_STORED_F32;
-}
-
 static struct cuda_pass gemm_pass_of(const struct shape *shape, enum partita_direction direction,
                                      size_t i)
 {
@@ -60,7 +55,7 @@ int64_t cuda_gemm_positions(const struct cuda_pass *pass)
 struct cuda_gemm cuda_gemm_pass(const struct cuda_gemm_layout *layout, size_t i)
 {
     return (struct cuda_gemm){.pass = gemm_pass_of(layout->shape, layout->direction, i),
-                              .storage = gemm_storage(layout->shape),
+                              .storage = cuda_storage_of(layout->shape),
                               .pitch = layout->pitch,
                               .chunks = 1};
 }

@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
 // Blocks are [group][CUDA_GEMM_EACH channels][CUDA_THREADS positions].
 template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 4)
-    gemm_store_kernel(const __grid_constant__ cuda_gemm gemm, S *to, const T *sums, const T *bias)
+    gemm_store_kernel(const __grid_constant__ cuda_gemm gemm, S *to, const T *sums, const S *bias)
 {
     const cuda_pass &pass = gemm.pass;
     const cuda_axis *axis = pass.axis;
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
         T sum = *sums;
 #pragma unroll 4
         for (int64_t chunk = 1; chunk < gemm.chunks; chunk++) sum += sums[chunk * gemm.chunk_plane];
-        if (bias) sum += bias[channel + i];
+        if (bias) sum += widened(bias[channel + i]);
         if (pass.relu && sum < 0) sum = 0; // a NaN stays one
         narrow(to, sum);
     }
@@ -199,7 +199,7 @@ cudaError_t cuda_gemm_store(const cuda_gemm *gemm, void *to, const void *sums, c
         typedef decltype(zero) S;
         typedef typename sum_of<S>::type T;
         return queue(gemm_store_kernel<S, T>, blocks, dim3(CUDA_THREADS), 0, *gemm, (S *)to,
-                     (const T *)sums, (const T *)bias);
+                     (const T *)sums, (const S *)bias);
     });
 }
 

@@ -5,6 +5,7 @@
 #include "sums.h"
 
 #include "launch.cuh"
+#include "storage.cuh"
 
 namespace {
 template <typename T>
@@ -31,17 +32,17 @@ __global__ void __launch_bounds__(CUDA_THREADS, 4)
     ((T *)finish.y)[i] = value;
 }
 
-template <typename T>
+template <typename S, typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
-    bias_gradient_kernel(T *gb, const T *gy, int64_t batch, int64_t channels, int64_t n)
+    bias_gradient_kernel(S *gb, const S *gy, int64_t batch, int64_t channels, int64_t n)
 {
     const int64_t channel = blockIdx.x;
     T sum[1] = {};
     for (int64_t item = 0; item < batch; item++)
         for (int64_t i = threadIdx.x; i < n; i += blockDim.x)
-            sum[0] += gy[(item * channels + channel) * n + i];
+            sum[0] += widened(gy[(item * channels + channel) * n + i]);
     add_threads<T, 1>(sum, (T *)shared_memory);
-    if (threadIdx.x == 0) gb[channel] = sum[0];
+    if (threadIdx.x == 0) narrow(&gb[channel], sum[0]);
 }
 } // namespace
 
@@ -69,13 +70,15 @@ cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64)
     });
 }
 
-cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy)
+cudaError_t cuda_bias_gradient(const int64_t sizes[3], cuda_storage storage, void *gb,
+                               const void *gy)
 {
     const int64_t batch = sizes[0], channels = sizes[1], n = sizes[2];
     const int threads = power_of_two(n, CUDA_THREADS);
-    return with_scalar(f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue(bias_gradient_kernel<T>, channels, dim3(threads), threads * sizeof(T), (T *)gb,
-                     (const T *)gy, batch, channels, n);
+    return with_storage(storage, [=](auto zero) {
+        typedef decltype(zero) S;
+        typedef typename sum_of<S>::type T;
+        return queue(bias_gradient_kernel<S, T>, channels, dim3(threads), threads * sizeof(T),
+                     (S *)gb, (const S *)gy, batch, channels, n);
     });
 }

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "storage.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -35,7 +37,8 @@ cudaError_t cuda_launch_finish(const struct cuda_finish *finish, bool f64);
 
 // Queues gb[k] = the sum of gy [batch][channels][n] over items and positions; sizes are those
 // three.
-cudaError_t cuda_bias_gradient(const int64_t sizes[3], bool f64, void *gb, const void *gy);
+cudaError_t cuda_bias_gradient(const int64_t sizes[3], enum cuda_storage storage, void *gb,
+                               const void *gy);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// Samples of 16 bits on a device: every result of a layer has the bits of the same layer in f32,
+// rounded once to the nearest even. (That layer agrees with the oracle: test_layers.c.)
+#include "core/plan.h" // before the complex numbers of test.h
+
+#include <math.h>
+
+#include "device/arrays.h"
+#include "support/layer_rig.h"
+
+struct format {
+    const char *name;
+    enum partita_type type;
+    int fraction, min_exponent; // bits after the point; exponent of the smallest normal number
+};
+
+static const struct format formats[] = {{"f16", PARTITA_F16, 10, -14},
+                                        {"bf16", PARTITA_BF16, 7, -126}};
+
+static const struct half_problem {
+    const char *name;
+    struct partita_problem problem;
+    double scale; // of inputs: results of some are denormal numbers
+} problems[] = {
+    {"strided", STRIDED_LAYER, 1},
+    {"pointwise", POINTWISE_LAYER, 1},
+    {"depthwise", DEPTHWISE_LAYER, 1},
+    {"line", {LENGTH(300), BATCH(3), CHANNELS(4, 6), GROUPS(2), KERNEL(130), PAD_BEGIN(129)}, 1},
+    {"volume", {SIZE(5, 6, 7), CORRELATE, CHANNELS(3, 4), KERNEL(2, 3, 2), DILATION(1, 2, 1)}, 1},
+    {"denormal", {SIZE(6, 7), CHANNELS(3, 4), KERNEL(3, 3)}, 0x1p-9},
+};
+enum {
+    N_FORMATS = sizeof formats / sizeof *formats,
+    N_PROBLEMS = sizeof problems / sizeof *problems
+};
+
+struct half_case {
+    const struct format *format;
+    const struct half_problem *of;
+};
+
+// The nearest number of a format, ties to even, and its bits. Infinity does not occur.
+static double round_half(const struct format *f, double value, uint16_t *ret_bits)
+{
+    const double magnitude = fabs(value);
+    const int exponent = magnitude < ldexp(1, f->min_exponent) ? f->min_exponent : ilogb(magnitude);
+    const double unit = ldexp(1, exponent - f->fraction), n = nearbyint(magnitude / unit);
+    // Denormal numbers and their carries into the exponent count units from 0 on.
+    const unsigned bits = (unsigned)n + ((unsigned)(exponent - f->min_exponent) << f->fraction);
+    *ret_bits = (uint16_t)(bits | (signbit(value) ? 0x8000u : 0));
+    return copysign(n * unit, value);
+}
+
+// The arrays of a layer in 16 bits: inputs are rounded in place, results become those of f32.
+static uint16_t *half_of(const struct format *f, struct layer *layer, int array)
+{
+    float *value = layer->array[array];
+    uint16_t *half = malloc((layer->n[array] + 1) * sizeof *half);
+    for (size_t i = 0; i < layer->n[array]; i++)
+        value[i] = (float)round_half(f, (double)value[i], &half[i]);
+    return half;
+}
+
+static void scale_inputs(struct layer *layer, double scale)
+{
+    for (int a = 0; a < LAYER_Y; a++)
+        for (size_t i = 0; i < layer->n[a]; i++) ((float *)layer->array[a])[i] *= (float)scale;
+}
+
+struct half_layer {
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    void *array[LAYER_ARRAYS];
+};
+
+// All directions, with taps and bias packed when the filter is made, and again by an update. The
+// queue NULL: the calls wait.
+static void run_half(struct half_layer *half, cudaStream_t queue)
+{
+    void **a = half->array, *workspace = NULL;
+    size_t bytes = 0;
+    for (unsigned d = PARTITA_FORWARD; d <= PARTITA_BACKWARD_WEIGHT; d *= 2)
+        bytes = partita_plan_workspace(half->plan, (enum partita_direction)d) > bytes
+                    ? partita_plan_workspace(half->plan, (enum partita_direction)d)
+                    : bytes;
+    if (queue) workspace = array_allocate(DEVICE, bytes);
+    const struct partita_call call = {.workspace = workspace, .queue = queue};
+    assert_ok(partita_plan_prepare(half->plan));
+    assert_ok(filter_with_bias(half->plan, a[LAYER_W], a[LAYER_BIAS], &half->filter));
+    assert_ok(partita_forward(half->plan, half->filter, a[LAYER_Y], a[LAYER_X], &call));
+    assert_ok(partita_filter_update(half->filter, a[LAYER_W], a[LAYER_BIAS], &call));
+    assert_ok(partita_forward(half->plan, half->filter, a[LAYER_Y], a[LAYER_X], &call));
+    assert_ok(partita_backward_data(half->plan, half->filter, a[LAYER_GX], a[LAYER_GY], &call));
+    assert_ok(partita_backward_weight(half->plan, a[LAYER_GW], a[LAYER_X], a[LAYER_GY], &call));
+    assert_ok(partita_backward_bias(half->plan, a[LAYER_GB], a[LAYER_GY], &call));
+    if (queue) assert_int_equal(cudaStreamSynchronize(queue), cudaSuccess);
+    partita_filter_destroy(half->filter);
+    array_release(DEVICE, workspace);
+}
+
+static void same_as_rounded(void **state)
+{
+    const struct half_case *c = *state;
+    const struct partita_options options = {
+        .engine = "cuda/gemm:panels", .device = "cuda:0", .directions = LAYER_ALL};
+    struct random random = random_start("half");
+    struct layer layer;
+    struct half_layer half;
+    uint16_t *bits[LAYER_ARRAYS], *home[LAYER_ARRAYS];
+    layer_open(&layer, &c->of->problem, &options, &random);
+    scale_inputs(&layer, c->of->scale);
+    for (int i = 0; i < LAYER_Y; i++) bits[i] = half_of(c->format, &layer, i);
+    partita_filter_destroy(layer.filter);
+    assert_ok(
+        filter_with_bias(layer.plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &layer.filter));
+    layer_run(&layer);
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) bits[i] = half_of(c->format, &layer, i);
+    const struct partita_problem problem = problem_of_type(&c->of->problem, c->format->type);
+    assert_ok(
+        partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &half.plan));
+    // Arrays of the host; of the device; and these on a queue.
+    cudaStream_t queue;
+    assert_int_equal(cudaStreamCreateWithFlags(&queue, cudaStreamNonBlocking), cudaSuccess);
+    for (int on_device = 0; on_device < 3; on_device++) {
+        for (int i = 0; i < LAYER_ARRAYS; i++) {
+            const size_t bytes = layer.n[i] * sizeof **home;
+            home[i] = malloc(bytes + 1);
+            if (i < LAYER_Y) memcpy(home[i], bits[i], bytes);
+            else memset(home[i], 0xff, bytes);
+            half.array[i] = on_device ? device_copy(home[i], bytes, 0) : home[i];
+        }
+        run_half(&half, on_device == 2 ? queue : NULL);
+        for (int i = 0; i < LAYER_ARRAYS; i++) {
+            const size_t bytes = layer.n[i] * sizeof **home;
+            if (on_device) {
+                assert_int_equal(cudaMemcpy(home[i], half.array[i], bytes, cudaMemcpyDefault),
+                                 cudaSuccess);
+                array_release(DEVICE, half.array[i]);
+            }
+            assert_memory_equal(home[i], bits[i], bytes);
+            free(home[i]);
+        }
+    }
+    cudaStreamDestroy(queue);
+    partita_plan_destroy(half.plan);
+    layer_close(&layer);
+    for (int i = 0; i < LAYER_ARRAYS; i++) free(bits[i]);
+}
+
+// Every value of 16 bits through a layer that multiplies by 1. A sum begins with 0, to which -0
+// adds nothing.
+static void all_values(void **state)
+{
+    const struct format *f = *state;
+    enum { ALL = 1 << 16 };
+    const struct partita_problem problem = {LENGTH(ALL), .signal = f->type, KERNEL(1)};
+    const uint16_t infinity = (uint16_t)(0x7fff >> f->fraction << f->fraction);
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    uint16_t one, *x = malloc(ALL * sizeof *x), *y = malloc(ALL * sizeof *y);
+    round_half(f, 1, &one);
+    for (unsigned i = 0; i < ALL; i++) x[i] = (uint16_t)i;
+    assert_ok(partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &plan));
+    assert_ok(partita_filter_create(plan, &one, &filter));
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    for (unsigned i = 0; i < ALL; i++) {
+        const bool nan = (i & 0x7fff) > infinity;
+        if (nan) assert_true((y[i] & 0x7fff) > infinity);
+        else assert_int_equal(y[i], i == 0x8000 ? 0 : i);
+    }
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    free(x);
+    free(y);
+}
+
+// Host arrays in micro-batches give the same bits. Gradients of taps, which are sums of all items,
+// are not split: partial sums would be rounded.
+static void micro_batches(void **state)
+{
+    const struct format *f = *state;
+    const struct partita_problem problem = {SIZE(6, 7),   BATCH(7),          CHANNELS(3, 4),
+                                            KERNEL(3, 3), .signal = f->type, .taps = f->type};
+    enum { X = 7 * 3 * 42, Y = 7 * 4 * 20, W = 4 * 3 * 9 };
+    struct partita_options options = {.device = "cuda:0", .directions = LAYER_ALL};
+    struct random random = random_start("micro-batches");
+    static uint16_t x[X], y[2][Y], gx[2][X], w[W];
+    float value[X];
+    random_samples(&random, PARTITA_F32, value, X);
+    for (int i = 0; i < X; i++) round_half(f, (double)value[i], &x[i]);
+    memcpy(w, x, sizeof w);
+    for (int i = 0; i < 2; i++) {
+        struct partita_plan *plan;
+        struct partita_filter *filter;
+        assert_ok(partita_plan_create(&problem, &options, &plan));
+        assert_ok(partita_filter_create(plan, w, &filter));
+        assert_ok(partita_forward(plan, filter, y[i], x, NULL));
+        assert_ok(partita_backward_data(plan, filter, gx[i], x, NULL));
+        if (i) assert_non_null(plan->micro_batch);
+        if (i) assert_non_null(plan->backward_data->micro_batch);
+        assert_null(plan->backward_weight->micro_batch);
+        partita_filter_destroy(filter);
+        partita_plan_destroy(plan);
+        options.workspace_limit = 6000;
+    }
+    assert_memory_equal(y[0], y[1], sizeof *y);
+    assert_memory_equal(gx[0], gx[1], sizeof *gx);
+}
+
+// Engines without storage of 16 bits say so.
+static void refusals(void **state)
+{
+    const struct format *f = *state;
+    static const char *const engines[] = {"cuda/direct", "cuda/winograd", "cuda/tiles"};
+    const struct partita_problem problem = {SIZE(9, 9), .signal = f->type, KERNEL(3, 3)};
+    for (size_t e = 0; e < sizeof engines / sizeof *engines; e++) {
+        struct log_lines lines;
+        struct partita_plan *plan = NULL;
+        const struct partita_options options = {
+            .device = "cuda:0", .engine = engines[e], .log = log_into(&lines)};
+        assert_int_equal(partita_plan_create(&problem, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+        assert_non_null(strstr(lines.text, f->name));
+    }
+}
+
+int main(void)
+{
+    static struct half_case cases[N_FORMATS][N_PROBLEMS];
+    static struct CMUnitTest tests[N_FORMATS * (N_PROBLEMS + 3)];
+    size_t n = 0;
+    if (layer_device_check() != LAYER_DEVICE_READY) return 1;
+    for (size_t f = 0; f < N_FORMATS; f++) {
+        tests[n++] = named_test(all_values, &formats[f], "%s: all values", formats[f].name);
+        tests[n++] = named_test(micro_batches, &formats[f], "%s: micro-batches", formats[f].name);
+        tests[n++] = named_test(refusals, &formats[f], "%s: refusals", formats[f].name);
+        for (size_t i = 0; i < N_PROBLEMS; i++) {
+            cases[f][i] = (struct half_case){&formats[f], &problems[i]};
+            tests[n++] = named_test(same_as_rounded, &cases[f][i], "%s: %s", formats[f].name,
+                                    problems[i].name);
+        }
+    }
+    return run_test_list(tests, n);
+}
