@@ -18,7 +18,7 @@ fi
 limits='direct_plain_kernelIf 80
 direct_tile_kernelIfLi8E 128
 direct_tile_kernelIfLi1E 64
-direct_span_kernelIf 64
+direct_span_kernelIf 80
 weight_kernelIfEE 192
 product_kernelIfLi4ELi2E 128
 product_kernelIfLi2ELi2E 128

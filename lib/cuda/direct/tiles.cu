@@ -12,6 +12,17 @@ template <typename T> constexpr int direct_resident(int channels)
     return (channels == 1 ? 16 : 8) / (int)sizeof(T);
 }
 
+// A window and a span of sums: for compute capability 8.0 ptxas needs more than the 64 registers
+// that four blocks leave, or some are spilled.
+template <typename T> constexpr int span_resident()
+{
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 900
+    return 12 / (int)sizeof(T);
+#else
+    return direct_resident<T>(1);
+#endif
+}
+
 // The tile of one block.
 template <typename T> struct direct_tile {
     int64_t z, y, x;              // output of the block's first thread
@@ -217,7 +228,7 @@ __device__ void add_span_products(const cuda_pass &pass, const cuda_tile &tile, 
 // One output channel, spans of neighbours. Sums go back through shared memory, so that neighbouring
 // threads store neighbours.
 template <typename T>
-__global__ void __launch_bounds__(CUDA_PASS_THREADS, direct_resident<T>(1))
+__global__ void __launch_bounds__(CUDA_PASS_THREADS, span_resident<T>())
     direct_span_kernel(const __grid_constant__ cuda_pass pass,
                        const __grid_constant__ cuda_tile tile, T *to, const T *from, const T *w,
                        const T *bias)
