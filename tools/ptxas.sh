@@ -29,6 +29,8 @@ product_kernelIfLi2ELi1E 168
 product_kernelIfLi1ELi1E 168
 product_kernelI10complex_ofIfELi2ELi1E 168
 product_kernelI10complex_ofIfELi1ELi1E 168
+tensor_kernelIfLi2ELi2ELi4E 255
+tensor_kernelI10complex_ofIfELi2ELi2ELi4E 255
 tiles_kernelIfLi4ELi4E 48
 tiles_kernelIfLi6ELi6E 96
 tiles_kernelIfLi8ELi8E 128

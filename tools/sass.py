@@ -14,6 +14,7 @@ import sys
 
 CLASSES = (
     ("multiply-add", r"[FD]FMA"),
+    ("matrix multiply-add", r"HMMA"),
     ("add or multiply", r"[FD](ADD|MUL)"),
     ("branch", r"BRA|BSSY|BSYNC|EXIT|CALL|RET|BAR|WARPSYNC|BREAK"),
     ("predicate", r"[IF]SETP|PLOP3|[F]?SEL"),

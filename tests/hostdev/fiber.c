@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fibers: one for each thread of a block, with stacks that are reused. One runs at a time, until it
-// ends or reaches a barrier.
+// ends, reaches a barrier or gathers with the other threads of its warp.
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -19,7 +19,7 @@
 // Stacks have different offsets, so that they do not evict each other from the caches.
 enum { STACK_BYTES = 256 << 10, SHIFT_BYTES = 17 * 64, SHIFTS = 61 };
 
-enum state { READY, WAITING, DONE };
+enum state { READY, WAITING, GATHERED, DONE };
 
 struct fiber {
     struct context context;
@@ -28,6 +28,8 @@ struct fiber {
     enum state state;
     const char *file; // of its barrier
     int line;
+    void (*gathered)(void *const lane[WARP_LANES]);
+    void *mine;
 };
 
 static struct fiber fibers[MAX_THREADS];
@@ -80,7 +82,11 @@ static void enter(unsigned i)
 static bool all_wait(unsigned n)
 {
     unsigned waiting = 0;
-    for (unsigned i = 0; i < n; i++) waiting += fibers[i].state == WAITING;
+    for (unsigned i = 0; i < n; i++) {
+        waiting += fibers[i].state == WAITING;
+        if (fibers[i].state == GATHERED)
+            hostdev_abort("thread %u gathers with its warp, another thread of which does not", i);
+    }
     if (!waiting) return false;
     for (unsigned i = 0; i < n; i++) {
         if (fibers[i].state == DONE)
@@ -92,6 +98,46 @@ static bool all_wait(unsigned n)
     return true;
 }
 
+// Aborts unless the other lanes of the warp gather for the same work.
+static void work_together(const struct fiber *warp)
+{
+    void *lane[WARP_LANES];
+    for (unsigned i = 0; i < WARP_LANES; i++) {
+        if (warp[i].gathered != warp[0].gathered)
+            hostdev_abort("lane %u of a warp gathers for other work than lane 0", i);
+        lane[i] = warp[i].mine;
+    }
+    warp[0].gathered(lane);
+}
+
+// Runs a fiber, and its whole warp as often as all its lanes have gathered.
+static void run_fiber(unsigned fiber, unsigned n, void (*resume)(unsigned i))
+{
+    const unsigned first = fiber / WARP_LANES * WARP_LANES;
+    resume(fiber);
+    enter(fiber);
+    for (;;) {
+        for (unsigned i = first; i < first + WARP_LANES; i++)
+            if (i >= n || fibers[i].state != GATHERED) return;
+        work_together(&fibers[first]);
+        for (unsigned i = first; i < first + WARP_LANES; i++) {
+            const unsigned lane = first + (i + fiber) % WARP_LANES;
+            fibers[lane].state = READY;
+            resume(lane);
+            enter(lane);
+        }
+    }
+}
+
+void fiber_gather(void (*work)(void *const lane[WARP_LANES]), void *mine)
+{
+    struct fiber *fiber = &fibers[current];
+    fiber->state = GATHERED;
+    fiber->gathered = work;
+    fiber->mine = mine;
+    leave(fiber);
+}
+
 void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
                void (*shuffle)(unsigned *order, unsigned n))
 {
@@ -100,10 +146,7 @@ void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
     for (unsigned i = 0; i < n; i++) fibers[i].state = READY;
     do {
         shuffle(order, n);
-        for (unsigned i = 0; i < n; i++) {
-            resume(order[i]);
-            enter(order[i]);
-        }
+        for (unsigned i = 0; i < n; i++) run_fiber(order[i], n, resume);
     } while (all_wait(n));
 }
 

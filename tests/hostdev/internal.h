@@ -11,7 +11,8 @@ enum {
     SHARED_BYTES = 227 << 10,  // maximum of a block, as on compute capability 9.0
     SHARED_DEFAULT = 48 << 10, // without cudaFuncSetAttribute
     MAX_THREADS = 1024,        // of a block
-    DEVICES = 2,               // alike, each with its own memory
+    WARP_LANES = 32,
+    DEVICES = 2, // alike, each with its own memory
     ALL_DEVICES = -1,
 };
 
@@ -140,6 +141,10 @@ void hostdev_barrier(const char *file, int line);
 // called before a fiber goes on.
 void fiber_run(unsigned n, void (*task)(unsigned i), void (*resume)(unsigned i),
                void (*shuffle)(unsigned *order, unsigned n));
+
+// fiber.c: what all threads of a warp do together. The last one to call it calls `work` with every
+// lane's `mine`; then they go on.
+void fiber_gather(void (*work)(void *const lane[WARP_LANES]), void *mine);
 
 // launch.c: runs a kernel. order_draw returns a number below n where orders are random, else 0.
 void launch_run(const struct hostdev_kernel *kernel);

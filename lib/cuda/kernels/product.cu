@@ -9,11 +9,11 @@
 
 #include <assert.h>
 
-#include "complex.cuh"
-#include "launch.cuh"
+#include "product.cuh"
+#include "tensor.h"
 
 namespace {
-constexpr int STEP = 8, WARP = 32, LANE_ROWS = 4, LANE_COLUMNS = 8;
+constexpr int LANE_ROWS = 4, LANE_COLUMNS = 8;
 
 // The vector of rows and of columns that a lane of a warp reads first. Of all pairs of neighbours
 // one has the same row, and of neighbours but one the same column: then shared memory serves a
@@ -42,62 +42,6 @@ template <typename E, int WARP_ROWS, int WARP_COLUMNS> struct block_tile {
     static constexpr int COLUMNS = WARP_COLUMNS * LANE_COLUMNS * thread_tile<E>::COLUMNS;
 };
 
-// A panel of an operand on its way through shared memory: STEP terms of EXTENT positions,
-// [term][position]. A thread moves COUNT vectors of it, the lines of which are APART from each
-// other.
-template <typename E, int EXTENT, int THREADS, bool INNER> struct panel {
-    static constexpr int N = vector_of<E>::N, COUNT = EXTENT * STEP / N / THREADS;
-    static constexpr int OF_LINE = INNER ? STEP / N : EXTENT / N, APART = THREADS / OF_LINE;
-    static constexpr int PITCH =
-        EXTENT + N; // a vector more: four terms of a position are then in four banks' groups
-    vector_of<E> vectors[COUNT];
-    const E *from;
-
-    static __device__ int line()
-    {
-        return threadIdx.x / OF_LINE;
-    }
-
-    static __device__ int along()
-    {
-        return threadIdx.x % OF_LINE * N;
-    }
-
-    __device__ panel(const cuda_matrices &of, const E *matrix, int64_t position, int64_t term)
-    {
-        from = matrix + ((INNER ? position : term) + line()) * of.pitch +
-               (INNER ? term : position) + along();
-    }
-
-    // Reads the next panel, of which `terms` terms and `positions` positions exist.
-    __device__ void fetch_next(int64_t pitch, int terms, int positions)
-    {
-        const int lines = INNER ? positions : terms, length = INNER ? terms : positions;
-#pragma unroll
-        for (int i = 0; i < COUNT; i++) {
-            vectors[i] = {};
-            if (line() + i * APART < lines && along() < length)
-                vectors[i] = *(const vector_of<E> *)(from + i * APART * pitch);
-            if (INNER)
-#pragma unroll
-                for (int k = 1; k < N; k++)
-                    if (along() + k >= terms) vectors[i].at[k] = {};
-        }
-        from += INNER ? STEP : STEP * pitch;
-    }
-
-    __device__ void to_shared(E *shared) const
-    {
-        shared += INNER ? along() * PITCH + line() : line() * PITCH + along();
-#pragma unroll
-        for (int i = 0; i < COUNT; i++)
-            if (INNER)
-#pragma unroll
-                for (int k = 0; k < N; k++) shared[k * PITCH + i * APART] = vectors[i].at[k];
-            else *(vector_of<E> *)(shared + i * APART * PITCH) = vectors[i];
-    }
-};
-
 // What a thread sums of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS
 // apart.
 template <typename E> struct sums {
@@ -114,17 +58,17 @@ template <typename E> struct sums {
     }
 
     // Adds the products of STEP terms; a and b point at this thread's first vectors.
-    __device__ void add_panel_products(const E *a, int a_pitch, const E *b, int b_pitch)
+    template <int A_PITCH, int B_PITCH> __device__ void add_panel_products(const E *a, const E *b)
     {
 #pragma unroll
         for (int t = 0; t < STEP; t++) {
             vector_of<E> rows[ROWS / N], columns[COLUMNS / N];
 #pragma unroll
             for (int q = 0; q < ROWS / N; q++)
-                rows[q] = *(const vector_of<E> *)(a + t * a_pitch + q * LANE_ROWS * N);
+                rows[q] = *(const vector_of<E> *)(a + t * A_PITCH + q * LANE_ROWS * N);
 #pragma unroll
             for (int q = 0; q < COLUMNS / N; q++)
-                columns[q] = *(const vector_of<E> *)(b + t * b_pitch + q * LANE_COLUMNS * N);
+                columns[q] = *(const vector_of<E> *)(b + t * B_PITCH + q * LANE_COLUMNS * N);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -159,13 +103,6 @@ template <typename E> struct sums {
     }
 };
 
-__host__ __device__ int64_t chunk_begin(const cuda_product &product, int64_t chunk)
-{
-    const int64_t each = ceiling(ceiling(product.terms, product.chunks), STEP) * STEP,
-                  begin = chunk * each;
-    return begin < product.terms ? begin : product.terms;
-}
-
 // Thread blocks of so many warps that a processor is to hold at once: 16 warps of 128 registers,
 // and 12 of 168 where a thread moves more of the panels.
 template <typename E> constexpr int product_resident(int warps)
@@ -174,55 +111,34 @@ template <typename E> constexpr int product_resident(int warps)
     return (warps >= 4 ? 16 : 12) / warps;
 }
 
-// Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of
-// B.
+// What multiply_matrices needs to know of this kernel.
+template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool TERMS_INNER> struct plain_algorithm {
+    typedef E element;
+    typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
+    static constexpr bool INNER = TERMS_INNER;
+    static constexpr int N = vector_of<E>::N; // a vector more in a line: four terms of a position
+                                              // are then in four banks' groups
+    typedef panel<stored_as_is<E>, tile::ROWS, N, tile::THREADS, INNER> a_panel;
+    typedef panel<stored_as_is<E>, tile::COLUMNS, N, tile::THREADS, INNER> b_panel;
+    typedef sums<E> thread_sums;
+
+    static __device__ int row(int warp, int lane)
+    {
+        return warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + cuda_product_lane_row(lane) * N;
+    }
+
+    static __device__ int column(int warp, int lane)
+    {
+        return warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane_column(lane) * N;
+    }
+};
+
 template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
 __global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS,
                                   product_resident<E>(WARP_ROWS *WARP_COLUMNS))
     product_kernel(const __grid_constant__ cuda_product product, E *c, const E *a, const E *b)
 {
-    typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
-    typedef panel<E, tile::ROWS, tile::THREADS, INNER> a_panel;
-    typedef panel<E, tile::COLUMNS, tile::THREADS, INNER> b_panel;
-    constexpr int A_SIZE = STEP * a_panel::PITCH, SIZE = A_SIZE + STEP * b_panel::PITCH,
-                  N = vector_of<E>::N;
-    int64_t block = blockIdx.x;
-    const int64_t row = take(&block, ceiling(product.rows, tile::ROWS)) * tile::ROWS;
-    const int64_t column = take(&block, ceiling(product.columns, tile::COLUMNS)) * tile::COLUMNS;
-    const int64_t chunk = take(&block, product.chunks), matrix = block,
-                  first = chunk_begin(product, chunk);
-    const int warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
-    const int my_row =
-        warp % WARP_ROWS * (tile::ROWS / WARP_ROWS) + cuda_product_lane_row(lane) * N;
-    const int my_column = warp / WARP_ROWS * (tile::COLUMNS / WARP_COLUMNS) + lane_column(lane) * N;
-    E *const shared = (E *)shared_memory;
-    c += matrix * product.c.plane + chunk * product.chunk_plane + (row + my_row) * product.c.pitch +
-         column + my_column;
-    const int rows_left = min_int(product.rows - row, tile::ROWS),
-              columns_left = min_int(product.columns - column, tile::COLUMNS);
-    a_panel from_a(product.a, a + matrix * product.a.plane, row, first);
-    b_panel from_b(product.b, b + matrix * product.b.plane, column, first);
-    int left = (int)(chunk_begin(product, chunk + 1) - first), half = 0;
-    from_a.fetch_next(product.a.pitch, left, rows_left);
-    from_b.fetch_next(product.b.pitch, left, columns_left);
-    for (bool begun = false; left > 0 || !begun; begun = true) {
-        sums<E> sum;
-        sum.clear_sums();
-        for (int t = 0; t < CUDA_PRODUCT_SEGMENT && left > 0; t += STEP, half = SIZE - half) {
-            from_a.to_shared(shared + half);
-            from_b.to_shared(shared + half + A_SIZE);
-            __syncthreads(); // behind it nobody reads the other half any more
-            left -= STEP;
-            if (left > 0) {
-                from_a.fetch_next(product.a.pitch, left, rows_left);
-                from_b.fetch_next(product.b.pitch, left, columns_left);
-            }
-            sum.add_panel_products(shared + half + my_row, a_panel::PITCH,
-                                   shared + half + A_SIZE + my_column, b_panel::PITCH);
-        }
-        sum.store_sums(c, product.c.pitch, rows_left - my_row, columns_left - my_column,
-                       begun || product.onto);
-    }
+    multiply_matrices<plain_algorithm<E, WARP_ROWS, WARP_COLUMNS, INNER>>(product, c, a, b);
 }
 
 // Shapes of thread blocks, in warps.
@@ -300,7 +216,7 @@ template <typename Use> cudaError_t with_element(cuda_element element, Use use)
 
 int64_t cuda_product_chunk_begin(const cuda_product *product, int64_t chunk)
 {
-    return chunk_begin(*product, chunk);
+    return product_chunk_begin(*product, chunk);
 }
 
 int64_t cuda_product_chunks(const cuda_product *product, int64_t terms, int64_t max)
@@ -317,8 +233,29 @@ int64_t cuda_product_chunks(const cuda_product *product, int64_t terms, int64_t 
 double cuda_product_slots(const cuda_product *product, int processors)
 {
     double slots;
+    if (product->arithmetic != CUDA_MULTIPLY_ADD) return cuda_tensor_slots(product, processors);
     best_shape(*product, processors, &slots);
     return slots;
+}
+
+double cuda_product_error(cuda_arithmetic arithmetic)
+{
+    switch (arithmetic) {
+    case CUDA_TF32_THREE:
+        return 2.5 * 0x1p-24;
+    case CUDA_TF32_ONE:
+        return 0.6 * 0x1p-11;
+    default:
+        return 0;
+    }
+}
+
+cuda_arithmetic cuda_product_arithmetic(cuda_element element, double tf32_rate, double error)
+{
+    if (element == CUDA_F64 || element == CUDA_CF64) return CUDA_MULTIPLY_ADD;
+    if (tf32_rate > 1 && cuda_product_error(CUDA_TF32_ONE) <= error) return CUDA_TF32_ONE;
+    if (tf32_rate > 3 && cuda_product_error(CUDA_TF32_THREE) <= error) return CUDA_TF32_THREE;
+    return CUDA_MULTIPLY_ADD;
 }
 
 cudaError_t cuda_launch_product(const cuda_product *product, int processors, void *c, const void *a,
@@ -331,6 +268,8 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
     assert(product->a.terms_inner == product->b.terms_inner && product->chunks > 0);
     assert(product->a.pitch % vector == 0 && product->b.pitch % vector == 0);
     assert(product->c.pitch % vector == 0 && product->c.pitch >= product->columns);
+    if (product->arithmetic != CUDA_MULTIPLY_ADD)
+        return cuda_launch_tensor_product(product, processors, c, a, b);
     return with_element(product->element, [=](auto zero) {
         typedef decltype(zero) E;
         switch (shape) {

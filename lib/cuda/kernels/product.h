@@ -2,8 +2,7 @@
 // Batched matrix products in the device's memory, for engines that transform tiles: for each of
 // `batch` matrices
 //   C = A B,   C[row][column] = sum over terms t of A[row][t] B[t][column],
-// all of one type. Only FMA instructions are used: products of f32 are computed in f32, not in
-// TF32.
+// all of one type.
 //
 // Complex products take four multiplications. With three (Gauss) they are real products of three
 // times as many matrices: the products of ar+ai, ar, ai with br, bi-br, br+bi. The first minus the
@@ -40,8 +39,16 @@ struct cuda_matrices {
     bool terms_inner; // a line is one position with all its terms; not for C, whose lines are rows
 };
 
+// How elements are multiplied. Tensor cores (compute capability 8.0 and later) multiply numbers of
+// TF32, with 11 bits: as sums of two such numbers elements of f32 are multiplied to f32's accuracy,
+// in three of the four products, and rounded to one in one (decision 43). f64: CUDA_MULTIPLY_ADD.
+enum cuda_arithmetic { CUDA_MULTIPLY_ADD, CUDA_TF32_THREE, CUDA_TF32_ONE };
+
 struct cuda_product {
     enum cuda_element element;
+    enum cuda_arithmetic arithmetic;
+    // Multiply-adds of TF32 in the time of one of f32, which affects the block size; 0: unknown.
+    double tf32_rate;
     int64_t batch, rows, columns, terms;
     struct cuda_matrices a, b, c;
     // The sum over terms is split into that many chunks, each with its own matrices C, chunk_plane
@@ -74,6 +81,16 @@ int64_t cuda_product_chunks(const struct cuda_product *product, int64_t terms, i
 // Time that the busiest of `processors` processors spends on a product with the best block size, in
 // multiply-adds of all its threads at once (a complex multiply-add counts as four).
 double cuda_product_slots(const struct cuda_product *product, int processors);
+
+// Root mean square of the error that an arithmetic adds to those of CUDA_MULTIPLY_ADD, relative to
+// the sums of independent terms (decision 43).
+double cuda_product_error(enum cuda_arithmetic arithmetic);
+
+// The fastest arithmetic of those that add no more than this error, for a device that does
+// tf32_rate multiply-adds of TF32 in the time of one of f32. Neither a product's size nor a
+// device's number of processors has an effect, so that how work is split changes no bit.
+enum cuda_arithmetic cuda_product_arithmetic(enum cuda_element element, double tf32_rate,
+                                             double error);
 
 // Queues the products, with the best block size for that many processors; the block size changes no
 // bit of C.

@@ -56,6 +56,9 @@ extern "C" {
 extern struct hostdev_index threadIdx, blockIdx, blockDim, gridDim;
 
 void hostdev_barrier(const char *file, int line);
+// mma.c: the nearest number of TF32; n instructions mma.sync.m16n8k8 of a warp.
+uint32_t hostdev_tf32(float x);
+void hostdev_mma(int n, float *sum, const uint32_t *a, const uint32_t *b);
 cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symbol,
                            size_t parameter_bytes, cudaStream_t stream);
 void hostdev_register(const void *symbol,

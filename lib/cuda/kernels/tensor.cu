@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT
+// Matrix products by tensor cores: the panels of product.cuh, elements being split into numbers of
+// TF32 where they are stored to shared memory, and tiles of C by mma.sync.
+//
+// Tensor cores truncate their sums (Fasi, Higham, Mikaitis and Pranesh, Numerical behavior of
+// NVIDIA tensor cores, 2021), which over hundreds of terms leaves a larger error than f32's. A sum
+// therefore has the STEP terms of one panel only, and is added to f32 outside (Ootomo and Yokota,
+// Recovering single precision accuracy from Tensor Cores, 2022). The small products come first.
+#include "tensor.h"
+
+#include <math.h>
+
+#include "mma.cuh"
+#include "product.cuh"
+
+namespace {
+constexpr int TILE_ROWS = 16, TILE_COLUMNS = 8; // of an instruction
+constexpr float LARGEST_TF32 = 0x1.ffcp127f;
+
+template <typename E> struct reals_of {
+    static constexpr int N = sizeof(E) / sizeof(float);
+};
+
+inline __device__ float real_at(float x, int)
+{
+    return x;
+}
+
+inline __device__ float real_at(const complex_of<float> &x, int i)
+{
+    return i ? x.im : x.re;
+}
+
+// Planes of numbers of TF32, [real][term], the terms of which add up to a real of an element. The
+// first term is finite, so that the second is infinite or NaN where the real is; a single term is
+// what the real rounds to.
+template <typename E, int TERMS> struct split_element {
+    typedef E from;
+    typedef uint32_t to;
+    static constexpr int REALS = reals_of<E>::N, PLANES = REALS * TERMS;
+    // Lines are a quarter of the banks apart, besides whole turns: a warp that reads eight
+    // positions of four terms finds all of them in different banks.
+    static constexpr int PAD = 8;
+
+    static __device__ void split(uint32_t (&ret)[PLANES], const E &element)
+    {
+#pragma unroll
+        for (int i = 0; i < REALS; i++) {
+            const float x = real_at(element, i);
+            if (TERMS == 1) {
+                ret[i] = tf32_of(x);
+                continue;
+            }
+            const float high = float_of_bits(tf32_of(x));
+            const float near = fminf(fmaxf(high, -LARGEST_TF32), LARGEST_TF32);
+            ret[i * TERMS] = bits_of_float(near);
+            ret[i * TERMS + TERMS - 1] = tf32_of(x - near);
+        }
+    }
+
+    static __device__ void store(uint32_t *shared, int plane, const E &element)
+    {
+        uint32_t words[PLANES];
+        split(words, element);
+#pragma unroll
+        for (int i = 0; i < PLANES; i++) shared[i * plane] = words[i];
+    }
+
+    static __device__ void store(uint32_t *shared, int plane, const vector_of<E> &vector)
+    {
+        constexpr int N = vector_of<E>::N;
+        struct __align__(4 * N) line
+        {
+            uint32_t at[N];
+        }
+        lines[PLANES];
+#pragma unroll
+        for (int k = 0; k < N; k++) {
+            uint32_t words[PLANES];
+            split(words, vector.at[k]);
+#pragma unroll
+            for (int i = 0; i < PLANES; i++) lines[i].at[k] = words[i];
+        }
+#pragma unroll
+        for (int i = 0; i < PLANES; i++) *(line *)(shared + i * plane) = lines[i];
+    }
+};
+
+// What a warp sums of the tile: 64 rows, and 32 columns of reals or 16 of complex numbers.
+template <typename E, int TERMS> struct tensor_sums {
+    typedef split_element<E, TERMS> split;
+    static constexpr int REALS = split::REALS, M = 4, N = 4 / REALS;
+    static constexpr int ROWS = M * TILE_ROWS, COLUMNS = N * TILE_COLUMNS;
+    float of[REALS][M][N][4];
+
+    __device__ void clear_sums()
+    {
+#pragma unroll
+        for (int i = 0; i < REALS * M * N * 4; i++)
+            of[i / (M * N * 4)][i / (N * 4) % M][i / 4 % N][i % 4] = 0;
+    }
+
+    // a and b point at this thread's first row and column.
+    template <int A_PITCH, int B_PITCH>
+    __device__ void add_panel_products(const uint32_t *a, const uint32_t *b)
+    {
+        uint32_t columns[REALS * TERMS][N][2];
+        const int term = threadIdx.x % WARP % 4;
+        a += term * A_PITCH;
+        b += term * B_PITCH;
+#pragma unroll
+        for (int k = 0; k < REALS * TERMS; k++)
+#pragma unroll
+            for (int i = 0; i < 2 * N; i++)
+                columns[k][i / 2][i % 2] =
+                    b[(k * STEP + i % 2 * 4) * B_PITCH + i / 2 * TILE_COLUMNS];
+#pragma unroll
+        for (int m = 0; m < M; m++) {
+            uint32_t rows[REALS * TERMS][4];
+#pragma unroll
+            for (int k = 0; k < REALS * TERMS; k++)
+#pragma unroll
+                for (int i = 0; i < 4; i++)
+                    rows[k][i] = a[(k * STEP + i / 2 * 4) * A_PITCH + m * TILE_ROWS + i % 2 * 8];
+            add_row_products(of, m, rows, columns);
+        }
+    }
+
+    __device__ void add_sums(float (&to)[N][4], const float (&sum)[N][4])
+    {
+#pragma unroll
+        for (int n = 0; n < N; n++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) to[n][i] += sum[n][i];
+    }
+
+    // Reals.
+    __device__ void add_row_products(float (&to)[1][M][N][4], int m,
+                                     const uint32_t (&rows)[TERMS][4],
+                                     const uint32_t (&columns)[TERMS][N][2])
+    {
+        float sum[N][4] = {};
+        if (TERMS > 1) {
+            multiply_tf32(sum, rows[TERMS - 1], columns[0]);
+            multiply_tf32(sum, rows[0], columns[TERMS - 1]);
+        }
+        multiply_tf32(sum, rows[0], columns[0]);
+        add_sums(to[0][m], sum);
+    }
+
+    // Complex numbers, in four products of reals: that of both imaginary parts is subtracted.
+    __device__ void add_row_products(float (&to)[2][M][N][4], int m,
+                                     const uint32_t (&rows)[2 * TERMS][4],
+                                     const uint32_t (&columns)[2 * TERMS][N][2])
+    {
+        uint32_t negative[TERMS][4];
+        float re[N][4] = {}, im[N][4] = {};
+#pragma unroll
+        for (int k = 0; k < TERMS; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) negative[k][i] = rows[TERMS + k][i] ^ 0x80000000u;
+        if (TERMS > 1) {
+            constexpr int LOW = TERMS - 1;
+            multiply_tf32(re, rows[LOW], columns[0]);
+            multiply_tf32(im, rows[LOW], columns[TERMS]);
+            multiply_tf32(re, rows[0], columns[LOW]);
+            multiply_tf32(im, rows[0], columns[TERMS + LOW]);
+            multiply_tf32(re, negative[LOW], columns[TERMS]);
+            multiply_tf32(im, rows[TERMS + LOW], columns[0]);
+            multiply_tf32(re, negative[0], columns[TERMS + LOW]);
+            multiply_tf32(im, rows[TERMS], columns[LOW]);
+        }
+        multiply_tf32(re, rows[0], columns[0]);
+        multiply_tf32(im, rows[0], columns[TERMS]);
+        multiply_tf32(re, negative[0], columns[TERMS]);
+        multiply_tf32(im, rows[TERMS], columns[0]);
+        add_sums(to[0][m], re);
+        add_sums(to[1][m], im);
+    }
+
+    struct __align__(2 * sizeof(E)) two
+    {
+        float at[2][REALS];
+    };
+
+    // To C, or onto what is there, two columns at a time: of a lane's column, the first two are
+    // 2 (lane % 4) from it.
+    __device__ void store_sums(E *to, int64_t pitch, int rows_left, int columns_left,
+                               bool onto) const
+    {
+        const int lane = threadIdx.x % WARP, shift = lane % 4 * 2 - lane / 4;
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int row = m * TILE_ROWS + half * 8;
+                if (row >= rows_left) continue;
+#pragma unroll
+                for (int n = 0; n < N; n++) {
+                    const int column = n * TILE_COLUMNS + shift;
+                    if (column >= columns_left) continue;
+                    two *at = (two *)(to + row * pitch + column), sum = {};
+                    if (onto) sum = *at;
+#pragma unroll
+                    for (int i = 0; i < 2; i++)
+#pragma unroll
+                        for (int k = 0; k < REALS; k++) sum.at[i][k] += of[k][m][n][half * 2 + i];
+                    *at = sum;
+                }
+            }
+    }
+};
+
+template <typename E, int TERMS, int WARP_ROWS, int WARP_COLUMNS, bool TERMS_INNER>
+struct tensor_algorithm {
+    typedef E element;
+    typedef tensor_sums<E, TERMS> thread_sums;
+    typedef split_element<E, TERMS> split;
+    struct tile {
+        static constexpr int THREADS = WARP * WARP_ROWS * WARP_COLUMNS,
+                             ROWS = WARP_ROWS * thread_sums::ROWS,
+                             COLUMNS = WARP_COLUMNS * thread_sums::COLUMNS;
+    };
+    static constexpr bool INNER = TERMS_INNER;
+    typedef panel<split, tile::ROWS, split::PAD, tile::THREADS, INNER> a_panel;
+    typedef panel<split, tile::COLUMNS, split::PAD, tile::THREADS, INNER> b_panel;
+
+    static __device__ int row(int warp, int lane)
+    {
+        return warp % WARP_ROWS * thread_sums::ROWS + lane / 4;
+    }
+
+    static __device__ int column(int warp, int lane)
+    {
+        return warp / WARP_ROWS * thread_sums::COLUMNS + lane / 4;
+    }
+};
+
+// Of 256 threads one block is resident with 255 registers, and two with 128.
+template <typename E, int TERMS, int WARP_ROWS, int WARP_COLUMNS, bool INNER>
+__global__ void __launch_bounds__(WARP *WARP_ROWS *WARP_COLUMNS, 1)
+    tensor_kernel(const __grid_constant__ cuda_product product, E *c, const E *a, const E *b)
+{
+    multiply_matrices<tensor_algorithm<E, TERMS, WARP_ROWS, WARP_COLUMNS, INNER>>(product, c, a, b);
+}
+
+// Shapes of thread blocks, in warps.
+constexpr struct {
+    int warp_rows, warp_columns;
+} shapes[] = {{2, 4}, {2, 2}, {1, 2}, {1, 1}};
+enum { SHAPES = sizeof shapes / sizeof *shapes };
+
+template <typename E, int TERMS, int WARP_ROWS, int WARP_COLUMNS>
+cudaError_t launch_tensor(const cuda_product *product, void *c, const void *a, const void *b)
+{
+    typedef tensor_algorithm<E, TERMS, WARP_ROWS, WARP_COLUMNS, false> algorithm;
+    typedef typename algorithm::tile tile;
+    const size_t bytes =
+        2 * (algorithm::a_panel::SIZE + algorithm::b_panel::SIZE) * sizeof(uint32_t);
+    const int64_t tiles =
+        ceiling(product->rows, tile::ROWS) * ceiling(product->columns, tile::COLUMNS);
+    void (*kernel)(cuda_product, E *, const E *, const E *) =
+        tensor_kernel<E, TERMS, WARP_ROWS, WARP_COLUMNS, false>;
+    if (product->a.terms_inner) kernel = tensor_kernel<E, TERMS, WARP_ROWS, WARP_COLUMNS, true>;
+    return queue(kernel, tiles * product->chunks * product->batch, dim3(tile::THREADS), bytes,
+                 *product, (E *)c, (const E *)a, (const E *)b);
+}
+
+template <typename E, int TERMS>
+cudaError_t launch_shape(int shape, const cuda_product *product, void *c, const void *a,
+                         const void *b)
+{
+    switch (shape) {
+    case 0:
+        return launch_tensor<E, TERMS, 2, 4>(product, c, a, b);
+    case 1:
+        return launch_tensor<E, TERMS, 2, 2>(product, c, a, b);
+    case 2:
+        return launch_tensor<E, TERMS, 1, 2>(product, c, a, b);
+    default:
+        return launch_tensor<E, TERMS, 1, 1>(product, c, a, b);
+    }
+}
+
+// As slots_of of product.cu, with the time of the instructions in place of that of multiply-adds.
+// Nothing else is counted in it, since other instructions are issued meanwhile (decision 43).
+double slots_of(const cuda_product &product, int shape, int processors)
+{
+    enum { FULL = 256 };
+    const bool complex = product.element == CUDA_CF32;
+    const double products = product.arithmetic == CUDA_TF32_THREE ? 3 : 1, ends = 10;
+    const double time = products / (product.tf32_rate > 0 ? product.tf32_rate : 1);
+    const int warps = shapes[shape].warp_rows * shapes[shape].warp_columns;
+    const int64_t rows = shapes[shape].warp_rows * 64,
+                  columns = shapes[shape].warp_columns * (complex ? 16 : 32);
+    const int64_t tiles = ceiling(product.rows, rows) * ceiling(product.columns, columns);
+    const int64_t least = FULL / (WARP * warps);
+    const int64_t each = ceiling(tiles * product.batch * product.chunks, processors);
+    const int64_t steps = ceiling(ceiling(product.terms, product.chunks), STEP);
+    return (double)(each > least ? each : least) * ((double)(steps * STEP) * time + ends) *
+           (complex ? 4 : 1) * ((double)(rows * columns) + 3 * (double)(rows + columns));
+}
+
+int best_shape(const cuda_product &product, int processors, double *ret_slots)
+{
+    int best = 0;
+    for (int shape = 0; shape < SHAPES; shape++) {
+        const double slots = slots_of(product, shape, processors);
+        if (shape && slots >= *ret_slots) continue;
+        best = shape;
+        *ret_slots = slots;
+    }
+    return best;
+}
+} // namespace
+
+double cuda_tensor_slots(const cuda_product *product, int processors)
+{
+    double slots;
+    best_shape(*product, processors, &slots);
+    return slots;
+}
+
+cudaError_t cuda_launch_tensor_product(const cuda_product *product, int processors, void *c,
+                                       const void *a, const void *b)
+{
+    double slots;
+    const int shape = best_shape(*product, processors, &slots);
+    const bool three = product->arithmetic == CUDA_TF32_THREE;
+    if (product->element == CUDA_F32)
+        return three ? launch_shape<float, 2>(shape, product, c, a, b)
+                     : launch_shape<float, 1>(shape, product, c, a, b);
+    if (product->element == CUDA_CF32)
+        return three ? launch_shape<complex_of<float>, 2>(shape, product, c, a, b)
+                     : launch_shape<complex_of<float>, 1>(shape, product, c, a, b);
+    return cudaErrorInvalidValue;
+}
