@@ -10,12 +10,13 @@
 #   --limit: stops in time, with status 75 if something is left; another run continues
 # Results are in build/gpu-results (--quick: build/gpu-results-quick) as long as the sources do not
 # change. If OUT is set, they are also in the archive $OUT/gpu-results.tgz, which is renewed after
-# every step and case, so that a run that is cut off leaves what was done. The step report needs no device, so results may be copied to another machine. For a
-# machine with a GPU but without a compiler, run the step pack elsewhere: build/gpu-pack then has
-# all programs, and the libraries they need besides CUDA's. Copy this tree with build/gpu-pack, but
+# every step and case, so that a run that is cut off leaves what was done. The step report needs no
+# device, so results may be copied to another machine. For a machine with a GPU but without a
+# compiler, run the step pack elsewhere: build/gpu-pack then has all programs, and the libraries they need besides CUDA's. Copy this tree with build/gpu-pack, but
 # without build/build.ninja; the step build then does nothing. python3 and a driver suffice, except
 # that long transforms need cuFFT and the step sanitizer needs compute-sanitizer. Building needs
-# CUDA 12 or later; tools/setup.sh test installs the rest.
+# CUDA 12 or later, and cmocka for the step suite (tools/setup.sh test installs it). Without cmocka
+# the step sanitizer has only bench_gpu's cases.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/gpu_env.sh
@@ -49,27 +50,42 @@ keep() {
     tar czf "$OUT/.part.tgz" -C "$(dirname "$results")" "$(basename "$results")" && mv "$OUT/.part.tgz" "$OUT/$(basename "$results").tgz"
 }
 
+# configure FOLDER [OPTION...]
+configure() {
+    if printf '#include <setjmp.h>\n#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <cmocka.h>\n' |
+        cc -E - >/dev/null 2>&1; then
+        tests=true
+    else
+        tests=false
+        echo "cmocka not installed: built without tests; the step suite is not run, sanitizer runs bench_gpu alone" >&2
+    fi
+    meson setup "$@" -Dcuda=enabled -Dlive=disabled -Dtests=$tests
+}
+
 # Without live audio, whose libraries a compute server seldom has.
 build() {
     if [ ! -f build/build.ninja ] && [ -d build/gpu-pack ]; then return 0; fi
-    for tool in cc c++ meson ninja nvcc pkg-config; do
+    for tool in cc c++ meson ninja nvcc; do
         command -v "$tool" >/dev/null || echo "missing: $tool" >&2
     done
-    [ -f build/build.ninja ] || meson setup build -Dcuda=enabled -Dlive=disabled
+    [ -f build/build.ninja ] || configure build
     ninja -C build
 }
 
-# The C library and the compiler's libraries are on every machine; CUDA's are the other machine's
+# Configured and built apart, for compute capability 9.0 alone; device code is compressed, programs
+# have no symbols, so that the pack is small. The C library and the compiler's libraries are on every machine; CUDA's are the other machine's
 # own.
 pack() {
     rm -rf build/gpu-pack
-    build || return 1
+    built=build/gpu-pack-build
+    [ -f $built/build.ninja ] || configure $built -Dgpu_arch=90 || return 1
+    NVCC_APPEND_FLAGS='-Xfatbin -compress-all' ninja -C $built || return 1
     mkdir -p build/gpu-pack/carried build/gpu-pack/meson-info build/gpu-pack/lib
-    cp build/meson-info/meson-info.json build/meson-info/intro-tests.json build/gpu-pack/meson-info
-    for file in lib/libpartita.so.0 lib/libpartita-cuda.so apps/partita bench/bench_gpu $(python3 tools/gpu_suite.py --programs build); do
+    cp $built/meson-info/meson-info.json $built/meson-info/intro-tests.json build/gpu-pack/meson-info
+    for file in lib/libpartita.so.0 lib/libpartita-cuda.so bench/bench_gpu $(python3 tools/gpu_suite.py --programs $built); do
         mkdir -p "build/gpu-pack/$(dirname "$file")"
-        cp -L "build/$file" "build/gpu-pack/$file"
-        ldd "build/$file"
+        strip -o "build/gpu-pack/$file" "$built/$file"
+        ldd "$built/$file"
     done | sed -n 's/.* => \(\/[^ ]*\) .*/\1/p' | sort -u | while read -r library; do
         case $library in
         */ld-linux* | */libc.so* | */libm.so* | */libpthread.so* | */libdl.so* | */librt.so* | */libstdc++.so* | */libgcc_s.so*) ;;

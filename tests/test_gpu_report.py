@@ -225,7 +225,6 @@ class Script(unittest.TestCase):
         self.put("docs/README", "")
         self.put("build/build.ninja", "")
         self.put("lib/cuda/a.cu", "")
-        self.put("build/apps/partita", "#!/bin/sh\necho 'cpu      x'; echo 'cuda:0   NVIDIA X'")
         self.put("build/meson-info/meson-info.json", json.dumps({"directories": {"build": "/elsewhere/build"}}))
         self.put("build/meson-info/intro-tests.json", json.dumps([
             {"name": "a-gpu", "cmd": ["/elsewhere/build/tests/a"], "suite": ["partita:gpu"], "timeout": 9,
@@ -237,6 +236,7 @@ case "$*" in
 --describe) cat <<'END'
 {CASES}END
 ;;
+--device) echo 'cuda:0   NVIDIA X' ;;
 --engines) echo engine,state; echo cuda/tiles,there ;;
 --list) echo one; echo two ;;
 *--tiny*) ;;
@@ -314,7 +314,7 @@ esac
 
     def test_report_elsewhere(self):
         self.assertEqual(self.run_script("suite", "sanitizer", "bench", "peers").returncode, 0)
-        self.put("build/apps/partita", "#!/bin/sh\necho 'cuda     none'")
+        self.put("build/bench/bench_gpu", "#!/bin/sh\necho 'cuda     none'")
         self.assertEqual(self.run_script("bench").returncode, 77)
         self.assertEqual(self.run_script("report").returncode, 0)
         self.assertEqual(self.written(), ["README", "gpu-bench.md", "gpu-verified.json"])
@@ -337,6 +337,22 @@ esac
         self.assertEqual(run.returncode, 1)
         self.assertIn("not ok 2", run.stderr)
         self.assertIn("the suite gpu did not pass: 1 passed, 1 failed", self.doubts())
+
+    def test_configures_without_cmocka(self):
+        for status, tests in ((1, "false"), (0, "true")):
+            (self.root / "build/build.ninja").unlink(missing_ok=True)
+            self.put("bin/cc", f"#!/bin/sh\nexit {status}\n")
+            run = self.run_script("build")
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertIn(f"-Dtests={tests}", run.stdout)
+            self.assertEqual("cmocka not installed" in run.stderr, tests == "false")
+
+    def test_built_without_tests(self):
+        self.put("build/meson-info/intro-tests.json", "[]")
+        self.assertEqual(self.run_script().returncode, 1)
+        self.assertIn("the suite gpu did not pass: not run: built without tests", self.doubts())
+        record = json.loads((self.root / "docs/gpu-verified.json").read_text())
+        self.assertEqual(record["compute-sanitizer"]["memcheck"], "passed: 5 programs")
 
     def test_program_crashed(self):
         self.put("build/tests/a", "#!/bin/sh\necho ok 1; kill -9 $$")

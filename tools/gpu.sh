@@ -18,7 +18,7 @@ line=$(device_line)
 case $line in
 cuda:*) [ "${1-}" != --why-not ] || exit 1 ;;
 *)
-    echo "skipped: ${line:-$programs/apps/partita says nothing of CUDA}"
+    echo "skipped: ${line:-$programs/bench/bench_gpu does not run}"
     if [ "${1-}" = --why-not ]; then exit 0; else exit 77; fi
     ;;
 esac

@@ -20,8 +20,7 @@ with_libraries() {
     LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
 }
 
-# Prints the line of the first CUDA device, or the line that says what is missing. (The program also
-# looks for audio devices and fails if there are none.)
+# Prints the line of the first CUDA device, or the line that says what is missing.
 device_line() {
-    with_libraries "$programs/apps/partita" devices 2>/dev/null | grep '^cuda' | head -n 1 || true
+    with_libraries "$programs/bench/bench_gpu" --device 2>/dev/null | grep '^cuda' | head -n 1 || true
 }

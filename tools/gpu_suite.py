@@ -142,6 +142,9 @@ def main():
     tool = words[1] if words[0] == "--tool" else None
     build, results = (pathlib.Path(word).resolve() for word in words[-2:])
     outcomes = run_all(list(under(tool, build, results) if tool else suite(build)), results)
+    if not tool and not list(suite(build)):
+        print("not run: built without tests")
+        return 1
     failed = (print_findings if tool else print_counts)(outcomes)
     if failed:
         return 1

@@ -16,6 +16,8 @@ check() {
     if [ "$1" -eq 0 ]; then echo "ok $n - $2"; else echo "not ok $n - $2"; fi
 }
 
+"$program" --device | grep -q "^cuda:0   hostdev"
+check $? device
 "$program" --tiny --engines >"$folder/engines"
 check $? engines
 "$program" --tiny --describe >"$folder/cases"

@@ -4,6 +4,7 @@
 // CPU. An item is a multiply-add of a layer's direct sums, or a sample.
 //   --tiny       sizes for a stand-in for a device; times mean nothing
 //   --describe   prints the cases as CSV and runs nothing
+//   --device     prints the device, or says what is missing, in one line and runs nothing
 //   --engines    prints our engines, and whether they are there, as CSV and runs nothing
 #include "gpu/cases.h"
 #include "gpu/resident.h"
@@ -108,8 +109,18 @@ static void print_engines(const struct engine_name *engines, size_t n)
     for (size_t i = 0; i < n; i++) printf("%s,%s\n", engines[i].name, engines[i].state);
 }
 
+// The line of `partita devices`, for machines without the libraries of that program.
+static int print_device(void)
+{
+    char text[256];
+    const enum partita_status status = partita_device_describe(DEVICE, text, sizeof text);
+    printf("%-8s %s\n", status == PARTITA_OK ? DEVICE : "cuda", text);
+    return status == PARTITA_OK ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--device") == 0) return print_device();
     static struct engine_name engines[N_EXPECTED + MAX_ENGINES];
     static struct contender contenders[N_EXPECTED + MAX_ENGINES + N_PEERS];
     const size_t n_engines = list_engines(engines);
