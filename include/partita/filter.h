@@ -14,7 +14,8 @@ extern "C" {
 // Shapes:  taps [out_channels][in_channels/groups][kernel], contiguous, of the problem's taps type:
 //          partita_plan_taps_count samples; copied.
 // Errors:  PARTITA_ERR_ARG for NULL, and for taps that break problem.separable if the engine relies
-//          on it; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE.
+//          on it; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE; on a device also PARTITA_ERR_UNSUPPORTED,
+//          see enum partita_status.
 // Devices: taps may be in the device's memory or in host memory.
 // Memory:  for each planned direction that reads taps (options.directions): the taps; or one
 //          spectrum per path (input channel to output channel) of the transform size that
@@ -84,7 +85,7 @@ static inline enum partita_status partita_filter_create_from(const struct partit
 //          without one; PARTITA_ERR_UNSUPPORTED for call.queue on the CPU. These leave the filter
 //          as it was, others leave it with undefined taps until it is updated again:
 //          PARTITA_ERR_ARG for taps that break problem.separable if the engine relies on it,
-//          PARTITA_ERR_NOMEM and PARTITA_ERR_DEVICE.
+//          PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE, and any status for work that CUDA refuses.
 // Memory:  call.workspace holds the larger of partita_plan_workspace for PARTITA_FORWARD and for
 //          PARTITA_BACKWARD_DATA. With it the call allocates nothing on the CPU, nor on a device if
 //          taps and workspace are in the device's memory. NULL: the call allocates what it needs to

@@ -22,8 +22,8 @@
 // for in the library's folder, then in the system's library path; the environment variable
 // PARTITA_CUDA_MODULE names another file. A program that runs with more rights than its caller
 // takes it from the system's path alone. Every call leaves the calling thread's current CUDA device
-// as it was, also when it fails. Memory that calls release stays with the process, in the device's
-// default pool; cudaMemPoolTrimTo returns it to the system.
+// as it was, also when it fails. Memory that calls release stays in a pool of the library's own
+// while there is a plan of the device.
 #ifndef PARTITA_PLAN_H
 #define PARTITA_PLAN_H
 
@@ -89,8 +89,8 @@ struct partita_options {
     enum partita_effort effort; // [estimate]
     // Bounded problems on the CPU: threads of a call [0: as many as the work pays for, at most
     // OpenMP's default, which is OMP_NUM_THREADS or all cores].
-    // Bounded problems on a device: threads that copy pageable arrays [0: 8, or as many as there
-    // are cores if they are fewer]. Streams of the CPU: threads of one stream, the calling thread
+    // Bounded problems on a device: threads that copy pageable arrays [0: OpenMP's default, at most
+    // 8]. Streams of the CPU: threads of one stream, the calling thread
     // included [0: only that one]. 0 to 4096; no more than 16, or twice the number of cores if that
     // is more, are used.
     int threads;
@@ -130,8 +130,8 @@ struct partita_options {
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it);
 //          PARTITA_ERR_UNSUPPORTED if no engine fits the options; PARTITA_ERR_DEVICE if the device
 //          is absent (the log line says what is missing); PARTITA_ERR_NOMEM.
-// Memory:  the plan holds transform tables; release it after all filters, streams and saved
-//          transforms made from it.
+// Memory:  the plan holds transform tables, and for streams of a device the device's memory of one
+//          stream; release it after all filters, streams and saved transforms made from it.
 // Time:    below 5 ms with PARTITA_ESTIMATE for filters up to 64 k taps; tens of milliseconds in a
 //          build with only FFTW's transforms, because FFTW plans each transform. Not real-time
 //          safe.

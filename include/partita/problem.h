@@ -49,7 +49,9 @@ extern "C" {
 // The result of a call that can fail. Unless it is PARTITA_OK, no ret_ argument was changed. Arrays
 // of samples are not changed either, except after PARTITA_ERR_DEVICE, and after PARTITA_ERR_NOMEM
 // of a bounded call with samples that are not finite or whose transforms overflow: both leave
-// outputs undefined.
+// outputs undefined. On a device any call may also return PARTITA_ERR_ARG, PARTITA_ERR_STATE or
+// PARTITA_ERR_UNSUPPORTED because CUDA refuses its work: its results are then undefined, and so are
+// the taps of a filter that it updates.
 enum partita_status {
     PARTITA_OK = 0,
     PARTITA_ERR_ARG,         // an argument or a struct field is out of range or contradicts another

@@ -49,10 +49,11 @@ union partita_inputs {
 
 // Starts a stream with empty history.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if the plan is
-//          for a bounded problem; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE.
+//          for a bounded problem; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE; on a device also
+//          PARTITA_ERR_UNSUPPORTED, see enum partita_status.
 // Memory:  history, spectra and one block; plan and filter must outlive the stream.
-//          A plan for a device has the device's memory of one stream from its creation on, and
-//          keeps that of streams that were closed for those that open later.
+//          A plan for streams of a device has the device's memory of one stream from its creation
+//          on, and keeps that of streams that were closed for those that open later.
 // Threads: any.
 PARTITA_API enum partita_status partita_stream_open(const struct partita_plan *plan,
                                                     const struct partita_filter *filter,
@@ -105,9 +106,11 @@ PARTITA_API void partita_stream_process_strided(struct partita_stream *stream, P
 //          is CUDA's default stream.
 // Errors:  PARTITA_ERR_ARG for NULL, a channel that is elsewhere or misaligned (the log names it),
 //          or a queue of another device; PARTITA_ERR_STATE if the stream has processed host arrays
-//          since it was opened or reset; PARTITA_ERR_UNSUPPORTED on the CPU. The stream is then
-//          unchanged. The value of partita_stream_status if the device failed; failures of queued
-//          work show in a later call.
+//          since it was opened or reset; PARTITA_ERR_UNSUPPORTED on the CPU; PARTITA_ERR_NOMEM. The
+//          stream is then unchanged, but a graph that the call was captured into must not be
+//          launched. PARTITA_ERR_DEVICE, which lasts, if the device failed or CUDA refused a part
+//          of the call's work after another part was queued. Later calls return the value of
+//          partita_stream_status; failures of queued work show in a later call.
 // Memory:  none. Nothing is allocated, waited for, or put on another queue. Channels, filter and
 //          stream must last until the work is done, in a graph until its last launch is.
 // Devices: calls for one stream must be ordered, as on one queue. Queued calls have a state of
@@ -148,10 +151,11 @@ PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) P
 // Threads: any.
 PARTITA_API size_t partita_stream_tail(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
-// PARTITA_OK, or why a stream on a device failed: PARTITA_ERR_DEVICE or PARTITA_ERR_NOMEM, which
-// the plan's log receives once. From then on outputs are zero, a filter that is passed to
-// partita_stream_swap counts as in use at once, and save, restore and clone return this status.
-// Streams of the CPU and of other devices are not affected.
+// PARTITA_OK, or why a stream on a device failed: PARTITA_ERR_DEVICE, also for work that CUDA
+// refused, or PARTITA_ERR_NOMEM. The plan's log receives the reason once. From then on
+// outputs are zero, a filter that is passed to partita_stream_swap counts as in use at once, and
+// save, restore and clone return this status. Streams of the CPU and of other devices are not
+// affected.
 // Errors:  PARTITA_ERR_ARG for NULL.
 // Threads: any. Real-time safe.
 PARTITA_API enum partita_status

@@ -180,7 +180,7 @@ enum partita_status stream_queue(struct partita_stream *stream, struct frames fr
     if (shape->whole_blocks) frames.n -= frames.n % shape->block;
     const enum partita_status status = plan->engine->stream_queue(stream, &frames, queue);
     if (status == PARTITA_ERR_DEVICE) atomic_store(&stream->status, (int)status);
-    if (status == PARTITA_ERR_ARG || status == PARTITA_ERR_STATE) stream->arrays = before;
+    else if (status != PARTITA_OK) stream->arrays = before;
     if (status != PARTITA_OK) return status;
     stream->phase = (stream->phase + frames.n) % shape->axis[0].stride;
     if (begin > 0 && frames.n)

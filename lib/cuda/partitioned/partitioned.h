@@ -120,8 +120,9 @@ layout_of_stream(const struct partita_stream *stream)
     return &cuda_partitioned_of(stream->plan)->layout;
 }
 
-// Whether a call succeeded; if not, the stream has failed for good. The caller may then release a
-// filter of a swap, which work under way still reads: it is waited for.
+// Whether a call succeeded; if not, the stream has failed for good, with PARTITA_ERR_NOMEM or, also
+// after a refusal, PARTITA_ERR_DEVICE. The caller may then release a filter of a swap, which work
+// under way still reads: it is waited for.
 bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status);
 
 // Queued streams (queued.c). cuda_queued_layout_memory lays out the device's memory of a stream,

@@ -120,7 +120,16 @@ struct queued_call {
     struct cuda_queued_layout layout;
     struct cuda_queued_memory memory;
     struct cuda_queued_step step;
+    bool captured;
+    bool begun; // some of its work is queued, and will change the stream's state
 };
+
+// To be called with the status of every operation that was handed to the queue.
+static enum partita_status note_queued(struct queued_call *call, enum partita_status status)
+{
+    call->begun |= status == PARTITA_OK && !call->captured;
+    return status;
+}
 
 // The kernels of a step that read or write the caller's arrays, some channels at a time.
 static enum partita_status queue_channels(struct queued_call *call, bool outputs)
@@ -139,10 +148,12 @@ static enum partita_status queue_channels(struct queued_call *call, bool outputs
                                                      &channels, (int)c, (int)count))
                          : CU(plan, cuda_queued_take(&call->layout, &call->memory, &call->step,
                                                      &channels, (int)c, (int)count));
+        note_queued(call, status);
     }
     return status;
 }
 
+// The first operation of a step is one of queue_channels, which notes it.
 static enum partita_status queue_step(struct queued_call *call)
 {
     const struct partita_plan *plan = call->stream->plan;
@@ -176,7 +187,7 @@ static enum partita_status post_swap(struct queued_call *call)
     const struct cuda_partitioned_filter *filter = pending->filter->state;
     const struct cuda_queued_swap swap = {filter->device, pending->fade, pending->number};
     const enum partita_status status =
-        CU(stream->plan, cuda_queued_post(&call->layout, &call->memory, &swap));
+        note_queued(call, CU(stream->plan, cuda_queued_post(&call->layout, &call->memory, &swap)));
     if (status != PARTITA_OK) return status;
     stream->filter = pending->filter;
     state->pending = NULL;
@@ -217,8 +228,9 @@ static enum partita_status queue_steps(struct queued_call *call)
     return status;
 }
 
-// A queue of another device refuses the first launch already, and what a capture refuses is never
-// executed: after either the stream is as before. Other failures leave its state undefined.
+// A call whose first operation is refused, for example by a queue of another device, leaves the
+// stream as before, and so does a captured call, since nothing of it is executed yet. After other
+// failures, also refusals, the state on the device is that of a part of the call: the stream fails.
 enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
                                            const struct frames *frames, void *queue)
 {
@@ -233,12 +245,13 @@ enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
     if (status == PARTITA_OK) status = check_frames(stream, frames, captured);
     if (status != PARTITA_OK) return status;
     const size_t whole = stream_frames_due(stream, frames->n);
+    call.captured = captured;
     if (!captured) status = post_swap(&call);
     if (status == PARTITA_OK) status = queue_steps(&call);
     if (status == PARTITA_OK)
         status =
             queue_silence(stream, frames, whole, stream_frames_due(stream, frames->rest) - whole);
-    if (status != PARTITA_ERR_ARG && status != PARTITA_ERR_STATE)
-        cuda_partitioned_succeeds(stream, status);
-    return status;
+    if (status == PARTITA_OK || (status != PARTITA_ERR_DEVICE && !call.begun)) return status;
+    cuda_partitioned_succeeds(stream, PARTITA_ERR_DEVICE);
+    return PARTITA_ERR_DEVICE;
 }

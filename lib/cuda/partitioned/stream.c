@@ -13,7 +13,8 @@ bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_statu
     struct cuda_queue *queue = &cuda_stream_of(stream)->queue;
     if (status == PARTITA_OK) return true;
     if (queue->running) cuda_queue_wait(stream->plan, queue);
-    atomic_store(&stream->status, (int)status);
+    const bool memory = status == PARTITA_ERR_NOMEM;
+    atomic_store(&stream->status, (int)(memory ? status : PARTITA_ERR_DEVICE));
     return false;
 }
 
