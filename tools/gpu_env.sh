@@ -20,7 +20,11 @@ with_libraries() {
     LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
 }
 
-# Prints the line of the first CUDA device, or the line that says what is missing.
+# Prints the line of the first CUDA device, or the line that says what is missing. bench_gpu does not
+# start without cuFFT, `partita` is not built without libsndfile.
 device_line() {
-    with_libraries "$programs/bench/bench_gpu" --device 2>/dev/null | grep '^cuda' | head -n 1 || true
+    {
+        with_libraries "$programs/bench/bench_gpu" --device ||
+            with_libraries "$programs/apps/partita" devices
+    } 2>/dev/null | grep '^cuda' | head -n 1 || true
 }
