@@ -3,6 +3,7 @@
 #include "matrix.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,18 @@ static double rate_ratio(const struct matrix_loader *l)
     return l->network->rate && l->rate ? (double)l->rate / l->network->rate : 1;
 }
 
+enum { RATE_TEXT = 400 };
+
+// The rate that responses need, from that of the signal.
+static const char *name_rate(const struct settings *s, uint32_t rate, char text[RATE_TEXT])
+{
+    char times[32] = "";
+    const uint32_t up = s->up > 1 ? (uint32_t)s->up : 1;
+    if (up > 1) snprintf(times, sizeof times, " times %u", up);
+    snprintf(text, RATE_TEXT, "%u Hz of %.300s%s", rate / up, operand_name(s, 1), times);
+    return text;
+}
+
 static bool load_impulse(struct matrix_loader *l, size_t index)
 {
     const struct impulse *impulse = &l->network->impulses[index];
@@ -125,13 +138,13 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
     if (!rate) rate = known;
     bool good = true;
     if (rate && l->rate && rate != l->rate) {
+        char text[RATE_TEXT];
         const char *name = impulse->path ? impulse->path : l->network->path;
         good = l->settings->resample_ir
                    ? frames_resample(&f, rate, l->rate, &lead, name, l->fault)
                    : network_fault(l->network, impulse->line, l->fault,
-                                   "%s: sample rate %u Hz differs from the %u Hz of %s; use "
-                                   "--resample-ir",
-                                   name, rate, l->rate, operand_name(l->settings, 1));
+                                   "%s: sample rate %u Hz differs from the %s; use --resample-ir",
+                                   name, rate, name_rate(l->settings, l->rate, text));
     }
     if (!good) {
         frames_release(&f);
@@ -241,17 +254,18 @@ bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rat
                               .file = {.max_channels = options_max_channels(settings)},
                               .fault = fault};
     struct matrix m = {0};
+    char text[RATE_TEXT];
     const bool other_rate =
         network->rate && rate && network->rate != rate && !settings->resample_ir;
     if (other_rate && network->list)
         return fault_set(fault,
-                         "%s: lists no configuration for the %u Hz of %s; add one, or use "
+                         "%s: lists no configuration for the %s; add one, or use "
                          "--resample-ir, which takes %s for %u Hz",
-                         network->list, rate, operand_name(settings, 1), network->path,
+                         network->list, name_rate(settings, rate, text), network->path,
                          network->rate);
     if (other_rate)
-        return fault_set(fault, "%s: is for %u Hz; %s has %u Hz; use --resample-ir", network->path,
-                         network->rate, operand_name(settings, 1), rate);
+        return fault_set(fault, "%s: is for %u Hz, not for the %s; use --resample-ir",
+                         network->path, network->rate, name_rate(settings, rate, text));
     const bool good = compute_stages(&l, &m);
     fir_release(&l.impulse);
     impulse_file_release(&l.file);

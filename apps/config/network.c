@@ -267,17 +267,24 @@ static bool name_fault(const char *path, struct fault *fault)
                      path);
 }
 
+// Skips the mark of the order of bytes, which some editors write, in front of what is a text.
+static bool skip_mark(const char *path, char **text, size_t *size, struct fault *fault)
+{
+    static const char MARK[] = "\xEF\xBB\xBF";
+    if (strlen(*text) != *size)
+        return fault_set(fault, "%s: holds a zero byte; it is no text", path);
+    if (strncmp(*text, MARK, sizeof MARK - 1) != 0) return true;
+    *text += sizeof MARK - 1;
+    *size -= sizeof MARK - 1;
+    return true;
+}
+
 bool network_parse(struct network *ret, const char *path, char *text, size_t size,
                    struct fault *fault)
 {
-    static const char MARK[] = "\xEF\xBB\xBF"; // of the order of bytes, which some editors write
     struct network network = {.path = path};
     bool good = false;
-    if (strlen(text) != size) return fault_set(fault, "%s: holds a zero byte; it is no text", path);
-    if (strncmp(text, MARK, sizeof MARK - 1) == 0) {
-        text += sizeof MARK - 1;
-        size -= sizeof MARK - 1;
-    }
+    if (!skip_mark(path, &text, &size, fault)) return false;
     switch (format_of_name(path)) {
     case FORMAT_JCONVOLVER:
         good = jconvolver_parse(&network, text, fault);
@@ -339,14 +346,15 @@ static bool read_network(struct network *ret, const char *path, bool may_be_list
 {
     size_t size = 0;
     if (!network_is_named(path)) return name_fault(path, fault);
-    char *text = read_text(path, &size, fault);
+    char *whole = read_text(path, &size, fault), *text = whole;
     bool good = false;
     if (!text) return false;
-    if (format_of_name(path) != FORMAT_CONVOLVER || !network_is_list(text))
+    if (!skip_mark(path, &text, &size, fault)) good = false;
+    else if (format_of_name(path) != FORMAT_CONVOLVER || !network_is_list(text))
         good = network_parse(ret, path, text, size, fault);
     else if (may_be_list) good = network_read_list(ret, path, text, fault);
     else fault_set(fault, "%s: is a list, which a list cannot name", path);
-    free(text);
+    free(whole);
     return good;
 }
 

@@ -111,6 +111,11 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
     if (network->in_channels != signal->channels)
         return fault_set(fault, "%s: is for %zu input channels; %s has %zu", network->path,
                          network->in_channels, operand_name(settings, 1), signal->channels);
+    if (!signal->rate && network->list && network->next)
+        return fault_set(fault,
+                         "%s: has no sample rate, by which a configuration of %s is chosen; add "
+                         "--rate",
+                         operand_name(settings, 1), network->list);
     if (rate > UINT32_MAX)
         return fault_set(fault, "%s: a rate of %llu Hz is too high", network->path,
                          (unsigned long long)rate);

@@ -35,12 +35,14 @@ static bool starts_with(const unsigned char *bytes, size_t n, const char *magic)
     return n >= strlen(magic) && memcmp(bytes, magic, strlen(magic)) == 0;
 }
 
-// Formats with a header are detected by the first bytes of the file, text by its name.
+// Formats with a header are detected by the first bytes of the file, text and SOFA by its name,
+// which is also what --azimuth needs.
 static bool open_by_content(struct audio_reader *r, const struct audio_request *request,
                             struct fault *fault)
 {
     const unsigned char *x;
     bool known;
+    if (sofa_is_named(request->path)) return sofa_open_reader(r, request->direction, fault);
     size_t n = source_peek(&r->source, 12, &x);
     enum container named = container_of_name(request->path, &known);
     if (starts_with(x, n, "RIFF") || starts_with(x, n, "RF64") || starts_with(x, n, "BW64") ||
@@ -53,7 +55,6 @@ static bool open_by_content(struct audio_reader *r, const struct audio_request *
         return true;
     }
     if (known && named == CONTAINER_TEXT) return text_open(r, 0, fault);
-    if (sofa_is_named(request->path)) return sofa_open_reader(r, request->direction, fault);
     return sndfile_open(r, fault) &&
            container_check_channels(r->source.name, r->info.channels, request->max_channels, fault);
 }
@@ -143,6 +144,8 @@ bool audio_open(struct audio_reader **ret_reader, const struct audio_request *re
     const bool by_name = !request->raw && !request->is_text;
     if (by_name && sigmf_is_recording(request->path))
         return open_recording(ret_reader, request, fault);
+    if (by_name && sofa_is_named(request->path) && !audio_check_regular(request->path, fault))
+        return false;
     if (by_name && container_raw_type(request->path, &named)) typed.raw = &named;
     return audio_open_file(ret_reader, &typed, NULL, fault);
 }

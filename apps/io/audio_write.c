@@ -39,22 +39,35 @@ static bool audio_begin(struct audio_writer *writer, const char *path, struct fa
     return false;
 }
 
+static const char *name_size(double bytes, char text[32])
+{
+    const bool large = bytes >= 1e9;
+    snprintf(text, 32, "%.1f %s", bytes / (large ? 1e9 : 1e6), large ? "GB" : "MB");
+    return text;
+}
+
 // False, with a fault, for samples that the disk cannot hold, before they fill it.
 static bool check_space(int fd, const char *path, const struct audio_info *info,
                         struct fault *fault)
 {
+    const bool any_size = info->container == CONTAINER_TEXT ||
+                          (info->container == CONTAINER_SNDFILE && sndfile_is_compressed(path));
     struct stat st;
     struct statvfs disk;
-    if (!info->certain || info->container == CONTAINER_SNDFILE ||
-        info->container == CONTAINER_TEXT || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+    if (!info->certain || any_size || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
         fstatvfs(fd, &disk))
         return true;
     const double needed =
         (double)info->frames * (double)info->channels * (double)encoding_size(info->encoding);
     const double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+    char needs[32], has[32];
     return needed <= free_bytes ||
-           fault_set(fault, "%s: %llu frames need %.1f GB; its disk has %.1f GB free", path,
-                     (unsigned long long)info->frames, needed / 1e9, free_bytes / 1e9);
+           fault_set(fault,
+                     "%s: %llu frames need %s; its disk has %s free: shorten the result with "
+                     "--last, or name an output on another disk",
+                     strcmp(path, "-") == 0 ? "standard output" : path,
+                     (unsigned long long)info->frames, name_size(needed, needs),
+                     name_size(free_bytes, has));
 }
 
 bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,

@@ -240,6 +240,18 @@ class Convolver(Config):
         self.matches("all.cfg", {(0, 1): [self.ir[:, 1]]}, 1)
         self.signal(2, rate=44100)
         self.matches("all.cfg", {(0, 1): [self.ir[:, 0]]}, 1)
+        listed = self.read("all.cfg")
+        self.write("all.cfg", b"\xef\xbb\xbf" + listed.lstrip())
+        self.matches("all.cfg", {(0, 1): [self.ir[:, 0]]}, 1)
+        self.write("all.cfg", listed + b"\0rates/again.cfg\n")
+        self.fails("convolve", "--config", "all.cfg", "x.wav", "out.wav", says="all.cfg: holds a zero byte")
+        self.write("all.cfg", listed)
+        self.fails("convolve", "--up", 2, "--config", "all.cfg", "x.wav", "out.wav",
+                   says="lists no configuration for the 44100 Hz of x.wav times 2;")
+        np.save("x.npy", self.x.T)
+        self.fails("convolve", "--config", "all.cfg", "x.npy", "out.npy",
+                   says="x.npy: has no sample rate, by which a configuration of all.cfg is chosen; add --rate")
+        self.run_program("convolve", "--rate", 44100, "--config", "all.cfg", "x.npy", "y.npy")
         self.signal(2, rate=96000)
         self.fails("convolve", "--config", "all.cfg", "x.wav", "out.wav",
                    says=["all.cfg", "rates/44.cfg", "44100", "96000", "--resample-ir"])
@@ -269,7 +281,10 @@ class Convolver(Config):
 
     def test_the_rate_is_that_of_the_configuration(self):
         self.text("a.cfg", "44100 2 2 0", "0 0", "0 0", "ir.wav", "0", "0.0", "0.0")
-        self.fails("convolve", "--config", "a.cfg", "x.wav", "out.wav", says="a.cfg: is for 44100 Hz; x.wav has 48000 Hz")
+        self.fails("convolve", "--config", "a.cfg", "x.wav", "out.wav",
+                   says="a.cfg: is for 44100 Hz, not for the 48000 Hz of x.wav;")
+        self.fails("convolve", "--up", 2, "--config", "a.cfg", "x.wav", "out.wav",
+                   says="a.cfg: is for 44100 Hz, not for the 48000 Hz of x.wav times 2;")
 
     def test_refusals(self):
         head = ["48000 2 2 0", "0 0", "0 0"]
@@ -383,7 +398,7 @@ pipeline:
   - {type: Filter, channels: [0, 1], names: [late]}
 """)
         self.fails("convolve", "--config", "a.yml", "x.wav", "out.wav",
-                   says="a.yml: is for 48000 Hz; x.wav has 96000 Hz; use --resample-ir")
+                   says="a.yml: is for 48000 Hz, not for the 96000 Hz of x.wav; use --resample-ir")
         self.matches("a.yml", {(c, c): [delayed([1], 20)] for c in range(2)}, 2, "--resample-ir")
 
     def test_refusals(self):

@@ -339,12 +339,17 @@ class Space(Case):
         """Refused before a sample is written; to a device, whose samples are not kept, they are written."""
         np.save("x.npy", np.ones((2, 100), "f4"))
         self.write("h.txt", b"1\n0.5\n")
-        for out in ("y.npy", "y.f32"):
-            self.fails("convolve", "--last", "1e15", "h.txt", "x.npy", out,
-                       says=[out + ": 1000000000000000 frames need", "GB free"])
-        self.fails("convolve", "--last", "1e15", "--resume", "h.txt", "x.npy", "y.npy", says="GB free")
-        self.fails("convolve", "--last", "1e15", "--threads", 2, "h.txt", "x.npy", "y.npy", says="GB free")
-        self.fails("convolve", "--last", "1e15", "--format", "f32", "h.txt", "-", "y.f32", stdin=bytes(400), says="GB free")
+        for out in ("y.npy", "y.f32", "y.w64", "y.aiff", "y.caf", "y.au"):
+            self.fails("convolve", "--last", "2e18", "--rate", 8000, "h.txt", "x.npy", out,
+                       says=[out + ": 2000000000000000000 frames need", "B free", "--last", "another disk"])
+        with open("out", "wb") as out:
+            done = subprocess.run([rig.PROGRAM, "convolve", "--last", "2e18", "h.txt", "x.npy", "-"], stdout=out,
+                                  stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output: 2000000000000000000 frames need", done.stderr)
+        self.fails("convolve", "--last", "2e18", "--resume", "h.txt", "x.npy", "y.npy", says="B free")
+        self.fails("convolve", "--last", "2e18", "--threads", 2, "h.txt", "x.npy", "y.npy", says="B free")
+        self.fails("convolve", "--last", "2e18", "--channels", 2, "--format", "f32", "h.txt", "-", "y.f32", stdin=bytes(400), says="B free")
         self.run_program("convolve", "--last", "1e6", "h.txt", "x.npy", "/dev/null")
 
 

@@ -79,6 +79,7 @@ class Sofa(Case):
     def test_refusals(self):
         self.write("stereo.wav", wav_bytes(np.zeros((9, 2), "f4"), bits=32, rate=RATE))
         self.write("bad.sofa", b"not HDF5")
+        self.write("fake.sofa", self.read("x.wav"))
         os.mkfifo("pipe.sofa")
         with open(SOFA, "rb") as file:
             self.write("cut.sofa", file.read(5000))
@@ -94,6 +95,9 @@ class Sofa(Case):
                 (["--elevation", "nan", SOFA, "x.wav"], ["nan"], 2),
                 (["x.wav", SOFA], ["MIT_KEMAR", "only be IR of convolve and live"], 1),
                 (["bad.sofa", "x.wav"], ["bad.sofa", "no head-related impulse responses"], 1),
+                (["pipe.sofa", "x.wav"], ["pipe.sofa", "regular file"], 1),
+                (["x.wav", "pipe.sofa"], ["pipe.sofa", "regular file"], 1),
+                (["--azimuth", 30, "fake.sofa", "x.wav"], ["fake.sofa", "no head-related impulse responses"], 1),
                 (["cut.sofa", "x.wav"], ["cut.sofa"], 1),
                 (["no.sofa", "x.wav"], ["no.sofa", "No such file"], 1)):
             with self.subTest(arguments):

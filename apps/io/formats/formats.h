@@ -85,10 +85,11 @@ extern const struct reader_ops flat_reader;
 extern const struct writer_ops wav_writer, npy_writer, raw_writer, text_writer;
 
 // Readers and writers that transfer samples themselves. sndfile_encoding: the closest encoding that
-// the format of `path` can store.
+// the format of `path` can store. sndfile_is_compressed: whether the size of its samples varies.
 bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding);
+bool sndfile_is_compressed(const char *path);
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault);
 bool sofa_open_reader(struct audio_reader *reader, const struct sofa_direction *direction,
                       struct fault *fault);

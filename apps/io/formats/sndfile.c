@@ -265,6 +265,12 @@ static bool sndfile_can_store(const char *path, struct encoding encoding)
     return sf_format_check(&sf);
 }
 
+bool sndfile_is_compressed(const char *path)
+{
+    const int major = sndfile_major(path) & SF_FORMAT_TYPEMASK;
+    return major == SF_FORMAT_FLAC || major == SF_FORMAT_OGG;
+}
+
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding)
 {
     struct encoding e = {.kind =
