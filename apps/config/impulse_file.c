@@ -5,12 +5,16 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/formats/sofa.h"
 
 static bool open_file(struct audio_reader **ret, const struct impulse *impulse, size_t max_channels,
                       struct fault *fault)
 {
     if (strcmp(impulse->path, "-") == 0)
         return fault_set(fault, "-: taps of a configuration are in files, not in standard input");
+    if (impulse->source == IMPULSE_FILE && sofa_is_named(impulse->path))
+        return fault_set(fault, "%s: is a SOFA file: give it as IR, not in --config",
+                         impulse->path);
     // A pipe could keep `partita live` waiting for ever.
     if (!audio_check_regular(impulse->path, fault)) return false;
     const struct audio_request request = {

@@ -7,6 +7,8 @@
 #include "cli/engine_name.h"
 #include "cli/range.h"
 #include "correlate/search.h"
+#include "io/formats/formats.h"
+#include "io/formats/sigmf.h"
 #include "io/formats/sofa.h"
 #include "level/level.h"
 #include "shard.h"
@@ -28,13 +30,20 @@ static bool check_format(const char *option, const char *type, const char *path,
                      type, path);
 }
 
-static bool channels_fault(const struct settings *s, struct fault *fault)
+static bool states_channels(const char *path)
 {
     bool known;
-    if (container_of_name(s->operands[1], &known) != CONTAINER_RAW && known)
+    const enum container container = container_of_name(path, &known);
+    return (known && container != CONTAINER_RAW) || sofa_is_named(path) ||
+           sigmf_is_recording(path) || sndfile_is_named(path);
+}
+
+static bool channels_fault(const struct settings *s, struct fault *fault)
+{
+    if (states_channels(s->operands[1]))
         return fault_set(fault,
-                         "--channels %lld: is for raw samples, but %s is a file with a header; "
-                         "leave it out",
+                         "--channels %lld: is for raw samples, but %s is a file that states its "
+                         "channels; leave it out",
                          (long long)s->channels, s->operands[1]);
     return fault_set(fault,
                      "--channels %lld: is for raw samples; add --format, for example --format f32",
@@ -47,8 +56,17 @@ static bool check_sofa(const struct settings *s, struct fault *fault)
     const char *sofa = NULL;
     for (int i = 0; i < s->n_irs && s->command == COMMAND_CONVOLVE; i++)
         if (sofa_is_named(s->files[i])) sofa = s->files[i];
+    const bool turned = !isnan(s->azimuth) || !isnan(s->elevation);
+    if (!sofa && turned && s->config)
+        return fault_set(fault,
+                         "--azimuth and --elevation choose responses of a SOFA file (.sofa), which "
+                         "--config excludes: leave them out");
+    if (!sofa && turned && is_standard(s->operands[0]))
+        return fault_set(fault,
+                         "--azimuth and --elevation choose responses of a SOFA file (.sofa); "
+                         "standard input is none: name the file");
     if (!sofa)
-        return (isnan(s->azimuth) && isnan(s->elevation)) ||
+        return !turned ||
                fault_set(fault,
                          "--azimuth and --elevation choose responses of a SOFA file (.sofa); "
                          "%s is none: leave them out",

@@ -54,8 +54,7 @@ static bool check_space(int fd, const char *path, const struct audio_info *info,
                           (info->container == CONTAINER_SNDFILE && sndfile_is_compressed(path));
     struct stat st;
     struct statvfs disk;
-    if (!info->certain || any_size || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-        fstatvfs(fd, &disk))
+    if (!info->certain || any_size || fstat(fd, &st) || !S_ISREG(st.st_mode) || fstatvfs(fd, &disk))
         return true;
     const double needed =
         (double)info->frames * (double)info->channels * (double)encoding_size(info->encoding);

@@ -76,20 +76,35 @@ class Sofa(Case):
         self.run_program("convolve", "--range", "2/2", "--azimuth", 60, SOFA, "x.wav", "y2.wav")
         self.fails("join", "z.wav", "y1.wav", "y2.wav", says="y2.wav")
 
+    def test_mixing_as_the_refusal_of_stereo_says(self):
+        self.write("half.txt", b"0.5\n")
+        self.write("stereo.wav", wav_bytes(np.stack([self.x, 3 * self.x], axis=1), bits=32, rate=RATE))
+        self.run_program("convolve", "--matrix", "half.txt", "half.txt", "stereo.wav", "mono.wav")
+        self.close(parse_wav(self.read("mono.wav"))[1].astype("f4"), 2 * self.x[:, None].astype("f8"))
+
+    def test_help(self):
+        said = " ".join(self.run_program("convolve", "--help").stdout.decode().split())
+        for words in ("may be a .sofa file", "the nearest measured pair", "list of them for several sample rates"):
+            self.assertIn(words, said)
+
     def test_refusals(self):
         self.write("stereo.wav", wav_bytes(np.zeros((9, 2), "f4"), bits=32, rate=RATE))
         self.write("bad.sofa", b"not HDF5")
         self.write("fake.sofa", self.read("x.wav"))
         os.mkfifo("pipe.sofa")
+        self.write("sofa.conf", b"/convolver/new 1 1 256 4096\n/impulse/read 1 1 1 0 0 0 1 %s\n" % os.fsencode(SOFA))
         with open(SOFA, "rb") as file:
             self.write("cut.sofa", file.read(5000))
         for arguments, says, rc in (
-                ([SOFA, "stereo.wav"], ["stereo.wav: has 2 channels", "MIT_KEMAR", "mix them"], 1),
+                ([SOFA, "stereo.wav"], ["stereo.wav: has 2 channels", "MIT_KEMAR", "partita convolve --matrix half.txt half.txt IN mono.wav"], 1),
                 (["--matrix", SOFA, "x.wav"], ["MIT_KEMAR", "leave out --matrix"], 2),
                 (["--true-stereo", SOFA, "stereo.wav"], ["leave out --matrix, --matrix-order and --true-stereo"], 2),
                 (["--ir-format", "f32", SOFA, "x.wav"], ["leave out --ir-format"], 2),
                 ([SOFA, SOFA, "x.wav"], ["only IR"], 2),
                 (["--azimuth", 30, "x.wav", "x.wav"], ["--azimuth", "x.wav is none", "leave them out"], 2),
+                (["--azimuth", 30, "-", "x.wav"], ["standard input is none: name the file"], 2),
+                (["--azimuth", 30, "--config", "sofa.conf", "x.wav"], ["--config excludes"], 2),
+                (["--config", "sofa.conf", "x.wav"], ["give it as IR, not in --config"], 1),
                 (["--azimuth", 400, SOFA, "x.wav"], ["400", "-360", "360"], 2),
                 (["--elevation", 91, SOFA, "x.wav"], ["91", "-90", "90"], 2),
                 (["--elevation", "nan", SOFA, "x.wav"], ["nan"], 2),

@@ -89,6 +89,8 @@ extern const struct writer_ops wav_writer, npy_writer, raw_writer, text_writer;
 bool sndfile_open(struct audio_reader *reader, struct fault *fault);
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault);
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding);
+// Whether the suffix is that of a format that libsndfile reads, samples without a header excepted.
+bool sndfile_is_named(const char *path);
 bool sndfile_is_compressed(const char *path);
 bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *fault);
 bool sofa_open_reader(struct audio_reader *reader, const struct sofa_direction *direction,
