@@ -11,6 +11,7 @@ struct CUmemPoolHandle_st {
     int device;
     size_t used, kept; // bytes; kept: also those in use
     uint64_t threshold;
+    bool destroyed; // but in use
     struct CUmemPoolHandle_st *next;
 };
 
@@ -33,9 +34,18 @@ void pool_take(cudaMemPool_t pool, size_t bytes)
     if (pool->kept < pool->used) pool->kept = pool->used;
 }
 
+static void release_pool(cudaMemPool_t pool)
+{
+    cudaMemPool_t *at = &made;
+    while (*at != pool) at = &(*at)->next;
+    *at = pool->next;
+    free(pool);
+}
+
 void pool_give_back(cudaMemPool_t pool, size_t bytes)
 {
     pool->used -= bytes;
+    if (pool->destroyed && !pool->used) release_pool(pool);
 }
 
 static void keep_at_most(cudaMemPool_t pool, uint64_t bytes)
@@ -78,6 +88,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
     const int device = props->location.id;
     cudaError_t error = of_device(call_begin(), device);
     device_current();
+    if (error == cudaSuccess && stream_capture_forbids()) error = cudaErrorStreamCaptureUnsupported;
     if (props->allocType != cudaMemAllocationTypePinned ||
         props->handleTypes != cudaMemHandleTypeNone ||
         props->location.type != cudaMemLocationTypeDevice)
@@ -90,17 +101,20 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
     return call_end(cudaSuccess);
 }
 
-// Releases even when it returns an error of an earlier call, as the run-time does.
+// Releases even when it returns an error of an earlier call, as the run-time does; of a pool in use
+// when its last memory is given back.
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool)
 {
     const cudaError_t error = call_begin();
-    cudaMemPool_t *at = &made;
-    while (*at && *at != pool) at = &(*at)->next;
-    if (!*at || pool->used) hostdev_abort("a pool that does not exist, or is in use");
-    *at = pool->next;
+    cudaMemPool_t at = made;
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
+    while (at && at != pool) at = at->next;
+    if (!at || pool->destroyed) hostdev_abort("a pool that does not exist");
     for (int i = 0; i < DEVICES; i++)
         if (current[i] == pool) current[i] = NULL;
-    free(pool);
+    pool->destroyed = true;
+    if (!pool->used) release_pool(pool);
     return call_end(error);
 }
 
@@ -127,6 +141,8 @@ cudaError_t cudaMemPoolTrimTo(cudaMemPool_t pool, size_t bytes)
 {
     const cudaError_t error = call_begin();
     device_current();
+    if (error == cudaSuccess && stream_capture_forbids())
+        return call_end(cudaErrorStreamCaptureUnsupported);
     if (error == cudaSuccess) keep_at_most(pool, bytes);
     return call_end(error);
 }
@@ -153,6 +169,7 @@ static cudaError_t allocate_from(cudaMemPool_t pool, void **memory, size_t bytes
         return call_end(cudaErrorStreamCaptureUnsupported);
     count_allocation();
     if (!pool) pool = current_pool(stream_device(stream));
+    if (pool->destroyed) hostdev_abort("memory of a pool that was destroyed");
     if (pool->device != stream_device(stream))
         hostdev_abort("memory of a pool of another device than the stream's");
     if (error == cudaSuccess) error = map(pool, memory, bytes);

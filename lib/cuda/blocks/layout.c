@@ -29,8 +29,7 @@ static const struct {
     .target_threads = 528,
 };
 
-// Of more than one unit or window, where the caller has no lower limit: what is in work at once
-// then fills any device.
+// At most so much, unless a single unit or window needs more: this much work fills any device.
 static const size_t MAX_WORKSPACE = 1 << 30;
 
 size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *layout)

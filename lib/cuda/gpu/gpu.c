@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const size_t KEPT_BYTES = 8 << 20; // of the pool, when no plan is left
-
 // Functions of the driver, found at run time, as there may be no driver.
 static struct {
     cudaError_t (*get_current)(struct CUctx_st **ret);
@@ -72,8 +70,11 @@ static cudaError_t find_function(const char *name, void **ret)
     return found == cudaDriverEntryPointSuccess ? cudaSuccess : cudaErrorInsufficientDriver;
 }
 
+// Once in a process, since other threads read the functions without a lock. The last one says that
+// all have been found.
 static cudaError_t open_driver(void)
 {
+    if (driver.retain) return cudaSuccess;
     cudaError_t error = find_function("cuCtxGetCurrent", (void **)&driver.get_current);
     if (error == cudaSuccess)
         error = find_function("cuCtxSetCurrent", (void **)&driver.set_current);
@@ -132,26 +133,27 @@ struct cuda_gpu *cuda_gpu_open(int index, char *text, size_t size)
     return gpu;
 }
 
-// Only memory whose release has been waited for can be returned. What fails here has failed before.
-static void trim_pool(struct cuda_gpu *gpu)
+// Releases that are still queued, also by other threads, are not waited for: the pool's memory is
+// returned after the last of them (CUDA Runtime API, cudaMemPoolDestroy).
+static void destroy_pool(struct cuda_gpu *gpu)
 {
     enum cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed; // as in cuda_enter
     struct cuda_context context;
     cudaError_t error = cuda_gpu_enter(gpu, &context);
-    if (error == cudaSuccess) error = cudaThreadExchangeStreamCaptureMode(&mode);
     if (error == cudaSuccess) {
-        error = cudaStreamSynchronize(cudaStreamPerThread);
-        if (error == cudaSuccess) error = cudaMemPoolTrimTo(gpu->pool, KEPT_BYTES);
-        cudaThreadExchangeStreamCaptureMode(&mode);
+        const bool exchanged = cudaThreadExchangeStreamCaptureMode(&mode) == cudaSuccess;
+        error = cudaMemPoolDestroy(gpu->pool);
+        gpu->pool = NULL;
+        if (exchanged) cudaThreadExchangeStreamCaptureMode(&mode);
     }
-    if (error != cudaSuccess) cudaGetLastError();
+    if (error != cudaSuccess) cudaGetLastError(); // what fails here has failed before
     cuda_gpu_leave(&context);
 }
 
 void cuda_gpu_close(struct cuda_gpu *gpu)
 {
     pthread_mutex_lock(&gpu->lock);
-    if (--gpu->holders == 0 && gpu->pool) trim_pool(gpu);
+    if (--gpu->holders == 0 && gpu->pool) destroy_pool(gpu);
     pthread_mutex_unlock(&gpu->lock);
 }
 

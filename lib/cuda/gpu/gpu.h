@@ -33,7 +33,7 @@ struct cuda_gpu {
 
 // Opens GPU `index` of this process, which must exist; cuda_gpu_close must follow. NULL: it cannot
 // be used, and text says why; with *text == '\0' for lack of host memory. No context is made.
-// cuda_gpu_close of the last holder returns the memory that the pool keeps, but for some megabytes.
+// cuda_gpu_close of the last holder destroys the pool.
 // Threads: any.
 struct cuda_gpu *cuda_gpu_open(int index, char *text, size_t size);
 void cuda_gpu_close(struct cuda_gpu *gpu);
@@ -50,7 +50,7 @@ struct cuda_context {
 cudaError_t cuda_gpu_enter(struct cuda_gpu *gpu, struct cuda_context *ret);
 void cuda_gpu_leave(const struct cuda_context *context);
 
-// The pool of the library's own, made when first called: what others in the process allocate, and
+// The pool of the library's own, made if there is none: what others in the process allocate, and
 // the attributes of the pools that they use, are not affected. While a holder is left, memory that
 // was released stays in the pool, since later calls allocate as much. To be called in the GPU's
 // context.

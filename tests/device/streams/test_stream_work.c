@@ -162,6 +162,26 @@ static void edit_copies_one_path(void **state)
     stream_rig_close(&rig);
 }
 
+// A plan has the memory of its first stream.
+static void first_stream_allocates_nothing(void **state)
+{
+    static const float taps[700];
+    const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(700)};
+    const struct partita_options options = {.engine = "cuda/partitioned", .device = "cuda:0"};
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream;
+    (void)state;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_ok(partita_filter_create(plan, taps, &filter));
+    hostdev_fail(0, cudaSuccess); // counts from here on
+    assert_ok(partita_stream_open(plan, filter, &stream));
+    assert_int_equal(hostdev_used().allocations, 0);
+    partita_stream_close(stream);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+}
+
 // Only more streams at once than ever before allocate on the device.
 static void streams_open_in_kept_memory(void **state)
 {
@@ -170,7 +190,6 @@ static void streams_open_in_kept_memory(void **state)
     struct stream_rig rig;
     struct partita_stream *other;
     (void)state;
-    hostdev_fail(0, cudaSuccess);
     stream_rig_open_exactly(&rig, &forced, &problem, NULL, FRAMES, &random);
     char *y = stream_rig_alloc_output(&rig);
     assert_ok(partita_stream_open(rig.plan, rig.filter, &other));
@@ -235,6 +254,7 @@ int main(void)
         cmocka_unit_test(groups_take_turns),
         cmocka_unit_test(swaps_change_all_groups_at_once),
         cmocka_unit_test(edit_copies_one_path),
+        cmocka_unit_test(first_stream_allocates_nothing),
         cmocka_unit_test(streams_open_in_kept_memory),
         cmocka_unit_test(large_filters_in_batches),
     };
