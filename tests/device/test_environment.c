@@ -181,8 +181,9 @@ static void *use_from_host(void *context)
     return NULL;
 }
 
-// All that a caller does, from the first plan of a device in the process to the last, while another thread captures a stream
-// in the mode that also forbids this thread's allocations and waits: the capture goes on.
+// All that a caller does, from the first plan of a device in the process to the last, while another
+// thread captures a stream in the mode that also forbids this thread's allocations and waits: the
+// capture goes on.
 static void captured_by_another(void **state)
 {
     cudaStream_t stream;
@@ -466,8 +467,7 @@ int main(void)
     tests[n++] = named_test(examined_once, NULL, "examined-once");
     tests[n++] = named_test(pools_of_others, NULL, "pools-of-others");
     tests[n++] = named_test(memory_is_returned, NULL, "memory-is-returned");
-    tests[n++] =
-        named_test(memory_of_threads_is_returned, NULL, "memory-of-threads-is-returned");
+    tests[n++] = named_test(memory_of_threads_is_returned, NULL, "memory-of-threads-is-returned");
     for (size_t s = 0; s < N_SUBJECTS; s++) {
         const char *split = subjects[s].workspace_limit ? "-split" : "";
         tests[n++] = named_test(refused_calls, &subjects[s], "%s%s/refused-calls",

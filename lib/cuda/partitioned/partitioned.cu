@@ -305,18 +305,19 @@ struct kernel_grid {
     size_t shared_bytes;
 };
 
-// Queues kernel `i` of a quantum, or makes or changes its node.
+// Queues kernel `i` of a quantum, or makes or changes its node. Shared memory is asked for when the
+// node is made, since a change is a part of each quantum.
 template <typename... Parameters, typename... Arguments>
-cudaError_t aim_kernel(const cuda_partition_target &target, int i, const kernel_grid &grid,
-                       void (*kernel)(Parameters...), Arguments... arguments)
+cudaError_t issue_kernel(const cuda_partition_target &target, int i, const kernel_grid &grid,
+                         void (*kernel)(Parameters...), Arguments... arguments)
 {
     static_assert((std::is_same_v<Parameters, Arguments> && ...), "pointers have no conversions");
     if (!target.nodes)
         return queue_on(target.stream, kernel, grid.blocks, dim3(grid.threads), grid.shared_bytes,
                         arguments...);
     if (grid.blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    const cudaError_t error =
-        grid.shared_bytes > DEFAULT_SHARED ? allow_shared((const void *)kernel) : cudaSuccess;
+    const bool asks = !target.exec && grid.shared_bytes > DEFAULT_SHARED;
+    const cudaError_t error = asks ? allow_shared((const void *)kernel) : cudaSuccess;
     if (error != cudaSuccess) return error;
     void *pointers[] = {&arguments...};
     cudaKernelNodeParams parameters = {};
@@ -341,8 +342,8 @@ template <typename T> cudaError_t launch_products(const quantum_call &call)
     const int64_t rows = (int64_t)layout.n_segments * call.launch->sets;
     const kernel_grid grid = {(rows * layout.outputs) << log2_chunks, CUDA_PRODUCT_THREADS,
                               sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS};
-    return aim_kernel(*call.target, 1, grid, partition_products_kernel<T>, layout, *call.memory,
-                      *call.launch, log2_lanes, log2_chunks);
+    return issue_kernel(*call.target, 1, grid, partition_products_kernel<T>, layout, *call.memory,
+                        *call.launch, log2_lanes, log2_chunks);
 }
 
 // Kernel `number` of the quantum: transforms of all segments, groups[i] * n of segment i.
@@ -355,7 +356,7 @@ cudaError_t launch_segments(const quantum_call &call, int number, Kernel kernel,
     kernel_grid grid = {0, block.threads, block.shared_bytes};
     for (int i = 0; i < layout.n_segments; i++)
         grid.blocks += transform_blocks(layout.segment[i], block.threads, groups[i] * n);
-    return aim_kernel(*call.target, number, grid, kernel, layout, *call.memory, *call.launch);
+    return issue_kernel(*call.target, number, grid, kernel, layout, *call.memory, *call.launch);
 }
 } // namespace
 

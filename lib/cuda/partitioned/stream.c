@@ -138,7 +138,7 @@ static void fill_launch(struct partita_stream *stream)
 }
 
 // Makes the graph's nodes, or changes their parameters.
-static enum partita_status aim_graph(struct partita_stream *stream, cudaGraph_t graph)
+static enum partita_status issue_graph(struct partita_stream *stream, cudaGraph_t graph)
 {
     struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct cuda_partition_target target = {
@@ -149,7 +149,7 @@ static enum partita_status aim_graph(struct partita_stream *stream, cudaGraph_t 
 
 static enum partita_status make_graph(void *context, cudaGraph_t graph)
 {
-    return aim_graph(context, graph);
+    return issue_graph(context, graph);
 }
 
 static void release_stream_memory(const struct partita_plan *plan, struct cuda_stream_memory memory)
@@ -346,7 +346,7 @@ static bool launch_entered(struct partita_stream *stream)
     for (size_t c = 0; c < shape->in_channels; c++)
         memcpy((char *)state->memory.x + c * bytes, history_at(&state->history, shape, c, at),
                bytes);
-    return cuda_partitioned_succeeds(stream, aim_graph(stream, NULL)) &&
+    return cuda_partitioned_succeeds(stream, issue_graph(stream, NULL)) &&
            cuda_partitioned_succeeds(stream, cuda_queue_launch(plan, &state->queue));
 }
 

@@ -162,6 +162,42 @@ static void edit_copies_one_path(void **state)
     stream_rig_close(&rig);
 }
 
+// Calls of CUDA in a quantum after the first one.
+static size_t calls_of_quantum(size_t n_taps)
+{
+    const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(n_taps)};
+    const struct partita_options options = {.engine = "cuda/partitioned", .device = "cuda:0"};
+    const float one = 1;
+    const struct partita_path path = {.length = 1, .taps = &one};
+    float x[QUANTUM] = {0}, y[QUANTUM];
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream;
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_ok(partita_filter_create_from(
+        plan, &(struct partita_taps){.paths = &path, .path_count = 1}, &filter));
+    assert_ok(partita_stream_open(plan, filter, &stream));
+    size_t calls = 0;
+    for (size_t at = 0; at < 32 * QUANTUM; at += QUANTUM) {
+        hostdev_fail(0, cudaSuccess); // counts from here on
+        partita_stream_process(stream, (void *[]){y}, (const void *[]){x}, QUANTUM);
+        if (at && hostdev_calls() > calls) calls = hostdev_calls();
+    }
+    assert_ok(partita_stream_status(stream));
+    partita_stream_close(stream);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    return calls;
+}
+
+// Long transforms, whose blocks need more shared memory than any kernel has without asking, ask for
+// it when the stream is opened.
+static void long_filters_need_no_more_calls(void **state)
+{
+    (void)state;
+    assert_int_equal(calls_of_quantum(1 << 19), calls_of_quantum(2000));
+}
+
 // A plan has the memory of its first stream.
 static void first_stream_allocates_nothing(void **state)
 {
@@ -254,6 +290,7 @@ int main(void)
         cmocka_unit_test(groups_take_turns),
         cmocka_unit_test(swaps_change_all_groups_at_once),
         cmocka_unit_test(edit_copies_one_path),
+        cmocka_unit_test(long_filters_need_no_more_calls),
         cmocka_unit_test(first_stream_allocates_nothing),
         cmocka_unit_test(streams_open_in_kept_memory),
         cmocka_unit_test(large_filters_in_batches),
