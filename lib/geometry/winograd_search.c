@@ -119,12 +119,16 @@ static struct splits list_splits(const struct request *request, const struct til
     return list;
 }
 
+double winograd_budget(const struct request *request)
+{
+    return request->error_budget > 0 ? request->error_budget
+                                     : DEFAULT_BUDGET * shape_roundoff(request->shape);
+}
+
 void winograd_search(const struct request *request, winograd_try_fn *try_split,
                      winograd_lower_bound_fn *lower_bound, struct estimate *ret)
 {
-    const double budget = request->error_budget > 0
-                              ? request->error_budget
-                              : DEFAULT_BUDGET * shape_roundoff(request->shape);
+    const double budget = winograd_budget(request);
     struct tile_grid grid;
     struct splits list = {.least_error = INFINITY};
     struct estimate first = {0};

@@ -188,13 +188,15 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 // A small device, so that small problems fill it.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
+    const char *asked = getenv("HOSTDEV_CAPABILITY");
+    const int capability = asked ? atoi(asked) : 86; // without fast tensor cores
     const int values[] = {
         [cudaDevAttrClockRate] = 1000000,
         [cudaDevAttrMultiProcessorCount] = 2,
         [cudaDevAttrMemoryClockRate] = 1000000,
         [cudaDevAttrGlobalMemoryBusWidth] = 128,
-        [cudaDevAttrComputeCapabilityMajor] = 9,
-        [cudaDevAttrComputeCapabilityMinor] = 0,
+        [cudaDevAttrComputeCapabilityMajor] = capability / 10,
+        [cudaDevAttrComputeCapabilityMinor] = capability % 10,
         [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
         [cudaDevAttrMaxSharedMemoryPerBlockOptin] = (int)shared_bytes,
         [cudaDevAttrMemoryPoolsSupported] = pools,

@@ -38,7 +38,8 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
                                    .memory = gpu->memory,
                                    .flops = gpu->flops,
                                    .bytes = gpu->bytes,
-                                   .f64_share = gpu->f64_share};
+                                   .f64_share = gpu->f64_share,
+                                   .tf32_rate = gpu->tf32_rate};
     memcpy(device->base.name, gpu->name, sizeof device->base.name);
     memcpy(device->base.key, gpu->key, sizeof device->base.key);
     pthread_mutex_init(&device->lock, NULL);

@@ -28,6 +28,7 @@ struct cuda_device {
     size_t shared_bytes, memory;
     double flops, bytes;
     int f64_share;
+    double tf32_rate;
     atomic_uint prepared; // directions whose kernels were loaded (queued_call.h)
     atomic_bool lost;     // a call failed other than by lack of memory; results are undefined from
                           // then on

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "cuda/kernels/product.h"
 #include "device.h"
 
 static const double CUDA_LAUNCH_SECONDS = 3e-6;    // to queue a kernel
@@ -49,6 +50,21 @@ static inline double cuda_sample_bytes(const struct shape *shape)
     const double inputs = (double)shape->in_channels * (double)shape_inputs(shape);
     const double outputs = (double)shape->out_channels * (double)shape_outputs(shape);
     return (double)shape->batch * (inputs + outputs) * (double)shape->scalar_bytes;
+}
+
+// The fastest arithmetic within the error budget; without one (0), within the error of three
+// products of TF32. `growth`: by how much the rest of the engine enlarges an error of the products.
+// *error is the predicted error of multiply-adds, and becomes that of the arithmetic.
+static inline enum cuda_arithmetic cuda_arithmetic_within(const struct request *request,
+                                                          double budget, enum cuda_element element,
+                                                          double growth, double *error)
+{
+    const double rate = ((const struct cuda_device *)request->device)->tf32_rate;
+    const double left = budget > 0 ? sqrt(fmax(0, budget * budget - *error * *error))
+                                   : growth * cuda_product_error(CUDA_TF32_THREE);
+    const enum cuda_arithmetic arithmetic = cuda_product_arithmetic(element, rate, left / growth);
+    *error = hypot(*error, growth * cuda_product_error(arithmetic));
+    return arithmetic;
 }
 
 #endif

@@ -16,6 +16,8 @@ struct cuda_gemm_choice { // what an estimate decides
     int variant;
     int64_t batch;  // positions at once
     int64_t chunks; // of the terms of the sums
+    enum cuda_arithmetic arithmetic;
+    double tf32_rate; // of the device
 };
 
 struct cuda_gemm_layout { // plan->state

@@ -79,6 +79,8 @@ struct cuda_product cuda_gemm_product(const struct cuda_gemm_layout *layout,
     const int64_t terms = cuda_gemm_terms(pass), to = pass->to;
     struct cuda_product product = {
         .element = gemm_element(layout->shape),
+        .arithmetic = layout->choice.arithmetic,
+        .tf32_rate = layout->choice.tf32_rate,
         .batch = pass->groups,
         .rows = to,
         .columns = n,
@@ -218,14 +220,29 @@ static int64_t gemm_batch(const struct cuda_gemm_layout *layout, size_t limit)
     return (int64_t)size_min(positions, size_round_up(size_split_even(positions, whole), step));
 }
 
-// Chunks and batch of a variant; false: it does not have the problem.
-static bool choose_gemm(const struct request *request, int variant, struct cuda_gemm_layout *ret)
+// Of multiply-adds. Sums of segments are added to each other.
+static double gemm_error(const struct cuda_gemm_layout *layout)
+{
+    const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const double terms = (double)(weight ? layout->positions : layout->terms);
+    return shape_roundoff(layout->shape) * 0.3 *
+           sqrt(fmin(terms, CUDA_PRODUCT_SEGMENT) + terms / CUDA_PRODUCT_SEGMENT);
+}
+
+// Arithmetic, chunks and batch of a variant, and its error; false: it does not have the problem.
+static bool choose_gemm(const struct request *request, int variant, struct cuda_gemm_layout *ret,
+                        double *ret_error)
 {
     const struct shape *shape = request->shape;
     const enum partita_direction direction = request->direction;
     size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
-    struct cuda_gemm_choice choice = {variant, .batch = 1, .chunks = 1};
+    struct cuda_gemm_choice choice = {variant, .batch = 1, .chunks = 1,
+                                      .tf32_rate =
+                                          ((const struct cuda_device *)request->device)->tf32_rate};
     cuda_gemm_lay_out(shape, direction, &choice, ret);
+    *ret_error = gemm_error(ret);
+    choice.arithmetic =
+        cuda_arithmetic_within(request, request->error_budget, gemm_element(shape), 1, ret_error);
     if (variant == CUDA_GEMM_IN_PLACE && !in_place_possible(ret)) return false;
     const bool in_place = cuda_gemm_is_in_place(ret);
     if (request->compatible_with) { // so that the bits are the same
@@ -310,7 +327,7 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
 {
     struct cuda_gemm_layout layout;
     const struct shape *shape = request->shape;
-    if (!choose_gemm(request, variant, &layout)) {
+    if (!choose_gemm(request, variant, &layout, &ret->error)) {
         snprintf(ret->reason, sizeof ret->reason, "samples are not operands as they are");
         return;
     }
@@ -319,7 +336,6 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
         return;
     }
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const double terms = (double)(weight ? layout.positions : layout.terms);
     size_t taps = 0;
     for (size_t i = 0; i < layout.passes && !weight; i++) {
         const struct cuda_pass pass = gemm_pass_of(shape, request->direction, i);
@@ -328,9 +344,6 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
     ret->seconds = gemm_seconds(request, &layout);
     ret->flops = 2 * (double)shape->out_channels * (double)shape->group_in * (double)shape->batch *
                  (double)shape_outputs(shape) * (double)shape_taps(shape);
-    // Sums of segments are added to each other.
-    ret->error = shape_roundoff(shape) * 0.3 *
-                 sqrt(fmin(terms, CUDA_PRODUCT_SEGMENT) + terms / CUDA_PRODUCT_SEGMENT);
     ret->variant = variant;
     ret->hop = (size_t)layout.choice.batch;
     ret->shared = cuda_gemm_workspace(&layout);

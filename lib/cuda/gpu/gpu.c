@@ -40,6 +40,9 @@ static cudaError_t read_attributes(struct cuda_gpu *gpu)
     const int lanes = major == 8 && minor == 0
                           ? 64
                           : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
+    // Assumed (decision 43): elsewhere three products of TF32 take longer than a multiply-add.
+    if (major == 8 && minor == 0) gpu->tf32_rate = 8;
+    if (major == 9) gpu->tf32_rate = 5;
     gpu->shared_bytes = (size_t)shared;
     gpu->memory = properties.totalGlobalMem;
     // Clocks are in kHz; virtual devices may not report theirs.

@@ -24,6 +24,7 @@ struct cuda_gpu {
     double flops;                     // a second: f32, two for a multiply-add
     double bytes;                     // a second, from and to its memory
     int f64_share;                    // f32 operations in the time of one f64 operation
+    double tf32_rate;                 // as in cuda_product; 0: tensor cores are not used
     struct CUctx_st *_Atomic context; // NULL: not used yet
     pthread_mutex_t lock;             // protects the following members
     size_t holders;                   // not closed yet

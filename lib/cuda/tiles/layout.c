@@ -72,7 +72,10 @@ static bool split_tiles(const struct request *request, const struct cuda_tiles_c
 {
     const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
     struct tile_grid grid;
-    *ret = (struct cuda_tiles_layout){.direction = request->direction, .choice = *choice};
+    *ret = (struct cuda_tiles_layout){.direction = request->direction,
+                                      .choice = *choice,
+                                      .tf32_rate =
+                                          ((const struct cuda_device *)request->device)->tf32_rate};
     if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
     const size_t elements = shared_bytes / (2 * grid.scalar_bytes);
     if (!tile_size_split(&grid, choice->transform, elements, ret->n)) return false;
@@ -174,6 +177,8 @@ struct cuda_product cuda_tiles_product(const struct cuda_tiles_layout *layout,
     const int64_t x_plane = batch->pitch * tiles->in, y_plane = batch->pitch * tiles->out;
     const struct cuda_matrices taps = {tiles->out_pitch, tiles->out_pitch * tiles->in, false};
     struct cuda_product product = {.element = tiles->gauss ? real : complex,
+                                   .arithmetic = layout->choice.arithmetic,
+                                   .tf32_rate = layout->tf32_rate,
                                    .batch = batch->groups * tiles->bins * (tiles->gauss ? 3 : 1),
                                    .chunks = 1};
     if (layout->direction == PARTITA_BACKWARD_WEIGHT) {
@@ -404,11 +409,29 @@ static double max_blocks(const struct cuda_tiles_layout *layout)
                 (double)layout->batch.groups * tiles->bins * 3 * channels * lines);
 }
 
-static void try_variant(const struct request *request, const struct cuda_tiles_choice *choice,
-                        struct estimate *ret)
+// False: there are no tiles. By Gauss a result is the sum of two products.
+static bool choose_tiles_arithmetic(const struct request *request, struct cuda_tiles_choice *choice,
+                                    double *ret_error)
 {
     struct cuda_tiles_layout layout;
-    if (!choose_tiles_layout(request, choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS)
+    if (!split_tiles(request, choice, &layout)) return false;
+    const struct cuda_tiles *tiles = &layout.tiles;
+    *ret_error = tile_error(request->shape, layout.n, tiles->gauss);
+    if (!tiles->fused)
+        choice->arithmetic =
+            cuda_arithmetic_within(request, request->error_budget, tiles->f64 ? CUDA_F64 : CUDA_F32,
+                                   tiles->gauss ? sqrt(2) : 1, ret_error);
+    return true;
+}
+
+static void try_variant(const struct request *request, enum cuda_tiles_variant variant,
+                        size_t transform, struct estimate *ret)
+{
+    struct cuda_tiles_choice choice = {.variant = variant, .transform = transform};
+    struct cuda_tiles_layout layout;
+    double error;
+    if (!choose_tiles_arithmetic(request, &choice, &error) ||
+        !choose_tiles_layout(request, &choice, &layout) || max_blocks(&layout) > CUDA_MAX_BLOCKS)
         return;
     const struct cuda_tiles *tiles = &layout.tiles;
     double flops = 0;
@@ -419,15 +442,15 @@ static void try_variant(const struct request *request, const struct cuda_tiles_c
     const size_t workspace = cuda_tiles_workspace(&layout);
     const size_t *n = layout.n;
     *ret = (struct estimate){.applicable = true,
-                             .variant = (int)choice->variant,
-                             .transform = choice->transform,
+                             .variant = (int)choice.variant,
+                             .transform = choice.transform,
                              .reach = SIZE_MAX, // pairs of tiles share a transform
                              .hop = (size_t)layout.batch.block,
                              .seconds = seconds,
                              .flops = flops,
                              .shared = workspace,
                              .bytes = size_add(workspace, layout.filter_bytes),
-                             .error = tile_error(request->shape, n, tiles->gauss)};
+                             .error = error};
     snprintf(ret->summary, sizeof ret->summary, "%zux%zux%zu", n[0], n[1], n[2]);
     estimate_store(ret, &layout.choice, sizeof layout.choice);
 }
@@ -439,10 +462,7 @@ static void cuda_tiles_try_size(const struct tile_problem *problem, size_t trans
     for (int v = 0; v < CUDA_TILES_VARIANTS; v++) {
         if (v == CUDA_TILES_FUSED && request->shape->group_in > 1) continue;
         if (request_allows(request, v))
-            try_variant(request,
-                        &(struct cuda_tiles_choice){.variant = (enum cuda_tiles_variant)v,
-                                                    .transform = transform},
-                        ret);
+            try_variant(request, (enum cuda_tiles_variant)v, transform, ret);
     }
 }
 

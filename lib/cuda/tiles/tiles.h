@@ -23,12 +23,14 @@ struct cuda_tiles_choice {
     int64_t groups;   // of a batch
     int64_t blocks;   // number of batches of positions; fewer if thread blocks would not be full
     int64_t chunks;   // backward weight: chunks of the positions, each with its own sums
+    enum cuda_arithmetic arithmetic;
 };
 
 struct cuda_tiles_layout {
     struct cuda_tiles_choice choice;
     struct cuda_tiles tiles; // without its tables
     enum partita_direction direction;
+    double tf32_rate;                  // of the device
     size_t n[3];                       // samples of the transform
     bool cached;                       // x_bytes are not part of the workspace
     bool covers;                       // backward data: gx has no other samples

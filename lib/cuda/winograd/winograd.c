@@ -35,6 +35,7 @@ struct cuda_winograd_choice {
     int split;      // the `number` of winograd_split
     size_t batch;   // tiles at once
     int64_t chunks; // backward weight: chunks of a batch's tiles, each with its own sums
+    enum cuda_arithmetic arithmetic;
 };
 
 // The layout of one direction: the parameters of the kernels that are queued for a batch of tiles,
@@ -96,6 +97,8 @@ static struct cuda_product product_of(const struct cuda_winograd *winograd, bool
     const int64_t pitch = winograd->from.pitch, batch = (int64_t)winograd->choice.batch;
     struct cuda_product product = {
         .element = winograd->product.element,
+        .arithmetic = winograd->choice.arithmetic,
+        .tf32_rate = winograd->product.tf32_rate,
         .batch = (int64_t)winograd->frequencies * taps->groups,
         .rows = taps->out,
         .columns = weight ? taps->in : batch,
@@ -138,7 +141,8 @@ static void lay_out_winograd(const struct request *request, const struct winogra
                  .in = (int64_t)split->in,
                  .out = (int64_t)split->out,
                  .pitch = cuda_product_pitch(element, (int64_t)(weight ? split->in : split->out))},
-        .product = {.element = element},
+        .product = {.element = element,
+                    .tf32_rate = ((const struct cuda_device *)request->device)->tf32_rate},
         .tiles = size_mul(size_mul(grid->images, grid->batch), grid->tiles),
         .frequencies = split->frequencies,
         .covers = grid->covers,
@@ -166,11 +170,12 @@ static size_t tiles_at_once(size_t tiles, size_t bytes, size_t limit, size_t tak
 
 // As few batches as the workspace allows; chunks as far as a quarter of it has room for their sums.
 static void choose_winograd_batch(const struct request *request, const struct winograd_split *split,
-                                  struct cuda_winograd *ret)
+                                  enum cuda_arithmetic arithmetic, struct cuda_winograd *ret)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
-    struct cuda_winograd_choice choice = {.split = split->number, .batch = 1, .chunks = 1};
+    struct cuda_winograd_choice choice = {
+        .split = split->number, .batch = 1, .chunks = 1, .arithmetic = arithmetic};
     lay_out_winograd(request, split, &choice, ret);
     if (weight) {
         const int64_t max = (int64_t)(limit / 4 / ret->sum_bytes);
@@ -213,6 +218,13 @@ static double cuda_winograd_seconds(const struct request *request,
     return cuda_stage_seconds(&rates, &transforms) + cuda_stage_seconds(&rates, &products);
 }
 
+static double split_growth(const struct tile_grid *grid)
+{
+    const struct tile_axis *down = &grid->axis[1], *along = &grid->axis[2];
+    return winograd_error_growth(down->extent, down->taps) *
+           winograd_error_growth(along->extent, along->taps);
+}
+
 static void try_cuda_split(const struct request *request, const struct winograd_split *split,
                            struct estimate *ret)
 {
@@ -223,7 +235,10 @@ static void try_cuda_split(const struct request *request, const struct winograd_
         estimate_load(request->compatible_with, &other, sizeof other);
         if (split->number != other.split) return;
     }
-    choose_winograd_batch(request, split, &winograd);
+    const enum cuda_arithmetic arithmetic = cuda_arithmetic_within(
+        request, winograd_budget(request), request->shape->f64 ? CUDA_F64 : CUDA_F32,
+        split_growth(&split->grid), &ret->error);
+    choose_winograd_batch(request, split, arithmetic, &winograd);
     if (winograd.tiles > MAX_TILES) return;
     const double matrices = (double)request->shape->groups * (double)split->frequencies;
     const double taps = matrices * in * (double)winograd.taps.pitch;
