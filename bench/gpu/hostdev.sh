@@ -37,4 +37,9 @@ for peer in cufft-complex cufft-real cufft-blocks two-passes cpu/partitioned; do
     grep -q ",$peer," "$folder/rows"
     check $? "$peer answers right"
 done
+# Without cuFFT only its rows are missing.
+PARTITA_CUFFT=none "$program" --tiny --quick --case causal-1K-forward >"$folder/without" 2>"$folder/messages"
+check $? "run without cuFFT"
+grep -q ",auto," "$folder/without" && ! grep -q ",cufft-" "$folder/without"
+check $? "only the rows of cuFFT are missing"
 echo "1..$n"

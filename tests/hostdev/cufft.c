@@ -179,7 +179,7 @@ cufftResult cufftSetWorkArea(cufftHandle handle, void *area)
     return result_of(hostdev_count());
 }
 
-cufftResult cufftExecC2C(cufftHandle handle, void *from, void *to, int direction)
+cufftResult cufftExecC2C(cufftHandle handle, cufftComplex *from, cufftComplex *to, int direction)
 {
     return queue_run(handle, from, to, CUFFT_C2C, direction);
 }
@@ -189,12 +189,12 @@ cufftResult cufftExecZ2Z(cufftHandle handle, void *from, void *to, int direction
     return queue_run(handle, from, to, CUFFT_Z2Z, direction);
 }
 
-cufftResult cufftExecR2C(cufftHandle handle, void *from, void *to)
+cufftResult cufftExecR2C(cufftHandle handle, cufftReal *from, cufftComplex *to)
 {
     return queue_run(handle, from, to, CUFFT_R2C, CUFFT_FORWARD);
 }
 
-cufftResult cufftExecC2R(cufftHandle handle, void *from, void *to)
+cufftResult cufftExecC2R(cufftHandle handle, cufftComplex *from, cufftReal *to)
 {
     return queue_run(handle, from, to, CUFFT_C2R, CUFFT_INVERSE);
 }
