@@ -449,7 +449,7 @@ class Arguments(Faults):
                 (["--block", "12x"], "whole number"), (["--block", ""], "whole number"), (["--block", "1.5"], "whole"),
                 (["--first", "1", "--first", "2"], "twice"), (["-m", "full", "--mode", "full"], "twice"),
                 (["--mode", "same", "--first", "3"], "--mode"), (["--first", "9", "--last", "9"], "in between"),
-                (["--channels", "2"], "--format"), (["--quiet", "--verbose"], "contradict"),
+                (["--channels", "2"], "leave it out"), (["--quiet", "--verbose"], "contradict"),
                 (["--output-format", "f99"], "f99"), (["--stride", "0"], "--stride"), (["--max-lag", "5"], "--max-lag"),
                 (["--matrix=2"], "--matrix"), (["--rate", "5000000000"], "--rate")):
             self.write("in.wav", noise_wav(5))
