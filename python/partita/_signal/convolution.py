@@ -115,8 +115,8 @@ def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threa
     -----
     RuntimeWarning
         If ``method="fft"`` and the result is not finite. Other than in SciPy only results that depend on an infinite or
-        NaN sample of the signal are affected by it, with every method. Taps that are not finite, which either input can
-        be, make results at the ends NaN too.
+        NaN sample of the longer input are affected by it, with every method. The shorter input is taken as the taps:
+        one of its values that is not finite makes results at the ends NaN, too.
 
     See Also
     --------
