@@ -89,7 +89,7 @@ static void access(const void *memory, size_t bytes, bool writes, const void *in
     }
 }
 
-// gcc's and clang's callbacks for -fsanitize=thread.
+// gcc's and clang's callbacks for -fsanitize=thread, with the types that gcc itself gives them.
 #define ACCESS(kind, bytes, writes)                                                                \
     void __tsan_##kind##bytes(void *memory);                                                       \
     void __tsan_##kind##bytes(void *memory)                                                        \
@@ -107,16 +107,16 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
-void __tsan_read_range(void *memory, size_t bytes);
-void __tsan_read_range(void *memory, size_t bytes)
+void __tsan_read_range(void *memory, long bytes);
+void __tsan_read_range(void *memory, long bytes)
 {
-    access(memory, bytes, false, __builtin_return_address(0));
+    access(memory, (size_t)bytes, false, __builtin_return_address(0));
 }
 
-void __tsan_write_range(void *memory, size_t bytes);
-void __tsan_write_range(void *memory, size_t bytes)
+void __tsan_write_range(void *memory, long bytes);
+void __tsan_write_range(void *memory, long bytes)
 {
-    access(memory, bytes, true, __builtin_return_address(0));
+    access(memory, (size_t)bytes, true, __builtin_return_address(0));
 }
 
 void __tsan_init(void);
@@ -130,7 +130,8 @@ void __tsan_func_entry(void *caller)
     (void)caller;
 }
 
-void __tsan_func_exit(void);
-void __tsan_func_exit(void)
+void __tsan_func_exit(void *unused);
+void __tsan_func_exit(void *unused)
 {
+    (void)unused;
 }
