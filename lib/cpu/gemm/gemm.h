@@ -8,8 +8,9 @@
 struct conv_weight_method;
 
 enum {
-    // Terms of a panel: three vectors of each and the taps of eight channels fill an L1 cache of
-    // 32 KiB; derived.
+    // Terms of a panel: three vectors of 32 bytes of each and the taps of eight channels fill an L1
+    // cache of 32 KiB; derived. With vectors of 64 bytes they do not fit, but 128 terms are slower
+    // (notes/0017).
     GEMM_MAX_TERMS = 256,
     // Outputs of a box of backward weight: panel, gy and sums of a task fill an L2 cache of 1 MiB;
     // derived.

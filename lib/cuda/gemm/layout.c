@@ -13,7 +13,8 @@
 #include "gemm.h"
 
 enum {
-    MAX_WORKSPACE = 256 << 20, // without a limit: batches that take longer than to queue them
+    // Where the caller sets no limit: enough that a batch computes longer than it takes to queue.
+    MAX_WORKSPACE = 256 << 20,
     // In place: for arrays that are not aligned.
     MAX_WORKSPACE_IN_PLACE = 16 << 20,
     ALIGNMENTS = 3 * 64, // of the matrices of a workspace, bytes
