@@ -170,18 +170,6 @@ double slots_of(const cuda_product &product, int shape, int processors)
            ((1 + loads) * (double)(rows * columns) + panel * (double)(rows + columns));
 }
 
-int best_shape(const cuda_product &product, int processors, double *ret_slots)
-{
-    int best = 0;
-    for (int shape = 0; shape < SHAPES; shape++) {
-        const double slots = slots_of(product, shape, processors);
-        if (shape && slots >= *ret_slots) continue;
-        best = shape;
-        *ret_slots = slots;
-    }
-    return best;
-}
-
 template <typename E, int WARP_ROWS, int WARP_COLUMNS>
 cudaError_t launch_product(const cuda_product *product, void *c, const void *a, const void *b)
 {
@@ -234,7 +222,7 @@ double cuda_product_slots(const cuda_product *product, int processors)
 {
     double slots;
     if (product->arithmetic != CUDA_MULTIPLY_ADD) return cuda_tensor_slots(product, processors);
-    best_shape(*product, processors, &slots);
+    product_best_shape(*product, processors, SHAPES, slots_of, &slots);
     return slots;
 }
 
@@ -262,7 +250,7 @@ cudaError_t cuda_launch_product(const cuda_product *product, int processors, voi
                                 const void *b)
 {
     double slots;
-    const int shape = best_shape(*product, processors, &slots);
+    const int shape = product_best_shape(*product, processors, SHAPES, slots_of, &slots);
     [[maybe_unused]] const int64_t vector =
         CUDA_PRODUCT_ALIGN / cuda_element_bytes(product->element);
     assert(product->a.terms_inner == product->b.terms_inner && product->chunks > 0);

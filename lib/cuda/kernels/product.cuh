@@ -93,6 +93,23 @@ inline __host__ __device__ int64_t product_chunk_begin(const cuda_product &produ
     return begin < product.terms ? begin : product.terms;
 }
 
+// The shape of thread blocks that takes the least time, of `shapes` shapes of a kernel; `slots` says
+// what a product costs with one of them (cuda_product_slots).
+inline int product_best_shape(const cuda_product &product, int processors, int shapes,
+                              double (*slots)(const cuda_product &product, int shape,
+                                              int processors),
+                              double *ret_slots)
+{
+    int best = 0;
+    for (int shape = 0; shape < shapes; shape++) {
+        const double now = slots(product, shape, processors);
+        if (shape && now >= *ret_slots) continue;
+        best = shape;
+        *ret_slots = now;
+    }
+    return best;
+}
+
 // Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of
 // B. `Algorithm` says how a block sums its tile of C: the elements, the panels of both operands,
 // what a thread sums, and where it begins.

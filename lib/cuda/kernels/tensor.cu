@@ -300,24 +300,12 @@ double slots_of(const cuda_product &product, int shape, int processors)
     return (double)(each > least ? each : least) * ((double)(steps * STEP) * time + ends) *
            (complex ? 4 : 1) * ((double)(rows * columns) + 3 * (double)(rows + columns));
 }
-
-int best_shape(const cuda_product &product, int processors, double *ret_slots)
-{
-    int best = 0;
-    for (int shape = 0; shape < SHAPES; shape++) {
-        const double slots = slots_of(product, shape, processors);
-        if (shape && slots >= *ret_slots) continue;
-        best = shape;
-        *ret_slots = slots;
-    }
-    return best;
-}
 } // namespace
 
 double cuda_tensor_slots(const cuda_product *product, int processors)
 {
     double slots;
-    best_shape(*product, processors, &slots);
+    product_best_shape(*product, processors, SHAPES, slots_of, &slots);
     return slots;
 }
 
@@ -325,7 +313,7 @@ cudaError_t cuda_launch_tensor_product(const cuda_product *product, int processo
                                        const void *a, const void *b)
 {
     double slots;
-    const int shape = best_shape(*product, processors, &slots);
+    const int shape = product_best_shape(*product, processors, SHAPES, slots_of, &slots);
     const bool three = product->arithmetic == CUDA_TF32_THREE;
     if (product->element == CUDA_F32)
         return three ? launch_shape<float, 2>(shape, product, c, a, b)
