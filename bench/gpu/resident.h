@@ -17,8 +17,9 @@ struct resident {
 const struct resident *resident_open(const struct workload *w);
 void resident_close(void);
 
-// A contender's fetch: copies y to the host.
-bool resident_fetch(void *state, const struct workload *w);
+// A contender's fetch: copies the samples of y that the oracle knows to the host. Results may have
+// gigabytes.
+bool resident_fetch(void *state, struct workload *w);
 
 // Ours on these arrays: layers and signals.
 open_fn ours_resident;

@@ -97,7 +97,7 @@ static size_t peak_bytes(pid_t child)
     return kilobytes * 1024;
 }
 
-static bool command_fetch(void *state, const struct workload *w)
+static bool command_fetch(void *state, struct workload *w)
 {
     struct command *command = state;
     SF_INFO info = {0};

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gpu/kernels.h"
 #include "gpu/resident.h"
-#include "peers/gpu_kernels.h"
 #include "peers/peers.h"
 #include "workloads/layer.h"
 
@@ -125,6 +125,7 @@ static bool cufft_open(struct contender *contender, const struct workload *w, st
     contender->state = c;
     contender->pass = pass;
     contender->fetch = resident_fetch;
+    contender->fetches_samples = true;
     contender->close = cufft_close;
     contender->gate = gate_peer(w);
     return true;

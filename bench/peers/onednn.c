@@ -213,7 +213,7 @@ static double onednn_native_pass(void *state, const struct workload *w, double *
                                                                              : NAN;
 }
 
-static bool onednn_native_fetch(void *state, const struct workload *w)
+static bool onednn_native_fetch(void *state, struct workload *w)
 {
     struct onednn *o = state;
     (void)w;

@@ -54,7 +54,7 @@ double process_ask(struct process *process, const char *line)
     return answer;
 }
 
-bool process_fetch(void *process, const struct workload *w)
+bool process_fetch(void *process, struct workload *w)
 {
     return !isnan(process_ask(process, "write")) &&
            process_transfer(process, "y", "r", w->y, w->n_out * partita_type_size(w->signal));

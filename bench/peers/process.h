@@ -23,6 +23,6 @@ bool process_start(struct process *process, const char *const *words);
 double process_ask(struct process *process, const char *line);
 
 // A fetch_fn: the process writes its result to the file y, which becomes w->y.
-bool process_fetch(void *process, const struct workload *w);
+bool process_fetch(void *process, struct workload *w);
 
 #endif

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "gpu/kernels.h"
 #include "gpu/resident.h"
-#include "peers/gpu_kernels.h"
 #include "peers/peers.h"
 
 enum { TAPS = 2 * TWO_PASSES_RADIUS + 1 };
@@ -67,6 +67,7 @@ bool peer_two_passes(struct contender *contender, const struct workload *w)
     contender->state = p;
     contender->pass = two_passes_pass;
     contender->fetch = resident_fetch;
+    contender->fetches_samples = true;
     contender->close = two_passes_close;
     contender->gate = gate_peer(w);
     return true;

@@ -45,7 +45,7 @@ static double transform_pass(void *state, const struct workload *w, double *call
     return seconds;
 }
 
-static bool transform_fetch(void *state, const struct workload *w)
+static bool transform_fetch(void *state, struct workload *w)
 {
     const struct transform *t = state;
     const size_t reals = w->n_frames * (type_is_complex(w->signal) ? 2 : 1);

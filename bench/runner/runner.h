@@ -21,7 +21,7 @@ typedef bool open_fn(struct contender *contender, const struct workload *w);
 typedef double pass_fn(void *state, const struct workload *w, double *calls);
 
 // Copies the last result into w->y. Returns false if that fails.
-typedef bool fetch_fn(void *state, const struct workload *w);
+typedef bool fetch_fn(void *state, struct workload *w);
 
 // Filters the block of frames that begins at `at`.
 typedef void call_fn(void *state, const struct workload *w, size_t at);
@@ -38,6 +38,9 @@ struct contender {
     void *state;
     pass_fn *pass;
     fetch_fn *fetch; // NULL: the last result is in w->y already
+    // fetch copies the samples of oracle_positions alone, and open removed the result of others:
+    // w->y need not be cleared.
+    bool fetches_samples;
     void (*close)(void *state);
     double gate;  // largest relative L2 error of a right answer; 0: produces no samples
     size_t delay; // y[0] is sample -delay of the result

@@ -229,6 +229,14 @@ static void layer_oracle_create(struct workload *w)
     }
 }
 
+size_t layer_positions(struct workload *w, size_t **ret_positions)
+{
+    if (w->expected == NULL) layer_oracle_create(w);
+    *ret_positions = bench_allocate(w->n_expected * sizeof **ret_positions);
+    for (size_t k = 0; k < w->n_expected; k++) (*ret_positions)[k] = layer_position(w, k);
+    return w->n_expected;
+}
+
 double layer_error(struct workload *w)
 {
     double error = 0, norm = 0;

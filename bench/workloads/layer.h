@@ -25,10 +25,11 @@ size_t layer_terms(const struct layer_sizes *s);
 // The problem of a workload that is a layer, types and batch filled in.
 struct partita_problem layer_problem(const struct workload *w);
 
-// workload_create, oracle_error and the gate of direct sums, for layers; layer_measure sets sizes
-// only.
+// workload_create, oracle_positions, oracle_error and the gate of direct sums, for layers;
+// layer_measure sets sizes only.
 void layer_create(struct workload *w, bool quick);
 void layer_measure(struct workload *w, bool quick);
+size_t layer_positions(struct workload *w, size_t **ret_positions);
 double layer_error(struct workload *w);
 double gate_layer(const struct workload *w);
 

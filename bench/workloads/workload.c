@@ -201,6 +201,18 @@ static struct oracle *oracle_create(const struct workload *w)
     return oracle;
 }
 
+size_t oracle_positions(struct workload *w, size_t **ret_positions)
+{
+    if (w->layer != NULL) return layer_positions(w, ret_positions);
+    if (w->oracle == NULL) w->oracle = oracle_create(w);
+    const size_t n = w->oracle->n;
+    *ret_positions = bench_allocate(w->out_channels * n * sizeof **ret_positions);
+    for (size_t out = 0; out < w->out_channels; out++)
+        for (size_t i = 0; i < n; i++)
+            (*ret_positions)[out * n + i] = out * w->n_out + w->oracle->at[i];
+    return w->out_channels * n;
+}
+
 double oracle_error(struct workload *w, size_t delay)
 {
     if (w->layer != NULL) return layer_error(w);

@@ -62,6 +62,10 @@ struct partita_problem workload_problem(const struct workload *w);
 // and stored in the workload. y[0] is sample -delay of the result.
 double oracle_error(struct workload *w, size_t delay);
 
+// Which samples of w->y oracle_error(w, 0) reads, in memory that the caller frees; returns their
+// number. Of signals and layers.
+size_t oracle_positions(struct workload *w, size_t **ret_positions);
+
 // The largest error that counts as a right answer, as in the tests: 4 u sqrt(taps) for direct sums,
 // 3 u sqrt(log2 n) for transforms. That of peers is wider: it finds wrong answers, not less exact
 // ones.

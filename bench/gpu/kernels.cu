@@ -4,7 +4,7 @@
 // memory, taps in constant memory, loops over taps unrolled, several outputs a thread.
 #include "cuda/kernels/launch.cuh"
 
-#include "peers/gpu_kernels.h"
+#include "gpu/kernels.h"
 
 // What launches do: these kernels are linked without the module.
 const struct cuda_thread *cuda_thread(void)
@@ -102,6 +102,13 @@ __global__ void scatter(size_t n, bin *y, const bin *from, windows w)
     if (i < n) y[i] = from[(k * w.count + at / w.hop) * w.points + w.points - w.hop + at % w.hop];
 }
 
+__global__ void gather_words_kernel(size_t n, unsigned *to, const unsigned *from, const size_t *at,
+                                    size_t words)
+{
+    const size_t i = item();
+    if (i < n) to[i] = from[at[i / words] * words + i % words];
+}
+
 // Tiles of the two passes: threads, outputs of a thread, the line of a tile with its halo.
 constexpr int R = TWO_PASSES_RADIUS, STEPS = 8;
 constexpr int ROW_X = 16, ROW_Y = 4, ROW_LINE = ROW_X * STEPS + 2 * R;
@@ -196,6 +203,12 @@ bool multiply_windows(bin *to, const bin *spectra, const bin *filters, windows w
 bool scatter_windows(bin *y, const bin *from, windows w)
 {
     return queue_items(scatter, w.n_filters * w.n_out, y, from, w);
+}
+
+bool gather_words(void *to, const void *from, const size_t *at, size_t n, size_t words)
+{
+    return queue_items(gather_words_kernel, n * words, (unsigned *)to, (const unsigned *)from, at,
+                       words);
 }
 
 bool filter_rows(float *to, const float *from, const two_passes *f)

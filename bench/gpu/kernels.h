@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels of the peers of bench_gpu: padding, products and cropping around cuFFT's transforms, and
-// a separable filter in two passes. All queue their work on the thread's default stream and return
-// whether that succeeded. A row is a contiguous sequence of samples or of bins.
+// Kernels of bench_gpu: padding, products and cropping around cuFFT's transforms, a separable
+// filter in two passes, and fetching single samples. All queue their work on the thread's default
+// stream and return whether that succeeded. A row is a contiguous sequence of samples or of bins.
 #ifndef BENCH_GPU_KERNELS_H
 #define BENCH_GPU_KERNELS_H
 
@@ -53,6 +53,9 @@ bool gather_windows(struct bin *to, const struct bin *x, struct windows windows)
 bool multiply_windows(struct bin *to, const struct bin *spectra, const struct bin *filters,
                       struct windows windows);
 bool scatter_windows(struct bin *y, const struct bin *from, struct windows windows);
+
+// Copies samples of `words` times 4 bytes each: to[i] = from[at[i]].
+bool gather_words(void *to, const void *from, const size_t *at, size_t n, size_t words);
 
 // Filters a plane along its rows or its columns, with zeros outside. Both filters have 2 *
 // TWO_PASSES_RADIUS + 1 taps.
