@@ -109,6 +109,9 @@ bench() {
     mkdir -p "$results/rows" "$results/logs"
     with_libraries "$programs/bench/bench_gpu" --describe >"$results/cases.csv" || return 1
     with_libraries "$programs/bench/bench_gpu" --engines >"$results/engines.csv" || return 1
+    if [ ! -e "$results/rates" ]; then
+        with_libraries timeout -k 5 60 "$programs/bench/bench_gpu" --rates >"$results/rates.part" && mv "$results/rates.part" "$results/rates"
+    fi
     ended=0
     for case in $(with_libraries "$programs/bench/bench_gpu" --list); do
         [ ! -e "$results/rows/$case.csv" ] || continue

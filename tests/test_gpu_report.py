@@ -38,6 +38,8 @@ stream-c128-t96000-b64,auto,1,0.01,0.020,1.2,0,2e-07
 PEER_ROWS = """dieleman-4-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 thesis-4.6-r15-n200-forward,torch-cudnn-tf32-off,1,2,0.010,,0,3e-07
 """
+RATES = ("rates: launch 2.1e-06 s, host_graph 4e-06 s, graph 8e-06 s, pass 3e-07 s, bytes 3e+12 /s, fma 2.5e+13 /s, "
+         "tf32 4; measured")
 SOURCE = gpu_report.source_hash(ROOT)
 FILES = {
     "source": SOURCE + "\n",
@@ -49,6 +51,7 @@ FILES = {
     "driver": "NVIDIA H200, 580.0\n",
     "cases.csv": CASES,
     "engines.csv": "engine,state\ncuda/tiles,there\ncuda/blocks,not there\n",
+    "rates": RATES + "\n",
     "rows/dieleman.csv": HEAD + OURS_ROWS.split("\n", 2)[0] + "\n",
     "rows/others.csv": HEAD + OURS_ROWS.split("\n", 1)[1],
     "logs/dieleman.log": 'dieleman-4-forward: cuda/blocks left out: options.engine = "cuda/blocks": no such engine\n',
@@ -88,12 +91,16 @@ def report(changes=None, older=False):
         if older:
             (docs / "gpu-verified.json").write_text("{}")
         record = gpu_report.collect(results, ROOT)
-        why_not = gpu_report.write(record, docs)
+        table = results / "measured.h"
+        table.write_text((ROOT / gpu_report.TABLE).read_text())
+        why_not = gpu_report.write(record, docs, table)
+        if "NVIDIA-H200" in table.read_text():
+            record["table"] = table.read_text()
         written, page = docs / "gpu-verified.json", docs / "gpu-bench.md"
         assert why_not is None or older or not list(docs.iterdir())
         if why_not:
             return None, why_not
-        return json.loads(written.read_text()), page.read_text()
+        return {**json.loads(written.read_text()), "table": record.get("table")}, page.read_text()
 
 
 def floor_of(record, case):
@@ -123,6 +130,25 @@ class Report(unittest.TestCase):
         self.assertEqual((floor["measured"], floor["floor_met"]), (None, "not measured"))
         self.assertIn("| 3x | 8x | 2 ms | 4 ms | 2x | **no** | **no** |", text)
         self.assertIn("| not measured | not measured |", text)
+
+    def test_rates_replace_those_of_the_same_gpu(self):
+        record, text = report()
+        self.assertEqual(record["rates"]["bytes"], 3e12)
+        self.assertIn("pass 3e-07", text)
+        line = ('    {"NVIDIA-H200", {.launch = 2.1e-06, .host_graph = 4e-06, .graph = 8e-06, .pass = 3e-07, .bytes = 3e+12, '
+                '.fma = 2.5e+13, .tf32 = 4}},\n')
+        self.assertIn("measured_gpus[] = {\n" + line + "};\n", record["table"])
+        other = gpu_report.with_rates(record["table"], "NVIDIA-A100", record["rates"])
+        self.assertEqual(other.count(".launch"), 2)
+        again = gpu_report.with_rates(other, "NVIDIA-H200", {**record["rates"], "launch": 1e-6})
+        self.assertEqual(again, other.replace(line, line.replace("2.1e-06", "1e-06")))
+
+    def test_rates_that_were_not_measured(self):
+        for rates in (None, RATES.replace("measured", "assumed"), RATES.replace("graph 8e-06 s, ", ""),
+                      RATES.replace("bytes 3e+12", "bytes 0"), RATES.replace("bytes 3e+12", "bytes nan")):
+            record, text = report({"rates": rates})
+            self.assertEqual((record["rates"], record["table"]), ({}, None))
+            self.assertIn("rates: not measured", text)
 
     def test_names_what_is_missing(self):
         record, text = report({"torch.log": "peer: PyTorch: not installed\n", "torch.csv": HEAD})
@@ -225,6 +251,7 @@ class Script(unittest.TestCase):
         self.put("docs/README", "")
         self.put("build/build.ninja", "")
         self.put("lib/cuda/a.cu", "")
+        self.put(gpu_report.TABLE, (ROOT / gpu_report.TABLE).read_text())
         self.put("build/meson-info/meson-info.json", json.dumps({"directories": {"build": "/elsewhere/build"}}))
         self.put("build/meson-info/intro-tests.json", json.dumps([
             {"name": "a-gpu", "cmd": ["/elsewhere/build/tests/a"], "suite": ["partita:gpu"], "timeout": 9,
@@ -238,6 +265,7 @@ case "$*" in
 ;;
 --device) echo 'cuda:0   NVIDIA X' ;;
 --engines) echo engine,state; echo cuda/tiles,there ;;
+--rates) echo '{RATES}' ;;
 --list) echo one; echo two ;;
 *--tiny*) ;;
 *one*) echo "$@" >>runs; cat <<'END'
@@ -284,6 +312,7 @@ esac
         self.assertEqual(record["compute-sanitizer"], {"memcheck": "passed: 6 programs", "racecheck": "passed: 6 programs"})
         self.assertIn("nvidia-smi", record["driver"])
         self.assertIn("PyTorch", record["peer"])
+        self.assertIn('{"NVIDIA-X", {.launch = 2.1e-06, ', (self.root / gpu_report.TABLE).read_text())
         self.assertEqual(self.runs(), 2)
 
     def test_goes_on(self):

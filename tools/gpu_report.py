@@ -5,13 +5,14 @@
     gpu_report.py [--print] RESULTS      --print: the page goes to stdout, nothing is written
     gpu_report.py --source               prints a hash of the sources
 
-RESULTS has: *.outcome (of tools/gpu.sh), driver, source, cases.csv and engines.csv (of bench_gpu), rows/, logs/ and
+RESULTS has: *.outcome (of tools/gpu.sh), driver, source, cases.csv, engines.csv and rates (of bench_gpu), rows/, logs/ and
 calls/ with one file for each case, torch.csv, torch.log, and *.failed for steps that failed. Nothing is written unless
 a device ran these sources and produced times; a stand-in is not a device. The page lists all failures at its top.
 
 gpu-verified.json has a verdict for each engine, of its rows alone: "verified" if all were right, "failed" with the rows
 that were wrong, or "not run". The suite and compute-sanitizer have results of their own beside; what is not an engine's is
-in "doubts".
+in "doubts". The measured rates also become those by which plans for GPUs of that name are made from then on: they replace
+the GPU's line in lib/cuda/gpu/measured.h, which is no part of the hash.
 """
 import csv
 import datetime
@@ -25,6 +26,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = "auto"
+RATES = ("launch", "host_graph", "graph", "pass", "bytes", "fma", "tf32")  # of struct cuda_gpu_rates
+TABLE = "lib/cuda/gpu/measured.h"
 CUDNN, RFFT = "torch-cudnn-tf32-off", "torch-rfft-cached"
 DIRECTIONS = ("forward", "backward-data", "backward-weight")
 
@@ -117,10 +120,31 @@ def source_hash(root):
     """Of the names and contents of all files that take part, so that a record identifies its sources."""
     digest = hashlib.sha256()
     for path in sorted(path for folder in ("bench", "include", "lib", "tests") for path in (root / folder).rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
+        if path.is_file() and "__pycache__" not in path.parts and path != root / TABLE:
             content = path.read_bytes()
             digest.update(f"{path.relative_to(root).as_posix()} {len(content)}\n".encode() + content)
     return digest.hexdigest()
+
+
+def read_rates(text):
+    """{rate: value} of bench_gpu --rates; empty if one is missing or not positive (tf32 may be 0)."""
+    rates = {name: float(value) for name, value in re.findall(r"(\w+) (\d[-+.\de]*)", text)}
+    good = set(RATES) <= set(rates) and all(rates[name] > 0 or name == "tf32" for name in RATES)
+    return {name: rates[name] for name in RATES} if good and text.strip().endswith("; measured") else {}
+
+
+def gpu_key(device):
+    """What the library calls a GPU: its name without spaces."""
+    return re.sub(r"^cuda:\d+ +", "", device).split(",")[0][:40].replace(" ", "-")
+
+
+def with_rates(table, key, rates):
+    """The text of TABLE with this GPU's line, in place of an older one or of that for none."""
+    head, rest = table.split("measured_gpus[] = {\n")
+    lines, tail = rest.split("};", 1)
+    lines = [line for line in lines.splitlines() if not line.startswith((f'    {{"{key}", ', '    {.key = ""}'))]
+    lines.append(f'    {{"{key}", {{{", ".join(f".{name} = {rates[name]:.4g}" for name in RATES)}}}}},')
+    return f"{head}measured_gpus[] = {{\n" + "".join(f"{line}\n" for line in sorted(lines)) + "};" + tail
 
 
 def measure(times, floor):
@@ -171,6 +195,7 @@ def collect(results, root):
         "compute-sanitizer": {tool: outcome.get(tool, "not run") for tool in ("memcheck", "racecheck")},
         "peer": peer[1] if peer else "PyTorch: not run",
         "engines": engines,
+        "rates": read_rates(read_text(results / "rates")),
         "verdicts": verdicts([*engines, OURS], times, wrong),
         "cases": times,
         "floors": floors,
@@ -273,7 +298,8 @@ def page(record):
     facts = [("device", record["device"]), ("driver", record["driver"]), ("date", record["date"]),
              ("commit", record["commit"]), ("suite gpu", record["suite"]),
              ("compute-sanitizer", ", ".join(f"{tool} {result}" for tool, result in record["compute-sanitizer"].items())),
-             ("peer", record["peer"])]
+             ("peer", record["peer"]),
+             ("rates", ", ".join(f"{name} {value:.4g}" for name, value in record["rates"].items()) or "not measured")]
     missing = [name for name, state in record["engines"].items() if state != "there"]
     left_out = [f"- {name}: {reason} ({count} cases)" for name, reasons in record["left_out"].items()
                 for reason, count in reasons.items()]
@@ -287,12 +313,15 @@ def page(record):
     return "\n".join(parts) + "\n"
 
 
-def write(record, docs):
-    """Writes the page and the record. Returns why nothing was written, or None."""
+def write(record, docs, table):
+    """Writes the page, the record, and the GPU's line of TABLE, whose path is `table`. Returns why nothing was written, or
+    None."""
     why_not = refusal(record)
     if why_not is None:
         (docs / "gpu-bench.md").write_text(page(record))
         (docs / "gpu-verified.json").write_text(json.dumps(record, indent=1) + "\n")
+        if record["rates"]:
+            table.write_text(with_rates(table.read_text(), gpu_key(record["device"]), record["rates"]))
     return why_not
 
 
@@ -305,7 +334,7 @@ def main():
     if "--print" in words:
         print(page(record))
         return 0
-    why_not = write(record, ROOT / "docs")
+    why_not = write(record, ROOT / "docs", ROOT / TABLE)
     if why_not:
         print(f"nothing written: {why_not}", file=sys.stderr)
         return 1

@@ -20,6 +20,8 @@ check() {
 check $? device
 "$program" --tiny --engines >"$folder/engines"
 check $? engines
+"$program" --rates | grep -q "^rates: launch [0-9].*; measured$"
+check $? rates
 "$program" --tiny --describe >"$folder/cases"
 check $? describe
 "$program" --tiny --quick >"$folder/rows" 2>"$folder/messages"

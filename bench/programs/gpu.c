@@ -6,6 +6,7 @@
 //   --describe   prints the cases as CSV and runs nothing
 //   --device     prints the device, or says what is missing, in one line and runs nothing
 //   --engines    prints our engines, and whether they are there, as CSV and runs nothing
+//   --rates      measures the device's rates and prints them in one line, as plans show them
 #include "gpu/cases.h"
 #include "gpu/resident.h"
 #include "ours/ours.h"
@@ -59,19 +60,25 @@ struct engine_name {
     const char *state; // "there", "not there" or "no device"
 };
 
+// The explanation of a plan of the device; NULL without a device.
+static const char *explain_small(enum partita_effort effort)
+{
+    static char text[1 << 14];
+    const struct partita_problem problem = {.kernel = {3}, .size = {50}};
+    const struct partita_options options = {.device = DEVICE, .effort = effort};
+    struct partita_plan *plan;
+    if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) return NULL;
+    partita_plan_explain(plan, text, sizeof text);
+    partita_plan_destroy(plan);
+    return text;
+}
+
 // The device's engines, which a plan lists as "  cuda/NAME ..." each. Returns how many; 0 without a
 // device.
 static size_t find_engines(struct engine_name ret[MAX_ENGINES])
 {
-    static char text[1 << 14];
-    const struct partita_problem problem = {.kernel = {3}, .size = {50}};
-    struct partita_plan *plan;
+    const char *text = explain_small(PARTITA_ESTIMATE);
     size_t n = 0;
-    if (partita_plan_create(&problem, &(struct partita_options){.device = DEVICE}, &plan) !=
-        PARTITA_OK)
-        return 0;
-    partita_plan_explain(plan, text, sizeof text);
-    partita_plan_destroy(plan);
     for (const char *line = text; line != NULL && n < MAX_ENGINES; line = strchr(line + 1, '\n'))
         // A plan names the variant that it would choose: NAME:VARIANT.
         if (sscanf(line, " %39[^: ]", ret[n].name) == 1 && strncmp(ret[n].name, "cuda/", 5) == 0)
@@ -109,6 +116,14 @@ static void print_engines(const struct engine_name *engines, size_t n)
     for (size_t i = 0; i < n; i++) printf("%s,%s\n", engines[i].name, engines[i].state);
 }
 
+static int print_rates(void)
+{
+    const char *text = explain_small(PARTITA_MEASURE);
+    const char *line = text ? strstr(text, "\nrates: ") : NULL;
+    if (line) printf("%.*s\n", (int)strcspn(line + 1, "\n"), line + 1);
+    return line ? 0 : 1;
+}
+
 // The line of `partita devices`, for machines without the libraries of that program.
 static int print_device(void)
 {
@@ -121,6 +136,7 @@ static int print_device(void)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--device") == 0) return print_device();
+    if (argc == 2 && strcmp(argv[1], "--rates") == 0) return print_rates();
     static struct engine_name engines[N_EXPECTED + MAX_ENGINES];
     static struct contender contenders[N_EXPECTED + MAX_ENGINES + N_PEERS];
     const size_t n_engines = list_engines(engines);

@@ -51,7 +51,9 @@ struct partita_wisdom;
 enum partita_effort {
     PARTITA_ESTIMATE = 0, // choose by the cost model; takes milliseconds
     PARTITA_MEASURE,      // time the likely choices on this machine; takes up to a few seconds. On
-                          // devices other than the CPU this is the same as PARTITA_ESTIMATE.
+                          // devices other than the CPU: choose by rates of the device (launches,
+                          // copies, transforms, products) that are measured once in a process, in
+                          // tenths of a second.
 };
 
 // Directions of a bounded problem; bits, to be combined. Problems of complex types, and on

@@ -153,6 +153,23 @@ static enum partita_status plan_directions(struct partita_plan *plan,
     return status;
 }
 
+// NULL: the CPU. Its rates are measured if the options say so.
+static enum partita_status open_device(const struct partita_problem *problem,
+                                       const struct partita_options *options,
+                                       const struct shape *shape, struct device **ret_device)
+{
+    enum partita_status status = device_of_options(options, ret_device);
+    if (status != PARTITA_OK || !*ret_device) return status;
+    if (shape->up.branches) {
+        log_line(&options->log, "problem.up = %zu: on the CPU only", problem->up);
+        status = PARTITA_ERR_UNSUPPORTED;
+    } else if (options->effort == PARTITA_MEASURE) {
+        status = (*ret_device)->measure(*ret_device, &options->log);
+    }
+    if (status != PARTITA_OK) device_close(*ret_device);
+    return status;
+}
+
 enum partita_status plan_create(const struct partita_problem *problem,
                                 const struct partita_options *options, size_t streams,
                                 struct partita_plan **ret_plan)
@@ -163,13 +180,8 @@ enum partita_status plan_create(const struct partita_problem *problem,
     if (status == PARTITA_OK) status = check_kind(options, shape.stream);
     if (status != PARTITA_OK) return status;
     struct device *device;
-    status = device_of_options(options, &device);
+    status = open_device(problem, options, &shape, &device);
     if (status != PARTITA_OK) return status;
-    if (device && shape.up.branches) {
-        log_line(&options->log, "problem.up = %zu: on the CPU only", problem->up);
-        device_close(device);
-        return PARTITA_ERR_UNSUPPORTED;
-    }
     struct partita_plan *plan = mem_allocate(&options->allocator, sizeof *plan);
     if (!plan) {
         device_close(device);

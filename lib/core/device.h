@@ -17,8 +17,13 @@ struct spectrum_backend;
 struct device {
     char name[160];                      // for people: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                        // one word, for keys of remembered choices
+    char rates[192];                     // for people: what the engines' estimates are based on
     const struct engine *const *engines; // NULL-terminated
     const struct spectrum_backend *spectra;
+    // Before any estimate of a plan that measures: replaces the rates of this device by measured
+    // ones, the same in every plan of the process. They stay as they are if there is no memory to
+    // measure with. Errors: PARTITA_ERR_DEVICE.
+    enum partita_status (*measure)(struct device *device, const struct partita_log *log);
     // Called after plan_create: makes what `run` needs in addition to the engine's plan.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
     // Bounded problems on arrays in any memory, in place of engine->run; or with operands->queue.
@@ -42,7 +47,7 @@ struct device {
     void (*close)(struct device *device);
 };
 
-enum { DEVICE_MODULE_VERSION = 7, DEVICE_STRUCTS = 8 };
+enum { DEVICE_MODULE_VERSION = 8, DEVICE_STRUCTS = 8 };
 
 // What a module exports under DEVICE_MODULE_SYMBOL. `version`, which says what this struct is,
 // `sources` and `struct_bytes` must equal the library's own values: then every internal struct, and

@@ -9,6 +9,7 @@
 #include "cuda/device/pipeline.h"
 #include "cuda/device/queued_call.h"
 #include "cuda/device/staging.h"
+#include "measure.h"
 
 const struct device_module partita_device_module PARTITA_API = {
     .version = DEVICE_MODULE_VERSION,
@@ -127,6 +128,7 @@ enum partita_status cuda_open(size_t index, char *text, size_t size, struct devi
     device->base.filter_update = module_filter_update;
     device->base.backward_bias = module_backward_bias;
     device->base.prepare = module_prepare;
+    device->base.measure = cuda_measure;
     device->base.plan_begin = plan_begin;
     device->base.run = module_run;
     device->base.plan_end = plan_end;

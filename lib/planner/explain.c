@@ -205,4 +205,5 @@ void explain_plan(const struct partita_plan *plan, struct text *text)
     describe_direction(layer || !plan->engine ? plan->backward_data : NULL, "backward data", text);
     describe_direction(layer || !plan->engine ? plan->backward_weight : NULL, "backward weight",
                        text);
+    if (plan->device) text_add(text, "rates: %s\n", plan->device->rates);
 }

@@ -67,7 +67,7 @@ static double blocks_transform_seconds(const struct signal_rates *rates, size_t 
     }
     const double computing = points * (BLOCKS.edge + BLOCKS.pass * passes) / device.fma;
     const double moving = points * (f64 ? 16 : 8) * sweeps / device.bytes;
-    return count * planes * (calls * CUDA_LAUNCH_SECONDS + fmax(computing, moving));
+    return count * planes * (calls * device.launch + fmax(computing, moving));
 }
 
 static size_t cuda_blocks_spectra_bytes(const struct shape *shape,
@@ -187,7 +187,7 @@ bool cuda_blocks_search(const struct request *request, struct block_layout *ret,
         .product[COST_FAR] = {product, product, product},
         .copy = copy,
         .copy_far = copy,
-        .launch = CUDA_LAUNCH_SECONDS,
+        .launch = device.launch,
     };
     const struct block_device block_device = {
         .rates = &rates,

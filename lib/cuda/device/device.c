@@ -13,6 +13,17 @@ static void close_device(struct device *device)
     free(own);
 }
 
+void cuda_device_set_rates(struct cuda_device *device, const struct cuda_gpu_rates *rates,
+                           const char *origin)
+{
+    device->rates = *rates;
+    snprintf(device->base.rates, sizeof device->base.rates,
+             "launch %.3g s, host_graph %.3g s, graph %.3g s, pass %.3g s, bytes %.3g /s, "
+             "fma %.3g /s, tf32 %.3g; %s",
+             rates->launch, rates->host_graph, rates->graph, rates->pass, rates->bytes, rates->fma,
+             rates->tf32, origin);
+}
+
 enum partita_status cuda_device_open(size_t index, char *text, size_t size,
                                      struct cuda_device **ret_device)
 {
@@ -36,12 +47,11 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
                                    .processors = gpu->processors,
                                    .shared_bytes = gpu->shared_bytes,
                                    .memory = gpu->memory,
-                                   .flops = gpu->flops,
-                                   .bytes = gpu->bytes,
-                                   .f64_share = gpu->f64_share,
-                                   .tf32_rate = gpu->tf32_rate};
+                                   .f64_share = gpu->f64_share};
     memcpy(device->base.name, gpu->name, sizeof device->base.name);
     memcpy(device->base.key, gpu->key, sizeof device->base.key);
+    cuda_device_set_rates(device, &gpu->rates,
+                          gpu->listed ? "measured on another GPU of this name" : "assumed");
     pthread_mutex_init(&device->lock, NULL);
     *ret_device = device;
     return PARTITA_OK;

@@ -26,10 +26,9 @@ struct cuda_device {
     int index; // this and what follows as in cuda_gpu
     int processors;
     size_t shared_bytes, memory;
-    double flops, bytes;
     int f64_share;
-    double tf32_rate;
-    atomic_uint prepared; // directions whose kernels were loaded (queued_call.h)
+    struct cuda_gpu_rates rates; // the GPU's, or measured ones
+    atomic_uint prepared;        // directions whose kernels were loaded (queued_call.h)
     atomic_bool lost;     // a call failed other than by lack of memory; results are undefined from
                           // then on
     pthread_mutex_t lock; // protects the following member
@@ -43,6 +42,11 @@ struct cuda_device {
 // Opens device `index` of this process; module.c adds its engines.
 enum partita_status cuda_device_open(size_t index, char *text, size_t size,
                                      struct cuda_device **ret_device);
+
+// Sets the rates by which the device's engines estimate, and their text; `origin` says where they
+// come from.
+void cuda_device_set_rates(struct cuda_device *device, const struct cuda_gpu_rates *rates,
+                           const char *origin);
 
 static inline struct cuda_device *cuda_device_of(const struct partita_plan *plan)
 {

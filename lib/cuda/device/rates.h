@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The cost of work on a device: rates that the estimates of all its engines share. The model counts
-// operations and bytes; none of its constants has been measured.
+// operations and bytes; what they cost is assumed or measured (struct cuda_gpu_rates).
 #ifndef PARTITA_CUDA_RATES_H
 #define PARTITA_CUDA_RATES_H
 
@@ -10,10 +10,12 @@
 #include "cuda/kernels/product.h"
 #include "device.h"
 
-static const double CUDA_LAUNCH_SECONDS = 3e-6;    // to queue a kernel
 static const double CUDA_MAX_BLOCKS = 2147483647.; // of one launch
 
+enum { CUDA_FULL_THREADS = 512 }; // of a processor
+
 struct cuda_rates {
+    double launch;  // seconds of one more kernel in a queue
     double fma;     // multiply-adds per second, in the problem's precision
     double bytes;   // per second, from and to the device's memory
     double threads; // with fewer threads than this the rate of multiply-adds falls in proportion
@@ -21,12 +23,12 @@ struct cuda_rates {
 
 static inline struct cuda_rates cuda_rates_of(const struct request *request)
 {
-    enum { FULL_THREADS = 512 }; // of a processor
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const double share = request->shape->f64 ? device->f64_share : 1;
-    return (struct cuda_rates){.fma = device->flops / 2 / share,
-                               .bytes = device->bytes,
-                               .threads = (double)device->processors * FULL_THREADS};
+    return (struct cuda_rates){.launch = device->rates.launch,
+                               .fma = device->rates.fma / share,
+                               .bytes = device->rates.bytes,
+                               .threads = (double)device->processors * CUDA_FULL_THREADS};
 }
 
 // Launches of one kernel. slots: multiply-adds of all launches, or what takes as long; bytes: moved
@@ -41,7 +43,7 @@ static inline double cuda_stage_seconds(const struct cuda_rates *rates,
     const double busy = fmin(1, stage->blocks * stage->threads / rates->threads);
     assert(busy > 0 || stage->slots == 0); // a gradient may be all zeros
     const double computing = stage->slots > 0 ? stage->slots / (rates->fma * busy) : 0;
-    return stage->launches * CUDA_LAUNCH_SECONDS + fmax(computing, stage->bytes / rates->bytes);
+    return stage->launches * rates->launch + fmax(computing, stage->bytes / rates->bytes);
 }
 
 // Bytes of the samples that a direction reads and writes.
@@ -59,7 +61,7 @@ static inline enum cuda_arithmetic cuda_arithmetic_within(const struct request *
                                                           double budget, enum cuda_element element,
                                                           double growth, double *error)
 {
-    const double rate = ((const struct cuda_device *)request->device)->tf32_rate;
+    const double rate = ((const struct cuda_device *)request->device)->rates.tf32;
     const double left = budget > 0 ? sqrt(fmax(0, budget * budget - *error * *error))
                                    : growth * cuda_product_error(CUDA_TF32_THREE);
     const enum cuda_arithmetic arithmetic = cuda_product_arithmetic(element, rate, left / growth);

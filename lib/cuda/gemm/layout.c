@@ -237,9 +237,9 @@ static bool choose_gemm(const struct request *request, int variant, struct cuda_
     const struct shape *shape = request->shape;
     const enum partita_direction direction = request->direction;
     size_t limit = size_min(request->workspace_limit, MAX_WORKSPACE);
-    struct cuda_gemm_choice choice = {variant, .batch = 1, .chunks = 1,
-                                      .tf32_rate =
-                                          ((const struct cuda_device *)request->device)->tf32_rate};
+    struct cuda_gemm_choice choice = {
+        variant, .batch = 1, .chunks = 1,
+        .tf32_rate = ((const struct cuda_device *)request->device)->rates.tf32};
     cuda_gemm_lay_out(shape, direction, &choice, ret);
     *ret_error = gemm_error(ret);
     choice.arithmetic =

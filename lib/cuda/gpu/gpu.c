@@ -4,6 +4,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "measured.h"
 
 // Functions of the driver, found at run time, as there may be no driver.
 static struct {
@@ -15,6 +18,33 @@ static struct {
 // GPUs that were opened once; they are never removed. The lock protects the list and the functions.
 static struct cuda_gpu *gpus;
 static pthread_mutex_t gpus_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// The rates of a GPU's properties; those that properties do not tell are guesses. A GPU that
+// bench/gpu.sh ran on has measured ones instead. Clocks are in kHz, the bus in bits; virtual
+// devices may not report them.
+static void assume_rates(struct cuda_gpu *gpu, int capability, double clock, double memory_clock,
+                         double bus)
+{
+    const double usual_clock = 1e6, usual_bus = 512;
+    // f32 units of a processor: CUDA C++ Programming Guide, 17
+    const int lanes = capability == 80 ? 64 : 128;
+    gpu->rates = (struct cuda_gpu_rates){
+        .launch = 3e-6,
+        .host_graph = 5e-6,
+        .graph = 1e-5,
+        .pass = 5e-7,
+        .bytes = 2e3 * (memory_clock > 0 ? memory_clock : usual_clock) *
+                 (bus > 0 ? bus : usual_bus) / 8, // two transfers a clock
+        .fma = 1e3 * lanes * gpu->processors * (clock > 0 ? clock : usual_clock)};
+    // Decision 43: elsewhere three products of TF32 take longer than a multiply-add.
+    if (capability == 80) gpu->rates.tf32 = 8;
+    if (capability / 10 == 9) gpu->rates.tf32 = 5;
+    for (size_t i = 0; i < sizeof measured_gpus / sizeof *measured_gpus; i++) {
+        if (strcmp(measured_gpus[i].key, gpu->key) != 0) continue;
+        gpu->rates = measured_gpus[i].rates;
+        gpu->listed = true;
+    }
+}
 
 static cudaError_t read_attributes(struct cuda_gpu *gpu)
 {
@@ -37,24 +67,14 @@ static cudaError_t read_attributes(struct cuda_gpu *gpu)
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted && error == cudaSuccess; i++)
         error = cudaDeviceGetAttribute(wanted[i].value, wanted[i].attribute, gpu->index);
     if (error != cudaSuccess) return error;
-    const int lanes = major == 8 && minor == 0
-                          ? 64
-                          : 128; // f32 units of a processor: CUDA C++ Programming Guide, 17
-    // Assumed (decision 43): elsewhere three products of TF32 take longer than a multiply-add.
-    if (major == 8 && minor == 0) gpu->tf32_rate = 8;
-    if (major == 9) gpu->tf32_rate = 5;
     gpu->shared_bytes = (size_t)shared;
     gpu->memory = properties.totalGlobalMem;
-    // Clocks are in kHz; virtual devices may not report theirs.
-    const double usual = 1e6;
-    gpu->flops = 2e3 * lanes * gpu->processors * (clock > 0 ? clock : usual);
-    gpu->bytes = 2e3 * (memory_clock > 0 ? memory_clock : usual) *
-                 (bus > 0 ? bus / 8. : 64); // two transfers a clock
     snprintf(gpu->name, sizeof gpu->name, "%.64s, compute capability %d.%d, %d processors, %zu MiB",
              properties.name, major, minor, gpu->processors, properties.totalGlobalMem >> 20);
     snprintf(gpu->key, sizeof gpu->key, "%.40s", properties.name);
     for (char *c = gpu->key; *c; c++)
         if (*c == ' ') *c = '-';
+    assume_rates(gpu, 10 * major + minor, clock, memory_clock, bus);
     return cudaSuccess;
 }
 
@@ -120,6 +140,7 @@ static struct cuda_gpu *find_or_add(int index, char *text, size_t size)
         return NULL;
     }
     pthread_mutex_init(&made->lock, NULL);
+    pthread_mutex_init(&made->measuring, NULL);
     made->next = gpus;
     return gpus = made;
 }

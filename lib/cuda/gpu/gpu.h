@@ -15,16 +15,31 @@
 
 struct CUctx_st;
 
+// What work costs on a GPU, by which all engines estimate: assumed, partly from the GPU's
+// properties, or measured (measure.h).
+struct cuda_gpu_rates {
+    double launch;     // seconds of one more kernel in a queue
+    double host_graph; // seconds in which the host queues a graph
+    double graph;      // seconds of a graph of one small kernel, with the wait for it
+    double pass;       // seconds of one pass of f32 transforms that occupy all threads once
+    double bytes;      // a second, from and to its memory
+    double fma;        // multiply-adds a second, f32
+    double tf32; // multiply-adds of TF32 in the time of one of f32, as in cuda_product; 0: tensor
+                 // cores are not used
+};
+
 struct cuda_gpu {
     int index;
-    char name[160], key[64];          // as in struct device
-    int processors;                   // streaming multiprocessors
-    size_t shared_bytes;              // of one thread block, at most
-    size_t memory;                    // bytes, all of it
-    double flops;                     // a second: f32, two for a multiply-add
-    double bytes;                     // a second, from and to its memory
-    int f64_share;                    // f32 operations in the time of one f64 operation
-    double tf32_rate;                 // as in cuda_product; 0: tensor cores are not used
+    char name[160], key[64];     // as in struct device
+    int processors;              // streaming multiprocessors
+    size_t shared_bytes;         // of one thread block, at most
+    size_t memory;               // bytes, all of it
+    int f64_share;               // f32 operations in the time of one f64 operation
+    struct cuda_gpu_rates rates; // of plans that do not measure
+    bool listed;                 // they are those of gpu/measured.h
+    pthread_mutex_t measuring;   // protects the following two members
+    bool is_measured;
+    struct cuda_gpu_rates measured;   // in this process
     struct CUctx_st *_Atomic context; // NULL: not used yet
     pthread_mutex_t lock;             // protects the following members
     size_t holders;                   // not closed yet

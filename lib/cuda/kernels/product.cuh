@@ -93,8 +93,8 @@ inline __host__ __device__ int64_t product_chunk_begin(const cuda_product &produ
     return begin < product.terms ? begin : product.terms;
 }
 
-// The shape of thread blocks that takes the least time, of `shapes` shapes of a kernel; `slots` says
-// what a product costs with one of them (cuda_product_slots).
+// The shape of thread blocks that takes the least time, of `shapes` shapes of a kernel; `slots`
+// says what a product costs with one of them (cuda_product_slots).
 inline int product_best_shape(const cuda_product &product, int processors, int shapes,
                               double (*slots)(const cuda_product &product, int shape,
                                               int processors),

@@ -13,23 +13,21 @@
 #include "geometry/partition_search.h"
 #include "partitioned.h"
 
-// What this engine costs beside the device's rates, in seconds that are estimated, not measured,
-// and its limits.
+// Limits of this engine.
 static const struct {
-    double host_launch;                 // launching a graph, on the host
-    double graph;                       // running a graph, and the wait for it
-    double pass;                        // one pass of transforms that occupy the device once
     size_t max_channels, max_paths;     // so that their thread blocks fit a launch
     size_t max_partitions, max_spectra; // of a path, and of all
 } PARTITIONED = {
-    .host_launch = 5e-6,
-    .graph = 1e-5,
-    .pass = 5e-7,
     .max_channels = (size_t)1 << 20,
     .max_paths = (size_t)1 << 24,
     .max_partitions = (size_t)1 << 22,
     .max_spectra = (size_t)1 << 30,
 };
+
+static const struct cuda_gpu_rates *partition_rates(const struct request *request)
+{
+    return &((const struct cuda_device *)request->device)->rates;
+}
 
 // Hops and so transforms are powers of two, all of which a device takes.
 static size_t cuda_partition_good_size(const struct signal_rates *rates, size_t n)
@@ -44,7 +42,7 @@ static double cuda_partition_transform_seconds(const struct signal_rates *rates,
     const struct request *request = rates->context;
     const double points = (double)(request->shape->complex_signal ? n : n / 2);
     const double waves = ceil(count * points / CUDA_FFT_POINTS / cuda_rates_of(request).threads);
-    return waves * ceil(log2(points) / 4) * PARTITIONED.pass;
+    return waves * ceil(log2(points) / 4) * partition_rates(request)->pass;
 }
 
 static struct signal_rates cuda_partition_rates(const struct request *request)
@@ -89,8 +87,8 @@ static struct partition_device cuda_partition_device(const struct request *reque
         .long_lag = 1,
         .early = 1,
         .parallel = ahead,
-        .launch = PARTITIONED.graph,
-        .quantum = PARTITIONED.host_launch,
+        .launch = partition_rates(request)->graph,
+        .quantum = partition_rates(request)->host_graph,
         .frame = moved * reals * request->model->costs[shape->f64].copy,
     };
 }

@@ -72,10 +72,10 @@ static bool split_tiles(const struct request *request, const struct cuda_tiles_c
 {
     const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
     struct tile_grid grid;
-    *ret = (struct cuda_tiles_layout){.direction = request->direction,
-                                      .choice = *choice,
-                                      .tf32_rate =
-                                          ((const struct cuda_device *)request->device)->tf32_rate};
+    *ret = (struct cuda_tiles_layout){
+        .direction = request->direction,
+        .choice = *choice,
+        .tf32_rate = ((const struct cuda_device *)request->device)->rates.tf32};
     if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
     const size_t elements = shared_bytes / (2 * grid.scalar_bytes);
     if (!tile_size_split(&grid, choice->transform, elements, ret->n)) return false;
@@ -363,7 +363,7 @@ static double tiles_seconds(const struct request *request, const struct cuda_til
                   (double)product.columns * (double)product.terms * batches;
     double seconds = cuda_stage_seconds(&rates, &load) + cuda_stage_seconds(&rates, &store) +
                      cuda_stage_seconds(&rates, &products) +
-                     batches * (weight ? 4 : 3) * CUDA_LAUNCH_SECONDS;
+                     batches * (weight ? 4 : 3) * rates.launch;
     if (!weight) return seconds;
     const double paths = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
     const double taps = tile_tables_cost(layout->n, layout->n[0] * layout->n[1], slots.butterfly);

@@ -142,7 +142,7 @@ static void lay_out_winograd(const struct request *request, const struct winogra
                  .out = (int64_t)split->out,
                  .pitch = cuda_product_pitch(element, (int64_t)(weight ? split->in : split->out))},
         .product = {.element = element,
-                    .tf32_rate = ((const struct cuda_device *)request->device)->tf32_rate},
+                    .tf32_rate = ((const struct cuda_device *)request->device)->rates.tf32},
         .tiles = size_mul(size_mul(grid->images, grid->batch), grid->tiles),
         .frequencies = split->frequencies,
         .covers = grid->covers,
