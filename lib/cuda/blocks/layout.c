@@ -29,8 +29,10 @@ static const struct {
     .target_threads = 528,
 };
 
-// At most so much, unless a single unit or window needs more: this much work fills any device.
-static const size_t MAX_WORKSPACE = 1 << 30;
+// At most so much, unless a single unit or window needs more: this much work fills any device. A
+// unit is computed so many blocks at a time that at most an eighth of its blocks is transformed
+// again.
+static const size_t MAX_WORKSPACE = 1 << 30, MIN_IN_FLIGHT = 8; // for each block of taps
 
 size_t cuda_blocks_points(const struct shape *shape, const struct block_layout *layout)
 {
@@ -120,9 +122,12 @@ static bool cuda_blocks_fit_pairs(const struct request *request, size_t limit,
     layout->units = weight ? shape->batch : shape->batch * shape->groups;
     for (;;) {
         layout->shared = cuda_pairs_workspace(shape, request->direction, layout, area);
-        if (layout->shared <= (layout->units > 1 ? size_min(limit, MAX_WORKSPACE) : limit)) break;
+        const size_t fewer = layout->in_flight * 3 / 4;
+        const bool cheap = layout->units > 1 ||
+                           (!weight && fewer > 0 && fewer / MIN_IN_FLIGHT >= layout->tap_blocks);
+        if (layout->shared <= (cheap ? size_min(limit, MAX_WORKSPACE) : limit)) break;
         if (layout->units > 1) layout->units = layout->units * 3 / 4;
-        else if (layout->in_flight > 1 && !weight) layout->in_flight = layout->in_flight * 3 / 4;
+        else if (layout->in_flight > 1 && !weight) layout->in_flight = fewer;
         else return false;
     }
     layout->filter = weight ? 0 : cuda_pairs_bytes(shape, request->direction, layout).taps;
