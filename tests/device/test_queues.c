@@ -29,6 +29,36 @@ static void same_bits(void **state)
     queued_close(&q);
 }
 
+// Between work of another library on its queue, as in PyTorch, whose streams do not wait for any
+// other: what writes the operands was queued just before and has not run, what reads the results
+// and then overwrites them is queued just behind.
+static void between_others_work(void **state)
+{
+    static struct queued q;
+    void *array[LAYER_ARRAYS];
+    queued_open(&q, *state);
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        const size_t bytes = layer_bytes(&q.layer, i);
+        array[i] = device_copy(q.layer.array[i], bytes, 0);
+        if (i >= LAYER_Y) continue;
+        cudaMemsetAsync(q.array[i], 0xff, bytes, q.stream);
+        cudaMemcpyAsync(q.array[i], array[i], bytes, cudaMemcpyDefault, q.stream);
+    }
+    queued_run(&q, q.stream);
+    for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) {
+        const size_t bytes = layer_bytes(&q.layer, i);
+        cudaMemcpyAsync(array[i], q.array[i], bytes, cudaMemcpyDefault, q.stream);
+        cudaMemsetAsync(q.array[i], 0xff, bytes, q.stream);
+    }
+    assert_int_equal(cudaStreamSynchronize(q.stream), cudaSuccess);
+    for (int i = 0; i < LAYER_ARRAYS; i++) {
+        array_release(DEVICE, q.array[i]);
+        q.array[i] = array[i];
+    }
+    queued_check(&q);
+    queued_close(&q);
+}
+
 // The first call prepares its direction itself.
 static void unprepared(void **state)
 {
@@ -345,6 +375,7 @@ static void queued_stream_statistics(void **state)
 int main(void)
 {
     static const struct promise promises[] = {{"same-bits", same_bits},
+                                              {"between-others-work", between_others_work},
                                               {"unprepared", unprepared},
                                               {"captured", captured},
                                               {"captured-unprepared", captured_unprepared},

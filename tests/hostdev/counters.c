@@ -13,6 +13,11 @@ void count_work(const struct operation *o)
     if (o->kind == COPY) work.copied += o->bytes;
 }
 
+void count_interval(void)
+{
+    work.intervals++;
+}
+
 struct hostdev_work hostdev_work(void)
 {
     return work;

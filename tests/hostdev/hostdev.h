@@ -32,9 +32,10 @@ struct hostdev_used {
 };
 struct hostdev_used hostdev_used(void);
 
-// What has run since the process began: kernels, their thread blocks, and bytes of copies.
+// What has run since the process began: kernels, their thread blocks, intervals of these between
+// barriers, of which a block without a barrier has one, and bytes of copies.
 struct hostdev_work {
-    size_t kernels, blocks, copied;
+    size_t kernels, blocks, intervals, copied;
 };
 struct hostdev_work hostdev_work(void);
 

@@ -106,6 +106,7 @@ void hostdev_register(const void *symbol, hostdev_bind bind, size_t parameter_by
 
 // counters.c, with the lock held: what hostdev_work counts.
 void count_work(const struct operation *operation);
+void count_interval(void);
 
 // stream.c, with the lock held. stream_device: of cudaStreamPerThread the current device.
 // stream_records returns whether a recording stream took the operation. stream_recording_failed: an

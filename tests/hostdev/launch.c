@@ -63,6 +63,7 @@ static struct hostdev_index split(unsigned i, struct hostdev_index extent)
 // The order of a block's threads up to the next barrier.
 static void begin_interval(unsigned *order, unsigned n)
 {
+    count_interval();
     race_fence();
     shuffle(order, n);
 }

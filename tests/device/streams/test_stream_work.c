@@ -4,8 +4,7 @@
 // device in batches, and edited ones transfer only what is new.
 #include "support/stream_rig.h"
 
-#include "hostdev/hostdev.h"
-#include "support/layer_rig.h"
+#include "device/arrays.h"
 
 enum { QUANTUM = 16, QUANTA = 160, FRAMES = QUANTUM * QUANTA };
 
@@ -162,6 +161,76 @@ static void edit_copies_one_path(void **state)
     stream_rig_close(&rig);
 }
 
+// Barriers that thread blocks have passed: one less than its intervals in each.
+static size_t count_barriers(void)
+{
+    hostdev_allocations(); // runs what is queued
+    return hostdev_work().intervals - hostdev_work().blocks;
+}
+
+// How the barriers of calls differ.
+struct barrier_counts {
+    size_t least, greatest;
+};
+
+static void count_call(struct barrier_counts *counts, size_t before)
+{
+    const size_t now = count_barriers() - before;
+    if (now < counts->least) counts->least = now;
+    if (now > counts->greatest) counts->greatest = now;
+}
+
+// Kernels of a queued stream have thread blocks for the most that can be due, since the host does
+// not know the position. Those that have nothing to do end before their first barrier: from quantum
+// to quantum the barriers differ as those of a stream on host arrays, whose grids are of due work;
+// and a call that does not complete a quantum has none of them.
+static void idle_blocks_end_at_once(void **state)
+{
+    const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(2000)};
+    const struct partita_options options = {.engine = "cuda/partitioned", .device = "cuda:0"};
+    static const float taps[2000] = {1}, x[QUANTUM];
+    struct barrier_counts host = {SIZE_MAX, 0}, whole = host, first = host, second = host;
+    float y[QUANTUM];
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    struct partita_stream *stream, *queued, *halves;
+    (void)state;
+    float *device_x = device_copy(x, sizeof x, 0), *device_y = device_copy(x, sizeof x, 0);
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_ok(partita_filter_create(plan, taps, &filter));
+    assert_ok(partita_stream_open(plan, filter, &stream));
+    assert_ok(partita_stream_open(plan, filter, &queued));
+    assert_ok(partita_stream_open(plan, filter, &halves));
+    const void *const from[] = {device_x};
+    void *const to[] = {device_y};
+    for (size_t i = 0; i < QUANTA; i++) {
+        size_t before = count_barriers();
+        partita_stream_process(stream, (void *[]){y}, (const void *[]){x}, QUANTUM);
+        count_call(&host, before);
+        before = count_barriers();
+        assert_ok(partita_stream_process_queued(queued, to, from, QUANTUM, cudaStreamPerThread));
+        count_call(&whole, before);
+        for (int half = 0; half < 2; half++) {
+            before = count_barriers();
+            assert_ok(
+                partita_stream_process_queued(halves, to, from, QUANTUM / 2, cudaStreamPerThread));
+            count_call(half ? &second : &first, before);
+        }
+    }
+    assert_true(host.greatest > host.least);
+    assert_int_equal(whole.greatest - whole.least, host.greatest - host.least);
+    assert_int_equal(second.greatest - second.least, host.greatest - host.least);
+    assert_int_equal(first.greatest, first.least);
+    assert_true(first.greatest < second.least);
+    partita_stream_close(stream);
+    partita_stream_close(queued);
+    partita_stream_close(halves);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+    array_release(DEVICE, device_x);
+    array_release(DEVICE, device_y);
+}
+
 // Calls of CUDA in a quantum after the first one.
 static size_t calls_of_quantum(size_t n_taps)
 {
@@ -288,6 +357,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_of_due_work),
         cmocka_unit_test(groups_take_turns),
+        cmocka_unit_test(idle_blocks_end_at_once),
         cmocka_unit_test(swaps_change_all_groups_at_once),
         cmocka_unit_test(edit_copies_one_path),
         cmocka_unit_test(long_filters_need_no_more_calls),
