@@ -2,7 +2,6 @@
 #include "measure.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/sizes.h"

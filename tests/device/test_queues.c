@@ -37,6 +37,7 @@ static void between_others_work(void **state)
     static struct queued q;
     void *array[LAYER_ARRAYS];
     queued_open(&q, *state);
+    assert_ok(partita_plan_prepare(q.layer.plan));
     for (int i = 0; i < LAYER_ARRAYS; i++) {
         const size_t bytes = layer_bytes(&q.layer, i);
         array[i] = device_copy(q.layer.array[i], bytes, 0);
