@@ -11,8 +11,9 @@ a device ran these sources and produced times; a stand-in is not a device. The p
 
 gpu-verified.json has a verdict for each engine, of its rows alone: "verified" if all were right, "failed" with the rows
 that were wrong, or "not run". The suite and compute-sanitizer have results of their own beside; what is not an engine's is
-in "doubts". The measured rates also become those by which plans for GPUs of that name are made from then on: they replace
-the GPU's line in lib/cuda/gpu/measured.h, which is no part of the hash.
+in "doubts". "predictions" compares the times with those of docs/gpu-predictions.md. The measured rates also become those
+by which plans for GPUs of that name are made from then on: they replace the GPU's line in lib/cuda/gpu/measured.h, which
+is no part of the hash.
 """
 import csv
 import datetime
@@ -23,6 +24,8 @@ import pathlib
 import re
 import subprocess
 import sys
+
+import gpu_predict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = "auto"
@@ -199,6 +202,7 @@ def collect(results, root):
         "verdicts": verdicts([*engines, OURS], times, wrong),
         "cases": times,
         "floors": floors,
+        "predictions": gpu_predict.compare(read_text(root / gpu_predict.PAGE), outcome.get("device", ""), times),
         "left_out": left_out,
         "wrong": wrong,
         "failed_steps": [path.stem for path in sorted(results.glob("*.failed"))],
@@ -284,6 +288,23 @@ def verdicts_table(record):
     return "\n".join(lines)
 
 
+def predictions_text(record):
+    """How many hold, and all that were measured, those that are furthest off first."""
+    predictions = record["predictions"]
+    judged = sorted((of for of in predictions if of["ratio"]), key=lambda of: -abs(math.log(of["ratio"])))
+    held = sum(of["state"] == gpu_predict.HOLDS for of in judged)
+    if not predictions:
+        return "There are none for this device."
+    lines = [f"Of {len(predictions)} times in `{gpu_predict.PAGE}` {len(judged)} were measured, of which {held} are "
+             f"within a factor of {gpu_predict.FACTOR:g} and {len(judged) - held} are not.", "",
+             "| case | predicted engine | row | predicted | measured | ratio | |", "|---|---|---|---|---|---|---|"]
+    for of in judged:
+        state = of["state"] if of["state"] == gpu_predict.HOLDS else f"**{of['state']}**"
+        lines.append(f"| `{of['case']}` | {of['engine']} | {of['row']} | {number(of['predicted_ms'], ' ms')} | "
+                     f"{number(of['measured_ms'], ' ms')} | {number(of['ratio'], 'x')} | {state} |")
+    return "\n".join(lines)
+
+
 def streams_table(times):
     lines = ["| case | contender | p50 | p99 | p99.9 | max |", "|---|---|---|---|---|---|"]
     for case, contenders in times.items():
@@ -308,6 +329,7 @@ def page(record):
              "\n".join(f"- {name}: {value}" for name, value in facts),
              f"\nEngines that are not there: {', '.join(missing)}." if missing else "",
              "\n## Engines\n", verdicts_table(record), "\n## Targets\n", floors_table(record),
+             "\n## Predictions\n", predictions_text(record),
              "\n## Calls of streams\n", streams_table(record["cases"]), "\n## Rows\n", rows_table(record["cases"]),
              "\n## Left out\n", "\n".join(left_out)]
     return "\n".join(parts) + "\n"

@@ -12,6 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+// The environment may give the devices another's figures, so that a plan for that one can be asked
+// for: HOSTDEV_PROCESSORS, HOSTDEV_CAPABILITY (90 is 9.0), HOSTDEV_CLOCK and HOSTDEV_MEMORY_CLOCK
+// in kHz, HOSTDEV_BUS in bits, HOSTDEV_MEMORY in MiB, at most 16384. The name stays hostdev.
+
 // Order of blocks and of the threads of a block: "forward" (the default), "reverse" or a number,
 // the seed of random orders that change at every barrier. Initially it is HOSTDEV_ORDER in the
 // environment.

@@ -69,6 +69,9 @@ cudaError_t launch_check(const struct hostdev_kernel *kernel, const void *symbol
 void count_allocation(void);
 void count_wait(void);
 
+// runtime.c: a figure of the devices, or the one that the environment has in its place (hostdev.h).
+int device_figure(const char *name, int usual);
+
 // runtime.c: an error for a device that does not exist.
 cudaError_t of_device(cudaError_t error, int device);
 

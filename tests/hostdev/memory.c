@@ -9,11 +9,11 @@
 #include "internal.h"
 
 enum { ALIGN = 256, GAP = 4096, POISON = 0xff }; // NaN as a float and as a double
-#define RANGE ((size_t)1 << 30)
-#define PAGE ((size_t)2 << 20)  // large, as mprotect takes time for every page
-#define TAIL ((size_t)64 << 10) // maximum of poison after the last allocation
+#define RANGE ((size_t)16 << 30)                 // of addresses
+#define PAGE ((size_t)2 << 20)                   // large, as mprotect takes time for every page
+#define TAIL ((size_t)64 << 10)                  // maximum of poison after the last allocation
 
-static size_t capacity = RANGE; // bytes that may be allocated; gaps are not counted
+static size_t capacity; // bytes that may be allocated, gaps not counted; 0: the initial ones
 
 struct allocation {
     unsigned char *memory;
@@ -42,7 +42,12 @@ static void reserve(struct memory *m)
 
 void memory_limit(size_t bytes)
 {
-    capacity = bytes ? bytes : RANGE;
+    capacity = bytes;
+}
+
+static size_t memory_capacity(void)
+{
+    return capacity ? capacity : (size_t)device_figure("HOSTDEV_MEMORY", 1 << 10) << 20;
 }
 
 static size_t memory_bytes(const struct memory *m)
@@ -56,7 +61,8 @@ void *memory_map(int device, size_t bytes, cudaMemPool_t pool)
 {
     struct memory *m = &memories[device];
     const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
-    if (bytes > capacity || memory_bytes(m) > capacity - bytes) return NULL;
+    const size_t most = memory_capacity();
+    if (bytes > most || memory_bytes(m) > most - bytes) return NULL;
     if (!m->range) reserve(m);
     unsigned char *at = m->range + GAP;
     struct allocation **link = &m->allocations;

@@ -185,16 +185,21 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return call_end(of_device(error, device));
 }
 
-// A small device, so that small problems fill it.
+int device_figure(const char *name, int usual)
+{
+    const char *asked = getenv(name);
+    return asked ? atoi(asked) : usual;
+}
+
+// A small device, so that small problems fill it, without fast tensor cores.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device)
 {
-    const char *asked = getenv("HOSTDEV_CAPABILITY");
-    const int capability = asked ? atoi(asked) : 86; // without fast tensor cores
+    const int capability = device_figure("HOSTDEV_CAPABILITY", 86);
     const int values[] = {
-        [cudaDevAttrClockRate] = 1000000,
-        [cudaDevAttrMultiProcessorCount] = 2,
-        [cudaDevAttrMemoryClockRate] = 1000000,
-        [cudaDevAttrGlobalMemoryBusWidth] = 128,
+        [cudaDevAttrClockRate] = device_figure("HOSTDEV_CLOCK", 1000000),
+        [cudaDevAttrMultiProcessorCount] = device_figure("HOSTDEV_PROCESSORS", 2),
+        [cudaDevAttrMemoryClockRate] = device_figure("HOSTDEV_MEMORY_CLOCK", 1000000),
+        [cudaDevAttrGlobalMemoryBusWidth] = device_figure("HOSTDEV_BUS", 128),
         [cudaDevAttrComputeCapabilityMajor] = capability / 10,
         [cudaDevAttrComputeCapabilityMinor] = capability % 10,
         [cudaDevAttrSingleToDoublePrecisionPerfRatio] = 2,
