@@ -219,6 +219,12 @@ def test_kept_filters_are_released_with_their_taps():
         assert len(_calls._taps) == before
 
 
+def test_values_of_large_taps_are_compared_where_they_are():
+    w = random(1, 96, 96, 3, 3, grad=False)
+    for taps in (w, w.to(memory_format=torch.channels_last), w.transpose(0, 1)):
+        assert _calls._sample(taps).untyped_storage().data_ptr() == taps.untyped_storage().data_ptr()
+
+
 def test_filters_of_training_are_shared():
     x, first, second = random(1, 1, 1, 60), random(2, 1, 1, 7), random(3, 1, 1, 7)
     ours.conv1d(x, first)

@@ -173,6 +173,8 @@ def _version(t):
 def _sample(t):
     if t.numel() <= _MAX_COMPARED or t.is_inference():
         return t
+    if not t.is_contiguous():
+        t = t.permute(sorted(range(t.dim()), key=t.stride, reverse=True))  # in the order of memory, which is not copied
     return t.reshape(-1)[::t.numel() // _SAMPLES | 1]  # odd, so that not always the same tap is taken
 
 
