@@ -23,48 +23,64 @@ enum {
     PREFETCH_TERMS = 32,
     WEIGHT_ROWS = 4,
     WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + 4 + 1
+    CACHE_LINE = 64,
 };
 
 // Everything of a call but the part that a rectangle covers.
 struct conv {
-    REAL *y;
-    const REAL *x, *w;
-    const size_t *offset;
-    size_t y_stride, w_stride, terms, ahead;
+    const struct conv_operands *of;
+    struct conv_walk *walk; // NULL: nothing is prefetched besides the operands
+    size_t w_channel;       // a constant 1 where weights of a term are adjacent
 };
+
+// The next line of a walk.
+INLINE void conv_fetch_line(struct conv_walk *walk)
+{
+    __builtin_prefetch((const void *)walk->at, 0, 2);
+    walk->at += CACHE_LINE;
+    if (--walk->left) return;
+    walk->at += walk->skip;
+    walk->left = walk->lines;
+}
 
 // rows channels from k on, width vectors from position i on.
 INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
-    const REAL *x = call->x + i, *w = call->w + k;
-    REAL *y = call->y + k * call->y_stride + i;
+    const struct conv_operands *of = call->of;
+    const REAL *x = (const REAL *)of->x + i, *w = (const REAL *)of->w + k * call->w_channel;
+    REAL *y = (REAL *)of->y + k * of->y_stride + i;
+    // The first rectangle walks for all.
+    struct conv_walk walk = {0};
+    if (call->walk && k == 0 && i == 0) walk = *call->walk;
     vec sum[SUMS];
     UNROLL
     for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
-    if (call->terms > PREFETCH_TERMS) {
+    if (of->terms > PREFETCH_TERMS) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
-            __builtin_prefetch(y + s / width * call->y_stride + s % width * LANES);
+            __builtin_prefetch(y + s / width * of->y_stride + s % width * LANES);
     }
     NO_UNROLL
-    for (size_t t = 0; t < call->terms; t++, w += call->w_stride) {
-        const REAL *in = x + call->offset[t];
+    for (size_t t = 0; t < of->terms; t++, w += of->w_term) {
+        const REAL *in = x + of->offset[t];
+        if (call->walk && t < walk.count) conv_fetch_line(&walk);
         // The weights that follow, in the first pass over the positions. A number, for they may lie
         // beyond the array.
-        if (i == 0) __builtin_prefetch((const void *)((uintptr_t)w + CONV_AHEAD_BYTES), 0, 2);
+        if (i == 0 && call->w_channel == 1)
+            __builtin_prefetch((const void *)((uintptr_t)w + CONV_AHEAD_BYTES), 0, 2);
         vec v[SUMS];
         UNROLL
         for (size_t p = 0; p < width; p++) {
             v[p] = keep_in_register(vec_load(in + p * LANES));
             // Into the second cache: it will be a while. A number, for the line need not be one of
             // the array's.
-            if (call->ahead)
-                __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + call->ahead), 0, 2);
+            if (of->ahead)
+                __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + of->ahead), 0, 2);
         }
         UNROLL
         for (size_t r = 0; r < rows; r++) {
-            const vec factor =
-                width > 1 ? keep_in_register(vec_broadcast(w[r])) : vec_broadcast(w[r]);
+            const vec factor = width > 1 ? keep_in_register(vec_broadcast(w[r * call->w_channel]))
+                                         : vec_broadcast(w[r * call->w_channel]);
             UNROLL
             for (size_t p = 0; p < width; p++)
                 sum[r * width + p] = vec_multiply_add(factor, v[p], sum[r * width + p]);
@@ -72,9 +88,10 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
     }
     UNROLL
     for (size_t s = 0; s < rows * width; s++) {
-        REAL *out = y + s / width * call->y_stride + s % width * LANES;
+        REAL *out = y + s / width * of->y_stride + s % width * LANES;
         vec_store(out, vec_load(out) + sum[s]);
     }
+    if (call->walk && k == 0 && i == 0) *call->walk = walk;
 }
 
 // Rectangles of one size as far as they go; returns the first position left.
@@ -96,21 +113,34 @@ INLINE void conv_channels(const struct conv *call, size_t k, size_t n, size_t ro
     conv_rectangles(call, k, i, n, rows, 1);
 }
 
-void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
-                  const void *w, size_t channels, size_t n, size_t ahead)
+INLINE void conv_all(const struct conv *call)
 {
-    const struct conv call = {y, x, w, offset, y_stride, channels, terms, ahead};
+    const size_t channels = call->of->channels, n = call->of->n;
     size_t k = 0;
-    for (; channels - k >= ROWS; k += ROWS) conv_channels(&call, k, n, ROWS, WIDTH);
+    for (; channels - k >= ROWS; k += ROWS) conv_channels(call, k, n, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4) {
-        conv_channels(&call, k, n, 4, SUMS / 4 < 6 ? SUMS / 4 : 6);
+        conv_channels(call, k, n, 4, SUMS / 4 < 6 ? SUMS / 4 : 6);
         k += 4;
     }
     if (channels - k >= 2) {
-        conv_channels(&call, k, n, 2, SUMS / 2 < 6 ? SUMS / 2 : 6);
+        conv_channels(call, k, n, 2, SUMS / 2 < 6 ? SUMS / 2 : 6);
         k += 2;
     }
-    if (channels - k) conv_channels(&call, k, n, 1, 8);
+    if (channels - k) conv_channels(call, k, n, 1, 8);
+}
+
+void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
+                  const void *w, size_t channels, size_t n, size_t ahead)
+{
+    const struct conv_operands of = {y, x,     w,        offset, y_stride, channels,
+                                     1, terms, channels, n,      ahead};
+    conv_all(&(struct conv){&of, NULL, 1});
+}
+
+void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
+{
+    if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
+    else conv_all(&(struct conv){operands, walk, operands->w_channel});
 }
 
 // Lane j of the result is the sum of the lanes of v[j].

@@ -174,6 +174,27 @@ enum {
 typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
                      const void *w, size_t channels, size_t n, size_t ahead);
 
+// Rows of adjacent cache lines that a later call reads or writes, line after line. `at` is a
+// number, for prefetched lines may lie beyond the array.
+struct conv_walk {
+    uintptr_t at;       // the next line
+    size_t left, lines; // lines that are left of this row; lines of the other rows
+    size_t skip;        // bytes from the end of a row to the begin of the next, modulo 2^64
+    size_t count;       // lines that a call prefetches, at most its terms
+};
+
+// The operands of conv, with weight k of term t at w[t*w_term + k*w_channel].
+struct conv_operands {
+    void *y;
+    const void *x, *w;
+    const size_t *offset;
+    size_t y_stride, w_term, w_channel, terms, channels, n, ahead;
+};
+
+// conv, and `count` lines of a walk are prefetched into the second cache, one with each of the
+// first terms, so that memory works while products are summed. The walk moves on.
+typedef void conv_fetch_fn(const struct conv_operands *operands, struct conv_walk *walk);
+
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
 // < terms. Each lane has its own sum; the lanes are added in a tree. Tolerance of the sum: 4 u
 // sqrt(n), relative L2.
@@ -189,6 +210,7 @@ typedef void conv_rows_fn(void *y, const void *x, size_t x_stride, size_t rows, 
 struct conv_finish {
     bool add;         // add the contents of y
     const void *bias; // one real; NULL: 0
+    bool each;        // a bias for each sample, with a y_step of 1 and without `add`
     bool relu;        // negative results become 0
 };
 
@@ -318,7 +340,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
     DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(blend_fn, blend) DO(add_fn, add) \
     DO(scale_fn, scale) DO(split_fn, split) DO(join_fn, join) DO(conv_fn, conv) \
-    DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
+    DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
+    DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
     DO(lanes_weight_fn, lanes_weight) DO(lanes_dft_fn, lanes_dft) \
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \

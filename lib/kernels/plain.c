@@ -91,7 +91,12 @@ void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n,
     const REAL *sum = sum_;
     const REAL bias = finish->bias ? *(const REAL *)finish->bias : 0;
     const REAL min = finish->relu ? 0 : -(REAL)INFINITY;
-    if (y_step == 1 && finish->add)
+    if (finish->each)
+        for (size_t i = 0; i < n; i++) {
+            const REAL v = sum[i] + ((const REAL *)finish->bias)[i];
+            y[i] = v < min ? min : v;
+        }
+    else if (y_step == 1 && finish->add)
         for (size_t i = 0; i < n; i++) {
             const REAL v = y[i] + sum[i] + bias;
             y[i] = v < min ? min : v;

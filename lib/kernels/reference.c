@@ -166,22 +166,39 @@ void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
 }
 #endif
 
-void KERNEL(conv)(void *y_, size_t y_stride, const void *x_, const size_t *offset, size_t terms,
-                  const void *w_, size_t channels, size_t n, size_t ahead)
+static void reference_conv(const struct conv_operands *of)
 {
-    (void)ahead;
-    REAL *y = y_;
-    const REAL *x = x_, *w = w_;
+    REAL *y = of->y;
+    const REAL *x = of->x, *w = of->w;
     enum { STRIP = 8 * CONV_LANES };
-    for (size_t first = 0; first < n; first += STRIP) // short enough for the nearest cache
-        for (size_t k = 0; k < channels; k++) {
-            const size_t length = n - first < STRIP ? n - first : STRIP;
+    for (size_t first = 0; first < of->n; first += STRIP) // short enough for the nearest cache
+        for (size_t k = 0; k < of->channels; k++) {
+            const size_t length = of->n - first < STRIP ? of->n - first : STRIP;
             REAL sum[STRIP] = {0};
-            for (size_t t = 0; t < terms; t++)
+            for (size_t t = 0; t < of->terms; t++)
                 for (size_t i = 0; i < length; i++)
-                    sum[i] += w[t * channels + k] * x[offset[t] + first + i];
-            for (size_t i = 0; i < length; i++) y[k * y_stride + first + i] += sum[i];
+                    sum[i] += w[t * of->w_term + k * of->w_channel] * x[of->offset[t] + first + i];
+            for (size_t i = 0; i < length; i++) y[k * of->y_stride + first + i] += sum[i];
         }
+}
+
+void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
+                  const void *w, size_t channels, size_t n, size_t ahead)
+{
+    reference_conv(
+        &(struct conv_operands){y, x, w, offset, y_stride, channels, 1, terms, channels, n, ahead});
+}
+
+void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
+{
+    enum { CACHE_LINE = 64 };
+    reference_conv(operands);
+    for (size_t i = 0; i < walk->count; i++) {
+        walk->at += CACHE_LINE;
+        if (--walk->left) continue;
+        walk->at += walk->skip;
+        walk->left = walk->lines;
+    }
 }
 
 void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_stride,

@@ -168,6 +168,46 @@ static void test_conv_splits(void **state)
     release(&o);
 }
 
+// conv_fetch has the bits of conv, also with the weights of a channel adjacent, and moves its walk
+// by the lines of a call: 3 that are left of the first row, then rows of 5 that are 100 bytes
+// apart.
+static void test_conv_fetch(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    enum { BLOCKS = 5, LEFT = 3, ROW = 5, SKIP = 100, LINE = 64 };
+    struct random random = random_start("fetch");
+    for (size_t channels = 1; channels <= CONV_CHANNELS; channels++)
+        for (size_t count = 0; count <= MAX_TERMS; count++) {
+            struct operands o =
+                draw(&random, f64, channels, MAX_TERMS, BLOCKS, EDGE_END, count % 3 == 2);
+            const size_t n_y = ((channels - 1) * o.stride + o.n) * scalar_size(f64);
+            struct conv_walk walk = {(uintptr_t)o.x, LEFT, ROW, SKIP, count};
+            const size_t rows = count < LEFT ? 0 : 1 + (count - LEFT) / ROW;
+            memcpy(o.kept, o.y, n_y);
+            s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, channels, o.n, 0);
+            struct conv_operands operands = {
+                o.kept, o.x, o.w, o.offset, o.stride, channels, 1, o.terms, channels, o.n, 0};
+            double by_channel[CONV_CHANNELS * MAX_TERMS];
+            for (size_t t = 0; t < o.terms; t++)
+                for (size_t k = 0; k < channels; k++)
+                    scalar_put(f64, by_channel, k * o.terms + t,
+                               scalar_get(f64, o.w, t * channels + k));
+            if (count % 2) {
+                operands.w = by_channel;
+                operands.w_term = 1;
+                operands.w_channel = o.terms;
+            }
+            s->kernels->conv_fetch(&operands, &walk);
+            for (size_t k = 0; k < channels; k++)
+                assert_memory_equal(scalar_at(f64, o.kept, k * o.stride),
+                                    scalar_at(f64, o.y, k * o.stride), o.n * scalar_size(f64));
+            assert_int_equal(walk.at, (uintptr_t)o.x + count * LINE + rows * SKIP);
+            assert_int_equal(walk.left, rows * ROW + LEFT - count);
+            release(&o);
+        }
+}
+
 // Rows made adjacent: only the block after the end of the last row may change, and only the block
 // after the end of a row may be read.
 static void test_rows(void **state)
@@ -277,25 +317,29 @@ static void test_store(void **state)
     struct random random = random_start("store");
     enum { MAX_N = 70, MAX_STEP = 3 };
     for (size_t n = 0; n <= MAX_N; n++)
-        for (int kind = 0; kind < 8; kind++) {
-            const size_t step = 1 + random_below(&random, MAX_STEP), bytes = scalar_size(f64);
+        for (int kind = 0; kind < 10; kind++) {
+            const bool each = kind >= 8; // without and with relu
+            const size_t step = each ? 1 : 1 + random_below(&random, MAX_STEP);
+            const size_t bytes = scalar_size(f64);
             void *y = guarded_alloc((n ? (n - 1) * step + 1 : 0) * bytes, bytes),
                  *sum = guarded_alloc(n * bytes, bytes);
-            double bias[1], kept[MAX_N * MAX_STEP];
-            fill_random(&random, f64, bias, 1);
+            double bias[MAX_N + 1], kept[MAX_N * MAX_STEP];
+            fill_random(&random, f64, bias, n + 1);
             fill_random(&random, f64, sum, n);
             if (n) fill_random(&random, f64, y, (n - 1) * step + 1);
             if (n)
                 scalar_put(f64, sum, random_below(&random, n), extreme_value(&random, f64, false));
             for (size_t i = 0; n && i <= (n - 1) * step; i++) kept[i] = scalar_get(f64, y, i);
-            const struct conv_finish finish = {
-                .add = kind & 1, .bias = kind & 2 ? bias : NULL, .relu = kind & 4};
+            const struct conv_finish finish = {.add = !each && kind & 1,
+                                               .bias = each || kind & 2 ? bias : NULL,
+                                               .each = each,
+                                               .relu = each ? kind & 1 : kind & 4};
             s->kernels->conv_store(y, step, sum, n, &finish);
             for (size_t i = 0; n && i <= (n - 1) * step; i++) {
-                const double expected = i % step
-                                            ? kept[i]
-                                            : finished(f64, kept[i], scalar_get(f64, sum, i / step),
-                                                       &finish, scalar_get(f64, bias, 0));
+                const double expected =
+                    i % step ? kept[i]
+                             : finished(f64, kept[i], scalar_get(f64, sum, i / step), &finish,
+                                        scalar_get(f64, bias, each ? i : 0));
                 const double actual = scalar_get(f64, y, i);
                 if (!(actual == expected || (isnan(actual) && isnan(expected))))
                     fail_msg("%zu of %zu, step %zu, kind %d: %g, not %g", i, n, step, kind, actual,
@@ -322,9 +366,11 @@ static void test_sum(void **state)
 }
 
 static const struct promise promises[] = {
-    {"conv", test_conv},      {"conv, same bits", test_conv_splits}, {"conv_weight", test_weight},
-    {"conv_rows", test_rows}, {"interleave", test_columns},          {"conv_store", test_store},
-    {"sum", test_sum},        {"transpose", test_transpose},
+    {"conv", test_conv},           {"conv, same bits", test_conv_splits},
+    {"conv_weight", test_weight},  {"conv_fetch", test_conv_fetch},
+    {"conv_rows", test_rows},      {"interleave", test_columns},
+    {"conv_store", test_store},    {"sum", test_sum},
+    {"transpose", test_transpose},
 };
 int main(void)
 {

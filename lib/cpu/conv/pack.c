@@ -190,6 +190,26 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
     }
 }
 
+bool conv_pass_input_span(const struct conv_pass *pass, const struct conv_index *index,
+                          struct conv_span *ret)
+{
+    size_t first = 0, last = 0;
+    for (int a = 0; a < 3; a++) {
+        const struct conv_axis *axis = &pass->axis[a];
+        const ptrdiff_t step = (ptrdiff_t)axis->step;
+        const ptrdiff_t begin = step * ((ptrdiff_t)index->at[a] + axis->low);
+        const ptrdiff_t end = begin + step * (ptrdiff_t)(index->count[a] + axis->reach);
+        const size_t from = begin < 0 ? 0 : (size_t)begin;
+        const size_t to = end < 0 ? 0 : size_min((size_t)end, axis->size);
+        if (from >= to || (a < 2 && index->count[a] > 1 && axis->residues < axis->step))
+            return false;
+        first = first * axis->size + from;
+        last = last * axis->size + to - 1;
+    }
+    *ret = (struct conv_span){first, last - first + 1};
+    return true;
+}
+
 size_t conv_pass_rows(const struct conv_pass *pass)
 {
     const struct conv_axis *axis = pass->axis;

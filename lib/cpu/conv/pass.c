@@ -99,6 +99,12 @@ static void merge_identities(struct conv_pass *pass)
     }
 }
 
+bool conv_pass_is_identity(const struct conv_pass *pass)
+{
+    return is_identity(&pass->axis[2]) && pass->axis[0].size * pass->axis[1].size == 1 &&
+           is_identity(&pass->axis[0]) && is_identity(&pass->axis[1]);
+}
+
 bool conv_pass_make(const struct shape *shape, enum partita_direction direction, size_t i,
                     struct conv_pass *ret)
 {
@@ -321,6 +327,18 @@ size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_inde
 {
     return (index->item + item) * pass->to.item + channel * pass->to.channel +
            conv_pass_output_sample(pass, index, d, h) * pass->to.position;
+}
+
+bool conv_pass_output_span(const struct conv_pass *pass, const struct conv_index *index,
+                           struct conv_span *ret)
+{
+    const struct conv_axis *axis = pass->axis;
+    const size_t *count = index->count;
+    const size_t first = conv_pass_output_sample(pass, index, 0, 0);
+    const size_t last = conv_pass_output_sample(pass, index, count[0] - 1, count[1] - 1) +
+                        (count[2] - 1) * axis[2].spread;
+    *ret = (struct conv_span){first, last - first + 1};
+    return (count[0] == 1 || axis[0].spread == 1) && (count[1] == 1 || axis[1].spread == 1);
 }
 
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)

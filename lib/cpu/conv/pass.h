@@ -64,6 +64,9 @@ struct conv_index {
 bool conv_pass_make(const struct shape *shape, enum partita_direction direction, size_t i,
                     struct conv_pass *ret);
 
+// Whether an output is the sum of the inputs at its own position, and positions are one axis.
+bool conv_pass_is_identity(const struct conv_pass *pass);
+
 // conv_pass_count: passes of a direction; backward data has one for each residue of gx that any tap
 // contributes to (a product over the axes, which saturates). conv_pass_covers: whether n passes
 // that have outputs cover all outputs.
@@ -155,6 +158,16 @@ static inline size_t conv_pass_channel_bytes(const struct conv_pass *pass)
 // Packs n channels of x from `channel` on, counted over all groups, for a box.
 void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index, void *packed,
                     const void *x, size_t channel, size_t n);
+
+// Samples of the plane of a channel that a box reads or writes, with those between its rows. False:
+// there are none, or a stride skips rows, so that most of them are not used.
+struct conv_span {
+    size_t first, n;
+};
+bool conv_pass_input_span(const struct conv_pass *pass, const struct conv_index *index,
+                          struct conv_span *ret);
+bool conv_pass_output_span(const struct conv_pass *pass, const struct conv_index *index,
+                           struct conv_span *ret);
 
 // One row of a packed box: from position `to` on, every step-th sample, from sample `first` on, of
 // the row of x that begins at sample `row` of the plane; extent[2] samples in all. Samples outside

@@ -306,9 +306,8 @@ static void conv_call_store_row(const struct conv_call *call, char *to, const ch
     }
 }
 
-// How results of a channel, counted over all groups, are finished.
-static struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
-                                           const struct conv_sums *from)
+struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
+                                    const struct conv_sums *from)
 {
     const bool finished = from->complete && call->plan->direction == PARTITA_FORWARD;
     const char *bias = finished ? call->filter->bias : NULL;

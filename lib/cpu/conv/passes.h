@@ -122,6 +122,10 @@ static inline bool conv_pass_writes_complete(const struct conv_pass *pass)
     return pass->sample_bytes < pass->scalar_bytes || pass->channels_last;
 }
 
+// How results of a channel, counted over all groups, are finished.
+struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel,
+                                    const struct conv_sums *from);
+
 // Stores the rows of output channels, from `channel` of the task's group on, with bias and
 // activation. With channels last this changes the sums.
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,

@@ -55,6 +55,7 @@ static struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout,
     const size_t bytes = pass->scalar_bytes;
     const size_t terms = size_min(pass->chunk * pass->terms, GEMM_MAX_TERMS);
     const size_t row = size_mul(conv_panel_stride(pass), bytes);
+    if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
     struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
     if (!conv_panel_is_packed(pass))
         scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
@@ -78,7 +79,7 @@ static void gemm_choose_operand(struct conv_layout *layout)
     const struct conv_pass *pass = &layout->pass;
     const double positions = gemm_box_products(pass, false),
                  channels = gemm_box_products(pass, true);
-    const bool transposed = channels < GEMM.transposed_gain * positions;
+    const bool transposed = gemm_is_rows(pass) || channels < GEMM.transposed_gain * positions;
     layout->oc_block = transposed ? GEMM_STRIP / pass->scalar_bytes : CONV_CHANNELS;
     layout->out_padded = transposed ? conv_pass_vectors(pass, pass->out) : pass->out;
 }
@@ -105,6 +106,16 @@ static void gemm_layout(const struct request *request, struct conv_layout *layou
     }
 }
 
+// Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
+// rows do not crowd a few sets of the second cache.
+static bool gemm_layout_is_in_place(const struct conv_layout *layout)
+{
+    const struct conv_pass *pass = &layout->pass;
+    const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
+    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
+           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
+}
+
 static void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
 {
     const struct conv_pass *pass = &layout->pass;
@@ -119,16 +130,18 @@ static void gemm_count_work(const struct conv_layout *layout, struct conv_work *
     const double terms = (double)pass->in * (double)pass->terms;
     const double splits = (double)layout->oc_splits;
     const double out = (double)layout->out_padded;
+    const double panels = ceil(terms / GEMM_MAX_TERMS);
     work->sums += boxes * terms * gemm_box_products(pass, transposed);
-    conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
+    // Sums are cleared, added to for each panel and stored; the taps come from afar for each box.
+    work->moved += boxes * (out * positions * (2 + 2 * panels) + out * terms);
+    if (gemm_is_rows(pass)) return;
+    if (!gemm_layout_is_in_place(layout))
+        conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
     // Rows are closed up in whole vectors.
     const double rows = (double)(outputs / row);
     if (!conv_panel_is_packed(pass))
         work->moved += boxes * splits * terms * rows * (double)conv_pass_vectors(pass, row);
     if (transposed) work->moved += boxes * (splits * terms + 2 * out) * positions;
-    // Sums are cleared, added to for each panel and stored; the taps come from afar for each box.
-    const double panels = ceil(terms / GEMM_MAX_TERMS);
-    work->moved += boxes * (out * positions * (2 + 2 * panels) + out * terms);
 }
 
 // A matrix of terms by positions, its rows at offsets, and the taps that its first row meets.
@@ -150,7 +163,7 @@ static const char *gemm_panel_taps(const struct conv_call *call, const struct co
 
 // Adds a panel's share to the sums of all output channels of a task, positions along the vectors.
 static void gemm_sum_positions(const struct conv_call *call, const struct conv_task *task,
-                               const struct gemm_panel *panel, char *sums)
+                               const struct gemm_panel *panel, char *sums, struct gemm_ahead *ahead)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass);
@@ -158,18 +171,29 @@ static void gemm_sum_positions(const struct conv_call *call, const struct conv_t
     const size_t positions = conv_pass_vectors(pass, panel->positions);
     for (size_t i = 0, n; i < positions; i += n) {
         n = positions - i == 4 * lanes ? 2 * lanes : size_min(positions - i, strip);
-        for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS)
-            call->plan->kernels->conv(sums + ((first - task->begin) * stride + i) * bytes, stride,
-                                      panel->x + i * bytes, panel->offset, panel->terms,
-                                      gemm_panel_taps(call, task, panel, first),
-                                      conv_layout_block_width(call->layout, first), n, 0);
+        for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS) {
+            const size_t channels = conv_layout_block_width(call->layout, first);
+            const struct conv_operands operands = {
+                .y = sums + ((first - task->begin) * stride + i) * bytes,
+                .x = panel->x + i * bytes,
+                .w = gemm_panel_taps(call, task, panel, first),
+                .offset = panel->offset,
+                .y_stride = stride,
+                .w_term = channels,
+                .w_channel = 1,
+                .terms = panel->terms,
+                .channels = channels,
+                .n = n};
+            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, panel->terms));
+        }
     }
 }
 
 // The same with output channels along the vectors: eight positions are what eight channels are
 // above. `groups` takes the panel with the positions of each eight side by side.
 static void gemm_sum_channels(const struct conv_call *call, const struct conv_task *task,
-                              const struct gemm_panel *panel, char *groups, char *sums)
+                              const struct gemm_panel *panel, const struct gemm_scratch *scratch,
+                              struct gemm_ahead *ahead)
 {
     const struct conv_layout *layout = call->layout;
     const struct kernels *kernels = call->plan->kernels;
@@ -177,6 +201,7 @@ static void gemm_sum_channels(const struct conv_call *call, const struct conv_ta
     const size_t stride = gemm_sums_stride(layout), positions = panel->positions;
     const size_t row = terms > 1 ? panel->offset[1] - panel->offset[0] : 0;
     size_t offset[GEMM_MAX_TERMS];
+    char *groups = scratch->groups;
     assert(terms <= GEMM_MAX_TERMS);
     for (size_t p = 0; p < positions; p += CONV_CHANNELS)
         kernels->conv_rows(groups + p * terms * bytes, panel->x + (panel->offset[0] + p) * bytes,
@@ -184,23 +209,100 @@ static void gemm_sum_channels(const struct conv_call *call, const struct conv_ta
     for (size_t first = task->begin; first < task->end; first += layout->oc_block) {
         const size_t width = conv_layout_block_width(layout, first);
         for (size_t t = 0; t < terms; t++) offset[t] = t * width;
-        for (size_t p = 0; p < positions; p += CONV_CHANNELS)
-            kernels->conv(sums + (p * stride + first - task->begin) * bytes, stride,
-                          gemm_panel_taps(call, task, panel, first), offset, terms,
-                          groups + p * terms * bytes, size_min(CONV_CHANNELS, positions - p), width,
-                          p ? 0 : CONV_AHEAD_BYTES);
+        for (size_t p = 0; p < positions; p += CONV_CHANNELS) {
+            const size_t n = size_min(CONV_CHANNELS, positions - p);
+            const struct conv_operands operands = {.y = scratch->sums +
+                                                        (p * stride + first - task->begin) * bytes,
+                                                   .x = gemm_panel_taps(call, task, panel, first),
+                                                   .w = groups + p * terms * bytes,
+                                                   .offset = offset,
+                                                   .y_stride = stride,
+                                                   .w_term = n,
+                                                   .w_channel = 1,
+                                                   .terms = terms,
+                                                   .channels = n,
+                                                   .n = width,
+                                                   .ahead = p ? 0 : CONV_AHEAD_BYTES};
+            kernels->conv_fetch(&operands, gemm_ahead_next(ahead, terms));
+        }
     }
 }
 
-// The share of n packed channels from `in` on, panel by panel.
+// Calls of the kernel for a panel.
+static size_t gemm_panel_calls(const struct conv_layout *layout, const struct conv_task *task)
+{
+    const size_t bytes = layout->pass.scalar_bytes, positions = conv_index_outputs(&task->index);
+    const bool transposed = gemm_is_transposed(layout);
+    const size_t strips =
+        transposed ? ceil_div(positions, CONV_CHANNELS) : ceil_div(positions * bytes, GEMM_STRIP);
+    return strips * ceil_div(task->end - task->begin, layout->oc_block);
+}
+
+// What is fetched during the sums of n channels: what is packed next, and before that, with the
+// last channels, the outputs of this task. Another worker may take the next task; its memory is
+// shared.
+static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const struct conv_task *task,
+                                         size_t index, size_t in, size_t n)
+{
+    const struct conv_layout *layout = call->layout;
+    const struct conv_pass *pass = &layout->pass;
+    const size_t panels = ceil_div(n * pass->terms, GEMM_MAX_TERMS);
+    struct gemm_ahead ahead = {.calls = panels * gemm_panel_calls(layout, task)};
+    struct gemm_planes planes = {.array = call->from, .index = &task->index};
+    if (in + n < pass->in) {
+        planes.channel = task->group * pass->in + in + n;
+        planes.n = size_min(pass->chunk, pass->in - in - n);
+        gemm_ahead_inputs(&ahead, pass, &planes);
+        return ahead;
+    }
+    const bool last = index + 1 >= conv_pass_boxes(pass) * layout->tasks;
+    const struct conv_task next = conv_call_task(call, last ? index : index + 1);
+    // Rows are cleared when their task begins.
+    const struct conv_task *stored = gemm_is_rows(pass) ? &next : task;
+    const struct gemm_planes outputs = {.array = call->to,
+                                        .index = &stored->index,
+                                        .channel = stored->group * pass->out + stored->begin,
+                                        .n = stored->end - stored->begin};
+    gemm_ahead_outputs(&ahead, pass, &outputs);
+    if (last) return ahead;
+    planes.index = &next.index;
+    planes.channel = next.group * pass->in;
+    planes.n = pass->chunk;
+    // A split of the same box has packed these samples before.
+    if (next.begin == 0 || pass->chunk < pass->in) gemm_ahead_inputs(&ahead, pass, &planes);
+    return ahead;
+}
+
+// Where the panel of n channels from `in` on is in the array; NULL: it has to be packed. Kernels
+// read whole vectors, but not past the end of the array.
+static const char *gemm_panel_in_place(const struct conv_call *call, const struct conv_task *task,
+                                       size_t in, size_t n)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t vectors = conv_pass_vectors(pass, conv_index_outputs(&task->index));
+    const size_t first = task->index.item * pass->from.item +
+                         (task->group * pass->in + in) * pass->from.channel + task->index.at[2];
+    const size_t end = first + (n - 1) * pass->from.channel + vectors;
+    const size_t beyond = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    if (!gemm_layout_is_in_place(call->layout) || end + beyond > pass->batch * pass->from.item)
+        return NULL;
+    return call->from + first * pass->scalar_bytes;
+}
+
+// The share of n channels from `in` on, panel by panel.
 static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
-                           size_t n, const struct gemm_scratch *scratch)
+                           size_t n, const struct gemm_scratch *scratch, struct gemm_ahead *ahead)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
+    const char *in_place = gemm_panel_in_place(call, task, in, n);
     const size_t all = n * pass->terms, step = size_split_even(all, GEMM_MAX_TERMS);
+    const size_t row = in_place ? pass->from.channel : conv_panel_stride(pass);
     size_t offset[GEMM_MAX_TERMS];
-    for (size_t t = 0; t < GEMM_MAX_TERMS; t++) offset[t] = t * conv_panel_stride(pass);
+    for (size_t t = 0; t < GEMM_MAX_TERMS; t++) offset[t] = t * row;
+    if (!in_place)
+        conv_pass_pack(pass, &task->index, scratch->packed, call->from, task->group * pass->in + in,
+                       n);
     for (size_t t = 0; t < all; t += step) {
         struct gemm_panel panel = {.x = scratch->packed,
                                    .offset = call->layout->offset + t,
@@ -208,14 +310,16 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
                                    .positions = conv_index_outputs(&task->index),
                                    .in = in,
                                    .term = t};
-        if (scratch->panel) {
+        if (in_place) {
+            panel.x = in_place + t * row * pass->scalar_bytes;
+            panel.offset = offset;
+        } else if (scratch->panel) {
             conv_panel_gather(&packed, scratch->panel, panel.offset, panel.terms);
             panel.x = scratch->panel;
             panel.offset = offset;
         }
-        if (gemm_is_transposed(call->layout))
-            gemm_sum_channels(call, task, &panel, scratch->groups, scratch->sums);
-        else gemm_sum_positions(call, task, &panel, scratch->sums);
+        if (gemm_is_transposed(call->layout)) gemm_sum_channels(call, task, &panel, scratch, ahead);
+        else gemm_sum_positions(call, task, &panel, scratch->sums, ahead);
     }
 }
 
@@ -258,14 +362,16 @@ static void gemm_run_task(void *context, size_t index, int worker)
     const size_t rows =
         gemm_is_transposed(layout) ? gemm_sums_stride(layout) : task.end - task.begin;
     assert(arena.used <= call->plan->choice.worker);
-    memset(scratch.sums, 0, rows * conv_panel_stride(pass) * pass->scalar_bytes);
+    if (gemm_is_rows(pass)) gemm_rows_clear(call, &task);
+    else memset(scratch.sums, 0, rows * conv_panel_stride(pass) * pass->scalar_bytes);
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = size_min(pass->chunk, pass->in - in);
-        conv_pass_pack(pass, &task.index, scratch.packed, call->from, task.group * pass->in + in,
-                       n);
-        gemm_sum_chunk(call, &task, in, n, &scratch);
+        struct gemm_ahead ahead = gemm_look_ahead(call, &task, index, in, n);
+        if (gemm_is_rows(pass)) gemm_rows_sum_chunk(call, &task, in, n, &ahead);
+        else gemm_sum_chunk(call, &task, in, n, &scratch, &ahead);
     }
-    gemm_store_sums(call, &task, &scratch);
+    if (gemm_is_rows(pass)) gemm_rows_finish(call, &task);
+    else gemm_store_sums(call, &task, &scratch);
 }
 
 static const struct conv_method gemm_pass_method = {.layout = gemm_layout,

@@ -3,6 +3,7 @@
 #ifndef PARTITA_GEMM_H
 #define PARTITA_GEMM_H
 
+#include "cpu/conv/passes.h"
 #include "kernels/kernels.h"
 
 struct conv_weight_method;
@@ -21,11 +22,12 @@ enum {
 
 static const struct {
     size_t max_outputs, min_outputs, max_channels, min_tasks, min_channels, weight_tasks;
+    size_t max_spread;
     double transposed_gain;
 } GEMM = {
     // Outputs of a box and channels of a split: a panel and its taps fill an L2 cache, and inputs
     // are packed for few splits; measured. Minimum outputs, under a tight workspace limit; chosen.
-    .max_outputs = 384,
+    .max_outputs = 400,
     .min_outputs = 16,
     .max_channels = 512,
     // With fewer tasks output channels are split, and inputs packed for each split; minimum
@@ -33,11 +35,46 @@ static const struct {
     .min_tasks = 8,
     .min_channels = 128,
     .weight_tasks = 16, // backward weight: with fewer tasks the boxes are split; chosen
+    // Of rows that are a plane apart: their number times the largest power of 2 that divides the
+    // plane's bytes, with which they take half of an L2 cache; derived.
+    .max_spread = 512 << 10,
     // Products with output channels along the vectors are chosen if their cost is below this share
     // of the cost with positions along the vectors, since they need one more packing of panels and
     // a transposition of the sums; measured.
     .transposed_gain = 0.95,
 };
+
+// What is fetched during the sums of a box (ahead.c): up to two walks, one after the other, in
+// equal shares for each call of the kernel.
+struct gemm_ahead {
+    struct conv_walk walk[2];
+    size_t lines[2]; // that are left of each
+    size_t n, calls; // walks; calls that are left
+};
+
+// Adjacent channels of an array at a box, counted over all groups.
+struct gemm_planes {
+    const void *array;
+    const struct conv_index *index;
+    size_t channel, n;
+};
+
+// Adds a walk over the inputs, or over the outputs, of a box.
+void gemm_ahead_inputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
+                       const struct gemm_planes *planes);
+void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
+                        const struct gemm_planes *planes);
+
+// The share of a call of so many terms.
+struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms);
+
+// Layers whose arrays are the matrices (rows.c): whether a pass is one; and a task of it, which
+// clears its outputs, adds the shares of at most GEMM_MAX_TERMS input channels and finishes them.
+bool gemm_is_rows(const struct conv_pass *pass);
+void gemm_rows_clear(const struct conv_call *call, const struct conv_task *task);
+void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
+                         size_t n, struct gemm_ahead *ahead);
+void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task);
 
 // Backward weight (weight.c).
 extern const struct conv_weight_method gemm_weight_method;

@@ -149,7 +149,7 @@ static void gemm_weight_pack_gy(const struct conv_weight_call *call,
 // Adds a box's share to all sums of a task.
 static void gemm_weight_sum_box(const struct conv_weight_call *call,
                                 const struct conv_weight_task *task, size_t positions,
-                                const struct gemm_weight_scratch *scratch)
+                                const struct gemm_weight_scratch *scratch, struct gemm_ahead *ahead)
 {
     const struct conv_pass *pass = &call->weight->pass;
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
@@ -160,12 +160,39 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
     for (size_t i = 0; i < positions; i++) offset[i] = i * row;
     for (size_t t = 0, n; t < terms; t += n) {
         n = terms - t == 4 * lanes ? 2 * lanes : size_min(strip, terms - t);
-        for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS)
-            call->plan->kernels->conv(scratch->sums + (k * row + t) * bytes, row,
-                                      scratch->columns + t * bytes, offset, positions,
-                                      scratch->gy + k * conv_panel_stride(pass) * bytes,
-                                      size_min(CONV_CHANNELS, task->n_out - k), n, 0);
+        for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
+            const size_t channels = size_min(CONV_CHANNELS, task->n_out - k);
+            const struct conv_operands operands = {.y = scratch->sums + (k * row + t) * bytes,
+                                                   .x = scratch->columns + t * bytes,
+                                                   .w = scratch->gy +
+                                                        k * conv_panel_stride(pass) * bytes,
+                                                   .offset = offset,
+                                                   .y_stride = row,
+                                                   .w_term = channels,
+                                                   .w_channel = 1,
+                                                   .terms = positions,
+                                                   .channels = channels,
+                                                   .n = n};
+            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, positions));
+        }
     }
+}
+
+// What is fetched during the sums of a box: the operands of the next one.
+static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *call,
+                                                const struct conv_weight_task *task, size_t box)
+{
+    const struct conv_pass *pass = &call->weight->pass;
+    const size_t strips = ceil_div(task->n_terms * pass->scalar_bytes, GEMM_STRIP);
+    struct gemm_ahead ahead = {.calls = strips * ceil_div(task->n_out, CONV_CHANNELS)};
+    if (box + 1 == task->box_end) return ahead;
+    const struct conv_index next = conv_pass_index(pass, box + 1);
+    const struct gemm_planes x = {call->x, &next, task->group * pass->in + task->in, task->n_in};
+    const struct gemm_planes gy = {call->gy, &next, task->group * pass->out + task->first,
+                                   task->n_out};
+    gemm_ahead_inputs(&ahead, pass, &x);
+    gemm_ahead_outputs(&ahead, pass, &gy);
+    return ahead;
 }
 
 static void gemm_weight_run_task(void *context, size_t index, int worker)
@@ -182,7 +209,8 @@ static void gemm_weight_run_task(void *context, size_t index, int worker)
         const struct conv_index at = conv_pass_index(&weight->pass, box);
         gemm_weight_pack_columns(call, &task, &at, &scratch);
         gemm_weight_pack_gy(call, &task, &at, &scratch);
-        gemm_weight_sum_box(call, &task, conv_index_outputs(&at), &scratch);
+        struct gemm_ahead ahead = gemm_weight_look_ahead(call, &task, box);
+        gemm_weight_sum_box(call, &task, conv_index_outputs(&at), &scratch, &ahead);
     }
     for (size_t k = 0; k < task.n_out; k++)
         memcpy(task.gw + k * task.path, scratch.sums + k * row, task.n_terms * bytes);
