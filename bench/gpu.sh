@@ -79,10 +79,12 @@ pack() {
     rm -rf build/gpu-pack
     built=build/gpu-pack-build
     [ -f $built/build.ninja ] || configure $built -Dgpu_arch=90 || return 1
-    NVCC_APPEND_FLAGS='-Xfatbin -compress-all' ninja -C $built || return 1
+    packed="bench/bench_gpu $(python3 tools/gpu_suite.py --programs $built)"
+    # shellcheck disable=SC2086 # a list of words
+    NVCC_APPEND_FLAGS='-Xfatbin -compress-all' ninja -C $built lib/libpartita-cuda.so $packed || return 1
     mkdir -p build/gpu-pack/carried build/gpu-pack/meson-info build/gpu-pack/lib
     cp $built/meson-info/meson-info.json $built/meson-info/intro-tests.json build/gpu-pack/meson-info
-    for file in lib/libpartita.so.0 lib/libpartita-cuda.so bench/bench_gpu $(python3 tools/gpu_suite.py --programs $built); do
+    for file in lib/libpartita.so.0 lib/libpartita-cuda.so $packed; do
         mkdir -p "build/gpu-pack/$(dirname "$file")"
         strip -o "build/gpu-pack/$file" "$built/$file"
         ldd "$built/$file"
