@@ -55,6 +55,13 @@ size_t fft_good_size(size_t n)
     return 0;
 }
 
+bool fft_interpolates(size_t n)
+{
+    size_t power = 1;
+    while (power < n) power *= 2;
+    return provider_for(n, NULL) == provider_for(power, NULL);
+}
+
 enum partita_status fft_create(const struct fft_request *request,
                                const struct partita_allocator *allocator, struct fft **ret)
 {

@@ -45,6 +45,10 @@ struct fft_request {
 // none in range.
 size_t fft_good_size(size_t n);
 
+// Whether a good size has the provider of the next power of two. If not, its time may be several
+// times what follows from those of the powers of two around it.
+bool fft_interpolates(size_t n);
+
 // Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED for a size that fft_good_size would not
 // return.
 enum partita_status fft_create(const struct fft_request *request,

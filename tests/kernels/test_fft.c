@@ -321,6 +321,27 @@ static void good_sizes(void **state)
     fft_destroy(NULL);
 }
 
+static const char *provider_of(size_t n)
+{
+    static const struct partita_allocator plain;
+    const struct fft_request request = {.n = n, .isa = cpu_detect()};
+    struct fft *fft;
+    assert_int_equal(fft_create(&request, &plain, &fft), PARTITA_OK);
+    const char *name = fft_provider(fft);
+    fft_destroy(fft);
+    return name;
+}
+
+static void times_interpolate_within_a_provider(void **state)
+{
+    (void)state;
+    for (size_t n = fft_good_size(1); n < 5000; n = fft_good_size(n + 1)) {
+        size_t power = fft_good_size(1);
+        while (power < n) power *= 2;
+        assert_true(fft_interpolates(n) == !strcmp(provider_of(n), provider_of(power)));
+    }
+}
+
 static void measured_plan_is_as_exact(void **state)
 {
     struct fft_case c = *(const struct fft_case *)*state;
@@ -352,6 +373,7 @@ int main(int n_arguments, char **arguments)
     }
     if (!slow) {
         tests[n++] = named_test(good_sizes, NULL, "good-sizes");
+        tests[n++] = named_test(times_interpolate_within_a_provider, NULL, "interpolation");
         tests[n++] = named_test(measured_plan_is_as_exact, &cases[n_cases - 4], "measured-f32");
         tests[n++] = named_test(measured_plan_is_as_exact, &cases[n_cases - 1], "measured-cf64");
     }

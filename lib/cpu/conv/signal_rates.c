@@ -8,7 +8,10 @@
 static size_t cpu_good_size(const struct signal_rates *rates, size_t n)
 {
     (void)rates;
-    return fft_good_size(n);
+    // The cost model interpolates between powers of two.
+    size_t size = fft_good_size(n);
+    while (size && !fft_interpolates(size)) size = fft_good_size(size + 1);
+    return size;
 }
 
 static double cpu_transform_seconds(const struct signal_rates *rates, size_t n, double count)

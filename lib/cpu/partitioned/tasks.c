@@ -199,40 +199,60 @@ static bool find_next(const struct task *at, struct fft_steps lines, struct cmac
     return true;
 }
 
+// The products of some lines of a share, and what they have in common for all outputs and filters.
+struct share_products {
+    cmac_partitions_fn *multiply;
+    size_t share, index; // of the block in its batch
+    size_t n;
+    struct partition_sum sums[SECTIONS]; // [n]
+    struct cmac_terms terms[SECTIONS];   // [n]
+    struct cmac_next next;
+};
+
+static void list_products(const struct task *at, size_t age, struct fft_steps lines,
+                          struct share_products *ret)
+{
+    const struct partition_segment *segment = at->segment;
+    const struct kernels *kernels = at->stream->plan->kernels;
+    const size_t slots = partition_slots(segment), index = batch_index(at);
+    ret->multiply = segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
+    ret->share = index_in_batch(segment, index - age), ret->index = index;
+    ret->n = partition_sums(segment, age, ret->sums);
+    const bool has_next = find_next(at, lines, &ret->next);
+    for (size_t i = 0; i < ret->n; i++) {
+        const bool batch = ret->sums[i].section == SECTION_BATCH;
+        ret->terms[i] = (struct cmac_terms){
+            .slots = slots,
+            .newest = at->state->progress->block % slots,
+            .multiple = segment->multiple,
+            .sums = ret->sums[i].blocks,
+            .ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0,
+            .next = has_next && batch ? &ret->next : NULL};
+    }
+}
+
 // One output's products for some lines of a share by one of the filters.
-static void add_line_products(const struct task *at, size_t which, size_t out, size_t share,
-                              struct fft_steps lines)
+static void add_line_products(const struct task *at, size_t which, size_t out,
+                              struct share_products *products, struct fft_steps lines)
 {
     const struct partition_segment *segment = at->segment;
     const struct active_paths *active = &at->state->active[which];
     const struct partitioned_filter *filter = active->filter->state;
-    const struct kernels *kernels = at->stream->plan->kernels;
-    cmac_partitions_fn *const multiply =
-        segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
-    const size_t slots = partition_slots(segment), index = batch_index(at);
+    const size_t share = products->share, index = products->index;
+    const size_t first = filter->view.first_path[out];
     const size_t group_out = at->stream->plan->shape.group_out; // outputs that read the same inputs
     unsigned begun = begun_bits(at, which, out);
     void *y[CMAC_SUMS];
     for (size_t k = 0; k < segment->batch; k++) y[k] = sum_at(at, which, index + k, out);
-    struct partition_sum sums[SECTIONS];
-    const size_t n = partition_sums(segment, index_in_batch(segment, index - share), sums);
-    struct cmac_next next;
-    const bool has_next = find_next(at, lines, &next);
-    for (size_t i = 0; i < n; i++) {
-        const enum partition_section section = sums[i].section;
-        struct cmac_terms terms = {.slots = slots,
-                                   .newest = at->state->progress->block % slots,
-                                   .multiple = segment->multiple,
-                                   .sums = sums[i].blocks,
-                                   .ahead =
-                                       segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0,
-                                   .x_near = out % group_out + which > 0};
-        if (has_next && section == SECTION_BATCH) terms.next = &next;
-        for (size_t k = 0; k < sums[i].blocks; k++)
-            terms.fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
-        multiply(y, &terms, active->section[section].paths + filter->view.first_path[out],
-                 active->section[section].n_paths[out], lines.first, lines.end);
-        begun |= share_bits(segment, share, index, sums[i].blocks);
+    for (size_t i = 0; i < products->n; i++) {
+        const enum partition_section section = products->sums[i].section;
+        struct cmac_terms *terms = &products->terms[i];
+        terms->x_near = out % group_out + which > 0;
+        for (size_t k = 0; k < terms->sums; k++)
+            terms->fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
+        products->multiply(y, terms, active->section[section].paths + first,
+                           active->section[section].n_paths[out], lines.first, lines.end);
+        begun |= share_bits(segment, share, index, terms->sums);
     }
 }
 
@@ -259,34 +279,48 @@ static size_t lines_at_once(const struct task *at)
     return lines > CMAC_SUMS ? lines - lines % CMAC_SUMS : lines; // of so many, none by itself
 }
 
-// Products of some lines of a share for all outputs.
-static void multiply_share(const struct task *at, size_t share, struct fft_steps all)
+// Products of some lines, for all outputs, of the share whose batch began `age` blocks before.
+static void multiply_share(const struct task *at, size_t age, struct fft_steps own)
 {
     const struct segment_state *state = at->state;
     const size_t filters = state->progress->two_filters ? 2 : 1;
     const size_t outputs = at->stream->plan->shape.out_channels;
     const size_t step = filters * outputs > 1 ? lines_at_once(at) : at->work->lines;
+    const size_t share = index_in_batch(at->segment, batch_index(at) - age);
+    const size_t first = share * at->work->product.units, most = at->work->lines;
+    // The last share may have fewer lines.
+    const struct fft_steps all = {size_min(first + own.first, most),
+                                  size_min(first + own.end, most)};
+    struct share_products products;
+    list_products(at, age, all, &products);
     for (struct fft_steps lines = {.first = all.first}; lines.first < all.end;
          lines.first = lines.end) {
         lines.end = all.end - lines.first < step ? all.end : lines.first + step;
         for (size_t out = 0; out < outputs; out++)
             for (size_t which = 0; which < filters; which++)
-                if (state->active[which].any[out]) add_line_products(at, which, out, share, lines);
+                if (state->active[which].any[out])
+                    add_line_products(at, which, out, &products, lines);
                 else clear_sum(at, which, out, share, lines);
     }
 }
 
-// Products of the same lines of every share.
+// Products of a block for some lines of the share whose batch begins with the block, which have
+// most of the products, and for the same part of the lines of all other shares, one share after the
+// other. So tasks are alike, with few calls of the kernel.
 static void product_task(const struct task *at)
 {
     const struct segment_work *work = at->work;
-    const size_t length = work->stage[STAGE_PRODUCTS].length;
+    const size_t length = work->stage[STAGE_PRODUCTS].length, units = work->product.units;
     const struct fft_steps range = split_range(&work->product, at->chain * length + at->number);
-    for (size_t share = 0; share < at->segment->batch; share++) {
-        const size_t begin = share * work->product.units, end = begin + range.end;
-        multiply_share(
-            at, share,
-            (struct fft_steps){begin + range.first, end < work->lines ? end : work->lines});
+    const size_t others = at->segment->batch - 1;
+    if (range.first == range.end) return;
+    multiply_share(at, 0, range);
+    const size_t end = others * range.end;
+    for (size_t next, begin = others * range.first; begin < end; begin = next) {
+        const size_t before = begin / units; // shares
+        next = size_min(end, (before + 1) * units);
+        multiply_share(at, before + 1,
+                       (struct fft_steps){begin - before * units, next - before * units});
     }
 }
 
