@@ -37,11 +37,12 @@ struct partita_bank_options {
     // Every output sums over all inputs; paths whose taps are zero cost nothing in long filters.
     size_t in_channels, out_channels;
     size_t n_taps;               // of the longest filter, 1 to 2^30, no default
-    size_t block;                // frames of a call, 1 to 2^16; multiples of 16 cost least [64]
+    size_t block;                // frames of a call, 1 to 2^16; multiples of 16 cost least, and a
+                                 // device takes no others [64]
     size_t latency;              // the largest added delay allowed, in frames, at most 2^30 [0]
     enum partita_type signal;    // of the samples: f32, f64, cf32 or cf64 [f32]
     enum partita_type taps_type; // as in struct partita_problem [that of the signal]
-    const char *device;          // only "cpu" ["cpu"]
+    const char *device;          // as in struct partita_options ["cpu"]
     double sample_rate;          // frames per second, for statistics [calls are not timed]
     struct partita_log log;      // [none, or what PARTITA_LOG says, see struct partita_log]
     struct partita_allocator allocator; // [C library]; filters use it too
@@ -50,8 +51,11 @@ struct partita_bank_options {
 // Creates a bank without open slots.
 // Ranges:  the struct is copied; hooks must outlive the bank.
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it);
-//          PARTITA_ERR_UNSUPPORTED for a device other than the CPU; PARTITA_ERR_NOMEM.
-// Memory:  that of `slots` streams. After this only filters allocate.
+//          PARTITA_ERR_UNSUPPORTED if no engine of the device serves such slots;
+//          PARTITA_ERR_DEVICE; PARTITA_ERR_NOMEM.
+// Memory:  that of `slots` streams. After this only filters allocate. On a device the slots'
+// samples
+//          are in pinned memory of the host, everything else on the device.
 // Time:    as partita_plan_create, and clearing that memory. Not real-time safe.
 // Threads: any.
 PARTITA_API enum partita_status
@@ -91,11 +95,12 @@ PARTITA_API enum partita_status partita_bank_filter_create(const struct partita_
 // outputs have the bits of a stream of partita_bank_plan that was fed partita_bank_lead frames of
 // silence before. Slots are taken in no particular order.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if no slot is
-//          free.
+//          free; PARTITA_ERR_DEVICE.
 // Memory:  none. The filter must live as long as the slot uses it: see partita_bank_slot_state.
 // Time:    clears the slot's memory and filters the silence, which takes longer than a call for the
 //          slot, though silence costs less than other samples. Never allocates, locks or makes
-//          system calls.
+//          system calls. On a device the memory is cleared there, which the call waits for; there
+//          is no silence to filter.
 // Threads: the one that opens, closes and swaps; process may run at the same time.
 PARTITA_API enum partita_status
 partita_bank_open(struct partita_bank *bank, const struct partita_filter *filter, size_t *ret_slot);
@@ -132,7 +137,8 @@ PARTITA_API enum partita_slot_state partita_bank_slot_state(const struct partita
                                                             size_t slot) PARTITA_NONBLOCKING;
 
 // Frames of silence that count as the slot's history before its first block; 0 for a slot that does
-// not exist.
+// not exist. On a device, a slot that opens during a call of partita_bank_process has a block more
+// if it missed the one after it.
 // Threads: as partita_bank_open. Real-time safe.
 PARTITA_API size_t partita_bank_lead(const struct partita_bank *bank,
                                      size_t slot) PARTITA_NONBLOCKING;
@@ -148,13 +154,22 @@ PARTITA_API void *partita_bank_input(const struct partita_bank *bank,
 PARTITA_API const void *partita_bank_output(const struct partita_bank *bank,
                                             size_t slot) PARTITA_NONBLOCKING;
 
-// Filters one block of every open slot.
-// Errors:  none: the argument is not checked.
-// Memory:  none. The call never allocates, locks, logs or makes system calls.
+// Filters one block of every open slot. On a device it copies all slots' inputs there and their
+// outputs back, and waits for these.
+// Errors:  none: the argument is not checked. After the device has failed all outputs are zeros:
+//          see partita_bank_status.
+// Memory:  none. The call never allocates, locks, logs or makes system calls. On a device the CUDA
+//          runtime may lock and make system calls.
 // Threads: one at a time per bank.
 // Source:  partitions as in Gardner, Efficient convolution without input-output delay, JAES 43
 //          (1995); phases of the slots as in van der Corput, Verteilungsfunktionen (1935).
 PARTITA_API void partita_bank_process(struct partita_bank *bank) PARTITA_NONBLOCKING;
+
+// Returns PARTITA_OK, or after a failure of the device PARTITA_ERR_DEVICE or PARTITA_ERR_NOMEM.
+// From then on all outputs are zeros, swaps count as complete and no slot opens. Errors:
+// PARTITA_ERR_ARG for NULL. Threads: any. Real-time safe.
+PARTITA_API enum partita_status
+partita_bank_status(const struct partita_bank *bank) PARTITA_NONBLOCKING;
 
 // Reads how long the calls of partita_bank_process took; `missed` counts those that took longer
 // than a block lasts.

@@ -33,14 +33,19 @@ static bool sizes_in_range(const struct partita_bank_options *options)
            size_in_range(log, "latency", options->latency, 0, MAX_TAPS);
 }
 
+static bool on_device(const struct partita_bank_options *options)
+{
+    return options->device && strcmp(options->device, "cpu") != 0;
+}
+
 static enum partita_status check_options(const struct partita_bank_options *options)
 {
     const struct partita_log *log = &options->log;
-    if (options->device && strcmp(options->device, "cpu") != 0) {
-        log_line(log, "bank.device = %s: banks run on the CPU only", options->device);
+    if (!sizes_in_range(options)) return PARTITA_ERR_ARG;
+    if (on_device(options) && options->block % 16) {
+        log_line(log, "bank.block = %zu: on a device a multiple of 16", options->block);
         return PARTITA_ERR_UNSUPPORTED;
     }
-    if (!sizes_in_range(options)) return PARTITA_ERR_ARG;
     if (options->in_channels > 1 && !options->out_channels)
         log_line(log, "bank.in_channels = %zu without out_channels: 1 sums the inputs",
                  options->in_channels);
@@ -71,9 +76,11 @@ static enum partita_status create_plan(const struct partita_bank_options *option
         .latency = options->latency,
         .whole_blocks = block % 16 == 0,
     };
-    return plan_create(
-        &problem, &(struct partita_options){.log = options->log, .allocator = options->allocator},
-        options->slots, ret_plan);
+    return plan_create(&problem,
+                       &(struct partita_options){.log = options->log,
+                                                 .allocator = options->allocator,
+                                                 .device = options->device},
+                       options->slots, ret_plan);
 }
 
 enum partita_status partita_bank_create_sized(const struct partita_bank_options *options,
@@ -129,10 +136,7 @@ enum partita_status partita_bank_open(struct partita_bank *bank,
                                       const struct partita_filter *filter, size_t *ret_slot)
 {
     if (!bank || !filter || !ret_slot || filter->plan != bank->plan) return PARTITA_ERR_ARG;
-    const size_t slot = bank_open(bank, filter);
-    if (slot == bank->n_slots) return PARTITA_ERR_STATE;
-    *ret_slot = slot;
-    return PARTITA_OK;
+    return bank_open(bank, filter, ret_slot);
 }
 
 enum partita_status partita_bank_close(struct partita_bank *bank, size_t slot)
@@ -148,7 +152,10 @@ enum partita_status partita_bank_swap(struct partita_bank *bank, size_t slot,
 {
     if (!bank || slot >= bank->n_slots) return PARTITA_ERR_ARG;
     if (bank_slot_state(bank, slot) != BANK_OPEN) return PARTITA_ERR_STATE;
-    return partita_stream_swap(bank->slots[slot].stream, filter, fade);
+    if (!filter || filter->plan != bank->plan) return PARTITA_ERR_ARG;
+    if (!bank->plan->engine->swap_begin) return PARTITA_ERR_UNSUPPORTED;
+    bank_swap(bank, slot, filter, fade);
+    return PARTITA_OK;
 }
 
 enum partita_slot_state partita_bank_slot_state(const struct partita_bank *bank, size_t slot)
@@ -156,8 +163,8 @@ enum partita_slot_state partita_bank_slot_state(const struct partita_bank *bank,
     if (!bank || slot >= bank->n_slots) return PARTITA_SLOT_FREE;
     switch (bank_slot_state(bank, slot)) {
     case BANK_OPEN:
-        return partita_stream_swapping(bank->slots[slot].stream) ? PARTITA_SLOT_SWAPPING
-                                                                 : PARTITA_SLOT_OPEN;
+        return swap_queue_settled(bank->slots[slot].swap_queue) ? PARTITA_SLOT_OPEN
+                                                                : PARTITA_SLOT_SWAPPING;
     case BANK_CLOSING:
         return PARTITA_SLOT_CLOSING;
     case BANK_FREE:
@@ -169,7 +176,7 @@ enum partita_slot_state partita_bank_slot_state(const struct partita_bank *bank,
 size_t partita_bank_lead(const struct partita_bank *bank, size_t slot)
 {
     if (!bank || slot >= bank->n_slots) return 0;
-    return bank->slots[slot].lead * bank->plan->shape.block;
+    return atomic_load(&bank->slots[slot].lead) * bank->plan->shape.block;
 }
 
 void *partita_bank_input(const struct partita_bank *bank, size_t slot)
@@ -187,6 +194,11 @@ const void *partita_bank_output(const struct partita_bank *bank, size_t slot)
 void partita_bank_process(struct partita_bank *bank)
 {
     bank_process(bank);
+}
+
+enum partita_status partita_bank_status(const struct partita_bank *bank)
+{
+    return bank ? (enum partita_status)atomic_load(&bank->status) : PARTITA_ERR_ARG;
 }
 
 enum partita_status partita_bank_stats_sized(const struct partita_bank *bank,

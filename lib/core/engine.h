@@ -12,6 +12,7 @@
 
 struct device;
 struct frames;
+struct partita_bank;
 struct step;
 
 enum {
@@ -203,6 +204,16 @@ struct engine {
     // old one is still in use. NULL: no swaps.
     size_t (*swap_begin)(struct partita_stream *stream);
     size_t (*swap_end)(struct partita_stream *stream);
+    // Banks whose slots are computed together (stream/bank.h). NULL: a bank has a stream for each
+    // slot. bank_open makes bank->state, the slots' arrays, which are zeros, and their queues of
+    // swaps; bank_close releases them, also half-made ones. bank_open_slot prepares a free slot for
+    // another input, in the thread that opens. bank_process filters a block of the first n_open of
+    // the slots that bank->open lists; of the n_closing that follow, the outputs become zeros. If
+    // it fails it sets bank->status, and from then on it writes zeros.
+    enum partita_status (*bank_open)(struct partita_bank *bank);
+    void (*bank_close)(struct partita_bank *bank);
+    enum partita_status (*bank_open_slot)(struct partita_bank *bank, size_t slot);
+    void (*bank_process)(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing);
 };
 
 #endif

@@ -460,6 +460,7 @@ bool partition_search(const struct shape *shape, const struct partition_device *
                                 .device = device,
                                 .quantum = quantum,
                                 .whole = shape->whole_blocks && shape->block % quantum == 0};
+        if (device->whole && !search.whole) continue;
         // A hop beyond the filter's length covers it with one partition: no larger one is needed.
         while (search.n_hops < MAX_HOPS && hop_at(&search, search.n_hops) <= MAX_HOP &&
                (search.n_hops == 0 || hop_at(&search, search.n_hops - 1) < shape->axis[0].span))

@@ -77,6 +77,7 @@ struct partition_device {
     bool any_waste;    // false: no layout with many zeros after the last tap if there is another
     bool i16; // spectra of filters have 16 bits in segments that read them from memory; f32
     size_t lag, long_lag, early;
+    bool whole;    // only layouts whose calls consist of whole quanta
     bool parallel; // head and segments are computed at the same time: a quantum takes the longer of
                    // both times
     // Seconds in addition to those of rates.

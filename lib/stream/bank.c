@@ -12,11 +12,15 @@ static size_t slot_samples(size_t channels, const struct partita_plan *plan)
 }
 
 // Calls after which the work of a stream of this plan repeats: direct sums are the same in each.
+// Where slots are computed together their blocks end with calls, so that it is a multiple.
 static size_t period_of(const struct partita_plan *plan)
 {
+    const size_t hop = plan->choice.hop, block = plan->shape.block;
     size_t period = 1;
     if (!plan->choice.transform) return period;
-    while (period < plan->choice.hop / plan->shape.block) period *= 2;
+    if (plan->engine->bank_open)
+        while (period * block % hop) period *= 2;
+    while (period < hop / block) period *= 2;
     return period;
 }
 
@@ -39,17 +43,19 @@ static void layout_slot(struct partita_bank *bank, size_t i, const struct bank_s
     const size_t channel = slot_samples(1, bank->plan);
     *slot = *empty;
     slot->phase = phase_of(bank, i);
+    atomic_init(&bank->states[i], BANK_FREE);
+    if (!slot->x) return;
     for (size_t c = 0; c < shape->in_channels; c++)
         slot->x[c] = bank->inputs + i * bank->input_bytes + c * channel;
     for (size_t k = 0; k < shape->out_channels; k++)
         slot->y[k] = bank->outputs + i * bank->output_bytes + k * channel;
-    atomic_init(&bank->states[i], BANK_FREE);
 }
 
 static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slots,
                                         struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
+    const bool together = plan->engine->bank_open;
     struct partita_bank fresh = {.plan = plan, .n_slots = n_slots, .period = period_of(plan)};
     struct partita_bank *bank = arena_take(arena, sizeof *bank);
     fresh.input_bytes = mem_round(slot_samples(shape->in_channels, plan));
@@ -57,15 +63,17 @@ static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slot
     fresh.slots = arena_take(arena, size_mul(n_slots, sizeof *fresh.slots));
     fresh.states = arena_take(arena, size_mul(n_slots, sizeof *fresh.states));
     fresh.open = arena_take(arena, size_mul(n_slots, sizeof *fresh.open));
-    fresh.inputs = arena_take(arena, size_mul(n_slots, fresh.input_bytes));
-    fresh.outputs = arena_take(arena, size_mul(n_slots, fresh.output_bytes));
+    fresh.inputs = together ? NULL : arena_take(arena, size_mul(n_slots, fresh.input_bytes));
+    fresh.outputs = together ? NULL : arena_take(arena, size_mul(n_slots, fresh.output_bytes));
     if (plan->engine->stream_workspace)
         fresh.workspace = arena_take(arena, plan->engine->stream_workspace(plan));
     if (bank) *bank = fresh;
     for (size_t i = 0; i < n_slots; i++) {
-        const struct bank_slot empty = {
-            .x = arena_take(arena, shape->in_channels * sizeof(void *)),
-            .y = arena_take(arena, shape->out_channels * sizeof(void *))};
+        struct bank_slot empty = {0};
+        if (!together) {
+            empty.x = arena_take(arena, shape->in_channels * sizeof(void *));
+            empty.y = arena_take(arena, shape->out_channels * sizeof(void *));
+        }
         if (bank) layout_slot(bank, i, &empty);
     }
     return bank;
@@ -101,8 +109,11 @@ static enum partita_status open_streams(struct partita_bank *bank)
     memory->used = 0;
     memory->base = mem_reserve(&memory->from, memory->size);
     if (!memory->base) return PARTITA_ERR_NOMEM;
-    for (size_t i = 0; i < bank->n_slots && status == PARTITA_OK; i++)
-        status = stream_open(bank->plan, NULL, &own, &bank->slots[i].stream);
+    for (size_t i = 0; i < bank->n_slots && status == PARTITA_OK; i++) {
+        struct bank_slot *slot = &bank->slots[i];
+        status = stream_open(bank->plan, NULL, &own, &slot->stream);
+        if (status == PARTITA_OK) slot->swap_queue = &slot->stream->swap_queue;
+    }
     return status;
 }
 
@@ -117,7 +128,9 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
     bank->ahead = plan->engine->stream_prefetch && n_slots > BANK_AHEAD ? BANK_AHEAD : 0;
     bank->deadline = sample_rate > 0 ? (double)plan->shape.block / sample_rate : 0;
     bank->memory.from = plan->allocator;
-    const enum partita_status status = open_streams(bank);
+    assert(plan->engine->bank_open || !plan->device);
+    const enum partita_status status =
+        plan->engine->bank_open ? plan->engine->bank_open(bank) : open_streams(bank);
     if (status == PARTITA_OK) *ret_bank = bank;
     else bank_destroy(bank);
     return status;
@@ -126,6 +139,7 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
 void bank_destroy(struct partita_bank *bank)
 {
     if (!bank) return;
+    if (bank->plan->engine->bank_close) bank->plan->engine->bank_close(bank);
     for (size_t i = 0; i < bank->n_slots; i++) stream_close(bank->slots[i].stream);
     mem_release(&bank->memory.from, bank->memory.base);
     mem_release(&bank->plan->allocator, bank);
@@ -174,21 +188,30 @@ static void delay_start(struct bank_slot *slot, size_t block)
     struct frames frames = slot_frames(slot, block);
     frames.x = NULL;
     stream_feed(slot->stream, frames);
-    slot->lead++, slot->start++;
+    atomic_fetch_add_explicit(&slot->lead, 1, memory_order_relaxed);
+    slot->start++;
+}
+
+// The next call, and the blocks of silence before it.
+static size_t begin_lead(const struct partita_bank *bank, struct bank_slot *slot)
+{
+    const uint64_t next = atomic_load_explicit(&bank->next_call, memory_order_acquire);
+    slot->start = next;
+    return (size_t)(slot->phase + next) % bank->period;
 }
 
 // A stream that is in the middle of its blocks when the bank reaches call slot->start.
-static void prepare_slot(struct partita_bank *bank, struct bank_slot *slot,
-                         const struct partita_filter *filter)
+static void prepare_stream(struct partita_bank *bank, struct bank_slot *slot,
+                           const struct partita_filter *filter)
 {
     const size_t block = bank->plan->shape.block;
     stream_reset(slot->stream); // completes a swap that was cut off, hence before the filter
     swap_queue_open(&slot->stream->swap_queue);
     slot->stream->filter = filter;
-    const uint64_t next = atomic_load_explicit(&bank->next_call, memory_order_acquire);
-    const size_t lead = (size_t)(slot->phase + next) % bank->period;
-    slot->lead = 0, slot->start = next - lead;
-    while (slot->lead < lead) delay_start(slot, block);
+    const size_t lead = begin_lead(bank, slot);
+    atomic_store_explicit(&slot->lead, 0, memory_order_relaxed);
+    slot->start -= lead;
+    for (size_t i = 0; i < lead; i++) delay_start(slot, block);
     // The bank goes on meanwhile. One whose calls are shorter than a block of silence cannot be
     // caught up with; then only the balance of phases suffers.
     for (size_t i = 0; i < bank->period; i++) {
@@ -197,16 +220,38 @@ static void prepare_slot(struct partita_bank *bank, struct bank_slot *slot,
     }
 }
 
-size_t bank_open(struct partita_bank *bank, const struct partita_filter *filter)
+// A slot of an engine, which needs no silence. If the bank has gone on before it is handed over,
+// the first call counts for it what it was late.
+static enum partita_status prepare_slot(struct partita_bank *bank, size_t i,
+                                        const struct partita_filter *filter)
+{
+    struct bank_slot *slot = &bank->slots[i];
+    const enum partita_status status = bank->plan->engine->bank_open_slot(bank, i);
+    swap_queue_open(slot->swap_queue);
+    slot->filter = filter;
+    slot->fresh = true;
+    atomic_store_explicit(&slot->posted, false, memory_order_relaxed);
+    atomic_store_explicit(&slot->lead, begin_lead(bank, slot), memory_order_relaxed);
+    return status;
+}
+
+enum partita_status bank_open(struct partita_bank *bank, const struct partita_filter *filter,
+                              size_t *ret_slot)
 {
     const size_t i = choose_slot(bank);
-    if (i == bank->n_slots) return i;
+    if (i == bank->n_slots) return PARTITA_ERR_STATE;
     struct bank_slot *slot = &bank->slots[i];
     memset(bank->inputs + i * bank->input_bytes, 0, bank->input_bytes);
-    memset(bank->outputs + i * bank->output_bytes, 0, bank->output_bytes);
-    prepare_slot(bank, slot, filter);
+    if (slot->stream) {
+        memset(bank->outputs + i * bank->output_bytes, 0, bank->output_bytes);
+        prepare_stream(bank, slot, filter);
+    } else {
+        const enum partita_status status = prepare_slot(bank, i, filter);
+        if (status != PARTITA_OK) return status;
+    }
     atomic_store_explicit(&bank->states[i], BANK_OPEN, memory_order_release);
-    return i;
+    *ret_slot = i;
+    return PARTITA_OK;
 }
 
 void bank_close(struct partita_bank *bank, size_t slot)
@@ -215,17 +260,26 @@ void bank_close(struct partita_bank *bank, size_t slot)
     atomic_store_explicit(&bank->states[slot], BANK_CLOSING, memory_order_release);
 }
 
-// Lists the slots that a call processes, and frees those that were closed. One that opens during
-// this call, or as it begins, waits for the next one.
-static size_t list_open(struct partita_bank *bank, uint64_t call)
+void bank_swap(struct partita_bank *bank, size_t slot, const struct partita_filter *filter,
+               size_t fade)
 {
-    size_t n = 0;
+    assert(bank_slot_state(bank, slot) == BANK_OPEN);
+    swap_queue_post(bank->slots[slot].swap_queue, filter, fade);
+    atomic_store_explicit(&bank->slots[slot].posted, true, memory_order_release);
+}
+
+// Lists the slots that a call processes, and after them those that were closed. One that opens
+// during this call, or as it begins, waits for the next one.
+static size_t list_slots(struct partita_bank *bank, uint64_t call, size_t *ret_closing)
+{
+    size_t n = 0, end = bank->n_slots;
     for (size_t i = 0; i < bank->n_slots; i++) {
         const enum bank_state state = bank_slot_state(bank, i);
         if (state == BANK_OPEN && bank->slots[i].start <= call) bank->open[n++] = i;
-        else if (state == BANK_CLOSING)
-            atomic_store_explicit(&bank->states[i], BANK_FREE, memory_order_release);
+        else if (state == BANK_CLOSING) bank->open[--end] = i;
     }
+    *ret_closing = bank->n_slots - end;
+    memmove(bank->open + n, bank->open + end, *ret_closing * sizeof *bank->open);
     return n;
 }
 
@@ -241,12 +295,8 @@ static void prefetch_slot(const struct partita_bank *bank, size_t slot, int ahea
         __builtin_prefetch((const char *)stream + at, 0, 2);
 }
 
-void bank_process(struct partita_bank *bank)
+static void feed_streams(struct partita_bank *bank, size_t n)
 {
-    const double begin = bank->deadline > 0 ? clock_seconds() : 0;
-    const uint64_t call = atomic_load_explicit(&bank->next_call, memory_order_relaxed);
-    atomic_store_explicit(&bank->next_call, call + 1, memory_order_release);
-    const size_t n = list_open(bank, call);
     for (size_t i = 0; i < n; i++) {
         const struct bank_slot *slot = &bank->slots[bank->open[i]];
         for (size_t ahead = size_min(bank->ahead, n - 1 - i); ahead > 0; ahead--)
@@ -255,5 +305,19 @@ void bank_process(struct partita_bank *bank)
         stream_feed(slot->stream, slot_frames(slot, bank->plan->shape.block));
         slot->stream->next = NULL; // which may be closed, and opened anew, after this call
     }
+}
+
+void bank_process(struct partita_bank *bank)
+{
+    const double begin = bank->deadline > 0 ? clock_seconds() : 0;
+    const uint64_t call = atomic_load_explicit(&bank->next_call, memory_order_relaxed);
+    size_t n_closing;
+    atomic_store_explicit(&bank->next_call, call + 1, memory_order_release);
+    const size_t n = list_slots(bank, call, &n_closing);
+    if (bank->plan->engine->bank_process)
+        bank->plan->engine->bank_process(bank, call, n, n_closing);
+    else feed_streams(bank, n);
+    for (size_t i = n; i < n + n_closing; i++)
+        atomic_store_explicit(&bank->states[bank->open[i]], BANK_FREE, memory_order_release);
     if (begin > 0) stats_count(&bank->stats, clock_seconds() - begin, bank->deadline);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A bank: a table of streams of one plan. A thread opens, closes and swaps, another one processes;
-// each slot's state says which of the two may touch it.
+// A bank: a table of slots of one plan, which are streams, or which an engine computes together. A
+// thread opens, closes and swaps, another one processes; each slot's state says which of the two
+// may touch it.
 #ifndef PARTITA_INTERNAL_BANK_H
 #define PARTITA_INTERNAL_BANK_H
 
@@ -22,12 +23,16 @@ struct bank_memory {
 };
 
 struct bank_slot {
-    struct partita_stream *stream;
-    uint64_t start; // number of the call that processes the first block
-    size_t lead;    // blocks of silence before that
-    size_t phase;   // lead - start, modulo the bank's period; that of the slot for ever
-    const void **x; // [in_channels]
-    void **y;       // [out_channels]
+    struct partita_stream *stream;       // NULL if the engine computes slots together; then
+    const struct partita_filter *filter; // that it was opened with,
+    bool fresh;                          // the engine has not seen it since it was opened,
+    atomic_bool posted;                  // and there may be something in its queue of swaps
+    struct swap_queue *swap_queue;
+    uint64_t start;     // number of the call that processes the first block
+    atomic_size_t lead; // blocks of silence before that
+    size_t phase;       // lead - start, modulo the bank's period; that of the slot for ever
+    const void **x;     // [in_channels]
+    void **y;           // [out_channels]
 };
 
 struct partita_bank {
@@ -41,10 +46,13 @@ struct partita_bank {
                                       // opened are fed silence, which needs none
     size_t input_bytes, output_bytes; // of a slot
     size_t period;           // calls after which the work of a slot repeats, a power of two
-    size_t *open;            // [n_slots] those that the current call processes, in order
+    size_t *open;            // [n_slots] those that the current call processes, in order, and then
+                             // those that it closes
     atomic_ullong next_call; // number of the next call
     size_t ahead;            // BANK_AHEAD, or 0 if nothing is fetched beforehand
     double deadline;         // seconds of a block; 0: calls are not timed
+    atomic_int status;       // enum partita_status; set by a call whose device failed
+    void *state;             // of an engine that computes slots together
     struct stats stats;
 };
 
@@ -54,9 +62,13 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
                                 struct partita_bank **ret_bank);
 void bank_destroy(struct partita_bank *bank);
 
-// bank_open returns n_slots if no slot is free.
-size_t bank_open(struct partita_bank *bank, const struct partita_filter *filter);
+// Errors of bank_open: PARTITA_ERR_STATE if no slot is free; PARTITA_ERR_DEVICE, and others of an
+// engine's bank_open_slot.
+enum partita_status bank_open(struct partita_bank *bank, const struct partita_filter *filter,
+                              size_t *ret_slot);
 void bank_close(struct partita_bank *bank, size_t slot);
+void bank_swap(struct partita_bank *bank, size_t slot, const struct partita_filter *filter,
+               size_t fade);
 void bank_process(struct partita_bank *bank);
 
 static inline enum bank_state bank_slot_state(const struct partita_bank *bank, size_t slot)

@@ -3,7 +3,7 @@
 import threading
 
 from partita import _arrays, _objects, _stream
-from partita._errors import check, log
+from partita._errors import check, failure, log
 from partita._partita import ffi, lib
 from partita._plan import Filter
 from partita._problem import natural, optional, positive
@@ -36,6 +36,8 @@ class Bank:
         Taps, if they are real and the signal complex.
     sample_rate : float, optional
         Frames per second; calls are then timed, see `stats`.
+    device : str, optional
+        One of the names of `devices`. On a device blocks are multiples of 16 frames.
 
     Notes
     -----
@@ -54,7 +56,7 @@ class Bank:
     """
 
     def __init__(self, slots, n_taps, *, in_channels=1, out_channels=None, block=64, latency=0, dtype="f32",
-                 taps_dtype=None, sample_rate=None):
+                 taps_dtype=None, sample_rate=None, device="cpu"):
         self._type = _arrays.type_name(dtype)
         self._taps_type = self._type if taps_dtype is None else _arrays.type_name(taps_dtype)
         self.block = positive("block", block)
@@ -62,6 +64,7 @@ class Bank:
         self.out_channels = 1 if out_channels is None else positive("out_channels", out_channels)
         self.n_taps = positive("n_taps", n_taps)
         self._slots = positive("slots", slots)
+        name = ffi.new("char []", device.encode())
         options = ffi.new("struct partita_bank_options *", {
             "slots": self._slots,
             "in_channels": self.in_channels,
@@ -72,6 +75,7 @@ class Bank:
             "signal": _arrays.TYPES[self._type][0],
             "taps_type": _arrays.TYPES[self._taps_type][0],
             "sample_rate": 0 if sample_rate is None else float(sample_rate),
+            "device": name,
             "log": log(),
         })
         self._c = _objects.create("bank", lib.partita_bank_create, options)
@@ -196,6 +200,12 @@ class Bank:
             lib.partita_bank_process(self._c)
         finally:
             self._busy.release()
+
+    @property
+    def status(self):
+        """None, or the exception that says why a device has failed; outputs are zeros from then on."""
+        status = lib.partita_bank_status(self._c)
+        return None if status == lib.PARTITA_OK else failure(status)
 
     @property
     def latency(self):

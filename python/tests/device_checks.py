@@ -224,6 +224,24 @@ def streams():
     refused(ValueError, "[channels, frames]", frames.process, on_device(np.ascontiguousarray(x.T)))
 
 
+def banks():
+    """Slots on a device give what those of the CPU give; blocks that no quanta divide are refused."""
+    taps, x = noise((1, 1, 700)), noise((30, 32))
+    results = []
+    for device in ("cpu", "cuda:0"):
+        bank = partita.Bank(slots=3, n_taps=700, block=32, device=device)
+        slot = bank.open(bank.filter(taps))
+        blocks = []
+        for block in x:
+            bank.input(slot)[:] = block
+            bank.process()
+            blocks.append(bank.output(slot).copy())
+        assert bank.status is None
+        results.append(np.concatenate(blocks, axis=1))
+    np.testing.assert_allclose(results[0], results[1], atol=1e-4)
+    refused(partita.UnsupportedError, "multiple of 16", partita.Bank, slots=1, n_taps=10, block=50, device="cuda:0")
+
+
 def refusals():
     """Arrays that are elsewhere, or do not fit."""
     cpu, plan = partita.Plan(LAYER), partita.Plan(LAYER, device="cuda:0")

@@ -43,7 +43,7 @@ def test_plans_of_absent_devices_are_refused(monkeypatch):
         partita.Stream([1.0], device="cuda:0")
 
 
-@pytest.mark.parametrize("check", ["plans", "mixed", "lifetimes", "others", "streams", "refusals"])
+@pytest.mark.parametrize("check", ["plans", "mixed", "lifetimes", "others", "streams", "banks", "refusals"])
 def test_on_the_stand_in(check):
     module = HOSTDEV / "libpartita-cuda.so"
     if not module.exists():

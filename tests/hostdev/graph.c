@@ -158,39 +158,81 @@ cudaError_t cudaGraphCreate(cudaGraph_t *graph, unsigned flags)
     return call_end(cudaSuccess);
 }
 
-// Only chains.
+// Adds a node to a chain; other graphs are not supported.
+static void add_node(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *after,
+                     size_t n_after, const struct operation *operation)
+{
+    cudaGraphExec_t recorded = graph->recorded;
+    if (n_after != (recorded->first != NULL) || (n_after && &(*after)->next != recorded->last))
+        hostdev_abort("a node that does not follow the last one");
+    *node = allocate(sizeof **node);
+    **node = *operation;
+    (*node)->device = device_current();
+    graph_append(recorded, *node);
+}
+
+// A node whose parameters are changed. Launches that are queued keep the parameters they were
+// queued with; here there must be none.
+static struct operation *changed_node(cudaGraphExec_t exec, cudaGraphNode_t node, int kind)
+{
+    if (exec->launches) hostdev_abort("changed a node of a graph that has not run");
+    struct operation *o = exec->first;
+    while (o && o != node) o = o->next;
+    if (!o || (int)o->kind != kind) hostdev_abort("a node of another graph or kind");
+    return o;
+}
+
 cudaError_t cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph,
                                    const cudaGraphNode_t *after, size_t n_after,
                                    const struct cudaKernelNodeParams *parameters)
 {
     cudaError_t error = call_begin();
-    cudaGraphExec_t recorded = graph->recorded;
     if (error != cudaSuccess) return call_end(error);
-    if (n_after != (recorded->first != NULL) || (n_after && &(*after)->next != recorded->last))
-        hostdev_abort("a node that does not follow the last one");
-    struct hostdev_kernel kernel;
-    error = bind_kernel(parameters, &kernel);
-    if (error != cudaSuccess) return call_end(error);
-    *node = allocate(sizeof **node);
-    **node = (struct operation){.kind = KERNEL, .kernel = kernel, .device = device_current()};
-    graph_append(recorded, *node);
-    return call_end(cudaSuccess);
+    struct operation operation = {.kind = KERNEL};
+    error = bind_kernel(parameters, &operation.kernel);
+    if (error == cudaSuccess) add_node(node, graph, after, n_after, &operation);
+    return call_end(error);
 }
 
-// Launches that are queued keep the parameters they were queued with; here there must be none.
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode_t node,
                                              const struct cudaKernelNodeParams *parameters)
 {
     cudaError_t error = call_begin();
     if (error != cudaSuccess) return call_end(error);
-    if (exec->launches) hostdev_abort("changed a node of a graph that has not run");
-    struct operation *o = exec->first;
-    while (o && o != node) o = o->next;
-    if (!o) hostdev_abort("a node of another graph");
+    struct operation *o = changed_node(exec, node, KERNEL);
     struct hostdev_kernel kernel;
     error = bind_kernel(parameters, &kernel);
     if (error != cudaSuccess) return call_end(error);
     o->kernel.release(o->kernel.call);
     o->kernel = kernel;
+    return call_end(cudaSuccess);
+}
+
+// The kind of a copy is known from the pointers. A copy of no bytes is refused, as CUDA does.
+cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t *node, cudaGraph_t graph,
+                                     const cudaGraphNode_t *after, size_t n_after, void *to,
+                                     const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    const cudaError_t error = call_begin();
+    (void)kind;
+    if (error != cudaSuccess) return call_end(error);
+    if (!bytes) return call_end(cudaErrorInvalidValue);
+    add_node(node, graph, after, n_after,
+             &(struct operation){.kind = COPY, .to = to, .from = from, .bytes = bytes});
+    return call_end(cudaSuccess);
+}
+
+cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t exec, cudaGraphNode_t node, void *to,
+                                               const void *from, size_t bytes,
+                                               enum cudaMemcpyKind kind)
+{
+    const cudaError_t error = call_begin();
+    (void)kind;
+    if (error != cudaSuccess) return call_end(error);
+    if (!bytes) return call_end(cudaErrorInvalidValue);
+    struct operation *o = changed_node(exec, node, COPY);
+    o->to = to;
+    o->from = from;
+    o->bytes = bytes;
     return call_end(cudaSuccess);
 }

@@ -30,7 +30,10 @@ static const struct refused refused[] = {
     {"taps", {.slots = 1, .n_taps = 10, .taps_type = PARTITA_CF32}, 0},
     {"bank.sample_rate", {.slots = 1, .n_taps = 10, .sample_rate = -1}, 0},
     {"bank.allocator", {.slots = 1, .n_taps = 10, .allocator = {.allocate = meter_allocate}}, 0},
-    {"bank.device", {.slots = 1, .n_taps = 10, .device = "cuda"}, PARTITA_ERR_UNSUPPORTED},
+    {"bank.block",
+     {.slots = 1, .n_taps = 10, .block = 50, .device = "cuda"},
+     PARTITA_ERR_UNSUPPORTED},
+    {"options.device", {.slots = 1, .n_taps = 10, .device = "tpu"}, PARTITA_ERR_DEVICE},
 };
 
 static void options_are_refused_by_name(void **state)

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "queued_call.h"
-#include "stream/stream.h"
+#include "stream/bank.h"
 
 // The engine behind the one that the library knows.
 static const struct engine *own_engine(const struct partita_plan *plan)
@@ -145,8 +145,34 @@ static void enter_stream_copy_in(struct partita_stream *stream, const void *from
     cuda_leave(&scope);
 }
 
+static enum partita_status enter_bank_open(struct partita_bank *bank)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(bank->plan, &scope);
+    if (status == PARTITA_OK) status = own_engine(bank->plan)->bank_open(bank);
+    cuda_leave(&scope);
+    return status;
+}
+
+static void enter_bank_close(struct partita_bank *bank)
+{
+    struct cuda_scope scope;
+    cuda_enter(bank->plan, &scope);
+    own_engine(bank->plan)->bank_close(bank);
+    cuda_leave(&scope);
+}
+
+static enum partita_status enter_bank_open_slot(struct partita_bank *bank, size_t slot)
+{
+    struct cuda_scope scope;
+    enum partita_status status = cuda_enter(bank->plan, &scope);
+    if (status == PARTITA_OK) status = own_engine(bank->plan)->bank_open_slot(bank, slot);
+    cuda_leave(&scope);
+    return status;
+}
+
 // What makes no calls of the run-time stays as it is. So does `run`, which device->run calls, and
-// stream_step, which enters the device only when it has work for it.
+// stream_step and bank_process, which enter the device only when they have work for it.
 static struct engine entry_of(const struct engine *own)
 {
     struct engine entry = *own;
@@ -163,6 +189,9 @@ static struct engine entry_of(const struct engine *own)
     if (own->stream_close) entry.stream_close = enter_stream_close;
     if (own->stream_copy_out) entry.stream_copy_out = enter_stream_copy_out;
     if (own->stream_copy_in) entry.stream_copy_in = enter_stream_copy_in;
+    if (own->bank_open) entry.bank_open = enter_bank_open;
+    if (own->bank_close) entry.bank_close = enter_bank_close;
+    if (own->bank_open_slot) entry.bank_open_slot = enter_bank_open_slot;
     return entry;
 }
 

@@ -27,6 +27,9 @@
 // Groups of channels that share no path begin their blocks in turn: group g is g modulo r quanta
 // ahead, as if it had been fed silence for so long. With r groups or more every quantum therefore
 // transforms about equally many blocks. Below, a group's own quantum is the stream's and these.
+//
+// A bank (bank.h) is computed as a stream with a group for each slot. The groups have filters and
+// phases of their own, and lists say which of them have work in a quantum.
 #ifndef PARTITA_CUDA_PARTITIONED_KERNELS_H
 #define PARTITA_CUDA_PARTITIONED_KERNELS_H
 
@@ -101,6 +104,23 @@ struct cuda_quantum {
     struct cuda_paths filter[2];   // filters of the two sets of outputs
 };
 
+// What the kernels know of a slot of a bank.
+struct cuda_bank_slot {
+    struct cuda_paths filter[2];   // of the two sets of outputs
+    int phase;                     // quanta that it is ahead
+    int set;                       // of the slot's own filter
+    uint64_t fade_begin, fade_end; // frames of the bank; ~0: the other set has no outputs
+    uint64_t fade;                 // frames
+};
+
+// The slots of a bank that have work in a quantum, as 2 * slot + set, in the device's memory. Those
+// of segment 0 are all open ones, first with the sets of their own filters, then, in `finished`,
+// those that have another filter as well with the other set.
+struct cuda_bank_work {
+    const struct cuda_bank_slot *slots; // NULL: not a bank
+    const uint32_t *collected[CUDA_MAX_SEGMENTS], *finished[CUDA_MAX_SEGMENTS];
+};
+
 // What the kernels of a quantum have to do. The host knows this of its own streams: kernels then
 // have only thread blocks with work, and none reads the host's memory to find that out. Of a stream
 // that is queued only the device knows the quantum: there are thread blocks for the largest number
@@ -111,10 +131,12 @@ struct cuda_partition_launch {
     int collected[CUDA_MAX_SEGMENTS],
         finished[CUDA_MAX_SEGMENTS]; // groups whose block is complete,
                                      // and whose products are
+    struct cuda_bank_work bank; // of a bank: the lists have that many entries, `sets` is 1, and
+                                // the quantum has no filters
 };
 
 // A stream's memory: on the device, except for `x` and `y`, which are in pinned host memory unless
-// the stream is queued.
+// the stream is queued or a bank.
 struct cuda_partition_memory {
     const struct cuda_quantum *quantum; // queued; NULL: that of the launch
     int frames; // that are added: without them the quantum may be incomplete, and nothing is done
@@ -139,6 +161,7 @@ struct cuda_partition_target {
     cudaGraph_t graph;   // if `exec` is NULL
     cudaGraphExec_t exec;
     cudaGraphNode_t *nodes; // [CUDA_PARTITION_KERNELS]
+    bool follows;           // the first one comes after nodes[-1]
 };
 cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_memory *memory,

@@ -36,13 +36,21 @@ static size_t cuda_partition_good_size(const struct signal_rates *rates, size_t 
     return n;
 }
 
+// Slots of a bank, which share launches. What follows is the part of one of them.
+static double streams_at_once(const struct shape *shape)
+{
+    return shape->streams ? (double)shape->streams : 1;
+}
+
 static double cuda_partition_transform_seconds(const struct signal_rates *rates, size_t n,
                                                double count)
 {
     const struct request *request = rates->context;
     const double points = (double)(request->shape->complex_signal ? n : n / 2);
-    const double waves = ceil(count * points / CUDA_FFT_POINTS / cuda_rates_of(request).threads);
-    return waves * ceil(log2(points) / 4) * partition_rates(request)->pass;
+    const double slots = streams_at_once(request->shape);
+    const double threads = slots * count * points / CUDA_FFT_POINTS;
+    const double waves = ceil(threads / cuda_rates_of(request).threads);
+    return waves * ceil(log2(points) / 4) * partition_rates(request)->pass / slots;
 }
 
 static struct signal_rates cuda_partition_rates(const struct request *request)
@@ -86,9 +94,10 @@ static struct partition_device cuda_partition_device(const struct request *reque
         .lag = ahead,
         .long_lag = 1,
         .early = 1,
+        .whole = shape->streams > 0,
         .parallel = ahead,
-        .launch = partition_rates(request)->graph,
-        .quantum = partition_rates(request)->host_graph,
+        .launch = partition_rates(request)->graph / streams_at_once(shape),
+        .quantum = partition_rates(request)->host_graph / streams_at_once(shape),
         .frame = moved * reals * request->model->costs[shape->f64].copy,
     };
 }
@@ -144,14 +153,17 @@ static bool cuda_partitioned_choose(const struct request *request, struct estima
     const struct shape *shape = request->shape;
     const struct signal_rates rates = cuda_partition_rates(request);
     struct partition_layout layout = {0};
-    if (shape->in_channels > PARTITIONED.max_channels ||
-        shape->out_channels > PARTITIONED.max_channels ||
+    const size_t slots = shape->streams ? shape->streams : 1;
+    const size_t inputs = size_mul(slots, shape->in_channels),
+                 outputs = size_mul(slots, shape->out_channels);
+    if (inputs > PARTITIONED.max_channels || outputs > PARTITIONED.max_channels ||
         shape_path_count(shape) > PARTITIONED.max_paths) {
         snprintf(ret->reason, sizeof ret->reason, "%zu x %zu channels are more than a launch takes",
-                 shape->in_channels, shape->out_channels);
+                 inputs, outputs);
         return false;
     }
-    for (int ahead = 0; ahead < 2; ahead++) {
+    // Calls of banks wait for their outputs, so that no tap is summed directly.
+    for (int ahead = 0; ahead < (shape->streams ? 1 : 2); ahead++) {
         const struct partition_device device = cuda_partition_device(request, &rates, ahead);
         partition_search(shape, &device, &layout);
     }
@@ -256,7 +268,8 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
         segment->form = partitioned->fft[i].params.form;
         assert(status != PARTITA_OK || 1 << segment->form.log2_points == segment->points);
     }
-    return status == PARTITA_OK ? cuda_stream_memory_begin(plan) : status;
+    if (status != PARTITA_OK || plan->shape.streams) return status; // a bank has its own memory
+    return cuda_stream_memory_begin(plan);
 }
 
 static void cuda_partitioned_plan_destroy(struct partita_plan *plan)
@@ -339,4 +352,8 @@ const struct engine cuda_partitioned = {
     .stream_copy_in = cuda_partitioned_copy_in,
     .swap_begin = cuda_partitioned_swap_begin,
     .swap_end = cuda_partitioned_swap_end,
+    .bank_open = cuda_bank_open,
+    .bank_close = cuda_bank_close,
+    .bank_open_slot = cuda_bank_open_slot,
+    .bank_process = cuda_bank_process,
 };

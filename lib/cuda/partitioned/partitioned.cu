@@ -2,9 +2,9 @@
 // The kernels of cuda/partitioned: transforms from samples to spectra in shares and back, with the
 // products (products.cuh) between them.
 #include <assert.h>
-#include <type_traits>
 
 #include "cuda/kernels/windows.cuh"
+#include "issue.cuh"
 #include "products.cuh"
 
 namespace {
@@ -87,14 +87,18 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const uint64_t quantum = now.number;
     const cuda_segment &segment = layout.segment[job.segment];
     if (now.fill + memory.frames < layout.quantum) return;
-    const int64_t n = (int64_t)groups_due(layout, segment, quantum + 1) * layout.group_inputs;
+    const bool bank = launch.bank.slots;
+    const int due = bank ? launch.collected[job.segment] : groups_due(layout, segment, quantum + 1);
+    const int64_t n = (int64_t)due * layout.group_inputs;
     if (job.first >= n) return;
     if (job.number >= n) job.idle = true, job.number = n - 1;
     const int number = (int)(job.number / layout.group_inputs),
-              group = first_due(segment, quantum + 1) + number * segment.quanta;
+              group = bank ? (int)(launch.bank.collected[job.segment][number] >> 1)
+                           : first_due(segment, quantum + 1) + number * segment.quanta;
     const int64_t channel =
-        group * layout.group_inputs + (job.number - (int64_t)number * layout.group_inputs);
-    const int64_t slot = newest_block(segment, now.newest[job.segment], quantum, group);
+        (int64_t)group * layout.group_inputs + (job.number - (int64_t)number * layout.group_inputs);
+    const int64_t slot =
+        newest_block(segment, now.newest[job.segment], quantum, phase_of(launch, segment, group));
     const int reals = layout.complex ? 2 : 1, own = layout.quantum * reals,
               ring = layout.window * reals;
     // Reals of the window that came before the quantum.
@@ -159,14 +163,15 @@ template <typename T> struct ready_outputs {
 
     // `channel` counts those of both sets.
     __device__ ready_outputs(const cuda_partition_layout &layout,
-                             const cuda_partition_memory &memory, uint64_t quantum, int64_t channel,
+                             const cuda_partition_memory &memory,
+                             const cuda_partition_launch &launch, uint64_t quantum, int64_t channel,
                              int group)
     {
         const int reals = layout.complex ? 2 : 1;
 #pragma unroll
         for (int i = 1; i < CUDA_MAX_SEGMENTS; i++) {
             const cuda_segment &segment = layout.segment[i];
-            const uint64_t own = quantum + phase_of(segment, group),
+            const uint64_t own = quantum + phase_of(launch, segment, group),
                            played = own - segment.start; // quanta
             const int64_t row =
                 (played & segment.quanta ? 2 : 0) * (int64_t)layout.outputs + channel;
@@ -190,23 +195,30 @@ template <typename T> struct ready_outputs {
 };
 
 // The output of a transform of partition_inverse_kernel, whose transforms are
-// [set][group that is due][output of the group].
+// [set][group that is due][output of the group]; of a bank [slot with its set][output of the slot].
 struct inverse_output {
     int set, group;
     int64_t channel; // of those of both sets
     bool idle;       // it has no filter, or no group is due there
 
-    __device__ inverse_output(const cuda_partition_layout &layout, const cuda_segment &segment,
+    __device__ inverse_output(const cuda_partition_layout &layout,
                               const cuda_partition_launch &launch, const cuda_quantum &now,
-                              int groups, int64_t number)
+                              int index, int64_t number)
     {
+        const cuda_segment &segment = layout.segment[index];
+        const int groups = launch.finished[index];
         const int64_t above = number / layout.group_outputs;
-        const int row = (int)(above / groups), due = (int)(above - (int64_t)row * groups);
-        set = launch.first_set + row;
-        group = first_due(segment, now.number + 2) + due * segment.quanta;
+        if (launch.bank.slots) {
+            const unsigned job = launch.bank.finished[index][above];
+            group = job >> 1, set = job & 1;
+        } else {
+            const int row = (int)(above / groups), due = (int)(above - (int64_t)row * groups);
+            set = launch.first_set + row;
+            group = first_due(segment, now.number + 2) + due * segment.quanta;
+        }
         channel = (int64_t)set * layout.outputs + (int64_t)group * layout.group_outputs +
                   (number - above * layout.group_outputs);
-        idle = !now.filter[set].first_path || group >= layout.groups;
+        idle = group >= layout.groups || !filter_of(launch, now, group, set).first_path;
     }
 };
 
@@ -215,6 +227,7 @@ inline __device__ bool has_outputs(const cuda_partition_layout &layout, const cu
                                    const cuda_partition_launch &launch, const cuda_quantum &now,
                                    int groups, int64_t first)
 {
+    if (launch.bank.slots) return true; // the lists have none without a filter
     const int64_t end = first + blockDim.x / (segment.points / CUDA_FFT_POINTS),
                   n = (int64_t)groups * layout.group_outputs,
                   due = (int64_t)groups_due(layout, segment, now.number + 2) * layout.group_outputs;
@@ -238,19 +251,19 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const int groups = launch.finished[job.segment];
     if (now.fill + memory.frames < layout.quantum) return;
     if (!has_outputs(layout, segment, launch, now, groups, job.first)) return;
-    const inverse_output output(layout, segment, launch, now, groups, job.number);
+    const inverse_output output(layout, launch, now, job.segment, job.number);
     job.idle |= output.idle;
     const int points = segment.points, threads = points / CUDA_FFT_POINTS,
               n = segment.hop * (layout.complex ? 2 : 1);
     const complex_of<T> *sums =
         (const complex_of<T> *)memory.segment[job.segment].sums + output.channel * points;
-    const uint64_t own = now.number + phase_of(segment, output.group);
+    const uint64_t own = now.number + phase_of(launch, segment, output.group);
     const int half = (own + 1) & segment.quanta ? 0 : 1; // of the two alternating blocks
     const bool first = job.segment == 0;
     T *y = first ? (T *)memory.y + ((int64_t)now.ring_index * channels + output.channel) * n
                  : (T *)memory.segment[job.segment].out +
                        ((int64_t)half * channels + output.channel) * n;
-    const ready_outputs<T> others(layout, memory, now.number, output.channel, output.group);
+    const ready_outputs<T> others(layout, memory, launch, now.number, output.channel, output.group);
     const auto put = [&](int j, T value) { y[j] = first ? value + others[j] : value; };
     complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
@@ -299,39 +312,6 @@ struct quantum_call {
     const cuda_partition_target *target;
 };
 
-struct kernel_grid {
-    int64_t blocks;
-    int threads;
-    size_t shared_bytes;
-};
-
-// Queues kernel `i` of a quantum, or makes or changes its node. Shared memory is asked for when the
-// node is made, since a change is a part of each quantum.
-template <typename... Parameters, typename... Arguments>
-cudaError_t issue_kernel(const cuda_partition_target &target, int i, const kernel_grid &grid,
-                         void (*kernel)(Parameters...), Arguments... arguments)
-{
-    static_assert((std::is_same_v<Parameters, Arguments> && ...), "pointers have no conversions");
-    if (!target.nodes)
-        return queue_on(target.stream, kernel, grid.blocks, dim3(grid.threads), grid.shared_bytes,
-                        arguments...);
-    if (grid.blocks > INT32_MAX) return cudaErrorInvalidConfiguration;
-    const bool asks = !target.exec && grid.shared_bytes > DEFAULT_SHARED;
-    const cudaError_t error = asks ? allow_shared((const void *)kernel) : cudaSuccess;
-    if (error != cudaSuccess) return error;
-    void *pointers[] = {&arguments...};
-    cudaKernelNodeParams parameters = {};
-    parameters.func = (void *)kernel;
-    parameters.gridDim = dim3((unsigned)grid.blocks);
-    parameters.blockDim = dim3(grid.threads);
-    parameters.sharedMemBytes = (unsigned)grid.shared_bytes;
-    parameters.kernelParams = pointers;
-    if (target.exec)
-        return cudaGraphExecKernelNodeSetParams(target.exec, target.nodes[i], &parameters);
-    return cudaGraphAddKernelNode(&target.nodes[i], target.graph,
-                                  i ? &target.nodes[i - 1] : nullptr, i > 0, &parameters);
-}
-
 template <typename T> cudaError_t launch_products(const quantum_call &call)
 {
     const cuda_partition_layout &layout = *call.layout;
@@ -339,8 +319,11 @@ template <typename T> cudaError_t launch_products(const quantum_call &call)
     assert(layout.n_segments <= CUDA_MAX_SEGMENTS && log2_vectors >= 0);
     const int log2_lanes = log2_vectors < 5 ? log2_vectors : 5;
     const int log2_chunks = log2_vectors - log2_lanes;
-    const int64_t rows = (int64_t)layout.n_segments * call.launch->sets;
-    const kernel_grid grid = {(rows * layout.outputs) << log2_chunks, CUDA_PRODUCT_THREADS,
+    const int64_t rows = (int64_t)layout.n_segments * call.launch->sets,
+                  outputs = call.launch->bank.slots
+                                ? (int64_t)call.launch->finished[0] * layout.group_outputs
+                                : layout.outputs;
+    const kernel_grid grid = {(rows * outputs) << log2_chunks, CUDA_PRODUCT_THREADS,
                               sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS};
     return issue_kernel(*call.target, 1, grid, partition_products_kernel<T>, layout, *call.memory,
                         *call.launch, log2_lanes, log2_chunks);

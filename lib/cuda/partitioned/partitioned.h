@@ -125,10 +125,18 @@ layout_of_stream(const struct partita_stream *stream)
 // under way still reads: it is waited for.
 bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status);
 
-// Queued streams (queued.c). cuda_queued_layout_memory lays out the device's memory of a stream,
-// those of `partitions` excepted. cuda_queued_begin queues the begin of a stream, or with `keep`
-// only its filter, on the stream's own queue.
+// Lays out the memory on the device for the channels of a layout, which may be those of all slots
+// of a bank.
+void cuda_partition_layout_memory(const struct partita_plan *plan,
+                                  const struct cuda_partition_layout *layout,
+                                  struct cuda_partition_memory *memory, struct arena *arena);
+
+// Queued streams (queued.c). cuda_queued_layout_memory does the same for what is not in
+// `partitions`. cuda_queued_begin queues the begin of a stream, or with `keep` only its filter, on
+// the stream's own queue.
+struct cuda_queued_layout cuda_queued_layout_of(const struct partita_plan *plan);
 void cuda_queued_layout_memory(const struct partita_plan *plan,
+                               const struct cuda_partition_layout *layout,
                                const struct cuda_partition_memory *partitions,
                                struct cuda_queued_memory *memory, struct arena *arena);
 enum partita_status cuda_queued_load(const struct partita_plan *plan);
@@ -150,5 +158,12 @@ void cuda_partitioned_copy_out(struct partita_stream *stream, void *to);
 void cuda_partitioned_copy_in(struct partita_stream *stream, const void *from);
 size_t cuda_partitioned_swap_begin(struct partita_stream *stream);
 size_t cuda_partitioned_swap_end(struct partita_stream *stream);
+
+// Banks (bank.c).
+struct partita_bank;
+enum partita_status cuda_bank_open(struct partita_bank *bank);
+void cuda_bank_close(struct partita_bank *bank);
+enum partita_status cuda_bank_open_slot(struct partita_bank *bank, size_t slot);
+void cuda_bank_process(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing);
 
 #endif

@@ -12,10 +12,18 @@ inline __device__ const cuda_quantum &quantum_of(const cuda_partition_memory &me
     return memory.quantum ? *memory.quantum : launch.quantum;
 }
 
-// Quanta that a group is ahead.
-inline __host__ __device__ int phase_of(const cuda_segment &segment, int group)
+// Quanta that a group is ahead, modulo those of a block.
+inline __device__ int phase_of(const cuda_partition_launch &launch, const cuda_segment &segment,
+                               int group)
 {
-    return group & (segment.quanta - 1);
+    const int ahead = launch.bank.slots ? launch.bank.slots[group].phase : group;
+    return ahead & (segment.quanta - 1);
+}
+
+inline __device__ const cuda_paths &filter_of(const cuda_partition_launch &launch,
+                                              const cuda_quantum &now, int group, int set)
+{
+    return launch.bank.slots ? launch.bank.slots[group].filter[set] : now.filter[set];
 }
 
 // The first group for which `number` + its phase is a multiple of the quanta of a block; the others
@@ -32,12 +40,13 @@ inline __device__ int groups_due(const cuda_partition_layout &layout, const cuda
     return first < layout.groups ? (layout.groups - first - 1) / segment.quanta + 1 : 0;
 }
 
-// The index of the spectra of a group's last complete block; `newest` is that of group 0.
+// The index of the spectra of a group's last complete block; `newest` is that of a group whose
+// phase is 0.
 inline __device__ int newest_block(const cuda_segment &segment, int newest, uint64_t quantum,
-                                   int group)
+                                   int phase)
 {
     const int collected = (int)(quantum + 1) & (segment.quanta - 1);
-    newest += collected + phase_of(segment, group) >= segment.quanta;
+    newest += collected + phase >= segment.quanta;
     return newest < segment.partitions ? newest : 0;
 }
 

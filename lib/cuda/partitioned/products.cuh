@@ -96,7 +96,8 @@ inline __device__ int log2_paths_at_once(int log2_groups, int paths)
     return log2;
 }
 
-// Blocks are [segment][set][chunk of 2^log2_lanes lanes][output].
+// Blocks are [segment][set][chunk of 2^log2_lanes lanes][output], where the outputs of a bank are
+// [slot with its set][output of the slot].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     partition_products_kernel(const __grid_constant__ cuda_partition_layout layout,
@@ -105,24 +106,36 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
                               int log2_chunks)
 {
     const int64_t share = (int64_t)1 << (log2_lanes + log2_chunks);
-    const unsigned outputs = layout.outputs, above = blockIdx.x / outputs,
-                   out = blockIdx.x - above * outputs;
+    const bool bank = launch.bank.slots;
+    const unsigned outputs = bank ? launch.finished[0] * layout.group_outputs : layout.outputs,
+                   above = blockIdx.x / outputs;
+    unsigned out = blockIdx.x - above * outputs;
     const int chunk = above & ((1 << log2_chunks) - 1), row = above >> log2_chunks,
-              number = launch.sets == 1 ? row : row >> 1,
-              set = launch.first_set + (launch.sets == 1 ? 0 : row & 1);
+              number = launch.sets == 1 ? row : row >> 1;
+    int set = launch.first_set + (launch.sets == 1 ? 0 : row & 1),
+        own = layout.groups == 1 && !bank ? 0 : out / layout.group_outputs; // group of channels
+    unsigned own_out = out; // within what has the filter
+    if (bank) {
+        const unsigned job = launch.bank.finished[0][own];
+        own_out -= own * layout.group_outputs;
+        own = job >> 1, set = job & 1;
+        out = own * layout.group_outputs + own_out;
+    }
     const cuda_segment &segment = layout.segment[number];
     const cuda_quantum &now = quantum_of(memory, launch);
-    const cuda_paths &filter = now.filter[set];
+    const cuda_paths &filter = filter_of(launch, now, own, set);
     if (now.fill + memory.frames < layout.quantum || !filter.first_path) return;
-    const int own = layout.groups == 1 ? 0 : out / layout.group_outputs, // group of channels
-        phase = (int)(now.number + 1 + phase_of(segment, own)) & (segment.quanta - 1),
-              newest = newest_block(segment, now.newest[number], now.number, own);
+    const int ahead = phase_of(launch, segment, own),
+              phase = (int)(now.number + 1 + ahead) & (segment.quanta - 1),
+              newest = newest_block(segment, now.newest[number], now.number, ahead);
     const int lane = (chunk << log2_lanes) + (threadIdx.x & ((1 << log2_lanes) - 1)),
               group = threadIdx.x >> log2_lanes;
-    const bin_vector<T> *inputs = (const bin_vector<T> *)memory.segment[number].spectra +
-                                  (int64_t)phase * layout.inputs * segment.partitions * share +
-                                  lane;
-    const int end = filter.first_path[out + 1], first = filter.first_path[out];
+    const bin_vector<T> *inputs =
+        (const bin_vector<T> *)memory.segment[number].spectra +
+        ((int64_t)phase * layout.inputs + (bank ? own * layout.group_inputs : 0)) *
+            segment.partitions * share +
+        lane;
+    const int end = filter.first_path[own_out + 1], first = filter.first_path[own_out];
     const int log2_groups = LOG2_THREADS - log2_lanes,
               log2_paths = log2_paths_at_once(log2_groups, end - first);
     bin_vector<T> sum = {};
@@ -143,7 +156,7 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     add_groups(sum, 1 << log2_lanes);
     if (group) return;
     bin_vector<T> *to = (bin_vector<T> *)memory.segment[number].sums;
-    to[(((int64_t)set * outputs + out) * segment.quanta + phase) * share + lane] = sum;
+    to[(((int64_t)set * layout.outputs + out) * segment.quanta + phase) * share + lane] = sum;
 }
 } // namespace
 

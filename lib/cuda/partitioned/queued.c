@@ -13,7 +13,7 @@ static size_t hidden_frames(const struct cuda_partitioned_choice *choice)
     return choice->whole ? choice->quantum : 0;
 }
 
-static struct cuda_queued_layout queued_layout(const struct partita_plan *plan)
+struct cuda_queued_layout cuda_queued_layout_of(const struct partita_plan *plan)
 {
     const struct cuda_partitioned *partitioned = cuda_partitioned_of(plan);
     const struct cuda_partitioned_choice *choice = &partitioned->choice;
@@ -36,14 +36,14 @@ static struct cuda_queued_layout queued_layout(const struct partita_plan *plan)
 }
 
 void cuda_queued_layout_memory(const struct partita_plan *plan,
+                               const struct cuda_partition_layout *layout,
                                const struct cuda_partition_memory *partitions,
                                struct cuda_queued_memory *memory, struct arena *arena)
 {
-    const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
-    const size_t inputs = shape->in_channels;
+    const size_t inputs = (size_t)layout->inputs;
     const size_t history = cuda_partitioned_history(&cuda_partitioned_of(plan)->choice);
-    const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, shape->out_channels);
+    const size_t rows = size_mul(2 * (size_t)layout->ring_quanta, (size_t)layout->outputs);
     memory->position = arena_take(arena, sizeof *memory->position);
     memory->nonfinite_until = arena_take(arena, inputs * sizeof *memory->nonfinite_until);
     memory->affected_until = arena_take(arena, inputs * sizeof *memory->affected_until);
@@ -59,7 +59,7 @@ void cuda_queued_layout_memory(const struct partita_plan *plan,
 
 enum partita_status cuda_queued_load(const struct partita_plan *plan)
 {
-    const struct cuda_queued_layout layout = queued_layout(plan);
+    const struct cuda_queued_layout layout = cuda_queued_layout_of(plan);
     return CU(plan, cuda_queued_load_kernels(&layout));
 }
 
@@ -67,7 +67,7 @@ enum partita_status cuda_queued_begin(struct partita_stream *stream, bool keep)
 {
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct cuda_partitioned_filter *own = stream->filter->state;
-    const struct cuda_queued_layout layout = queued_layout(stream->plan);
+    const struct cuda_queued_layout layout = cuda_queued_layout_of(stream->plan);
     const struct cuda_thread before = *cuda_thread();
     cuda_thread_set(&(struct cuda_thread){.stream = state->queue.stream});
     const enum partita_status status =
@@ -238,7 +238,7 @@ enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
     enum cudaStreamCaptureStatus capture;
     struct queued_call call = {.stream = stream,
                                .frames = frames,
-                               .layout = queued_layout(plan),
+                               .layout = cuda_queued_layout_of(plan),
                                .memory = cuda_stream_of(stream)->queued};
     enum partita_status status = CU(plan, cudaStreamIsCapturing(queue, &capture));
     const bool captured = status == PARTITA_OK && capture != cudaStreamCaptureStatusNone;

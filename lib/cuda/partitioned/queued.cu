@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The kernels of queued streams: frames into the history, outputs from heads and partitions with
 // the bits of the host's sums, and the position.
-#include <math.h>
-
-#include "cuda/kernels/launch.cuh"
-#include "queued.h"
+#include "history.cuh"
 
 namespace {
 // The position. Its kernels have one thread.
@@ -102,34 +99,6 @@ __global__ void __launch_bounds__(1, 1)
     begin_next_swap(layout, position);
 }
 
-// The history.
-
-inline __device__ int64_t ring_index(int64_t at, int64_t ring)
-{
-    if (at < 0) return at + ring;
-    return at < ring ? at : at - ring;
-}
-
-inline __device__ bool is_nonfinite(const cuda_queued_layout &layout,
-                                    const cuda_queued_memory &memory, int64_t channel,
-                                    uint64_t frame)
-{
-    return frame < memory.nonfinite_until[channel] &&
-           memory.nonfinite[channel * layout.history + (int64_t)(frame % layout.history)];
-}
-
-// Advances the outputs that depend on a sample that is not finite over the step before.
-inline __device__ void advance_affected(const cuda_queued_layout &layout,
-                                        const cuda_queued_memory &memory, int64_t channel)
-{
-    if (!memory.nonfinite_until[channel]) return;
-    const uint64_t now = memory.position->frame;
-    for (uint64_t frame = now - memory.position->last; frame < now; frame++)
-        if (frame >= (uint64_t)layout.latency &&
-            is_nonfinite(layout, memory, channel, frame - layout.latency))
-            memory.affected_until[channel] = frame + layout.span;
-}
-
 // Blocks are channels.
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
@@ -140,61 +109,12 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 {
     const int64_t channel = first + blockIdx.x;
     const int reals = layout.partitions.complex ? 2 : 1;
-    const uint64_t now = memory.position->frame;
-    const int64_t at = (int64_t)(now % layout.history);
     const T *from = step.silent ? nullptr : (const T *)x.at[blockIdx.x] + step.x_first * reals;
-    T *to = (T *)memory.partitions.x + channel * layout.history * reals;
-    uint64_t *newest = (uint64_t *)shared_memory, own = 0;
-    if (threadIdx.x == 0) advance_affected(layout, memory, channel);
-    __syncthreads();
-    for (int i = threadIdx.x; i < step.n; i += CUDA_THREADS) {
-        const int64_t index = ring_index(at + i, layout.history);
-        T sample[2] = {0, 0};
-        for (int r = 0; r < reals; r++) sample[r] = from ? from[(int64_t)i * reals + r] : T(0);
-        const bool finite = isfinite(sample[0]) && isfinite(sample[1]);
-        for (int r = 0; r < reals; r++) to[index * reals + r] = finite ? sample[r] : T(0);
-        memory.nonfinite[channel * layout.history + index] = !finite;
-        if (!finite) own = now + i + 1;
-    }
-    newest[threadIdx.x] = own;
-    for (int half = CUDA_THREADS / 2; half; half /= 2) {
-        __syncthreads();
-        if ((int)threadIdx.x < half && newest[threadIdx.x + half] > newest[threadIdx.x])
-            newest[threadIdx.x] = newest[threadIdx.x + half];
-    }
-    if (threadIdx.x == 0 && newest[0]) memory.nonfinite_until[channel] = newest[0];
+    take_frames(layout, memory, channel,
+                taken_frames<T>{memory.position->frame, memory.position->last, step.n, from});
 }
 
 // Outputs. A frame has two reals, of which real samples use the first.
-
-inline __device__ float fused(float a, float b, float c)
-{
-    return fmaf(a, b, c);
-}
-
-inline __device__ double fused(double a, double b, double c)
-{
-    return fma(a, b, c);
-}
-
-// A product that is rounded by itself.
-inline __device__ float product(float a, float b)
-{
-#ifdef __CUDACC__
-    return __fmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
-inline __device__ double product(double a, double b)
-{
-#ifdef __CUDACC__
-    return __dmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
 
 // The head of a path for one output. Sums of a segment: of the taps' real parts with both reals of
 // the samples, and of their imaginary parts.
@@ -282,56 +202,6 @@ inline __device__ void output_of_set(const cuda_queued_layout &layout,
     for (int r = 0; r < reals; r++) y[r] += ready[r];
 }
 
-// Whether an output depends on an input's sample that is not finite.
-inline __device__ bool is_affected(const cuda_queued_layout &layout,
-                                   const cuda_queued_memory &memory, int64_t channel,
-                                   uint64_t frame)
-{
-    const uint64_t now = memory.position->frame, latency = layout.latency, span = layout.span;
-    if (frame < memory.affected_until[channel]) return true;
-    const uint64_t until = memory.nonfinite_until[channel];
-    if (!until || now >= until + latency) return false;
-    uint64_t from = frame + 1 > span ? frame + 1 - span : 0;
-    if (from < now) from = now;
-    if (from < latency) from = latency;
-    for (; from <= frame; from++)
-        if (is_nonfinite(layout, memory, channel, from - latency)) return true;
-    return false;
-}
-
-inline __device__ bool is_output_affected(const cuda_queued_layout &layout,
-                                          const cuda_queued_memory &memory, int set,
-                                          int64_t channel, uint64_t frame)
-{
-    const cuda_paths &filter = memory.position->quantum.filter[set];
-    for (size_t p = filter.first_path[channel]; p < filter.first_path[channel + 1]; p++)
-        if (is_affected(layout, memory, filter.paths[p].in, frame)) return true;
-    return false;
-}
-
-// Fades y towards the incoming filter's output, with the operations of the host's `blend`.
-template <typename T>
-inline __device__ void blend(const cuda_queued_layout &layout, const cuda_queued_position &position,
-                             uint64_t frame, T y[2], const T incoming[2])
-{
-    const double slope = 1 / ((double)position.swap.fade + 1);
-    const T weight = (T)((double)(frame - position.fade_begin + 1) * slope);
-    for (int r = 0; r < 2; r++) {
-        const T change = incoming[r] - y[r];
-        y[r] = layout.lanes ? fused(change, weight, y[r]) : y[r] + product(change, weight);
-    }
-}
-
-inline __device__ void set_nan(float *y)
-{
-    *(unsigned *)y = ~0u;
-}
-
-inline __device__ void set_nan(double *y)
-{
-    *(uint64_t *)y = ~(uint64_t)0;
-}
-
 // Blocks are [channel][outputs].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 1)
@@ -349,13 +219,16 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
     const uint64_t frame = position.frame + step.wait + i * layout.stride;
     const bool swapping = position.swap.number && frame >= position.fade_begin;
     const bool over = swapping && frame >= position.fade_end;
+    const int set = over ? 1 - own : own;
+    const cuda_paths *filter = position.quantum.filter;
+    const affected_output output = {position.frame, frame, channel, 0};
     T out[2], incoming[2];
-    output_of_set(layout, memory, over ? 1 - own : own, channel, frame, out);
-    bool affected = is_output_affected(layout, memory, over ? 1 - own : own, channel, frame);
+    output_of_set(layout, memory, set, channel, frame, out);
+    bool affected = is_affected(layout, memory, filter[set], output);
     if (swapping && !over) {
         output_of_set(layout, memory, 1 - own, channel, frame, incoming);
-        blend(layout, position, frame, out, incoming);
-        affected = affected || is_output_affected(layout, memory, 1 - own, channel, frame);
+        blend(layout, {position.fade_begin, position.swap.fade}, frame, out, incoming);
+        affected = affected || is_affected(layout, memory, filter[1 - own], output);
     }
     T *to = (T *)y.at[number] + (step.y_first + i) * reals;
     for (int r = 0; r < reals; r++)

@@ -18,22 +18,22 @@ bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_statu
     return false;
 }
 
-static void layout_stream_device(const struct partita_plan *plan,
-                                 struct cuda_partition_memory *memory, struct arena *arena)
+void cuda_partition_layout_memory(const struct partita_plan *plan,
+                                  const struct cuda_partition_layout *layout,
+                                  struct cuda_partition_memory *memory, struct arena *arena)
 {
-    const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
+    const size_t inputs = (size_t)layout->inputs, outputs = (size_t)layout->outputs;
     const size_t window = (size_t)layout->window * shape->sample_bytes;
-    memory->samples = arena_take(arena, size_mul(shape->in_channels, window));
+    memory->samples = arena_take(arena, size_mul(inputs, window));
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
         const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
         const size_t block = (size_t)segment->hop * shape->sample_bytes;
         memory->segment[i].spectra =
-            arena_take(arena, size_mul(shape->in_channels * (size_t)segment->partitions, spectrum));
-        memory->segment[i].sums = arena_take(arena, size_mul(2 * shape->out_channels, spectrum));
-        memory->segment[i].out =
-            i ? arena_take(arena, size_mul(4 * shape->out_channels, block)) : NULL;
+            arena_take(arena, size_mul(inputs * (size_t)segment->partitions, spectrum));
+        memory->segment[i].sums = arena_take(arena, size_mul(2 * outputs, spectrum));
+        memory->segment[i].out = i ? arena_take(arena, size_mul(4 * outputs, block)) : NULL;
     }
 }
 
@@ -41,8 +41,9 @@ static void layout_stream_device(const struct partita_plan *plan,
 static void layout_all_device(const struct partita_plan *plan,
                               struct cuda_partitioned_stream *state, struct arena *arena)
 {
-    layout_stream_device(plan, &state->memory, arena);
-    cuda_queued_layout_memory(plan, &state->memory, &state->queued, arena);
+    const struct cuda_partition_layout *layout = &cuda_partitioned_of(plan)->layout;
+    cuda_partition_layout_memory(plan, layout, &state->memory, arena);
+    cuda_queued_layout_memory(plan, layout, &state->memory, &state->queued, arena);
 }
 
 // Returns the bytes of y.

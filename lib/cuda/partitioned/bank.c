@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// Banks of cuda/partitioned (decision 45): all slots are a stream with a group of channels for each
+// slot, but with filters, phases and swaps of their own. A call copies all inputs to the device
+// together with the table of slots and the lists of their work, runs five kernels for each quantum,
+// copies all outputs back and waits. All of that is one graph.
+#include "bank.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "slots.h"
+
+// Nodes of a quantum: a copy, take, the kernels of kernels.h, emit. The last node copies outputs.
+enum { TAKE_NODE = 1, EMIT_NODE = TAKE_NODE + 1 + CUDA_PARTITION_KERNELS, QUANTUM_NODES };
+
+// The layout of all slots.
+static struct cuda_queued_layout bank_layout(const struct partita_bank *bank)
+{
+    struct cuda_queued_layout layout = cuda_queued_layout_of(bank->plan);
+    struct cuda_partition_layout *partitions = &layout.partitions;
+    partitions->groups = (int)bank->n_slots;
+    partitions->inputs *= (int)bank->n_slots;
+    partitions->outputs *= (int)bank->n_slots;
+    assert(partitions->group_inputs * partitions->groups == partitions->inputs);
+    assert(layout.latency == 0 && layout.delay == 0);
+    return layout;
+}
+
+static struct bank_lists layout_lists(size_t n_slots, struct arena *arena)
+{
+    // Both kinds of a segment have all open slots at most, `finished` those that fade once more.
+    const size_t entries = size_mul(n_slots, 3 * CUDA_MAX_SEGMENTS);
+    struct bank_lists lists;
+    lists.table = arena_take(arena, size_mul(n_slots, sizeof *lists.table));
+    lists.entries = arena_take(arena, size_mul(entries, sizeof *lists.entries));
+    return lists;
+}
+
+static void layout_bank_device(const struct partita_bank *bank, struct cuda_bank *state,
+                               struct arena *arena)
+{
+    const struct partita_plan *plan = bank->plan;
+    const struct cuda_partition_layout *layout = &state->layout.partitions;
+    struct cuda_partition_memory partitions = {.frames = layout->quantum};
+    cuda_partition_layout_memory(plan, layout, &partitions, arena);
+    cuda_queued_layout_memory(plan, layout, &partitions, &state->memory, arena);
+    state->memory.partitions.quantum = NULL; // the launch has it
+    state->device_x = arena_take(arena, size_mul(bank->n_slots, bank->input_bytes));
+    state->device_lists = layout_lists(bank->n_slots, arena);
+    state->device_y = arena_take(arena, size_mul(bank->n_slots, bank->output_bytes));
+}
+
+static void layout_bank_pinned(struct partita_bank *bank, struct cuda_bank *state,
+                               struct arena *arena)
+{
+    bank->inputs = arena_take(arena, size_mul(bank->n_slots, bank->input_bytes));
+    for (size_t i = 0; i < state->n_quanta; i++) {
+        const struct bank_lists lists = layout_lists(bank->n_slots, arena);
+        if (arena->base) state->lists[i] = lists;
+    }
+    bank->outputs = arena_take(arena, size_mul(bank->n_slots, bank->output_bytes));
+}
+
+static struct cuda_bank *layout_bank_host(const struct partita_bank *bank, struct arena *arena)
+{
+    struct cuda_bank *state = arena_take(arena, sizeof *state), fresh = {0};
+    fresh.layout = bank_layout(bank);
+    fresh.n_quanta = bank->plan->shape.block / (size_t)fresh.layout.partitions.quantum;
+    fresh.swap_queues = arena_take(arena, size_mul(bank->n_slots, sizeof *fresh.swap_queues));
+    fresh.swaps = arena_take(arena, bank->n_slots);
+    fresh.lists = arena_take(arena, size_mul(fresh.n_quanta, sizeof *fresh.lists));
+    fresh.nodes = arena_take(
+        arena, size_mul(size_add(size_mul(fresh.n_quanta, QUANTUM_NODES), 1), sizeof *fresh.nodes));
+    for (int k = 0; k < 2; k++)
+        for (int i = 1; i < fresh.layout.partitions.n_segments; i++)
+            fresh.due[k][i] =
+                arena_take(arena, size_mul(bank->n_slots, 2 * sizeof *fresh.due[k][i]));
+    if (state) *state = fresh;
+    return state;
+}
+
+static enum partita_status make_bank_memory(struct partita_bank *bank)
+{
+    const struct partita_plan *plan = bank->plan;
+    struct cuda_bank *state = cuda_bank_of(bank);
+    struct arena device = {0}, pinned = {0};
+    layout_bank_device(bank, state, &device);
+    layout_bank_pinned(bank, state, &pinned);
+    enum partita_status status = cuda_queue_open(plan, &state->queue);
+    if (status == PARTITA_OK) status = cuda_pin(plan, pinned.used, &state->pinned);
+    if (status == PARTITA_OK) status = cuda_allocate(plan, device.used, &state->device);
+    if (status == PARTITA_OK) status = cuda_wait(plan); // it comes from another queue
+    if (status != PARTITA_OK) return status;
+    device = (struct arena){.base = state->device, .size = device.used};
+    pinned = (struct arena){.base = state->pinned, .size = pinned.used};
+    layout_bank_device(bank, state, &device);
+    layout_bank_pinned(bank, state, &pinned);
+    assert(device.used == device.size && pinned.used == pinned.size);
+    memset(state->pinned, 0, pinned.used);
+    state->queue.running = true;
+    return CU(plan, cudaMemsetAsync(state->device, 0, device.used, state->queue.stream));
+}
+
+void cuda_bank_close(struct partita_bank *bank)
+{
+    struct cuda_bank *state = cuda_bank_of(bank);
+    if (!state) return;
+    cuda_queue_close(bank->plan, &state->queue);
+    cuda_release(bank->plan, state->device);
+    cuda_unpin(bank->plan, state->pinned);
+    mem_release(&bank->plan->allocator, state);
+}
+
+// Nothing that is queued uses a free slot.
+enum partita_status cuda_bank_open_slot(struct partita_bank *bank, size_t slot)
+{
+    const struct cuda_bank *state = cuda_bank_of(bank);
+    enum partita_status status = (enum partita_status)atomic_load(&bank->status);
+    if (status == PARTITA_OK)
+        status = CU(bank->plan, cuda_bank_clear(&state->layout, &state->memory, (int)slot));
+    return status == PARTITA_OK ? cuda_wait(bank->plan) : status;
+}
+
+static bool bank_succeeds(struct partita_bank *bank, enum partita_status status)
+{
+    struct cuda_queue *queue = &cuda_bank_of(bank)->queue;
+    if (status == PARTITA_OK) return true;
+    if (queue->running) cuda_queue_wait(bank->plan, queue);
+    const bool memory = status == PARTITA_ERR_NOMEM;
+    atomic_store(&bank->status, (int)(memory ? status : PARTITA_ERR_DEVICE));
+    return false;
+}
+
+// The nodes from the quantum's node `i` on.
+static struct cuda_partition_target nodes_from(const struct bank_quantum *now, int i)
+{
+    struct cuda_partition_target target = now->target;
+    target.follows = target.follows || i > 0;
+    if (target.nodes) target.nodes += i;
+    return target;
+}
+
+// Queues a copy, or makes or changes node `i`.
+static enum partita_status issue_copy(const struct bank_quantum *now, int i,
+                                      const struct region *to, const void *from)
+{
+    const struct partita_plan *plan = now->bank->plan;
+    const struct cuda_partition_target target = nodes_from(now, i);
+    cudaGraphNode_t *node = target.nodes;
+    const enum cudaMemcpyKind kind = cudaMemcpyDefault;
+    if (!node) return CU(plan, cudaMemcpyAsync(to->data, from, to->bytes, kind, target.stream));
+    if (target.exec)
+        return CU(plan, cudaGraphExecMemcpyNodeSetParams1D(target.exec, *node, to->data, from,
+                                                           to->bytes, kind));
+    return CU(plan, cudaGraphAddMemcpyNode1D(node, target.graph, target.follows ? node - 1 : NULL,
+                                             target.follows, to->data, from, to->bytes, kind));
+}
+
+// The lists of a quantum to the device, those of the first one with the inputs before them.
+static enum partita_status issue_lists(const struct bank_quantum *now, bool inputs)
+{
+    const struct partita_bank *bank = now->bank;
+    const struct cuda_bank *state = cuda_bank_of(bank);
+    const char *from = inputs ? bank->inputs : (const char *)now->lists.table;
+    char *to = inputs ? state->device_x : (char *)state->device_lists.table;
+    const char *end = (const char *)(now->lists.entries + now->n_entries);
+    assert((const char *)state->lists[0].table - bank->inputs ==
+           (const char *)state->device_lists.table - state->device_x);
+    return issue_copy(now, 0, &(struct region){to, (size_t)(end - from)}, from);
+}
+
+static enum partita_status issue_quantum(const struct bank_quantum *now, bool first)
+{
+    const struct cuda_bank *state = cuda_bank_of(now->bank);
+    const struct partita_plan *plan = now->bank->plan;
+    const struct cuda_partition_target take = nodes_from(now, TAKE_NODE),
+                                       middle = nodes_from(now, TAKE_NODE + 1),
+                                       emit = nodes_from(now, EMIT_NODE);
+    enum partita_status status = issue_lists(now, first);
+    if (status == PARTITA_OK)
+        status = CU(plan, cuda_bank_take(&state->layout, &state->memory, &now->work, &take));
+    if (status == PARTITA_OK)
+        status =
+            CU(plan, cuda_partitioned_launch(&state->layout.partitions, &state->memory.partitions,
+                                             &now->launch, &middle));
+    return status == PARTITA_OK
+               ? CU(plan, cuda_bank_emit(&state->layout, &state->memory, &now->work, &emit))
+               : status;
+}
+
+// All quanta of a call, and the outputs.
+static enum partita_status issue_call(struct bank_quantum *now, uint64_t call)
+{
+    const struct partita_bank *bank = now->bank;
+    const struct cuda_bank *state = cuda_bank_of(bank);
+    enum partita_status status = PARTITA_OK;
+    for (size_t q = 0; q < state->n_quanta && status == PARTITA_OK; q++) {
+        cuda_bank_fill_quantum(now, call, q);
+        status = issue_quantum(now, q == 0);
+        now->target = nodes_from(now, QUANTUM_NODES);
+    }
+    const struct region outputs = {bank->outputs, bank->n_slots * bank->output_bytes};
+    return status == PARTITA_OK ? issue_copy(now, 0, &outputs, state->device_y) : status;
+}
+
+// The graph is made of the work of slot 0. Later calls change what they do not need of that; only
+// a call without open slots, for which kernels have no thread blocks, is queued without the graph.
+static enum partita_status make_bank_graph(void *context, cudaGraph_t graph)
+{
+    struct partita_bank *bank = context;
+    struct bank_quantum now = {
+        .bank = bank, .n_open = 1, .target = {.graph = graph, .nodes = cuda_bank_of(bank)->nodes}};
+    bank->open[0] = 0;
+    return issue_call(&now, 0);
+}
+
+static enum partita_status queue_call(struct bank_quantum *now, uint64_t call)
+{
+    const struct partita_plan *plan = now->bank->plan;
+    struct cuda_bank *state = cuda_bank_of(now->bank);
+    now->target = now->n_open ? (struct cuda_partition_target){.exec = state->queue.exec,
+                                                               .nodes = state->nodes}
+                              : (struct cuda_partition_target){.stream = state->queue.stream};
+    state->queue.running = true;
+    const enum partita_status status = issue_call(now, call);
+    return status == PARTITA_OK && now->n_open ? cuda_queue_launch(plan, &state->queue) : status;
+}
+
+enum partita_status cuda_bank_open(struct partita_bank *bank)
+{
+    const struct partita_plan *plan = bank->plan;
+    struct arena arena = {0};
+    layout_bank_host(bank, &arena);
+    if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
+    struct cuda_bank *state = bank->state = layout_bank_host(bank, &arena);
+    assert(arena.used == arena.size);
+    for (size_t i = 0; i < bank->n_slots; i++) {
+        bank->slots[i].swap_queue = &state->swap_queues[i];
+        swap_queue_open(bank->slots[i].swap_queue);
+    }
+    enum partita_status status = make_bank_memory(bank);
+    if (status == PARTITA_OK)
+        status = CU(plan, cuda_partitioned_load_kernels(&state->layout.partitions));
+    if (status == PARTITA_OK) status = CU(plan, cuda_bank_load_kernels(&state->layout));
+    if (status == PARTITA_OK) status = cuda_queue_make(plan, &state->queue, make_bank_graph, bank);
+    return status == PARTITA_OK ? cuda_queue_wait(plan, &state->queue) : status;
+}
+
+void cuda_bank_process(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing)
+{
+    struct bank_quantum now = {.bank = bank, .n_open = n_open, .n_closing = n_closing};
+    if (n_open + n_closing == 0) return;
+    bool good = atomic_load(&bank->status) == PARTITA_OK;
+    struct cuda_scope scope;
+    if (good) {
+        good = bank_succeeds(bank, cuda_enter(bank->plan, &scope)) &&
+               bank_succeeds(bank, queue_call(&now, call)) &&
+               bank_succeeds(bank, cuda_queue_wait(bank->plan, &cuda_bank_of(bank)->queue));
+        cuda_leave(&scope);
+    }
+    if (good) cuda_bank_settle(&now);
+    else cuda_bank_settle_failed(bank, n_open, n_closing);
+}
