@@ -160,11 +160,11 @@ class Kernels(unittest.TestCase):
     def test_resident_warps(self):
         """Registers are allocated by eight a thread; 2048 threads and 32 blocks are the most."""
         for registers, threads, warps in ((128, 256, 16), (121, 256, 16), (129, 256, 8), (64, 256, 32), (32, 256, 64), (16, 32, 32),
-                                          (255, 256, 8), (124, 512, 16), (80, 256, 24)):
+                                          (255, 256, 8), (124, 512, 16), (80, 256, 24), (81, 32, 23)):
             self.assertEqual(gpu_predict.Kernel(registers, threads, 1, 0, 0).resident, warps)
 
     def test_names(self):
-        self.assertEqual(gpu_predict.mangled("product_kernel<complex_of<float>, 4, 2>"), "product_kernelI10complex_ofIfELi4ELi2E")
+        self.assertEqual(gpu_predict.mangled("product_kernel<complex_of<float>, 4, false>"), "product_kernelI10complex_ofIfELi4ELb0E")
         self.assertEqual(gpu_predict.mangled("tiles_kernel<float, 6, 6>"), "tiles_kernelIfLi6ELi6E")
 
 

@@ -215,10 +215,10 @@ KERNELS = (
     ("cuda/direct", "direct/tiles", "direct_tile_kernel<float, 8>"),
     ("cuda/direct", "direct/tiles", "direct_span_kernel<float>"),
     ("cuda/separable", "separable/separable", "separable_kernel<float, 8>"),
-    ("products", "kernels/product", "product_kernel<float, 4, 2>"),
-    ("products", "kernels/product", "product_kernel<complex_of<float>, 4, 2>"),
-    ("products", "kernels/tensor", "tensor_kernel<float, 2, 2, 4>"),
-    ("products", "kernels/tensor", "tensor_kernel<complex_of<float>, 2, 2, 4>"),
+    ("products", "kernels/product", "product_kernel<float, 4, 2, false>"),
+    ("products", "kernels/product", "product_kernel<complex_of<float>, 4, 2, false>"),
+    ("products", "kernels/tensor", "tensor_kernel<float, 2, 2, 4, false>"),
+    ("products", "kernels/tensor", "tensor_kernel<complex_of<float>, 2, 2, 4, false>"),
     ("cuda/gemm", "gemm/panels", "gemm_load_kernel<float>"),
     ("cuda/gemm", "gemm/panels", "gemm_store_kernel<float>"),
     ("cuda/winograd", "winograd/tiles", "winograd_tiles_kernel<float, 6, 6>"),
@@ -238,11 +238,11 @@ KERNELS = (
 )
 KERNELS_HEADING = "## Kernels"
 KERNELS_TEXT = """\
-Counted from the machine code for compute capability 9.0 by {compiler}. *resident* are the warps that a processor's
-65 536 registers hold, of the 64 that it can have, for thread blocks of the size that the kernel is compiled for; shared
-memory may allow fewer. *loop* is the inner loop with the most arithmetic: instructions, those of f32 arithmetic and of
-tensor cores, and their share, which bounds the share of the f32 rate that the loop reaches. A kernel without an inner
-loop is counted as a whole.
+Counted from the machine code for compute capability 9.0 by {compiler}, with `tools/sass.py`. *resident* are the warps
+that a processor's 65 536 registers hold, of the 64 that it can have, for thread blocks of the size that the kernel is
+compiled for; shared memory may allow fewer. *loop* is the inner loop with the most arithmetic, or the kernel if it has
+none: instructions, those of f32 arithmetic and of tensor cores, and their share. Without tensor cores, one of whose
+instructions takes several slots, the loop issues f32 arithmetic at no more than this share of the f32 rate.
 """
 KERNEL_COLUMNS = ("engine", "kernel", "registers", "threads", "resident warps", "loop", "f32", "tensor", "share")
 ARITHMETIC = ("multiply-add", "add or multiply")
@@ -299,7 +299,7 @@ def compile_kernels(source, folder):
 def mangled(name):
     """The beginning of a template's mangled name, after its length; there may be more arguments."""
     name, _, arguments = name.rstrip(">").replace("complex_of<float>", "complex").partition("<")
-    codes = {"float": "f", "complex": "10complex_ofIfE"}
+    codes = {"float": "f", "complex": "10complex_ofIfE", "false": "Lb0E"}
     return name + "I" + "".join(codes.get(word) or f"Li{word}E" for word in arguments.split(", "))
 
 
@@ -340,8 +340,10 @@ def main():
     before = page.read_text() if page.exists() else f"{CASES}\n\n{KERNELS_HEADING}\n"
     cases, _, kernels = before.partition(CASES)[2].partition(KERNELS_HEADING)
     parts = (cases, renewed) if of_kernels else (renewed, kernels)
-    text = f"{HEAD}\n{CASES}{parts[0]}"
-    page.write_text(text + KERNELS_HEADING + parts[1] if parts[1].strip() else text.strip() + "\n")
+    sections = [f"{HEAD}\n{CASES}{parts[0].rstrip()}\n"]
+    if parts[1].strip():
+        sections.append(f"{KERNELS_HEADING}{parts[1].rstrip()}\n")
+    page.write_text("\n".join(sections))
     return 0
 
 

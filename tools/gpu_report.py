@@ -362,6 +362,7 @@ def main():
         return 1
     missed = [floor for floor in record["floors"] if floor["floor_met"] != "yes"]
     print(f"docs/gpu-bench.md: {len(FLOORS) - len(missed)} required figures met, {len(missed)} not")
+    print(predictions_text(record).partition("\n")[0])
     for line in record["doubts"]:
         print(f"not verified: {line}", file=sys.stderr)
     return 1 if record["doubts"] else 0
