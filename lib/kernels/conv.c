@@ -43,6 +43,40 @@ INLINE void conv_fetch_line(struct conv_walk *walk)
     walk->left = walk->lines;
 }
 
+// The weights of rows channels, to be broadcast one by one, `step` reals apart. With the vectors of
+// aarch64 a load brings several adjacent ones, which are multiplied by from their lanes; a load
+// that broadcasts takes the place of a multiplication there.
+struct conv_weights {
+    const REAL *w;
+    size_t step, in_lanes;
+#if VECTOR_BYTES == 16
+    vec lanes[CONV_CHANNELS / LANES];
+#endif
+};
+
+INLINE struct conv_weights conv_load_weights(const REAL *w, size_t step, size_t rows)
+{
+    struct conv_weights ret = {.w = w, .step = step};
+#if VECTOR_BYTES == 16
+    if (step == 1) ret.in_lanes = rows / LANES * LANES;
+    UNROLL
+    for (size_t r = 0; r < ret.in_lanes; r += LANES)
+        ret.lanes[r / LANES] = keep_in_register(vec_load(w + r));
+#endif
+    (void)rows;
+    return ret;
+}
+
+// That of channel r, for width vectors.
+INLINE vec conv_factor(const struct conv_weights *weights, size_t r, size_t width)
+{
+#if VECTOR_BYTES == 16
+    if (r < weights->in_lanes) return vec_broadcast_lane(weights->lanes[r / LANES], r % LANES);
+#endif
+    const vec factor = vec_broadcast(weights->w[r * weights->step]);
+    return width > 1 ? keep_in_register(factor) : factor;
+}
+
 // rows channels from k on, width vectors from position i on.
 INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
@@ -77,10 +111,10 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
             if (of->ahead)
                 __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + of->ahead), 0, 2);
         }
+        const struct conv_weights weights = conv_load_weights(w, call->w_channel, rows);
         UNROLL
         for (size_t r = 0; r < rows; r++) {
-            const vec factor = width > 1 ? keep_in_register(vec_broadcast(w[r * call->w_channel]))
-                                         : vec_broadcast(w[r * call->w_channel]);
+            const vec factor = conv_factor(&weights, r, width);
             UNROLL
             for (size_t p = 0; p < width; p++)
                 sum[r * width + p] = vec_multiply_add(factor, v[p], sum[r * width + p]);

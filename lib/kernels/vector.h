@@ -82,6 +82,23 @@ INLINE vec vec_broadcast(REAL s)
 
 #include "intrinsics.h"
 
+// All lanes are lane k < LANES of v, a constant. aarch64 multiplies by a lane of a vector, so that
+// this costs nothing there where it is a factor of vec_multiply_add.
+#if VECTOR_BYTES == 16
+INLINE vec vec_broadcast_lane(vec v, size_t k)
+{
+#if REAL_BYTES == 4
+    if (k == 1) return __builtin_shufflevector(v, v, 1, 1, 1, 1);
+    if (k == 2) return __builtin_shufflevector(v, v, 2, 2, 2, 2);
+    if (k == 3) return __builtin_shufflevector(v, v, 3, 3, 3, 3);
+    return __builtin_shufflevector(v, v, 0, 0, 0, 0);
+#else
+    if (k == 1) return __builtin_shufflevector(v, v, 1, 1);
+    return __builtin_shufflevector(v, v, 0, 0);
+#endif
+}
+#endif
+
 // Index lists of shuffles, by number of lanes. SWAPPED: exchanges adjacent lanes of a vector. EVEN,
 // ODD: the real or the imaginary parts of two vectors of interleaved complex numbers. LOWER, UPPER:
 // the lower or the upper half of the complex numbers of a vector of real and one of imaginary
