@@ -3,6 +3,7 @@
 """Writes docs/bench.md, and the short table in README.md, from the CSV that the benchmarks printed.
 
     bench-table.py [--print] BUILD RESULTS      RESULTS holds one CSV a program; --print writes to stdout only
+    bench-table.py --avx2 BUILD RESULTS         writes docs/bench-avx2.md only, from RESULTS of tools/bench.sh --avx2
 """
 import csv
 import datetime
@@ -288,6 +289,17 @@ which fades from one filter to another in every call. `cpu/partitioned-16-bit` h
 of 1e-4, with which filters from memory have spectra of 16 bits. `matrix-64x64-*` run on request.
 """
 
+AVX2_HEAD = """# Benchmarks with AVX2 alone
+
+`tools/bench-table.py` writes this page from one run of `tools/bench.sh --avx2`. Do not edit it.
+[bench.md](bench.md) explains contenders and columns. Here nobody uses AVX-512 who has a switch for
+it: Partita and `fma-peak` by `PARTITA_CPU`, oneDNN, also the one in PyTorch, by
+`ONEDNN_MAX_CPU_ISA`, PyTorch by `ATEN_CPU_CAPABILITY`, OpenBLAS by `OPENBLAS_CORETYPE`. FFTW, and
+what uses it, has no such switch. The run is short (`--quick`): three repetitions, and an eighth of
+the images of each batch (at least one) and of the frames of each stream and signal, whatever a
+case's name says.
+"""
+
 LAYERS_HEAD = """Effective GFLOP/s count two operations for each multiply-add of the direct sums, whatever the
 algorithm does. All contenders pack their filters beforehand. `onednn` works on arrays in the
 formats it prefers, `onednn+reorder` reads and writes plain ones, and `onednn-winograd` is its
@@ -325,14 +337,15 @@ def program_of(subject):
     return f"bench/programs/{subject}.py" if subject.startswith("python_") else f"build/bench/bench_{subject}"
 
 
-def page(build, results, tables, times, weights):
-    parts = [HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build, results)),
-             "\n## Targets\n", targets_table(times, TARGETS)]
+def page(build, results, tables, times, weights, avx2):
+    targets = [target for target in TARGETS if not avx2 or measure(times, target) is not None]
+    parts = [AVX2_HEAD if avx2 else HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build, results)),
+             "\n## Targets\n", targets_table(times, targets)]
     for name, title in SUBJECTS.items():
         if tables.get(name) and name == "layer":
             parts.append(layers_page(results, tables[name], times, weights))
         elif tables.get(name):
-            picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" else ""
+            picture = f"![time of each call](images/load-{PLOTTED}.png)\n\n" if name == "stream" and not avx2 else ""
             head = HEADS[name] + "\n" if name in HEADS else ""
             parts.append(f"\n## {title}\n\n`{program_of(name)}`\n\n{head}{picture}{rows_table(tables[name])}")
     return "\n".join(parts) + "\n"
@@ -347,16 +360,19 @@ def insert(path, table):
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--print"]
+    words = [word for word in sys.argv[1:] if word not in ("--print", "--avx2")]
+    avx2 = "--avx2" in sys.argv
     build, results = pathlib.Path(words[0]), pathlib.Path(words[1])
     tables, times = read_results(results)
     weights = bench_layers.read_weights(results / "layer-weights")
     bench_layers.add_networks(times, weights)
-    text = page(build, results, tables, times, weights)
+    text = page(build, results, tables, times, weights, avx2)
     if "--print" in sys.argv:
         print(text)
         return
-    (ROOT / "docs/bench.md").write_text(text)
+    (ROOT / ("docs/bench-avx2.md" if avx2 else "docs/bench.md")).write_text(text)
+    if avx2:
+        return
     insert(ROOT / "README.md", short_table(times) + bench_layers.short_table(times))
     targets = TARGETS + bench_layers.with_worst_pick(times)
     missed = [target for target in targets if verdict(measure(times, target), target[5], target[4]) not in ("yes", "")]

@@ -5,10 +5,13 @@
 #   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
 #   tools/bench.sh --again SUBJECT  repeats one benchmark and keeps the other rows of the last whole run; the table
 #                                   names its commit
+#   tools/bench.sh --avx2           streams, signals, layers and networks with AVX2 alone, in some ten minutes, and
+#                                   docs/bench-avx2.md; needs no other run
 # Subjects are the names of bench/programs, for example signal, python_signal or long_file.
 set -eu
 cd "$(dirname "$0")/.."
 results=build/bench-results
+subjects="plan small fft nonfinite fir stream signal cli layer network bank long_file python_signal python_networks"
 python=build-ci/python/bin/python
 status=0
 
@@ -46,15 +49,31 @@ if [ "${1-}" = --again ]; then
     python3 tools/bench-table.py build $results
     exit $status
 fi
+only=
+case "$*" in
+*--avx2*)
+    only=avx2
+    results=$results-$only
+    subjects="stream signal layer network"
+    set -- --quick
+    # oneDNN's, also in PyTorch, PyTorch's own, OpenBLAS's and MKL's switch. Others have none.
+    export PARTITA_CPU=$only ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=$only OPENBLAS_CORETYPE=Haswell \
+        MKL_ENABLE_INSTRUCTIONS=AVX2
+    ;;
+esac
 rm -rf $results
 mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
 prepare_python
-for subject in plan small fft nonfinite fir stream signal cli layer network bank long_file python_signal python_networks; do
+for subject in $subjects; do
     run "$subject" "$@"
 done
 build/bench/bench_layer --weights >$results/layer-weights
+if [ -n "$only" ]; then
+    python3 tools/bench-table.py --$only build $results
+    exit $status
+fi
 build/bench/bench_accuracy >$results/layer-accuracy || status=1
 plotted=mono-b64-t480000
 case "$*" in

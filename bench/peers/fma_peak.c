@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The peak rate of the machine as a contender: the time that the multiply-adds of a direct filter
 // take when nothing else is done, measured with independent chains of fused multiply-adds in the
-// widest vectors of this processor. An output counts as one multiply-add a tap for real signals,
-// two for real taps on complex signals, four for complex taps.
+// widest vectors of this processor that PARTITA_CPU allows. An output counts as one multiply-add a
+// tap for real signals, two for real taps on complex signals, four for complex taps.
 #include "peers/peers.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -72,7 +73,9 @@ __attribute__((target("avx2,fma"))) static void fma_loop_f64_avx2(void)
 
 static struct peak peak_select(bool f64)
 {
-    if (__builtin_cpu_supports("avx512f"))
+    const char *limit = getenv("PARTITA_CPU");
+    const bool avx2_at_most = limit != NULL && strcmp(limit, "avx2") == 0;
+    if (!avx2_at_most && __builtin_cpu_supports("avx512f"))
         return (struct peak){f64 ? fma_loop_f64_avx512 : fma_loop_f32_avx512,
                              (f64 ? 8.0 : 16.0) * CHAINS * ROUNDS};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
