@@ -275,3 +275,17 @@ bool ours_layer(struct contender *contender, const struct workload *w)
     contender->gate = ours_layer_gate(w, o->plan);
     return true;
 }
+
+const char *ours_layer_choice(const struct workload *w, int threads)
+{
+    static char name[40];
+    const struct partita_problem problem = layer_problem(w);
+    const struct partita_options options = {
+        .threads = threads, .directions = w->layer->direction, .wisdom = wisdom};
+    struct partita_plan *plan;
+    name[0] = '\0';
+    if (partita_plan_create(&problem, &options, &plan) != PARTITA_OK) return name;
+    snprintf(name, sizeof name, "%s", partita_plan_engine(plan, w->layer->direction));
+    partita_plan_destroy(plan);
+    return name;
+}

@@ -23,4 +23,7 @@ open_fn ours_stream_parallel; // several channels only: with one there is little
 open_fn ours_layer;           // filters are packed beforehand
 open_fn ours_network;
 
+// The planner's choice for a layer, as text in memory of this function; "" if there is none.
+const char *ours_layer_choice(const struct workload *w, int threads);
+
 #endif

@@ -70,6 +70,7 @@ struct suite {
     int repetitions;
     // Seconds: a contender whose first pass took longer is timed by that pass only [no limit].
     double max_pass;
+    double max_behind; // likewise, if it took so many times the fastest contender's [no limit]
     // Seconds of untimed passes, with a second first pass: a device loads code on its first use and
     // raises its clock under load [none].
     double warm_up;

@@ -52,4 +52,8 @@ extern const struct direction_name {
 // are `extra`.
 struct layer_case *layer_cases(size_t *ret_n);
 
+// The same layers, of sweeps those with kernels of the standard sizes, each with 1, 16 and 64
+// images, and channels first and last. The oracle knows no results with channels last.
+struct layer_case *layer_pick_cases(size_t *ret_n);
+
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CASES = 1024 };
+enum { MAX_CASES = 2048 };
 
 // Square kernels and maps, the same padding on all sides. Values in brackets are the defaults.
 struct layer_row {
@@ -193,5 +193,37 @@ struct layer_case *layer_cases(size_t *ret_n)
     for (size_t i = 0; i < sizeof layer_rows / sizeof *layer_rows; i++)
         row_add(cases, ret_n, &layer_rows[i]);
     for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) sweep_add(cases, ret_n, &sweeps[i]);
+    return cases;
+}
+
+// The cases NAME-nN-DIRECTION and NAME-nN-last-DIRECTION of a row.
+static void pick_add(struct layer_case *cases, size_t *n, const struct layer_row *row)
+{
+    static const size_t batches[] = {1, 16, 64};
+    for (size_t i = 0; i < 2 * sizeof batches / sizeof *batches; i++) {
+        const bool last = i % 2;
+        char suffix[32];
+        size_t first = *n;
+        snprintf(suffix, sizeof suffix, "-n%zu%s", batches[i / 2], last ? "-last" : "");
+        cases_add(cases, n, row, batches[i / 2], suffix, false);
+        for (; first < *n; first++) cases[first].layer.problem.channels_last = last;
+    }
+}
+
+struct layer_case *layer_pick_cases(size_t *ret_n)
+{
+    struct layer_case *cases = bench_allocate(MAX_CASES * sizeof *cases);
+    *ret_n = 0;
+    for (size_t i = 0; i < sizeof layer_rows / sizeof *layer_rows; i++)
+        pick_add(cases, ret_n, &layer_rows[i]);
+    for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++)
+        for (size_t k = 0; k < 3 && sweeps[i].standard[k]; k++) {
+            struct layer_row row = sweeps[i].row;
+            char name[32];
+            snprintf(name, sizeof name, "%s-r%zu", row.name, sweeps[i].standard[k]);
+            row.name = name;
+            row.kernel = sweeps[i].standard[k];
+            pick_add(cases, ret_n, &row);
+        }
     return cases;
 }
