@@ -196,6 +196,11 @@ static bool layout_imposed(const struct block_device *device, size_t n, struct b
                      2 * batch * results, layout);
 }
 
+static double layout_cost(const struct block_device *device, const struct block_layout *layout)
+{
+    return layout->seconds + device->filter_byte * (double)layout->filter;
+}
+
 typedef bool layout_fn(const struct block_device *device, size_t n, struct block_layout *layout);
 
 // Of sizes, tried from the smallest on, that cost about as little as the cheapest the first one
@@ -209,7 +214,8 @@ static void try_layout(const struct block_device *device, layout_fn *layout_by, 
                                   .chunks = 1,
                                   .busy = 1};
     if (!layout_by(device, n, &layout)) return;
-    if (!best->hop || layout.seconds < device->margin * best->seconds) *best = layout;
+    if (!best->hop || layout_cost(device, &layout) < device->margin * layout_cost(device, best))
+        *best = layout;
 }
 
 static void search_sizes(const struct block_device *device, struct block_layout *best)

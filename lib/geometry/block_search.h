@@ -45,6 +45,7 @@ struct block_device {
     size_t max_transform; // maximum transform of pairs; SIZE_MAX: any
     size_t max_window;    // maximum transform of a window of lags
     double max_samples;   // maximum samples of all transforms of a call
+    double filter_byte;   // cost of a byte of a filter: a call's share of preparing it
     double margin; // a larger transform is chosen only if it costs less than this share of the
                    // cheapest smaller one
     bool gradients_by_lags; // backward weight may be summed in windows of lags

@@ -147,9 +147,12 @@ static void describe_reach(const struct partita_plan *plan, struct text *text)
     struct estimate any;
     if (!plan->planned || !plan->planned->error_reach || plan->engine_asked) return;
     const struct engine *engine = estimate_unbounded(plan, &any);
-    if (!engine || any.seconds >= plan->choice.seconds) return;
+    if (!engine) return;
+    const unsigned uses = plan->planned->filter_uses;
+    const double times = estimate_cost(&plan->choice, uses) / estimate_cost(&any, uses);
+    if (times <= 1) return;
     text_add(text, "  error_reach %zu: takes %.3g times as long as %s", plan->planned->error_reach,
-             plan->choice.seconds / any.seconds, engine->name);
+             times, engine->name);
     if (any.reach == SIZE_MAX) text_add(text, ", whose rounding errors reach any tile");
     else if (any.transform)
         text_add(text, ", whose rounding errors reach %zu positions", estimate_reach(&any));

@@ -122,17 +122,26 @@ static struct partita_problem random_layer(struct random *random)
     return problem;
 }
 
-// The cheapest estimate of all sizes of transforms, each asked for by itself.
-static double cheapest_size(const struct engine *engine, struct request request, size_t most)
+typedef size_t next_size_fn(size_t n);
+
+// The least cost of all sizes of transforms, each asked for by itself.
+static double cheapest_size(const struct engine *engine, struct request request, next_size_fn *next,
+                            size_t most)
 {
-    double seconds = INFINITY;
-    for (size_t n = 1; n <= most; n = tile_tables_next_size(n + 1)) {
+    double cost = INFINITY;
+    for (size_t n = next(1); n && n <= most; n = next(n + 1)) {
         struct estimate estimate = {0};
         request.transform = n;
         engine->estimate(&request, &estimate);
-        if (estimate.applicable) seconds = fmin(seconds, estimate.seconds);
+        if (estimate.applicable) cost = fmin(cost, request_cost(&request, &estimate));
     }
-    return seconds;
+    return cost;
+}
+
+// A filter that lives for ever, or is used so often.
+static unsigned random_uses(struct random *random)
+{
+    return random_below(random, 2) ? 0 : (unsigned)random_size(random, 6);
 }
 
 // The engines that search tiles find the cheapest size, and defer only what is not cheaper than
@@ -157,18 +166,63 @@ static void tile_searches_find_the_cheapest(void **state)
             const struct engine *engine = engine_named(names[e]);
             struct request request = request_of(&shape, direction, &model);
             struct estimate found = {0}, against = {0};
+            request.filter_uses = random_uses(&random);
             engine->estimate(&request, &found);
-            const double least = cheapest_size(engine, request, 128);
-            assert_true((found.applicable ? found.seconds : INFINITY) == least);
+            const double least = cheapest_size(engine, request, tile_tables_next_size, 128);
+            assert_true((found.applicable ? request_cost(&request, &found) : INFINITY) == least);
             if (!found.applicable) continue;
             request.to_beat = least * (0.5 + random_unit(&random));
             engine->estimate(&request, &against);
             deferred += against.deferred;
             if (against.deferred) assert_true(request.to_beat < least);
-            else assert_true(against.seconds == least && against.transform == found.transform);
+            else
+                assert_true(request_cost(&request, &against) == least &&
+                            against.transform == found.transform);
         }
     }
     assert_true(deferred > 20);
+}
+
+// The engines that search blocks along one axis find a size whose cost is within their margins of
+// the least: 5 % of overlap-save (SIZE_MARGIN), a tenth of its own of blocks (`margin`).
+static void signal_searches_find_cheap_sizes(void **state)
+{
+    (void)state;
+    struct random random = random_start("signals");
+    static const struct {
+        const char *engine;
+        double margin;
+    } rows[] = {{"cpu/overlap-save", 1.05}, {"cpu/blocks", 1 / 0.9}};
+    int found_with_uses = 0;
+    for (int i = 0; i < 400; i++) {
+        const struct cost_model model = random_model(&random);
+        struct partita_problem problem = {.op = PARTITA_CORRELATE,
+                                          .batch = random_size(&random, 4),
+                                          .in_channels = random_size(&random, 3),
+                                          .out_channels = random_size(&random, 3),
+                                          .rank = 1};
+        problem.kernel[0] = random_size(&random, 12);
+        problem.size[0] = problem.kernel[0] + random_size(&random, 13);
+        struct shape shape;
+        if (!canonical(&problem, &shape)) continue;
+        for (size_t e = 0; e < sizeof rows / sizeof *rows; e++) {
+            const struct engine *engine = engine_named(rows[e].engine);
+            struct request request = request_of(&shape, PARTITA_FORWARD, &model);
+            struct estimate found = {0};
+            request.filter_uses = random_uses(&random);
+            engine->estimate(&request, &found);
+            // A transform of this size holds everything.
+            const size_t most = fft_good_size(problem.size[0] + 2 * problem.kernel[0]);
+            const double least = cheapest_size(engine, request, fft_good_size, most);
+            if (!found.applicable) continue;
+            if (request_cost(&request, &found) > rows[e].margin * least * (1 + 1e-9))
+                fail_msg("%s, %zu x %zu, %u uses: costs %g, the least is %g", rows[e].engine,
+                         problem.size[0], problem.kernel[0], request.filter_uses,
+                         request_cost(&request, &found), least);
+            found_with_uses += request.filter_uses > 0;
+        }
+    }
+    assert_true(found_with_uses > 100);
 }
 
 // What was deferred costs more than the choice, as explain says it.
@@ -270,6 +324,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         named_test(direct_lower_bound_holds, NULL, "direct-lower-bound-holds"),
         named_test(tile_searches_find_the_cheapest, NULL, "tile-searches-find-the-cheapest"),
+        named_test(signal_searches_find_cheap_sizes, NULL, "signal-searches-find-cheap-sizes"),
         named_test(deferred_estimates_are_dearer, NULL, "deferred-estimates-are-dearer"),
         named_test(growth_is_that_of_the_matrices, NULL, "growth-is-that-of-the-matrices"),
         named_test(partitions_are_those_of_the_search, NULL, "partitions-are-those-of-the-search"),

@@ -26,13 +26,15 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
     forward.shape = &shape;
-    if (!blocks_search(&forward, &layout, ret->reason, sizeof ret->reason)) return;
+    // What preparing the filter of a lone signal takes is in `seconds`.
+    const bool kept = !shape_lone(request->shape) && request->direction != PARTITA_BACKWARD_WEIGHT;
+    const double byte =
+        kept ? filter_seconds(request, 1 / (double)shape.scalar_bytes, COPIES_A_SCALAR) : 0;
+    const double share = request->filter_uses ? byte / request->filter_uses : 0;
+    if (!blocks_search(&forward, share, &layout, ret->reason, sizeof ret->reason)) return;
     block_estimate(&forward, &layout, ret);
     ret->spread = blocks_spread(&shape, &layout);
-    // What preparing the filter of a lone signal takes is in `seconds`.
-    if (!shape_lone(request->shape) && request->direction != PARTITA_BACKWARD_WEIGHT)
-        ret->filter_seconds =
-            filter_seconds(request, (double)(layout.filter / shape.scalar_bytes), COPIES_A_SCALAR);
+    ret->filter_seconds = byte * (double)layout.filter;
 }
 
 static enum partita_status blocks_plan_create(struct partita_plan *plan,

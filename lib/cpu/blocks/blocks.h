@@ -38,9 +38,10 @@ static inline const struct block_layout *blocks_layout(const struct partita_plan
     return &blocks_of(plan)->layout;
 }
 
-// The cheapest layout that the request allows; false if none fits, with a reason.
-bool blocks_search(const struct request *request, struct block_layout *ret, char *reason,
-                   size_t size);
+// The cheapest layout that the request allows, if a byte of a filter costs so much; false if none
+// fits, with a reason.
+bool blocks_search(const struct request *request, double filter_byte, struct block_layout *ret,
+                   char *reason, size_t size);
 
 static inline struct block_transform blocks_transform(const struct partita_plan *plan)
 {

@@ -87,8 +87,8 @@ static bool cpu_fit(const struct block_device *device, struct block_layout *layo
     return true;
 }
 
-bool blocks_search(const struct request *request, struct block_layout *ret, char *reason,
-                   size_t size)
+bool blocks_search(const struct request *request, double filter_byte, struct block_layout *ret,
+                   char *reason, size_t size)
 {
     const struct signal_rates rates = cpu_signal_rates(request);
     const struct block_device device = {.rates = &rates,
@@ -97,6 +97,7 @@ bool blocks_search(const struct request *request, struct block_layout *ret, char
                                         .max_transform = SIZE_MAX,
                                         .max_window = MAX_WINDOW,
                                         .max_samples = INFINITY,
+                                        .filter_byte = filter_byte,
                                         .margin = 0.9,
                                         .keeps_inputs = true,
                                         .counts_filter = true,
