@@ -10,7 +10,6 @@
 enum {
     TOGETHER_BYTES = 1 << 22, // of a spectrum, at least
     MAX_TASKS = 64,           // of a pass
-    COPY_SAMPLES = 1 << 16,   // samples of a task
 };
 
 bool overlap_is_long(const struct overlap *overlap)
@@ -103,24 +102,44 @@ void overlap_long_filter(const struct partita_filter *filter, size_t channel, co
     run_passage(&passage, filter->plan->threads);
 }
 
-struct copy {
-    char *y;
-    const char *x;
-    size_t stride, n, bytes;
+// A thread moves one part of adjacent samples: where the memory is new, threads that first touch
+// the same page would each clear it.
+struct long_copy {
+    const struct window *from;
+    char *to;
+    size_t n, bytes, part;
 };
 
 static void copy_samples(void *context, size_t task, int worker)
 {
     (void)worker;
-    const struct copy *copy = context;
-    const size_t at = task * COPY_SAMPLES;
-    samples_copy(copy->y + at * copy->bytes, 1, copy->x + at * copy->stride * copy->bytes,
-                 copy->stride, size_min(copy->n - at, COPY_SAMPLES), copy->bytes);
+    const struct long_copy *copy = context;
+    const struct window *from = copy->from;
+    const size_t at = size_min(task * copy->part, copy->n);
+    samples_window(copy->to + at * copy->bytes, from->x, from->size,
+                   from->first + (ptrdiff_t)(at * from->stride), from->stride,
+                   size_min(copy->n - at, copy->part), copy->bytes);
 }
 
-void overlap_long_copy(const struct partita_plan *plan, void *y, const void *x, size_t stride,
+void overlap_long_copy(const struct partita_plan *plan, void *to, const struct window *from,
                        size_t n)
 {
-    struct copy copy = {y, x, stride, n, plan->shape.sample_bytes};
-    thread_loop(plan->threads, ceil_div(n, COPY_SAMPLES), copy_samples, &copy);
+    const size_t threads = (size_t)plan->threads;
+    struct long_copy copy = {from, to, n, plan->shape.sample_bytes, ceil_div(n, threads)};
+    thread_loop(plan->threads, threads, copy_samples, &copy);
+}
+
+static void load_taps(void *context, size_t task, int worker)
+{
+    (void)worker;
+    const struct taps_load *load = context;
+    const size_t n = overlap_of(load->plan)->n, part = ceil_div(n, (size_t)load->plan->threads);
+    const size_t first = size_min(task * part, n);
+    overlap_load_taps(load, first, size_min(n - first, part));
+}
+
+void overlap_long_taps(const struct taps_load *load)
+{
+    struct taps_load own = *load;
+    thread_loop(load->plan->threads, (size_t)load->plan->threads, load_taps, &own);
 }

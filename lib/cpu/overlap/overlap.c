@@ -162,22 +162,25 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
     enum { MAX_KEPT = 32 };
     struct {
         size_t n;
-        double seconds;
+        double cost;
     } kept[MAX_KEPT];
     size_t n_kept = 0;
     // Of what another engine costs, sizes within the margin may still be the smallest of the kept.
+    // What costs no less in seconds alone costs no less with its share of a filter.
     const double to_beat = request_to_beat(request);
     double least = to_beat * SIZE_MARGIN;
     for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) {
         if (!estimate(request, n, moves, least, ret)) continue;
-        least = ret->seconds;
+        const double cost = request_cost(request, ret);
+        if (cost >= least) continue;
+        least = cost;
         size_t beyond = 0;
-        while (beyond < n_kept && kept[beyond].seconds >= SIZE_MARGIN * least) beyond++;
+        while (beyond < n_kept && kept[beyond].cost >= SIZE_MARGIN * least) beyond++;
         n_kept -= beyond;
         memmove(kept, kept + beyond, n_kept * sizeof *kept);
         if (n_kept == MAX_KEPT) continue;
         kept[n_kept].n = n;
-        kept[n_kept++].seconds = least;
+        kept[n_kept++].cost = least;
     }
     if (n_kept) estimate(request, kept[0].n, moves, INFINITY, ret);
     estimate_compare(request, ret, to_beat);
@@ -231,21 +234,32 @@ void overlap_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, overlap);
 }
 
-// samples[n] = the causal taps of a path over the transform's gain, zero-padded; a real filter of a
-// complex signal gets zero imaginary parts. `causal` has room for the taps.
-static void overlap_load_taps(const struct partita_plan *plan, const char *taps, size_t path,
-                              char *samples, char *causal)
+// A real filter of a complex signal gets zero imaginary parts.
+void overlap_load_taps(const struct taps_load *load, size_t first, size_t n)
 {
-    const struct overlap *overlap = overlap_of(plan);
+    const struct overlap *overlap = overlap_of(load->plan);
     const struct shape *shape = &overlap->shape;
     const size_t span = shape->axis[0].span, per_tap = shape->complex_taps ? 2 : 1;
+    const size_t bytes = shape->sample_bytes, count = span > first ? size_min(span - first, n) : 0;
     const bool widen = shape->complex_signal && !shape->complex_taps;
+    const bool in_place = !widen && !overlap->half.mirrored;
+    char *samples = load->samples + first * bytes;
+    char *causal = in_place ? samples : load->causal + first * bytes;
+    const size_t kept = widen ? 0 : count;
+    memset(samples + kept * bytes, 0, (n - kept) * bytes);
+    if (!count) return;
+    causal_part(shape, causal, load->taps, first, count);
+    load->plan->kernels->scale(causal, causal, 1 / overlap->fft->gain, count * per_tap);
+    if (overlap->half.mirrored) samples_reverse(samples, 1, causal, 1, count, shape->tap_bytes);
+    else if (widen) samples_copy(samples, 2, causal, 1, count, shape->tap_bytes);
+}
+
+// The taps of a path, in the caller's layout.
+static const char *overlap_path(const struct partita_plan *plan, const char *taps, size_t path)
+{
+    const struct shape *shape = &overlap_of(plan)->shape;
     const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
-    memset(samples, 0, overlap->n * shape->sample_bytes);
-    causal_taps(shape, causal, taps + from * shape->axis[0].kernel * shape->tap_bytes);
-    plan->kernels->scale(causal, causal, 1 / overlap->fft->gain, span * per_tap);
-    if (overlap->half.mirrored) samples_reverse(samples, 1, causal, 1, span, shape->tap_bytes);
-    else samples_copy(samples, widen ? 2 : 1, causal, 1, span, shape->tap_bytes);
+    return taps + from * shape->axis[0].kernel * shape->tap_bytes;
 }
 
 struct filter_bytes overlap_filter_bytes(const struct partita_plan *plan)
@@ -270,9 +284,15 @@ enum partita_status overlap_filter_pack(struct partita_filter *filter, const voi
     char *spectrum = filter->state;
     assert(arena.used <= arena.size);
     for (size_t path = 0; path < paths; path++, spectrum += fft->spectrum_bytes) {
-        overlap_load_taps(plan, taps, path, buffers.samples, buffers.inputs);
-        if (!overlap->together) fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
-        else overlap_long_forward(fft, spectrum, buffers.samples, buffers.scratch, plan->threads);
+        const struct taps_load load = {plan, overlap_path(plan, taps, path), buffers.samples,
+                                       buffers.inputs};
+        if (overlap->together) {
+            overlap_long_taps(&load);
+            overlap_long_forward(fft, spectrum, buffers.samples, buffers.scratch, plan->threads);
+        } else {
+            overlap_load_taps(&load, 0, overlap->n);
+            fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
+        }
         if (overlap->half.mirrored) fft_conjugate(plan->shape.f64, spectrum, fft->lines);
     }
     return PARTITA_OK;
@@ -317,21 +337,24 @@ void overlap_transform(const struct overlap *overlap, size_t c, const void *samp
                 buffers->scratch);
 }
 
-const void *overlap_window(const struct overlap *overlap, const char *x, ptrdiff_t first,
+const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
                            char *samples)
 {
+    const struct overlap *overlap = overlap_of(plan);
     const size_t bytes = overlap->shape.sample_bytes, size = overlap->shape.axis[0].size;
     const size_t n = overlap->half.used ? overlap->n / 2 : overlap->n;
     if (overlap->half.used) first = overlap->half.at;
     if (first >= 0 && (size_t)first + n <= size) return x + (size_t)first * bytes;
-    samples_window(samples, x, size, first, 1, n, bytes);
+    if (overlap->together) overlap_long_copy(plan, samples, &(struct window){x, size, first, 1}, n);
+    else samples_window(samples, x, size, first, 1, n, bytes);
     return samples;
 }
 
-void overlap_transform_window(const struct overlap *overlap, size_t c, const char *x,
+void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
                               ptrdiff_t first, struct overlap_buffers *buffers)
 {
-    const void *samples = overlap_window(overlap, x, first, buffers->samples);
+    const struct overlap *overlap = overlap_of(plan);
+    const void *samples = overlap_window(plan, x, first, buffers->samples);
     if (overlap->half.used)
         fft_forward_half(overlap->fft, buffers->inputs + c * overlap->fft->spectrum_bytes, samples,
                          buffers->samples, buffers->scratch);

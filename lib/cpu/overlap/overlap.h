@@ -78,14 +78,26 @@ struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, c
 
 // The n samples of x from `first` on, or if half a transform holds the problem, its n/2 samples: in
 // place where they are inside the signal, else in `samples`.
-const void *overlap_window(const struct overlap *overlap, const char *x, ptrdiff_t first,
+const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
                            char *samples);
 
 // Spectrum of input c of a group, of n samples; of a window of x [size].
 void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers);
-void overlap_transform_window(const struct overlap *overlap, size_t c, const char *x,
+void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
                               ptrdiff_t first, struct overlap_buffers *buffers);
+
+// The taps of a path in the caller's order, the n samples that are transformed for its filter, and
+// scratch memory for its causal taps.
+struct taps_load {
+    const struct partita_plan *plan;
+    const char *taps;
+    char *samples, *causal;
+};
+
+// Writes the samples from `first` on, n of them: the causal taps over the transform's gain, or
+// zeros.
+void overlap_load_taps(const struct taps_load *load, size_t first, size_t n);
 
 // The spectrum of output `channel` from those of its group's inputs: a sum of products; then
 // samples[n] by one inverse transform.
@@ -106,9 +118,18 @@ void overlap_long_forward(const struct fft *fft, void *spectrum, const void *x, 
 void overlap_long_filter(const struct partita_filter *filter, size_t channel, const void *x,
                          struct overlap_buffers *buffers);
 
-// y[i] = x[i * stride], i < n samples, on all threads.
-void overlap_long_copy(const struct partita_plan *plan, void *y, const void *x, size_t stride,
+// A signal x[size] from index `first` on, in steps of `stride`.
+struct window {
+    const char *x;
+    size_t size;
+    ptrdiff_t first;
+    size_t stride;
+};
+
+// samples_window of n samples, and overlap_load_taps of all samples, on all threads.
+void overlap_long_copy(const struct partita_plan *plan, void *to, const struct window *from,
                        size_t n);
+void overlap_long_taps(const struct taps_load *load);
 
 // The stream of overlap-save (stream.c).
 enum partita_status overlap_stream_open(struct partita_stream *stream);

@@ -105,14 +105,15 @@ static void save_task(void *context, size_t task, int worker)
     char *y = call->y + (out * axis->out + outputs.first) * bytes;
     struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
     if (overlap->together) {
-        x = overlap_window(overlap, x, begin, buffers.samples);
+        x = overlap_window(plan, x, begin, buffers.samples);
         overlap_long_filter(call->filter, group, x, &buffers);
-        overlap_long_copy(plan, y, buffers.samples + (axis->span - 1 + outputs.skip) * bytes,
-                          axis->stride, outputs.count);
+        const struct window results = {buffers.samples, overlap->n,
+                                       (ptrdiff_t)(axis->span - 1 + outputs.skip), axis->stride};
+        overlap_long_copy(plan, y, &results, outputs.count);
         return;
     }
     for (size_t c = 0; c < shape->group_in; c++)
-        overlap_transform_window(overlap, c, x + c * axis->size * bytes, begin, &buffers);
+        overlap_transform_window(plan, c, x + c * axis->size * bytes, begin, &buffers);
     for (size_t k = 0; k < shape->group_out; k++)
         save_store_output(call->filter, group * shape->group_out + k, y + k * axis->out * bytes,
                           &outputs, &buffers);

@@ -152,8 +152,8 @@ static void overlap_weight_inputs(const struct weight_call *call, const struct w
     const size_t channel = term->item * shape->in_channels + term->group * shape->group_in;
     const char *x = call->operands->from[0];
     for (size_t c = 0; c < shape->group_in; c++)
-        overlap_transform_window(overlap, c, x + (channel + c) * axis->size * shape->sample_bytes,
-                                 first, buffers);
+        overlap_transform_window(
+            call->plan, c, x + (channel + c) * axis->size * shape->sample_bytes, first, buffers);
 }
 
 // Spectra of a block of outputs, the last one first, so that products correlate.
