@@ -38,24 +38,62 @@ static void put_root(void *table, size_t i, double revolutions, bool f64)
     else ((float *)table)[2 * i] = (float)re, ((float *)table)[2 * i + 1] = (float)im;
 }
 
-// theta of a node, whose modulus is u^m - e^(-2 pi i theta): of the k-th of R nodes that a node of
-// theta' is divided into, (theta' + k)/R. Radices are those of the passes before.
+// (cos, tan) of e^(-2 pi i revolutions). The sine is the product of both as they are rounded. A
+// cosine of 0, which only cyclic transforms have, becomes far less than the roundoff of its factor.
+static void put_tangent(void *table, size_t i, double revolutions, bool f64)
+{
+    const double angle = -2 * 3.14159265358979323846 * revolutions, min = f64 ? 0x1p-56 : 0x1p-27;
+    double cosine = f64 ? cos(angle) : (float)cos(angle);
+    if (fabs(cosine) < min) cosine = min;
+    const double tangent = sin(angle) / cosine;
+    if (f64) ((double *)table)[2 * i] = cosine, ((double *)table)[2 * i + 1] = tangent;
+    else ((float *)table)[2 * i] = (float)cosine, ((float *)table)[2 * i + 1] = (float)tangent;
+}
+
+// theta of a node, whose modulus is u^m - e^(-2 pi i theta), -1/2 <= theta < 1/2: of the k-th of R
+// nodes that a node of theta' is divided into, (theta' + k)/R. Radices are those of the passes
+// before.
 static double theta_of(size_t node, int log2_points, int log2_node, double theta)
 {
     size_t nodes = (size_t)1 << (log2_points - log2_node); // that `node` counts
     for (int pass = 0, log2_radix = 4; nodes > 1; pass++) {
         nodes >>= log2_radix;
         theta = (theta + (double)(node / nodes)) / (1 << log2_radix);
+        if (theta >= 0.5) theta -= 1;
         node %= nodes;
         log2_radix = pass == 0 ? CUDA_FFT_SECOND_RADIX(log2_points) : 4;
     }
     return theta;
 }
 
-// Twiddles of all passes, or while `table` is NULL their number; *ret_last is the index of those of
-// the last pass.
+// The angle of number i of a node's forward twiddles, in revolutions: 0 is of the first level;
+// 2^(l-2) + k' of level l, k' being k with its l-2 bits reversed.
+static double forward_angle(double theta, int i)
+{
+    int level = 1, k = 0;
+    while (i >> (level - 1)) level++;
+    for (int bit = 0; bit < level - 2; bit++) k |= (i >> bit & 1) << (level - 3 - bit);
+    return (theta + k) / (1 << level);
+}
+
+// The twiddles of one node, of `nodes` that a pass divides.
+static void put_node(void *table, size_t nodes, int log2_radix, double theta, bool f64)
+{
+    const int pairs = CUDA_FFT_PAIRS(log2_radix);
+    for (int i = 0; i < 2 * pairs; i++) {
+        const size_t at = 2 * (size_t)(i / 2) * nodes + (size_t)(i % 2),
+                     back = at + 2 * (size_t)pairs * nodes;
+        const double power = i ? (double)i / (1 << log2_radix) : 0.5;
+        put_tangent(table, at, forward_angle(theta, i), f64);
+        put_root(table, back, theta * power, f64);
+    }
+}
+
+// Twiddles of all passes, or while `table` is NULL their number; *ret_last is where those of the
+// last pass begin, in pairs.
 static size_t fill_twiddles(void *table, const struct cuda_fft_form *form, bool f64, int *ret_last)
 {
+    const size_t pair = f64 ? 32 : 16;
     size_t n = 0;
     for (int log2_node = form->log2_points, pass = 0; log2_node > 0; pass++) {
         const int log2_radix = pass == 1 ? CUDA_FFT_SECOND_RADIX(form->log2_points) : 4;
@@ -64,20 +102,19 @@ static size_t fill_twiddles(void *table, const struct cuda_fft_form *form, bool 
         for (size_t node = 0; table && node < nodes; node++) {
             const double theta =
                 theta_of(node, form->log2_points, log2_node, form->negacyclic ? 0.25 : 0);
-            put_root(table, 2 * (n + node), theta / (1 << log2_radix), f64);
-            put_root(table, 2 * (n + node) + 1, 4 * (theta / (1 << log2_radix)), f64);
+            put_node((char *)table + (n + node) * pair, nodes, log2_radix, theta, f64);
         }
-        n += nodes;
+        n += 2 * (size_t)CUDA_FFT_PAIRS(log2_radix) * nodes;
         log2_node -= log2_radix;
     }
-    return 2 * n;
+    return n * pair;
 }
 
 static enum partita_status make_twiddles(const struct partita_plan *plan, struct cuda_fft *fft)
 {
     struct cuda_fft_form *form = &fft->params.form;
     const bool f64 = fft->params.f64;
-    const size_t bytes = fill_twiddles(NULL, form, f64, &form->last) * 2 * (f64 ? 8 : 4);
+    const size_t bytes = fill_twiddles(NULL, form, f64, &form->last);
     void *table = mem_reserve(&plan->allocator, bytes);
     if (!table) return PARTITA_ERR_NOMEM;
     fill_twiddles(table, form, f64, &form->last);

@@ -2,8 +2,13 @@
 // Transforms in a thread block. n/16 threads hold 16 of the n points each in registers and exchange
 // them through shared memory between passes. A pass divides each node, a polynomial modulo
 // u^m - z^m, into its remainders modulo u^(m/R) - z_k^(m/R), k < R (Fiduccia 1972; Bernstein,
-// Multidigit multiplication for mathematicians, 2001). All twiddle factors of a node are powers of
-// one number, so the table has two numbers a node. Bins are not reordered.
+// Multidigit multiplication for mathematicians, 2001). Twiddle factors are a node's, not a point's:
+// R/2 numbers each way. Bins are not reordered.
+//
+// A forward pass divides by two log2 R times. Its butterflies multiply before they add, and take
+// six multiply-adds each with the factor as cosine and tangent (Linzer & Feig, Implementation of
+// efficient FFT algorithms on fused multiply-add architectures, 1993). An inverse pass, which
+// multiplies last, has such butterflies with the roots of unity and then powers of one factor.
 //
 // Before fft_block_forward and after fft_block_inverse thread t holds points t + j*threads as v[j];
 // after fft_block_forward and before fft_block_inverse it holds 16 bins, which lie in memory as
@@ -14,18 +19,16 @@
 #include "complex.cuh"
 #include "fft.h"
 
-// a times c, or back by its conjugate.
-template <bool BACK, typename T>
-inline __device__ complex_of<T> rotate(complex_of<T> a, complex_of<T> c)
-{
-    return a * (BACK ? conjugated(c) : c);
-}
-
-// Twiddle factors of one node: c = e^(-2 pi i theta/R) where its modulus is
-// u^m - e^(-2 pi i theta), and c^4.
+// Two of the R/2 numbers, at least two, of a node that a pass divides by R. They lie in the table
+// as [pair][node]; forward is followed by inverse.
+//   Forward, for the node u^m - e^(-2 pi i theta), -1/2 <= theta < 1/2: (cos, tan) of the factors
+//   of its butterflies. Level l has 2^(l-1) nodes, and an odd one has the factor of the one before
+//   times -i, so that there are 1, 1, 2 and 4 of e^(-2 pi i (theta + k)/2^l), with k in the order
+//   of the nodes.
+//   Inverse: c^(R/2), then c, c^2, .. c^(R/2-1) of c = e^(-2 pi i theta/R).
 template <typename T> struct __align__(4 * sizeof(T)) fft_twiddles
 {
-    complex_of<T> c, c4;
+    complex_of<T> first, second;
 };
 
 // A thread in one of the transforms of its block.
@@ -47,95 +50,116 @@ inline __device__ fft_thread<T> fft_thread_at(const cuda_fft_form &form, void *s
             form.negacyclic};
 }
 
-// v[k] = sum over j of v[j] w^(jk), w = e^(-2 pi i/R); BACK: with the conjugate of w.
-template <typename T, bool BACK> inline __device__ void dft2(complex_of<T> &a, complex_of<T> &b)
+// a + w b and a - w b, w = cos (1 + i tan), or with -i w if ROTATED. Each component of w b is
+// rounded once before it is multiplied by the cosine, so the error does not grow with the tangent.
+template <bool ROTATED, typename T>
+inline __device__ void butterfly(complex_of<T> &a, complex_of<T> &b, T cosine, T tangent)
 {
-    const complex_of<T> sum = a + b;
-    b = a - b;
-    a = sum;
+    const complex_of<T> r = {b.re - tangent * b.im, b.im + tangent * b.re};
+    const complex_of<T> w = ROTATED ? complex_of<T>{r.im, -r.re} : r;
+    b = {a.re - cosine * w.re, a.im - cosine * w.im};
+    a = {a.re + cosine * w.re, a.im + cosine * w.im};
 }
 
-template <typename T, bool BACK>
-inline __device__ void dft4(complex_of<T> &a, complex_of<T> &b, complex_of<T> &c, complex_of<T> &d)
+// The same with w = 1; BACK: with i instead of -i.
+template <bool BACK, bool ROTATED, typename T>
+inline __device__ void add_butterfly(complex_of<T> &a, complex_of<T> &b)
 {
-    const complex_of<T> s = a + c, t = a - c, p = b + d, q = b - d;
-    const complex_of<T> r =
-        BACK ? complex_of<T>{-q.im, q.re} : complex_of<T>{q.im, -q.re}; // q i or q/i
-    a = s + p;
-    b = t + r;
-    c = s - p;
-    d = t - r;
+    complex_of<T> w = b;
+    if (ROTATED) w = BACK ? complex_of<T>{-b.im, b.re} : complex_of<T>{b.im, -b.re};
+    b = a - w;
+    a = a + w;
 }
 
-// a times e^(-2 pi i k/16), k = 1, 2, 3, 4, 6 or 9; BACK: times its conjugate.
-template <typename T, bool BACK> inline __device__ complex_of<T> root16(complex_of<T> a, int k)
+inline __host__ __device__ constexpr int fft_log2(int radix)
 {
-    const T c1 = (T)0.92387953251128675613, s1 = (T)0.38268343236508977173,
-            c2 = (T)0.70710678118654752440;
-    complex_of<T> w = {-c1, s1}; // 9
-    if (k == 1) w = {c1, -s1};
-    if (k == 2) w = {c2, -c2};
-    if (k == 3) w = {s1, -c1};
-    if (k == 4) w = {0, -1};
-    if (k == 6) w = {-c2, -c2};
-    return rotate<BACK>(a, w);
+    return 1 + (radix > 2) + (radix > 4) + (radix > 8);
 }
 
-template <typename T, bool BACK> inline __device__ void dft8(complex_of<T> *v)
+// Levels of butterflies leave the remainders in the order of reversed bits; this puts them in
+// order.
+template <typename T, int R> inline __device__ void put_in_order(complex_of<T> *v)
 {
-    dft4<T, BACK>(v[0], v[2], v[4], v[6]);
-    dft4<T, BACK>(v[1], v[3], v[5], v[7]);
-    complex_of<T> sum[8];
+    constexpr int BITS = fft_log2(R);
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-        const complex_of<T> odd = k ? root16<T, BACK>(v[2 * k + 1], 2 * k) : v[1];
-        sum[k] = v[2 * k] + odd;
-        sum[k + 4] = v[2 * k] - odd;
+    for (int k = 0; k < R; k++) {
+        const int reversed =
+            ((k & 1) << 3 | (k & 2) << 1 | (k & 4) >> 1 | (k & 8) >> 3) >> (4 - BITS);
+        if (reversed <= k) continue;
+        const complex_of<T> other = v[reversed];
+        v[reversed] = v[k];
+        v[k] = other;
     }
-#pragma unroll
-    for (int k = 0; k < 8; k++) v[k] = sum[k];
 }
 
-template <typename T, bool BACK> inline __device__ void dft16(complex_of<T> *v)
+// The remainders of a node of R points. Its twiddles are `apart` pairs from each other; a level
+// loads its own, so that few registers hold them.
+template <typename T, int R>
+inline __device__ void divide_node(complex_of<T> *v, const fft_twiddles<T> *twiddles, int apart)
 {
+    complex_of<T> w[8];
 #pragma unroll
-    for (int j = 0; j < 4; j++) dft4<T, BACK>(v[j], v[j + 4], v[j + 8], v[j + 12]);
-        // Element k of column j is v[j + 4k].
+    for (int level = 0; level < fft_log2(R); level++) {
+        const int half = R >> (level + 1), first = (1 << level) / 2;
 #pragma unroll
-    for (int k = 1; k < 4; k++)
-#pragma unroll
-        for (int j = 1; j < 4; j++) v[j + 4 * k] = root16<T, BACK>(v[j + 4 * k], j * k);
-#pragma unroll
-    for (int k = 0; k < 4; k++) dft4<T, BACK>(v[4 * k], v[4 * k + 1], v[4 * k + 2], v[4 * k + 3]);
-        // Sum k + 4i is v[4k + i].
-#pragma unroll
-    for (int k = 0; k < 4; k++)
-#pragma unroll
-        for (int i = k + 1; i < 4; i++) {
-            const complex_of<T> sum = v[4 * k + i];
-            v[4 * k + i] = v[4 * i + k];
-            v[4 * i + k] = sum;
+        for (int i = 0; i < (first > 1 ? first : 2) && level != 1; i += 2) {
+            const fft_twiddles<T> two = twiddles[(first + i) / 2 * apart];
+            w[first + i] = two.first;
+            w[first + i + 1] = two.second;
         }
+#pragma unroll
+        for (int i = 0; i < R / 2; i++) {
+            const int node = i / half, at = i + half * node;
+            const complex_of<T> factor = w[first + node / 2];
+            if (node % 2) butterfly<true>(v[at], v[at + half], factor.re, factor.im);
+            else butterfly<false>(v[at], v[at + half], factor.re, factor.im);
+        }
+    }
+    put_in_order<T, R>(v);
 }
 
+// v[k] = sum over j of v[j] e^(-2 pi i jk/R); BACK: of e^(2 pi i jk/R).
 template <typename T, int R, bool BACK> inline __device__ void dft(complex_of<T> *v)
 {
-    if (R == 2) dft2<T, BACK>(v[0], v[1]);
-    if (R == 4) dft4<T, BACK>(v[0], v[1], v[2], v[3]);
-    if (R == 8) dft8<T, BACK>(v);
-    if (R == 16) dft16<T, BACK>(v);
+    // (cos, tan) of the eighth of a revolution, of a sixteenth and of three; the other factors, 0,
+    // 1, 2 and 4, are 1.
+    const T cosine[3] = {(T)0.70710678118654752440, (T)0.92387953251128675613,
+                         (T)0.38268343236508977173};
+    const T tangent[3] = {1, (T)0.41421356237309504880, (T)2.41421356237309504880};
+#pragma unroll
+    for (int level = 0; level < fft_log2(R); level++) {
+        const int half = R >> (level + 1);
+#pragma unroll
+        for (int i = 0; i < R / 2; i++) {
+            const int node = i / half, at = i + half * node;
+            const int factor = (1 << level) / 2 + node / 2, which = factor < 6 ? 0 : factor - 5;
+            const bool one = factor != 3 && factor < 5;
+            const T c = BACK && node % 2 ? -cosine[which] : cosine[which],
+                    t = BACK ? tangent[which] : -tangent[which];
+            if (one && node % 2) add_butterfly<BACK, true>(v[at], v[at + half]);
+            else if (one) add_butterfly<BACK, false>(v[at], v[at + half]);
+            else if (node % 2) butterfly<true>(v[at], v[at + half], c, t);
+            else butterfly<false>(v[at], v[at + half], c, t);
+        }
+    }
+    put_in_order<T, R>(v);
 }
 
-// v[j] times c^j, or back.
-template <typename T, int R, bool BACK>
-inline __device__ void rotate_powers(complex_of<T> *v, const fft_twiddles<T> &node)
+// v[j] times c^-j.
+template <typename T, int R>
+inline __device__ void rotate_back(complex_of<T> *v, const fft_twiddles<T> *twiddles, int apart)
 {
-    const complex_of<T> c2 = node.c * node.c, power[4] = {{1, 0}, node.c, c2, c2 * node.c};
-    const complex_of<T> c8 = node.c4 * node.c4, fourth[4] = {{1, 0}, node.c4, c8, c8 * node.c4};
+    constexpr int HALF = R / 2;
 #pragma unroll
-    for (int j = 1; j < R; j++) {
-        if (j % 4) v[j] = rotate<BACK>(v[j], power[j % 4]);
-        if (j / 4) v[j] = rotate<BACK>(v[j], fourth[j / 4]);
+    for (int i = 0; i < HALF; i += 2) {
+        const fft_twiddles<T> two = twiddles[i / 2 * apart];
+#pragma unroll
+        for (int j = 0; j < HALF && i == 0; j++) v[HALF + j] = v[HALF + j] * conjugated(two.first);
+        if (i > 0) v[i] = v[i] * conjugated(two.first);
+        if (i > 0) v[HALF + i] = v[HALF + i] * conjugated(two.first);
+        if (HALF == 1) continue;
+        v[i + 1] = v[i + 1] * conjugated(two.second);
+        v[HALF + i + 1] = v[HALF + i + 1] * conjugated(two.second);
     }
 }
 
@@ -155,8 +179,7 @@ inline __device__ int fft_padded(int at, int log2_points)
 template <int R>
 inline __device__ fft_sum fft_sum_of(int log2_points, int log2_node, int thread, int i)
 {
-    constexpr int LOG2_R = 1 + (R > 2) + (R > 4) + (R > 8);
-    const int log2_step = log2_node - LOG2_R, step = 1 << log2_step;
+    const int log2_step = log2_node - fft_log2(R), step = 1 << log2_step;
     const int sum = thread + (i << (log2_points - 4)), node = sum >> log2_step;
     return {node, fft_padded((node << log2_node) + (sum & (step - 1)), log2_points),
             fft_padded(step, log2_points)};
@@ -184,22 +207,25 @@ inline __device__ void fft_put(const fft_thread<T> &fft, int log2_node, const co
     }
 }
 
+// `table`: the twiddles of the pass.
 template <typename T, int R, bool BACK>
-inline __device__ void fft_radix_pass(const fft_thread<T> &fft, const fft_twiddles<T> *twiddles,
+inline __device__ void fft_radix_pass(const fft_thread<T> &fft, const fft_twiddles<T> *table,
                                       int log2_node, complex_of<T> *v)
 {
+    const int nodes = 1 << (fft.log2_points - log2_node);
 #pragma unroll
     for (int i = 0; i < 16 / R; i++) {
-        const fft_twiddles<T> node =
-            twiddles[fft_sum_of<R>(fft.log2_points, log2_node, fft.thread, i).node];
-        if (!BACK) rotate_powers<T, R, false>(v + i * R, node);
-        dft<T, R, BACK>(v + i * R);
-        if (BACK) rotate_powers<T, R, true>(v + i * R, node);
+        const fft_twiddles<T> *const twiddles =
+            table + fft_sum_of<R>(fft.log2_points, log2_node, fft.thread, i).node;
+        if (BACK) {
+            dft<T, R, true>(v + i * R);
+            rotate_back<T, R>(v + i * R, twiddles + CUDA_FFT_PAIRS(fft_log2(R)) * nodes, nodes);
+        } else divide_node<T, R>(v + i * R, twiddles, nodes);
     }
 }
 
-// An inner pass: nodes of 2^log2_node points are divided by 2^log2_radix; `first` is the index of
-// the first node's twiddles.
+// An inner pass: nodes of 2^log2_node points are divided by 2^log2_radix; `first` is where its
+// twiddles begin.
 struct fft_inner {
     int log2_node, log2_radix, first;
 };
@@ -223,13 +249,18 @@ inline __device__ void fft_up(const fft_thread<T> &fft, const fft_inner &pass, c
     fft_put<T, R>(fft, pass.log2_node, v);
 }
 
-// The first pass has one node; of cyclic transforms its twiddles are 1.
+// The first pass has one node; of cyclic transforms its factors are roots of unity.
 template <typename T, bool BACK>
 inline __device__ void fft_outer_pass(const fft_thread<T> &fft, complex_of<T> *v)
 {
-    if (!BACK && fft.negacyclic) rotate_powers<T, 16, false>(v, fft.twiddles[0]);
-    dft<T, 16, BACK>(v);
-    if (BACK && fft.negacyclic) rotate_powers<T, 16, true>(v, fft.twiddles[0]);
+    if (fft.negacyclic) fft_radix_pass<T, 16, BACK>(fft, fft.twiddles, fft.log2_points, v);
+    else dft<T, 16, BACK>(v);
+}
+
+// Of both directions of a pass that divides `nodes` nodes.
+inline __device__ int fft_pass_twiddles(int log2_radix, int nodes)
+{
+    return 2 * CUDA_FFT_PAIRS(log2_radix) * nodes;
 }
 
 // A copy that the compiler takes for another value, so that addresses are computed where they are
@@ -249,14 +280,15 @@ inline __device__ void fft_block_forward(const fft_thread<T> &fft, complex_of<T>
     if (fft.log2_points == 4) return;
     __syncthreads();
     fft_put<T, 16>(fft, fft.log2_points, v);
-    fft_inner pass = {fft.log2_points - 4, CUDA_FFT_SECOND_RADIX(fft.log2_points), 1};
+    fft_inner pass = {fft.log2_points - 4, CUDA_FFT_SECOND_RADIX(fft.log2_points),
+                      fft_pass_twiddles(4, 1)};
     while (pass.log2_node > 0) {
         __syncthreads();
         if (pass.log2_radix == 1) fft_down<T, 2>(fft, pass, v);
         else if (pass.log2_radix == 2) fft_down<T, 4>(fft, pass, v);
         else if (pass.log2_radix == 3) fft_down<T, 8>(fft, pass, v);
         else fft_down<T, 16>(fft, pass, v);
-        pass.first += 1 << (fft.log2_points - pass.log2_node);
+        pass.first += fft_pass_twiddles(pass.log2_radix, 1 << (fft.log2_points - pass.log2_node));
         pass.log2_node -= pass.log2_radix;
         pass.log2_radix = 4;
     }
@@ -278,7 +310,8 @@ inline __device__ void fft_block_inverse(const fft_thread<T> &fft, complex_of<T>
             if (pass.log2_node == longest) break;
             pass.log2_radix = longest - pass.log2_node == second ? second : 4;
             pass.log2_node += pass.log2_radix;
-            pass.first -= 1 << (fft.log2_points - pass.log2_node);
+            pass.first -=
+                fft_pass_twiddles(pass.log2_radix, 1 << (fft.log2_points - pass.log2_node));
         }
         fft_get<T, 16>(fft, fft.log2_points, v);
     }

@@ -33,16 +33,18 @@ static inline size_t cuda_fft_max(bool f64)
 
 // The parameters of a transform that a kernel needs.
 struct cuda_fft_form {
-    const void *twiddles; // in device memory: for every pass, longest nodes first, c and c^4 of
-                          // each node (fft.cuh)
+    const void *twiddles; // in device memory: of every pass, longest nodes first (fft.cuh)
     int log2_points;
-    int last; // index of the first node's twiddles of the last pass
+    int last; // where the twiddles of the last pass begin
     bool negacyclic;
 };
 
 // Passes divide by 16, then by the remainder, then by 16 down to single points: log2 of the second
 // pass's divisor.
 #define CUDA_FFT_SECOND_RADIX(log2_points) (((log2_points)-1) % 4 + 1)
+
+// Pairs of twiddle factors that a pass has for each node and direction.
+#define CUDA_FFT_PAIRS(log2_radix) (1 << ((log2_radix) > 2 ? (log2_radix)-2 : 0))
 
 // Threads and bytes of shared memory of one transform in a thread block.
 static inline int cuda_fft_threads(size_t points)

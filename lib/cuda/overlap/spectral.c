@@ -8,11 +8,11 @@
 #include "base/sizes.h"
 #include "cuda/device/filter.h"
 
-// Instructions a point, counted in what ptxas made of fft.cuh for sm_90 (decision 23), not
+// Instructions a point, counted in what ptxas made of fft.cuh for sm_90 (decision 46), not
 // measured: of a pass by 2, 4, 8 and 16, means of both directions, with its exchange through shared
 // memory; of loading from and storing to rows; of a product with a filter's bin, whose loads wait
 // for the caches; of one with a bin in shared memory.
-static const double PASS_SLOTS[] = {0, 18.6, 17.4, 20.3, 22.9}, EDGE_SLOTS = 8;
+static const double PASS_SLOTS[] = {0, 18.3, 15.5, 17.8, 19.9}, EDGE_SLOTS = 8;
 static const double PRODUCT_SLOTS = 12, CACHED_PRODUCT_SLOTS = 9.5;
 
 size_t cuda_spectral_samples(const struct shape *shape, size_t points)
@@ -44,7 +44,11 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
     if (request->transform) first = last = cuda_spectral_points(shape, request->transform);
     if (!last || last > max) last = max;
     struct estimate best = {0};
-    for (size_t points = first; points && points <= last; points *= 2)
+    const size_t reach = request_max_transform(request);
+    while (weight && first > CUDA_FFT_POINTS && cuda_spectral_samples(shape, first) > reach)
+        first /= 2;
+    for (size_t points = first;
+         points && points <= last && cuda_spectral_samples(shape, points) <= reach; points *= 2)
         for (int variant = count ? 0 : ANY_VARIANT; variant < count; variant++) {
             struct estimate estimate = {0};
             if (count && !request_allows(request, variant)) continue;
@@ -59,7 +63,7 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
                  cuda_spectral_samples(shape, max));
     else
         snprintf(ret->reason, sizeof ret->reason,
-                 "no transform size fits taps and workspace limit");
+                 "no transform size fits taps, reach and workspace limit");
 }
 
 double cuda_transform_slots(size_t points, double n)
