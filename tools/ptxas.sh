@@ -50,6 +50,7 @@ fused_weight_kernelIf 80
 lags_kernelIf 128
 gradient_kernelIf 128
 filter_kernelIf 128
+long_rows_kernelIf 128
 pairs_kernelIf 132
 16intervals_kernelIf 64
 windows_kernelIf 96

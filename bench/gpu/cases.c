@@ -23,7 +23,7 @@ static const char *const standard[] = {
     // The batches of S. Dieleman's comparison (2014), and the thesis, table 4.6 from r = 9 on.
     "dieleman-[123]-n*-forward", "dieleman-4-forward", "dieleman-5-n*-forward",
     "thesis-4.6-r9-n*-forward", "thesis-4.6-r31-n*-forward", "separable-*", "overlap-save-*",
-    "lags-*", "causal-2K-*", "causal-1M-*", "stream-bank-*",
+    "lags-*", "causal-2K-*", "causal-64K-*", "causal-1M-*", "stream-bank-*",
     // The gradients.
     "vgg-3.2-n64-*", "causal-*-backward-*", "depthwise-31-c384-*", "dieleman-[123]-n*",
     "dieleman-4-*", "dieleman-5-n*", "thesis-4.6-r15-n*", "thesis-4.6-r31-n*", "thesis-4.6-r9-n*"};
@@ -71,6 +71,7 @@ static const struct {
     {"causal-8K", SEQUENCES(64, 768, 8192), .directions = PARTITA_FORWARD},
     {"causal-16K", SEQUENCES(64, 768, 16384), .directions = PARTITA_FORWARD},
     {"causal-32K", SEQUENCES(64, 768, 32768), .directions = ALL_DIRECTIONS},
+    {"causal-64K", SEQUENCES(16, 768, 65536), .directions = PARTITA_FORWARD},
     // The reduced size of FlashFFTConv's comparison.
     {"causal-1M", SEQUENCES(8, 48, 1 << 20), .directions = PARTITA_FORWARD},
     {"separable-3072-r8", MAPS(1, 1, 3072, 17), .directions = PARTITA_FORWARD,

@@ -271,6 +271,7 @@ static void long_filters(void **state)
         {"cpu/winograd", {SIZE(7, 7), CHANNELS(75, 72), KERNEL(3, 3), PAD(1, 1)}},
         {"cpu/depthwise", {SIZE(9, 9), CHANNELS(3, 3), GROUPS(3), KERNEL(9, 9), PAD(4, 4)}},
         {"cuda/overlap-save", {LENGTH(5000), KERNEL(300)}},
+        {"cuda/overlap-save", {LENGTH(18000), CHANNELS(2, 2), GROUPS(2), KERNEL(17000)}},
         {"cuda/blocks", {LENGTH(3000), CORRELATE, KERNEL(2990)}},
         {"cuda/blocks", {LENGTH(9000), KERNEL(3000), PAD_BEGIN(100)}},
     };

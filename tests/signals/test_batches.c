@@ -42,6 +42,9 @@ static const struct sequence sequences[] = {
     {"cropped", {LENGTH(2000), KERNEL(60), PAD_BEGIN(-700), PAD_END(-900)}, 64},
     {"outside", {LENGTH(50), KERNEL(9), PAD_BEGIN(400), PAD_END(-360)}, 64},
     {"batch", {LENGTH(64), BATCH(67), CHANNELS(2, 2), GROUPS(2), CAUSAL(64)}, 64},
+    {"depthwise-long", {LENGTH(5000), CAUSAL(8200)}, 4096},
+    {"depthwise-many-parts", {LENGTH(3000), BATCH(2), CHANNELS(2, 2), GROUPS(2), CAUSAL(700)}, 64},
+    {"depthwise-many-rows", {LENGTH(1300), BATCH(6), CHANNELS(2, 2), GROUPS(2), CAUSAL(1200)}, 512},
 };
 enum { N_SEQUENCES = sizeof sequences / sizeof *sequences };
 
@@ -51,13 +54,30 @@ struct sequence_case {
     enum partita_type type;
 };
 
-static struct partita_options options_of(const struct sequence_case *c, int threads,
+// Transforms of two partitions that are shorter than the taps, which a device's overlap-save then
+// splits if channels have a filter each; 0: they are not, or have not.
+static size_t reach_of(const struct partita_problem *problem, size_t partition)
+{
+    enum { SHORTEST = 16 };
+    const size_t dilation = problem->dilation[0] ? problem->dilation[0] : 1,
+                 span = (problem->kernel[0] - 1) * dilation + 1;
+    const size_t groups = problem->groups ? problem->groups : 1,
+                 in = problem->in_channels ? problem->in_channels : 1,
+                 out = problem->out_channels ? problem->out_channels : 1;
+    while (partition > SHORTEST && 2 * partition >= span) partition /= 2;
+    return in == groups && out == groups && 2 * partition < span ? 2 * partition + 1 : 0;
+}
+
+static struct partita_options options_of(const struct sequence_case *c,
+                                         const struct partita_problem *problem, int threads,
                                          size_t partition)
 {
     struct partita_options options = {
         .engine = c->engine, .threads = threads, .directions = LAYER_ALL};
     if (strstr(c->engine, "/blocks"))
         options.parts = (struct partita_parts){.taps = partition, .signal = partition};
+    else if (strstr(c->engine, "cuda/overlap-save") && partition)
+        options.error_reach = reach_of(problem, partition);
     return options;
 }
 
@@ -76,7 +96,7 @@ static void against_oracle(void **state)
     for (int imposed = 0; imposed <= (c->sequence->partition > 0); imposed++) {
         struct layer layer;
         const struct partita_options options =
-            options_of(c, 1, imposed ? c->sequence->partition : 0);
+            options_of(c, &problem, 1, imposed ? c->sequence->partition : 0);
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
         for (unsigned d = 1; d <= 4; d *= 2)
@@ -107,7 +127,7 @@ static void random_sequences(void **state)
     for (int i = 0; i < layer_repeats(RANDOM_SEQUENCES); i++) {
         const struct partita_problem drawn = random_sequence(&random),
                                      problem = problem_of_type(&drawn, c->type);
-        const struct partita_options options = options_of(c, 1, i % 2 ? 64 : 0);
+        const struct partita_options options = options_of(c, &problem, 1, i % 2 ? 64 : 0);
         struct layer layer;
         layer_open(&layer, &problem, &options, &random);
         layer.transform = longest_transform(&problem);
@@ -123,7 +143,7 @@ static void transpose_identity(void **state)
     for (size_t i = 0; i < N_SEQUENCES; i++) {
         struct partita_problem problem = problem_of_type(&sequences[i].problem, c->type);
         struct random random = random_start("transpose");
-        const struct partita_options options = options_of(c, 1, sequences[i].partition);
+        const struct partita_options options = options_of(c, &problem, 1, sequences[i].partition);
         struct layer layer;
         layer_open(&layer, &problem, &options, &random);
         layer_check_transpose(&layer, gate_transform(c->type, longest_transform(&problem)));
@@ -145,11 +165,11 @@ static void any_threads_same_bits(void **state)
         struct partita_problem problem = problem_of_type(&busy[i], c->type);
         struct random random = random_start("threads");
         struct layer first;
-        const struct partita_options one = options_of(c, 1, 512);
+        const struct partita_options one = options_of(c, &problem, 1, 512);
         layer_open(&first, &problem, &one, &random);
         layer_run(&first);
         for (int threads = 2; threads <= 5; threads += 3) {
-            const struct partita_options several = options_of(c, threads, 512);
+            const struct partita_options several = options_of(c, &problem, threads, 512);
             layer_check_copy(&first, &several);
         }
         layer_close(&first);
@@ -163,7 +183,7 @@ static void workspace_exact(void **state)
         struct partita_problem problem = problem_of_type(&busy[i], c->type);
         struct random random = random_start("workspace");
         struct layer layer, other;
-        const struct partita_options options = options_of(c, 3, 512);
+        const struct partita_options options = options_of(c, &problem, 3, 512);
         layer_open(&layer, &problem, &options, &random);
         layer_run(&layer);
         layer_open_copy(&other, &layer, &options);
@@ -180,7 +200,7 @@ static void workspace_limit_is_kept(void **state)
                                         CAUSAL(20)};
     struct partita_problem problem = problem_of_type(&few, c->type);
     struct random random = random_start("limit");
-    const struct partita_options options = options_of(c, 1, 0);
+    const struct partita_options options = options_of(c, &problem, 1, 0);
     const struct layer_limits limits = {64, (size_t)1 << 24, 3,
                                         longest_transform(&problem) + 65536};
     assert_true(layer_check_limits(&problem, &options, &limits, &random) > 1);
@@ -188,15 +208,12 @@ static void workspace_limit_is_kept(void **state)
 
 // With a stride, forward and the gradient of the taps are available; that of the samples is refused
 // with a reason.
-static void strided(void **state)
+static void check_strided(const struct sequence_case *c, const struct partita_problem *every_third,
+                          size_t partition)
 {
-    const struct sequence_case *c = *state;
-    const struct partita_problem every_third = {LENGTH(4001),   CORRELATE,   BATCH(3),
-                                                CHANNELS(2, 4), GROUPS(2),   KERNEL(50),
-                                                STRIDE(3),      DILATION(2), PAD_BEGIN(70)};
-    struct partita_problem problem = problem_of_type(&every_third, c->type);
+    struct partita_problem problem = problem_of_type(every_third, c->type);
     struct random random = random_start("strided");
-    struct partita_options options = options_of(c, 1, 0);
+    struct partita_options options = options_of(c, &problem, 1, partition);
     options = layer_options(&options);
     struct log_lines log;
     struct partita_plan *plan;
@@ -223,6 +240,19 @@ static void strided(void **state)
     layer_check(&layer);
     layer_close(&layer);
     layer_close(&direct);
+}
+
+static void strided(void **state)
+{
+    const struct sequence_case *c = *state;
+    const struct partita_problem multiplied = {LENGTH(4001),   CORRELATE,   BATCH(3),
+                                               CHANNELS(2, 4), GROUPS(2),   KERNEL(50),
+                                               STRIDE(3),      DILATION(2), PAD_BEGIN(70)},
+                                 depthwise = {LENGTH(4001), BATCH(3),     CHANNELS(2, 2),
+                                              GROUPS(2),    KERNEL(50),   STRIDE(3),
+                                              DILATION(2),  PAD_BEGIN(70)};
+    check_strided(c, &multiplied, 0);
+    if (strstr(c->engine, "cuda/overlap-save")) check_strided(c, &depthwise, 32);
 }
 
 // Partitions of two sizes have the schedule of divisions, which backward data has as well and

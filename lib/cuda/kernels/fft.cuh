@@ -53,7 +53,7 @@ inline __device__ fft_thread<T> fft_thread_at(const cuda_fft_form &form, void *s
 // a + w b and a - w b, w = cos (1 + i tan), or with -i w if ROTATED. Each component of w b is
 // rounded once before it is multiplied by the cosine, so the error does not grow with the tangent.
 template <bool ROTATED, typename T>
-inline __device__ void butterfly(complex_of<T> &a, complex_of<T> &b, T cosine, T tangent)
+inline __device__ void fft_butterfly(complex_of<T> &a, complex_of<T> &b, T cosine, T tangent)
 {
     const complex_of<T> r = {b.re - tangent * b.im, b.im + tangent * b.re};
     const complex_of<T> w = ROTATED ? complex_of<T>{r.im, -r.re} : r;
@@ -63,7 +63,7 @@ inline __device__ void butterfly(complex_of<T> &a, complex_of<T> &b, T cosine, T
 
 // The same with w = 1; BACK: with i instead of -i.
 template <bool BACK, bool ROTATED, typename T>
-inline __device__ void add_butterfly(complex_of<T> &a, complex_of<T> &b)
+inline __device__ void fft_add_butterfly(complex_of<T> &a, complex_of<T> &b)
 {
     complex_of<T> w = b;
     if (ROTATED) w = BACK ? complex_of<T>{-b.im, b.re} : complex_of<T>{b.im, -b.re};
@@ -111,8 +111,8 @@ inline __device__ void divide_node(complex_of<T> *v, const fft_twiddles<T> *twid
         for (int i = 0; i < R / 2; i++) {
             const int node = i / half, at = i + half * node;
             const complex_of<T> factor = w[first + node / 2];
-            if (node % 2) butterfly<true>(v[at], v[at + half], factor.re, factor.im);
-            else butterfly<false>(v[at], v[at + half], factor.re, factor.im);
+            if (node % 2) fft_butterfly<true>(v[at], v[at + half], factor.re, factor.im);
+            else fft_butterfly<false>(v[at], v[at + half], factor.re, factor.im);
         }
     }
     put_in_order<T, R>(v);
@@ -136,10 +136,10 @@ template <typename T, int R, bool BACK> inline __device__ void dft(complex_of<T>
             const bool one = factor != 3 && factor < 5;
             const T c = BACK && node % 2 ? -cosine[which] : cosine[which],
                     t = BACK ? tangent[which] : -tangent[which];
-            if (one && node % 2) add_butterfly<BACK, true>(v[at], v[at + half]);
-            else if (one) add_butterfly<BACK, false>(v[at], v[at + half]);
-            else if (node % 2) butterfly<true>(v[at], v[at + half], c, t);
-            else butterfly<false>(v[at], v[at + half], c, t);
+            if (one && node % 2) fft_add_butterfly<BACK, true>(v[at], v[at + half]);
+            else if (one) fft_add_butterfly<BACK, false>(v[at], v[at + half]);
+            else if (node % 2) fft_butterfly<true>(v[at], v[at + half], c, t);
+            else fft_butterfly<false>(v[at], v[at + half], c, t);
         }
     }
     put_in_order<T, R>(v);
@@ -147,7 +147,7 @@ template <typename T, int R, bool BACK> inline __device__ void dft(complex_of<T>
 
 // v[j] times c^-j.
 template <typename T, int R>
-inline __device__ void rotate_back(complex_of<T> *v, const fft_twiddles<T> *twiddles, int apart)
+inline __device__ void fft_rotate_back(complex_of<T> *v, const fft_twiddles<T> *twiddles, int apart)
 {
     constexpr int HALF = R / 2;
 #pragma unroll
@@ -219,7 +219,7 @@ inline __device__ void fft_radix_pass(const fft_thread<T> &fft, const fft_twiddl
             table + fft_sum_of<R>(fft.log2_points, log2_node, fft.thread, i).node;
         if (BACK) {
             dft<T, R, true>(v + i * R);
-            rotate_back<T, R>(v + i * R, twiddles + CUDA_FFT_PAIRS(fft_log2(R)) * nodes, nodes);
+            fft_rotate_back<T, R>(v + i * R, twiddles + CUDA_FFT_PAIRS(fft_log2(R)) * nodes, nodes);
         } else divide_node<T, R>(v + i * R, twiddles, nodes);
     }
 }

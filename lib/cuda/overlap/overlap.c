@@ -3,9 +3,10 @@
 // cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do, and are added without
 // atomics by K launches, each over windows whose outputs do not overlap. Both are one kernel
 // (filter.h). Backward data is the same with the adjoint problem (decision 18); overlap-save has
-// backward weight too (gradient.h). Source: Stockham, High-speed convolution and correlation, AFIPS
-// 1966; Oppenheim & Schafer, 8.7.3; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the
-// overlap-and-save method in shared memory, ACM TACO 2020.
+// backward weight too (gradient.h), and splits long taps of rows with one filter each
+// (long_rows.h). Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim &
+// Schafer, 8.7.3; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the overlap-and-save
+// method in shared memory, ACM TACO 2020.
 #include <assert.h>
 #include <math.h>
 
@@ -16,18 +17,13 @@
 #include "filter.h"
 #include "spectral.h"
 
-struct decision {
-    size_t points;
-    int launches; // K of overlap-add; 0: overlap-save
-    struct cuda_filter_layout layout;
-};
-
 // A plan's state: of backward weight the last member, else the others.
 struct overlap {
     struct shape shape; // what is run
     struct cuda_fft fft;
     struct cuda_filtering filtering;
-    struct decision decision;
+    struct cuda_long_rows long_rows; // instead of filtering, if the decision says so
+    struct cuda_filter_decision decision;
     struct cuda_gradient_plan gradient;
 };
 
@@ -100,7 +96,7 @@ static bool lay_out_filter(const struct cuda_filtering *filtering, bool f64, int
 // Transforms, products and bytes of all windows.
 static struct cuda_stage cuda_overlap_count_work(const struct shape *shape,
                                                  const struct cuda_filtering *filtering,
-                                                 const struct decision *decision)
+                                                 const struct cuda_filter_decision *decision)
 {
     const struct cuda_filter_layout *layout = &decision->layout;
     const size_t points = decision->points;
@@ -137,7 +133,7 @@ static bool try_filtering(const struct request *request, const struct shape *sha
     const struct cuda_filtering filtering = filtering_of(shape, &form, launches);
     const size_t hop = (size_t)filtering.out.hop, reach = hop + (size_t)filtering.out.skip;
     if (launches && (size_t)launches < ceil_div(reach, hop)) return false; // outputs would overlap
-    struct decision decision = {points, launches, {0}};
+    struct cuda_filter_decision decision = {.points = points, .launches = launches};
     if (!lay_out_filter(&filtering, shape->f64, device->processors, device->shared_bytes,
                         request->workspace_limit, &decision.layout))
         return false;
@@ -165,9 +161,18 @@ static void cuda_overlap_save_estimate(const struct request *request, struct est
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
     struct shape shape;
-    if (overlap_shape(request, &shape, ret->reason, sizeof ret->reason))
+    if (!overlap_shape(request, &shape, ret->reason, sizeof ret->reason)) return;
+    bool windows = true, rows = !weight;
+    if (request->compatible_with && !weight) {
+        struct cuda_filter_decision other;
+        estimate_load(request->compatible_with, &other, sizeof other);
+        windows = !other.long_rows;
+        rows = other.long_rows;
+    }
+    if (windows)
         cuda_spectral_search(request, &shape, weight ? cuda_gradient_try : try_filtering,
                              weight ? 2 : 0, ret);
+    if (rows) cuda_long_rows_search(request, &shape, ret);
 }
 
 static void cuda_overlap_add_estimate(const struct request *request, struct estimate *ret)
@@ -180,13 +185,22 @@ static void cuda_overlap_add_estimate(const struct request *request, struct esti
 static enum partita_status prepare_filtering(struct partita_plan *plan, struct overlap *overlap)
 {
     const struct shape *shape = &overlap->shape;
-    struct decision *decision = &overlap->decision;
+    struct cuda_filter_decision *decision = &overlap->decision;
     estimate_load(&plan->choice, decision, sizeof *decision);
     assert(decision->layout.cache_bytes == plan->choice.shared);
     const enum partita_status status =
         cuda_fft_create(plan, decision->points, 1, false, &overlap->fft);
-    overlap->filtering = filtering_of(shape, &overlap->fft.params.form, decision->launches);
-    overlap->filtering.out.relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
+    const struct cuda_fft_form *form = &overlap->fft.params.form;
+    const bool relu = plan->shape.relu && plan->direction == PARTITA_FORWARD;
+    if (decision->long_rows) {
+        const bool applies = cuda_long_rows_of(shape, form, &overlap->long_rows);
+        assert(applies); // as estimate saw
+        (void)applies;
+        overlap->long_rows.out.relu = relu;
+        return status;
+    }
+    overlap->filtering = filtering_of(shape, form, decision->launches);
+    overlap->filtering.out.relu = relu;
     return status;
 }
 
@@ -211,8 +225,14 @@ static void cuda_overlap_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, overlap);
 }
 
-// Spectra of all paths [out_channels][group_in][points], of taps in causal order, `dilation` apart:
-// those of a correlation are read from the last one on.
+// Blocks of taps of a path.
+static size_t overlap_parts(const struct overlap *overlap)
+{
+    return overlap->decision.long_rows ? (size_t)overlap->long_rows.parts : 1;
+}
+
+// Spectra of all paths [out_channels][group_in][parts][points], of taps in causal order, `dilation`
+// apart: those of a correlation are read from the last one on.
 static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filter, const void *taps,
                                                     const struct region *scratch)
 {
@@ -223,8 +243,9 @@ static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filte
     struct cuda_fft_params params = overlap->fft.params;
     params.planes = 1; // windows hold what they wrap
     struct cuda_windows windows = cuda_taps_windows(shape, shape->adjoint);
-    windows.count = 1;
+    windows.count = (int64_t)overlap_parts(overlap);
     windows.length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points);
+    if (overlap->decision.long_rows) windows.hop = windows.length = params.points;
     windows.scale = 1 / (double)params.points;
     (void)scratch;
     return CU(plan, cuda_launch_windows(&params, state->taps, &windows,
@@ -235,7 +256,8 @@ static struct filter_bytes cuda_overlap_filter_bytes(const struct partita_plan *
 {
     const struct overlap *overlap = plan->state;
     const size_t paths = overlap->shape.out_channels * overlap->shape.group_in;
-    return (struct filter_bytes){.packed = paths * overlap->decision.points * 2 *
+    return (struct filter_bytes){.packed = paths * overlap_parts(overlap) *
+                                           overlap->decision.points * 2 *
                                            overlap->shape.scalar_bytes};
 }
 
@@ -276,6 +298,9 @@ static enum partita_status overlap_run(const struct partita_plan *plan,
                                               .spectra = spectra->taps,
                                               .bias = spectra->bias,
                                               .spectra_cache = workspace};
+    if (overlap->decision.long_rows)
+        return CU(plan, cuda_launch_long_rows(&overlap->long_rows, overlap->shape.f64,
+                                              overlap->decision.layout.blocks, &arrays));
     if (overlap->filtering.accumulate) return accumulate(plan, &arrays);
     return CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
                                        overlap->shape.f64, &all, &arrays));

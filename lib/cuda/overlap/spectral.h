@@ -9,6 +9,7 @@
 #include "cuda/device/rates.h"
 #include "cuda/kernels/windows.h"
 #include "gradient.h"
+#include "long_rows.h"
 
 // Samples of a window whose transform has `points` points.
 size_t cuda_spectral_samples(const struct shape *shape, size_t points);
@@ -38,6 +39,24 @@ struct cuda_fft_form cuda_form_of(const struct shape *shape, size_t points);
 // Windows of the first inputs of all groups, [group][item], from position `first` on, `hop` apart.
 struct cuda_windows cuda_input_windows(const struct shape *shape, ptrdiff_t first, size_t hop,
                                        size_t count, size_t length);
+
+// The decision of an estimate of a filter, in windows that hold all taps or as long rows
+// (long_rows.h).
+struct cuda_filter_decision {
+    size_t points;
+    int launches;   // K of overlap-add; 0: overlap-save
+    bool long_rows; // of the layout blocks, shared_bytes and cache_bytes are used
+    struct cuda_filter_layout layout;
+};
+
+// Fills *ret where long rows apply, the request allows them, and they cost less than what it has;
+// not its reason.
+void cuda_long_rows_search(const struct request *request, const struct shape *shape,
+                           struct estimate *ret);
+
+// The parameters of the kernel; false if it does not apply.
+bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *form,
+                       struct cuda_long_rows *ret);
 
 // A plan for the gradient of the taps of one axis (gradient.h), and the decision of its estimate.
 struct cuda_gradient_plan {
