@@ -16,6 +16,7 @@
 
 // vec_multiply_add: a * b + c; in plain C with two roundings. vec_load_first: reads only n < LANES
 // reals; the other lanes are zero. vec_store_first: writes only the first n < LANES lanes of v.
+// vec_load_range, vec_store_range: the same for lanes begin .. end-1, begin and end <= LANES.
 #if VECTOR_BYTES == 64
 typedef __typeof__(VEC_OP(_mm512_set1)(0)) native_vec;
 typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;
@@ -33,6 +34,18 @@ INLINE vec vec_load_first(const REAL *x, size_t n)
 INLINE void vec_store_first(REAL *y, vec v, size_t n)
 {
     VEC_OP(_mm512_mask_storeu)(y, (vec_mask)((1u << n) - 1), (native_vec)v);
+}
+
+INLINE vec vec_load_range(const REAL *x, size_t begin, size_t end)
+{
+    const unsigned mask = ((1u << end) - 1) & ~((1u << begin) - 1);
+    return (vec)VEC_OP(_mm512_maskz_loadu)((vec_mask)mask, x);
+}
+
+INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)
+{
+    const unsigned mask = ((1u << end) - 1) & ~((1u << begin) - 1);
+    VEC_OP(_mm512_mask_storeu)(y, (vec_mask)mask, (native_vec)v);
 }
 #elif VECTOR_BYTES == 32
 typedef __typeof__(VEC_OP(_mm256_set1)(0)) native_vec;
@@ -89,6 +102,24 @@ INLINE void vec_store_first(REAL *y, vec v, size_t n)
     UNROLL
     for (size_t k = 0; k < LANES - 1; k++)
         if (k < n) y[k] = v[k];
+}
+#endif
+
+#if VECTOR_BYTES != 64
+INLINE vec vec_load_range(const REAL *x, size_t begin, size_t end)
+{
+    vec v = {0};
+    UNROLL
+    for (size_t k = 0; k < LANES; k++)
+        if (begin <= k && k < end) v[k] = x[k];
+    return v;
+}
+
+INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)
+{
+    UNROLL
+    for (size_t k = 0; k < LANES; k++)
+        if (begin <= k && k < end) y[k] = v[k];
 }
 #endif
 

@@ -293,6 +293,7 @@ struct winograd_rows {
     size_t x_row_stride, y_row_stride; // from one row to the next
     size_t y_stride;                   // from one element of a result to the next
     const size_t *offset;
+    size_t ahead; // what is that far behind y, or of winograd_output behind x, is prefetched; 0: no
 };
 
 // y[r*y_row_stride + i*y_stride + p] = sum over k of M[i][k] * x[r*x_row_stride + offset[k] + p], p
@@ -304,22 +305,45 @@ typedef void winograd_fn(void *y, const void *x, size_t extent, size_t count,
                          const struct winograd_rows *rows);
 
 // Rows of samples whose tiles begin `count` samples apart. The results of rows r, r + residues, ..
-// are adjacent.
+// are adjacent. Samples first .. last-1 of rows first_row .. last_row-1 exist, of which x is the
+// first; others are zeros and are not read.
 struct winograd_lines {
     size_t rows, pitch; // distance from one row to the next
-    size_t tiles;       // of a row
-    size_t residues;    // at least 1
-    size_t y_residue;   // from the results of row r to those of row r + 1 < residues
-    size_t y_stride;    // from one element of a result to the next
+    size_t first_row, last_row, first, last;
+    ptrdiff_t ahead;  // what is that far behind the samples is prefetched; 0: no
+    size_t tiles;     // of a row
+    size_t residues;  // at least 1
+    size_t y_residue; // from the results of row r to those of row r + 1 < residues
+    size_t y_stride;  // from one element of a result to the next
 };
 
 // Transforms of the tiles of rows: y[r%residues*y_residue + r/residues*tiles + i*y_stride + t] =
-// sum over k of M[i][k] * x[r*pitch + t*count + k], t < tiles, with M as above:
-// winograd_input_lines: B', whose tiles overlap; winograd_taps_lines: G. Extent 1, with count 1,
-// copies. May read as if tiles were rounded up to a multiple of a block and their samples to a
-// multiple of count. Tolerance as above. y does not overlap x.
+// sum over k of M[i][k] * s[r][t*count + k], t < tiles, with M as above and s[r][c] = x[(r -
+// first_row)*pitch + c - first] where that exists. winograd_input_lines: B', whose tiles overlap;
+// winograd_taps_lines: G. Extent 1, with count 1, copies. May read as if tiles were rounded up to a
+// multiple of a block and their samples to a multiple of count. Tolerance as above. y does not
+// overlap x.
 typedef void winograd_lines_fn(void *y, const void *x, size_t extent, size_t count,
                                const struct winograd_lines *lines);
+
+// Results of tiles, `cols` of them side by side, in rows of samples. Rows first_row .. last_row-1
+// and samples first .. last-1 of them are stored, the first of these at y; others are not.
+struct winograd_stores {
+    size_t rows, x_row, x_stride; // of a tile, from one row of it to the next, and of elements
+    size_t tiles, cols;
+    size_t pitch;    // of y
+    ptrdiff_t ahead; // what is that far behind whole vectors of y is prefetched; 0: no
+    size_t first_row, last_row, first, last;
+    const struct conv_finish *finish; // without `add`
+};
+
+// Sample (t / cols * rows + i, t % cols * count + k) = the finished sum over j of M[k][j] *
+// x[i*x_row
+// + j*x_stride + t], i < rows, k < count, t < tiles, with M as above: winograd_store: A'. Extent 1,
+// with count 1, copies. Reads as if tiles were rounded up to a multiple of a block. Tolerance as
+// above.
+typedef void winograd_store_fn(void *y, const void *x, size_t extent, size_t count,
+                               const struct winograd_stores *stores);
 
 // y[i*pitch + k] = x[k*stride + i], k < count <= pitch, i < n: adjacent tiles become a row, or rows
 // a panel. May read and write as if n were rounded up to n', a multiple of a block, up to
@@ -347,7 +371,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \
-    DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines)
+    DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines) \
+    DO(winograd_store_fn, winograd_store)
 #define KERNEL_SLOT(type, op) type *op;
 
 struct kernels {

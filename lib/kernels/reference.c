@@ -259,12 +259,18 @@ static void reference_lines(enum matrix kind, REAL *y, const REAL *x, size_t ext
 {
     REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT];
     const size_t from = reference_matrix(kind, extent, count, matrix);
-    for (size_t r = 0; r < lines->rows; r++, x += lines->pitch) {
+    for (size_t r = 0; r < lines->rows; r++) {
         REAL *to = y + r % lines->residues * lines->y_residue + r / lines->residues * lines->tiles;
+        const bool row_exists = lines->first_row <= r && r < lines->last_row;
+        const REAL *row = x + (row_exists ? r - lines->first_row : 0) * lines->pitch;
         for (size_t i = 0; i < extent; i++)
             for (size_t t = 0; t < lines->tiles; t++) {
                 REAL sum = 0;
-                for (size_t k = 0; k < from; k++) sum += matrix[i][k] * x[t * count + k];
+                for (size_t k = 0; k < from; k++) {
+                    const size_t at = t * count + k;
+                    const bool exists = row_exists && lines->first <= at && at < lines->last;
+                    sum += matrix[i][k] * (exists ? row[at - lines->first] : 0);
+                }
                 to[i * lines->y_stride + t] = sum;
             }
     }
@@ -298,6 +304,28 @@ void KERNEL(winograd_taps_lines)(void *y, const void *x, size_t extent, size_t c
                                  const struct winograd_lines *lines)
 {
     reference_lines(TAPS, y, x, extent, count, lines);
+}
+
+void KERNEL(winograd_store)(void *y_, const void *x_, size_t extent, size_t count,
+                            const struct winograd_stores *stores)
+{
+    REAL matrix[WINOGRAD_EXTENT][WINOGRAD_EXTENT], *y = y_;
+    const REAL *x = x_;
+    const size_t from = reference_matrix(extent > 1 ? OUTPUT : INPUT, extent, count, matrix);
+    for (size_t at = 0; at < stores->rows * stores->tiles * count; at++) {
+        const size_t k = at % count, t = at / count % stores->tiles;
+        const size_t i = at / count / stores->tiles;
+        const size_t row = t / stores->cols * stores->rows + i;
+        const size_t sample = t % stores->cols * count + k;
+        REAL sum = 0;
+        for (size_t j = 0; j < from; j++)
+            sum += matrix[k][j] * x[i * stores->x_row + j * stores->x_stride + t];
+        if (row < stores->first_row || row >= stores->last_row) continue;
+        if (sample < stores->first || sample >= stores->last) continue;
+        KERNEL(conv_store)
+        (y + (row - stores->first_row) * stores->pitch + sample - stores->first, 1, &sum, 1,
+         stores->finish);
+    }
 }
 
 void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride, size_t count,

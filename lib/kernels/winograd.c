@@ -113,6 +113,18 @@ INLINE void winograd_tile(enum matrix matrix, vec *y, const vec *x, size_t exten
     else winograd_taps_tile(y, x, extent, count);
 }
 
+// Into the second cache. A number, for the line need not be one of the array's.
+INLINE void winograd_prefetch_line(const REAL *x, size_t ahead)
+{
+    if (ahead) __builtin_prefetch((const void *)((uintptr_t)x + ahead * sizeof(REAL)), 0, 2);
+}
+
+// The same to be written.
+INLINE void winograd_prefetch_output(const REAL *y, size_t ahead)
+{
+    if (ahead) __builtin_prefetch((const void *)((uintptr_t)y + ahead * sizeof(REAL)), 1, 2);
+}
+
 // One matrix over all rows and tiles.
 INLINE void winograd_transform(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
                                size_t count, const struct winograd_rows *given)
@@ -128,6 +140,12 @@ INLINE void winograd_transform(enum matrix matrix, REAL *y, const REAL *x, size_
             vec in[WINOGRAD_EXTENT], out[WINOGRAD_EXTENT];
             UNROLL
             for (size_t k = 0; k < from; k++) in[k] = vec_load(element[k] + i);
+            UNROLL
+            for (size_t k = 0; matrix == OUTPUT && k < from; k++)
+                winograd_prefetch_line(element[k] + i, rows.ahead);
+            UNROLL
+            for (size_t k = 0; matrix != OUTPUT && k < to; k++)
+                winograd_prefetch_line(y + k * rows.y_stride + i, rows.ahead);
             winograd_tile(matrix, out, in, extent, count);
             UNROLL
             for (size_t k = 0; k < to; k++) vec_store(y + k * rows.y_stride + i, out[k]);
@@ -169,13 +187,42 @@ void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
 #undef CASE
 // clang-format on
 
-// Residues of `step` = 2 or 4 vectors in a row.
-INLINE void deinterleave_residues(vec *y, const REAL *x, size_t step)
+// Samples of a row, of which first .. last-1 exist; `whole`, a constant: all that are read do.
+struct winograd_samples {
+    const REAL *x; // sample 0
+    ptrdiff_t first, last;
+    bool whole;
+};
+
+INLINE size_t winograd_lane(ptrdiff_t sample)
+{
+    if (sample < 0) return 0;
+    return sample < LANES ? (size_t)sample : LANES;
+}
+
+INLINE vec winograd_load(const struct winograd_samples *row, size_t at)
+{
+    if (row->whole) return vec_load(row->x + at);
+    const size_t first = winograd_lane(row->first - (ptrdiff_t)at);
+    const size_t last = winograd_lane(row->last - (ptrdiff_t)at);
+    return vec_load_range(row->x + at, first, last);
+}
+
+INLINE REAL winograd_sample(const struct winograd_samples *row, size_t at)
+{
+    const bool exists = row->first <= (ptrdiff_t)at && (ptrdiff_t)at < row->last;
+    return row->whole || exists ? row->x[at] : 0;
+}
+
+// Residues of `step` = 2 or 4 vectors in a row, from sample `at` on.
+INLINE void deinterleave_residues(vec *y, const struct winograd_samples *row, size_t at,
+                                  size_t step)
 {
     vec v[4];
     UNROLL
     for (size_t k = 0; k < step; k += 2) {
-        const vec a = vec_load(x + k * LANES), b = vec_load(x + (k + 1) * LANES);
+        const vec a = winograd_load(row, at + k * LANES);
+        const vec b = winograd_load(row, at + (k + 1) * LANES);
         v[k] = __builtin_shufflevector(a, b, EVEN);
         v[k + 1] = __builtin_shufflevector(a, b, ODD);
     }
@@ -189,19 +236,21 @@ INLINE void deinterleave_residues(vec *y, const REAL *x, size_t step)
     }
 }
 
-// Elements of LANES tiles that begin `step` samples apart: element k of tile i is x[i*step + k].
-INLINE void winograd_gather(vec *in, const REAL *x, size_t step, size_t elements)
+// Elements of LANES tiles that begin `step` samples apart: element k of tile i is sample i*step +
+// k.
+INLINE void winograd_gather(vec *in, const struct winograd_samples *row, size_t step,
+                            size_t elements)
 {
-    if (step == 1) in[0] = vec_load(x);
+    if (step == 1) in[0] = winograd_load(row, 0);
     else if (step == 2 || step == 4) {
         UNROLL
-        for (size_t k = 0; k < elements; k += step) deinterleave_residues(in + k, x + k, step);
+        for (size_t k = 0; k < elements; k += step) deinterleave_residues(in + k, row, k, step);
     } else {
         REAL lanes[WINOGRAD_EXTENT][LANES];
         NO_UNROLL
         for (size_t i = 0; i < LANES; i++) {
             UNROLL
-            for (size_t k = 0; k < elements; k++) lanes[k][i] = x[i * step + k];
+            for (size_t k = 0; k < elements; k++) lanes[k][i] = winograd_sample(row, i * step + k);
         }
         UNROLL
         for (size_t k = 0; k < elements; k++) in[k] = vec_load(lanes[k]);
@@ -214,12 +263,28 @@ INLINE void winograd_transform_lines(enum matrix matrix, REAL *y, const REAL *x,
 {
     const struct winograd_lines lines = *given; // y may not change it
     const size_t from = matrix == TAPS ? count : extent;
-    for (size_t r = 0; r < lines.rows; r++, x += lines.pitch) {
+    const size_t reach = (LANES - 1) * count + (from + count - 1) / count * count;
+    const ptrdiff_t first = (ptrdiff_t)lines.first, last = (ptrdiff_t)lines.last;
+    for (size_t r = 0; r < lines.rows; r++) {
         REAL *to = y + r % lines.residues * lines.y_residue + r / lines.residues * lines.tiles;
+        const bool exists = lines.first_row <= r && r < lines.last_row;
         NO_UNROLL
         for (size_t i = 0; i < lines.tiles; i += LANES) {
+            const ptrdiff_t at = (ptrdiff_t)(i * count);
+            struct winograd_samples row = {.x = x + (at - first), .first = first - at};
+            row.last = exists ? last - at : row.first;
             vec in[WINOGRAD_EXTENT + 2], out[WINOGRAD_EXTENT];
-            winograd_gather(in, x + i * count, count, from);
+            row.whole = row.first <= 0 && (ptrdiff_t)reach <= row.last;
+            UNROLL
+            for (size_t k = 0; k < count; k++)
+                if (exists) winograd_prefetch_line(row.x + k * LANES, (size_t)lines.ahead);
+            if (row.whole) {
+                row.whole = true; // a constant for the compiler
+                winograd_gather(in, &row, count, from);
+            } else {
+                row.whole = false;
+                winograd_gather(in, &row, count, from);
+            }
             if (extent == 1) out[0] = in[0];
             else winograd_tile(matrix, out, in, extent, count);
             const size_t left = lines.tiles - i;
@@ -227,6 +292,98 @@ INLINE void winograd_transform_lines(enum matrix matrix, REAL *y, const REAL *x,
             for (size_t k = 0; k < extent; k++)
                 if (left < LANES) vec_store_first(to + k * lines.y_stride + i, out[k], left);
                 else vec_store(to + k * lines.y_stride + i, out[k]);
+        }
+        if (exists) x += lines.pitch;
+    }
+}
+
+// Row i of the tiles on its way to y, as far as sample `sample` of row `row` of tiles, whose rows
+// have `width` samples.
+struct winograd_output {
+    REAL *y;
+    struct winograd_stores to;
+    size_t width, i, row, sample;
+};
+
+// The first n lanes of v, part by part where rows end.
+INLINE void winograd_put_parts(struct winograd_output *out, vec v, size_t n)
+{
+    const struct winograd_stores *to = &out->to;
+    for (size_t lane = 0; lane < n;) {
+        const size_t row = out->row * to->rows + out->i, begin = out->sample;
+        const size_t count = n - lane < out->width - begin ? n - lane : out->width - begin;
+        const size_t first = begin > to->first ? begin : to->first;
+        const size_t last = begin + count < to->last ? begin + count : to->last;
+        if (to->first_row <= row && row < to->last_row && first < last) {
+            const size_t first_lane = lane + first - begin;
+            REAL *y = out->y + (row - to->first_row) * to->pitch + first - to->first;
+            vec_store_range(y - first_lane, v, first_lane, first_lane + last - first);
+        }
+        lane += count;
+        out->sample += count;
+        if (out->sample < out->width) continue;
+        out->sample = 0;
+        out->row++;
+    }
+}
+
+INLINE void winograd_put(struct winograd_output *out, vec v, size_t n)
+{
+    const struct winograd_stores *to = &out->to;
+    const size_t row = out->row * to->rows + out->i, end = out->sample + LANES;
+    if (to->finish->bias) v += vec_broadcast(*(const REAL *)to->finish->bias);
+    if (to->finish->relu) v = vec_positive(v);
+    if (n < LANES || end >= out->width || end > to->last || out->sample < to->first ||
+        row < to->first_row || row >= to->last_row) {
+        winograd_put_parts(out, v, n);
+        return;
+    }
+    REAL *y = out->y + (row - to->first_row) * to->pitch + out->sample - to->first;
+    winograd_prefetch_output(y, (size_t)to->ahead);
+    vec_store(y, v);
+    out->sample = end;
+}
+
+// `count` samples of each of LANES tiles, of which `tiles` exist.
+INLINE void winograd_put_tiles(struct winograd_output *out, const vec *x, size_t count,
+                               size_t tiles)
+{
+    enum { VECTORS = MAX_INTERLEAVED / LANES }; // of a tile
+    vec v[MAX_INTERLEAVED];
+    if (count <= 2 || count == 4) {
+        const size_t samples = tiles * count;
+        UNROLL
+        for (size_t k = 0; k < count; k++) v[k] = x[k];
+        if (count > 1) vec_transpose(v, count);
+        UNROLL
+        for (size_t k = 0; k < count; k++)
+            if (samples > k * LANES)
+                winograd_put(out, v[k], samples - k * LANES < LANES ? samples - k * LANES : LANES);
+        return;
+    }
+    UNROLL
+    for (size_t k = 0; k < MAX_INTERLEAVED; k++) v[k] = k < count ? x[k] : (vec){0};
+    vec_transpose(v, MAX_INTERLEAVED);
+    for (size_t t = 0; t < tiles; t++)
+        for (size_t k = 0; k < count; k += LANES)
+            winograd_put(out, v[t * VECTORS + k / LANES], count - k < LANES ? count - k : LANES);
+}
+
+INLINE void winograd_store_tiles(REAL *y, const REAL *x, size_t extent, size_t count,
+                                 const struct winograd_stores *stores)
+{
+    struct winograd_output out = {.y = y, .to = *stores, .width = stores->cols * count};
+    for (; out.i < out.to.rows; out.i++, x += out.to.x_row) {
+        out.row = out.sample = 0;
+        NO_UNROLL
+        for (size_t t = 0; t < out.to.tiles; t += LANES) {
+            vec in[WINOGRAD_EXTENT], results[WINOGRAD_EXTENT];
+            const size_t left = out.to.tiles - t;
+            UNROLL
+            for (size_t k = 0; k < extent; k++) in[k] = vec_load(x + k * out.to.x_stride + t);
+            if (extent == 1) results[0] = in[0];
+            else winograd_output_tile(results, in, extent, count);
+            winograd_put_tiles(&out, results, count, left < LANES ? left : LANES);
         }
     }
 }
@@ -306,5 +463,14 @@ void KERNEL(winograd_taps_lines)(void *y, const void *x, size_t extent, size_t c
                                  const struct winograd_lines *lines)
 {
     switch (CASE_OF(extent, count)) { CASE(TAPS, 1, 1) CASES(TAPS) }
+}
+#undef CASE
+#define CASE(matrix, extent, count) \
+    case CASE_OF(extent, count): winograd_store_tiles(y, x, extent, count, stores); break;
+
+void KERNEL(winograd_store)(void *y, const void *x, size_t extent, size_t count,
+                            const struct winograd_stores *stores)
+{
+    switch (CASE_OF(extent, count)) { CASE(OUTPUT, 1, 1) CASES(OUTPUT) }
 }
 // clang-format on

@@ -40,7 +40,7 @@ static void *transformed(const struct tiles *t, bool f64, winograd_fn *kernel, s
                          size_t count, size_t elements)
 {
     void *y = guarded_alloc(ROWS * elements * t->n * scalar_size(f64), scalar_size(f64));
-    const struct winograd_rows rows = {t->n, ROWS, t->row, elements * t->n, t->n, t->offset};
+    const struct winograd_rows rows = {t->n, ROWS, t->row, elements * t->n, t->n, t->offset, 0};
     kernel(y, t->x, edge, count, &rows);
     return y;
 }
@@ -98,15 +98,26 @@ static void minimal_filtering(void **state)
         }
 }
 
-// Transforms of rows of samples beside the matrices in float64. The samples end at a fence, where
-// the kernels may still read; results are written nowhere else.
+// Sample c of row r of lines; 0 where there is none.
+static double line_sample(const struct winograd_lines *lines, bool f64, const void *x, size_t r,
+                          size_t c)
+{
+    const bool exists =
+        lines->first_row <= r && r < lines->last_row && lines->first <= c && c < lines->last;
+    const size_t row = (r - lines->first_row) * lines->pitch;
+    return exists ? scalar_get(f64, x, row + c - lines->first) : 0;
+}
+
+// Transforms of rows of samples beside the matrices in float64. The samples that exist lie between
+// fences: with margins they end where kernels may read, else where tiles do, or before. Results are
+// written nowhere else.
 static void lines_case(const struct kernel_subject *s, struct random *random, bool taps,
                        size_t extent, size_t count)
 {
     const bool f64 = s->kernels->f64;
     const size_t bytes = scalar_size(f64), lanes = block_lanes(f64);
     const size_t from = taps ? count : extent, margin = (from + count - 1) / count * count - count;
-    const struct winograd_lines lines = {
+    struct winograd_lines lines = {
         .rows = 1 + random_below(random, 7),
         .tiles = 1 + random_below(random, 2 * lanes + 1),
         .residues = 1 + random_below(random, 4),
@@ -114,10 +125,20 @@ static void lines_case(const struct kernel_subject *s, struct random *random, bo
         .y_residue = (7 * (2 * lanes + 1)) + random_below(random, 3),
         .y_stride = 4 * (7 * (2 * lanes + 1) + 3) + random_below(random, 3)};
     const size_t whole = (lines.tiles + lanes - 1) / lanes * lanes;
-    const size_t samples = (lines.rows - 1) * lines.pitch + whole * count + margin;
+    lines.last_row = lines.rows;
+    lines.last = whole * count + margin;
+    if (random_below(random, 2)) {
+        lines.first_row = random_below(random, lines.rows);
+        lines.last_row -= random_below(random, lines.rows - lines.first_row);
+        lines.first = random_below(random, 4);
+        lines.last = lines.first + 1 + random_below(random, lines.last - lines.first);
+    }
+    const size_t samples =
+        (lines.last_row - lines.first_row - 1) * lines.pitch + lines.last - lines.first;
     const size_t results = extent * lines.y_stride;
     struct fence fence = fence_open(samples * bytes);
-    void *x = fence_put(&fence, NULL, samples * bytes, EDGE_END);
+    const enum edge edge = random_below(random, 2) ? EDGE_START : EDGE_END;
+    void *x = fence_put(&fence, NULL, samples * bytes, edge);
     void *y = guarded_alloc(results * bytes, bytes);
     size_t written = 0, zeros = 0;
     fill_random(random, f64, x, samples);
@@ -133,7 +154,7 @@ static void lines_case(const struct kernel_subject *s, struct random *random, bo
             for (size_t t = 0; t < lines.tiles; t++) {
                 double expected = 0, magnitude = 0;
                 for (size_t k = 0; k < from; k++) {
-                    const double x_k = scalar_get(f64, x, r * lines.pitch + t * count + k);
+                    const double x_k = line_sample(&lines, f64, x, r, t * count + k);
                     expected += row[k] * x_k;
                     magnitude += fabs(row[k] * x_k);
                 }
@@ -161,8 +182,86 @@ static void transformed_lines(void **state)
         lines_case(s, &random, taps, 1, 1);
         for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent += 2)
             for (size_t count = 2; count < extent; count++)
-                for (int repeat = 0; repeat < 4; repeat++)
+                for (int repeat = 0; repeat < 8; repeat++)
                     lines_case(s, &random, taps, extent, count);
+    }
+}
+
+// The finished sample (row, at) of tiles in x, and the sum of magnitudes that it has.
+static double stored_sample(const struct winograd_stores *stores, bool f64, const void *x,
+                            const size_t matrix[2], const size_t sample[2], double *magnitude)
+{
+    const size_t extent = matrix[0], count = matrix[1];
+    const size_t t = sample[0] / stores->rows * stores->cols + sample[1] / count;
+    const size_t i = sample[0] % stores->rows, k = sample[1] % count;
+    double sum = stores->finish->bias ? scalar_get(f64, stores->finish->bias, 0) : 0;
+    *magnitude = fabs(sum);
+    for (size_t j = 0; j < extent; j++) {
+        const double entry = extent > 1 ? winograd_output_entry(extent, count, k, j) : 1;
+        const double product =
+            entry * scalar_get(f64, x, i * stores->x_row + j * stores->x_stride + t);
+        sum += product;
+        *magnitude += fabs(product);
+    }
+    return stores->finish->relu && sum < 0 ? 0 : sum;
+}
+
+// Tiles stored in rows that end anywhere, beside the matrices in float64; results are written
+// nowhere else.
+static void store_case(const struct kernel_subject *s, struct random *random, size_t extent,
+                       size_t count)
+{
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64), lanes = block_lanes(f64);
+    const size_t cols = 1 + random_below(random, lanes + 3), high = 1 + random_below(random, 4);
+    const size_t n = (cols * high + lanes - 1) / lanes * lanes;
+    double bias;
+    scalar_put(f64, &bias, 0, 0.25);
+    const struct conv_finish finish = {.bias = random_below(random, 2) ? &bias : NULL,
+                                       .relu = random_below(random, 2)};
+    struct winograd_stores stores = {.rows = 1 + random_below(random, 4),
+                                     .x_stride = n,
+                                     .x_row = extent * n,
+                                     .tiles = cols * high,
+                                     .cols = cols,
+                                     .finish = &finish};
+    stores.first = random_below(random, cols * count);
+    stores.last = stores.first + 1 + random_below(random, cols * count - stores.first);
+    stores.first_row = random_below(random, high * stores.rows);
+    stores.last_row =
+        stores.first_row + 1 + random_below(random, high * stores.rows - stores.first_row);
+    stores.pitch = stores.last - stores.first + random_below(random, 3);
+    const size_t samples = stores.rows * stores.x_row;
+    const size_t results =
+        (stores.last_row - stores.first_row - 1) * stores.pitch + stores.last - stores.first;
+    void *x = guarded_alloc(samples * bytes, bytes), *y = guarded_alloc(results * bytes, bytes);
+    fill_random(random, f64, x, samples);
+    for (size_t i = 0; i < results; i++) scalar_put(f64, y, i, 77);
+    s->kernels->winograd_store(y, x, extent, count, &stores);
+    for (size_t i = 0; i < results; i++) {
+        const size_t row = stores.first_row + i / stores.pitch;
+        const size_t at = stores.first + i % stores.pitch;
+        double magnitude = 0, expected = 77;
+        if (at < stores.last)
+            expected = stored_sample(&stores, f64, x, (size_t[]){extent, count},
+                                     (size_t[]){row, at}, &magnitude);
+        const double tolerance = 4 * (f64 ? 0x1p-53 : 0x1p-24) * sqrt((double)extent) * magnitude;
+        if (!(fabs(scalar_get(f64, y, i) - expected) <= tolerance))
+            fail_msg("F(%zu) of %zu, row %zu, sample %zu: %g, expected %g", count, extent, row, at,
+                     scalar_get(f64, y, i), expected);
+    }
+    guarded_free(x);
+    guarded_free(y);
+}
+
+static void stored_tiles(void **state)
+{
+    const struct kernel_subject *s = *state;
+    struct random random = random_start("stores");
+    for (int repeat = 0; repeat < 16; repeat++) {
+        store_case(s, &random, 1, 1);
+        for (size_t extent = 4; extent <= WINOGRAD_EXTENT; extent += 2)
+            for (size_t count = 2; count < extent; count++) store_case(s, &random, extent, count);
     }
 }
 
@@ -200,6 +299,7 @@ static void interleaved_tiles(void **state)
 static const struct promise promises[] = {
     {"minimal filtering", minimal_filtering},
     {"winograd_lines", transformed_lines},
+    {"winograd_store", stored_tiles},
     {"interleave", interleaved_tiles},
 };
 

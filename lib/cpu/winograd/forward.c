@@ -24,15 +24,20 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
     const struct winograd *p = task->p;
     const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
     const size_t positions = winograd_vectors(p, task->index.tiles);
+    const size_t terms = size_split_even(task->n_in, WINOGRAD_TERMS);
     for (size_t f = 0; f < p->frequencies; f++)
         for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
             const size_t channels = size_min(task->n_out - k, CONV_CHANNELS);
             char *sums = task->scratch.out + (f * p->out_plane + k * pitch) * bytes;
+            const char *x = inputs + f * p->in_plane * bytes;
+            const char *taps = forward_taps(task, f, task->out + k) + task->in * channels * bytes;
+            // The last output channels fetch the inputs of the next frequency.
+            const size_t ahead = k + CONV_CHANNELS < task->n_out ? 0 : p->in_plane * bytes;
             if (task->in == 0) memset(sums, 0, channels * pitch * bytes);
-            task->kernels->conv(sums, pitch, inputs + f * p->in_plane * bytes, p->offset,
-                                task->n_in,
-                                forward_taps(task, f, task->out + k) + task->in * channels * bytes,
-                                channels, positions, 0);
+            for (size_t c = 0; c < task->n_in; c += terms)
+                task->kernels->conv(sums, pitch, x + c * pitch * bytes, p->offset,
+                                    size_min(terms, task->n_in - c), taps + c * channels * bytes,
+                                    channels, positions, ahead);
         }
 }
 
@@ -105,94 +110,109 @@ static void multiply_transposed(const struct winograd_task *task)
     }
 }
 
-// Stores the rows of outputs of one output channel in its window; element (i, j) is at (i * columns
-// + j) * n.
-static void store_window(const struct winograd_task *task, const struct winograd_plane *plane,
-                         size_t k, const char *tiles, size_t n)
+// The transform of the sums of an output channel, as far as their rows; the last step stores them.
+struct output {
+    struct winograd_transform transform;
+    struct winograd_stores stores;
+};
+
+static struct output forward_output(const struct winograd_task *task)
 {
     const struct winograd *p = task->p;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const size_t bytes = p->grid.scalar_bytes, rows = task->index.batch.rows;
-    const size_t width = plane->window.width, cols = task->index.batch.cols;
-    const struct conv_finish finish = winograd_finish(task, k);
-    for (size_t i = 0; i < down->tile; i++) {
-        task->kernels->interleave(task->scratch.rows, along->tile,
-                                  tiles + i * along->tile * n * bytes, (ptrdiff_t)n, along->tile,
-                                  rows * cols);
-        for (size_t r = 0; r < rows; r++)
-            task->kernels->conv_store(plane->rows + (r * down->tile + i) * width * bytes, 1,
-                                      task->scratch.rows + r * width * bytes, width, &finish);
-    }
+    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
+    struct output ret = {.transform = winograd_transform_of(p, task->kernels, WINOGRAD_OUTPUT)};
+    struct winograd_transform *t = &ret.transform;
+    t->n = winograd_vectors(p, tiles);
+    t->x_column = p->out_plane;
+    t->ahead = p->positions; // the next channel's
+    for (size_t i = 0; i < t->from[0]; i++) t->x_row[i] = i * t->from[1] * p->out_plane;
+    ret.stores = (struct winograd_stores){.rows = t->to[0],
+                                          .x_row = t->from[1] * t->n,
+                                          .x_stride = t->extent[0] > 1 ? t->n : p->out_plane,
+                                          .tiles = tiles,
+                                          .cols = task->index.batch.cols};
+    return ret;
 }
 
-// Stores the rows of outputs of one map and output channel from their tiles, as store_window.
-static void store_rows(const struct winograd_task *task, size_t map, size_t k, const char *tiles,
-                       size_t n)
+// Transforms the sums of output channel k of the task and of map m of the batch, and stores them
+// as the output says.
+static void store_sums(const struct winograd_task *task, const struct output *output, size_t k,
+                       size_t m, char *to)
+{
+    const struct winograd *p = task->p;
+    const struct winograd_transform *t = &output->transform;
+    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
+    const char *sums = task->scratch.out + (k * p->positions + m * tiles) * p->grid.scalar_bytes;
+    const struct winograd_rows rows = {.n = t->n,
+                                       .rows = t->from[1],
+                                       .x_row_stride = t->x_column,
+                                       .y_row_stride = t->n,
+                                       .y_stride = t->from[1] * t->n,
+                                       .offset = t->x_row,
+                                       .ahead = t->ahead};
+    const bool down = t->extent[0] > 1;
+    if (down) t->kernel(task->scratch.stage, sums, t->extent[0], t->count[0], &rows);
+    task->kernels->winograd_store(to, down ? task->scratch.stage : sums, t->extent[1], t->to[1],
+                                  &output->stores);
+}
+
+// The window of an output channel holds all its rows.
+static void output_to_window(struct output *output, const struct winograd_window *window)
+{
+    output->stores.pitch = window->width;
+    output->stores.last_row = window->rows;
+    output->stores.last = window->width;
+}
+
+// Stores the outputs of map m of the batch and channel k of the task in their rows.
+static void store_rows(const struct winograd_task *task, struct output *output, size_t k, size_t m)
 {
     const struct winograd *p = task->p;
     const struct tile_grid *grid = &p->grid;
     const struct winograd_index *index = &task->index;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const size_t bytes = grid->scalar_bytes, cols = index->batch.cols;
-    const struct conv_finish finish = winograd_finish(task, k);
-    const struct winograd_plane plane = winograd_plane(task, true, map, k);
-    if (k + 1 < task->out + task->n_out && k % grid->out + 1 < grid->out &&
-        index->batch.maps == 1) {
-        struct winograd_plane next = plane;
-        next.samples += p->strides[1].channel * bytes;
-        winograd_prefetch(task, &next, true, true);
+    struct winograd_plane plane = winograd_plane(task, true, index->map + m, task->out + k);
+    const bool next = k + 1 < task->n_out && (task->out + k) % grid->out + 1 < grid->out;
+    if (next) plane.ahead = (ptrdiff_t)(p->strides[1].channel * grid->scalar_bytes);
+    const struct conv_finish finish = winograd_finish(task, task->out + k);
+    output->stores.finish = &finish;
+    plane.window = winograd_window(p, &index->batch, output->transform.to);
+    if (winograd_axis(p, 1)->out.step == 1) {
+        struct winograd_lines lines = {0};
+        char *to = winograd_plane_lines(task, true, &plane, &lines);
+        output->stores.pitch = lines.pitch;
+        output->stores.ahead = lines.ahead;
+        output->stores.first_row = lines.first_row;
+        output->stores.last_row = lines.last_row;
+        output->stores.first = lines.first;
+        output->stores.last = lines.last;
+        store_sums(task, output, k, m, to);
+        return;
     }
-    const ptrdiff_t q = tile_output(along, index->at[1]);
-    const struct tile_range range =
-        tile_within(&along->out, plane.image[2], plane.branch[2], q, cols * along->tile);
-    if (range.begin == range.end) return;
-    const ptrdiff_t column =
-        tile_sample(&along->out, plane.image[2], plane.branch[2], q + (ptrdiff_t)range.begin);
-    for (size_t i = 0; i < down->tile; i++) {
-        task->kernels->interleave(task->scratch.rows, along->tile,
-                                  tiles + i * along->tile * n * bytes, (ptrdiff_t)n, along->tile,
-                                  index->batch.rows * cols);
-        for (size_t r = 0; r < index->batch.rows; r++) {
-            const ptrdiff_t row = tile_sample(&down->out, plane.image[1], plane.branch[1],
-                                              tile_output(down, index->at[0] + r) + (ptrdiff_t)i);
-            if (!tile_inside(&down->out, row)) continue;
-            task->kernels->conv_store(
-                plane.samples + ((size_t)row * along->out.size + (size_t)column) * bytes,
-                along->out.step,
-                task->scratch.rows + (r * cols * along->tile + range.begin) * bytes,
-                range.end - range.begin, &finish);
-        }
-    }
-}
-
-// Transforms the sums of output channel k of the task and of map m of the batch.
-static void transform_sums(const struct winograd_task *task,
-                           const struct winograd_transform *transform, size_t k, size_t m)
-{
-    const struct winograd *p = task->p;
-    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
-    const size_t at = k * p->positions + m * tiles;
-    winograd_transform_tiles(transform, task->scratch.samples,
-                             task->scratch.out + at * p->grid.scalar_bytes, task->scratch.stage);
+    plane.rows = task->scratch.rows;
+    output_to_window(output, &plane.window);
+    store_sums(task, output, k, m, plane.rows);
+    winograd_write_windows(task, &plane, 1);
 }
 
 // Channels last: the outputs of adjacent channels by way of their windows.
-static void store_adjacent(const struct winograd_task *task,
-                           const struct winograd_transform *transform)
+static void store_adjacent(const struct winograd_task *task, struct output *output)
 {
     const struct winograd *p = task->p;
-    const struct winograd_window window = winograd_window(p, &task->index.batch, transform->to);
+    const struct winograd_window window =
+        winograd_window(p, &task->index.batch, output->transform.to);
     const size_t end = task->out + task->n_out, bytes = p->grid.scalar_bytes;
+    output_to_window(output, &window);
     for (size_t k = task->out, together; k < end; k += together) {
         together = winograd_together(task, true, k, end);
         for (size_t m = 0; m < task->index.batch.maps; m++) {
             struct winograd_plane plane = winograd_plane(task, true, task->index.map + m, k);
-            plane.window = window;
             for (size_t c = 0; c < together; c++) {
-                plane.rows = task->scratch.windows + c * window.channel * bytes;
-                transform_sums(task, transform, k + c - task->out, m);
-                store_window(task, &plane, k + c, task->scratch.samples, transform->n);
+                const struct conv_finish finish = winograd_finish(task, k + c);
+                output->stores.finish = &finish;
+                store_sums(task, output, k + c - task->out, m,
+                           task->scratch.windows + c * window.channel * bytes);
             }
+            plane.window = window;
             plane.rows = task->scratch.windows;
             winograd_write_windows(task, &plane, together);
         }
@@ -201,23 +221,13 @@ static void store_adjacent(const struct winograd_task *task,
 
 static void transform_outputs(const struct winograd_task *task)
 {
-    const struct winograd *p = task->p;
-    const size_t tiles = task->index.batch.rows * task->index.batch.cols;
-    struct winograd_transform transform = winograd_transform_of(p, task->kernels, WINOGRAD_OUTPUT);
-    transform.n = transform.y_plane = winograd_vectors(p, tiles);
-    transform.x_column = p->out_plane;
-    for (size_t i = 0; i < transform.from[0]; i++)
-        transform.x_row[i] = i * transform.from[1] * p->out_plane;
-    if (p->channels_last) {
-        store_adjacent(task, &transform);
+    struct output output = forward_output(task);
+    if (task->p->channels_last) {
+        store_adjacent(task, &output);
         return;
     }
     for (size_t k = 0; k < task->n_out; k++)
-        for (size_t m = 0; m < task->index.batch.maps; m++) {
-            transform_sums(task, &transform, k, m);
-            store_rows(task, task->index.map + m, task->out + k, task->scratch.samples,
-                       transform.n);
-        }
+        for (size_t m = 0; m < task->index.batch.maps; m++) store_rows(task, &output, k, m);
 }
 
 // Some input channels of a batch, for all splits.

@@ -99,7 +99,7 @@ struct winograd_task winograd_task(const struct winograd_call *call, size_t batc
 }
 
 void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
-                       bool outputs, bool write)
+                       bool outputs)
 {
     const struct winograd *p = task->p;
     const struct winograd_index *index = &task->index;
@@ -116,10 +116,7 @@ void winograd_prefetch(const struct winograd_task *task, const struct winograd_p
     const size_t row = (outputs ? along->out.size : along->in.size) * p->grid.scalar_bytes;
     const char *from = plane->samples + (size_t)first * row;
     const char *end = plane->samples + ((size_t)last + 1) * row;
-    if (write)
-        for (; from < end; from += MEM_ALIGN) __builtin_prefetch(from, 1);
-    else
-        for (; from < end; from += MEM_ALIGN) __builtin_prefetch(from, 0);
+    for (; from < end; from += MEM_ALIGN) __builtin_prefetch(from, 0);
 }
 
 struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,
@@ -246,8 +243,37 @@ void winograd_write_windows(const struct winograd_task *task, const struct winog
     }
 }
 
-// Transforms the tiles of rows of samples: along the rows, whose results fall into residues modulo
-// the tile, so that tiles of adjacent rows are adjacent; then down the columns.
+char *winograd_plane_lines(const struct winograd_task *task, bool outputs,
+                           const struct winograd_plane *plane, struct winograd_lines *lines)
+{
+    const struct winograd *p = task->p;
+    const size_t *at = task->index.at;
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    const struct tile_side *rows = outputs ? &down->out : &down->in;
+    const struct tile_side *columns = outputs ? &along->out : &along->in;
+    const ptrdiff_t top = outputs ? tile_output(down, at[0]) : tile_input(down, at[0]);
+    const ptrdiff_t left = outputs ? tile_output(along, at[1]) : tile_input(along, at[1]);
+    const struct tile_range row =
+        tile_within(rows, plane->image[1], plane->branch[1], top, plane->window.rows);
+    const struct tile_range column =
+        tile_within(columns, plane->image[2], plane->branch[2], left, plane->window.width);
+    lines->pitch = rows->step * columns->size;
+    lines->ahead = plane->ahead / (ptrdiff_t)p->grid.scalar_bytes;
+    lines->first_row = row.begin;
+    lines->last_row = column.begin < column.end ? row.end : row.begin;
+    lines->first = column.begin;
+    lines->last = column.end;
+    if (lines->first_row >= lines->last_row) return plane->samples;
+    const ptrdiff_t y =
+        tile_sample(rows, plane->image[1], plane->branch[1], top + (ptrdiff_t)row.begin);
+    const ptrdiff_t x =
+        tile_sample(columns, plane->image[2], plane->branch[2], left + (ptrdiff_t)column.begin);
+    return plane->samples + ((size_t)y * columns->size + (size_t)x) * p->grid.scalar_bytes;
+}
+
+// Transforms the tiles of rows of samples, of the window or, rows being NULL, of the array: along
+// the rows, whose results fall into residues modulo the tile, so that tiles of adjacent rows are
+// adjacent; then down the columns.
 static void transform_rows(const struct winograd_task *task, bool outputs,
                            const struct winograd_plane *plane,
                            const struct winograd_transform *transform, char *y)
@@ -259,8 +285,11 @@ static void transform_rows(const struct winograd_task *task, bool outputs,
     size_t offset[WINOGRAD_EXTENT];
     const bool down = extent[0] > 1;
     const size_t residue = cols * ceil_div(window->rows, tile) + winograd_lanes(p);
+    // The memory of a window goes on behind its last tiles.
     struct winograd_lines lines = {.rows = window->rows,
                                    .pitch = window->width,
+                                   .last_row = window->rows,
+                                   .last = PTRDIFF_MAX,
                                    .tiles = cols,
                                    .residues = tile,
                                    .y_residue = residue,
@@ -268,8 +297,8 @@ static void transform_rows(const struct winograd_task *task, bool outputs,
     winograd_lines_fn *along =
         outputs ? task->kernels->winograd_taps_lines : task->kernels->winograd_input_lines;
     assert(!down || extent[1] * lines.y_stride <= p->samples);
-    along(down ? task->scratch.samples : y, plane->rows, extent[1], winograd_axis(p, 1)->tile,
-          &lines);
+    const char *x = plane->rows ? plane->rows : winograd_plane_lines(task, outputs, plane, &lines);
+    along(down ? task->scratch.samples : y, x, extent[1], winograd_axis(p, 1)->tile, &lines);
     if (!down) return;
     for (size_t i = 0; i < transform->from[0]; i++)
         offset[i] = i % tile * residue + i / tile * cols;
@@ -278,7 +307,8 @@ static void transform_rows(const struct winograd_task *task, bool outputs,
                                           .x_row_stride = lines.y_stride,
                                           .y_row_stride = transform->y_plane,
                                           .y_stride = extent[1] * transform->y_plane,
-                                          .offset = offset};
+                                          .offset = offset,
+                                          .ahead = transform->ahead};
     transform->kernel(y, task->scratch.samples, extent[0], transform->count[0], &columns);
 }
 
@@ -343,18 +373,22 @@ void winograd_transform_channels(const struct winograd_task *task, bool outputs,
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
     transform.n = winograd_vectors(p, tiles);
     transform.y_plane = outputs ? p->out_plane : p->in_plane;
+    if (!p->weight) transform.ahead = p->positions; // the next channel's
     const struct winograd_window window = winograd_window(p, &task->index.batch, transform.from);
+    const struct tile_axis *along = winograd_axis(p, 1);
+    const bool adjacent = (outputs ? along->out.step : along->in.step) == 1;
     struct winograd_plane next = winograd_plane(task, outputs, map, first);
     for (size_t i = 0; i < n * maps; i++) {
         struct winograd_plane plane = next;
         const size_t at = i / maps * p->positions + i % maps * tiles;
         if (i + 1 < n * maps) {
             next = winograd_plane(task, outputs, map + (i + 1) % maps, first + (i + 1) / maps);
-            winograd_prefetch(task, &next, outputs, false);
+            if (!adjacent) winograd_prefetch(task, &next, outputs);
         }
         plane.window = window;
-        plane.rows = task->scratch.rows;
-        read_window(task, outputs, &plane);
+        plane.rows = adjacent ? NULL : task->scratch.rows;
+        plane.ahead = next.samples - plane.samples;
+        if (!adjacent) read_window(task, outputs, &plane);
         transform_rows(task, outputs, &plane, &transform, to + at * p->grid.scalar_bytes);
     }
 }

@@ -20,8 +20,7 @@ static const struct {
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
     double transform, spill, filter_copies;
 } WINOGRAD = {
-    // Of a batch, whose inputs of one frequency take half of the L2 cache; derived.
-    .max_tiles = 400,
+    .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
     .single_tiles = 256,
     .weight_tiles = 128,
@@ -97,6 +96,9 @@ struct winograd {
     bool call_taps;
     size_t taps_plane;  // scalars from one frequency to the next of such taps
     bool shared_inputs; // splits of the output channels share the transformed inputs
+    // A worker has all input channels of a batch; the sums of a frequency take the memory of the
+    // inputs of the one before, so that both fit a cache.
+    bool in_place;
     // Backward weight. shared_panels: threads share the panels of a batch, and its sums.
     // single_batch: that batch has all tiles, so a worker holds only the sums of a strip. A strip
     // is the input channels that are adjacent in a panel; sum_blocks the blocks of output channels
@@ -123,6 +125,7 @@ struct winograd_transform {
     size_t extent[WINOGRAD_AXES], count[WINOGRAD_AXES];
     size_t from[WINOGRAD_AXES], to[WINOGRAD_AXES]; // elements
     size_t n, x_row[WINOGRAD_EXTENT], x_column, y_plane;
+    size_t ahead; // see struct winograd_rows
 };
 
 // What is transformed: samples of x, taps or gy into frequencies, or sums to outputs or to taps.
@@ -176,8 +179,9 @@ struct winograd_index winograd_index(const struct winograd *p, size_t batch);
 // batch and group, `in` and, if transposed, the panel of each frequency; with shared panels, for
 // one group, the panels and sums. They replace the worker's own.
 struct winograd_scratch {
-    char *in, *out; // transformed: [frequency][channel][positions]
-    char *taps;     // call_taps: [frequency][block][in][channel of the block]
+    // Transformed: [frequency][channel][positions]. in_place: `in` is one plane after `out`.
+    char *in, *out;
+    char *taps; // call_taps: [frequency][block][in][channel of the block]
     // Of a channel: tiles transformed along their rows, or outputs; rows; result along one axis.
     char *samples, *rows, *stage;
     char *windows; // of each map, of a vector of adjacent channels: see struct winograd_window
@@ -230,7 +234,8 @@ struct winograd_window winograd_window(const struct winograd *p, const struct wi
 struct winograd_plane {
     size_t item, image[3], branch[3];
     char *samples;
-    char *rows; // of the window
+    char *rows;      // of the window
+    ptrdiff_t ahead; // bytes to the plane that comes next; 0: none
     struct winograd_window window;
 };
 struct winograd_plane winograd_plane(const struct winograd_task *task, bool outputs, size_t map,
@@ -244,12 +249,17 @@ size_t winograd_together(const struct winograd_task *task, bool outputs, size_t 
 void winograd_write_windows(const struct winograd_task *task, const struct winograd_plane *plane,
                             size_t n);
 
+// Which rows of a plane's window, and samples of them, are in the array, whose samples follow one
+// another; returns the first of them.
+char *winograd_plane_lines(const struct winograd_task *task, bool outputs,
+                           const struct winograd_plane *plane, struct winograd_lines *lines);
+
 // How results of output channel k are finished.
 struct conv_finish winograd_finish(const struct winograd_task *task, size_t k);
 
-// Prefetches the rows of a plane that a batch reads, or of outputs that it writes.
+// Prefetches the rows of a plane that a batch reads.
 void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
-                       bool outputs, bool write);
+                       bool outputs);
 
 // Transforms n channels of x, or of gy (`outputs`), from `first` on into
 // to[frequency][channel][positions]. Tiles of the maps are adjacent; the rest of the last vector is
