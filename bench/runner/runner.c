@@ -65,14 +65,19 @@ static bool row_open(struct row *row, struct workload *w, bool quick, const stru
     return true;
 }
 
-// Contenders far behind the fastest one have had their only pass.
-static void rows_drop_slow(struct row *rows, size_t n_rows, double max_behind)
+// Contenders that are far behind the fastest one twice have had their only passes.
+static void rows_drop_slow(struct row *rows, size_t n_rows, const struct workload *w,
+                           double max_behind)
 {
     double least = INFINITY;
     for (size_t i = 0; i < n_rows; i++)
         if (rows[i].ready) least = fmin(least, rows[i].seconds[0]);
-    for (size_t i = 0; i < n_rows; i++)
-        if (rows[i].ready) rows[i].once |= rows[i].seconds[0] > max_behind * least;
+    for (size_t i = 0; i < n_rows; i++) {
+        struct row *row = &rows[i];
+        if (!row->ready || row->seconds[0] <= max_behind * least) continue;
+        row->seconds[0] = fmin(row->seconds[0], row->contender.pass(row->contender.state, w, NULL));
+        row->once |= row->seconds[0] > max_behind * least;
+    }
 }
 
 static double row_time(struct row *row, const struct workload *w)
@@ -180,7 +185,7 @@ static bool case_run(const struct suite *suite, const struct workload *descripti
     struct result results[MAX_ROWS];
     size_t n_results = 0;
     for (size_t i = 0; i < n_rows; i++) ok &= row_open(&rows[i], &w, options->quick, suite);
-    if (suite->max_behind > 0) rows_drop_slow(rows, n_rows, suite->max_behind);
+    if (suite->max_behind > 0) rows_drop_slow(rows, n_rows, &w, suite->max_behind);
     rows_warm_up(rows, n_rows, &w, suite->warm_up);
     rows_time(rows, n_rows, &w, repetitions, suite);
     for (size_t i = 0; i < n_rows; i++) {

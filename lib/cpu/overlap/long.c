@@ -128,18 +128,3 @@ void overlap_long_copy(const struct partita_plan *plan, void *to, const struct w
     struct long_copy copy = {from, to, n, plan->shape.sample_bytes, ceil_div(n, threads)};
     thread_loop(plan->threads, threads, copy_samples, &copy);
 }
-
-static void load_taps(void *context, size_t task, int worker)
-{
-    (void)worker;
-    const struct taps_load *load = context;
-    const size_t n = overlap_of(load->plan)->n, part = ceil_div(n, (size_t)load->plan->threads);
-    const size_t first = size_min(task * part, n);
-    overlap_load_taps(load, first, size_min(n - first, part));
-}
-
-void overlap_long_taps(const struct taps_load *load)
-{
-    struct taps_load own = *load;
-    thread_loop(load->plan->threads, (size_t)load->plan->threads, load_taps, &own);
-}

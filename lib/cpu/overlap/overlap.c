@@ -234,32 +234,24 @@ void overlap_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, overlap);
 }
 
-// A real filter of a complex signal gets zero imaginary parts.
-void overlap_load_taps(const struct taps_load *load, size_t first, size_t n)
+// samples[n] = the causal taps of a path over the transform's gain, zero-padded; a real filter of a
+// complex signal gets zero imaginary parts. `scratch` has room for the taps. By one thread: threads
+// that clear new memory at once took twice as long.
+static void overlap_load_taps(const struct partita_plan *plan, const char *taps, size_t path,
+                              char *samples, char *scratch)
 {
-    const struct overlap *overlap = overlap_of(load->plan);
+    const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
     const size_t span = shape->axis[0].span, per_tap = shape->complex_taps ? 2 : 1;
-    const size_t bytes = shape->sample_bytes, count = span > first ? size_min(span - first, n) : 0;
     const bool widen = shape->complex_signal && !shape->complex_taps;
-    const bool in_place = !widen && !overlap->half.mirrored;
-    char *samples = load->samples + first * bytes;
-    char *causal = in_place ? samples : load->causal + first * bytes;
-    const size_t kept = widen ? 0 : count;
-    memset(samples + kept * bytes, 0, (n - kept) * bytes);
-    if (!count) return;
-    causal_part(shape, causal, load->taps, first, count);
-    load->plan->kernels->scale(causal, causal, 1 / overlap->fft->gain, count * per_tap);
-    if (overlap->half.mirrored) samples_reverse(samples, 1, causal, 1, count, shape->tap_bytes);
-    else if (widen) samples_copy(samples, 2, causal, 1, count, shape->tap_bytes);
-}
-
-// The taps of a path, in the caller's layout.
-static const char *overlap_path(const struct partita_plan *plan, const char *taps, size_t path)
-{
-    const struct shape *shape = &overlap_of(plan)->shape;
     const size_t from = shape_path(shape, path / shape->group_in, path % shape->group_in);
-    return taps + from * shape->axis[0].kernel * shape->tap_bytes;
+    char *causal = widen || overlap->half.mirrored ? scratch : samples;
+    const size_t kept = widen ? 0 : span;
+    causal_taps(shape, causal, taps + from * shape->axis[0].kernel * shape->tap_bytes);
+    plan->kernels->scale(causal, causal, 1 / overlap->fft->gain, span * per_tap);
+    memset(samples + kept * shape->sample_bytes, 0, (overlap->n - kept) * shape->sample_bytes);
+    if (overlap->half.mirrored) samples_reverse(samples, 1, causal, 1, span, shape->tap_bytes);
+    else if (widen) samples_copy(samples, 2, causal, 1, span, shape->tap_bytes);
 }
 
 struct filter_bytes overlap_filter_bytes(const struct partita_plan *plan)
@@ -284,15 +276,9 @@ enum partita_status overlap_filter_pack(struct partita_filter *filter, const voi
     char *spectrum = filter->state;
     assert(arena.used <= arena.size);
     for (size_t path = 0; path < paths; path++, spectrum += fft->spectrum_bytes) {
-        const struct taps_load load = {plan, overlap_path(plan, taps, path), buffers.samples,
-                                       buffers.inputs};
-        if (overlap->together) {
-            overlap_long_taps(&load);
-            overlap_long_forward(fft, spectrum, buffers.samples, buffers.scratch, plan->threads);
-        } else {
-            overlap_load_taps(&load, 0, overlap->n);
-            fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
-        }
+        overlap_load_taps(plan, taps, path, buffers.samples, buffers.inputs);
+        if (!overlap->together) fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
+        else overlap_long_forward(fft, spectrum, buffers.samples, buffers.scratch, plan->threads);
         if (overlap->half.mirrored) fft_conjugate(plan->shape.f64, spectrum, fft->lines);
     }
     return PARTITA_OK;

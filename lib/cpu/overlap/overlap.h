@@ -87,18 +87,6 @@ void overlap_transform(const struct overlap *overlap, size_t c, const void *samp
 void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
                               ptrdiff_t first, struct overlap_buffers *buffers);
 
-// The taps of a path in the caller's order, the n samples that are transformed for its filter, and
-// scratch memory for its causal taps.
-struct taps_load {
-    const struct partita_plan *plan;
-    const char *taps;
-    char *samples, *causal;
-};
-
-// Writes the samples from `first` on, n of them: the causal taps over the transform's gain, or
-// zeros.
-void overlap_load_taps(const struct taps_load *load, size_t first, size_t n);
-
 // The spectrum of output `channel` from those of its group's inputs: a sum of products; then
 // samples[n] by one inverse transform.
 void overlap_sum(const struct partita_filter *filter, size_t channel,
@@ -126,10 +114,9 @@ struct window {
     size_t stride;
 };
 
-// samples_window of n samples, and overlap_load_taps of all samples, on all threads.
+// samples_window of n samples, on all threads.
 void overlap_long_copy(const struct partita_plan *plan, void *to, const struct window *from,
                        size_t n);
-void overlap_long_taps(const struct taps_load *load);
 
 // The stream of overlap-save (stream.c).
 enum partita_status overlap_stream_open(struct partita_stream *stream);
