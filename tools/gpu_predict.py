@@ -228,6 +228,7 @@ KERNELS = (
     ("cuda/tiles", "tiles/fused", "tiles_fused_kernel<float>"),
     ("cuda/overlap-save", "overlap/filter", "filter_kernel<float>"),
     ("cuda/overlap-save", "overlap/gradient", "gradient_kernel<float>"),
+    ("cuda/overlap-save", "overlap/long_rows", "long_rows_kernel<float>"),
     ("cuda/blocks", "blocks/lags", "lags_kernel<float>"),
     ("cuda/blocks", "blocks/pairs", "pairs_kernel<float>"),
     ("cuda/blocks", "kernels/spectra", "windows_kernel<float>"),
