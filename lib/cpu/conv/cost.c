@@ -51,7 +51,8 @@ void conv_cost_estimate(const struct request *request, double terms, const struc
     ret->flops = 2 * (double)shape->batch * (double)shape->out_channels *
                  (double)shape_outputs(shape) * (double)shape->group_in * (double)shape_taps(shape);
     ret->seconds = work->sums * costs->fma + (work->moved + ROW_SAMPLES * work->rows) * costs->copy;
-    ret->seconds = fmax(ret->seconds, memory_seconds(request->model, shape));
+    const double memory = memory_seconds(request->model, shape);
+    ret->seconds = work->waits ? ret->seconds + memory : fmax(ret->seconds, memory);
     ret->error = conv_cost_error(shape, terms, fmin(terms, MAX_SEGMENT));
     if (shape->half) ret->error += shape->signal == PARTITA_F16 ? 0x1p-11 : 0x1p-8;
 }

@@ -12,6 +12,7 @@ struct conv_work {
     double moved; // samples
     double rows;  // in which these samples are packed
     size_t hop;   // outputs of a box, for explain
+    bool waits;   // for memory before and after its sums, not during them
 };
 
 // Multiply-adds, or what takes as long, per term and position for `out` channels in rectangles of

@@ -71,6 +71,7 @@ static void layer_count_work(const struct conv_layout *layout, struct conv_work 
     work->sums += boxes * positions * terms * conv_cost_channels(pass->out, width, DIRECT.loads);
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)layout->oc_splits);
     work->hop = pass->box.positions;
+    work->waits = true;
     // The sums of a chunk are cleared, added to and stored; the taps come from afar for each box.
     work->moved += boxes * (3 * chunks * out * positions + out * terms);
 }
