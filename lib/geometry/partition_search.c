@@ -143,7 +143,8 @@ static void partition_choose_batch(const struct shape *shape, const struct parti
     double rates[3];
     product_rates(shape, device, segment, rates);
     segment->far = distance_of(shape, device, segment) != COST_NEAR;
-    segment->i16 = device->i16 && distance_of(shape, device, segment) == COST_MEMORY;
+    segment->memory = distance_of(shape, device, segment) == COST_MEMORY;
+    segment->i16 = device->i16 && segment->memory;
     segment->batch = 1;
     double least = products_seconds(shape, device, segment, rates);
     for (size_t batch = 2; batch <= device->max_batch && batch <= shares && batch - 1 <= known;

@@ -39,6 +39,7 @@ struct partition_segment {
     size_t start;  // quantum in which the work on the first block begins
     size_t batch;  // 1, 2 or 4 blocks that are multiplied together: see partition_sums
     bool far;      // the spectra do not fit the fast memory of a core
+    bool memory;   // nor that which cores share: those of the filter come from memory
     bool i16;      // the filter's spectra have 16 bits (kernels.h)
 };
 

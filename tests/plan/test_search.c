@@ -312,7 +312,8 @@ static void partitions_are_those_of_the_search(void **state)
             assert_true(a->hop == b->hop && a->n == b->n && a->multiple == b->multiple &&
                         a->partitions == b->partitions && a->first == b->first &&
                         a->quanta == b->quanta && a->window == b->window && a->start == b->start &&
-                        a->batch == b->batch && a->far == b->far && a->i16 == b->i16);
+                        a->batch == b->batch && a->far == b->far && a->memory == b->memory &&
+                        a->i16 == b->i16);
             assert_true(fft_interpolates(a->n));
         }
     }

@@ -81,6 +81,7 @@ struct segment_work {
     } stage[N_STAGES];
     size_t edge_tasks;                  // tasks that read or write samples:
     double read_seconds, write_seconds; // their extra time if samples are not in the cache
+    double slot_seconds; // extra time of each task of an input's transform if its slot is in memory
     uint32_t *due; // [quanta] number of tasks, in the order of all stages, that must be done by the
                    // end of that quantum
 };

@@ -66,6 +66,9 @@ static void split_segment(const struct request *request, const struct partition_
     work->read_seconds = fetch / (double)work->edge_tasks;
     // Half of the samples are written, and none are read.
     work->write_seconds = fetch / 3 / (double)work->edge_tasks;
+    // The slot of the oldest spectrum has left all caches while a round of the ring was written.
+    if (segment->memory)
+        work->slot_seconds = scalars * costs->copy_far / (double)work->transform.tasks;
 }
 
 static double split_seconds(const struct split *split, size_t task)
@@ -84,7 +87,8 @@ static double task_seconds(const struct segment_work *work, size_t task)
     const bool edge =
         stage == STAGE_FORWARD ? number < work->edge_tasks : number + work->edge_tasks >= last;
     const double more = stage == STAGE_FORWARD ? work->read_seconds : work->write_seconds;
-    return split_seconds(&work->transform, number) + (edge ? more : 0);
+    const double slot = stage == STAGE_FORWARD ? work->slot_seconds : 0;
+    return split_seconds(&work->transform, number) + slot + (edge ? more : 0);
 }
 
 double schedule_seconds(const struct segment_work *work, size_t first, size_t end)
