@@ -21,9 +21,13 @@ static double seconds_of(const struct partita_plan *plan, double uses)
     return plan->choice.seconds + plan->choice.filter_seconds / uses;
 }
 
+// Of block sizes that cost about as little as the cheapest, searches take the smallest: cpu/blocks
+// one that costs up to 1 / 0.9 times as much, the other engines less.
+static const double MARGIN = 1 / 0.9;
+
 // The engine that is chosen costs least with its share of preparing the filter, and so does the
-// decision of each engine: few uses of a filter change both for some of these layers. Streams have
-// no such option.
+// decision of each engine but for the margin of its search: few uses of a filter change both for
+// some of these layers. Streams have no such option.
 static void filter_uses_count(void **state)
 {
     (void)state;
@@ -51,13 +55,13 @@ static void filter_uses_count(void **state)
             options.engine = names[e];
             if (partita_plan_create(&layers[i], &options, &other) != PARTITA_OK) continue;
             assert_true(seconds_of(once, 1) <= seconds_of(other, 1));
-            assert_true(usual->choice.seconds <= other->choice.seconds);
+            assert_true(usual->choice.seconds <= MARGIN * other->choice.seconds);
             const struct partita_options forever = {.directions = PARTITA_FORWARD,
                                                     .engine = names[e]};
             struct partita_plan *kept;
             assert_ok(partita_plan_create(&layers[i], &forever, &kept));
-            assert_true(seconds_of(other, 1) <= seconds_of(kept, 1));
-            assert_true(kept->choice.seconds <= other->choice.seconds);
+            assert_true(seconds_of(other, 1) <= MARGIN * seconds_of(kept, 1));
+            assert_true(kept->choice.seconds <= MARGIN * other->choice.seconds);
             decisions += seconds_of(other, 1) < seconds_of(kept, 1);
             partita_plan_destroy(kept);
             partita_plan_destroy(other);
