@@ -17,7 +17,8 @@
 //
 // Threads: three roles. One thread at a time processes: partita_bank_process, and the slots'
 //          arrays. One thread at a time, the same one or another, opens, closes and swaps. Any
-//          thread makes filters. No call waits for another.
+//          thread makes filters. No call waits for another, but on a device partita_bank_open
+//          waits for the GPU, which other work may delay.
 #ifndef PARTITA_BANK_H
 #define PARTITA_BANK_H
 
@@ -53,9 +54,8 @@ struct partita_bank_options {
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it);
 //          PARTITA_ERR_UNSUPPORTED if no engine of the device serves such slots;
 //          PARTITA_ERR_DEVICE; PARTITA_ERR_NOMEM.
-// Memory:  that of `slots` streams. After this only filters allocate. On a device the slots'
-// samples
-//          are in pinned memory of the host, everything else on the device.
+// Memory:  that of `slots` streams. After this only filters allocate. On a device the samples of
+//          the slots are in pinned memory of the host, everything else on the device.
 // Time:    as partita_plan_create, and clearing that memory. Not real-time safe.
 // Threads: any.
 PARTITA_API enum partita_status
@@ -95,7 +95,7 @@ PARTITA_API enum partita_status partita_bank_filter_create(const struct partita_
 // outputs have the bits of a stream of partita_bank_plan that was fed partita_bank_lead frames of
 // silence before. Slots are taken in no particular order.
 // Errors:  PARTITA_ERR_ARG for NULL or a filter of another plan; PARTITA_ERR_STATE if no slot is
-//          free; PARTITA_ERR_DEVICE.
+//          free; PARTITA_ERR_DEVICE or PARTITA_ERR_NOMEM if the device failed.
 // Memory:  none. The filter must live as long as the slot uses it: see partita_bank_slot_state.
 // Time:    clears the slot's memory and filters the silence, which takes longer than a call for the
 //          slot, though silence costs less than other samples. Never allocates, locks or makes

@@ -119,7 +119,8 @@ enum partita_status cuda_bank_open_slot(struct partita_bank *bank, size_t slot)
     enum partita_status status = (enum partita_status)atomic_load(&bank->status);
     if (status == PARTITA_OK)
         status = CU(bank->plan, cuda_bank_clear(&state->layout, &state->memory, (int)slot));
-    return status == PARTITA_OK ? cuda_wait(bank->plan) : status;
+    if (status == PARTITA_OK) status = cuda_wait(bank->plan);
+    return status == PARTITA_OK || status == PARTITA_ERR_NOMEM ? status : PARTITA_ERR_DEVICE;
 }
 
 static bool bank_succeeds(struct partita_bank *bank, enum partita_status status)

@@ -314,8 +314,11 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
                  choice->head + (size_t)segment->start * choice->quantum, segment->partitions,
                  segment->hop, 2 * segment->hop, segment->quanta);
     }
-    text_add(text, "  a graph launched every quantum, its outputs waited for %s\n",
-             choice->ahead ? "a quantum later" : "at once");
+    if (plan->shape.streams)
+        text_add(text, "  a graph launched every call for all slots, its outputs waited for\n");
+    else
+        text_add(text, "  a graph launched every quantum, its outputs waited for %s\n",
+                 choice->ahead ? "a quantum later" : "at once");
     text_add(text, "  a call of %zu frames: %.3g us in the mean, %.3g us at worst\n", load.frames,
              load.mean * 1e6, load.worst * 1e6);
     text_add(text, "  a swap begins to fade within %zu frames\n", load.swap_delay);
