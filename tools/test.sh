@@ -21,7 +21,8 @@ esac
 tools/setup.sh test slow
 # shellcheck source=tools/steps.sh
 . tools/steps.sh
-step "long runs" tools/suite.sh build slow
+step "long runs" tools/suite.sh build slow -Dgpu_arch=80,90
+step "registers of CUDA kernels" tools/ptxas.sh
 step "addresses and undefined behaviour, all of it" tools/sanitize.sh address,undefined --all
 fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy fuzz-text'
 step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
