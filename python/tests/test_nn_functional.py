@@ -243,3 +243,47 @@ def test_a_layer_that_was_seen_is_not_used_for_other_calls():
         assert torch.autograd.forward_ad.unpack_dual(y).tangent is not None
     with pytest.raises(RuntimeError):
         ours.conv2d(x, w, b[:3])
+
+
+def seen_twice(x, w, b=None, **layer):
+    """A layer whose kind was computed before, so that it is recorded without the dispatcher."""
+    ours.conv2d(x, w, b, **layer)
+    return ours.conv2d(x, w, b, **layer)
+
+
+def test_gradients_without_the_dispatcher():
+    layer = {"stride": (1, 2), "padding": (1, 0), "groups": 2}
+    x, w, b = (random(i, *shape, dtype=torch.float64)
+               for i, shape in enumerate(((2, 4, 5, 6), (6, 2, 3, 2), (6,))))
+    assert type(seen_twice(x, w, b, **layer).grad_fn).__name__ == "RecordedConvBackward"
+    torch.autograd.gradcheck(lambda *t: seen_twice(*t, **layer), (x, w, b))
+    torch.autograd.gradgradcheck(lambda *t: seen_twice(*t, **layer), (x, w, b))
+    # Every output's gradient at once, by vmap of the gradients.
+    torch.autograd.gradcheck(lambda *t: seen_twice(*t, **layer), (x, w, b), check_batched_grad=True)
+    with torch.autograd.graph.save_on_cpu():
+        y = seen_twice(x, w, b, **layer)
+    gradients = torch.autograd.grad(y.square().sum(), (x, w, b))
+    expected = torch.autograd.grad(F.conv2d(x, w, b, **layer).square().sum(), (x, w, b))
+    for gradient, want in zip(gradients, expected):
+        require_close(gradient, want)
+
+
+@pytest.mark.parametrize("needed", range(1, 8))
+def test_gradients_that_are_needed_without_the_dispatcher(needed):
+    """Taps without a gradient are kept between calls, others are packed anew."""
+    tensors = [random(1, 2, 3, 9, 8, grad=False), random(2, 4, 3, 3, 3, grad=False), random(3, 4, grad=False)]
+    for i, t in enumerate(tensors):
+        t.requires_grad_(bool(needed >> i & 1))
+    for _ in range(2):
+        require_same_layer(seen_twice, F.conv2d, *tensors)
+        with torch.no_grad():
+            tensors[1].mul_(2)
+
+
+def test_changed_operands_are_refused_without_the_dispatcher():
+    x, w = random(1, 2, 3, 9, 8), random(2, 4, 3, 3, 3)
+    y = seen_twice(x, w)
+    with torch.no_grad():
+        w.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()

@@ -103,7 +103,7 @@ class _Layer:
 
     def prepare(self, t):
         """Samples of x or y in the memory format and the type that the plan computes in."""
-        return _plain(t, self.memory_format).to(self.dtype)
+        return _in_type(_plain(t, self.memory_format), self.dtype)
 
     def new(self, t, shape):
         """An array of samples on the device of a tensor."""
@@ -111,7 +111,7 @@ class _Layer:
 
     def prepare_taps(self, t):
         """Taps or a bias, contiguous, in the type that the plan computes in."""
-        return None if t is None else _plain(t, torch.contiguous_format).to(self.dtype)
+        return None if t is None else _in_type(_plain(t, torch.contiguous_format), self.dtype)
 
     def filter(self, w, b, old=None):
         """A filter of these taps, in the memory of an old one if there is one."""
@@ -253,8 +253,8 @@ def _check(what, t, shape, dtype):
         raise ValueError(f"{what} is {list(t.shape)} of {t.dtype}, not {list(shape)} of {dtype}")
 
 
-def _result(t, dtype):
-    """A result in the type of the tensors that were given."""
+def _in_type(t, dtype):
+    """A tensor in another type, or itself: PyTorch's `to` takes ten times as long to see that there is nothing to do."""
     return t if t.dtype == dtype else t.to(dtype)
 
 
@@ -287,7 +287,7 @@ def run_forward(layer, x, w, b, uses):
     y = layer.new(x, layer.y_shape)
     if layer.plan is not None:
         _run(layer, w, b, uses, y, layer.prepare(x))
-    return _result(y, x.dtype)
+    return _in_type(y, x.dtype)
 
 
 def _gradient_type(dtype):
@@ -303,7 +303,7 @@ def backward_data(gy, w, x_shape, geometry, uses):
     gx = layer.new(gy, layer.x_shape)
     if layer.plan is not None:
         _run(layer, w, None, uses, gx, layer.prepare(gy))
-    return _result(gx, gy.dtype)
+    return _in_type(gx, gy.dtype)
 
 
 def backward_weight(x, gy, w_shape, geometry):
@@ -316,4 +316,4 @@ def backward_weight(x, gy, w_shape, geometry):
     gw, x_samples, gy = x.new_empty(layer.w_shape, dtype=layer.dtype), layer.prepare(x), layer.prepare(gy)
     call = _thread.with_workspace(layer.workspace)
     check(lib.partita_backward_weight(layer.plan._c, _address(gw), _address(x_samples), _address(gy), call))
-    return _result(gw, x.dtype)
+    return _in_type(gw, x.dtype)

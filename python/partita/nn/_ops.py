@@ -13,7 +13,29 @@ import torch
 
 from . import _calls, _complex, _geometry
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_is_batched = torch._C._functorch.is_legacy_batchedtensor  # gradients of torch.autograd.grad(is_grads_batched=True)
 _LAYER = "int[] stride, SymInt[] pad, int[] dilation, int groups, str engine, int uses=0) -> Tensor"
+
+
+def is_undispatched(*tensors):
+    """Whether PyTorch's dispatcher, which takes longer than a small layer, has at most a gradient to record."""
+    if torch.compiler.is_compiling():
+        return False
+    if (torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+            or torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None):
+        return False
+    return all(t is None or (type(t) in _PLAIN and t.is_cpu and not _is_batched(t)) for t in tensors)
+
+
+def is_recorded(*tensors):
+    """Whether PyTorch records a call for gradients."""
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
+def is_plain_call(*tensors):
+    """Whether nothing but the result is wanted."""
+    return is_undispatched(*tensors) and not is_recorded(*tensors)
 
 
 def _operator(name, tensors):
@@ -30,18 +52,22 @@ def compute_conv(x, w, b, stride, pad, dilation, groups, engine, uses=0):
 conv = _operator("conv", "Tensor x, Tensor w, Tensor? b")(compute_conv)
 
 
-@_operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")
-def conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
+def compute_conv_input(gy, w, x_shape, stride, pad, dilation, groups, engine, uses=0):
     if gy.dtype.is_complex:
         return _complex.backward_data(gy, w, x_shape, (stride, pad, dilation, groups, engine))
     return _calls.backward_data(gy, w, x_shape, (stride, pad, dilation, groups, engine), uses)
 
 
-@_operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")
-def conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
+conv_input = _operator("conv_input", "Tensor gy, Tensor w, SymInt[] x_shape")(compute_conv_input)
+
+
+def compute_conv_weight(x, gy, w_shape, stride, pad, dilation, groups, engine, uses=0):
     if x.dtype.is_complex:
         return _complex.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
     return _calls.backward_weight(x, gy, w_shape, (stride, pad, dilation, groups, engine))
+
+
+conv_weight = _operator("conv_weight", "Tensor x, Tensor gy, SymInt[] w_shape")(compute_conv_weight)
 
 
 def _empty(t, shape, memory_format):
@@ -79,17 +105,23 @@ def _save(ctx, inputs, output):
     ctx.layer = tuple(layer)
 
 
-def _conv_backward(ctx, g):
+def _conv_gradients(ctx, g):
+    """The gradients of x, w and b."""
     x, w = ctx.saved_tensors
     x_shape, w_shape = ctx.shapes
+    plain = is_plain_call(g, x, w)
     gx = gw = gb = None
     if ctx.needs_input_grad[0]:
-        gx = conv_input(g, _conj(w), x_shape, *ctx.layer)
+        gx = (compute_conv_input if plain else conv_input)(g, _conj(w), x_shape, *ctx.layer)
     if ctx.needs_input_grad[1]:
-        gw = conv_weight(_conj(x), g, w_shape, *ctx.layer)
+        gw = (compute_conv_weight if plain else conv_weight)(_conj(x), g, w_shape, *ctx.layer)
     if ctx.needs_input_grad[2]:
         gb = g.sum([0, *range(2, g.dim())])
-    return gx, gw, gb, *_no_gradients(ctx)
+    return gx, gw, gb
+
+
+def _conv_backward(ctx, g):
+    return *_conv_gradients(ctx, g), *_no_gradients(ctx)
 
 
 def _conv_input_backward(ctx, g):
@@ -114,6 +146,20 @@ def _conv_weight_backward(ctx, g):
 
 def _no_gradients(ctx):
     return (None,) * len(ctx.layer)
+
+
+class RecordedConv(torch.autograd.Function):
+    """`conv` of real tensors without PyTorch's dispatcher, for calls that is_undispatched admits. `found` is the layer of
+    _calls.forward_layer, `layer` are the operator's arguments."""
+
+    @staticmethod
+    def forward(ctx, x, w, b, found, layer):
+        _save(ctx, (x, w, b, *layer), None)
+        return _calls.run_forward(found, x, w, b, layer[-1])
+
+    @staticmethod
+    def backward(ctx, g):
+        return *_conv_gradients(ctx, g), None, None
 
 
 conv.register_autograd(_conv_backward, setup_context=_save)

@@ -18,11 +18,10 @@ from . import _calls, _geometry, _ops
 __all__ = ["causal_conv1d", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
            "fft_conv"]
 
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _SINGLE = (torch.float32, torch.float16, torch.bfloat16)
 _REAL = (torch.float32, torch.float64)
 _MAX_SEEN = 512
-_seen: dict = {}  # layers of plain calls, by _described
+_seen: dict = {}  # layers of calls that need no dispatcher, and the operator's arguments, by _described
 _CONV = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _CONV_TRANSPOSE = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
@@ -112,9 +111,9 @@ def _one(value):
 
 def _conv(rank, x, w, b, stride, padding, dilation, groups):
     described = _described(x, w, b, (rank, stride, padding, dilation, groups))
-    layer = _seen.get(described)
-    if layer is not None:
-        return _calls.run_forward(layer, x, w, b, 0)
+    seen = _seen.get(described)
+    if seen is not None:
+        return _run_seen(seen, x, w, b)
 
     def otherwise():
         return _CONV[rank](x, w, b, stride, padding, dilation, groups)
@@ -130,21 +129,23 @@ def _conv(rank, x, w, b, stride, padding, dilation, groups):
         pad = _geometry.axes(padding, rank)
     if pad is None:
         return otherwise()
-    y = _run(rank, x, w, b, steps, pad, gaps, groups, otherwise)
     if described is not None:
-        _remember(described, rank, x, w, b, steps, pad, gaps, groups)
-    return y
+        seen = _remember(described, rank, x, w, b, steps, pad, gaps, groups)
+    if seen is not None:
+        return _run_seen(seen, x, w, b)
+    return _run(rank, x, w, b, steps, pad, gaps, groups, otherwise)
 
 
 def _described(x, w, b, layer):
-    """All that decides how a plain call with real samples is computed, to be a key; None for other calls."""
-    if (not _is_plain_call(x, w, b) or x.dtype not in _REAL or torch.is_autocast_enabled("cpu")
+    """All that decides how a call with real samples is computed, to be a key; None for calls of the dispatcher."""
+    if (not _ops.is_undispatched(x, w, b) or x.dtype not in _REAL or torch.is_autocast_enabled("cpu")
             or forward_ad._current_level >= 0):
         return None
     if any(t is not None and t.layout != torch.strided for t in (x, w, b)):
         return None
     described = (x.shape, x.stride(), x.dtype, w.shape, w.stride(), w.dtype,
-                 None if b is None else (b.shape, b.dtype), layer, torch.get_num_threads(), _options.get_threads())
+                 None if b is None else (b.shape, b.dtype), layer, uses(w), torch.get_num_threads(),
+                 _options.get_threads())
     try:
         hash(described)
     except TypeError:  # lists
@@ -153,16 +154,26 @@ def _described(x, w, b, layer):
 
 
 def _remember(described, rank, x, w, b, stride, pad, dilation, groups):
-    """Keeps the layer that computed a call, so that the next one like it needs no checks."""
-    if (x.dim() != rank + 2 or _geometry.refused_tensors(x, w, b) or _geometry.refused_channels(x, w, b, groups, False)
+    """Keeps the layer of a call, so that the next one like it needs no checks; None where the package refuses it."""
+    if (x.dim() != rank + 2 or w.dim() != rank + 2 or _geometry.refused_tensors(x, w, b)
+            or _geometry.refused_channels(x, w, b, groups, False)
             or _geometry.refused_sizes(x, w, stride, pad, dilation)):
-        return
-    layer = _calls.forward_layer(x, w, (stride, pad, dilation, groups, ""), 0)
-    if layer.plan is None:
-        return
+        return None
+    layer = stride, pad, dilation, groups, ""
+    found = _calls.forward_layer(x, w, layer, uses(w))
+    if found.plan is None:
+        return None
     if len(_seen) >= _MAX_SEEN:
         _seen.clear()
-    _seen[described] = layer
+    _seen[described] = found, (*layer, uses(w))
+    return _seen[described]
+
+
+def _run_seen(seen, x, w, b):
+    found, layer = seen
+    if _ops.is_recorded(x, w, b):
+        return _ops.RecordedConv.apply(x, w, b, found, layer)
+    return _calls.run_forward(found, x, w, b, layer[-1])
 
 
 def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
@@ -175,7 +186,7 @@ def _run(rank, x, w, b, stride, pad, dilation, groups, otherwise):
     if (_geometry.refused_tensors(items, w, b) or _geometry.refused_channels(items, w, b, groups, False)
             or _geometry.refused_sizes(items, w, stride, pad, dilation)):
         return otherwise()
-    conv = _ops.compute_conv if _is_plain_call(items, w, b) else torch.ops.partita.conv
+    conv = _ops.compute_conv if _ops.is_plain_call(items, w, b) else torch.ops.partita.conv
     y = conv(items, w, b, stride, pad, dilation, groups, "", uses(w)).to(dtype)
     return y if batched else y.squeeze(0)
 
@@ -227,18 +238,6 @@ def _differentiates_otherwise():
     if not torch._C._are_functorch_transforms_active():
         return False
     return any(t.key() != TransformType.Vmap for t in retrieve_all_functorch_interpreters())
-
-
-def _is_plain_call(*tensors):
-    """Whether nothing but the result is wanted. PyTorch's dispatcher, which then has nothing to do, takes longer than a
-    small layer."""
-    if torch.compiler.is_compiling():
-        return False
-    if (torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
-            or torch._C._are_functorch_transforms_active() or torch._C._get_tracing_state() is not None):
-        return False
-    records = torch.is_grad_enabled()
-    return all(t is None or (type(t) in _PLAIN and t.is_cpu and not (records and t.requires_grad)) for t in tensors)
 
 
 def uses(w):
