@@ -42,8 +42,8 @@ static double transforms_lower_bound(const struct request *request, size_t outpu
 }
 
 // Engines of layers, which take real signals:
-// - cpu/gemm has one row of sums, which takes 4/3 of a multiply-add for each product, packs every
-//   sample, and clears, loads, stores and reads every sum;
+// - cpu/gemm has one row of sums, which takes 4/3 of a multiply-add for each product, and clears,
+//   loads, stores and reads every sum; it reads the samples of one tap where they are;
 // - cpu/depthwise fills one lane of its vectors. An output and an input take 9 products each to
 //   transpose, and a product of direct sums takes 1.05; transforms take as much at least;
 // - cpu/winograd has at least one product of 1.1 multiply-adds for each output, and moves samples
@@ -56,7 +56,7 @@ static double layers_lower_bound(const struct request *request, size_t outputs)
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     const double lanes = (double)CONV_BLOCK_BYTES / (double)shape->scalar_bytes;
     const double taps = (double)shape->axis[0].kernel, n = (double)outputs;
-    const double gemm = (4.0 / 3 * taps * costs->fma + 5 * costs->copy) * n;
+    const double gemm = (4.0 / 3 * taps * costs->fma + 4 * costs->copy) * n;
     const double depthwise = (18 + fmin(1.05 * taps, 9)) * lanes * costs->fma * n;
     const double winograd = (1.1 * costs->fma + 6 * costs->copy) * n;
     const double tiles = 1e-6 + (1.6 * costs->fma + 8 * costs->copy) * n;
