@@ -185,12 +185,12 @@ static double transposed_products(const struct tiles *p)
 }
 
 // A product's multiply-add against one at the peak: worse with few lines of positions, of which
-// Gauss's products have half as many at once, and where scalars are packed for few output channels.
+// Gauss's products have half as many at once, and in transposed backward weight.
 static double product_factor(const struct tiles *p)
 {
     const double lines = (double)(p->batch / p->lanes);
-    if (p->product == TILES_TRANSPOSED) return TILES.product + TILES.transposed;
-    if (p->weight) return TILES.product;
+    if (p->weight && p->product == TILES_TRANSPOSED) return TILES.product + TILES.transposed_weight;
+    if (p->weight || p->product == TILES_TRANSPOSED) return TILES.product;
     return TILES.product + TILES.narrow / lines +
            (p->product == TILES_GAUSS ? TILES.narrow_gauss / (lines * lines) : 0);
 }
@@ -212,12 +212,34 @@ static double transposed_weight_moves(const struct request *request, const struc
            move_seconds(request, gy * (1 + times / 2), scalar * (held + gy));
 }
 
+// How often a factor is moved for each batch: it is read, of backward weight as a sum that is also
+// written.
+static double factor_moves(const struct tiles *p)
+{
+    return p->weight ? 2 : 0.5;
+}
+
 // What a group takes, in scalars, transforms and products.
 struct tiles_work {
     double x, y; // of lines of samples
     double transforms, products;
     double sums, factors; // scalars
 };
+
+// Seconds of a transposed product besides its multiply-adds: the scalars of x are packed for each
+// chunk of output channels, and the factors are read while they meet the first positions, which
+// takes the longer of both.
+static double transposed_extra(const struct request *request, const struct tiles *p,
+                               const struct tiles_work *work, double bytes)
+{
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double chunks = ceil((double)p->out / (double)p->oc_chunk);
+    const double packed = chunks * (double)p->bins * 4 * (double)p->in * (double)p->positions;
+    const double first = fmin(1, (double)TILES_ROWS / fmax((double)p->positions, 1));
+    const double products = work->products * costs->fma * product_factor(p);
+    const double read = move_seconds(request, work->factors * TILES.read, bytes);
+    return packed * costs->copy * TILES.packed + fmax(0, read - first * products);
+}
 
 static struct tiles_work count_work(const struct tiles *p)
 {
@@ -270,10 +292,12 @@ static double all_seconds(const struct request *request, const struct tiles *p,
     if (p->weight && p->product == TILES_TRANSPOSED) {
         seconds += transposed_weight_moves(request, p, work->factors);
     } else {
+        const double all = work->factors * bytes + held;
         seconds += move_seconds(request, x * (1 + (p->weight ? 2 : chunks)), held) +
                    move_seconds(request, 2 * y, held);
-        seconds += move_seconds(request, work->factors * batches * (p->weight ? 2 : 0.5),
-                                work->factors * bytes + held);
+        seconds += p->product == TILES_TRANSPOSED
+                       ? transposed_extra(request, p, work, all)
+                       : move_seconds(request, work->factors * batches * factor_moves(p), all);
     }
     seconds *= (double)p->grid.groups;
     return fmax(seconds, memory_seconds(request->model, request->shape));
@@ -309,14 +333,15 @@ static double batch_lower_bound(const struct request *request, const struct tile
     const double bins = (double)p->bins, least = least_move(request);
     const double batches = ceil((double)p->positions / (double)p->batch);
     seconds += bins * 2 * (work->x * (p->weight ? 3 : 2) + 2 * work->y) * least;
-    seconds += work->factors * batches * (p->weight ? 2 : 0.5) * least;
+    seconds += work->factors * batches * factor_moves(p) * least;
     return seconds * (double)p->grid.groups * ROUNDINGS;
 }
 
 // all_seconds of any batch, number of output channels at once and product is at least this. A batch
 // has as many lines as positions or more, output channels are rounded up, Gauss's product has 3
 // real ones and others 4 (conv_cost_channels is at least its number of rows), and every cost that
-// is added to a multiply-add's is positive. Moves are those that all products have in common.
+// is added to a multiply-add's is positive. Moves are those that all products have in common;
+// transposed ones read their factors during their sums.
 static double size_lower_bound(const struct tile_problem *problem, size_t transform)
 {
     const struct request *request = problem->request;
@@ -331,8 +356,9 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
     const double transforms = (p->load * x + p->store * y + (p->weight ? p->taps * paths : 0)) / 2;
     const double products = bins * x * (double)p->out * (p->weight ? 4 : 3);
     const double sums = bins * 2 * (p->weight ? paths : y);
+    const bool hidden = !p->weight && p->positions <= TILES.transposed_positions;
     const double moves = bins * 2 * (x * (p->weight ? 3 : 2) + y * (p->weight ? 1.5 : 2)) +
-                         bins * 2 * paths * (p->weight ? 2 : 0.5);
+                         (hidden ? 0 : bins * 2 * paths * factor_moves(p));
     const double seconds = (transforms * TILES.transform + products * TILES.product) * costs->fma +
                            (sums * TILES.sums + TILES.edge * samples * (x + y)) * costs->copy +
                            TILES.task_seconds * (x + y) / (double)p->lanes / 2 +

@@ -32,8 +32,8 @@ enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product
 // layers of decision 15; "chosen": by hand.
 static const struct {
     size_t max_terms, max_elements, transposed_positions, weight_in, weight_out, staged_bytes;
-    double transform, product, narrow, narrow_gauss, transposed, edge, sums, task_seconds;
-    double filter_copies;
+    double transform, product, narrow, narrow_gauss, transposed_weight, packed, read, edge, sums;
+    double task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -43,12 +43,16 @@ static const struct {
     // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
     // loads and stores. `product`: a multiply-add of a product. `narrow`, divided by the number of
     // lines of positions, is added to it; with Gauss's product `narrow_gauss`, divided by the
-    // square of that number; for transposed products `transposed`.
+    // square of that number; for transposed products of backward weight `transposed_weight`. Other
+    // transposed products pack their scalars, at `packed` copies each, and read a factor in the
+    // time of `read` copies.
     .transform = 0.8,
     .product = 1.12,
     .narrow = 0.4,
     .narrow_gauss = 0.6,
-    .transposed = 0.3,
+    .transposed_weight = 0.3,
+    .packed = 4,
+    .read = 0.7,
     .edge = 10, // moving each sample of a tile takes as long as that many copies of one; measured
     .sums = 3,  // clearing, loading and storing a sum takes as long as that many copies of a scalar
     .task_seconds = 1e-6,    // of a task of transforms; measured
