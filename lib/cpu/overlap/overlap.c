@@ -64,14 +64,27 @@ size_t overlap_spectrum_bytes(const struct shape *shape, size_t n)
     return mem_round(shape_bins(shape, n) * shape->scalar_bytes) * 2;
 }
 
+// Seconds of a product of two bins. Where a block's spectra stay in a core's cache and the filter
+// does not, each product fetches a factor alone.
+static double product_seconds(const struct request *request, size_t spectrum)
+{
+    const struct shape *shape = request->shape;
+    const struct cost_model *model = request->model;
+    const struct cost_rates *costs = &model->costs[shape->f64];
+    const size_t filter = size_mul(shape_path_count(shape), spectrum);
+    if (filter <= model->cache_bytes / 2) return costs->cmac_cached;
+    if (size_mul(shape->group_in + 1, spectrum) > model->cache_bytes / 2) return costs->cmac_far;
+    const bool memory = filter > model->shared_bytes / 2;
+    return costs->product[memory ? COST_MEMORY : COST_FAR][0];
+}
+
 // overlap_block_seconds, for a transform there and back of `fft` seconds.
 static double block_seconds(const struct request *request, size_t n, double moves, double fft)
 {
     const struct shape *shape = request->shape;
     const struct cost_model *model = request->model;
     const struct cost_rates *costs = &model->costs[shape->f64];
-    const size_t filter = shape_path_count(shape) * overlap_spectrum_bytes(shape, n);
-    const double product = filter > model->cache_bytes / 2 ? costs->cmac_far : costs->cmac_cached;
+    const double product = product_seconds(request, overlap_spectrum_bytes(shape, n));
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
     // A block that no cache holds goes through memory with every move.
