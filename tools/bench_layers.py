@@ -6,6 +6,7 @@ AUTO, DIRECTIONS = ("auto", 1), ("forward", "backward-data", "backward-weight")
 BEST = (("onednn", "onednn-winograd"), 1)  # the faster of the two
 ENGINES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise", "cpu/overlap-save", "cpu/blocks")
 CHOICES = "all cases"
+POINTWISE = ("resnet-2-expand", "resnet-3-reduce", "resnet-4-expand", "resnet-5-reduce")  # of ResNet-50
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
 
@@ -40,12 +41,16 @@ for r in (11, 19, 29):
     for direction in DIRECTIONS:
         TARGETS.append(("oneDNN's best", f"thesis-4.5-r{r}-{direction}", AUTO, BEST, "ratio",
                        interpolate(2, 8, r), interpolate(4, 25, r)))
-for r, others, weight in ((7, (2, None), (2, None)), (15, (4, 8), (4, 8)), (31, (12, 25), (300, 500))):
+for r, others, weight in ((3, (2, None), (2, None)), (7, (2, None), (2, None)), (15, (4, 8), (4, 8)), (31, (12, 25), (300, 500))):
     for direction in DIRECTIONS:
         floors = weight if direction == "backward-weight" else others
         TARGETS.append(("oneDNN's best", f"depthwise-{r}-{direction}", AUTO, BEST, "ratio", *floors))
-for direction in DIRECTIONS:
-    TARGETS.append(("direct sums, peak", f"depthwise-7-{direction}", AUTO, ("fma-peak", 1), "peak", None, 85))
+for r in (3, 7):
+    for direction in DIRECTIONS:
+        TARGETS.append(("direct sums, peak", f"depthwise-{r}-{direction}", AUTO, ("fma-peak", 1), "peak", None, 85))
+for layer in POINTWISE:
+    for direction in DIRECTIONS:
+        TARGETS.append(("1 x 1, oneDNN's best", f"{layer}-{direction}", AUTO, BEST, "ratio", 0.95, 1.1))
 for direction in DIRECTIONS:
     TARGETS.append(("oneDNN's best", f"conv1d-1024-{direction}", AUTO, BEST, "ratio", 20, 80))
 for layer in ("1.2", "2.2", "3.2", "4.2"):
@@ -53,7 +58,8 @@ for layer in ("1.2", "2.2", "3.2", "4.2"):
         TARGETS.append(("direct sums, peak", f"vgg-{layer}-n16-{direction}", ("cpu/direct", 1), ("fma-peak", 1), "peak",
                        60, 85))
 for case in ("vgg-e-n1", "vgg-e-n16", *(f"caffenet-{layer}" for layer in (1, 2, 3, 4, 5)), "dieleman-2", "dieleman-3",
-             "dieleman-5", *(f"thesis-4.6-r{r}" for r in (9, 15, 31)), "depthwise-7", "depthwise-31", "conv1d-1024"):
+             "dieleman-5", *(f"thesis-4.6-r{r}" for r in (9, 15, 31)), "depthwise-3", "depthwise-7", "depthwise-31", *POINTWISE,
+             "conv1d-1024"):
     for direction in DIRECTIONS:
         TARGETS.append(("two threads against one", f"{case}-{direction}", ("auto", 2), AUTO, "ratio", 1.7, 1.9))
 

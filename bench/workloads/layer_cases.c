@@ -27,9 +27,10 @@ struct layer_row {
 static const size_t lavin[] = {1, 2, 4, 8, 16, 32, 64, 0}, n50[] = {50, 0}, n64[] = {64, 0},
                     n128[] = {128, 0}, n200[] = {200, 0}, n400[] = {400, 0};
 
-#define EXTRA(name_, depth_, batch_)                                                               \
-    .batch = batch_, .depth = depth_, .network = name_, .extra = true
+#define STANDARD(name_, depth_, batch_) .batch = batch_, .depth = depth_, .network = name_
+#define EXTRA(name_, depth_, batch_) STANDARD(name_, depth_, batch_), .extra = true
 #define RESNET(depth_) EXTRA("resnet-50", depth_, 16)
+#define RESNET_STANDARD(depth_) STANDARD("resnet-50", depth_, 16)
 #define CONVNEXT(depth_) EXTRA("convnext-t", depth_, 16)
 #define REPLKNET(depth_) EXTRA("replknet-31b", depth_, 4)
 
@@ -58,32 +59,33 @@ static const struct layer_row layer_rows[] = {
     {"dieleman-3", 32, 64, 1, 6, 1, 54, 0, .batch = 32, .batches = n128},
     {"dieleman-4", 128, 128, 1, 8, 1, 16, 0, .batch = 128},
     {"dieleman-5", 1024, 128, 1, 4, 1, 32, 0, .batch = 16, .batches = n128},
-    // ResNet-50 (He et al. 2015), strides in the 3x3 layers.
+    // ResNet-50 (He et al. 2015), strides in the 3x3 layers. One 1x1 layer of each size is
+    // standard.
     {"resnet-stem", 3, 64, 1, 7, 2, 224, 3, RESNET(1)},
     {"resnet-2-enter", 64, 64, 1, 1, 1, 56, 0, RESNET(1)},
     {"resnet-2-3x3", 64, 64, 1, 3, 1, 56, 1, RESNET(3)},
-    {"resnet-2-expand", 64, 256, 1, 1, 1, 56, 0, RESNET(4)},
+    {"resnet-2-expand", 64, 256, 1, 1, 1, 56, 0, RESNET_STANDARD(4)},
     {"resnet-2-reduce", 256, 64, 1, 1, 1, 56, 0, RESNET(2)},
     {"resnet-3-enter", 256, 128, 1, 1, 1, 56, 0, RESNET(1)},
     {"resnet-3-3x3-s2", 128, 128, 1, 3, 2, 56, 1, RESNET(1)},
     {"resnet-3-3x3", 128, 128, 1, 3, 1, 28, 1, RESNET(3)},
     {"resnet-3-expand", 128, 512, 1, 1, 1, 28, 0, RESNET(4)},
-    {"resnet-3-reduce", 512, 128, 1, 1, 1, 28, 0, RESNET(3)},
+    {"resnet-3-reduce", 512, 128, 1, 1, 1, 28, 0, RESNET_STANDARD(3)},
     {"resnet-3-shortcut", 256, 512, 1, 1, 2, 56, 0, RESNET(1)},
     {"resnet-4-enter", 512, 256, 1, 1, 1, 28, 0, RESNET(1)},
     {"resnet-4-3x3-s2", 256, 256, 1, 3, 2, 28, 1, RESNET(1)},
     {"resnet-4-3x3", 256, 256, 1, 3, 1, 14, 1, RESNET(5)},
-    {"resnet-4-expand", 256, 1024, 1, 1, 1, 14, 0, RESNET(6)},
+    {"resnet-4-expand", 256, 1024, 1, 1, 1, 14, 0, RESNET_STANDARD(6)},
     {"resnet-4-reduce", 1024, 256, 1, 1, 1, 14, 0, RESNET(5)},
     {"resnet-4-shortcut", 512, 1024, 1, 1, 2, 28, 0, RESNET(1)},
     {"resnet-5-enter", 1024, 512, 1, 1, 1, 14, 0, RESNET(1)},
     {"resnet-5-3x3-s2", 512, 512, 1, 3, 2, 14, 1, RESNET(1)},
     {"resnet-5-3x3", 512, 512, 1, 3, 1, 7, 1, RESNET(2)},
     {"resnet-5-expand", 512, 2048, 1, 1, 1, 7, 0, RESNET(3)},
-    {"resnet-5-reduce", 2048, 512, 1, 1, 1, 7, 0, RESNET(2)},
+    {"resnet-5-reduce", 2048, 512, 1, 1, 1, 7, 0, RESNET_STANDARD(2)},
     {"resnet-5-shortcut", 1024, 2048, 1, 1, 2, 14, 0, RESNET(1)},
     // Depthwise layers: one shape; ConvNeXt-T (Liu et al. 2022); RepLKNet-31B (Ding et al. 2022).
-    {"depthwise-3", 256, 256, 256, 3, 1, 56, 1, .batch = 4, .extra = true},
+    {"depthwise-3", 256, 256, 256, 3, 1, 56, 1, .batch = 4},
     {"depthwise-7", 256, 256, 256, 7, 1, 56, 3, .batch = 4},
     {"depthwise-15", 256, 256, 256, 15, 1, 56, 7, .batch = 4},
     {"depthwise-31", 256, 256, 256, 31, 1, 56, 15, .batch = 4},
