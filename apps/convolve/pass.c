@@ -230,14 +230,14 @@ static bool pass_feed(struct pass *p, const void *x, size_t n, struct fault *fau
     size_t made;
     void *y = result_buffer(p);
     return y && (!p->norm || window_norm_feed(p->norm, x, n, fault)) &&
-           runner_feed(p->runner, y, &made, x, n, fault) && pass_emit(p, y, made, fault);
+           runner_feed(p->runner, &y, &made, x, n, fault) && pass_emit(p, y, made, fault);
 }
 
 static bool pass_drain(struct pass *p, struct fault *fault)
 {
     size_t made;
     void *y = result_buffer(p);
-    return y && runner_drain(p->runner, y, &made, fault) && pass_emit(p, y, made, fault);
+    return y && runner_drain(p->runner, &y, &made, fault) && pass_emit(p, y, made, fault);
 }
 
 static bool feed_silence(struct pass *p, int64_t n, struct fault *fault)
@@ -281,6 +281,15 @@ static bool replace_nonfinite(struct pass *p, void *x, size_t n, struct fault *f
                      (unsigned long long)p->consumed + n - 1);
 }
 
+// Where the next frames are read, *n at most: where the runner wants them, or a buffer.
+static void *input_buffer(const struct pass *p, size_t *n)
+{
+    size_t capacity;
+    void *x = runner_input(p->runner, &capacity);
+    if (x && capacity < *n) *n = capacity;
+    return x ? x : p->x;
+}
+
 static bool feed_input(struct pass *p, struct fault *fault)
 {
     int64_t limit = input_limit(p);
@@ -290,7 +299,7 @@ static bool feed_input(struct pass *p, struct fault *fault)
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
-        if (!p->input.running) x = p->x;
+        if (!p->input.running) x = input_buffer(p, &n);
         if (!(p->input.running ? pass_input_next(&p->input, &x, &n, fault)
                                : pass_fetch(p, x, n, &n, fault)))
             return false;
@@ -322,17 +331,21 @@ static bool feed_tail(struct pass *p, struct fault *fault)
     return true;
 }
 
-// For files only, and not with --block, where every call is to return its own results.
+// For files only, and not with --block, where every call is to return its own results. Frames that
+// are read to where other threads filter them, this thread can read itself.
 static void start_threads(struct pass *p)
 {
+    size_t capacity;
     const size_t bytes = partita_type_size(p->type);
     const int64_t limit = input_limit(p), left = limit - p->consumed;
     if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
     p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
     p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
-    pass_input_begin(&p->input, p->taps->in_channels * bytes);
+    if (!runner_input(p->runner, &capacity))
+        pass_input_begin(&p->input, p->taps->in_channels * bytes);
     if (!p->writer || temp_is_special(p->settings->operands[2])) return;
-    p->output = (struct pass_output){.writer = p->writer, .shard = p->shard, .type = p->type};
+    p->output = (struct pass_output){
+        .writer = p->writer, .shard = p->shard, .type = p->type, .n_kept = runner_kept(p->runner)};
     pass_output_begin(&p->output, p->taps->out_channels * bytes,
                       runner_capacity(p->runner, p->chunk));
 }

@@ -66,7 +66,9 @@ static void *write_behind(void *context)
 
 bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t capacity)
 {
-    if (!frame_queue_open(&output->queue, BUFFERS_OUT, capacity * frame_bytes)) return false;
+    const size_t buffers = output->n_kept ? output->n_kept : BUFFERS_OUT;
+    if (!frame_queue_open(&output->queue, buffers, output->n_kept ? 1 : capacity * frame_bytes))
+        return false;
     output->running = thread_start(&output->thread, write_behind, output);
     if (!output->running) frame_queue_close(&output->queue);
     return output->running;

@@ -174,11 +174,15 @@ static bool runner_fail(const struct runner *r, enum partita_status status, stru
 
 static bool runner_allocate(struct runner *r)
 {
+    const struct segments_request segments = {.plan = r->plan,
+                                              .filter = r->filter,
+                                              .x_bytes = x_bytes(r),
+                                              .y_bytes = y_bytes(r),
+                                              .n_kept = runner_kept(r),
+                                              .workers = r->n_workers};
     r->x = calloc(r->in_channels, sizeof *r->x);
     r->y = calloc(r->out_channels, sizeof *r->y);
-    return r->x && r->y &&
-           (!r->segment ||
-            segments_open(&r->segments, r->plan, r->filter, x_bytes(r), y_bytes(r), r->n_workers));
+    return r->x && r->y && (!r->segment || segments_open(&r->segments, &segments));
 }
 
 static bool wants_segments(const struct runner_request *q)
@@ -266,11 +270,30 @@ static void copy_strided(char *y, size_t y_stride, const char *x, size_t x_strid
     }
 }
 
-static void append_input(struct runner *r, const char *x, size_t n)
+// Where the next frames of a channel are stored.
+static char *input_row(const struct runner *r, size_t channel)
 {
     char *input = segments_next_input(&r->segments);
+    return input + (channel * (r->history + r->segment) + r->history + r->filled) * r->bytes;
+}
+
+void *runner_input(const struct runner *runner, size_t *ret_n)
+{
+    const struct runner *r = runner;
+    *ret_n = r->segment - r->filled;
+    return r->n_workers && r->in_channels == 1 ? input_row(r, 0) : NULL;
+}
+
+size_t runner_kept(const struct runner *runner)
+{
+    return runner->n_workers && runner->out_channels == 1 ? 2 : 0;
+}
+
+static void append_input(struct runner *r, const char *x, size_t n)
+{
     for (size_t c = 0; c < r->in_channels; c++) {
-        char *row = input + (c * (r->history + r->segment) + r->history + r->filled) * r->bytes;
+        char *row = input_row(r, c);
+        if (x == row) break; // stored by the caller (runner_input)
         if (x) copy_strided(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
         else memset(row, 0, n * r->bytes);
     }
@@ -288,49 +311,49 @@ static void begin_segment(struct runner *r, const char *previous)
     r->filled = 0;
 }
 
-// Writes the results of the oldest segment in flight.
-static bool take_segment(struct runner *r, char *y, size_t *ret_n, struct fault *fault)
+// The results of the oldest segment in flight.
+static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault *fault)
 {
-    const void *results;
+    void *results;
     const enum partita_status status = segments_take(&r->segments, &results);
     if (status) return runner_fail(r, status, fault);
     *ret_n = segment_results(r);
-    for (size_t c = 0; c < r->out_channels; c++)
-        copy_strided(y + c * r->bytes, r->out_channels,
-                     (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
+    if (runner_kept(r)) *y = results;
+    else
+        for (size_t c = 0; c < r->out_channels; c++)
+            copy_strided((char *)*y + c * r->bytes, r->out_channels,
+                         (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
     return true;
 }
 
-static bool feed_segments(struct runner *r, char *y, size_t *ret_n, const char *x, size_t n,
+// At most one segment is complete after n frames.
+static bool feed_segments(struct runner *r, void **y, size_t *ret_n, const char *x, size_t n,
                           struct fault *fault)
 {
     *ret_n = 0;
     while (n) {
-        size_t m = r->segment - r->filled < n ? r->segment - r->filled : n, made = 0;
+        size_t m = r->segment - r->filled < n ? r->segment - r->filled : n;
         append_input(r, x, m);
         if (x) x += m * r->in_channels * r->bytes;
         n -= m;
         if (r->filled < r->segment) continue;
         const char *submitted = segments_next_input(&r->segments);
         segments_submit(&r->segments);
-        if (!segments_next_input(&r->segments) &&
-            !take_segment(r, y + *ret_n * r->out_channels * r->bytes, &made, fault))
-            return false;
-        *ret_n += made;
+        if (!segments_next_input(&r->segments) && !take_segment(r, y, ret_n, fault)) return false;
         begin_segment(r, submitted);
     }
     return true;
 }
 
-bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n,
+bool runner_feed(struct runner *runner, void **y, size_t *ret_n, const void *x, size_t n,
                  struct fault *fault)
 {
     if (!runner->stream) return feed_segments(runner, y, ret_n, x, n, fault);
-    *ret_n = feed_stream(runner, y, x, n);
+    *ret_n = feed_stream(runner, *y, x, n);
     return true;
 }
 
-bool runner_drain(struct runner *runner, void *y, size_t *ret_n, struct fault *fault)
+bool runner_drain(struct runner *runner, void **y, size_t *ret_n, struct fault *fault)
 {
     *ret_n = 0;
     return !runner_pending(runner) || take_segment(runner, y, ret_n, fault);
@@ -344,7 +367,7 @@ size_t runner_pending(const struct runner *runner)
 size_t runner_capacity(const struct runner *runner, size_t n)
 {
     if (runner->stream) return n * runner->up / runner->stride + 1;
-    return (n / runner->segment + 1) * segment_results(runner);
+    return segment_results(runner);
 }
 
 size_t runner_max_feed(const struct runner *runner)

@@ -26,18 +26,28 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
                  struct fault *fault);
 void runner_close(struct runner *runner);
 
-// Filters n interleaved frames, or n frames of silence if x is NULL. *ret_n: number of frames
-// written to y. Results may be returned by a later call.
-bool runner_feed(struct runner *runner, void *y, size_t *ret_n, const void *x, size_t n,
+// Where the next *ret_n input frames at most can be stored so that runner_feed need not copy them;
+// valid until that call. NULL: it copies them anyway.
+void *runner_input(const struct runner *runner, size_t *ret_n);
+
+// How many results in memory of the runner stay valid, beside those of the latest call.
+// 0: results are written to the caller's buffers.
+size_t runner_kept(const struct runner *runner);
+
+// Filters n interleaved frames, or n frames of silence if x is NULL; n is at most runner_max_feed.
+// *y: a buffer of runner_capacity frames, or with runner_kept anything; afterwards the *ret_n
+// results. Results may be returned by a later call.
+bool runner_feed(struct runner *runner, void **y, size_t *ret_n, const void *x, size_t n,
                  struct fault *fault);
 
 // Result frames of the segments in flight, which need no more input.
 size_t runner_pending(const struct runner *runner);
 
-// Waits for the oldest segment in flight and writes its results; *ret_n is 0 if there is none.
-bool runner_drain(struct runner *runner, void *y, size_t *ret_n, struct fault *fault);
+// Waits for the oldest segment in flight and returns its results as runner_feed does; *ret_n is 0
+// if there is none.
+bool runner_drain(struct runner *runner, void **y, size_t *ret_n, struct fault *fault);
 
-// The maximum number of frames that runner_feed writes for n frames.
+// The maximum number of frames that runner_feed returns for n frames.
 size_t runner_capacity(const struct runner *runner, size_t n);
 
 // The largest useful n for runner_feed: with more, silence at the end would be filtered needlessly.

@@ -8,7 +8,7 @@
 #include "base/thread_start.h"
 
 struct segment {
-    void *x, *y, *workspace;
+    void *x, *y;
     enum partita_status status;
     bool done;
 };
@@ -18,22 +18,23 @@ static struct segment *segment_at(const struct segments *p, uint64_t index)
     return &p->ring[index % p->n_ring];
 }
 
-static void filter_segment(const struct segments *p, struct segment *segment)
+static void filter_segment(const struct segments *p, struct segment *segment, void *workspace)
 {
     segment->status = partita_forward(p->plan, p->filter, segment->y, segment->x,
-                                      &(struct partita_call){.workspace = segment->workspace});
+                                      &(struct partita_call){.workspace = workspace});
 }
 
 static void *segments_work(void *context)
 {
     struct segments *p = context;
     pthread_mutex_lock(&p->mutex);
+    void *workspace = p->workspaces[p->n_working++];
     for (;;) {
         while (!p->stopped && p->started == p->submitted) pthread_cond_wait(&p->changed, &p->mutex);
         if (p->stopped) break;
         struct segment *segment = segment_at(p, p->started++);
         pthread_mutex_unlock(&p->mutex);
-        filter_segment(p, segment);
+        filter_segment(p, segment, workspace);
         pthread_mutex_lock(&p->mutex);
         segment->done = true;
         pthread_cond_broadcast(&p->changed);
@@ -42,31 +43,34 @@ static void *segments_work(void *context)
     return NULL;
 }
 
-static bool segments_allocate(struct segments *p, size_t x_bytes, size_t y_bytes)
+static bool segments_allocate(struct segments *p, const struct segments_request *request)
 {
     const size_t workspace = partita_plan_workspace(p->plan, PARTITA_FORWARD);
+    const size_t workspaces = request->workers ? request->workers : 1;
     p->ring = calloc(p->n_ring, sizeof *p->ring);
     for (size_t i = 0; p->ring && i < p->n_ring; i++) {
         struct segment *segment = &p->ring[i];
-        segment->x = memory_allocate_zeros(x_bytes);
-        segment->y = memory_allocate(y_bytes);
-        segment->workspace = memory_allocate(workspace);
-        if (!segment->x || !segment->y || !segment->workspace) return false;
+        segment->x = memory_allocate_zeros(request->x_bytes);
+        segment->y = memory_allocate(request->y_bytes);
+        if (!segment->x || !segment->y) return false;
     }
+    for (size_t i = 0; i < workspaces; i++)
+        if (!(p->workspaces[i] = memory_allocate(workspace))) return false;
     return p->ring;
 }
 
-bool segments_open(struct segments *segments, const struct partita_plan *plan,
-                   const struct partita_filter *filter, size_t x_bytes, size_t y_bytes,
-                   size_t workers)
+bool segments_open(struct segments *segments, const struct segments_request *request)
 {
     // One per worker, one being filled, and one being taken.
-    *segments =
-        (struct segments){.plan = plan, .filter = filter, .n_ring = workers ? workers + 2 : 1};
+    const size_t in_flight = request->workers ? request->workers + 2 : 1;
+    *segments = (struct segments){.plan = request->plan,
+                                  .filter = request->filter,
+                                  .n_ring = in_flight + request->n_kept,
+                                  .n_kept = request->n_kept};
     pthread_mutex_init(&segments->mutex, NULL);
     pthread_cond_init(&segments->changed, NULL);
-    bool good = segments_allocate(segments, x_bytes, y_bytes);
-    while (good && segments->n_workers < workers) {
+    bool good = segments_allocate(segments, request);
+    while (good && segments->n_workers < request->workers) {
         good = thread_start(&segments->workers[segments->n_workers], segments_work, segments);
         if (good) segments->n_workers++;
     }
@@ -85,8 +89,8 @@ void segments_close(struct segments *segments)
     for (size_t i = 0; segments->ring && i < segments->n_ring; i++) {
         memory_free(segments->ring[i].x);
         memory_free(segments->ring[i].y);
-        memory_free(segments->ring[i].workspace);
     }
+    for (size_t i = 0; i < SEGMENTS_MAX_WORKERS; i++) memory_free(segments->workspaces[i]);
     free(segments->ring);
     pthread_cond_destroy(&segments->changed);
     pthread_mutex_destroy(&segments->mutex);
@@ -95,7 +99,7 @@ void segments_close(struct segments *segments)
 
 void *segments_next_input(const struct segments *segments)
 {
-    return segments_in_flight(segments) == segments->n_ring
+    return segments_in_flight(segments) == segments->n_ring - segments->n_kept
                ? NULL
                : segment_at(segments, segments->submitted)->x;
 }
@@ -104,14 +108,14 @@ void segments_submit(struct segments *segments)
 {
     struct segment *segment = segment_at(segments, segments->submitted);
     segment->done = !segments->n_workers;
-    if (segment->done) filter_segment(segments, segment);
+    if (segment->done) filter_segment(segments, segment, segments->workspaces[0]);
     pthread_mutex_lock(&segments->mutex);
     segments->submitted++;
     pthread_cond_broadcast(&segments->changed);
     pthread_mutex_unlock(&segments->mutex);
 }
 
-enum partita_status segments_take(struct segments *segments, const void **ret_y)
+enum partita_status segments_take(struct segments *segments, void **ret_y)
 {
     struct segment *segment = segment_at(segments, segments->taken);
     pthread_mutex_lock(&segments->mutex);

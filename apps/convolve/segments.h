@@ -17,7 +17,8 @@ struct segments {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     struct segment *ring;
-    size_t n_ring, n_workers;
+    void *workspaces[SEGMENTS_MAX_WORKERS]; // one per worker, or one
+    size_t n_ring, n_kept, n_workers, n_working;
     uint64_t submitted, started, taken; // numbers of segments; submitted - taken are in flight
     bool stopped;
     pthread_mutex_t mutex;
@@ -25,12 +26,17 @@ struct segments {
     pthread_t workers[SEGMENTS_MAX_WORKERS];
 };
 
-// x_bytes and y_bytes: of one segment's inputs and results. workers: at most SEGMENTS_MAX_WORKERS,
-// 0 for none. False if memory or threads are lacking. segments_close waits for the segments in
-// flight, and accepts a zeroed struct.
-bool segments_open(struct segments *segments, const struct partita_plan *plan,
-                   const struct partita_filter *filter, size_t x_bytes, size_t y_bytes,
-                   size_t workers);
+// x_bytes and y_bytes: of one segment's inputs and results. n_kept: how many segments' results stay
+// valid after they were taken. workers: at most SEGMENTS_MAX_WORKERS, 0 for none.
+struct segments_request {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter;
+    size_t x_bytes, y_bytes, n_kept, workers;
+};
+
+// False if memory or threads are lacking. segments_close waits for the segments in flight, and
+// accepts a zeroed struct.
+bool segments_open(struct segments *segments, const struct segments_request *request);
 void segments_close(struct segments *segments);
 
 // The input buffer of the next segment, which the caller fills. NULL: all are in flight, take one
@@ -39,9 +45,9 @@ void segments_close(struct segments *segments);
 void *segments_next_input(const struct segments *segments);
 void segments_submit(struct segments *segments);
 
-// Waits for the oldest segment in flight and returns its results, which are valid until its buffer
-// is reused. At least one segment must be in flight.
-enum partita_status segments_take(struct segments *segments, const void **ret_y);
+// Waits for the oldest segment in flight and returns its results, which are valid until the input
+// buffer is asked for after n_kept more were taken. At least one segment must be in flight.
+enum partita_status segments_take(struct segments *segments, void **ret_y);
 
 size_t segments_in_flight(const struct segments *segments);
 

@@ -185,6 +185,16 @@ class Results(ArrayCase):
             self.assertEqual(y[0].tobytes(), y[1].tobytes())
             self.assertEqual(y[0].tobytes(), y[2].tobytes())
 
+    def test_one_channel_over_many_segments(self):
+        """Nine segments, more than there are buffers, read to where they are filtered and written from there. Shards
+        are the oracle of the last bits: one thread, in the same segments."""
+        x, h = self.noise(9 << 20), self.noise(300)
+        for options in ((), ("--first", 1500000), ("--stride", 3, "--last", 9000001)):
+            y = self.filter(x, h, "--threads", 2, *options)
+            self.assertEqual(self.filter(x, h, "--range", "1/1", *options).tobytes(), y.tobytes())
+            if not options:
+                self.close(y, expect(x, h))
+
     def test_faults_with_segments_in_flight(self):
         x, h = self.noise(8, 500000), self.noise(8, 700)
         x[3, 450000] = np.nan

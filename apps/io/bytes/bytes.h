@@ -84,7 +84,6 @@ struct sink {
     uint64_t base;     // file offset of position 0
     uint64_t position; // of the next byte
     uint64_t end;      // the largest position so far
-    uint64_t flushed;  // write-back has been requested up to this position
     bool seekable;     // earlier bytes can be overwritten
     int error;         // errno of the write that failed, else 0
     // Bytes are collected here instead of being written; NULL: they are written.

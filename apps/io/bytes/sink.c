@@ -44,22 +44,6 @@ static bool retry(struct sink *s)
     return false;
 }
 
-// Starts write-back while the rest is being computed. Otherwise the kernel collects dirty pages up
-// to a share of memory and then blocks the writer until all of them are on the disk.
-static void start_write_back(struct sink *sink)
-{
-#ifdef SYNC_FILE_RANGE_WRITE
-    static const uint64_t STEP = (uint64_t)32 << 20;
-    if (!sink->seekable || sink->position < sink->flushed + STEP) return;
-    // A hint: disk errors are reported by the writes and the final sync.
-    (void)sync_file_range(sink->fd, (off_t)(sink->base + sink->flushed),
-                          (off_t)(sink->position - sink->flushed), SYNC_FILE_RANGE_WRITE);
-    sink->flushed = sink->position;
-#else
-    (void)sink;
-#endif
-}
-
 bool sink_write(struct sink *sink, const void *data, size_t n)
 {
     const unsigned char *at = data;
@@ -80,7 +64,6 @@ bool sink_write(struct sink *sink, const void *data, size_t n)
         sink->position += (uint64_t)put;
         if (sink->position > sink->end) sink->end = sink->position;
     }
-    start_write_back(sink);
     return !sink->error;
 }
 
