@@ -338,10 +338,9 @@ struct winograd_stores {
 };
 
 // Sample (t / cols * rows + i, t % cols * count + k) = the finished sum over j of M[k][j] *
-// x[i*x_row
-// + j*x_stride + t], i < rows, k < count, t < tiles, with M as above: winograd_store: A'. Extent 1,
-// with count 1, copies. Reads as if tiles were rounded up to a multiple of a block. Tolerance as
-// above.
+// x[i*x_row + j*x_stride + t], i < rows, k < count, t < tiles, a multiple of cols, with M as above:
+// winograd_store: A'. Extent 1, with count 1, copies. Reads as if each row of tiles were rounded up
+// to a multiple of a block. Tolerance as above.
 typedef void winograd_store_fn(void *y, const void *x, size_t extent, size_t count,
                                const struct winograd_stores *stores);
 

@@ -297,56 +297,34 @@ INLINE void winograd_transform_lines(enum matrix matrix, REAL *y, const REAL *x,
     }
 }
 
-// Row i of the tiles on its way to y, as far as sample `sample` of row `row` of tiles, whose rows
-// have `width` samples.
+// A row of results, whose samples first .. last-1 are stored, sample `first` at y.
 struct winograd_output {
     REAL *y;
-    struct winograd_stores to;
-    size_t width, i, row, sample;
+    size_t first, last;
+    ptrdiff_t ahead;
+    bool biased, relu;
+    vec bias;
 };
 
-// The first n lanes of v, part by part where rows end.
-INLINE void winograd_put_parts(struct winograd_output *out, vec v, size_t n)
+// The first n lanes of v, which are the samples from `at` on.
+INLINE void winograd_put(const struct winograd_output *out, vec v, size_t at, size_t n)
 {
-    const struct winograd_stores *to = &out->to;
-    for (size_t lane = 0; lane < n;) {
-        const size_t row = out->row * to->rows + out->i, begin = out->sample;
-        const size_t count = n - lane < out->width - begin ? n - lane : out->width - begin;
-        const size_t first = begin > to->first ? begin : to->first;
-        const size_t last = begin + count < to->last ? begin + count : to->last;
-        if (to->first_row <= row && row < to->last_row && first < last) {
-            const size_t first_lane = lane + first - begin;
-            REAL *y = out->y + (row - to->first_row) * to->pitch + first - to->first;
-            vec_store_range(y - first_lane, v, first_lane, first_lane + last - first);
-        }
-        lane += count;
-        out->sample += count;
-        if (out->sample < out->width) continue;
-        out->sample = 0;
-        out->row++;
-    }
-}
-
-INLINE void winograd_put(struct winograd_output *out, vec v, size_t n)
-{
-    const struct winograd_stores *to = &out->to;
-    const size_t row = out->row * to->rows + out->i, end = out->sample + LANES;
-    if (to->finish->bias) v += vec_broadcast(*(const REAL *)to->finish->bias);
-    if (to->finish->relu) v = vec_positive(v);
-    if (n < LANES || end >= out->width || end > to->last || out->sample < to->first ||
-        row < to->first_row || row >= to->last_row) {
-        winograd_put_parts(out, v, n);
+    const ptrdiff_t to = (ptrdiff_t)at - (ptrdiff_t)out->first;
+    const size_t last = at + n < out->last ? at + n : out->last;
+    if (out->biased) v += out->bias;
+    if (out->relu) v = vec_positive(v);
+    if (to >= 0 && at + LANES <= last) {
+        winograd_prefetch_output(out->y + to, (size_t)out->ahead);
+        vec_store(out->y + to, v);
         return;
     }
-    REAL *y = out->y + (row - to->first_row) * to->pitch + out->sample - to->first;
-    winograd_prefetch_output(y, (size_t)to->ahead);
-    vec_store(y, v);
-    out->sample = end;
+    const size_t begin = winograd_lane(-to), end = winograd_lane((ptrdiff_t)last - (ptrdiff_t)at);
+    if (begin < end) vec_store_range(out->y + to, v, begin, end);
 }
 
-// `count` samples of each of LANES tiles, of which `tiles` exist.
-INLINE void winograd_put_tiles(struct winograd_output *out, const vec *x, size_t count,
-                               size_t tiles)
+// `count` samples of each of LANES tiles, of which `tiles` exist, to samples from `at` on.
+INLINE void winograd_put_tiles(const struct winograd_output *out, const vec *x, size_t count,
+                               size_t at, size_t tiles)
 {
     enum { VECTORS = MAX_INTERLEAVED / LANES }; // of a tile
     vec v[MAX_INTERLEAVED];
@@ -357,33 +335,42 @@ INLINE void winograd_put_tiles(struct winograd_output *out, const vec *x, size_t
         if (count > 1) vec_transpose(v, count);
         UNROLL
         for (size_t k = 0; k < count; k++)
-            if (samples > k * LANES)
-                winograd_put(out, v[k], samples - k * LANES < LANES ? samples - k * LANES : LANES);
+            if (samples > k * LANES) winograd_put(out, v[k], at + k * LANES, samples - k * LANES);
         return;
     }
     UNROLL
     for (size_t k = 0; k < MAX_INTERLEAVED; k++) v[k] = k < count ? x[k] : (vec){0};
     vec_transpose(v, MAX_INTERLEAVED);
-    for (size_t t = 0; t < tiles; t++)
+    for (size_t t = 0; t < tiles; t++, at += count)
         for (size_t k = 0; k < count; k += LANES)
-            winograd_put(out, v[t * VECTORS + k / LANES], count - k < LANES ? count - k : LANES);
+            winograd_put(out, v[t * VECTORS + k / LANES], at + k, count - k);
 }
 
+// Row by row of tiles, so that only the last vectors of a row of samples are stored in part.
 INLINE void winograd_store_tiles(REAL *y, const REAL *x, size_t extent, size_t count,
-                                 const struct winograd_stores *stores)
+                                 const struct winograd_stores *given)
 {
-    struct winograd_output out = {.y = y, .to = *stores, .width = stores->cols * count};
-    for (; out.i < out.to.rows; out.i++, x += out.to.x_row) {
-        out.row = out.sample = 0;
+    const struct winograd_stores to = *given; // y may not change it
+    const REAL *bias = to.finish->bias;
+    struct winograd_output out = {.first = to.first,
+                                  .last = to.last,
+                                  .ahead = to.ahead,
+                                  .biased = bias != NULL,
+                                  .relu = to.finish->relu};
+    if (bias) out.bias = vec_broadcast(*bias);
+    for (size_t row = 0; row < to.tiles / to.cols * to.rows; row++) {
+        const REAL *from = x + row % to.rows * to.x_row + row / to.rows * to.cols;
+        if (row < to.first_row || row >= to.last_row) continue;
+        out.y = y + (row - to.first_row) * to.pitch;
         NO_UNROLL
-        for (size_t t = 0; t < out.to.tiles; t += LANES) {
+        for (size_t t = 0; t < to.cols; t += LANES) {
             vec in[WINOGRAD_EXTENT], results[WINOGRAD_EXTENT];
-            const size_t left = out.to.tiles - t;
+            const size_t left = to.cols - t;
             UNROLL
-            for (size_t k = 0; k < extent; k++) in[k] = vec_load(x + k * out.to.x_stride + t);
+            for (size_t k = 0; k < extent; k++) in[k] = vec_load(from + k * to.x_stride + t);
             if (extent == 1) results[0] = in[0];
             else winograd_output_tile(results, in, extent, count);
-            winograd_put_tiles(&out, results, count, left < LANES ? left : LANES);
+            winograd_put_tiles(&out, results, count, t * count, left < LANES ? left : LANES);
         }
     }
 }

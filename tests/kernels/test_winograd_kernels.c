@@ -231,7 +231,8 @@ static void store_case(const struct kernel_subject *s, struct random *random, si
     stores.last_row =
         stores.first_row + 1 + random_below(random, high * stores.rows - stores.first_row);
     stores.pitch = stores.last - stores.first + random_below(random, 3);
-    const size_t samples = stores.rows * stores.x_row;
+    const size_t samples =
+        stores.rows * stores.x_row + lanes; // a row of tiles ends in whole blocks
     const size_t results =
         (stores.last_row - stores.first_row - 1) * stores.pitch + stores.last - stores.first;
     void *x = guarded_alloc(samples * bytes, bytes), *y = guarded_alloc(results * bytes, bytes);
