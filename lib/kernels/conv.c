@@ -120,11 +120,14 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
                 sum[r * width + p] = vec_multiply_add(factor, v[p], sum[r * width + p]);
         }
     }
-    UNROLL
-    for (size_t s = 0; s < rows * width; s++) {
-        REAL *out = y + s / width * of->y_stride + s % width * LANES;
-        vec_store(out, vec_load(out) + sum[s]);
+    if (!of->fresh) {
+        UNROLL
+        for (size_t s = 0; s < rows * width; s++)
+            sum[s] += vec_load(y + s / width * of->y_stride + s % width * LANES);
     }
+    UNROLL
+    for (size_t s = 0; s < rows * width; s++)
+        vec_store(y + s / width * of->y_stride + s % width * LANES, sum[s]);
     if (call->walk && k == 0 && i == 0) *call->walk = walk;
 }
 
@@ -167,13 +170,14 @@ void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset,
                   const void *w, size_t channels, size_t n, size_t ahead)
 {
     const struct conv_operands of = {y, x,     w,        offset, y_stride, channels,
-                                     1, terms, channels, n,      ahead};
-    conv_all(&(struct conv){&of, NULL, 1});
+                                     1, terms, channels, n,      ahead,    false};
+    KERNEL(conv_fetch)(&of, NULL);
 }
 
 void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
 {
-    if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
+    if (!walk && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
+    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
     else conv_all(&(struct conv){operands, walk, operands->w_channel});
 }
 

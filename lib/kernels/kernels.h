@@ -183,16 +183,18 @@ struct conv_walk {
     size_t count;       // lines that a call prefetches, at most its terms
 };
 
-// The operands of conv, with weight k of term t at w[t*w_term + k*w_channel].
+// The operands of conv, with weight k of term t at w[t*w_term + k*w_channel]. fresh: y is not read,
+// as if it were 0.
 struct conv_operands {
     void *y;
     const void *x, *w;
     const size_t *offset;
     size_t y_stride, w_term, w_channel, terms, channels, n, ahead;
+    bool fresh;
 };
 
 // conv, and `count` lines of a walk are prefetched into the second cache, one with each of the
-// first terms, so that memory works while products are summed. The walk moves on.
+// first terms, so that memory works while products are summed. The walk moves on. walk may be NULL.
 typedef void conv_fetch_fn(const struct conv_operands *operands, struct conv_walk *walk);
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t

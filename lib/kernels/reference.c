@@ -178,22 +178,25 @@ static void reference_conv(const struct conv_operands *of)
             for (size_t t = 0; t < of->terms; t++)
                 for (size_t i = 0; i < length; i++)
                     sum[i] += w[t * of->w_term + k * of->w_channel] * x[of->offset[t] + first + i];
-            for (size_t i = 0; i < length; i++) y[k * of->y_stride + first + i] += sum[i];
+            for (size_t i = 0; i < length; i++) {
+                REAL *out = y + k * of->y_stride + first + i;
+                *out = of->fresh ? sum[i] : *out + sum[i];
+            }
         }
 }
 
 void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
                   const void *w, size_t channels, size_t n, size_t ahead)
 {
-    reference_conv(
-        &(struct conv_operands){y, x, w, offset, y_stride, channels, 1, terms, channels, n, ahead});
+    reference_conv(&(struct conv_operands){y, x, w, offset, y_stride, channels, 1, terms, channels,
+                                           n, ahead, false});
 }
 
 void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
 {
     enum { CACHE_LINE = 64 };
     reference_conv(operands);
-    for (size_t i = 0; i < walk->count; i++) {
+    for (size_t i = 0; walk && i < walk->count; i++) {
         walk->at += CACHE_LINE;
         if (--walk->left) continue;
         walk->at += walk->skip;

@@ -33,11 +33,21 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
             const char *taps = forward_taps(task, f, task->out + k) + task->in * channels * bytes;
             // The last output channels fetch the inputs of the next frequency.
             const size_t ahead = k + CONV_CHANNELS < task->n_out ? 0 : p->in_plane * bytes;
-            if (task->in == 0) memset(sums, 0, channels * pitch * bytes);
-            for (size_t c = 0; c < task->n_in; c += terms)
-                task->kernels->conv(sums, pitch, x + c * pitch * bytes, p->offset,
-                                    size_min(terms, task->n_in - c), taps + c * channels * bytes,
-                                    channels, positions, ahead);
+            for (size_t c = 0; c < task->n_in; c += terms) {
+                const struct conv_operands of = {.y = sums,
+                                                 .x = x + c * pitch * bytes,
+                                                 .w = taps + c * channels * bytes,
+                                                 .offset = p->offset,
+                                                 .y_stride = pitch,
+                                                 .w_term = channels,
+                                                 .w_channel = 1,
+                                                 .terms = size_min(terms, task->n_in - c),
+                                                 .channels = channels,
+                                                 .n = positions,
+                                                 .ahead = ahead,
+                                                 .fresh = task->in + c == 0};
+                task->kernels->conv_fetch(&of, NULL);
+            }
         }
 }
 
@@ -54,11 +64,19 @@ static void multiply_call_taps(const struct winograd_task *task, const char *inp
             for (size_t k = first; k < end; k += CONV_CHANNELS) {
                 const size_t channels = size_min(end - k, CONV_CHANNELS);
                 const size_t taps = f * p->taps_plane + (k - first) * task->n_in;
-                char *sums = task->scratch.out + (f * p->out_plane + k * pitch) * bytes;
-                if (task->in == 0) memset(sums, 0, channels * pitch * bytes);
-                task->kernels->conv(sums, pitch, inputs + f * p->in_plane * bytes, p->offset,
-                                    task->n_in, task->scratch.taps + taps * bytes, channels,
-                                    positions, 0);
+                const struct conv_operands of = {.y = task->scratch.out +
+                                                      (f * p->out_plane + k * pitch) * bytes,
+                                                 .x = inputs + f * p->in_plane * bytes,
+                                                 .w = task->scratch.taps + taps * bytes,
+                                                 .offset = p->offset,
+                                                 .y_stride = pitch,
+                                                 .w_term = channels,
+                                                 .w_channel = 1,
+                                                 .terms = task->n_in,
+                                                 .channels = channels,
+                                                 .n = positions,
+                                                 .fresh = task->in == 0};
+                task->kernels->conv_fetch(&of, NULL);
             }
     }
 }
@@ -92,16 +110,28 @@ static void multiply_transposed(const struct winograd_task *task)
     for (size_t f = 0; f < p->frequencies; f++) {
         const char *panel = panel_at(task, f);
         if (!p->shared_inputs) make_panel(task, f);
-        memset(scratch->out_panel, 0, winograd_vectors(p, tiles) * pitch * bytes);
+        // The lanes that are no tiles.
+        memset(scratch->out_panel + tiles * pitch * bytes, 0,
+               (winograd_vectors(p, tiles) - tiles) * pitch * bytes);
         for (size_t k = 0; k < task->n_out; k += p->oc_block)
             for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
                 for (size_t c = 0; c < in; c += WINOGRAD_TERMS) {
                     const size_t n = size_min(tiles - t, CONV_CHANNELS);
                     const char *taps = forward_taps(task, f, task->out + k);
-                    task->kernels->conv(
-                        scratch->out_panel + (t * pitch + k) * bytes, pitch,
-                        taps + c * p->oc_block * bytes, p->offset, size_min(in - c, WINOGRAD_TERMS),
-                        panel + (t * in + c * n) * bytes, n, p->oc_block, t ? 0 : CONV_AHEAD_BYTES);
+                    const struct conv_operands of = {.y = scratch->out_panel +
+                                                          (t * pitch + k) * bytes,
+                                                     .x = taps + c * p->oc_block * bytes,
+                                                     .w = panel + (t * in + c * n) * bytes,
+                                                     .offset = p->offset,
+                                                     .y_stride = pitch,
+                                                     .w_term = n,
+                                                     .w_channel = 1,
+                                                     .terms = size_min(in - c, WINOGRAD_TERMS),
+                                                     .channels = n,
+                                                     .n = p->oc_block,
+                                                     .ahead = t ? 0 : CONV_AHEAD_BYTES,
+                                                     .fresh = c == 0};
+                    task->kernels->conv_fetch(&of, NULL);
                 }
         for (size_t t = 0; t < tiles; t += lanes)
             task->kernels->interleave(scratch->out + (f * p->out_plane + t) * bytes, p->positions,

@@ -89,11 +89,19 @@ static void multiply_panels(const struct winograd_task *task, size_t f, const st
     const size_t strip = p->strip;
     for (size_t c = of->in; c < of->in_end; c += strip)
         for (size_t k = of->out; k < of->out_end; k += CONV_CHANNELS) {
-            char *sums = weight_sums(task, c, k, f);
-            if (fresh) memset(sums, 0, CONV_CHANNELS * strip * p->grid.scalar_bytes);
-            task->kernels->conv(sums, strip, weight_in_panel(task, c, f), p->offset,
-                                task->index.tiles, weight_out_panel(task, k, f), CONV_CHANNELS,
-                                winograd_vectors(p, size_min(of->in_end - c, strip)), 0);
+            const struct conv_operands operands = {
+                .y = weight_sums(task, c, k, f),
+                .x = weight_in_panel(task, c, f),
+                .w = weight_out_panel(task, k, f),
+                .offset = p->offset,
+                .y_stride = strip,
+                .w_term = CONV_CHANNELS,
+                .w_channel = 1,
+                .terms = task->index.tiles,
+                .channels = CONV_CHANNELS,
+                .n = winograd_vectors(p, size_min(of->in_end - c, strip)),
+                .fresh = fresh};
+            task->kernels->conv_fetch(&operands, NULL);
         }
 }
 
