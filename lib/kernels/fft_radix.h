@@ -6,6 +6,8 @@
 
 #include "vector.h"
 
+enum { MAX_RADIX = 12 };
+
 #define R2 (REAL)0.70710678118654752440
 
 struct cvec {
@@ -103,13 +105,45 @@ INLINE void butterfly8(struct cvec *v, bool inverse)
     }
 }
 
-INLINE void butterfly(struct cvec *v, int radix, bool inverse)
+INLINE void butterfly_small(struct cvec *v, int radix, bool inverse)
 {
     if (radix == 2) butterfly2(v);
     if (radix == 3) butterfly3(v, inverse);
     if (radix == 4) butterfly4(v, inverse);
     if (radix == 5) butterfly5(v, inverse);
     if (radix == 8) butterfly8(v, inverse);
+}
+
+// a*b elements, where a and b have no common factor: element n = b i + a j of a transform is
+// element (i, j) of one of a times b, whose result (k mod a, k mod b) is result k, so that no
+// factors stand between the two. Source: Good, The interaction algorithm and practical Fourier
+// analysis (1958).
+INLINE void butterfly_coprime(struct cvec *v, int a, int b, bool inverse)
+{
+    struct cvec w[MAX_RADIX]; // [j][i]
+    UNROLL
+    for (int j = 0; j < b; j++) {
+        UNROLL
+        for (int i = 0; i < a; i++) w[j * a + i] = v[(b * i + a * j) % (a * b)];
+        butterfly_small(w + j * a, a, inverse);
+    }
+    UNROLL
+    for (int i = 0; i < a; i++) {
+        struct cvec u[MAX_RADIX];
+        UNROLL
+        for (int j = 0; j < b; j++) u[j] = w[j * a + i];
+        butterfly_small(u, b, inverse);
+        UNROLL
+        for (int k = i; k < a * b; k += a) v[k] = u[k % b];
+    }
+}
+
+INLINE void butterfly(struct cvec *v, int radix, bool inverse)
+{
+    if (radix == 6) butterfly_coprime(v, 2, 3, inverse);
+    else if (radix == 10) butterfly_coprime(v, 2, 5, inverse);
+    else if (radix == 12) butterfly_coprime(v, 4, 3, inverse);
+    else butterfly_small(v, radix, inverse);
 }
 
 // Multiplies v[1..] by a node's factors, conjugated if inverse.

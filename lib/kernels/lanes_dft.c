@@ -11,47 +11,58 @@ INLINE struct lanes_row lanes_of(const struct lanes_row *row, size_t first)
                               row->stride * CONV_LANES};
 }
 
-// A pass over all n elements in nodes of `length`, from a row to a row.
+// A pass over all n elements in nodes of `length`, from a row to a row. factors NULL: all are 1.
 struct lanes_pass {
     struct lanes_row to, from; // im and stride in reals
     size_t n, length;
     const REAL *factors;
 };
 
+// The butterfly of every columns-th element from j on.
+INLINE void lanes_butterfly(const struct lanes_pass *pass, size_t j, const REAL *factors, int radix,
+                            bool inverse)
+{
+    const struct lanes_row from = pass->from, to = pass->to;
+    const size_t columns = pass->length / (size_t)radix;
+    const REAL *in = (const REAL *)from.re + j * from.stride;
+    REAL *out = (REAL *)to.re + j * to.stride;
+    struct cvec v[MAX_RADIX];
+    UNROLL
+    for (int k = 0; k < radix; k++) {
+        const REAL *at = in + (size_t)k * columns * from.stride;
+        v[k] = (struct cvec){vec_load(at), vec_load(at + from.im)};
+    }
+    if (factors && !inverse) butterfly_apply_factors(v, radix, factors, false);
+    butterfly(v, radix, inverse);
+    if (factors && inverse) butterfly_apply_factors(v, radix, factors, true);
+    UNROLL
+    for (int k = 0; k < radix; k++) {
+        REAL *at = out + (size_t)k * columns * to.stride;
+        vec_store(at, v[k].re);
+        vec_store(at + to.im, v[k].im);
+    }
+}
+
 INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
 {
-    const size_t length = pass->length, columns = length / (size_t)radix;
-    const struct lanes_row from = pass->from, to = pass->to;
-    const REAL *in = from.re, *factors = pass->factors;
-    REAL *out = to.re;
+    const size_t columns = pass->length / (size_t)radix;
+    const REAL *factors = pass->factors;
     NO_UNROLL
-    for (size_t node = 0; node < pass->n; node += length, factors += 2 * (radix - 1)) {
+    for (size_t node = 0; node < pass->n && factors; node += pass->length) {
         NO_UNROLL
-        for (size_t j = node; j < node + columns; j++) {
-            struct cvec v[8];
-            UNROLL
-            for (int k = 0; k < radix; k++) {
-                const REAL *at = in + (j + (size_t)k * columns) * from.stride;
-                v[k] = (struct cvec){vec_load(at), vec_load(at + from.im)};
-            }
-            if (!inverse) butterfly_apply_factors(v, radix, factors, false);
-            butterfly(v, radix, inverse);
-            if (inverse) butterfly_apply_factors(v, radix, factors, true);
-            UNROLL
-            for (int k = 0; k < radix; k++) {
-                REAL *at = out + (j + (size_t)k * columns) * to.stride;
-                vec_store(at, v[k].re);
-                vec_store(at + to.im, v[k].im);
-            }
-        }
+        for (size_t j = node; j < node + columns; j++)
+            lanes_butterfly(pass, j, factors, radix, inverse);
+        factors += 2 * (radix - 1);
     }
+    NO_UNROLL
+    for (size_t j = 0; j < columns && !factors; j++) lanes_butterfly(pass, j, NULL, radix, inverse);
 }
 
 // Makes the radix a constant.
 INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
 {
 #define LANES_PASS(radix) lanes_pass(pass, radix, inverse)
-    WITH_CONSTANT5(radix, LANES_PASS, 2, 3, 4, 5, 8)
+    WITH_CONSTANT8(radix, LANES_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
 }
 
 void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,

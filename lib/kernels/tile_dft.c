@@ -5,20 +5,6 @@
 // exchanged. Source: Gentleman & Sande, Fast Fourier transforms - for fun and profit (1966).
 #include "fft_radix.h"
 
-// By primes: 3 x 2 without twiddles.
-INLINE void butterfly6(struct cvec *a)
-{
-    struct cvec even[3] = {a[0], a[2], a[4]}, odd[3] = {a[3], a[5], a[1]};
-    butterfly3(even, false);
-    butterfly3(odd, false);
-    a[0] = cvec_add(even[0], odd[0]);
-    a[3] = cvec_sub(even[0], odd[0]);
-    a[4] = cvec_add(even[1], odd[1]);
-    a[1] = cvec_sub(even[1], odd[1]);
-    a[2] = cvec_add(even[2], odd[2]);
-    a[5] = cvec_sub(even[2], odd[2]);
-}
-
 // One butterfly, its elements `step` reals apart; w NULL: all twiddles are 1.
 INLINE void tile_butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bool inverse)
 {
@@ -28,8 +14,7 @@ INLINE void tile_butterfly(REAL *z, size_t step, const REAL *w, size_t radix, bo
     for (size_t k = 0; k < radix; k++)
         a[k] = (struct cvec){vec_load(z + k * step + re), vec_load(z + k * step + im)};
     if (inverse && w) butterfly_apply_factors(a, (int)radix, w, false);
-    if (radix == 6) butterfly6(a);
-    else butterfly(a, (int)radix, false);
+    butterfly(a, (int)radix, false);
     if (!inverse && w) butterfly_apply_factors(a, (int)radix, w, false);
     UNROLL
     for (size_t k = 0; k < radix; k++) {

@@ -297,15 +297,16 @@ static void make(struct transform *t, bool f64, long double phase, const unsigne
                 t->phase[node * (size_t)radix + (size_t)q] = (t->phase[node] + q) / radix;
         t->dft.radix[pass] = (unsigned char)radix;
         t->dft.factors[pass] = f64 ? (const void *)t->f64[pass] : (const void *)t->f32[pass];
+        if (pass == 0 && phase == 0) t->dft.factors[pass] = NULL;
         nodes *= (size_t)radix;
         t->dft.n = nodes;
     }
 }
 
 static const unsigned char radices[][6] = {
-    {2},       {3},    {4},       {5},          {8},       {2, 3},
-    {8, 8},    {3, 4}, {5, 4, 4}, {3, 3, 8},    {5, 3, 8}, {2, 2, 2, 2},
-    {4, 2, 5}, {8, 2}, {5, 5, 2}, {3, 2, 5, 2}, {8, 4, 3}};
+    {2},       {3},       {4},       {5},          {8},       {2, 3},  {8, 8},    {3, 4},
+    {5, 4, 4}, {3, 3, 8}, {5, 3, 8}, {2, 2, 2, 2}, {4, 2, 5}, {8, 2},  {5, 5, 2}, {3, 2, 5, 2},
+    {8, 4, 3}, {6},       {10},      {12},         {6, 6},    {12, 6}, {10, 12}};
 
 static double element(bool f64, const struct lanes_row *line, size_t k, size_t lane, size_t part)
 {
