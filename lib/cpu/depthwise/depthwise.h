@@ -87,6 +87,14 @@ static inline size_t depthwise_multiplier(const struct shape *shape)
     return shape->group_out;
 }
 
+// Bytes of what a call reads and writes, which decide whether prefetching pays.
+static inline size_t depthwise_array_bytes(const struct shape *shape)
+{
+    const size_t in = shape->in_channels * shape_inputs(shape);
+    const size_t out = shape->out_channels * shape_outputs(shape);
+    return shape->batch * (in + out) * shape->scalar_bytes;
+}
+
 // Reads a row of n samples from plane number `plane` of each lane into the lanes at `to`. The
 // samples are every step-th from sample `row + first` of the plane on, and zero where first +
 // i*step is outside [0, size).
@@ -182,7 +190,8 @@ size_t depthwise_k_splits(const struct request *request, size_t worker, size_t m
                           size_t bytes);
 
 // Reduces sums of backward weight, [group][split][output][tap][lane], into gw: splits in a tree,
-// then a channel's lanes in order. tap_of: the caller's tap of each tap of the sums.
+// then a channel's lanes in order. tap_of: the caller's tap of each tap of the sums; NULL: the
+// same.
 struct depthwise_sums {
     char *sums;
     size_t splits, bytes;

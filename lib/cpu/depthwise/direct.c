@@ -103,14 +103,6 @@ static void prefetch_share(const struct depthwise_lanes *lanes, const char *plan
                        share->write);
 }
 
-// Bytes of what a call reads and writes, which decide whether prefetching pays.
-static size_t arrays_bytes(const struct shape *shape)
-{
-    const size_t in = shape->in_channels * shape_inputs(shape);
-    const size_t out = shape->out_channels * shape_outputs(shape);
-    return shape->batch * (in + out) * shape->scalar_bytes;
-}
-
 // The share of a row of outputs of what the next task reads and writes.
 static void prefetch_next(const struct conv_call *call, const struct box_task *box, size_t row)
 {
@@ -160,9 +152,9 @@ static void run_box(void *context, size_t index, int worker)
                            .group = depthwise_task(shape, task).group,
                            .in = depthwise_task_lanes(shape, task, data),
                            .out = depthwise_task_lanes(shape, task, !data)};
-    if (boxes == 1 && arrays_bytes(shape) > DEPTHWISE.near_bytes)
+    if (boxes == 1 && depthwise_array_bytes(shape) > DEPTHWISE.near_bytes)
         box.next_in = depthwise_task_lanes(shape, task + 1, data);
-    if (boxes == 1 && arrays_bytes(shape) > DEPTHWISE.far_bytes)
+    if (boxes == 1 && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes)
         box.next_out = depthwise_task_lanes(shape, task + 1, !data);
     box.packed = call->workspace + (size_t)worker * call->plan->choice.worker;
     box.sums = box.packed + pass->in * depthwise_packed_bytes(pass);

@@ -14,8 +14,6 @@
 #include "base/thread.h"
 #include "grid.h"
 
-enum { ELEMENT_BYTES = 2 * CONV_BLOCK_BYTES };
-
 struct depthwise_fft {
     struct depthwise_grid grid;
     bool weight;
@@ -24,9 +22,10 @@ struct depthwise_fft {
 };
 
 // A worker's memory: three spectra of x, gy and their sum in backward weight; of x and y, which are
-// the same where each channel has one output; and a row of samples.
+// the same where each channel has one output; a row of samples; and columns of x and gy that are
+// contiguous, since rows are pages apart: a column is read and written there once only.
 struct fft_worker {
-    char *x, *y, *sum, *row;
+    char *x, *y, *sum, *row, *column[2];
 };
 
 static struct fft_worker layout_worker(const struct depthwise_fft *p, struct arena *arena)
@@ -37,6 +36,9 @@ static struct fft_worker layout_worker(const struct depthwise_fft *p, struct are
         worker.y = arena_take(arena, p->grid.bytes);
     worker.sum = arena_take(arena, p->weight ? p->grid.bytes : 0);
     worker.row = arena_take(arena, p->grid.axis[1].edge * CONV_BLOCK_BYTES);
+    const size_t column = p->grid.axis[0].edge > 1 ? p->grid.axis[0].edge * ELEMENT_BYTES : 0;
+    worker.column[0] = arena_take(arena, column);
+    worker.column[1] = arena_take(arena, p->weight ? column : 0);
     return worker;
 }
 
@@ -56,7 +58,7 @@ static bool layout_fft(const struct request *request, struct depthwise_fft *ret,
     *ret = (struct depthwise_fft){.weight = request->direction == PARTITA_BACKWARD_WEIGHT,
                                   .planes_in = forward ? 1 : multiplier,
                                   .planes_out = forward ? multiplier : 1};
-    // Beside the spectra there is a row of samples, shorter than one of them.
+    // Beside the spectra there are a row and columns, together no larger than one of them.
     size_t spectra = multiplier > 1 ? 2 : 1;
     if (ret->weight) spectra = 3;
     const size_t most = request->workspace_limit / (spectra + 1);
@@ -131,29 +133,6 @@ void depthwise_fft_explain(const struct partita_plan *plan, struct text *text)
         "  %zu planes side by side, by transforms: fft %zux%zu, %zu tiles of %zux%zu outputs\n",
         depthwise_width(&plan->shape), h->edge, w->edge, grid_tiles(&p->grid), h->length,
         w->length);
-}
-
-// A row of t real blocks as t/2 elements, a row and a column of a spectrum, and a column that is
-// contiguous, as those of a filter are.
-static struct lanes_row samples_line(const struct depthwise_grid *grid, char *row)
-{
-    return (struct lanes_row){row, grid->axis[1].edge / 2, 1};
-}
-
-static struct lanes_row row_line(const struct depthwise_grid *grid, char *spectrum, size_t i)
-{
-    return (struct lanes_row){spectrum + i * grid->row * ELEMENT_BYTES, 1, 2};
-}
-
-static struct lanes_row column_line(const struct depthwise_grid *grid, char *spectrum, size_t i)
-{
-    return (struct lanes_row){spectrum + i * ELEMENT_BYTES, 1, 2 * grid->row};
-}
-
-static struct lanes_row contiguous_line(const struct depthwise_grid *grid, const char *spectrum,
-                                        size_t i)
-{
-    return (struct lanes_row){(char *)spectrum + i * grid->axis[0].edge * ELEMENT_BYTES, 1, 2};
 }
 
 static void clear_rows(const struct depthwise_grid *grid, char *spectrum, size_t first, size_t end)
@@ -319,13 +298,15 @@ static void write_rows(const struct fft_call *call, const struct rectangle *wind
     const struct partita_plan *plan = call->plan;
     const struct depthwise_grid *grid = &call->p->grid;
     const struct grid_window *h = &window->axis[0], *w = &window->axis[1];
-    const size_t width = grid->axis[1].out;
+    const size_t width = grid->axis[1].out, bytes = plan->shape.scalar_bytes;
     const struct lanes_row samples = samples_line(grid, row);
     const struct depthwise_group group = depthwise_group(&plan->shape, task->group);
     const struct depthwise_lanes lanes =
         depthwise_lanes(&plan->shape, &group, task->set, plan->direction == PARTITA_FORWARD);
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     const struct conv_finish finish = depthwise_finish(call->filter, task->group, j, bias);
+    const char *planes = call->to + j * lanes.strides.channel * bytes;
+    const bool far = depthwise_array_bytes(&plan->shape) > DEPTHWISE.far_bytes;
     for (size_t i = 0; i < h->length; i++) {
         const struct lanes_row from = row_line(grid, spectrum, i);
         const struct depthwise_row to = {.plane = j,
@@ -333,9 +314,24 @@ static void write_rows(const struct fft_call *call, const struct rectangle *wind
                                          .step = 1,
                                          .n = w->length,
                                          .first = (ptrdiff_t)w->at};
+        const size_t ahead = to.row + DEPTHWISE.ahead * width + w->at;
+        if (far && i + DEPTHWISE.ahead < h->length)
+            depthwise_prefetch(&lanes, planes, bytes, ahead, ahead + w->length, true);
         call->kernels->lanes_dft_inverse(&samples, &from, &grid->axis[1].dft);
         depthwise_write(plan, &lanes, call->to, row, &to, &finish);
     }
+}
+
+// Transforms a column into contiguous memory, which it returns; a single element stays where it is.
+static struct lanes_row transform_column(const struct fft_call *call, char *spectrum, size_t k,
+                                         char *to)
+{
+    const struct depthwise_grid *grid = &call->p->grid;
+    const struct lanes_row from = column_line(grid, spectrum, k);
+    if (grid->axis[0].dft.passes == 0) return from;
+    const struct lanes_row ret = contiguous_line(grid, to, 0);
+    call->kernels->lanes_dft(&ret, &from, &grid->axis[0].dft);
+    return ret;
 }
 
 // Columns of memory->y = or += those of memory->x times spectrum i of a group of the filter, and
@@ -344,16 +340,19 @@ static void multiply_columns(const struct fft_call *call, const struct fft_worke
                              size_t group, size_t i, bool add, bool complete)
 {
     const struct depthwise_grid *grid = &call->p->grid;
+    const struct lanes_dft *dft = &grid->axis[0].dft;
     const struct kernels *kernels = call->kernels;
     const size_t spectrum = group * depthwise_multiplier(&call->plan->shape) + i;
     const char *h = (const char *)call->filter->state + spectrum * grid->bytes;
     for (size_t k = 0; k < grid->axis[1].edge / 2; k++) {
-        const struct lanes_row in = column_line(grid, memory->x, k);
+        struct lanes_row in = column_line(grid, memory->x, k);
         const struct lanes_row out = column_line(grid, memory->y, k);
         const struct lanes_row factor = contiguous_line(grid, h, k);
-        if (call->p->planes_out == 1) kernels->lanes_dft(&in, &in, &grid->axis[0].dft);
-        kernels->lanes_product(&out, &in, &factor, grid->axis[0].edge, false, add);
-        if (complete) kernels->lanes_dft_inverse(&out, &out, &grid->axis[0].dft);
+        if (call->p->planes_out == 1) in = transform_column(call, memory->x, k, memory->column[0]);
+        const bool near = complete && !add && dft->passes > 0;
+        const struct lanes_row product = near ? contiguous_line(grid, memory->column[0], 0) : out;
+        kernels->lanes_product(&product, &in, &factor, grid->axis[0].edge, false, add);
+        if (complete) kernels->lanes_dft_inverse(&out, &product, dft);
     }
 }
 
@@ -387,12 +386,6 @@ static void run_tile(void *context, size_t index, int worker)
     }
 }
 
-static size_t fft_tap_of(const void *state, size_t i)
-{
-    const struct depthwise_fft *p = state;
-    return p->grid.flip ? p->grid.axis[0].kernel * p->grid.axis[1].kernel - 1 - i : i;
-}
-
 // Products of x and the conjugate of gy's plane j of one tile, added to the sum unless it is the
 // first, column by column.
 static void add_tile(const struct fft_call *call, const struct depthwise_task *task, size_t tile,
@@ -414,11 +407,9 @@ static void add_tile(const struct fft_call *call, const struct depthwise_task *t
     lanes = depthwise_lanes(shape, &group, task->set, true);
     read_rows(call, &outputs, &lanes, memory->y, memory->row, call->gy);
     for (size_t i = 0; i < grid->axis[1].edge / 2; i++) {
-        const struct lanes_row x = column_line(grid, memory->x, i);
-        const struct lanes_row gy = column_line(grid, memory->y, i);
+        const struct lanes_row x = transform_column(call, memory->x, i, memory->column[0]);
+        const struct lanes_row gy = transform_column(call, memory->y, i, memory->column[1]);
         const struct lanes_row sum = contiguous_line(grid, memory->sum, i);
-        kernels->lanes_dft(&x, &x, &grid->axis[0].dft);
-        kernels->lanes_dft(&gy, &gy, &grid->axis[0].dft);
         kernels->lanes_product(&sum, &x, &gy, grid->axis[0].edge, true, !first);
     }
 }
@@ -443,9 +434,13 @@ static void take_taps(const struct fft_call *call, const struct fft_worker *memo
     for (size_t r = 0; r < h->kernel; r++) {
         const struct lanes_row from = row_line(grid, memory->x, r * h->dilation % h->edge);
         kernels->lanes_dft_inverse(&samples, &from, &w->dft);
-        for (size_t s = 0; s < w->kernel; s++, to += CONV_BLOCK_BYTES)
-            kernels->scale(to, memory->row + s * w->dilation % w->edge * CONV_BLOCK_BYTES, scale,
+        for (size_t s = 0; s < w->kernel; s++) {
+            const size_t tap = r * w->kernel + s;
+            const size_t at = grid->flip ? h->kernel * w->kernel - 1 - tap : tap;
+            kernels->scale(to + at * CONV_BLOCK_BYTES,
+                           memory->row + s * w->dilation % w->edge * CONV_BLOCK_BYTES, scale,
                            lanes);
+        }
     }
 }
 
@@ -491,7 +486,7 @@ void depthwise_fft_run(const struct partita_plan *plan, const struct partita_fil
         thread_loop(plan->threads, grid_tiles(&p->grid) * depthwise_tasks(shape), run_tile, &call);
         return;
     }
-    const struct depthwise_sums sums = {workspace, p->splits, p->bytes, fft_tap_of};
+    const struct depthwise_sums sums = {workspace, p->splits, p->bytes, NULL};
     thread_loop(plan->threads, depthwise_groups(shape) * p->splits, sum_tiles, &call);
     depthwise_reduce(plan, &sums, operands->to);
 }

@@ -35,20 +35,37 @@ static size_t needed_edge(const struct grid_axis *axis, size_t tile)
     return size_max(w.length, size_max(w.length + axis->span - 1 - w.begin, w.end));
 }
 
-// Radices of a transform of n elements: odd ones first, then powers of two as even as they can be.
-static void factor_dft(struct lanes_dft *dft, size_t n)
+// Divides *n by `prime` as often as it goes; returns how often.
+static size_t take_prime(size_t *n, size_t prime)
 {
-    static const unsigned char odd[] = {5, 3};
-    *dft = (struct lanes_dft){.n = n};
-    for (int i = 0; i < 2; i++)
-        for (; n % odd[i] == 0; n /= odd[i]) dft->radix[dft->passes++] = odd[i];
-    int twos = 0;
-    for (; n % 2 == 0; n /= 2) twos++;
-    for (int passes = (twos + 2) / 3; passes > 0; passes--) {
-        const int share = (twos + passes - 1) / passes;
-        dft->radix[dft->passes++] = (unsigned char)(1 << share);
+    size_t times = 0;
+    for (; *n % prime == 0; *n /= prime) times++;
+    return times;
+}
+
+// Appends `count` radices, odd times 2^share, where `twos` factors of 2 are shared out evenly.
+static void add_radices(struct lanes_dft *dft, unsigned odd, size_t count, size_t twos)
+{
+    for (; count > 0; count--) {
+        const size_t share = ceil_div(twos, count);
+        dft->radix[dft->passes++] = (unsigned char)(odd << share);
         twos -= share;
     }
+}
+
+// Radices of a transform of n elements, in as few passes as there can be: a 3 takes up to two
+// factors of 2 with it, a 5 takes one, and three make a pass of their own.
+static void factor_dft(struct lanes_dft *dft, size_t n)
+{
+    *dft = (struct lanes_dft){.n = n};
+    const size_t twos = take_prime(&n, 2), threes = take_prime(&n, 3), fives = take_prime(&n, 5);
+    const size_t own = ceil_div(twos - size_min(twos, 2 * threes + fives), 3);
+    const size_t with_odd = twos - size_min(twos, 3 * own);
+    // The 5 takes one only if the threes would have to take two.
+    const size_t with_five = size_min(fives, with_odd - size_min(with_odd, threes));
+    add_radices(dft, 3, threes, with_odd - with_five);
+    add_radices(dft, 5, fives, with_five);
+    add_radices(dft, 1, own, twos - with_odd);
     assert(n == 1 && dft->passes <= LANES_PASSES);
 }
 
@@ -72,7 +89,8 @@ static size_t next_edge(size_t n, bool last)
 // Vector operations of one transform of n elements: butterflies and the factors before them.
 static double dft_operations(size_t n)
 {
-    static const double butterfly[] = {[2] = 8, [3] = 28, [4] = 28, [5] = 56, [8] = 90};
+    static const double butterfly[] = {
+        [2] = 8, [3] = 28, [4] = 28, [5] = 56, [6] = 60, [8] = 90, [10] = 134, [12] = 148};
     struct lanes_dft dft;
     double sum = 0;
     factor_dft(&dft, n);
@@ -246,6 +264,7 @@ void depthwise_grid_factors(struct depthwise_grid *grid, bool f64, struct arena 
         factor_dft(dft, i == 1 ? grid->axis[i].edge / 2 : grid->axis[i].edge);
         for (size_t p = 0, nodes = 1; p < (size_t)dft->passes; nodes *= dft->radix[p++]) {
             const size_t n = nodes * (dft->radix[p] - 1U) * 2;
+            if (p == 0 && start == 0) continue;
             void *factors = arena_take(arena, n * (f64 ? sizeof(double) : sizeof(float)));
             dft->factors[p] = factors;
             if (arena->base) fill_factors(dft, (int)p, nodes, start, f64, factors);

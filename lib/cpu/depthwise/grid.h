@@ -61,4 +61,30 @@ static inline size_t grid_tiles(const struct depthwise_grid *grid)
 // times.
 size_t grid_tap(const struct grid_axis *axis, size_t r, bool *negative);
 
+enum { ELEMENT_BYTES = 2 * CONV_BLOCK_BYTES };
+
+// A row of t real blocks as t/2 elements, a row and a column of a spectrum, and a column that is
+// contiguous, as those of a filter are.
+static inline struct lanes_row samples_line(const struct depthwise_grid *grid, char *row)
+{
+    return (struct lanes_row){row, grid->axis[1].edge / 2, 1};
+}
+
+static inline struct lanes_row row_line(const struct depthwise_grid *grid, char *spectrum, size_t i)
+{
+    return (struct lanes_row){spectrum + i * grid->row * ELEMENT_BYTES, 1, 2};
+}
+
+static inline struct lanes_row column_line(const struct depthwise_grid *grid, char *spectrum,
+                                           size_t i)
+{
+    return (struct lanes_row){spectrum + i * ELEMENT_BYTES, 1, 2 * grid->row};
+}
+
+static inline struct lanes_row contiguous_line(const struct depthwise_grid *grid,
+                                               const char *spectrum, size_t i)
+{
+    return (struct lanes_row){(char *)spectrum + i * grid->axis[0].edge * ELEMENT_BYTES, 1, 2};
+}
+
 #endif

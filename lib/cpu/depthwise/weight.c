@@ -157,29 +157,42 @@ struct depthwise_reduction {
     char *gw;
 };
 
+// Writes the sums of output j of each channel to the planes of their taps: as many taps at a time
+// as follow each other in both orders.
+static void write_gradient(const struct depthwise_reduction *call,
+                           const struct depthwise_group *group, size_t j, const char *sums)
+{
+    const struct partita_plan *plan = call->plan;
+    const size_t taps = shape_taps(&plan->shape), bytes = plan->shape.scalar_bytes;
+    for (size_t t = 0, n; t < taps; t += n) {
+        const size_t tap = call->of->tap_of ? call->of->tap_of(plan->state, t) : t;
+        void *to[DEPTHWISE_LANES] = {NULL};
+        n = call->of->tap_of ? 1 : taps;
+        while (t + n < taps && call->of->tap_of(plan->state, t + n) == tap + n) n++;
+        for (size_t c = 0; c < group->channels; c++) {
+            const size_t path = (group->first + c) * depthwise_multiplier(&plan->shape) + j;
+            to[c] = call->gw + (path * taps + tap) * bytes;
+        }
+        plan->kernels->lanes_write(to, 1, sums + t * CONV_BLOCK_BYTES, n, NULL, false);
+    }
+}
+
 static void reduce_group(void *context, size_t g, int worker)
 {
     const struct depthwise_reduction *call = context;
     const struct depthwise_sums *of = call->of;
     const struct shape *shape = &call->plan->shape;
     const struct kernels *kernels = call->plan->kernels;
-    const size_t multiplier = depthwise_multiplier(shape), taps = shape_taps(shape);
     const size_t bytes = shape->scalar_bytes;
     const struct depthwise_group group = depthwise_group(shape, g);
     char *sums = of->sums + g * of->splits * of->bytes;
     (void)worker;
     split_k_reduce_tree(kernels, sums, sums + of->bytes, of->bytes, of->splits, of->bytes / bytes);
-    for (size_t c = 0; c < group.channels; c++)
-        for (size_t j = 0; j < multiplier; j++)
-            for (size_t t = 0; t < taps; t++) {
-                const size_t path = (group.first + c) * multiplier + j;
-                const size_t tap = of->tap_of(call->plan->state, t);
-                const char *from = sums + (j * taps + t) * CONV_BLOCK_BYTES + c * bytes;
-                char *to = call->gw + (path * taps + tap) * bytes;
-                memcpy(to, from, bytes);
-                for (size_t image = 1; image < group.images; image++)
-                    kernels->add(to, from + image * group.channels * bytes, 1);
-            }
+    for (size_t at = 0; at < of->bytes && group.images > 1; at += CONV_BLOCK_BYTES)
+        for (size_t image = 1; image < group.images; image++)
+            kernels->add(sums + at, sums + at + image * group.channels * bytes, group.channels);
+    for (size_t j = 0; j < depthwise_multiplier(shape); j++)
+        write_gradient(call, &group, j, sums + j * shape_taps(shape) * CONV_BLOCK_BYTES);
 }
 
 void depthwise_reduce(const struct partita_plan *plan, const struct depthwise_sums *sums, void *gw)
