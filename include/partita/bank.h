@@ -47,6 +47,7 @@ struct partita_bank_options {
     double sample_rate;          // frames per second, for statistics [calls are not timed]
     struct partita_log log;      // [none, or what PARTITA_LOG says, see struct partita_log]
     struct partita_allocator allocator; // [C library]; filters use it too
+    double error_budget;                // as in struct partita_options [0: spectra in f32]
 };
 
 // Creates a bank without open slots.

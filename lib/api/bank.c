@@ -55,6 +55,8 @@ static enum partita_status check_options(const struct partita_bank_options *opti
         log_line(log, "bank.taps_type = %d: f32, f64, cf32 or cf64", (int)options->taps_type);
     else if (!(options->sample_rate >= 0) || options->sample_rate > 1e12)
         log_line(log, "bank.sample_rate = %g: frames a second, or 0", options->sample_rate);
+    else if (!(options->error_budget >= 0))
+        log_line(log, "bank.error_budget = %g: not negative", options->error_budget);
     else if (!options->allocator.allocate != !options->allocator.release)
         log_line(log, "bank.allocator: set both functions or none");
     else return PARTITA_OK;
@@ -79,7 +81,8 @@ static enum partita_status create_plan(const struct partita_bank_options *option
     return plan_create(&problem,
                        &(struct partita_options){.log = options->log,
                                                  .allocator = options->allocator,
-                                                 .device = options->device},
+                                                 .device = options->device,
+                                                 .error_budget = options->error_budget},
                        options->slots, ret_plan);
 }
 

@@ -83,13 +83,12 @@ static enum cost_distance distance_of(const struct shape *shape,
 
 // Seconds of a bin's product with a filter in 16 bits from memory. Each sum takes three
 // multiply-adds in place of four; widening a bin adds two multiplications by the scale for all
-// sums; the other operations run beside them. Two mantissas with their share of a scale have 17/32
-// of the bytes of two reals.
+// sums; the other operations run beside them.
 static double product_rate_i16(const struct signal_rates *rates, int i, double share)
 {
     const double widen = 2.0 / 4 * rates->product[COST_NEAR][2] / (double)(1 << i);
     const double sum = 3.0 / 4 * rates->product[COST_NEAR][i];
-    const double bytes = 17.0 / 32 + share;
+    const double bytes = PARTITION_I16_BYTES + share;
     return fmax(sum + widen, rates->product[COST_MEMORY][i] * bytes);
 }
 

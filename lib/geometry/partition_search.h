@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "core/problem.h"
+#include "core/engine.h"
 #include "signal_rates.h"
 
 enum {
@@ -58,6 +58,20 @@ struct partition_layout {
     double head_seconds;    // of these, outside the segments
     double segment_seconds; // of these, in the segments
 };
+
+// Spectra of filters in 16 bits (decision 30): for each line of 16 bins one scale and 32 mantissas.
+// Rounding a line of 32 reals to 32767 steps of its largest adds at most half a step to each:
+// sqrt(32) / 65534 = 8.63e-5 of the line's norm, and as much of the outputs (theory.md, section 6).
+// The rest of the error is for the roundings of the mantissas before they are integers.
+static const double PARTITION_I16_ERROR = 8.7e-5;
+static const double PARTITION_I16_BYTES = 17. / 32; // of those of f32
+
+// Whether a filter's spectra may have 16 bits: in f32, with an error budget that is above their
+// error.
+static inline bool partition_allows_i16(const struct request *request)
+{
+    return !request->shape->f64 && request->error_budget >= 1e-4;
+}
 
 // What a device can do, when its outputs are ready, and its costs.
 struct partition_device {

@@ -38,6 +38,8 @@ class Bank:
         Frames per second; calls are then timed, see `stats`.
     device : str, optional
         One of the names of `devices`. On a device blocks are multiples of 16 frames.
+    error_budget : float, optional
+        As for `Plan`.
 
     Notes
     -----
@@ -56,7 +58,7 @@ class Bank:
     """
 
     def __init__(self, slots, n_taps, *, in_channels=1, out_channels=None, block=64, latency=0, dtype="f32",
-                 taps_dtype=None, sample_rate=None, device="cpu"):
+                 taps_dtype=None, sample_rate=None, device="cpu", error_budget=None):
         self._type = _arrays.type_name(dtype)
         self._taps_type = self._type if taps_dtype is None else _arrays.type_name(taps_dtype)
         self.block = positive("block", block)
@@ -76,6 +78,7 @@ class Bank:
             "taps_type": _arrays.TYPES[self._taps_type][0],
             "sample_rate": 0 if sample_rate is None else float(sample_rate),
             "device": name,
+            "error_budget": 0 if error_budget is None else float(error_budget),
             "log": log(),
         })
         self._c = _objects.create("bank", lib.partita_bank_create, options)

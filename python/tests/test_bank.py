@@ -108,6 +108,8 @@ def test_refusals():
         partita.Bank(slots=1, n_taps=0)
     with pytest.raises(ValueError, match="in_channels = 2 without out_channels"):
         partita.Bank(slots=1, n_taps=1, in_channels=2)
+    with pytest.raises(ValueError, match="bank.error_budget = -1"):
+        partita.Bank(slots=1, n_taps=1, error_budget=-1)
     with pytest.raises(ValueError, match="taps has shape"):
         bank.filter(np.ones((2, 1, 4)))
     with pytest.raises(ValueError):

@@ -26,6 +26,9 @@ static const struct bank_case bank_cases[] = {
     {"any-block", {.slots = 4, .n_taps = 3000, .block = 50}},
     {"f64", {.slots = 4, .n_taps = 2000, .signal = PARTITA_F64}},
     {"cf32-f32", {.slots = 4, .n_taps = 2000, .signal = PARTITA_CF32, .taps_type = PARTITA_F32}},
+    // On a device spectra of filters have 16 bits.
+    {"budget", {.slots = 5, .out_channels = 2, .n_taps = 3000, .error_budget = 1e-4}},
+    {"budget-cf32", {.slots = 3, .n_taps = 1500, .signal = PARTITA_CF32, .error_budget = 1e-4}},
 };
 enum { N_BANK_CASES = sizeof bank_cases / sizeof *bank_cases };
 

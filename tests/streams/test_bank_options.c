@@ -4,6 +4,8 @@
 // that are processed alone.
 #include "support/rig.h"
 
+#include <math.h>
+
 #include "core/engine.h"
 #include "stream/bank.h"
 #include "support/allocators.h"
@@ -29,6 +31,8 @@ static const struct refused refused[] = {
     {"bank.taps_type", {.slots = 1, .n_taps = 10, .taps_type = PARTITA_BF16}, 0},
     {"taps", {.slots = 1, .n_taps = 10, .taps_type = PARTITA_CF32}, 0},
     {"bank.sample_rate", {.slots = 1, .n_taps = 10, .sample_rate = -1}, 0},
+    {"bank.error_budget", {.slots = 1, .n_taps = 10, .error_budget = -1}, 0},
+    {"bank.error_budget", {.slots = 1, .n_taps = 10, .error_budget = (double)NAN}, 0},
     {"bank.allocator", {.slots = 1, .n_taps = 10, .allocator = {.allocate = meter_allocate}}, 0},
     {"bank.block",
      {.slots = 1, .n_taps = 10, .block = 50, .device = "cuda"},

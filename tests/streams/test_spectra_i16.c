@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// cpu/partitioned with an error budget of 1e-4, whose filters have spectra of 16 bits in segments
-// that come from memory: the error stays within the prediction for filters of all shapes, and what
-// streams do with filters works as with spectra of reals. The cost model of this program has a
-// small last cache (--wrap), so that short filters come from memory.
+// Partitions with an error budget of 1e-4, whose filters have spectra of 16 bits: on the CPU in
+// segments that come from memory, on a device in all. The error stays within the prediction for
+// filters of all shapes, and what streams do with filters works as with spectra of reals. The cost
+// model of this program has a small last cache (--wrap), so that short filters come from memory. On
+// the device under test.
 
+#include "core/cost_model.h"
 #include "support/allocators.h"
+#include "support/layer_rig.h"
 #include "support/swap_rig.h"
 
 #include <math.h>
-
-#include "core/cost_model.h"
 
 enum { CACHE = 1 << 14, FRAMES = 16000 };
 static const double BUDGET = 1e-4;
@@ -324,11 +325,12 @@ static void extreme_taps(void **state)
 
 static const struct promise promises[] = {
     {"swaps-fade", swaps_fade},
-    {"threads-same-bits", threads_same_bits},
     {"edited-filters-copy-and-share", edited_filters_copy_and_share},
-    {"filters-are-half-as-large", filters_are_half_as_large},
     {"states-are-restored", states_are_restored},
     {"extreme-taps", extreme_taps},
+    // Of the CPU alone.
+    {"threads-same-bits", threads_same_bits},
+    {"filters-are-half-as-large", filters_are_half_as_large},
 };
 enum { N_PROMISES = sizeof promises / sizeof *promises };
 
@@ -337,19 +339,25 @@ int main(void)
     static struct stream_case cases[N_TYPE_PAIRS][N_PROBLEMS];
     static struct CMUnitTest tests[N_TYPE_PAIRS * (N_PROBLEMS + N_PROMISES + 1)];
     size_t n = 0;
+    const enum layer_device device = layer_device_check();
+    if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
+    const char *engine = partitioned_engine();
+    const size_t n_promises = layer_has_engine("cpu/partitioned") ? N_PROMISES : N_PROMISES - 2;
     for (size_t t = 0; t < N_TYPE_PAIRS; t++) {
         const struct type_pair *types = &type_pairs[t];
         struct stream_case *c = cases[t];
         for (size_t p = 0; p < N_PROBLEMS; p++)
-            c[p] = (struct stream_case){"cpu/partitioned", types, &problems[p]};
+            c[p] = (struct stream_case){engine, types, &problems[p]};
+        if (!rig_has_types(engine, t)) continue;
         tests[n++] = named_test(other_budgets_change_nothing, &c[0],
                                 "other-budgets-change-nothing-%s", types->name);
         if (type_is_f64(types->signal)) continue;
         for (size_t p = 0; p < N_PROBLEMS; p++)
-            tests[n++] =
-                named_test(error_is_within_the_prediction, &c[p],
-                           "error-is-within-the-prediction/%s-%s", problems[p].name, types->name);
-        for (size_t i = 0; i < N_PROMISES; i++)
+            if (rig_has_problem(t, p))
+                tests[n++] = named_test(error_is_within_the_prediction, &c[p],
+                                        "error-is-within-the-prediction/%s-%s", problems[p].name,
+                                        types->name);
+        for (size_t i = 0; i < n_promises; i++)
             tests[n++] = named_test(promises[i].run, &c[0], "%s-%s", promises[i].name, types->name);
     }
     return run_test_list(tests, n);

@@ -11,12 +11,6 @@
 #include "base/hash.h"
 #include "base/sizes.h"
 
-// Spectra of filters may have 16 bits if the budget is at least this. Rounding a line of 32 reals
-// to 32767 steps of its largest adds at most half a step to each: sqrt(32) / 65534 of the line's
-// norm, and as much of the outputs (theory.md, section 6). The rest is for the roundings of the
-// mantissas before they are integers.
-static const double I16_BUDGET = 1e-4, I16_ERROR = 8.7e-5;
-
 struct partition_device cpu_partition_device(const struct request *request,
                                              const struct signal_rates *rates)
 {
@@ -29,7 +23,7 @@ struct partition_device cpu_partition_device(const struct request *request,
         .max_partitions = SIZE_MAX,
         .streams = request->shape->streams,
         .half_windows = true,
-        .i16 = !request->shape->f64 && request->error_budget >= I16_BUDGET,
+        .i16 = partition_allows_i16(request),
         .task = 1e-8,
         .sum = 2e-8,
         .segment = 3e-8,
@@ -88,7 +82,7 @@ static double error_of(const struct shape *shape, const struct partition_layout 
 {
     double error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)largest_transform(layout)));
     for (size_t i = 0; i < layout->n_segments; i++)
-        if (layout->segment[i].i16) return error + I16_ERROR;
+        if (layout->segment[i].i16) return error + PARTITION_I16_ERROR;
     return error;
 }
 

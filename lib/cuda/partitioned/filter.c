@@ -122,21 +122,29 @@ static void layout_given(struct filter_build *build, char **ret_heads, struct ar
     const struct shape *shape = &build->paths.plan->shape;
     const struct cuda_partition_layout *layout = layout_of(build);
     const struct path_offsets *used = &build->used;
-    char *spectra[CUDA_MAX_SEGMENTS];
-    const size_t share = 2 * shape->scalar_bytes << layout->log2_share;
-    for (int i = 0; i < layout->n_segments; i++)
-        spectra[i] = arena_take(
-            arena, size_mul((size_t)used->column[i], share * (size_t)layout->segment[i].quanta));
+    const size_t bins = (size_t)1 << layout->log2_share, lines = bins / CUDA_I16_BINS;
+    size_t shares = 0, first[CUDA_MAX_SEGMENTS];
+    for (int i = 0; i < layout->n_segments; i++) {
+        first[i] = shares;
+        shares =
+            size_add(shares, size_mul((size_t)used->column[i], (size_t)layout->segment[i].quanta));
+    }
+    const size_t bin_bytes = layout->i16 ? 2 * sizeof(int16_t) : 2 * shape->scalar_bytes;
+    void *const spectra = arena_take(arena, size_mul(shares, bins * bin_bytes));
+    float *const scales =
+        arena_take(arena, layout->i16 ? size_mul(shares, lines * sizeof *scales) : 0);
     *ret_heads = arena_take(arena, size_mul((size_t)used->head, shape->tap_bytes));
     for (size_t p = 0; arena->base && p < build->paths.n; p++) {
         const struct path_source *source = &build->paths.sources[p];
         if (source->twin != p || !source->given) continue;
         struct cuda_path *path = &build->own[p];
         path->head = *ret_heads + (size_t)build->offsets[p].head * shape->tap_bytes;
+        path->spectra = spectra;
+        path->scales = scales;
         for (int i = 0; i < layout->n_segments; i++) {
-            path->spectra[i] = spectra[i] + (size_t)build->offsets[p].column[i] * share;
-            assert(used->column[i] <= INT32_MAX);
+            assert(used->column[i] <= INT32_MAX && shares <= UINT32_MAX);
             path->segment[i].columns = (int)used->column[i];
+            path->segment[i].at = (uint32_t)(first[i] + (size_t)build->offsets[p].column[i]);
         }
     }
 }

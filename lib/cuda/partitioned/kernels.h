@@ -47,6 +47,7 @@ enum {
     CUDA_MAX_SEGMENTS = 3,
     CUDA_PRODUCT_THREADS = 256, // of a thread block
     CUDA_PARTITION_KERNELS = 3, // of a quantum
+    CUDA_I16_BINS = 16,         // of a spectrum in 16 bits that have a scale together
 };
 
 // Partitions of one size.
@@ -67,6 +68,7 @@ struct cuda_partition_layout {
     int inputs, outputs;
     int groups, group_inputs, group_outputs; // channels of a group
     bool complex, f64;
+    bool i16; // spectra of filters have 16 bits; f32 (spectra_i16.cuh)
     int n_segments;
     struct cuda_segment segment[CUDA_MAX_SEGMENTS];
     int ring_quanta; // quanta of outputs kept for the host
@@ -76,14 +78,16 @@ struct cuda_partition_layout {
 // The partitions of a path that are not zero: `count` of them from `first` on.
 struct cuda_path_range {
     int first, count;
-    int columns; // of all paths whose spectra are stored together
+    int columns; // of all paths whose spectra are stored together, [quanta][columns][share]
+    uint32_t at; // the share of the path's first column: no device has the memory for more shares
 };
 
 struct cuda_path {
     int in;
     int head_taps; // its first taps, which are in no partition, in causal order:
     const void *head;
-    void *spectra[CUDA_MAX_SEGMENTS]; // [quanta][columns][share], from the path's first column on
+    void *spectra; // shares of all segments
+    float *scales; // in 16 bits, of the lines of each share
     struct cuda_path_range segment[CUDA_MAX_SEGMENTS];
 };
 

@@ -56,8 +56,10 @@ static double cuda_partition_transform_seconds(const struct signal_rates *rates,
 static struct signal_rates cuda_partition_rates(const struct request *request)
 {
     const struct cost_rates *host = &request->model->costs[request->shape->f64];
-    // Of every product two bins are read from the device's memory, wherever they are.
-    const double product = 4 * (double)request->shape->scalar_bytes / cuda_rates_of(request).bytes;
+    // Of every product two bins are read from the device's memory, wherever they are, and that of
+    // the filter may have 16 bits. Widening it takes operations that the memory leaves time for.
+    const double bin = 2 * (double)request->shape->scalar_bytes / cuda_rates_of(request).bytes;
+    const double product = bin * (partition_allows_i16(request) ? 1 + PARTITION_I16_BYTES : 2);
     return (struct signal_rates){
         .context = request,
         .good_size = cuda_partition_good_size,
@@ -119,20 +121,21 @@ static double worst_quantum_seconds(const struct shape *shape, const struct sign
     return layout->parallel ? fmax(host, device) : host + device;
 }
 
-static struct cuda_partitioned_choice choice_of(const struct shape *shape,
+static struct cuda_partitioned_choice choice_of(const struct request *request,
                                                 const struct signal_rates *rates,
                                                 const struct partition_layout *layout)
 {
     struct cuda_partitioned_choice choice = {
         .whole = layout->whole,
         .ahead = layout->parallel,
+        .i16 = partition_allows_i16(request),
         .n_segments = (int)layout->n_segments,
         .quantum = layout->quantum,
         .latency = layout->latency,
         .head = layout->head,
         .seconds = layout->seconds,
         .host_seconds = layout->head_seconds,
-        .worst_quantum = worst_quantum_seconds(shape, rates, layout),
+        .worst_quantum = worst_quantum_seconds(request->shape, rates, layout),
     };
     assert(layout->n_segments >= 1 && layout->n_segments <= CUDA_MAX_SEGMENTS);
     for (size_t i = 0; i < layout->n_segments; i++) {
@@ -172,7 +175,7 @@ static bool cuda_partitioned_choose(const struct request *request, struct estima
                  shape->axis[0].span);
         return false;
     }
-    const struct cuda_partitioned_choice choice = choice_of(shape, &rates, &layout);
+    const struct cuda_partitioned_choice choice = choice_of(request, &rates, &layout);
     ret->flops = partition_flops(shape, &layout);
     estimate_store(ret, &choice, sizeof choice);
     return true;
@@ -193,6 +196,7 @@ cuda_partitioned_layout(const struct shape *shape, const struct cuda_partitioned
         .group_outputs = (int)(shape->out_channels / shape->groups),
         .complex = shape->complex_signal,
         .f64 = shape->f64,
+        .i16 = choice->i16,
         .n_segments = choice->n_segments,
         .ring_quanta = (int)(cuda_partitioned_delay(choice) / choice->quantum + 2),
     };
@@ -218,11 +222,14 @@ static size_t cuda_partitioned_bytes(const struct shape *shape,
     size_t bytes = size_mul(shape->in_channels, (size_t)layout->window * shape->sample_bytes);
     for (int i = 0; i < layout->n_segments; i++) {
         const struct cuda_segment *segment = &layout->segment[i];
-        const size_t stored = shape_path_count(shape) + shape->in_channels;
-        const size_t spectra =
-            size_add(size_mul(stored, (size_t)segment->partitions), 6 * shape->out_channels);
+        const size_t partitions = (size_t)segment->partitions;
         const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
-        bytes = size_add(bytes, size_mul(spectra, spectrum));
+        // In 16 bits one real in 32 is a scale.
+        const size_t filter = layout->i16 ? spectrum / 2 + spectrum / 32 : spectrum;
+        const size_t stream =
+            size_add(size_mul(shape->in_channels, partitions), 6 * shape->out_channels);
+        bytes = size_add(bytes, size_mul(size_mul(shape_path_count(shape), partitions), filter));
+        bytes = size_add(bytes, size_mul(stream, spectrum));
     }
     return bytes;
 }
@@ -248,7 +255,8 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
     ret->latency = choice.latency - (choice.whole ? choice.quantum : 0);
     ret->seconds = choice.seconds;
     ret->bytes = cuda_partitioned_bytes(shape, &layout);
-    ret->error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)layout.window));
+    ret->error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)layout.window)) +
+                 (layout.i16 ? PARTITION_I16_ERROR : 0);
 }
 
 static enum partita_status cuda_partitioned_plan_create(struct partita_plan *plan,
@@ -310,10 +318,15 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
              choice->head ? ", the head's direct sums included" : "");
     for (int i = 0; i < choice->n_segments; i++) {
         const struct cuda_segment *segment = &partitioned->layout.segment[i];
-        text_add(text, "  segment %d %7zu+ %d x %d taps, fft %d, blocks of %d quanta\n", i,
+        text_add(text, "  segment %d %7zu+ %d x %d taps, fft %d, blocks of %d quanta%s\n", i,
                  choice->head + (size_t)segment->start * choice->quantum, segment->partitions,
-                 segment->hop, 2 * segment->hop, segment->quanta);
+                 segment->hop, 2 * segment->hop, segment->quanta, choice->i16 ? ", 16 bits" : "");
     }
+    if (choice->i16)
+        text_add(text,
+                 "  the filter's spectra have 16-bit mantissas; the error stays %.0f dB below the "
+                 "outputs\n",
+                 -20 * log10(plan->choice.error));
     if (plan->shape.streams)
         text_add(text, "  a graph launched every call for all slots, its outputs waited for\n");
     else
@@ -327,8 +340,8 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
 static uint64_t cuda_partitioned_key(const struct partita_plan *plan)
 {
     const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(plan)->choice;
-    const size_t whole[] = {choice->quantum, choice->latency, choice->head, choice->whole,
-                            choice->ahead};
+    const size_t whole[] = {choice->quantum, choice->latency, choice->head,
+                            choice->whole,   choice->ahead,   choice->i16};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
     return hash_bytes(hash, choice->segment,
                       (size_t)choice->n_segments * sizeof choice->segment[0]);

@@ -52,15 +52,12 @@ __device__ transform_job<T> find_job(const cuda_partition_layout &layout,
     }
 }
 
-// Transforms a window whose frame j is sample(j), and stores its spectrum: the first share at `to`,
-// the others `pitch` bins apart.
+// Transforms a window whose frame j is sample(j): v[j] is bin thread + j * threads.
 template <typename T, typename Sample>
 __device__ void transform_frames(const cuda_partition_layout &layout, const transform_job<T> &job,
-                                 Sample sample, complex_of<T> *to, int64_t pitch)
+                                 Sample sample, complex_of<T> v[CUDA_FFT_POINTS])
 {
     const int points = layout.segment[job.segment].points, threads = points / CUDA_FFT_POINTS;
-    const int share = 1 << layout.log2_share;
-    complex_of<T> v[CUDA_FFT_POINTS];
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int at = job.fft.thread + j * threads;
@@ -68,12 +65,44 @@ __device__ void transform_frames(const cuda_partition_layout &layout, const tran
                               : complex_of<T>{sample(at), -sample(at + points)};
     }
     fft_block_forward(job.fft, v);
+}
+
+// Stores a spectrum: the first share at `to`, the others `pitch` bins apart.
+template <typename T>
+__device__ void store_spectrum(const cuda_partition_layout &layout, const transform_job<T> &job,
+                               const complex_of<T> v[CUDA_FFT_POINTS], complex_of<T> *to,
+                               int64_t pitch)
+{
+    const int threads = layout.segment[job.segment].points / CUDA_FFT_POINTS;
+    const int share = 1 << layout.log2_share;
     if (job.idle) return;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) {
         const int k = job.fft.thread + j * threads;
         to[(k >> layout.log2_share) * pitch + (k & (share - 1))] = v[j];
     }
+}
+
+// The same in 16 bits, from share `at` of the path on. A thread rounds a line.
+inline __device__ void store_spectrum_i16(const cuda_partition_layout &layout,
+                                          const transform_job<float> &job,
+                                          complex_of<float> v[CUDA_FFT_POINTS],
+                                          const cuda_path &path, int64_t at)
+{
+    static_assert((int)CUDA_I16_BINS == (int)CUDA_FFT_POINTS, "a thread has a line");
+    const int thread = job.fft.thread,
+              threads = layout.segment[job.segment].points / CUDA_FFT_POINTS;
+    gather_line(v, job.fft.shared, thread, threads);
+    if (job.idle) return;
+    const int log2_lines = layout.log2_share - 4;
+    at += (int64_t)(thread >> log2_lines) * path.segment[job.segment].columns;
+    const int64_t line = (at << log2_lines) + (thread & ((1 << log2_lines) - 1));
+    uint32_t words[CUDA_I16_BINS];
+    path.scales[line] = round_line(words, v);
+    vector_of<uint32_t> *to = (vector_of<uint32_t> *)path.spectra + line * 4;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = {words[4 * i], words[4 * i + 1], words[4 * i + 2], words[4 * i + 3]};
 }
 
 template <typename T>
@@ -113,10 +142,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
         return x[j - old];
     };
     const int64_t row = (int64_t)segment.partitions << layout.log2_share;
-    transform_frames(layout, job, sample,
-                     (complex_of<T> *)memory.segment[job.segment].spectra + channel * row +
-                         (slot << layout.log2_share),
-                     layout.inputs * row);
+    complex_of<T> v[CUDA_FFT_POINTS];
+    transform_frames(layout, job, sample, v);
+    store_spectrum(layout, job, v,
+                   (complex_of<T> *)memory.segment[job.segment].spectra + channel * row +
+                       (slot << layout.log2_share),
+                   layout.inputs * row);
 }
 
 // Whether a thread block of partition_taps_kernel has any partition that is not left out.
@@ -142,7 +173,8 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     if (!has_partitions(segment, taps, job.first)) return;
     const int64_t path = job.number / segment.partitions;
     const int p = job.number % segment.partitions;
-    const auto range = taps.paths[path].segment[taps.segment];
+    const cuda_path &own = taps.paths[path];
+    const cuda_path_range &range = own.segment[taps.segment];
     const int reals = layout.complex ? 2 : 1, n = segment.hop * reals;
     const int64_t first = (taps.first + (int64_t)(range.first + p) * segment.hop) * reals,
                   end = taps.span * reals;
@@ -151,10 +183,13 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const auto sample = [=](int j) {
         return j < n && first + j < end ? w[first + j] / segment.points : T(0);
     };
-    transform_frames(layout, job, sample,
-                     (complex_of<T> *)taps.paths[path].spectra[taps.segment] +
-                         ((int64_t)p << layout.log2_share),
-                     (int64_t)range.columns << layout.log2_share);
+    const int64_t at = (int64_t)range.at + p;
+    complex_of<T> v[CUDA_FFT_POINTS];
+    transform_frames(layout, job, sample, v);
+    if constexpr (sizeof(T) == sizeof(float))
+        if (layout.i16) return store_spectrum_i16(layout, job, v, own, at);
+    store_spectrum(layout, job, v, (complex_of<T> *)own.spectra + (at << layout.log2_share),
+                   (int64_t)range.columns << layout.log2_share);
 }
 
 // What the other segments have ready for the outputs of a quantum of one channel of segment 0.
@@ -312,6 +347,14 @@ struct quantum_call {
     const cuda_partition_target *target;
 };
 
+// The kernel of products for the filters of a layout.
+template <typename T> auto products_kernel_of(const cuda_partition_layout &layout)
+{
+    if constexpr (sizeof(T) == sizeof(float))
+        if (layout.i16) return partition_products_kernel<T, tap_bins_i16>;
+    return partition_products_kernel<T, tap_bins<T>>;
+}
+
 template <typename T> cudaError_t launch_products(const quantum_call &call)
 {
     const cuda_partition_layout &layout = *call.layout;
@@ -325,7 +368,7 @@ template <typename T> cudaError_t launch_products(const quantum_call &call)
                                 : layout.outputs;
     const kernel_grid grid = {(rows * outputs) << log2_chunks, CUDA_PRODUCT_THREADS,
                               sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS};
-    return issue_kernel(*call.target, 1, grid, partition_products_kernel<T>, layout, *call.memory,
+    return issue_kernel(*call.target, 1, grid, products_kernel_of<T>(layout), layout, *call.memory,
                         *call.launch, log2_lanes, log2_chunks);
 }
 
@@ -348,7 +391,7 @@ cudaError_t cuda_partitioned_load_kernels(const cuda_partition_layout *layout)
     return with_scalar(layout->f64, [=](auto scalar) {
         using T = decltype(scalar);
         cudaError_t error = load_kernel(partition_forward_kernel<T>);
-        if (error == cudaSuccess) error = load_kernel(partition_products_kernel<T>);
+        if (error == cudaSuccess) error = load_kernel(products_kernel_of<T>(*layout));
         return error == cudaSuccess ? load_kernel(partition_inverse_kernel<T>) : error;
     });
 }

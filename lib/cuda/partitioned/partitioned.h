@@ -18,6 +18,7 @@
 // summed directly by the host.
 struct cuda_partitioned_choice {
     bool whole, ahead;
+    bool i16; // the spectra of filters have 16 bits
     int n_segments;
     size_t quantum, latency, head;
     double seconds, host_seconds; // predicted per frame: in all, and of the host

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Products: of every output the sum over its paths and their partitions, for the quantum's share of
-// the bins of each segment. Both spectra are read once, 16 bytes a thread, and nothing else is:
-// sums stay in registers. Lanes divide the share among them; groups of lanes divide the paths, or
-// where these are few the partitions of a path.
+// the bins of each segment. Both spectra are read once, 16 bytes a thread (8 and a scale of those
+// in 16 bits), and nothing else is: sums stay in registers. Lanes divide the share among them;
+// groups of lanes divide the paths, or where these are few the partitions of a path.
 #ifndef PARTITA_CUDA_PRODUCTS_CUH
 #define PARTITA_CUDA_PRODUCTS_CUH
 
 #include "cuda/kernels/windows.cuh"
 #include "phases.cuh"
+#include "spectra_i16.cuh"
 
 namespace {
 constexpr int LOG2_THREADS = 8;
 static_assert(1 << LOG2_THREADS == CUDA_PRODUCT_THREADS, "");
-
-// What a thread reads at once, and its sums.
-template <typename T> using bin_vector = vector_of<complex_of<T>>;
 
 template <typename T>
 inline __device__ void add_bin_products(bin_vector<T> &sum, const bin_vector<T> &a,
@@ -39,32 +37,23 @@ template <typename T> __device__ void add_groups(bin_vector<T> &sum, int lanes)
     }
 }
 
-// Reads 16 bytes with one instruction, which the compiler does not do for complex numbers.
-template <typename T> inline __device__ bin_vector<T> load_bins(const bin_vector<T> *at)
-{
-    const vector_of<T> reals = *(const vector_of<T> *)at;
-    bin_vector<T> v;
-#pragma unroll
-    for (int i = 0; i < bin_vector<T>::N; i++) v.at[i] = {reals.at[2 * i], reals.at[2 * i + 1]};
-    return v;
-}
-
 // Adds n products of spectra `step` vectors apart: taps upwards, inputs downwards.
-template <typename T>
-inline __device__ void add_span(bin_vector<T> &sum, const bin_vector<T> *h, const bin_vector<T> *x,
-                                int n, int64_t step)
+template <typename T, typename Taps>
+inline __device__ void add_span(bin_vector<T> &sum, Taps h, const bin_vector<T> *x, int n,
+                                int64_t step)
 {
 #pragma unroll 4
     for (; n > 0; n--) {
-        add_bin_products(sum, load_bins(h), load_bins(x));
-        h += step;
+        add_bin_products(sum, h.load(), load_bins(x));
+        h.advance(step);
         x -= step;
     }
 }
 
 // A path's spectra in one segment, from its first partition on and from slot 0 of its input on.
-template <typename T> struct path_operands {
-    const bin_vector<T> *taps, *inputs;
+template <typename T, typename Taps> struct path_operands {
+    Taps taps;
+    const bin_vector<T> *inputs;
     int count;         // partitions
     int newest, slots; // the first partition meets slot `newest`, the next ones those before it
     int64_t share;     // vectors from one spectrum to the next
@@ -72,8 +61,8 @@ template <typename T> struct path_operands {
 
 // Adds partitions p, p + 2^log2_step, ... of a path: they meet the slots from `newest` down, and
 // then those from the last one down.
-template <typename T>
-inline __device__ void add_path(bin_vector<T> &sum, const path_operands<T> &path, int p,
+template <typename T, typename Taps>
+inline __device__ void add_path(bin_vector<T> &sum, const path_operands<T, Taps> &path, int p,
                                 int log2_step)
 {
     int newest = path.newest;
@@ -81,8 +70,9 @@ inline __device__ void add_path(bin_vector<T> &sum, const path_operands<T> &path
     for (int part = 0; part < 2; part++, newest += path.slots) {
         const int end = newest + 1 < path.count ? newest + 1 : path.count, step = 1 << log2_step;
         const int n = p < end ? (end - p + step - 1) >> log2_step : 0;
-        add_span(sum, path.taps + p * path.share, path.inputs + (newest - p) * path.share, n,
-                 path.share << log2_step);
+        Taps taps = path.taps;
+        taps.advance(p * path.share);
+        add_span(sum, taps, path.inputs + (newest - p) * path.share, n, path.share << log2_step);
         p += n << log2_step;
     }
 }
@@ -97,8 +87,8 @@ inline __device__ int log2_paths_at_once(int log2_groups, int paths)
 }
 
 // Blocks are [segment][set][chunk of 2^log2_lanes lanes][output], where the outputs of a bank are
-// [slot with its set][output of the slot].
-template <typename T>
+// [slot with its set][output of the slot]. Taps: tap_bins<T> or tap_bins_i16.
+template <typename T, typename Taps>
 __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     partition_products_kernel(const __grid_constant__ cuda_partition_layout layout,
                               const __grid_constant__ cuda_partition_memory memory,
@@ -143,14 +133,13 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
         const cuda_path &path = filter.paths[c];
         const cuda_path_range &range = path.segment[number];
         const int slot = newest - range.first;
-        const bin_vector<T> *taps =
-            (const bin_vector<T> *)path.spectra[number] + phase * (range.columns * share) + lane;
-        const path_operands<T> operands = {taps,
-                                           inputs + (int64_t)path.in * segment.partitions * share,
-                                           range.count,
-                                           slot < 0 ? slot + segment.partitions : slot,
-                                           segment.partitions,
-                                           share};
+        const path_operands<T, Taps> operands = {
+            Taps(path, (range.at + (int64_t)phase * range.columns) * share + lane),
+            inputs + (int64_t)path.in * segment.partitions * share,
+            range.count,
+            slot < 0 ? slot + segment.partitions : slot,
+            segment.partitions,
+            share};
         add_path(sum, operands, group >> log2_paths, log2_groups - log2_paths);
     }
     add_groups(sum, 1 << log2_lanes);

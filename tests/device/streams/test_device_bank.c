@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What a bank makes the device do: calls of CUDA and waits do not depend on the number of slots,
 // nothing is allocated, closed slots have no thread blocks, and the load is flat. A sample that is
-// not finite stays in its slot. After a refused call outputs are zeros, and nothing is left behind.
-// That slots have the bits of streams is in tests/streams/test_bank.c.
+// not finite stays in its slot. An error budget halves the spectra of filters. After a refused call
+// outputs are zeros, and nothing is left behind. That slots have the bits of streams is in
+// tests/streams/test_bank.c.
 #include "support/rig.h"
 
 #include <math.h>
@@ -252,6 +253,88 @@ static void create_and_open_may_fail(void **state)
     device_bank_close(&d);
 }
 
+static struct partita_bank *budget_bank(double budget, enum partita_type type)
+{
+    struct partita_bank_options options = bank_options(4);
+    struct partita_bank *bank;
+    options.signal = type;
+    options.error_budget = budget;
+    assert_ok(partita_bank_create(&options, &bank));
+    return bank;
+}
+
+static bool has_16_bits(const struct partita_bank *bank)
+{
+    static char text[8192];
+    assert_true(partita_plan_explain(partita_bank_plan(bank), text, sizeof text) < sizeof text);
+    return strstr(text, "16-bit mantissas");
+}
+
+// How many filters fit the device beside the bank.
+static size_t filters_that_fit(const struct partita_bank *bank, size_t bytes)
+{
+    enum { MAX_FILTERS = 1000 };
+    static struct partita_filter *filters[MAX_FILTERS];
+    static float taps[TAPS];
+    struct random random = random_start("filters");
+    size_t n = 0;
+    random_samples(&random, PARTITA_F32, taps, TAPS);
+    hostdev_memory(bytes);
+    while (n < MAX_FILTERS) {
+        const enum partita_status status =
+            partita_bank_filter_create(bank, taps, TAPS, &filters[n]);
+        if (status == PARTITA_ERR_NOMEM) break;
+        assert_ok(status);
+        n++;
+    }
+    hostdev_memory(0);
+    assert_true(n > 0 && n < MAX_FILTERS);
+    for (size_t i = 0; i < n; i++) partita_filter_destroy(filters[i]);
+    return n;
+}
+
+// A budget of 1e-4 gives filters spectra of 16 bits in f32, and none in f64; a smaller one none.
+static void budgets_decide_about_16_bits(void **state)
+{
+    (void)state;
+    const struct {
+        double budget;
+        enum partita_type type;
+        bool expected;
+    } cases[] = {{1e-4, PARTITA_F32, true},
+                 {0.99e-4, PARTITA_F32, false},
+                 {0, PARTITA_CF32, false},
+                 {1, PARTITA_CF32, true},
+                 {1e-4, PARTITA_F64, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct partita_bank *bank = budget_bank(cases[i].budget, cases[i].type);
+        assert_int_equal(has_16_bits(bank), cases[i].expected);
+        partita_bank_destroy(bank);
+    }
+}
+
+// Spectra of filters have 17/32 of the bytes, in memory and in the model. The rest of a filter, and
+// what the device needs while it is made, are the same; the plan's bytes count inputs and sums too.
+static void filters_have_half_of_the_bytes(void **state)
+{
+    (void)state;
+    struct partita_bank *bank[2];
+    size_t n[2];
+    const struct estimate *choice[2];
+    for (int i = 0; i < 2; i++) {
+        bank[i] = budget_bank(i ? 1e-4 : 0, PARTITA_F32);
+        choice[i] = &partita_bank_plan(bank[i])->choice;
+    }
+    for (int i = 0; i < 2; i++) n[i] = filters_that_fit(bank[i], (size_t)4 << 20);
+    if (!((double)n[1] > 1.7 * (double)n[0]))
+        fail_msg("%zu filters fit, %zu with spectra of reals", n[1], n[0]);
+    assert_true(choice[1]->bytes < choice[0]->bytes);
+    assert_true(choice[1]->seconds < choice[0]->seconds);
+    assert_true(choice[1]->error > choice[0]->error && choice[1]->error < 1e-4);
+    for (int i = 0; i < 2; i++) partita_bank_destroy(bank[i]);
+    assert_int_equal(hostdev_allocations(), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -261,6 +344,8 @@ int main(void)
         cmocka_unit_test(nonfinite_samples_stay_in_their_slot),
         cmocka_unit_test(a_refused_call_is_reported),
         cmocka_unit_test(create_and_open_may_fail),
+        cmocka_unit_test(budgets_decide_about_16_bits),
+        cmocka_unit_test(filters_have_half_of_the_bytes),
     };
     if (layer_device_check() != LAYER_DEVICE_READY) return 1;
     return run_test_list(tests, sizeof tests / sizeof *tests);
