@@ -170,7 +170,8 @@ struct progress {
     size_t chain, number;
     bool running;     // there is a current block
     bool two_filters; // the block is computed with both the stream's filter and the incoming one
-    size_t set;       // index of the first filter's sums and outputs
+    bool sums_only; // the incoming one's sums are for later blocks: this block's output is not used
+    size_t set;     // index of the first filter's sums and outputs
     uint64_t block;
 };
 
@@ -220,6 +221,9 @@ struct partitioned_stream {
     struct history history;
     char *samples[2];        // outputs of one quantum of one channel, by either filter
     struct workers *workers; // NULL: only the stream's thread works
+    // During a swap: outputs of earlier quanta need the stream's filter alone, outputs from the
+    // quantum `fade_end` on the incoming one alone.
+    uint64_t fade_begin, fade_end;
     struct region region;
     struct segment_state segment[PARTITION_MAX_SEGMENTS];
 };

@@ -226,11 +226,13 @@ size_t partitioned_swap_begin(struct partita_stream *stream)
         const uint64_t end = segment->start + block * segment->quanta + segment->window;
         if (end > last) last = end;
     }
+    state->fade_begin = last;
+    state->fade_end = last + ceil_div(stream->swap.fade, layout->quantum) + layout->whole;
     return (size_t)(last * layout->quantum - stream_now(stream));
 }
 
-// Blocks that were begun with both filters are still worked on with both: the old one is in use
-// until the last ends.
+// Blocks that were begun with the old filter are still worked on with it: it is in use until the
+// last ends.
 size_t partitioned_swap_end(struct partita_stream *stream)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
@@ -244,7 +246,8 @@ size_t partitioned_swap_end(struct partita_stream *stream)
         const struct partition_segment *segment = &layout->segment[i];
         const struct progress *progress = state->segment[i].progress;
         const uint64_t end = segment->start + progress->block * segment->quanta + segment->window;
-        if (progress->running && progress->two_filters && end > last) last = end;
+        const bool old = progress->set != state->position->set;
+        if (progress->running && old && end > last) last = end;
     }
     const uint64_t until = last * layout->quantum, at = stream_now(stream) - ahead;
     return until > at ? (size_t)(until - at) : 0;

@@ -349,7 +349,8 @@ static void inverse_task(const struct task *at)
     const struct segment_work *work = at->work;
     const size_t index = batch_index(at), outputs = at->stream->plan->shape.out_channels;
     const unsigned complete = complete_bits(at->segment, index);
-    for (size_t which = 0; which < (state->progress->two_filters ? 2 : 1); which++) {
+    const size_t filters = state->progress->two_filters && !state->progress->sums_only ? 2 : 1;
+    for (size_t which = 0; which < filters; which++) {
         char *scratch = state->scratch + (which * outputs + at->chain) * work->fft->scratch_bytes;
         if (!state->active[which].any[at->chain] && !(begun_bits(at, which, at->chain) & complete))
             silence_outputs(at, outputs_at(at, which));

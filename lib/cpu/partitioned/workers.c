@@ -234,19 +234,36 @@ static bool update_silence(const struct partita_stream *stream,
     return changed;
 }
 
+// Which filters a new block needs during a swap. Its products are also for the outputs of the rest
+// of its batch. The incoming filter's sums are complete for the first output that it needs, which
+// is the last block of the batch that begins here.
+static struct progress swap_progress(const struct partitioned_stream *state,
+                                     const struct partition_segment *segment)
+{
+    const uint64_t output = state->position->quantum + segment->window; // the block's first quantum
+    const bool incoming = output + segment->batch * segment->quanta > state->fade_begin;
+    const bool own = output < state->fade_end;
+    assert(own || incoming);
+    return (struct progress){.two_filters = own && incoming,
+                             .sums_only = output + segment->quanta <= state->fade_begin,
+                             .set = own ? state->position->set : 1 - state->position->set};
+}
+
 // A segment's next block is complete: what it is worked on with is settled now.
 static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
 {
     struct partitioned_stream *state = partitioned_stream_of(stream);
     const struct partition_segment *segment = task_first(stream, i).segment;
     struct segment_state *own = &state->segment[i];
-    const bool two_filters =
-        stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING;
     const bool changed = update_silence(stream, segment, own, block);
-    *own->progress = (struct progress){
-        .running = true, .two_filters = two_filters, .set = state->position->set, .block = block};
+    struct progress progress = {.set = state->position->set};
+    if (stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING)
+        progress = swap_progress(state, segment);
+    progress.running = true, progress.block = block;
+    *own->progress = progress;
     const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
-    for (size_t which = 0; which < (two_filters ? 2 : 1); which++)
+    if (progress.set != state->position->set) filters[0] = stream->swap.incoming;
+    for (size_t which = 0; which < (progress.two_filters ? 2 : 1); which++)
         if (changed || own->active[which].filter != filters[which])
             tasks_list_paths(stream, i, which, filters[which]);
     tasks_prepare(stream, i);
