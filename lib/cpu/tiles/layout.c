@@ -191,6 +191,7 @@ static double product_factor(const struct tiles *p)
     const double lines = (double)(p->batch / p->lanes);
     if (p->weight && p->product == TILES_TRANSPOSED) return TILES.product + TILES.transposed_weight;
     if (p->weight || p->product == TILES_TRANSPOSED) return TILES.product;
+    if (lines >= TILES.wide) return TILES.product;
     return TILES.product + TILES.narrow / lines +
            (p->product == TILES_GAUSS ? TILES.narrow_gauss / (lines * lines) : 0);
 }
@@ -212,13 +213,6 @@ static double transposed_weight_moves(const struct request *request, const struc
            move_seconds(request, gy * (1 + times / 2), scalar * (held + gy));
 }
 
-// How often a factor is moved for each batch: it is read, of backward weight as a sum that is also
-// written.
-static double factor_moves(const struct tiles *p)
-{
-    return p->weight ? 2 : 0.5;
-}
-
 // What a group takes, in scalars, transforms and products.
 struct tiles_work {
     double x, y; // of lines of samples
@@ -226,19 +220,28 @@ struct tiles_work {
     double sums, factors; // scalars
 };
 
-// Seconds of a transposed product besides its multiply-adds: the scalars of x are packed for each
-// chunk of output channels, and the factors are read while they meet the first positions, which
-// takes the longer of both.
-static double transposed_extra(const struct request *request, const struct tiles *p,
-                               const struct tiles_work *work, double bytes)
+// Seconds of reading the factors of all batches that products do not hide. They meet all positions
+// of a batch at once; in transposed products the first few.
+static double factor_seconds(const struct request *request, const struct tiles *p,
+                             const struct tiles_work *work, double bytes)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double batches = ceil((double)p->positions / (double)p->batch);
+    const double positions = fmax((double)p->positions, 1);
+    const bool transposed = p->product == TILES_TRANSPOSED;
+    const double meeting = transposed ? fmin(1, (double)TILES_ROWS / positions) : 1;
+    const double read = move_seconds(request, work->factors * batches * TILES.read, bytes);
+    return fmax(0, read - meeting * work->products * costs->fma * product_factor(p));
+}
+
+// Copies of packing x for each chunk of output channels: transposed, four scalars of a term, one by
+// one; else three rows of a channel, of which one is counted as the reading of x.
+static double packing_copies(const struct tiles *p, const struct tiles_work *work)
+{
     const double chunks = ceil((double)p->out / (double)p->oc_chunk);
-    const double packed = chunks * (double)p->bins * 4 * (double)p->in * (double)p->positions;
-    const double first = fmin(1, (double)TILES_ROWS / fmax((double)p->positions, 1));
-    const double products = work->products * costs->fma * product_factor(p);
-    const double read = move_seconds(request, work->factors * TILES.read, bytes);
-    return packed * costs->copy * TILES.packed + fmax(0, read - first * products);
+    if (p->weight) return 0;
+    if (p->product != TILES_TRANSPOSED) return chunks * (double)p->bins * 2 * work->x * 2;
+    return chunks * (double)p->bins * 4 * (double)p->in * (double)p->positions * TILES.packed;
 }
 
 static struct tiles_work count_work(const struct tiles *p)
@@ -273,16 +276,17 @@ static double work_seconds(const struct request *request, const struct tiles *p,
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double samples = (double)(p->n[0] * p->n[1] * p->n[2]), lines = work->x + work->y;
+    const double edge = p->product == TILES_TRANSPOSED ? TILES.edge_channels : TILES.edge;
     return work->transforms * costs->fma * TILES.transform +
            work->products * costs->fma * product_factor(p) + work->sums * costs->copy * TILES.sums +
-           TILES.edge * costs->copy * samples * lines +
-           TILES.task_seconds * lines / (double)p->lanes / 2;
+           edge * costs->copy * samples * lines + TILES.task_seconds * lines / (double)p->lanes / 2;
 }
 
 // Seconds of all: those of a group's work, and spectra moved to where they fit.
 static double all_seconds(const struct request *request, const struct tiles *p,
                           const struct tiles_work *work, double seconds)
 {
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double bytes = (double)p->grid.scalar_bytes, bins = (double)p->bins;
     const double batches = ceil((double)p->positions / (double)p->batch);
     const double chunks = ceil((double)p->out / (double)p->oc_chunk);
@@ -295,9 +299,9 @@ static double all_seconds(const struct request *request, const struct tiles *p,
         const double all = work->factors * bytes + held;
         seconds += move_seconds(request, x * (1 + (p->weight ? 2 : chunks)), held) +
                    move_seconds(request, 2 * y, held);
-        seconds += p->product == TILES_TRANSPOSED
-                       ? transposed_extra(request, p, work, all)
-                       : move_seconds(request, work->factors * batches * factor_moves(p), all);
+        seconds += packing_copies(p, work) * costs->copy;
+        seconds += p->weight ? move_seconds(request, 2 * work->factors * batches, all)
+                             : factor_seconds(request, p, work, all);
     }
     seconds *= (double)p->grid.groups;
     return fmax(seconds, memory_seconds(request->model, request->shape));
@@ -311,8 +315,8 @@ static double taps_seconds(const struct request *request, const struct tiles *p)
     const double lanes = 2 * pairs * (double)p->lanes * (double)p->grid.groups;
     const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
     const double factors = (double)tiles_filter_scalars(p, p->bins);
-    return lanes *
-               (p->taps / 2 * costs->fma * TILES.transform + TILES.edge * costs->copy * samples) +
+    return lanes * (p->taps / 2 * costs->fma * TILES.transform +
+                    TILES.edge_channels * costs->copy * samples) +
            filter_seconds(request, factors, TILES.filter_copies);
 }
 
@@ -333,7 +337,7 @@ static double batch_lower_bound(const struct request *request, const struct tile
     const double bins = (double)p->bins, least = least_move(request);
     const double batches = ceil((double)p->positions / (double)p->batch);
     seconds += bins * 2 * (work->x * (p->weight ? 3 : 2) + 2 * work->y) * least;
-    seconds += work->factors * batches * factor_moves(p) * least;
+    if (p->weight) seconds += 2 * work->factors * batches * least;
     return seconds * (double)p->grid.groups * ROUNDINGS;
 }
 
@@ -341,7 +345,7 @@ static double batch_lower_bound(const struct request *request, const struct tile
 // has as many lines as positions or more, output channels are rounded up, Gauss's product has 3
 // real ones and others 4 (conv_cost_channels is at least its number of rows), and every cost that
 // is added to a multiply-add's is positive. Moves are those that all products have in common;
-// transposed ones read their factors during their sums.
+// factors are read during the sums.
 static double size_lower_bound(const struct tile_problem *problem, size_t transform)
 {
     const struct request *request = problem->request;
@@ -356,13 +360,12 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
     const double transforms = (p->load * x + p->store * y + (p->weight ? p->taps * paths : 0)) / 2;
     const double products = bins * x * (double)p->out * (p->weight ? 4 : 3);
     const double sums = bins * 2 * (p->weight ? paths : y);
-    const bool hidden = !p->weight && p->positions <= TILES.transposed_positions;
     const double moves = bins * 2 * (x * (p->weight ? 3 : 2) + y * (p->weight ? 1.5 : 2)) +
-                         (hidden ? 0 : bins * 2 * paths * factor_moves(p));
-    const double seconds = (transforms * TILES.transform + products * TILES.product) * costs->fma +
-                           (sums * TILES.sums + TILES.edge * samples * (x + y)) * costs->copy +
-                           TILES.task_seconds * (x + y) / (double)p->lanes / 2 +
-                           moves * least_move(request);
+                         (p->weight ? 2 * bins * 2 * paths : 0);
+    const double seconds =
+        (transforms * TILES.transform + products * TILES.product) * costs->fma +
+        (sums * TILES.sums + TILES.edge_channels * samples * (x + y)) * costs->copy +
+        TILES.task_seconds * (x + y) / (double)p->lanes / 2 + moves * least_move(request);
     return fmax(seconds * (double)p->grid.groups, memory_seconds(request->model, request->shape)) *
            ROUNDINGS;
 }

@@ -32,8 +32,8 @@ enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product
 // layers of decision 15; "chosen": by hand.
 static const struct {
     size_t max_terms, max_elements, transposed_positions, weight_in, weight_out, staged_bytes;
-    double transform, product, narrow, narrow_gauss, transposed_weight, packed, read, edge, sums;
-    double task_seconds, filter_copies;
+    double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, read;
+    double edge, edge_channels, sums, task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -41,20 +41,24 @@ static const struct {
     .weight_in = 32,            // input channels of transposed sums of gw that share one read of gy
     .weight_out = 64, // output channels of these sums if forward determines how tiles are split
     // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
-    // loads and stores. `product`: a multiply-add of a product. `narrow`, divided by the number of
-    // lines of positions, is added to it; with Gauss's product `narrow_gauss`, divided by the
-    // square of that number; for transposed products of backward weight `transposed_weight`. Other
-    // transposed products pack their scalars, at `packed` copies each, and read a factor in the
-    // time of `read` copies.
+    // loads and stores. `product`: a multiply-add of a product. With fewer lines of positions than
+    // `wide`, which fill the kernel's rectangles, `narrow` over their number is added to it, with
+    // Gauss's product also `narrow_gauss` over its square; to transposed products of backward
+    // weight `transposed_weight`. Other transposed products pack their scalars, at `packed` copies
+    // each. A factor is read from where it is in the time of `read` copies.
     .transform = 0.8,
     .product = 1.12,
     .narrow = 0.4,
     .narrow_gauss = 0.6,
+    .wide = 3,
     .transposed_weight = 0.3,
     .packed = 4,
     .read = 0.7,
-    .edge = 10, // moving each sample of a tile takes as long as that many copies of one; measured
-    .sums = 3,  // clearing, loading and storing a sum takes as long as that many copies of a scalar
+    // Moving each sample of a tile takes as long as that many copies of one, with positions in the
+    // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
+    .edge = 12,
+    .edge_channels = 10,
+    .sums = 3, // clearing, loading and storing a sum takes as long as that many copies of a scalar
     .task_seconds = 1e-6,    // of a task of transforms; measured
     .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
     .staged_bytes = 1 << 20, // of the staged rows of a worker; derived
