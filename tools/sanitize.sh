@@ -12,14 +12,15 @@ address,undefined)
     # Kernels and transforms of every kind are checked by the tests that compare them; a subject at the best level, with
     # the provider that is chosen, reads as much memory.
     export TEST_ARGS='--no-suite levels --no-suite providers'
-    [ "${2-}" = --all ] || export PARTITA_TEST_BRIEF=1
+    [ "${2-}" = --all ] || export PARTITA_TEST_BRIEF=1 TEST_ARGS="$TEST_ARGS --no-suite long --no-suite texts"
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
     exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Doptimization=1 \
-        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled
+        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled -Dc_args=-g1 -Dcpp_args=-g1
     ;;
 thread)
     archer=$(find /usr/lib/llvm-*/lib -name libarcher.so | head -n 1)
-    export CC=clang OMP_TOOL_LIBRARIES="$archer"
+    CC="$(command -v ccache || :) clang"
+    export CC OMP_TOOL_LIBRARIES="$archer"
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:ignore_noninstrumented_modules=1
     # What runs in parallel is the library: the program has one thread, and the sanitizer holds back the signals that
     # its tests send. The tests of time limits look for gcc's macro to leave themselves out.

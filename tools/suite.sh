@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Configures a build folder, builds it, runs one test suite in it and ends with the line that counts its tests.
-#   tools/suite.sh BUILD SUITE [meson setup options...]        TEST_ARGS="..." goes to meson test
+#   tools/suite.sh BUILD SUITE [meson setup options...]
+# TEST_ARGS="..." goes to meson test. TEST_NAMES="..." runs these tests only, and builds only what they need.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1 suite=$2
@@ -18,14 +19,31 @@ failed() {
 again=
 [ ! -f "$build/build.ninja" ] || again=--reconfigure
 meson setup $again "$build" "$@" >"$log" 2>&1 || failed "meson setup $build"
-meson compile -C "$build" >>"$log" 2>&1 || failed "building $build"
+[ -n "${TEST_NAMES-}" ] || meson compile -C "$build" >>"$log" 2>&1 || failed "building $build"
 
 # Tests run side by side: threads that wait must not keep the others' processors busy.
 export OMP_WAIT_POLICY=passive
 # Counted from what this run wrote, never from an older run's report.
 rm -f "$build"/meson-logs/testlog*
 status=0
-# shellcheck disable=SC2086 # a list of words
-meson test -C "$build" --no-rebuild --print-errorlogs --suite "$suite" ${TEST_ARGS-} || status=$?
+# run OPTION... : the tests of TEST_ARGS
+run() {
+    # shellcheck disable=SC2086 # a list of words
+    meson test -C "$build" --print-errorlogs ${TEST_ARGS-} "$@"
+}
+if [ -n "${TEST_NAMES-}" ]; then
+    # shellcheck disable=SC2086
+    run --suite "$suite" $TEST_NAMES || status=$?
+elif [ "$suite" = fast ]; then
+    # Those that wait run one at a time beside the others, which give way to them.
+    run --no-rebuild --suite alone --logbase testlog-alone >"$build.alone.log" 2>&1 &
+    alone=$!
+    renice -n 5 $$ >/dev/null
+    run --no-rebuild --suite fast --no-suite alone || status=$?
+    wait "$alone" || status=$?
+    cat "$build.alone.log"
+else
+    run --no-rebuild --suite "$suite" || status=$?
+fi
 python3 tools/count-tests.py "$build/meson-logs" || status=1
 exit "$status"

@@ -458,6 +458,7 @@ int main(void)
                 b[p] = (struct batch_case){.c = {"cpu/partitioned", &type_pairs[t], &problems[p]},
                                            .batch = batch,
                                            .options = {.wisdom = wisdom[m]}};
+                if (!rig_has_problem(t + m, p)) continue;
                 for (size_t i = 0; i < N_OF_PROBLEMS; i++)
                     if (!problems[p].problem.stride[0] || of_problems[i].run != swap_at_every_phase)
                         tests[n++] = named_test(of_problems[i].run, &b[p], "of-%zu/%s/%s-%s", batch,
