@@ -114,6 +114,8 @@ static enum partita_status runner_filter_create(struct runner *r, const struct t
     return status;
 }
 
+enum { TARGET_USES = 16 };
+
 static enum partita_status runner_plan_create(struct runner *r, const struct runner_request *q)
 {
     struct partita_problem problem = runner_problem(r, q);
@@ -124,6 +126,9 @@ static enum partita_status runner_plan_create(struct runner *r, const struct run
         .threads = (int)r->plan_threads,
         .sample_rate = r->segment ? 0 : q->rate,
         .directions = PARTITA_FORWARD,
+        // Segments share a filter and workspaces. Their number is not given, so that wisdom serves
+        // files of all lengths.
+        .filter_uses = r->segment && q->frames > r->segment ? TARGET_USES : 0,
         .wisdom = q->wisdom,
         .allocator = memory_allocator(),
         .log = {option_words_log, &r->log},

@@ -117,7 +117,7 @@ struct partita_options {
     // Bounded problems: calls of one direction that use a filter before it is replaced or updated;
     // the planner adds the time of preparing the filter, divided by this number, to each call. 1 in
     // training, where taps change every step. Engines of devices report no such time [0: so many
-    // that preparing it does not count].
+    // that preparing it does not count; 1 for one signal of one axis].
     unsigned filter_uses;
     // The rounding errors of a sample reach fewer than this many positions, along any axis, beyond
     // the results that depend on it, and no other items of the batch. Transforms are shorter than

@@ -163,12 +163,20 @@ static inline double memory_seconds(const struct cost_model *model, const struct
     return (double)scalars / 2 * model->costs[shape->f64].copy_far;
 }
 
-// Seconds of clearing and fetching newly allocated memory, which count for a lone signal, since it
-// is convolved once; 0 for other problems and if the memory fits the cache.
-static inline double fresh_seconds(const struct cost_model *model, const struct shape *shape,
+// Whether the filter and the workspace serve one call: a lone signal is convolved once, unless the
+// options say that its filter is used more often.
+static inline bool request_used_once(const struct request *request, const struct shape *shape)
+{
+    return shape_lone(shape) && request->filter_uses <= 1;
+}
+
+// Seconds of clearing and fetching newly allocated memory for one call; 0 if there are more, and if
+// the memory fits the cache.
+static inline double fresh_seconds(const struct request *request, const struct shape *shape,
                                    size_t bytes)
 {
-    if (!shape_lone(shape) || bytes <= model->cache_bytes) return 0;
+    const struct cost_model *model = request->model;
+    if (!request_used_once(request, shape) || bytes <= model->cache_bytes) return 0;
     return (double)bytes / (double)shape->scalar_bytes * model->costs[shape->f64].copy_far;
 }
 

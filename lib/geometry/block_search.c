@@ -115,9 +115,8 @@ static bool layout_pairs(const struct block_device *device, size_t n, struct blo
     const double read = device->keeps_inputs ? once : fmin(once + again, blocks * once);
     // The taps of a filter are transformed already, unless it is used once; gy is transformed with
     // every call.
-    const size_t others = weight || (device->counts_filter && shape_lone(shape))
-                              ? shape->out_channels * layout->tap_blocks
-                              : 0;
+    const size_t others =
+        weight || device->counts_filter ? shape->out_channels * layout->tap_blocks : 0;
     const double operands = (double)shape->in_channels * read + (double)others;
     const double transforms = batch * operands + results * blocks;
     // A transform's samples and its spectrum are moved; for their sums the spectra of the taps,

@@ -51,7 +51,7 @@ struct block_device {
     bool gradients_by_lags; // backward weight may be summed in windows of lags
     bool keeps_inputs;      // later blocks reuse the spectra of inputs that they share with earlier
                             // ones
-    bool counts_filter;     // the cost of a lone signal includes transforming the taps
+    bool counts_filter;     // the cost includes transforming the taps
     bool imposed_halves;    // each imposed block fits half a transform; false: both together fit
                             // one transform
     bool in_time;           // imposed blocks may be summed directly

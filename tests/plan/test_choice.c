@@ -78,6 +78,30 @@ static void filter_uses_count(void **state)
     assert_non_null(strstr(lines.text, "options.filter_uses"));
 }
 
+// A lone signal is planned for one call, which pays for the taps and for new memory, unless the
+// options say that its filter is used more often. Both change which transform is cheapest.
+static void lone_signals_count_uses(void **state)
+{
+    (void)state;
+    static const struct partita_problem segment = {LENGTH((1 << 20) + 65535), KERNEL(65536)};
+    for (const char *const *engine = (const char *const[]){"cpu/overlap-save", "cpu/blocks", NULL};
+         *engine; engine++) {
+        struct partita_plan *plans[3];
+        for (unsigned i = 0; i < 3; i++) {
+            const struct partita_options options = {.engine = *engine,
+                                                    .filter_uses = (unsigned[]){0, 1, 16}[i]};
+            assert_ok(partita_plan_create(&segment, &options, &plans[i]));
+        }
+        const struct estimate *usual = &plans[0]->choice, *once = &plans[1]->choice,
+                              *often = &plans[2]->choice;
+        assert_true(usual->seconds == once->seconds && usual->transform == once->transform);
+        assert_true(once->filter_seconds == 0 && often->filter_seconds > 0);
+        assert_true(seconds_of(plans[2], 16) < once->seconds);
+        assert_true(often->transform > once->transform);
+        for (unsigned i = 0; i < 3; i++) partita_plan_destroy(plans[i]);
+    }
+}
+
 // Where the planner asks no engine beyond cpu/direct, none would have been cheaper; a problem of
 // long taps is compared with all of them.
 static void early_choice_is_the_cheapest(void **state)
@@ -118,6 +142,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         named_test(filter_uses_count, NULL, "filter-uses"),
+        named_test(lone_signals_count_uses, NULL, "lone-signals-count-uses"),
         named_test(early_choice_is_the_cheapest, NULL, "early-choice-is-the-cheapest"),
     };
     return run_test_list(tests, sizeof tests / sizeof *tests);

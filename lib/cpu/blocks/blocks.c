@@ -26,8 +26,9 @@ static void blocks_estimate(const struct request *request, struct estimate *ret)
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
     forward.shape = &shape;
-    // What preparing the filter of a lone signal takes is in `seconds`.
-    const bool kept = !shape_lone(request->shape) && request->direction != PARTITA_BACKWARD_WEIGHT;
+    // What preparing a filter for one call takes is in `seconds`.
+    const bool kept = !request_used_once(request, request->shape) &&
+                      request->direction != PARTITA_BACKWARD_WEIGHT;
     const double byte =
         kept ? filter_seconds(request, 1 / (double)shape.scalar_bytes, COPIES_A_SCALAR) : 0;
     const double share = request->filter_uses ? byte / request->filter_uses : 0;

@@ -54,8 +54,7 @@ static bool fit_pairs(const struct request *request, struct block_layout *layout
                                   size_mul(sums, size_mul(block, layout->in_flight + 1)));
         if (weight) layout->shared = size_add(layout->shared, size_mul(shape->group_out, taps));
         if (blocks_fits(request, layout)) {
-            layout->seconds +=
-                fresh_seconds(request->model, shape, size_add(filter, layout->shared));
+            layout->seconds += fresh_seconds(request, shape, size_add(filter, layout->shared));
             return true;
         }
         if (weight) return false;
@@ -100,7 +99,7 @@ bool blocks_search(const struct request *request, double filter_byte, struct blo
                                         .filter_byte = filter_byte,
                                         .margin = 0.9,
                                         .keeps_inputs = true,
-                                        .counts_filter = true,
+                                        .counts_filter = request_used_once(request, request->shape),
                                         .in_time = true};
     return block_search(&device, ret, reason, size);
 }

@@ -111,9 +111,9 @@ static bool overlap_in_place(const struct shape *shape)
 static double once_seconds(const struct request *request, size_t n, size_t work, double fft)
 {
     const struct shape *shape = request->shape;
-    if (!shape_lone(shape)) return 0;
+    if (!request_used_once(request, shape)) return 0;
     const size_t filter = shape_path_count(shape) * overlap_spectrum_bytes(shape, n);
-    return fft / 2 + fresh_seconds(request->model, shape, size_add(work, filter));
+    return fft / 2 + fresh_seconds(request, shape, size_add(work, filter));
 }
 
 bool overlap_estimate_filtering(const struct request *request, size_t n, double moves, double limit,
@@ -152,7 +152,7 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
         .bytes = size_add(filter, work + (stream ? block * shape->in_channels + outputs : 0)),
         .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)n)),
     };
-    if (!stream && !shape_lone(shape)) // once_seconds has it
+    if (!stream && !request_used_once(request, shape)) // once_seconds has it
         ret->filter_seconds = (double)shape_path_count(shape) / 2 * fft;
     return true;
 }
