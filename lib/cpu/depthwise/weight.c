@@ -98,25 +98,55 @@ struct depthwise_weight_call {
     const char *x, *gy;
 };
 
+// A packed box of x, the lanes of gy, and those of x that are packed next, if any. far: rows are
+// prefetched, since their samples are pages apart; the processor itself foresees contiguous rows.
+struct weight_box {
+    struct conv_index index;
+    struct depthwise_lanes gy, next;
+    bool far;
+    char *packed;
+};
+
+// Prefetches what is read two rows of gy later, and as large a share of the next box of x as the
+// row has of this one.
+static void prefetch_weight_rows(const struct depthwise_weight_call *call,
+                                 const struct weight_box *box, size_t j, size_t i)
+{
+    const struct shape *shape = &call->plan->shape;
+    const size_t rows = box->index.count[0] * box->index.count[1], bytes = shape->scalar_bytes;
+    const size_t in = shape_inputs(shape), later = i + DEPTHWISE.ahead;
+    if (j == 0)
+        depthwise_prefetch(&box->next, call->x, bytes, i * in / rows, (i + 1) * in / rows, false);
+    if (later >= rows) return;
+    const struct depthwise_weight *weight = call->plan->state;
+    const size_t n_h = box->index.count[1];
+    const size_t row =
+        conv_pass_output_sample(&weight->pass, &box->index, later / n_h, later % n_h);
+    depthwise_prefetch(&box->gy, call->gy + j * box->gy.strides.channel * bytes, bytes, row,
+                       row + box->index.count[2], false);
+}
+
 // Rows of gy's plane j of each channel against a packed box.
 static void sum_gradient_plane(const struct depthwise_weight_call *call,
-                               const struct conv_index *index, const struct depthwise_lanes *lanes,
-                               size_t j, const char *packed, char *sums)
+                               const struct weight_box *box, size_t j, char *sums)
 {
     const struct depthwise_weight *weight = call->plan->state;
     const struct conv_pass *pass = &weight->pass;
-    char *gy = (char *)packed + depthwise_packed_bytes(pass); // a row
+    const struct conv_index *index = &box->index;
+    const size_t n_h = index->count[1];
+    char *gy = box->packed + depthwise_packed_bytes(pass); // a row
     for (size_t d = 0; d < index->count[0]; d++)
-        for (size_t h = 0; h < index->count[1]; h++) {
+        for (size_t h = 0; h < n_h; h++) {
             const struct depthwise_row row = {.plane = j,
                                               .row = conv_pass_output_sample(pass, index, d, h),
                                               .size = index->count[2],
                                               .step = 1,
                                               .n = index->count[2]};
-            depthwise_read(call->plan, lanes, gy, call->gy, &row);
-            call->plan->kernels->lanes_weight(sums, gy, depthwise_packed_row(pass, packed, d, h),
-                                              weight->taps.span, weight->taps.spans,
-                                              index->count[2]);
+            if (box->far) prefetch_weight_rows(call, box, j, d * n_h + h);
+            depthwise_read(call->plan, &box->gy, gy, call->gy, &row);
+            call->plan->kernels->lanes_weight(
+                sums, gy, depthwise_packed_row(pass, box->packed, d, h), weight->taps.span,
+                weight->taps.spans, index->count[2]);
         }
 }
 
@@ -133,15 +163,20 @@ static void sum_split(void *context, size_t task, int worker)
     const size_t end = (split + 1) * all / weight->splits;
     char *packed = call->workers + (size_t)worker * call->plan->choice.worker;
     char *sums = call->sums + task * weight->bytes;
+    const bool far = shape->channels_last && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
     memset(sums, 0, weight->bytes);
     for (size_t i = split * all / weight->splits; i < end; i++) {
         const struct depthwise_box box = {pass, conv_pass_index(pass, i % boxes), 0};
-        struct depthwise_lanes lanes = depthwise_lanes(shape, &group, i / boxes, false);
+        const struct depthwise_lanes lanes = depthwise_lanes(shape, &group, i / boxes, false);
+        struct weight_box to = {.index = box.index,
+                                .gy = depthwise_lanes(shape, &group, i / boxes, true),
+                                .packed = packed};
+        to.far = far;
+        if (far && boxes == 1 && i + 1 < end)
+            to.next = depthwise_lanes(shape, &group, i + 1, false);
         depthwise_pack(call->plan, &box, &lanes, packed, call->x);
-        lanes = depthwise_lanes(shape, &group, i / boxes, true);
         for (size_t j = 0; j < depthwise_multiplier(shape); j++)
-            sum_gradient_plane(call, &box.index, &lanes, j, packed,
-                               sums + j * pass->terms * CONV_BLOCK_BYTES);
+            sum_gradient_plane(call, &to, j, sums + j * pass->terms * CONV_BLOCK_BYTES);
     }
 }
 
