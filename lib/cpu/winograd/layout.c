@@ -346,15 +346,21 @@ static void choose_layout(struct winograd *p, const struct request *request)
     // bytes where tiles * (in + out) = in * out.
     const double balanced =
         WINOGRAD.batch_gain * (double)p->in * (double)p->out / (double)(p->in + p->out);
-    const size_t max_tiles =
+    size_t max_tiles =
         (size_t)fmin(fmax(balanced, (double)WINOGRAD.min_tiles), (double)WINOGRAD.max_tiles);
     p->chunk = size_split_even(p->in, p->call_taps ? WINOGRAD.call_terms : WINOGRAD_TERMS);
     p->oc_split = p->out;
     choose_batch(p, max_tiles);
-    const size_t tasks = size_mul(winograd_batches(p), p->grid.groups);
-    if (tasks < WINOGRAD.min_tasks && p->out > WINOGRAD.min_channels) {
+    size_t tasks = size_mul(winograd_batches(p), p->grid.groups), least = WINOGRAD.min_channels;
+    // A lone task becomes two, of fewer tiles or else of fewer channels.
+    if (tasks == 1 && p->out <= least) {
+        choose_batch(p, max_tiles = WINOGRAD.min_tiles);
+        tasks = winograd_batches(p);
+        if (tasks == 1) least /= 2;
+    }
+    if (tasks < WINOGRAD.min_tasks && p->out > least) {
         const size_t most = ceil_div(p->out * tasks, WINOGRAD.min_tasks);
-        p->oc_split = size_max(WINOGRAD.min_channels, size_split_even(p->out, most));
+        p->oc_split = size_max(least, size_split_even(p->out, most));
     }
     fit_workspace(p, request, max_tiles);
     if (!p->call_taps) try_transposed(p, request);

@@ -27,7 +27,7 @@ static const struct {
     .min_tiles = 112,        // minimum of a batch; measured
     .group_bytes = 16 << 20, // of the groups that threads compute together; chosen
     // With fewer tasks output channels are split, and inputs transformed for each split; minimum
-    // channels of such a split. Chosen.
+    // channels of such a split, half as many where there would be one task. Chosen.
     .min_tasks = 4,
     .min_channels = 16 * CONV_CHANNELS,
     .few_channels = 128, // fewer have too little work in a batch to synchronise threads; measured
