@@ -87,6 +87,10 @@ static void multiply_panels(const struct winograd_task *task, size_t f, const st
 {
     const struct winograd *p = task->p;
     const size_t strip = p->strip;
+    // From a panel to that of the next strip or, the task having one strip, of the next frequency:
+    // the last output channels fetch it.
+    const size_t panel = p->positions * strip * p->grid.scalar_bytes;
+    const size_t next = of->in_end - of->in > strip ? p->frequencies * panel : panel;
     for (size_t c = of->in; c < of->in_end; c += strip)
         for (size_t k = of->out; k < of->out_end; k += CONV_CHANNELS) {
             const struct conv_operands operands = {
@@ -100,6 +104,7 @@ static void multiply_panels(const struct winograd_task *task, size_t f, const st
                 .terms = task->index.tiles,
                 .channels = CONV_CHANNELS,
                 .n = winograd_vectors(p, size_min(of->in_end - c, strip)),
+                .ahead = k + CONV_CHANNELS < of->out_end ? 0 : next,
                 .fresh = fresh};
             task->kernels->conv_fetch(&operands, NULL);
         }
