@@ -234,7 +234,8 @@ KERNELS = (
     ("cuda/blocks", "kernels/spectra", "windows_kernel<float>"),
     ("cuda/blocks", "kernels/spectra", "results_kernel<float>"),
     ("cuda/partitioned", "partitioned/partitioned", "partition_forward_kernel<float>"),
-    ("cuda/partitioned", "partitioned/partitioned", "partition_products_kernel<float>"),
+    ("cuda/partitioned", "partitioned/partitioned", "partition_products_kernel<float, tap_bins<float>>"),
+    ("cuda/partitioned", "partitioned/partitioned", "partition_products_kernel<float, tap_bins_i16>"),
     ("cuda/partitioned", "partitioned/partitioned", "partition_inverse_kernel<float>"),
 )
 KERNELS_HEADING = "## Kernels"
@@ -299,8 +300,10 @@ def compile_kernels(source, folder):
 
 def mangled(name):
     """The beginning of a template's mangled name, after its length; there may be more arguments."""
-    name, _, arguments = name.rstrip(">").replace("complex_of<float>", "complex").partition("<")
-    codes = {"float": "f", "complex": "10complex_ofIfE", "false": "Lb0E"}
+    name = name.replace("complex_of<float>", "complex").replace("tap_bins<float>", "tap_bins")
+    name, _, arguments = name.rstrip(">").partition("<")
+    codes = {"float": "f", "complex": "10complex_ofIfE", "false": "Lb0E", "tap_bins": "8tap_binsIfE",
+             "tap_bins_i16": "12tap_bins_i16E"}
     return name + "I" + "".join(codes.get(word) or f"Li{word}E" for word in arguments.split(", "))
 
 
