@@ -10,7 +10,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/sizes.h"
 #include "cpu/conv/panel.h"
@@ -132,7 +131,9 @@ static void gemm_count_work(const struct conv_layout *layout, struct conv_work *
     const double out = (double)layout->out_padded;
     const double panels = ceil(terms / GEMM_MAX_TERMS);
     work->sums += boxes * terms * gemm_box_products(pass, transposed);
-    // Sums are cleared, added to for each panel and stored; the taps come from afar for each box.
+    // Sums are written, read for each panel after the first, and stored, and taps come from afar
+    // for each box. One clearing and reading of the sums more is counted, so that layers of few
+    // outputs are not dearer with cpu/direct, whose lower bound says so (cpu/direct/lower_bound.c).
     work->moved += boxes * (out * positions * (2 + 2 * panels) + out * terms);
     if (gemm_is_rows(pass)) return;
     if (!gemm_layout_is_in_place(layout))
@@ -149,8 +150,13 @@ struct gemm_panel {
     const char *x;
     const size_t *offset;
     size_t terms, positions;
-    size_t in, term;
+    size_t in, term; // the first ones begin the sums
 };
+
+static bool gemm_panel_is_first(const struct gemm_panel *panel)
+{
+    return panel->in == 0 && panel->term == 0;
+}
 
 // Taps of a block of output channels that meet a panel.
 static const char *gemm_panel_taps(const struct conv_call *call, const struct conv_task *task,
@@ -183,7 +189,8 @@ static void gemm_sum_positions(const struct conv_call *call, const struct conv_t
                 .w_channel = 1,
                 .terms = panel->terms,
                 .channels = channels,
-                .n = n};
+                .n = n,
+                .fresh = gemm_panel_is_first(panel)};
             call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, panel->terms));
         }
     }
@@ -222,7 +229,8 @@ static void gemm_sum_channels(const struct conv_call *call, const struct conv_ta
                                                    .terms = terms,
                                                    .channels = n,
                                                    .n = width,
-                                                   .ahead = p ? 0 : CONV_AHEAD_BYTES};
+                                                   .ahead = p ? 0 : CONV_AHEAD_BYTES,
+                                                   .fresh = gemm_panel_is_first(panel)};
             kernels->conv_fetch(&operands, gemm_ahead_next(ahead, terms));
         }
     }
@@ -257,7 +265,7 @@ static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const str
     }
     const bool last = index + 1 >= conv_pass_boxes(pass) * layout->tasks;
     const struct conv_task next = conv_call_task(call, last ? index : index + 1);
-    // Rows are cleared when their task begins.
+    // Rows are written from the begin of their task on.
     const struct conv_task *stored = gemm_is_rows(pass) ? &next : task;
     const struct gemm_planes outputs = {.array = call->to,
                                         .index = &stored->index,
@@ -359,11 +367,7 @@ static void gemm_run_task(void *context, size_t index, int worker)
     const struct conv_task task = conv_call_task(call, index);
     struct arena arena = {.base = call->workspace + (size_t)worker * call->plan->choice.worker};
     const struct gemm_scratch scratch = gemm_layout_scratch(layout, &arena);
-    const size_t rows =
-        gemm_is_transposed(layout) ? gemm_sums_stride(layout) : task.end - task.begin;
     assert(arena.used <= call->plan->choice.worker);
-    if (gemm_is_rows(pass)) gemm_rows_clear(call, &task);
-    else memset(scratch.sums, 0, rows * conv_panel_stride(pass) * pass->scalar_bytes);
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = size_min(pass->chunk, pass->in - in);
         struct gemm_ahead ahead = gemm_look_ahead(call, &task, index, in, n);

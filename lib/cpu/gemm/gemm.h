@@ -69,9 +69,8 @@ void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
 struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms);
 
 // Layers whose arrays are the matrices (rows.c): whether a pass is one; and a task of it, which
-// clears its outputs, adds the shares of at most GEMM_MAX_TERMS input channels and finishes them.
+// adds the shares of at most GEMM_MAX_TERMS input channels and finishes its outputs.
 bool gemm_is_rows(const struct conv_pass *pass);
-void gemm_rows_clear(const struct conv_call *call, const struct conv_task *task);
 void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                          size_t n, struct gemm_ahead *ahead);
 void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task);

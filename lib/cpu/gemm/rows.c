@@ -5,7 +5,6 @@
 #include "gemm.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "base/sizes.h"
 
@@ -24,20 +23,6 @@ static char *rows_outputs(const struct conv_call *call, const struct conv_task *
     const size_t channel = task->group * pass->out + task->begin;
     return call->to +
            conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
-}
-
-void gemm_rows_clear(const struct conv_call *call, const struct conv_task *task)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const size_t n = task->end - task->begin, row = pass->to.position;
-    size_t rows = conv_index_outputs(&task->index), length = n;
-    char *y = rows_outputs(call, task);
-    if (n == row) { // rows that follow one another are one
-        length *= rows;
-        rows = 1;
-    }
-    for (size_t p = 0; p < rows; p++)
-        memset(y + p * row * pass->scalar_bytes, 0, length * pass->scalar_bytes);
 }
 
 void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
@@ -67,7 +52,8 @@ void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *t
                 .w_channel = x_row,
                 .terms = n,
                 .channels = size_min(CONV_CHANNELS, positions - p),
-                .n = width};
+                .n = width,
+                .fresh = in == 0};
             call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, n));
         }
     }
