@@ -95,6 +95,13 @@ static inline size_t depthwise_array_bytes(const struct shape *shape)
     return shape->batch * (in + out) * shape->scalar_bytes;
 }
 
+// Whether samples of a plane are apart and beyond the cache. The processor does not foresee them,
+// and they lie in so few sets of a cache that no more than a few rows may be prefetched ahead.
+static inline bool depthwise_apart(const struct shape *shape)
+{
+    return shape->channels_last && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
+}
+
 // Reads a row of n samples from plane number `plane` of each lane into the lanes at `to`. The
 // samples are every step-th from sample `row + first` of the plane on, and zero where first +
 // i*step is outside [0, size).

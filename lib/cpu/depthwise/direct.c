@@ -115,6 +115,19 @@ static void prefetch_next(const struct conv_call *call, const struct box_task *b
     prefetch_share(&box->next_out, call->to, out, &(struct share){row, rows, bytes, true});
 }
 
+// Prefetches row i of output plane j of a box for writing.
+static void prefetch_output_row(const struct conv_call *call, const struct box_task *box, size_t j,
+                                size_t i)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_index *index = &box->index;
+    const size_t n_h = index->count[1], bytes = pass->scalar_bytes;
+    if (i >= index->count[0] * n_h) return;
+    const size_t row = conv_pass_output_sample(pass, index, i / n_h, i % n_h);
+    depthwise_prefetch(&box->out, call->to + j * box->out.strides.channel * bytes, bytes, row,
+                       row + (index->count[2] - 1) * pass->axis[2].spread + 1, true);
+}
+
 // Computes the rows of output plane j of each channel.
 static void sum_plane(const struct conv_call *call, const struct box_task *box, size_t j)
 {
@@ -123,6 +136,7 @@ static void sum_plane(const struct conv_call *call, const struct box_task *box, 
     const struct conv_index *index = &box->index;
     const bool forward = call->plan->direction == PARTITA_FORWARD;
     const size_t n_h = index->count[1], n = index->count[2];
+    const bool apart = depthwise_apart(&call->plan->shape);
     _Alignas(CONV_BLOCK_BYTES) char bias[CONV_BLOCK_BYTES];
     const struct conv_finish finish = depthwise_finish(call->filter, box->group, j, bias);
     for (size_t i = 0; i < index->count[0] * n_h; i++) {
@@ -133,6 +147,7 @@ static void sum_plane(const struct conv_call *call, const struct box_task *box, 
                                           .n = n};
         const char *in = depthwise_packed_row(pass, box->packed, d, h);
         if (j == 0) prefetch_next(call, box, i);
+        if (apart) prefetch_output_row(call, box, j, i + DEPTHWISE.ahead);
         memset(box->sums, 0, n * CONV_BLOCK_BYTES);
         for (size_t k = 0; k < pass->in; k++)
             sum_row(call, box->sums, in + k * depthwise_packed_bytes(pass),
@@ -152,9 +167,10 @@ static void run_box(void *context, size_t index, int worker)
                            .group = depthwise_task(shape, task).group,
                            .in = depthwise_task_lanes(shape, task, data),
                            .out = depthwise_task_lanes(shape, task, !data)};
-    if (boxes == 1 && depthwise_array_bytes(shape) > DEPTHWISE.near_bytes)
+    const bool next = boxes == 1 && !depthwise_apart(shape);
+    if (next && depthwise_array_bytes(shape) > DEPTHWISE.near_bytes)
         box.next_in = depthwise_task_lanes(shape, task + 1, data);
-    if (boxes == 1 && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes)
+    if (next && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes)
         box.next_out = depthwise_task_lanes(shape, task + 1, !data);
     box.packed = call->workspace + (size_t)worker * call->plan->choice.worker;
     box.sums = box.packed + pass->in * depthwise_packed_bytes(pass);

@@ -165,7 +165,15 @@ struct packing {
     char *packed;
     const char *x;
     struct depthwise_row row;
+    size_t prefetched; // samples of a plane of which rows are prefetched; 0: none
 };
+
+static void prefetch_planes_row(const struct packing *call, size_t row)
+{
+    const size_t bytes = call->plan->shape.scalar_bytes, end = row + call->row.size;
+    const char *planes = call->x + call->row.plane * call->lanes->strides.channel * bytes;
+    if (end <= call->prefetched) depthwise_prefetch(call->lanes, planes, bytes, row, end, false);
+}
 
 static void pack_planes_row(void *context, const struct conv_row *row)
 {
@@ -174,6 +182,7 @@ static void pack_planes_row(void *context, const struct conv_row *row)
     struct depthwise_row from = call->row;
     from.row = row->row;
     from.first = row->first;
+    if (call->prefetched) prefetch_planes_row(call, row->row + DEPTHWISE.ahead * from.size);
     if (row->zero) memset(to, 0, from.n * CONV_BLOCK_BYTES);
     else depthwise_read(call->plan, call->lanes, to, call->x, &from);
 }
@@ -191,6 +200,7 @@ void depthwise_pack(const struct partita_plan *plan, const struct depthwise_box 
                                    .size = axis[2].size,
                                    .step = axis[2].step,
                                    .n = pass->box.extent[2]}};
+    if (depthwise_apart(&plan->shape)) call.prefetched = axis[0].size * axis[1].size * axis[2].size;
     conv_pass_each_row(pass, &box->index, pack_planes_row, &call);
 }
 

@@ -98,30 +98,22 @@ struct depthwise_weight_call {
     const char *x, *gy;
 };
 
-// A packed box of x, the lanes of gy, and those of x that are packed next, if any. far: rows are
-// prefetched, since their samples are pages apart; the processor itself foresees contiguous rows.
+// A packed box of x and the lanes of gy. far: rows of gy are prefetched.
 struct weight_box {
     struct conv_index index;
-    struct depthwise_lanes gy, next;
+    struct depthwise_lanes gy;
     bool far;
     char *packed;
 };
 
-// Prefetches what is read two rows of gy later, and as large a share of the next box of x as the
-// row has of this one.
-static void prefetch_weight_rows(const struct depthwise_weight_call *call,
-                                 const struct weight_box *box, size_t j, size_t i)
+// Prefetches row i of gy's plane j.
+static void prefetch_gy(const struct depthwise_weight_call *call, const struct weight_box *box,
+                        size_t j, size_t i)
 {
-    const struct shape *shape = &call->plan->shape;
-    const size_t rows = box->index.count[0] * box->index.count[1], bytes = shape->scalar_bytes;
-    const size_t in = shape_inputs(shape), later = i + DEPTHWISE.ahead;
-    if (j == 0)
-        depthwise_prefetch(&box->next, call->x, bytes, i * in / rows, (i + 1) * in / rows, false);
-    if (later >= rows) return;
     const struct depthwise_weight *weight = call->plan->state;
-    const size_t n_h = box->index.count[1];
-    const size_t row =
-        conv_pass_output_sample(&weight->pass, &box->index, later / n_h, later % n_h);
+    const size_t n_h = box->index.count[1], bytes = call->plan->shape.scalar_bytes;
+    if (i >= box->index.count[0] * n_h) return;
+    const size_t row = conv_pass_output_sample(&weight->pass, &box->index, i / n_h, i % n_h);
     depthwise_prefetch(&box->gy, call->gy + j * box->gy.strides.channel * bytes, bytes, row,
                        row + box->index.count[2], false);
 }
@@ -142,7 +134,7 @@ static void sum_gradient_plane(const struct depthwise_weight_call *call,
                                               .size = index->count[2],
                                               .step = 1,
                                               .n = index->count[2]};
-            if (box->far) prefetch_weight_rows(call, box, j, d * n_h + h);
+            if (box->far) prefetch_gy(call, box, j, d * n_h + h + DEPTHWISE.ahead);
             depthwise_read(call->plan, &box->gy, gy, call->gy, &row);
             call->plan->kernels->lanes_weight(
                 sums, gy, depthwise_packed_row(pass, box->packed, d, h), weight->taps.span,
@@ -163,7 +155,7 @@ static void sum_split(void *context, size_t task, int worker)
     const size_t end = (split + 1) * all / weight->splits;
     char *packed = call->workers + (size_t)worker * call->plan->choice.worker;
     char *sums = call->sums + task * weight->bytes;
-    const bool far = shape->channels_last && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
+    const bool far = depthwise_apart(shape);
     memset(sums, 0, weight->bytes);
     for (size_t i = split * all / weight->splits; i < end; i++) {
         const struct depthwise_box box = {pass, conv_pass_index(pass, i % boxes), 0};
@@ -172,8 +164,6 @@ static void sum_split(void *context, size_t task, int worker)
                                 .gy = depthwise_lanes(shape, &group, i / boxes, true),
                                 .packed = packed};
         to.far = far;
-        if (far && boxes == 1 && i + 1 < end)
-            to.next = depthwise_lanes(shape, &group, i + 1, false);
         depthwise_pack(call->plan, &box, &lanes, packed, call->x);
         for (size_t j = 0; j < depthwise_multiplier(shape); j++)
             sum_gradient_plane(call, &to, j, sums + j * pass->terms * CONV_BLOCK_BYTES);
