@@ -51,7 +51,6 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
     const double planes = (double)pass->box.images * (double)pass->box.count[0];
     const double out = (double)pass->out;
     work->hop = pass->box.positions;
-    work->waits = true;
     // Rectangles of taps by at most four channels.
     const double channels =
         conv_cost_channels(size_min(pass->out, 4), DIRECT.width_of_gradient, DIRECT.loads);
