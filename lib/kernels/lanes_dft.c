@@ -47,7 +47,6 @@ INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
 {
     const size_t columns = pass->length / (size_t)radix;
     const REAL *factors = pass->factors;
-    NO_UNROLL
     for (size_t node = 0; node < pass->n && factors; node += pass->length) {
         NO_UNROLL
         for (size_t j = node; j < node + columns; j++)
