@@ -26,7 +26,7 @@ static const struct bank_case bank_cases[] = {
     {"any-block", {.slots = 4, .n_taps = 3000, .block = 50}},
     {"f64", {.slots = 4, .n_taps = 2000, .signal = PARTITA_F64}},
     {"cf32-f32", {.slots = 4, .n_taps = 2000, .signal = PARTITA_CF32, .taps_type = PARTITA_F32}},
-    // On a device spectra of filters have 16 bits.
+    // On a device these spectra have 16 bits; on the CPU caches hold them, so they stay in f32.
     {"budget", {.slots = 5, .out_channels = 2, .n_taps = 3000, .error_budget = 1e-4}},
     {"budget-cf32", {.slots = 3, .n_taps = 1500, .signal = PARTITA_CF32, .error_budget = 1e-4}},
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Partitions with an error budget of 1e-4, whose filters have spectra of 16 bits: on the CPU in
 // segments that come from memory, on a device in all. The error stays within the prediction for
-// filters of all shapes, and what streams do with filters works as with spectra of reals. The cost
-// model of this program has a small last cache (--wrap), so that short filters come from memory. On
-// the device under test.
+// filters of all shapes, and what streams and banks do with filters works as with spectra of reals.
+// The cost model of this program has a small last cache (--wrap), so that short filters come from
+// memory. Runs on the device under test.
 
 #include "core/cost_model.h"
 #include "support/allocators.h"
@@ -323,7 +323,55 @@ static void extreme_taps(void **state)
     stream_rig_close(&rig);
 }
 
+// A slot's outputs are those of a stream of the bank's plan, whose spectra have 16 bits.
+static void banks_have_the_bits_of_streams(void **state)
+{
+    enum { BLOCK = 64, BLOCKS = 200, TAPS = 6000 };
+    const struct type_pair *types = ((const struct stream_case *)*state)->types;
+    const size_t bytes = partita_type_size(types->signal);
+    const struct partita_bank_options options = {
+        .slots = 2,
+        .n_taps = TAPS,
+        .block = BLOCK,
+        .signal = types->signal,
+        .taps_type = types->taps,
+        .error_budget = BUDGET,
+        .device = layer_options(&(struct partita_options){.engine = partitioned_engine()}).device};
+    struct random random = random_start("bank");
+    struct partita_bank *bank;
+    struct partita_filter *filter, *of_plan;
+    struct partita_stream *stream;
+    size_t slot;
+    assert_ok(partita_bank_create(&options, &bank));
+    const struct partita_plan *plan = partita_bank_plan(bank);
+    assert_true(explains_i16(plan));
+    void *w = guarded_alloc(TAPS * partita_type_size(types->taps), 1);
+    char *x = guarded_alloc(BLOCK * bytes, 1), *y = guarded_alloc(BLOCK * bytes, 1);
+    random_samples(&random, types->taps, w, TAPS);
+    assert_ok(partita_bank_filter_create(bank, w, TAPS, &filter));
+    assert_ok(partita_filter_create(plan, w, &of_plan));
+    assert_ok(partita_bank_open(bank, filter, &slot));
+    assert_ok(partita_stream_open(plan, of_plan, &stream));
+    for (size_t lead = partita_bank_lead(bank, slot); lead > 0; lead -= BLOCK)
+        partita_stream_process(stream, (void *[]){y}, NULL, BLOCK);
+    for (int block = 0; block < BLOCKS; block++) {
+        random_samples(&random, types->signal, x, BLOCK);
+        memcpy(partita_bank_input(bank, slot), x, BLOCK * bytes);
+        partita_bank_process(bank);
+        partita_stream_process(stream, (void *[]){y}, (const void *[]){x}, BLOCK);
+        assert_memory_equal(partita_bank_output(bank, slot), y, BLOCK * bytes);
+    }
+    partita_stream_close(stream);
+    partita_filter_destroy(of_plan);
+    partita_filter_destroy(filter);
+    partita_bank_destroy(bank);
+    guarded_free(y);
+    guarded_free(x);
+    guarded_free(w);
+}
+
 static const struct promise promises[] = {
+    {"banks-have-the-bits-of-streams", banks_have_the_bits_of_streams},
     {"swaps-fade", swaps_fade},
     {"edited-filters-copy-and-share", edited_filters_copy_and_share},
     {"states-are-restored", states_are_restored},
