@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: MIT
 # The suite under sanitizers, any finding being a failure.
 #   tools/sanitize.sh address,undefined|thread [--all]
-# Addresses: in brief, on the stand-in for a GPU in one drawn order; --all leaves nothing out.
+# address,undefined: the fast suite in brief, without the suites long and texts; --all runs these too, at full length.
+# The stand-in for a GPU runs its threads in one random order. Suites levels and providers are always left out: they
+# repeat subjects that run here.
 # Threads: clang with its own OpenMP run-time and Archer, which tells the sanitizer how OpenMP synchronises; gcc's
 # run-time says nothing and every parallel loop would look like a race.
 set -eu
 cd "$(dirname "$0")/.."
 case ${1-} in
 address,undefined)
-    # Kernels and transforms of every kind are checked by the tests that compare them; a subject at the best level, with
-    # the provider that is chosen, reads as much memory.
+    # The tests of kernels check kernels and transforms of every instruction set and provider; other subjects run with
+    # the best instruction set and the default provider only.
     export TEST_ARGS='--no-suite levels --no-suite providers'
     [ "${2-}" = --all ] || export PARTITA_TEST_BRIEF=1 TEST_ARGS="$TEST_ARGS --no-suite long --no-suite texts"
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Configures a build folder, builds it, runs one test suite in it and ends with the line that counts its tests.
 #   tools/suite.sh BUILD SUITE [meson setup options...]
-# TEST_ARGS="..." goes to meson test. TEST_NAMES="..." runs these tests only, and builds only what they need.
+# TEST_ARGS="..." is passed to meson test. TEST_NAMES="..." runs only these tests and builds only what they need.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1 suite=$2
@@ -26,7 +26,7 @@ export OMP_WAIT_POLICY=passive
 # Counted from what this run wrote, never from an older run's report.
 rm -f "$build"/meson-logs/testlog*
 status=0
-# run OPTION... : the tests of TEST_ARGS
+# run OPTION...: runs meson test with TEST_ARGS and these options
 run() {
     # shellcheck disable=SC2086 # a list of words
     meson test -C "$build" --print-errorlogs ${TEST_ARGS-} "$@"
@@ -35,7 +35,7 @@ if [ -n "${TEST_NAMES-}" ]; then
     # shellcheck disable=SC2086
     run --suite "$suite" $TEST_NAMES || status=$?
 elif [ "$suite" = fast ]; then
-    # Those that wait run one at a time beside the others, which give way to them.
+    # Tests of suite alone mostly wait: they run one at a time, beside the others, which have a lower priority.
     run --no-rebuild --suite alone --logbase testlog-alone >"$build.alone.log" 2>&1 &
     alone=$!
     renice -n 5 $$ >/dev/null

@@ -281,7 +281,7 @@ static bool replace_nonfinite(struct pass *p, void *x, size_t n, struct fault *f
                      (unsigned long long)p->consumed + n - 1);
 }
 
-// Where the next frames are read, *n at most: where the runner wants them, or a buffer.
+// Where the next *n frames are read to: the runner's memory, which may lower *n, or a buffer.
 static void *input_buffer(const struct pass *p, size_t *n)
 {
     size_t capacity;
@@ -331,8 +331,8 @@ static bool feed_tail(struct pass *p, struct fault *fault)
     return true;
 }
 
-// For files only, and not with --block, where every call is to return its own results. Frames that
-// are read to where other threads filter them, this thread can read itself.
+// For files only, and not with --block, where every call is to return its own results. No thread
+// reads ahead where other threads filter what is read: then this thread has time to read.
 static void start_threads(struct pass *p)
 {
     size_t capacity;

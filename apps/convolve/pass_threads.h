@@ -29,8 +29,8 @@ struct pass_output {
     struct audio_writer *writer;
     struct shard *shard;
     enum partita_type type;
-    size_t n_kept; // results of the sender that wait or are being written, at most; 0: they are in
-                   // buffers of the queue
+    size_t n_kept; // maximum number of results in the sender's memory that wait or are being
+                   // written; 0: results are in the queue's buffers
 };
 
 // Start the threads; the fields below `fault` must be set. capacity: frames per buffer. False if
@@ -43,8 +43,8 @@ bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t ca
 bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
                      struct fault *fault);
 
-// Waits until results can be sent, and returns a buffer of `capacity` frames for them, which is not
-// to be used with n_kept; NULL if writing failed, which pass_output_end reports.
+// Waits until results can be sent. Returns a buffer of `capacity` frames for them; with n_kept only
+// whether it is NULL matters. NULL: writing failed, which pass_output_end reports.
 void *pass_output_buffer(struct pass_output *output);
 void pass_output_send(struct pass_output *output, void *frames, size_t n);
 

@@ -26,8 +26,8 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
                  struct fault *fault);
 void runner_close(struct runner *runner);
 
-// Where the next *ret_n input frames at most can be stored so that runner_feed need not copy them;
-// valid until that call. NULL: it copies them anyway.
+// Memory for the next input frames, at most *ret_n, from which runner_feed need not copy; valid
+// until that call. NULL: there is none, and runner_feed copies.
 void *runner_input(const struct runner *runner, size_t *ret_n);
 
 // How many results in memory of the runner stay valid, beside those of the latest call.
@@ -35,8 +35,8 @@ void *runner_input(const struct runner *runner, size_t *ret_n);
 size_t runner_kept(const struct runner *runner);
 
 // Filters n interleaved frames, or n frames of silence if x is NULL; n is at most runner_max_feed.
-// *y: a buffer of runner_capacity frames, or with runner_kept anything; afterwards the *ret_n
-// results. Results may be returned by a later call.
+// *y: on entry a buffer of runner_capacity frames (ignored unless runner_kept is 0), on return the
+// *ret_n results. Results may be returned by a later call.
 bool runner_feed(struct runner *runner, void **y, size_t *ret_n, const void *x, size_t n,
                  struct fault *fault);
 

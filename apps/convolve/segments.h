@@ -45,8 +45,9 @@ void segments_close(struct segments *segments);
 void *segments_next_input(const struct segments *segments);
 void segments_submit(struct segments *segments);
 
-// Waits for the oldest segment in flight and returns its results, which are valid until the input
-// buffer is asked for after n_kept more were taken. At least one segment must be in flight.
+// Waits for the oldest segment in flight and returns its results. They stay valid while n_kept more
+// are taken, until segments_next_input is called after that. At least one segment must be in
+// flight.
 enum partita_status segments_take(struct segments *segments, void **ret_y);
 
 size_t segments_in_flight(const struct segments *segments);

@@ -47,13 +47,14 @@ struct partita_bank_options {
     double sample_rate;          // frames per second, for statistics [calls are not timed]
     struct partita_log log;      // [none, or what PARTITA_LOG says, see struct partita_log]
     struct partita_allocator allocator; // [C library]; filters use it too
-    double error_budget;                // as in struct partita_options [0: spectra in f32]
+    double error_budget;                // as in struct partita_options [any]
 };
 
 // Creates a bank without open slots.
 // Ranges:  the struct is copied; hooks must outlive the bank.
 // Errors:  PARTITA_ERR_ARG if a field is out of range (the log line names it);
-//          PARTITA_ERR_UNSUPPORTED if no engine of the device serves such slots;
+//          PARTITA_ERR_UNSUPPORTED if no engine of the device serves such slots within the error
+//          budget;
 //          PARTITA_ERR_DEVICE; PARTITA_ERR_NOMEM.
 // Memory:  that of `slots` streams. After this only filters allocate. On a device the samples of
 //          the slots are in pinned memory of the host, everything else on the device.

@@ -102,10 +102,10 @@ struct partita_options {
     struct partita_parts parts; // imposed sizes of blocks [none]
     // Maximum predicted L2 error of a whole result, relative to the result's norm; the text above
     // says what this means for single values [0: any; cpu/winograd and cuda/winograd 2e-6 in f32].
-    // Streams in f32 and cf32: with 1e-4 or more, spectra of filters that caches do not hold have
-    // 16 bits, which halves their memory; on a device all spectra of filters have. The error is
-    // then at most 81 dB below the outputs, and about 94 dB below for filters like noise and
-    // reverberation [0: spectra in f32].
+    // Streams in f32 and cf32: with 1e-4 or more, spectra of filters are stored in 16 bits, which
+    // halves their memory: on the CPU those that its caches do not hold, on a device all. The error
+    // is then at most 81 dB below the outputs, and about 94 dB below for filters like noise and
+    // reverberation [0: no spectra in 16 bits].
     double error_budget;
     struct partita_wisdom *wisdom; // cost model and choices to use; measuring adds to it [none]
     struct partita_log log;        // [none, or what PARTITA_LOG says, see struct partita_log]

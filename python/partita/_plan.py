@@ -47,7 +47,8 @@ class Plan:
     directions : sequence of {"forward", "backward_data", "backward_weight"}, optional
         What will be computed. Without it forward, and for layers each gradient that can be planned.
     error_budget : float, optional
-        Largest L2 error of a whole result, relative to its norm.
+        Largest L2 error of a whole result, relative to its norm. Streams of `f32` and `cf32` may store spectra of
+        filters in 16 bits with 1e-4 or more.
     error_reach : int, optional
         The rounding errors of a sample reach fewer than this many positions beyond the results that depend on it;
         with 1 every result is a separate sum.

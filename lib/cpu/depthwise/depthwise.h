@@ -95,8 +95,8 @@ static inline size_t depthwise_array_bytes(const struct shape *shape)
     return shape->batch * (in + out) * shape->scalar_bytes;
 }
 
-// Whether samples of a plane are apart and beyond the cache. The processor does not foresee them,
-// and they lie in so few sets of a cache that no more than a few rows may be prefetched ahead.
+// Whether neighbouring samples of a plane are far apart and beyond the cache. The hardware does not
+// prefetch them, and they share so few cache sets that only a few rows may be prefetched.
 static inline bool depthwise_apart(const struct shape *shape)
 {
     return shape->channels_last && depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;

@@ -43,7 +43,7 @@ static size_t take_prime(size_t *n, size_t prime)
     return times;
 }
 
-// Appends `count` radices, odd times 2^share, where `twos` factors of 2 are shared out evenly.
+// Appends `count` radices odd * 2^k; the k are as equal as possible and add up to `twos`.
 static void add_radices(struct lanes_dft *dft, unsigned odd, size_t count, size_t twos)
 {
     for (; count > 0; count--) {
@@ -53,15 +53,15 @@ static void add_radices(struct lanes_dft *dft, unsigned odd, size_t count, size_
     }
 }
 
-// Radices of a transform of n elements, in as few passes as there can be: a 3 takes up to two
-// factors of 2 with it, a 5 takes one, and three make a pass of their own.
+// Radices of a transform of n elements, in as few passes as there can be: a factor 3 is combined
+// with up to two factors 2 (radix 12), a 5 with one (radix 10); three 2s left over make radix 8.
 static void factor_dft(struct lanes_dft *dft, size_t n)
 {
     *dft = (struct lanes_dft){.n = n};
     const size_t twos = take_prime(&n, 2), threes = take_prime(&n, 3), fives = take_prime(&n, 5);
     const size_t own = ceil_div(twos - size_min(twos, 2 * threes + fives), 3);
     const size_t with_odd = twos - size_min(twos, 3 * own);
-    // The 5 takes one only if the threes would have to take two.
+    // A 5 takes a 2 only if some 3 would otherwise take two.
     const size_t with_five = size_min(fives, with_odd - size_min(with_odd, threes));
     add_radices(dft, 3, threes, with_odd - with_five);
     add_radices(dft, 5, fives, with_five);

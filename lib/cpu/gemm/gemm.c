@@ -131,9 +131,9 @@ static void gemm_count_work(const struct conv_layout *layout, struct conv_work *
     const double out = (double)layout->out_padded;
     const double panels = ceil(terms / GEMM_MAX_TERMS);
     work->sums += boxes * terms * gemm_box_products(pass, transposed);
-    // Sums are written, read for each panel after the first, and stored, and taps come from afar
-    // for each box. One clearing and reading of the sums more is counted, so that layers of few
-    // outputs are not dearer with cpu/direct, whose lower bound says so (cpu/direct/lower_bound.c).
+    // Sums are written, then read and written once for each further panel, and stored; taps are
+    // read for each box. One clearing and reading of the sums more is counted than happens: without
+    // it layers of few outputs would cost less than the bound of cpu/direct/lower_bound.c allows.
     work->moved += boxes * (out * positions * (2 + 2 * panels) + out * terms);
     if (gemm_is_rows(pass)) return;
     if (!gemm_layout_is_in_place(layout))
@@ -150,7 +150,7 @@ struct gemm_panel {
     const char *x;
     const size_t *offset;
     size_t terms, positions;
-    size_t in, term; // the first ones begin the sums
+    size_t in, term; // the first of both write the sums
 };
 
 static bool gemm_panel_is_first(const struct gemm_panel *panel)

@@ -234,9 +234,8 @@ static bool update_silence(const struct partita_stream *stream,
     return changed;
 }
 
-// Which filters a new block needs during a swap. Its products are also for the outputs of the rest
-// of its batch. The incoming filter's sums are complete for the first output that it needs, which
-// is the last block of the batch that begins here.
+// Which filters a new block needs during a swap. Its products also serve later blocks of its batch,
+// so a batch begins with both filters if one of its outputs reaches the fade.
 static struct progress swap_progress(const struct partitioned_stream *state,
                                      const struct partition_segment *segment)
 {

@@ -220,8 +220,8 @@ struct tiles_work {
     double sums, factors; // scalars
 };
 
-// Seconds of reading the factors of all batches that products do not hide. They meet all positions
-// of a batch at once; in transposed products the first few.
+// Seconds of reading the factors of all batches beyond the products that overlap with it: those of
+// all positions of a batch, or in transposed products of the first TILES_ROWS.
 static double factor_seconds(const struct request *request, const struct tiles *p,
                              const struct tiles_work *work, double bytes)
 {

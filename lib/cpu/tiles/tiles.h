@@ -41,11 +41,11 @@ static const struct {
     .weight_in = 32,            // input channels of transposed sums of gw that share one read of gy
     .weight_out = 64, // output channels of these sums if forward determines how tiles are split
     // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
-    // loads and stores. `product`: a multiply-add of a product. With fewer lines of positions than
-    // `wide`, which fill the kernel's rectangles, `narrow` over their number is added to it, with
-    // Gauss's product also `narrow_gauss` over its square; to transposed products of backward
-    // weight `transposed_weight`. Other transposed products pack their scalars, at `packed` copies
-    // each. A factor is read from where it is in the time of `read` copies.
+    // loads and stores. `product`: a multiply-add of a product. With fewer than `wide` lines of
+    // positions, which fill the kernel's rectangles, narrow / lines is added to it, with Gauss's
+    // product also narrow_gauss / lines^2; in transposed backward weight `transposed_weight`.
+    // `packed`: copies for each scalar that other transposed products pack. `read`: copies for
+    // each factor, from where it is.
     .transform = 0.8,
     .product = 1.12,
     .narrow = 0.4,

@@ -79,7 +79,7 @@ struct cuda_partition_layout {
 struct cuda_path_range {
     int first, count;
     int columns; // of all paths whose spectra are stored together, [quanta][columns][share]
-    uint32_t at; // the share of the path's first column: no device has the memory for more shares
+    uint32_t at; // the share of the path's first column; 2^32 shares take at least 272 GiB
 };
 
 struct cuda_path {

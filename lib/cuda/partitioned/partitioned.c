@@ -224,7 +224,7 @@ static size_t cuda_partitioned_bytes(const struct shape *shape,
         const struct cuda_segment *segment = &layout->segment[i];
         const size_t partitions = (size_t)segment->partitions;
         const size_t spectrum = (size_t)segment->points * 2 * shape->scalar_bytes;
-        // In 16 bits one real in 32 is a scale.
+        // In 16 bits: half the bytes, and a scale in f32 for every 32 reals.
         const size_t filter = layout->i16 ? spectrum / 2 + spectrum / 32 : spectrum;
         const size_t stream =
             size_add(size_mul(shape->in_channels, partitions), 6 * shape->out_channels);

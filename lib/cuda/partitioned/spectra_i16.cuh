@@ -100,13 +100,13 @@ inline __device__ float round_line(uint32_t words[CUDA_I16_BINS],
     return finite ? step : NAN;
 }
 
-// For all threads of a transform, and of the others of the thread block: bins thread + j * threads
-// of a transform become bins CUDA_I16_BINS * thread + j. `shared` holds the transform.
+// All threads of the thread block must call this. A thread gives bins thread + j * threads of its
+// transform and gets bins CUDA_I16_BINS * thread + j, a line. shared: room for the transform and a
+// sixteenth more (cuda_fft_shared).
 inline __device__ void gather_line(complex_of<float> v[CUDA_I16_BINS], complex_of<float> *shared,
                                    int thread, int threads)
 {
-    // Every 16 bins are followed by a gap, so that lanes that are 16 bins apart have different
-    // banks.
+    // A gap follows every 16 bins, so that threads of a warp use different banks of shared memory.
     __syncthreads();
 #pragma unroll
     for (int j = 0; j < CUDA_I16_BINS; j++) {

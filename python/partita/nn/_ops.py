@@ -19,7 +19,7 @@ _LAYER = "int[] stride, SymInt[] pad, int[] dilation, int groups, str engine, in
 
 
 def is_undispatched(*tensors):
-    """Whether PyTorch's dispatcher, which takes longer than a small layer, has at most a gradient to record."""
+    """Whether a call can skip PyTorch's dispatcher: plain CPU tensors, no tracing, compiling, transform or mode."""
     if torch.compiler.is_compiling():
         return False
     if (torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
@@ -34,7 +34,7 @@ def is_recorded(*tensors):
 
 
 def is_plain_call(*tensors):
-    """Whether nothing but the result is wanted."""
+    """Whether the dispatcher can be skipped and no gradient is recorded."""
     return is_undispatched(*tensors) and not is_recorded(*tensors)
 
 
