@@ -30,8 +30,8 @@ bool frame_queue_open(struct frame_queue *queue, size_t n_buffers, size_t bytes)
 void frame_queue_close(struct frame_queue *queue);
 
 // Sender: next_buffer waits for a free buffer, and returns the same one until something is pushed;
-// NULL if the receiver has cancelled. `frames` to push lie in that buffer. frame_queue_end: nothing
-// follows.
+// NULL if the receiver has cancelled. `frames` to push lie in that buffer, or in
+// memory of the sender that stays valid until they are popped. frame_queue_end: nothing follows.
 void *frame_queue_next_buffer(struct frame_queue *queue);
 void frame_queue_push(struct frame_queue *queue, void *frames, size_t n);
 void frame_queue_end(struct frame_queue *queue);

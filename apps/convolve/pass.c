@@ -394,7 +394,9 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->chunk = choose_chunk(pass);
     align(pass);
     choose_counted(pass);
-    const size_t y_frames = runner_capacity(pass->runner, pass->chunk);
+    // Results that the runner keeps need no buffer, only an address that is not NULL.
+    const size_t y_frames =
+        runner_kept(pass->runner) ? 1 : runner_capacity(pass->runner, pass->chunk);
     pass->x = memory_allocate(pass->chunk * pass->taps->in_channels * bytes);
     if (pass->x) pass->y = memory_allocate(y_frames * pass->taps->out_channels * bytes);
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);

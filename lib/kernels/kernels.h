@@ -260,8 +260,7 @@ struct lanes_row {
 
 // A transform of n elements, modulo u^n - e^(-2 pi i phase) as fft_kernels.h says. Radices are 2,
 // 3, 4, 5, 6, 8, 10 and 12, their product is n. factors[p] holds (radix - 1) complex scalars for
-// each node of pass p; NULL for the first pass: its only node has a phase of 0, and its factors are
-// all 1.
+// each node of pass p; factors[0] may be NULL if the transform's phase is 0: its factors are all 1.
 enum { LANES_PASSES = 12 };
 struct lanes_dft {
     size_t n;

@@ -177,9 +177,8 @@ static void assert_rows(const struct operands *o)
 }
 
 // conv_fetch has the bits of conv, also with the weights of a channel adjacent, without a walk, and
-// with sums that are not read where conv adds to zeros; and it moves its walk
-// by the lines of a call: 3 that are left of the first row, then rows of 5 that are 100 bytes
-// apart.
+// with sums that are not read where conv adds to zeros; and it moves its walk by the lines of a
+// call: 3 that are left of the first row, then rows of 5 that are 100 bytes apart.
 static void test_conv_fetch(void **state)
 {
     const struct kernel_subject *s = *state;

@@ -160,13 +160,13 @@ static void sum_split(void *context, size_t task, int worker)
     for (size_t i = split * all / weight->splits; i < end; i++) {
         const struct depthwise_box box = {pass, conv_pass_index(pass, i % boxes), 0};
         const struct depthwise_lanes lanes = depthwise_lanes(shape, &group, i / boxes, false);
-        struct weight_box to = {.index = box.index,
-                                .gy = depthwise_lanes(shape, &group, i / boxes, true),
-                                .packed = packed};
-        to.far = far;
+        const struct weight_box with = {.index = box.index,
+                                        .gy = depthwise_lanes(shape, &group, i / boxes, true),
+                                        .packed = packed,
+                                        .far = far};
         depthwise_pack(call->plan, &box, &lanes, packed, call->x);
         for (size_t j = 0; j < depthwise_multiplier(shape); j++)
-            sum_gradient_plane(call, &to, j, sums + j * pass->terms * CONV_BLOCK_BYTES);
+            sum_gradient_plane(call, &with, j, sums + j * pass->terms * CONV_BLOCK_BYTES);
     }
 }
 

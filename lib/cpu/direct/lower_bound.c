@@ -42,8 +42,8 @@ static double transforms_lower_bound(const struct request *request, size_t outpu
 }
 
 // Engines of layers, which take real signals:
-// - cpu/gemm has one row of sums, which takes 4/3 of a multiply-add for each product, and clears,
-//   loads, stores and reads every sum; it reads the samples of one tap where they are;
+// - cpu/gemm has one row of sums, which takes 4/3 of a multiply-add for each product, and counts
+//   four copies of every sum; it reads the samples of one tap where they are;
 // - cpu/depthwise fills one lane of its vectors. An output and an input take 9 products each to
 //   transpose, and a product of direct sums takes 1.05; transforms take as much at least;
 // - cpu/winograd has at least one product of 1.1 multiply-adds for each output, and moves samples

@@ -219,6 +219,10 @@ size_t partitioned_swap_begin(struct partita_stream *stream)
         uint16_t *carried = state->segment[i].carried + other * outputs;
         memset(carried, 0, outputs * sizeof *carried);
         state->segment[i].active[1].filter = NULL;
+        // A segment that has begun no block since the last swap still lists the filter before that
+        // one, which may be gone, with the incoming one in its place.
+        if (state->segment[i].active[0].filter != stream->filter)
+            state->segment[i].active[0].filter = NULL;
         // The first blocks lack what blocks before would have added to their sums.
         const uint64_t quanta = now > segment->start ? now - segment->start : 0;
         const uint64_t begun = (quanta + segment->quanta - 1) / segment->quanta;

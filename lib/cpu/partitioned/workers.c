@@ -234,8 +234,9 @@ static bool update_silence(const struct partita_stream *stream,
     return changed;
 }
 
-// Which filters a new block needs during a swap. Its products also serve later blocks of its batch,
-// so a batch begins with both filters if one of its outputs reaches the fade.
+// Which filters a new block needs during a swap. Its products also serve later blocks of its batch:
+// sums of a filter are complete from the batch-th block on that is computed with it, so the
+// incoming one is used from batch - 1 blocks before the fade on.
 static struct progress swap_progress(const struct partitioned_stream *state,
                                      const struct partition_segment *segment)
 {

@@ -93,19 +93,23 @@ static void multiply_panels(const struct winograd_task *task, size_t f, const st
     const size_t next = of->in_end - of->in > strip ? p->frequencies * panel : panel;
     for (size_t c = of->in; c < of->in_end; c += strip)
         for (size_t k = of->out; k < of->out_end; k += CONV_CHANNELS) {
-            const struct conv_operands operands = {
-                .y = weight_sums(task, c, k, f),
-                .x = weight_in_panel(task, c, f),
-                .w = weight_out_panel(task, k, f),
-                .offset = p->offset,
-                .y_stride = strip,
-                .w_term = CONV_CHANNELS,
-                .w_channel = 1,
-                .terms = task->index.tiles,
-                .channels = CONV_CHANNELS,
-                .n = winograd_vectors(p, size_min(of->in_end - c, strip)),
-                .ahead = k + CONV_CHANNELS < of->out_end ? 0 : next,
-                .fresh = fresh};
+            char *sums = weight_sums(task, c, k, f);
+            const size_t n = winograd_vectors(p, size_min(of->in_end - c, strip));
+            if (fresh && n < strip) // the transform to taps reads the whole strip
+                memset(sums, 0, CONV_CHANNELS * strip * p->grid.scalar_bytes);
+            const struct conv_operands operands = {.y = sums,
+                                                   .x = weight_in_panel(task, c, f),
+                                                   .w = weight_out_panel(task, k, f),
+                                                   .offset = p->offset,
+                                                   .y_stride = strip,
+                                                   .w_term = CONV_CHANNELS,
+                                                   .w_channel = 1,
+                                                   .terms = task->index.tiles,
+                                                   .channels = CONV_CHANNELS,
+                                                   .n = n,
+                                                   .ahead =
+                                                       k + CONV_CHANNELS < of->out_end ? 0 : next,
+                                                   .fresh = fresh};
             task->kernels->conv_fetch(&operands, NULL);
         }
 }

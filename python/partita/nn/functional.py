@@ -165,8 +165,8 @@ def _remember(described, rank, x, w, b, stride, pad, dilation, groups):
         return None
     if len(_seen) >= _MAX_SEEN:
         _seen.clear()
-    _seen[described] = found, (*layer, uses(w))
-    return _seen[described]
+    seen = _seen[described] = found, (*layer, uses(w))
+    return seen
 
 
 def _run_seen(seen, x, w, b):
