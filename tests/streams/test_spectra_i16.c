@@ -329,6 +329,7 @@ static void banks_have_the_bits_of_streams(void **state)
     enum { BLOCK = 64, BLOCKS = 200, TAPS = 6000 };
     const struct type_pair *types = ((const struct stream_case *)*state)->types;
     const size_t bytes = partita_type_size(types->signal);
+    const size_t tap_bytes = partita_type_size(types->taps);
     const struct partita_bank_options options = {
         .slots = 2,
         .n_taps = TAPS,
@@ -345,8 +346,8 @@ static void banks_have_the_bits_of_streams(void **state)
     assert_ok(partita_bank_create(&options, &bank));
     const struct partita_plan *plan = partita_bank_plan(bank);
     assert_true(explains_i16(plan));
-    void *w = guarded_alloc(TAPS * partita_type_size(types->taps), 1);
-    char *x = guarded_alloc(BLOCK * bytes, 1), *y = guarded_alloc(BLOCK * bytes, 1);
+    void *w = guarded_alloc(TAPS * tap_bytes, tap_bytes);
+    char *x = guarded_alloc(BLOCK * bytes, bytes), *y = guarded_alloc(BLOCK * bytes, bytes);
     random_samples(&random, types->taps, w, TAPS);
     assert_ok(partita_bank_filter_create(bank, w, TAPS, &filter));
     assert_ok(partita_filter_create(plan, w, &of_plan));
