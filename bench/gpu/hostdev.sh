@@ -35,7 +35,7 @@ while read -r engine state; do
     esac
     check $? "$engine is $state"
 done <"$folder/list"
-for peer in cufft-complex cufft-real cufft-blocks two-passes cpu/partitioned; do
+for peer in cufft-complex cufft-real cufft-blocks two-passes cpu/partitioned cuda/partitioned-16-bit; do
     grep -q ",$peer," "$folder/rows"
     check $? "$peer answers right"
 done

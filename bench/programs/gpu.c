@@ -22,6 +22,12 @@ static bool ours_device(struct contender *contender, const struct workload *w)
     return w->block > 0 ? ours_stream_whole(contender, w) : ours_resident(contender, w);
 }
 
+// The row of a stream with spectra of 16 bits stands beside the one without a budget.
+static bool ours_device_i16(struct contender *contender, const struct workload *w)
+{
+    return w->block > 0 && ours_stream_whole_i16(contender, w);
+}
+
 // The cost model of the CPU is measured only for cases that run on the CPU.
 static bool ours_cpu(struct contender *contender, const struct workload *w)
 {
@@ -42,6 +48,12 @@ static const char *const expected[] = {
 
 static const struct contender peers[] = {
     {.name = "auto", .device = DEVICE, .threads = 1, .open = ours_device},
+    {.name = "cuda/partitioned-16-bit",
+     .engine = "cuda/partitioned",
+     .device = DEVICE,
+     .threads = 1,
+     .error_budget = 1e-4,
+     .open = ours_device_i16},
     {.name = "cpu/partitioned", .engine = "cpu/partitioned", .threads = 1, .open = ours_cpu},
     {.name = "cufft-complex", .threads = 1, .open = peer_cufft_complex},
     {.name = "cufft-real", .threads = 1, .open = peer_cufft_real},
