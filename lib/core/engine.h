@@ -5,6 +5,7 @@
 #define PARTITA_ENGINE_H
 
 #include <partita/partita.h>
+#include <stdatomic.h>
 
 #include "base/log.h"
 #include "cost_model.h"
@@ -110,6 +111,15 @@ struct operands {
     // Transforms of x that forward writes and backward weight reads in place of x; NULL: none.
     void *cached_spectra;
 };
+
+// Raises operands.peak to the bits of a magnitude; any thread.
+static inline void operands_raise_peak(_Atomic uint64_t *peak, uint64_t to)
+{
+    uint64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+    while (to > before && !atomic_compare_exchange_weak_explicit(
+                              peak, &before, to, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
 
 struct engine {
     const char *name;            // "cpu/overlap-save"

@@ -66,9 +66,12 @@ static bool meets(const struct axis *axis, size_t o, size_t t, size_t *position)
     return at >= 0 && at < (ptrdiff_t)axis->size;
 }
 
+// y, x: the first samples of the planes; w: the path.
 static void visit_plane(const struct products *p, size_t y, size_t x, size_t w)
 {
     const struct axis *a = p->shape->axis;
+    const size_t step[2] = {shape_strides(p->shape, true).position,
+                            shape_strides(p->shape, false).position};
     const size_t taps = shape_taps(p->shape), outputs = shape_outputs(p->shape);
     for (size_t o = 0; o < outputs; o++)
         for (size_t t = 0; t < taps; t++) {
@@ -78,20 +81,20 @@ static void visit_plane(const struct products *p, size_t y, size_t x, size_t w)
             if (meets(&a[0], o / last, t / kernel, &at[0]) &&
                 meets(&a[1], o / a[2].out % a[1].out, t / a[2].kernel % a[1].kernel, &at[1]) &&
                 meets(&a[2], o % a[2].out, t % a[2].kernel, &at[2]))
-                visit_product(p, y * outputs + o,
-                              ((x * a[0].size + at[0]) * a[1].size + at[1]) * a[2].size + at[2],
-                              tap);
+                visit_product(p, y + o * step[0],
+                              x + ((at[0] * a[1].size + at[1]) * a[2].size + at[2]) * step[1], tap);
         }
 }
 
 static void visit_products(const struct products *p)
 {
     const struct shape *shape = p->shape;
+    const struct sample_strides to = shape_strides(shape, true), from = shape_strides(shape, false);
     for (size_t n = 0; n < shape->batch; n++)
         for (size_t k = 0; k < shape->out_channels; k++)
             for (size_t c = 0; c < shape->group_in; c++) {
                 const size_t in = k / shape->group_out * shape->group_in + c;
-                visit_plane(p, n * shape->out_channels + k, n * shape->in_channels + in,
+                visit_plane(p, n * to.item + k * to.channel, n * from.item + in * from.channel,
                             k * shape->group_in + c);
             }
 }
@@ -192,7 +195,21 @@ static const struct nonfinite_case cases[] = {
     {"cpu/gemm", {SIZE(23, 17), BATCH(2), CHANNELS(3, 5), KERNEL(3, 3), STRIDE(2, 2)}, false},
     {"cpu/winograd", {SIZE(23, 17), BATCH(2), CHANNELS(3, 5), KERNEL(3, 3), PAD(1, 1)}, false},
     {"cpu/winograd", {SIZE(30, 30), CHANNELS(4, 6), GROUPS(2), KERNEL(5, 3), CORRELATE}, false},
+    // Columns in several batches, strides, a map in each lane, channels last of both kinds.
+    {"cpu/winograd", {SIZE(9, 900), CHANNELS(2, 3), KERNEL(3, 3), PAD(1, 1)}, false},
+    {"cpu/winograd", {SIZE(23, 18), CHANNELS(3, 5), KERNEL(5, 5), STRIDE(2, 2)}, false},
+    {"cpu/winograd", {SIZE(7, 7), BATCH(20), CHANNELS(3, 20), KERNEL(3, 3), PAD(1, 1)}, false},
+    {"cpu/winograd",
+     {SIZE(7, 7), BATCH(20), CHANNELS(3, 20), KERNEL(3, 3), PAD(1, 1), .channels_last = true},
+     false},
+    {"cpu/winograd",
+     {SIZE(23, 17), BATCH(2), CHANNELS(19, 5), KERNEL(3, 3), .channels_last = true},
+     false},
     {"cpu/tiles", {SIZE(40, 37), BATCH(3), CHANNELS(3, 2), KERNEL(7, 5), PAD(3, 2)}, false},
+    {"cpu/tiles",
+     {SIZE(20, 37), BATCH(3), CHANNELS(19, 2), KERNEL(7, 5), .channels_last = true},
+     false},
+    {"cpu/tiles", {SIZE(18, 18), CHANNELS(6, 64), KERNEL(9, 9), PAD(4, 4)}, false},
     {"cpu/tiles", {SIZE(40, 37), CHANNELS(2, 4), GROUPS(2), KERNEL(9, 9), DILATION(2, 1)}, false},
     {"cpu/tiles", {SIZE(9, 12, 11), BATCH(2), CHANNELS(2, 3), KERNEL(3, 4, 5), CORRELATE}, false},
     {"cpu/depthwise", {SIZE(60, 60), BATCH(2), CHANNELS(4, 4), GROUPS(4), KERNEL(3, 3)}, false},

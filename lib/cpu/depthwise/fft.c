@@ -6,7 +6,6 @@
 // summed over tiles and images, and transformed back once.
 #include <assert.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -159,14 +158,6 @@ struct rectangle {
     size_t plane;
 };
 
-static void raise_peak(_Atomic uint64_t *peak, uint64_t to)
-{
-    uint64_t before = atomic_load_explicit(peak, memory_order_relaxed);
-    while (to > before && !atomic_compare_exchange_weak_explicit(
-                              peak, &before, to, memory_order_relaxed, memory_order_relaxed)) {
-    }
-}
-
 // Transforms the rows of the rectangle in planes of x; columns are left to do.
 static void read_rows(const struct fft_call *call, const struct rectangle *of,
                       const struct depthwise_lanes *lanes, char *spectrum, char *row, const char *x)
@@ -200,7 +191,7 @@ static void read_rows(const struct fft_call *call, const struct rectangle *of,
         }
         call->kernels->lanes_dft(&to, &samples, &grid->axis[1].dft);
     }
-    if (peak) raise_peak(call->peak, peak);
+    if (peak) operands_raise_peak(call->peak, peak);
 }
 
 static struct rectangle window_of(const struct depthwise_grid *grid, size_t tile)

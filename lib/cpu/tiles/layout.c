@@ -402,6 +402,7 @@ static void take_layout(const struct tiles_search *search, const struct tiles *p
     *ret = (struct estimate){
         .applicable = true,
         .spread = 1,
+        .peaks = !p->weight,
         .reach = SIZE_MAX, // two tiles are the real and the imaginary part of one transform
         .transform = params->transform,
         .hop = p->batch,

@@ -179,6 +179,7 @@ static void load_rows(const struct pair *pair, bool outputs)
     const struct kernels *kernels = pair->call->kernels;
     const struct tile_axis *axis = &p->grid.axis[2];
     const size_t columns = size_min(outputs ? axis->tile : axis->extent, p->n[2]);
+    uint64_t peak = 0;
     struct limits limits[2];
     for (int i = 0; i < pair->n; i++) limits[i] = limits_of(p, &pair->line[i]);
     for (size_t d = 0; d < p->n[0]; d++)
@@ -196,8 +197,13 @@ static void load_rows(const struct pair *pair, bool outputs)
                 gather_row(pair, i, z, d, h, columns);
                 clip_row(kernels, &pair->line[i], &limits[i], z, columns);
             }
+            if (pair->call->peak) {
+                const uint64_t of_row = kernels->peak(row, columns * 2 * p->lanes);
+                peak = of_row > peak ? of_row : peak;
+            }
             tiles_transform_row(&p->tables, kernels->tile.forward, row);
         }
+    if (peak) operands_raise_peak(pair->call->peak, peak);
 }
 
 static void load_pair(const struct tiles_array *array, size_t line, struct pair *pair)

@@ -132,6 +132,7 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                               .gy = operands->from[1],
                               .to = operands->to,
                               .cached = operands->cached_spectra,
+                              .peak = p->weight ? NULL : operands->peak,
                               .workers = (char *)workspace + plan->choice.shared,
                               .worker_bytes = plan->choice.worker};
     struct arena arena = {.base = workspace};

@@ -140,10 +140,11 @@ struct tiles_call {
     const char *x, *gy; // the arrays that are transformed: gy only in backward weight; taps
     char *to;
     size_t group;
-    size_t first;          // the batch's first position
-    size_t oc_first, oc_n; // output channels
-    size_t ic_first, ic_n; // input channels of gw
-    char *cached;          // spectra of x of all batches and groups; NULL: none
+    size_t first;           // the batch's first position
+    size_t oc_first, oc_n;  // output channels
+    size_t ic_first, ic_n;  // input channels of gw
+    char *cached;           // spectra of x of all batches and groups; NULL: none
+    _Atomic uint64_t *peak; // raised by what is read of x; NULL: not wanted
     struct tiles_shared spectra;
     char *workers;
     size_t worker_bytes;

@@ -159,6 +159,7 @@ void winograd_transform_maps(const struct winograd_task *task, bool outputs, siz
     const struct winograd *p = task->p;
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const size_t lanes = winograd_lanes(p);
+    const size_t samples = down->in.size * along->in.size; // of a plane of x
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
     const size_t high = padded_extent(down, transform.from[0]);
@@ -169,6 +170,7 @@ void winograd_transform_maps(const struct winograd_task *task, bool outputs, siz
         together = p->channels_last ? winograd_together(task, outputs, first + c, first + n) : 1;
         for (size_t map = last_maps(task) + lanes; map > 0; map -= lanes) {
             read_planes(task, outputs, map - lanes, first + c, together);
+            winograd_raise_peak(task, task->scratch.rows, samples * lanes);
             for (size_t i = 0; i < together; i++) {
                 const size_t at = (c + i) * p->positions + map - lanes;
                 pad_planes(task, outputs, channel_rows(task, i), high, wide);

@@ -271,6 +271,33 @@ char *winograd_plane_lines(const struct winograd_task *task, bool outputs,
     return plane->samples + ((size_t)y * columns->size + (size_t)x) * p->grid.scalar_bytes;
 }
 
+void winograd_raise_peak(const struct winograd_task *task, const char *samples, size_t n)
+{
+    // Other splits of the output channels read the same samples.
+    if (!task->call->peak || task->out > 0) return;
+    operands_raise_peak(task->call->peak, task->kernels->peak(samples, n));
+}
+
+// Takes the peak of what has been read of a plane, which is still in a near cache. Between rows
+// there are only samples of the array.
+static void raise_plane_peak(const struct winograd_task *task, const struct winograd_plane *plane)
+{
+    const struct winograd_window *window = &plane->window;
+    if (!task->call->peak) return;
+    if (plane->rows) {
+        winograd_raise_peak(task, plane->rows, window->rows * window->width);
+        return;
+    }
+    struct winograd_lines lines;
+    const char *from = winograd_plane_lines(task, false, plane, &lines);
+    if (lines.first_row >= lines.last_row) return;
+    const size_t rows = lines.last_row - lines.first_row, n = lines.last - lines.first;
+    const size_t pitch = lines.pitch * task->p->grid.scalar_bytes;
+    if (lines.pitch < 2 * n) winograd_raise_peak(task, from, (rows - 1) * lines.pitch + n);
+    for (size_t i = 0; i < rows && lines.pitch >= 2 * n; i++)
+        winograd_raise_peak(task, from + i * pitch, n);
+}
+
 // Transforms the tiles of rows of samples, of the window or, rows being NULL, of the array: along
 // the rows, whose results fall into residues modulo the tile, so that tiles of adjacent rows are
 // adjacent; then down the columns.
@@ -340,6 +367,7 @@ static void transform_adjacent(const struct winograd_task *task, bool outputs, s
             const size_t at = (c + k) * p->positions + m * tiles;
             plane.rows = task->scratch.windows + (m * pitch + k * window.channel) * bytes;
             transform_rows(task, outputs, &plane, &transform, to + at * bytes);
+            raise_plane_peak(task, &plane);
         }
     }
 }
@@ -390,5 +418,6 @@ void winograd_transform_channels(const struct winograd_task *task, bool outputs,
         plane.ahead = next.samples - plane.samples;
         if (!adjacent) read_window(task, outputs, &plane);
         transform_rows(task, outputs, &plane, &transform, to + at * p->grid.scalar_bytes);
+        raise_plane_peak(task, &plane);
     }
 }

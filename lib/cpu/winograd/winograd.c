@@ -163,6 +163,8 @@ static void try_layout(const struct request *request, const struct winograd_spli
     const size_t splits = p->weight ? (p->k_splits - 1) * split_k_bytes(shape) : 0;
     ret->applicable = true;
     ret->spread = 1;
+    // Channels last with a map in each lane leaves lanes beyond the batch as they are.
+    ret->peaks = !p->weight && !(p->map_lanes && p->channels_last);
     ret->hop = p->batch.maps * p->batch.rows * p->batch.cols;
     ret->seconds = layout_seconds(p, request, pairs);
     ret->flops = 2 * pairs * (double)p->maps * (double)p->grid.tiles;
@@ -239,6 +241,7 @@ static enum partita_status winograd_run(const struct partita_plan *plan,
         .filter = filter,
         .x = operands->from[0],
         .y = p->weight ? (char *)operands->from[1] : operands->to,
+        .peak = plan->choice.peaks ? operands->peak : NULL,
         .shared = workspace,
         .workers = (char *)workspace + plan->choice.shared,
         .split_k = {plan, operands->to, workspace, p->k_splits, split_k_bytes(&plan->shape)}};

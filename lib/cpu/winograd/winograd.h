@@ -199,8 +199,9 @@ size_t winograd_shared_bytes(const struct winograd *p); // total of a call
 struct winograd_call {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
-    const char *x; // of backward data: gy
-    char *y;       // outputs, which are written, or gy of backward weight, which is read
+    const char *x;          // of backward data: gy
+    char *y;                // outputs, which are written, or gy of backward weight, which is read
+    _Atomic uint64_t *peak; // raised by what is read of x; NULL: not wanted
     char *shared, *workers;
     struct split_k split_k; // the gradient of the taps
     // Backward weight with shared panels: the groups and the batch that threads compute together.
@@ -260,6 +261,9 @@ struct conv_finish winograd_finish(const struct winograd_task *task, size_t k);
 // Prefetches the rows of a plane that a batch reads.
 void winograd_prefetch(const struct winograd_task *task, const struct winograd_plane *plane,
                        bool outputs);
+
+// Raises the peak of the call by n scalars of x, unless another task does.
+void winograd_raise_peak(const struct winograd_task *task, const char *samples, size_t n);
 
 // Transforms n channels of x, or of gy (`outputs`), from `first` on into
 // to[frequency][channel][positions]. Tiles of the maps are adjacent; the rest of the last vector is
