@@ -108,11 +108,14 @@ TARGETS.append(("memory against scipy's", "lags-1000-of-2p26", ("auto", 1), ("sc
 for network, required, goal in (("resnet18-224-train", 1.3, 2), ("resnet18-32-train", 1.2, 2), ("vgg11-64-train", 1.5, 2),
                                 ("convnext-t-train", 1.6, 2.5), ("large-kernels-train", 8, 15), ("taps-513-train", 20, 60),
                                 ("resnet50-infer-n1", 1.3, 2), ("resnet50-infer-n16", 1.3, 2),
-                                ("mobilenet-infer-n1", 1.3, 2), ("mobilenet-infer-n16", 1.3, 2)):
+                                ("mobilenet-infer-n1", 1.3, 2), ("mobilenet-infer-n16", 1.3, 2),
+                                ("vgg-e-train", 2.5, 3.5), ("vgg-e-infer-n1", 2.5, 3.5), ("caffenet-train", 1.5, 2.5),
+                                ("caffenet-infer-n16", 1.5, 2.5), ("resnet50-train", 1.5, 2.5), ("convnext-t-infer-n16", 1.5, 2.5)):
     for threads in (1, 2):
         TARGETS.append((f"convolutions of a network, PyTorch, {threads} thread{'s' * (threads > 1)}", network,
                         ("auto", threads), ("torch", threads), "ratio", required, goal))
     TARGETS.append(("two threads against one", network, ("auto", 2), ("auto", 1), "ratio", 1.7, 1.9))
+    TARGETS.append(("channels last, channels first", network, ("auto-last", 1), ("auto", 1), "ratio", 0.95, None))
 TARGETS += bench_python.TARGETS
 
 
@@ -324,7 +327,7 @@ SUBJECTS = {"fir": "Direct filters, streams in blocks of 1024", "fft": "Transfor
             "python_signal": "SciPy's functions and streams, called from Python", "python_networks": "Networks of PyTorch"}
 NETWORK_HEAD = """An item is a step: each layer of the network, as often as the network has it. A training step updates the
 filter of every layer, then computes forward and both gradients; in inference filters are kept. PyTorch is a process with
-as many threads and the same samples; in `torch-last` its arrays lie channels last. The error is the largest of all
+as many threads and the same samples; in `torch-last` and `auto-last` arrays lie channels last. The error is the largest of all
 results.
 """
 HEADS = {"network": NETWORK_HEAD, "python_signal": bench_python.SIGNAL_HEAD, "python_networks": bench_python.NETWORKS_HEAD}

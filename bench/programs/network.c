@@ -10,6 +10,7 @@ int main(int argc, char **argv)
 {
     static const struct contender contenders[] = {
         {.name = "auto", .open = ours_network},
+        {.name = "auto-last", .open = ours_network_last},
         {.name = "torch", .open = peer_torch},
         {.name = "torch-last", .open = peer_torch_last},
     };
@@ -18,7 +19,7 @@ int main(int argc, char **argv)
         .contenders = contenders,
         .n_contenders = sizeof contenders / sizeof *contenders,
         .prepare = ours_calibrate,
-        .repetitions = 7,
+        .repetitions = 5,
         .thread_counts = {1, 2},
     };
     suite.cases = network_cases(&suite.n_cases);

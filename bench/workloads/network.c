@@ -33,6 +33,20 @@ static const struct network_layer vgg11[] = {
     {"4.1", 256, 512, 1, 3, 1, 8, 1, 1},  {"4.2", 512, 512, 1, 3, 1, 8, 1, 1},
     {"5", 512, 512, 1, 3, 1, 4, 1, 2},
 };
+// The same, network E.
+static const struct network_layer vgg_e[] = {
+    {"1.1", 3, 64, 1, 3, 1, 224, 1, 1},   {"1.2", 64, 64, 1, 3, 1, 224, 1, 1},
+    {"2.1", 64, 128, 1, 3, 1, 112, 1, 1}, {"2.2", 128, 128, 1, 3, 1, 112, 1, 1},
+    {"3.1", 128, 256, 1, 3, 1, 56, 1, 1}, {"3.2", 256, 256, 1, 3, 1, 56, 1, 3},
+    {"4.1", 256, 512, 1, 3, 1, 28, 1, 1}, {"4.2", 512, 512, 1, 3, 1, 28, 1, 3},
+    {"5", 512, 512, 1, 3, 1, 14, 1, 4},
+};
+// Jia et al., Caffe (2014): the network of Krizhevsky et al. (2012) on one device.
+static const struct network_layer caffenet[] = {
+    {"1", 3, 96, 1, 11, 4, 227, 0, 1},  {"2", 96, 256, 2, 5, 1, 27, 2, 1},
+    {"3", 256, 384, 1, 3, 1, 13, 1, 1}, {"4", 384, 384, 2, 3, 1, 13, 1, 1},
+    {"5", 384, 256, 2, 3, 1, 13, 1, 1},
+};
 // Liu et al. (2022). Its 1 x 1 layers are matrix products of arrays with channels last.
 static const struct network_layer convnext_t[] = {
     {"stem", 3, 96, 1, 4, 4, 224, 0, 1},   {"1", 96, 96, 96, 7, 1, 56, 3, 3},
@@ -100,6 +114,12 @@ static const struct {
     {"resnet18-224-train", {.training = true, .rank = 2, .batch = 8, LAYERS(resnet18)}},
     {"resnet18-32-train", {.training = true, .rank = 2, .batch = 32, LAYERS(resnet18_32)}},
     {"vgg11-64-train", {.training = true, .rank = 2, .batch = 16, LAYERS(vgg11)}},
+    {"vgg-e-train", {.training = true, .rank = 2, .batch = 1, LAYERS(vgg_e)}},
+    {"vgg-e-infer-n1", {.rank = 2, .batch = 1, LAYERS(vgg_e)}},
+    {"caffenet-train", {.training = true, .rank = 2, .batch = 16, LAYERS(caffenet)}},
+    {"caffenet-infer-n16", {.rank = 2, .batch = 16, LAYERS(caffenet)}},
+    {"resnet50-train", {.training = true, .rank = 2, .batch = 2, LAYERS(resnet50)}},
+    {"convnext-t-infer-n16", {.rank = 2, .batch = 16, LAYERS(convnext_t)}},
     {"convnext-t-train", {.training = true, .rank = 2, .batch = 4, LAYERS(convnext_t)}},
     {"large-kernels-train", {.training = true, .rank = 2, .batch = 4, LAYERS(large_kernels)}},
     {"taps-513-train", {.training = true, .rank = 1, .batch = 4, LAYERS(taps_513)}},
