@@ -11,7 +11,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 results=build/bench-results
-subjects="plan small fft nonfinite fir stream signal cli layer network bank long_file python_signal python_networks"
+subjects="plan small fft nonfinite fir stream control signal cli layer network bank long_file python_signal python_networks"
 python=build-ci/python/bin/python
 status=0
 
@@ -22,7 +22,7 @@ run() {
     echo "$subject" >&2
     case $subject in
     python_*) "$python" bench/programs/"$subject".py "$@" ;;
-    long_file) bench/programs/long_file.py build "$@" ;;
+    control | long_file) bench/programs/"$subject".py build "$@" ;;
     bank) build/bench/bench_bank "$@" ;;
     *) build/bench/bench_"$subject" "$@" --calls $results/calls ;;
     esac >$results/"$subject".csv || status=1

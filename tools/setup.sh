@@ -22,7 +22,7 @@ for group in "$@"; do
         ;;
     bench)
         packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev libdnnl-dev libopenblas-dev
-            gnuplot-nox fonts-dejavu-core python3-sklearn"
+            gnuplot-nox fonts-dejavu-core python3-sklearn linux-perf"
         ;;
     ci)
         packages="$packages clang llvm libomp-dev libclang-rt-dev clang-format shellcheck git universal-ctags
