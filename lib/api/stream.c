@@ -27,19 +27,17 @@ void partita_stream_process_strided(struct partita_stream *stream, union partita
                                     size_t y_stride, union partita_inputs x, size_t x_stride,
                                     size_t n_frames)
 {
-    stream_feed(stream, (struct frames){.y = y.samples,
-                                        .y_stride = y_stride,
-                                        .x = x.samples,
-                                        .x_stride = x_stride,
-                                        .n = n_frames});
+    stream_feed(stream, &(struct frames){.y = y.samples,
+                                         .y_stride = y_stride,
+                                         .x = x.samples,
+                                         .x_stride = x_stride,
+                                         .n = n_frames});
 }
 
 void partita_stream_process(struct partita_stream *stream, union partita_outputs y,
                             union partita_inputs x, size_t n_frames)
 {
-    stream_feed(stream,
-                (struct frames){
-                    .y = y.samples, .y_stride = 1, .x = x.samples, .x_stride = 1, .n = n_frames});
+    partita_stream_process_strided(stream, y, 1, x, 1, n_frames);
 }
 
 enum partita_status partita_stream_process_queued(struct partita_stream *stream,

@@ -187,7 +187,7 @@ static void delay_start(struct bank_slot *slot, size_t block)
 {
     struct frames frames = slot_frames(slot, block);
     frames.x = NULL;
-    stream_feed(slot->stream, frames);
+    stream_feed(slot->stream, &frames);
     atomic_fetch_add_explicit(&slot->lead, 1, memory_order_relaxed);
     slot->start++;
 }
@@ -302,7 +302,8 @@ static void feed_streams(struct partita_bank *bank, size_t n)
         for (size_t ahead = size_min(bank->ahead, n - 1 - i); ahead > 0; ahead--)
             prefetch_slot(bank, bank->open[i + ahead], (int)ahead);
         slot->stream->next = i + 1 < n ? bank->slots[bank->open[i + 1]].stream : NULL;
-        stream_feed(slot->stream, slot_frames(slot, bank->plan->shape.block));
+        struct frames frames = slot_frames(slot, bank->plan->shape.block);
+        stream_feed(slot->stream, &frames);
         slot->stream->next = NULL; // which may be closed, and opened anew, after this call
     }
 }

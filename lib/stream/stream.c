@@ -68,7 +68,7 @@ size_t stream_outputs_wait(const struct partita_stream *stream)
 {
     const size_t step = shape_output_step(&stream->plan->shape);
     assert(stream->phase < step);
-    return (step - stream->phase) % step;
+    return stream->phase ? step - stream->phase : 0;
 }
 
 size_t stream_outputs_due(const struct partita_stream *stream, size_t n)
@@ -86,6 +86,7 @@ size_t stream_frames_until_due(const struct partita_stream *stream)
 size_t stream_frames_due(const struct partita_stream *stream, size_t n)
 {
     const size_t stride = stream->plan->shape.axis[0].stride;
+    if (stride == 1) return n;
     const size_t wait = stream_frames_until_due(stream);
     return n > wait ? (n - wait - 1) / stride + 1 : 0;
 }
@@ -138,18 +139,18 @@ static struct step step_branches(struct partita_stream *stream, const struct fra
 }
 
 // One step of the engine, within one state of a swap.
-static struct step run_step(struct partita_stream *stream, const struct frames *frames)
+static struct step run_step(struct partita_stream *stream, struct frames *frames)
 {
     if (atomic_load(&stream->status) != PARTITA_OK) return answer_failed(stream, frames);
-    struct frames part = *frames;
-    part.rest = part.n;
     swap_begin(stream);
     const struct swap *swap = &stream->swap;
-    if (swap->state != SWAP_NONE && part.n > swap->left) part.n = swap->left;
+    frames->rest = frames->n;
+    if (swap->state != SWAP_NONE) frames->n = size_min(frames->n, swap->left);
     const struct step step = stream->branch_frames
-                                 ? step_branches(stream, &part)
-                                 : stream->plan->engine->stream_step(stream, &part);
-    assert(step.in <= part.n);
+                                 ? step_branches(stream, frames)
+                                 : stream->plan->engine->stream_step(stream, frames);
+    assert(step.in <= frames->n);
+    frames->n = frames->rest;
     if (swap->state != SWAP_NONE) swap_advance(stream, step.in);
     return step;
 }
@@ -188,27 +189,34 @@ enum partita_status stream_queue(struct partita_stream *stream, struct frames fr
     return PARTITA_OK;
 }
 
-void stream_feed(struct partita_stream *stream, struct frames frames)
+// Most streams have an output at every position, and need not divide.
+static void advance_phase(struct partita_stream *stream, size_t n)
+{
+    const struct shape *shape = &stream->plan->shape;
+    const size_t step = shape_output_step(shape);
+    if (step > 1) stream->phase = (stream->phase + n * shape_positions(shape)) % step;
+}
+
+void stream_feed(struct partita_stream *stream, struct frames *frames)
 {
     const struct shape *shape = &stream->plan->shape;
     if (!takes_arrays(stream, STREAM_HOST_ARRAYS)) {
-        write_silence(stream, &frames, frames.n);
+        write_silence(stream, frames, frames->n);
         return;
     }
-    if (frames.n) stream->arrays = STREAM_HOST_ARRAYS;
-    const size_t beyond = shape->whole_blocks ? frames.n % shape->block : 0;
-    frames.n -= beyond;
-    const size_t n = frames.n;
+    if (frames->n) stream->arrays = STREAM_HOST_ARRAYS;
+    const size_t beyond = shape->whole_blocks ? frames->n % shape->block : 0;
+    frames->n -= beyond;
+    const size_t n = frames->n;
     const double begin = stream->plan->sample_rate > 0 ? clock_seconds() : 0;
-    while (frames.n) {
-        const struct step step = run_step(stream, &frames);
-        stream->phase =
-            (stream->phase + step.in * shape_positions(shape)) % shape_output_step(shape);
-        frames.x_first += step.in;
-        frames.y_first += step.out;
-        frames.n -= step.in;
+    while (frames->n) {
+        const struct step step = run_step(stream, frames);
+        advance_phase(stream, step.in);
+        frames->x_first += step.in;
+        frames->y_first += step.out;
+        frames->n -= step.in;
     }
-    if (beyond) write_silence(stream, &frames, beyond);
+    if (beyond) write_silence(stream, frames, beyond);
     if (begin > 0 && n)
         stats_count(&stream->stats, clock_seconds() - begin, (double)n / stream->plan->sample_rate);
 }

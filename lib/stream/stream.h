@@ -93,8 +93,9 @@ enum partita_status stream_open(const struct partita_plan *plan,
                                 struct partita_stream **ret_stream);
 void stream_close(struct partita_stream *stream);
 
-// Processes all frames; of a stream that is queued none: outputs are zeros.
-void stream_feed(struct partita_stream *stream, struct frames frames);
+// Processes all frames; of a stream that is queued none: outputs are zeros. Leaves the first frame
+// after them in `frames`. (A copy of the struct would wait until the caller's stores are done.)
+void stream_feed(struct partita_stream *stream, struct frames *frames);
 
 // Queues the processing of all frames, of arrays on the device. Errors: see
 // partita_stream_process_queued.

@@ -237,16 +237,16 @@ static bool update_silence(const struct partita_stream *stream,
 // Which filters a new block needs during a swap. Its products also serve later blocks of its batch:
 // sums of a filter are complete from the batch-th block on that is computed with it, so the
 // incoming one is used from batch - 1 blocks before the fade on.
-static struct progress swap_progress(const struct partitioned_stream *state,
-                                     const struct partition_segment *segment)
+static void swap_filters(const struct partitioned_stream *state,
+                         const struct partition_segment *segment, struct progress *progress)
 {
     const uint64_t output = state->position->quantum + segment->window; // the block's first quantum
     const bool incoming = output + segment->batch * segment->quanta > state->fade_begin;
     const bool own = output < state->fade_end;
     assert(own || incoming);
-    return (struct progress){.two_filters = own && incoming,
-                             .sums_only = output + segment->quanta <= state->fade_begin,
-                             .set = own ? state->position->set : 1 - state->position->set};
+    progress->two_filters = own && incoming;
+    progress->sums_only = output + segment->quanta <= state->fade_begin;
+    if (!own) progress->set = 1 - state->position->set;
 }
 
 // A segment's next block is complete: what it is worked on with is settled now.
@@ -256,14 +256,16 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     const struct partition_segment *segment = task_first(stream, i).segment;
     struct segment_state *own = &state->segment[i];
     const bool changed = update_silence(stream, segment, own, block);
-    struct progress progress = {.set = state->position->set};
+    // Field by field: a copy of the struct would wait until its fields are stored.
+    struct progress *progress = own->progress;
+    progress->done = progress->chain = progress->number = 0, progress->stage = STAGE_FORWARD;
+    progress->running = true, progress->two_filters = progress->sums_only = false;
+    progress->set = state->position->set, progress->block = block;
     if (stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING)
-        progress = swap_progress(state, segment);
-    progress.running = true, progress.block = block;
-    *own->progress = progress;
+        swap_filters(state, segment, progress);
     const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
-    if (progress.set != state->position->set) filters[0] = stream->swap.incoming;
-    for (size_t which = 0; which < (progress.two_filters ? 2 : 1); which++)
+    if (progress->set != state->position->set) filters[0] = stream->swap.incoming;
+    for (size_t which = 0; which < (progress->two_filters ? 2 : 1); which++)
         if (changed || own->active[which].filter != filters[which])
             tasks_list_paths(stream, i, which, filters[which]);
     tasks_prepare(stream, i);
