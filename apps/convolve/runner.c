@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/wide.h"
 #include "cli/engine_name.h"
 #include "cli/option_words.h"
 #include "segments.h"
@@ -275,6 +276,24 @@ static void copy_strided(char *y, size_t y_stride, const char *x, size_t x_strid
     }
 }
 
+// The same for both of two channels of 4 bytes.
+WIDE_LOOP(void, interleave_pairs, (char *y, const char *x0, const char *x1, size_t n),
+          (y, x0, x1, n))
+{
+    for (size_t i = 0; i < n; i++) {
+        memcpy(y + 8 * i, x0 + 4 * i, 4);
+        memcpy(y + 8 * i + 4, x1 + 4 * i, 4);
+    }
+}
+
+WIDE_LOOP(void, deinterleave_pairs, (char *y0, char *y1, const char *x, size_t n), (y0, y1, x, n))
+{
+    for (size_t i = 0; i < n; i++) {
+        memcpy(y0 + 4 * i, x + 8 * i, 4);
+        memcpy(y1 + 4 * i, x + 8 * i + 4, 4);
+    }
+}
+
 // Where the next frames of a channel are stored.
 static char *input_row(const struct runner *r, size_t channel)
 {
@@ -294,9 +313,16 @@ size_t runner_kept(const struct runner *runner)
     return runner->n_workers && runner->out_channels == 1 ? 2 : 0;
 }
 
+static bool are_pairs(const struct runner *r, size_t channels)
+{
+    return channels == 2 && r->bytes == 4;
+}
+
 static void append_input(struct runner *r, const char *x, size_t n)
 {
-    for (size_t c = 0; c < r->in_channels; c++) {
+    const bool pairs = x && are_pairs(r, r->in_channels);
+    if (pairs) deinterleave_pairs(input_row(r, 0), input_row(r, 1), x, n);
+    for (size_t c = 0; c < r->in_channels && !pairs; c++) {
         char *row = input_row(r, c);
         if (x == row) break; // stored by the caller (runner_input)
         if (x) copy_strided(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
@@ -323,11 +349,14 @@ static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault
     const enum partita_status status = segments_take(&r->segments, &results);
     if (status) return runner_fail(r, status, fault);
     *ret_n = segment_results(r);
+    const size_t row = *ret_n * r->bytes;
     if (runner_kept(r)) *y = results;
+    else if (are_pairs(r, r->out_channels))
+        interleave_pairs(*y, results, (const char *)results + row, *ret_n);
     else
         for (size_t c = 0; c < r->out_channels; c++)
             copy_strided((char *)*y + c * r->bytes, r->out_channels,
-                         (const char *)results + c * *ret_n * r->bytes, 1, *ret_n, r->bytes);
+                         (const char *)results + c * row, 1, *ret_n, r->bytes);
     return true;
 }
 

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/wide.h"
+
 #define JOIN_(a, b) a##_##b
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(stem) JOIN(stem, SUFFIX)
@@ -61,10 +63,24 @@ static void decode_floats(REAL *y, const unsigned char *x, size_t n, unsigned by
     }
 }
 
+// Signed 16-bit integers, without a step through int32_t.
+WIDE_LOOP(void, decode_shorts, (REAL *y, const unsigned char *x, size_t n), (y, x, n))
+{
+    for (size_t i = 0; i < n; i++) {
+        int16_t v;
+        memcpy(&v, x + 2 * i, 2);
+        y[i] = (REAL)v * (REAL)0x1p-15;
+    }
+}
+
 static void decode_integers(REAL *y, const unsigned char *x, size_t n, struct encoding encoding)
 {
     int32_t chunk[CHUNK];
     REAL scale = (REAL)ldexp(1.0, 1 - 8 * (int)encoding.bytes);
+    if (encoding.bytes == 2 && encoding.kind == ENCODING_SIGNED) {
+        decode_shorts(y, x, n);
+        return;
+    }
     while (n) {
         size_t m = min_size(n, CHUNK);
         integers_unpack(chunk, x, m, encoding);
@@ -112,7 +128,7 @@ static const double ROUND = 0x1.8p52;
 static const REAL ROUND_SHORT = sizeof(REAL) == 4 ? (REAL)0x1.8p23 : (REAL)0x1.8p52;
 
 // Whether some |x| is above the limit or NaN.
-static bool any_beyond(const REAL *x, size_t n, REAL limit)
+WIDE_LOOP(int, any_beyond, (const REAL *x, size_t n, REAL limit), (x, n, limit))
 {
     int beyond = 0;
     for (size_t i = 0; i < n; i++) beyond |= !(x[i] >= -limit && x[i] <= limit);
@@ -130,6 +146,27 @@ static int32_t clip(double v, double scale, struct sample_counts *counts)
     return (int32_t)(v < 0 ? -scale : scale - 1);
 }
 
+// 0.99 is below the largest integer of 8 or more bits.
+static const REAL IN_RANGE = (REAL)0.99;
+
+typedef __typeof__(_Generic((REAL)0, float: (uint32_t)0, default: (uint64_t)0)) real_bits;
+
+// Rounds n values to 16 bits, little-endian: the last bits of the sum with ROUND_SHORT. Returns
+// whether one is not surely in range; then the results are not valid.
+WIDE_LOOP(int, encode_shorts, (unsigned char *y, const REAL *x, size_t n), (y, x, n))
+{
+    int beyond = 0;
+    for (size_t i = 0; i < n; i++) {
+        const REAL v = x[i] * (REAL)0x1p15 + ROUND_SHORT;
+        real_bits bits;
+        memcpy(&bits, &v, sizeof bits);
+        const uint16_t rounded = (uint16_t)bits;
+        memcpy(y + 2 * i, &rounded, 2);
+        beyond |= !(x[i] >= -IN_RANGE && x[i] <= IN_RANGE);
+    }
+    return beyond;
+}
+
 // For values in range and up to 16 bits, where REAL is exact.
 static void round_short(int32_t *y, const REAL *x, size_t n, REAL scale)
 {
@@ -145,8 +182,7 @@ static void quantise_chunk(int32_t *y, const REAL *x, size_t n, unsigned bits,
                            struct sample_counts *counts)
 {
     double scale = ldexp(1.0, (int)bits - 1);
-    // 0.99 is below the largest integer of 8 or more bits.
-    if (any_beyond(x, n, (REAL)0.99))
+    if (any_beyond(x, n, IN_RANGE))
         for (size_t i = 0; i < n; i++) y[i] = clip((double)x[i] * scale, scale, counts);
     else if (bits <= 16) round_short(y, x, n, (REAL)scale);
     else round_long(y, x, n, scale);
@@ -163,11 +199,14 @@ void NAME(samples_quantise)(int32_t *y, const REAL *x, size_t n, unsigned bits,
 static void encode_integers(unsigned char *y, const REAL *x, size_t n, struct encoding encoding,
                             struct sample_counts *counts)
 {
+    const bool shorts = encoding.bytes == 2 && encoding.kind == ENCODING_SIGNED;
     int32_t chunk[CHUNK];
     while (n) {
         size_t m = min_size(n, CHUNK);
-        quantise_chunk(chunk, x, m, 8 * encoding.bytes, counts);
-        integers_pack(y, chunk, m, encoding);
+        if (!shorts || encode_shorts(y, x, m)) {
+            quantise_chunk(chunk, x, m, 8 * encoding.bytes, counts);
+            integers_pack(y, chunk, m, encoding);
+        }
         y += m * encoding.bytes;
         x += m;
         n -= m;
