@@ -160,6 +160,8 @@ static bool open_runner(struct convolve_job *job, enum partita_type type, struct
         .settings = &job->settings,
         .signal = type,
         .is_pipe = audio_reader_is_pipe(job->in),
+        .rows = !job->pass.measure && !job->settings.normalised &&
+                !options_want_peaks(&job->settings),
         .frames = in->frames,
         .rate = timing_rate(job),
         .taps = &job->taps,

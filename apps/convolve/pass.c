@@ -14,6 +14,7 @@
 #include "io/bytes/temp.h"
 
 static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
+static const size_t WRITE_SAMPLES = (size_t)1 << 16; // interleaved at once
 
 // The next frames of the input; preloaded ones come first.
 static bool pass_fetch(struct pass *p, void *x, size_t n, size_t *ret_n, struct fault *fault)
@@ -205,7 +206,8 @@ static void measure_results(struct pass *p, const char *y, size_t n)
 static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
 {
     size_t drop = (int64_t)n < p->skip ? n : (size_t)p->skip;
-    char *y = (char *)made + drop * p->taps->out_channels * partita_type_size(p->type);
+    const size_t in_frame = p->output.rows.buffer ? 1 : p->taps->out_channels;
+    char *y = (char *)made + drop * in_frame * partita_type_size(p->type);
     p->skip -= (int64_t)drop;
     n -= drop;
     if (p->count >= 0 && (int64_t)n > p->count - p->written) n = (size_t)(p->count - p->written);
@@ -214,7 +216,7 @@ static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
     if (p->peaks && !peaks_add(p->peaks, y, n, fault)) return false;
     measure_results(p, y, n);
     p->written += (int64_t)n;
-    if (!p->output.running) return shard_write(p->shard, p->writer, p->type, y, n, fault);
+    if (!p->output.running) return pass_output_write(&p->output, y, n, fault);
     pass_output_send(&p->output, y, n);
     return true;
 }
@@ -335,17 +337,14 @@ static bool feed_tail(struct pass *p, struct fault *fault)
 // reads ahead where other threads filter what is read: then this thread has time to read.
 static void start_threads(struct pass *p)
 {
-    size_t capacity;
     const size_t bytes = partita_type_size(p->type);
     const int64_t limit = input_limit(p), left = limit - p->consumed;
     if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
     p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
     p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
-    if (!runner_input(p->runner, &capacity))
+    if (!runner_has_workers(p->runner))
         pass_input_begin(&p->input, p->taps->in_channels * bytes);
     if (!p->writer || temp_is_special(p->settings->operands[2])) return;
-    p->output = (struct pass_output){
-        .writer = p->writer, .shard = p->shard, .type = p->type, .n_kept = runner_kept(p->runner)};
     pass_output_begin(&p->output, p->taps->out_channels * bytes,
                       runner_capacity(p->runner, p->chunk));
 }
@@ -394,11 +393,18 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->chunk = choose_chunk(pass);
     align(pass);
     choose_counted(pass);
-    // Results that the runner keeps need no buffer, only an address that is not NULL.
-    const size_t y_frames =
-        runner_kept(pass->runner) ? 1 : runner_capacity(pass->runner, pass->chunk);
+    const size_t n_kept = runner_kept(pass->runner), channels = pass->taps->out_channels;
+    // Single channels that the runner keeps need no buffer, only an address that is not NULL.
+    const size_t y_frames = !n_kept        ? runner_capacity(pass->runner, pass->chunk)
+                            : channels > 1 ? WRITE_SAMPLES / channels + 1
+                                           : 1;
     pass->x = memory_allocate(pass->chunk * pass->taps->in_channels * bytes);
     if (pass->x) pass->y = memory_allocate(y_frames * pass->taps->out_channels * bytes);
+    pass->output = (struct pass_output){
+        .writer = pass->writer, .shard = pass->shard, .type = pass->type, .n_kept = n_kept};
+    if (n_kept && channels > 1)
+        pass->output.rows = (struct pass_rows){
+            {channels, bytes, runner_results(pass->runner)}, y_frames, pass->y};
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);

@@ -51,13 +51,28 @@ void pass_input_end(struct pass_input *input)
     frame_queue_close(&input->queue);
 }
 
+bool pass_output_write(const struct pass_output *output, const void *results, size_t n,
+                       struct fault *fault)
+{
+    const struct pass_output *out = output;
+    const struct pass_rows *rows = &out->rows;
+    if (!rows->buffer) return shard_write(out->shard, out->writer, out->type, results, n, fault);
+    for (size_t at = 0, m; at < n; at += m) {
+        m = n - at < rows->n ? n - at : rows->n;
+        frames_interleave(rows->buffer, (const char *)results + at * rows->shape.bytes,
+                          &rows->shape, m);
+        if (!shard_write(out->shard, out->writer, out->type, rows->buffer, m, fault)) return false;
+    }
+    return true;
+}
+
 static void *write_behind(void *context)
 {
     struct pass_output *out = context;
     size_t n = 0;
     for (void *frames; (frames = frame_queue_front(&out->queue, &n));
          frame_queue_pop(&out->queue)) {
-        out->failed = !shard_write(out->shard, out->writer, out->type, frames, n, &out->fault);
+        out->failed = !pass_output_write(out, frames, n, &out->fault);
         if (out->failed) break;
     }
     if (out->failed) frame_queue_cancel(&out->queue);

@@ -7,6 +7,7 @@
 #define PARTITA_APPS_PASS_THREADS_H
 
 #include "base/frame_queue.h"
+#include "base/interleave.h"
 #include "io/audio.h"
 #include "shard.h"
 
@@ -21,6 +22,13 @@ struct pass_input {
     uint64_t wanted; // frames; SIZE_UNKNOWN: up to the end
 };
 
+// Of results that are rows of channels. buffer: for interleaved frames; NULL: results are those.
+struct pass_rows {
+    struct channel_rows shape;
+    size_t n; // frames in buffer
+    void *buffer;
+};
+
 struct pass_output {
     struct frame_queue queue;
     pthread_t thread;
@@ -31,6 +39,7 @@ struct pass_output {
     enum partita_type type;
     size_t n_kept; // maximum number of results in the sender's memory that wait or are being
                    // written; 0: results are in the queue's buffers
+    struct pass_rows rows;
 };
 
 // Start the threads; the fields below `fault` must be set. capacity: frames per buffer. False if
@@ -42,6 +51,10 @@ bool pass_output_begin(struct pass_output *output, size_t frame_bytes, size_t ca
 // False if reading failed.
 bool pass_input_next(struct pass_input *input, void **ret_frames, size_t *ret_n,
                      struct fault *fault);
+
+// Writes n results as shard_write does, in this thread.
+bool pass_output_write(const struct pass_output *output, const void *results, size_t n,
+                       struct fault *fault);
 
 // Waits until results can be sent. Returns a buffer of `capacity` frames for them; with n_kept only
 // whether it is NULL matters. NULL: writing failed, which pass_output_end reports.

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/interleave.h"
 #include "base/memory.h"
-#include "base/wide.h"
 #include "cli/engine_name.h"
 #include "cli/option_words.h"
 #include "segments.h"
@@ -24,6 +24,7 @@ struct runner {
     void **y;
     // Segments: inputs [in_channels][history + segment], results [out_channels][results].
     size_t history, segment, filled, n_workers, plan_threads;
+    bool keeps; // results stay in their segments
     struct segments segments;
     struct fault log; // the library's last line
 };
@@ -165,10 +166,8 @@ static void choose_workers(struct runner *r, const struct runner_request *q)
     if (device && strcmp(device, "cpu") != 0) return;
     const size_t max_in_flight = MAX_BYTES / (2 * (x_bytes(r) + y_bytes(r)));
     size_t workers = threads < SEGMENTS_MAX_WORKERS ? threads : SEGMENTS_MAX_WORKERS;
-    if (workers + 2 > max_in_flight) workers = max_in_flight > 2 ? max_in_flight - 2 : 0;
-    while (workers > 1 && threads % workers)
-        workers--; // each worker gets the same number of threads
-    if (workers < 2) return;
+    if (workers + 2 > max_in_flight) workers = max_in_flight > 3 ? max_in_flight - 2 : 1;
+    while (threads % workers) workers--; // each worker gets the same number of threads
     r->n_workers = workers;
     r->plan_threads = threads / workers;
 }
@@ -217,6 +216,7 @@ bool runner_open(struct runner **ret_runner, const struct runner_request *reques
     if (wants_segments(q)) {
         r->segment = choose_segment(r, q->frames, r->stride);
         choose_workers(r, q);
+        r->keeps = q->rows || r->out_channels == 1;
     }
     enum partita_status status = runner_plan_create(r, q);
     if (!status) status = runner_filter_create(r, q->taps);
@@ -261,39 +261,6 @@ static size_t feed_stream(struct runner *r, char *y, const char *x, size_t n)
     return made - drop;
 }
 
-// Copies n samples with strides, given in samples.
-static void copy_strided(char *y, size_t y_stride, const char *x, size_t x_stride, size_t n,
-                         size_t bytes)
-{
-    if (x_stride == 1 && y_stride == 1) {
-        memcpy(y, x, n * bytes);
-    } else if (bytes == 4) {
-        for (size_t i = 0; i < n; i++) memcpy(y + 4 * i * y_stride, x + 4 * i * x_stride, 4);
-    } else if (bytes == 8) {
-        for (size_t i = 0; i < n; i++) memcpy(y + 8 * i * y_stride, x + 8 * i * x_stride, 8);
-    } else {
-        for (size_t i = 0; i < n; i++) memcpy(y + 16 * i * y_stride, x + 16 * i * x_stride, 16);
-    }
-}
-
-// The same for both of two channels of 4 bytes.
-WIDE_LOOP(void, interleave_pairs, (char *y, const char *x0, const char *x1, size_t n),
-          (y, x0, x1, n))
-{
-    for (size_t i = 0; i < n; i++) {
-        memcpy(y + 8 * i, x0 + 4 * i, 4);
-        memcpy(y + 8 * i + 4, x1 + 4 * i, 4);
-    }
-}
-
-WIDE_LOOP(void, deinterleave_pairs, (char *y0, char *y1, const char *x, size_t n), (y0, y1, x, n))
-{
-    for (size_t i = 0; i < n; i++) {
-        memcpy(y0 + 4 * i, x + 8 * i, 4);
-        memcpy(y1 + 4 * i, x + 8 * i + 4, 4);
-    }
-}
-
 // Where the next frames of a channel are stored.
 static char *input_row(const struct runner *r, size_t channel)
 {
@@ -310,24 +277,21 @@ void *runner_input(const struct runner *runner, size_t *ret_n)
 
 size_t runner_kept(const struct runner *runner)
 {
-    return runner->n_workers && runner->out_channels == 1 ? 2 : 0;
+    return runner->keeps ? 2 : 0;
 }
 
-static bool are_pairs(const struct runner *r, size_t channels)
+bool runner_has_workers(const struct runner *runner)
 {
-    return channels == 2 && r->bytes == 4;
+    return runner->n_workers > 0;
 }
 
 static void append_input(struct runner *r, const char *x, size_t n)
 {
-    const bool pairs = x && are_pairs(r, r->in_channels);
-    if (pairs) deinterleave_pairs(input_row(r, 0), input_row(r, 1), x, n);
-    for (size_t c = 0; c < r->in_channels && !pairs; c++) {
-        char *row = input_row(r, c);
-        if (x == row) break; // stored by the caller (runner_input)
-        if (x) copy_strided(row, 1, x + c * r->bytes, r->in_channels, n, r->bytes);
-        else memset(row, 0, n * r->bytes);
-    }
+    const struct channel_rows rows = {r->in_channels, r->bytes, r->history + r->segment};
+    char *first = input_row(r, 0);
+    // x is `first` if the caller stored the frames there (runner_input).
+    if (x && x != first) frames_deinterleave(first, x, &rows, n);
+    for (size_t c = 0; !x && c < r->in_channels; c++) memset(input_row(r, c), 0, n * r->bytes);
     r->filled += n;
 }
 
@@ -349,14 +313,9 @@ static bool take_segment(struct runner *r, void **y, size_t *ret_n, struct fault
     const enum partita_status status = segments_take(&r->segments, &results);
     if (status) return runner_fail(r, status, fault);
     *ret_n = segment_results(r);
-    const size_t row = *ret_n * r->bytes;
-    if (runner_kept(r)) *y = results;
-    else if (are_pairs(r, r->out_channels))
-        interleave_pairs(*y, results, (const char *)results + row, *ret_n);
-    else
-        for (size_t c = 0; c < r->out_channels; c++)
-            copy_strided((char *)*y + c * r->bytes, r->out_channels,
-                         (const char *)results + c * row, 1, *ret_n, r->bytes);
+    const struct channel_rows rows = {r->out_channels, r->bytes, *ret_n};
+    if (r->keeps) *y = results;
+    else frames_interleave(*y, results, &rows, *ret_n);
     return true;
 }
 

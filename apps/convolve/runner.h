@@ -16,6 +16,7 @@ struct runner_request {
     const struct settings *settings;
     enum partita_type signal; // of input and output frames
     bool is_pipe;             // the input may arrive slowly, so latency matters
+    bool rows;                // results may be channels one after the other
     uint64_t frames;          // of the input, or SIZE_UNKNOWN
     double rate;              // Hz, to time calls against; 0: calls are not timed
     const struct taps *taps;
@@ -30,9 +31,13 @@ void runner_close(struct runner *runner);
 // until that call. NULL: there is none, and runner_feed copies.
 void *runner_input(const struct runner *runner, size_t *ret_n);
 
-// How many results in memory of the runner stay valid, beside those of the latest call.
-// 0: results are written to the caller's buffers.
+// How many results in memory of the runner stay valid, beside those of the latest call; each
+// channel has a row of runner_results samples. 0: results are written to the caller's buffers,
+// interleaved.
 size_t runner_kept(const struct runner *runner);
+
+// Whether other threads filter what is fed.
+bool runner_has_workers(const struct runner *runner);
 
 // Filters n interleaved frames, or n frames of silence if x is NULL; n is at most runner_max_feed.
 // *y: on entry a buffer of runner_capacity frames (ignored unless runner_kept is 0), on return the

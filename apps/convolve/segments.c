@@ -8,7 +8,8 @@
 #include "base/thread_start.h"
 
 struct segment {
-    void *x, *y;
+    const void *x;
+    void *y;
     enum partita_status status;
     bool done;
 };
@@ -48,12 +49,10 @@ static bool segments_allocate(struct segments *p, const struct segments_request 
     const size_t workspace = partita_plan_workspace(p->plan, PARTITA_FORWARD);
     const size_t workspaces = request->workers ? request->workers : 1;
     p->ring = calloc(p->n_ring, sizeof *p->ring);
-    for (size_t i = 0; p->ring && i < p->n_ring; i++) {
-        struct segment *segment = &p->ring[i];
-        segment->x = memory_allocate_zeros(request->x_bytes);
-        segment->y = memory_allocate(request->y_bytes);
-        if (!segment->x || !segment->y) return false;
-    }
+    for (size_t i = 0; i < p->n_inputs; i++)
+        if (!(p->inputs[i] = memory_allocate_zeros(request->x_bytes))) return false;
+    for (size_t i = 0; p->ring && i < p->n_ring; i++)
+        if (!(p->ring[i].y = memory_allocate(request->y_bytes))) return false;
     for (size_t i = 0; i < workspaces; i++)
         if (!(p->workspaces[i] = memory_allocate(workspace))) return false;
     return p->ring;
@@ -61,12 +60,12 @@ static bool segments_allocate(struct segments *p, const struct segments_request 
 
 bool segments_open(struct segments *segments, const struct segments_request *request)
 {
-    // One per worker, one being filled, and one being taken.
-    const size_t in_flight = request->workers ? request->workers + 2 : 1;
+    // One per worker, and one being filled.
+    const size_t in_flight = request->workers ? request->workers + 1 : 1;
     *segments = (struct segments){.plan = request->plan,
                                   .filter = request->filter,
                                   .n_ring = in_flight + request->n_kept,
-                                  .n_kept = request->n_kept};
+                                  .n_inputs = in_flight};
     pthread_mutex_init(&segments->mutex, NULL);
     pthread_cond_init(&segments->changed, NULL);
     bool good = segments_allocate(segments, request);
@@ -86,10 +85,9 @@ void segments_close(struct segments *segments)
     pthread_cond_broadcast(&segments->changed);
     pthread_mutex_unlock(&segments->mutex);
     while (segments->n_workers) pthread_join(segments->workers[--segments->n_workers], NULL);
-    for (size_t i = 0; segments->ring && i < segments->n_ring; i++) {
-        memory_free(segments->ring[i].x);
+    for (size_t i = 0; segments->ring && i < segments->n_ring; i++)
         memory_free(segments->ring[i].y);
-    }
+    for (size_t i = 0; i < segments->n_inputs; i++) memory_free(segments->inputs[i]);
     for (size_t i = 0; i < SEGMENTS_MAX_WORKERS; i++) memory_free(segments->workspaces[i]);
     free(segments->ring);
     pthread_cond_destroy(&segments->changed);
@@ -99,14 +97,15 @@ void segments_close(struct segments *segments)
 
 void *segments_next_input(const struct segments *segments)
 {
-    return segments_in_flight(segments) == segments->n_ring - segments->n_kept
+    return segments_in_flight(segments) == segments->n_inputs
                ? NULL
-               : segment_at(segments, segments->submitted)->x;
+               : segments->inputs[segments->submitted % segments->n_inputs];
 }
 
 void segments_submit(struct segments *segments)
 {
     struct segment *segment = segment_at(segments, segments->submitted);
+    segment->x = segments_next_input(segments);
     segment->done = !segments->n_workers;
     if (segment->done) filter_segment(segments, segment, segments->workspaces[0]);
     pthread_mutex_lock(&segments->mutex);

@@ -17,8 +17,9 @@ struct segments {
     const struct partita_plan *plan;
     const struct partita_filter *filter;
     struct segment *ring;
+    void *inputs[SEGMENTS_MAX_WORKERS + 2]; // of the segments in flight, n_inputs at most
     void *workspaces[SEGMENTS_MAX_WORKERS]; // one per worker, or one
-    size_t n_ring, n_kept, n_workers, n_working;
+    size_t n_ring, n_inputs, n_workers, n_working;
     uint64_t submitted, started, taken; // numbers of segments; submitted - taken are in flight
     bool stopped;
     pthread_mutex_t mutex;
