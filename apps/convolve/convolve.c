@@ -155,14 +155,12 @@ static bool explain_refusal(const struct settings *s, struct fault *fault)
 
 static bool open_runner(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
-    const struct audio_info *in = audio_reader_info(job->in);
     const struct runner_request request = {
         .settings = &job->settings,
         .signal = type,
         .is_pipe = audio_reader_is_pipe(job->in),
-        .rows = !job->pass.measure && !job->settings.normalised &&
-                !options_want_peaks(&job->settings),
-        .frames = in->frames,
+        .rows = pass_takes_rows(&job->pass),
+        .frames = audio_reader_info(job->in)->frames,
         .rate = timing_rate(job),
         .taps = &job->taps,
         .wisdom = job->wisdom,

@@ -342,8 +342,7 @@ static void start_threads(struct pass *p)
     if (p->settings->block || p->n_preloaded || audio_reader_is_pipe(p->reader)) return;
     p->input = (struct pass_input){.reader = p->reader, .type = p->type, .chunk = p->chunk};
     p->input.wanted = limit < 0 ? SIZE_UNKNOWN : left > 0 ? (uint64_t)left : 0;
-    if (!runner_has_workers(p->runner))
-        pass_input_begin(&p->input, p->taps->in_channels * bytes);
+    if (!runner_has_workers(p->runner)) pass_input_begin(&p->input, p->taps->in_channels * bytes);
     if (!p->writer || temp_is_special(p->settings->operands[2])) return;
     pass_output_begin(&p->output, p->taps->out_channels * bytes,
                       runner_capacity(p->runner, p->chunk));
@@ -385,6 +384,11 @@ static bool open_norm(struct pass *p, struct fault *fault)
     return !p->settings->normalised || window_norm_open(&p->norm, &request, fault);
 }
 
+bool pass_takes_rows(const struct pass *pass)
+{
+    return !pass->measure && !pass->settings->normalised && !options_want_peaks(pass->settings);
+}
+
 bool pass_run(struct pass *pass, struct fault *fault)
 {
     size_t bytes = partita_type_size(pass->type);
@@ -403,8 +407,8 @@ bool pass_run(struct pass *pass, struct fault *fault)
     pass->output = (struct pass_output){
         .writer = pass->writer, .shard = pass->shard, .type = pass->type, .n_kept = n_kept};
     if (n_kept && channels > 1)
-        pass->output.rows = (struct pass_rows){
-            {channels, bytes, runner_results(pass->runner)}, y_frames, pass->y};
+        pass->output.rows =
+            (struct pass_rows){{channels, bytes, runner_results(pass->runner)}, y_frames, pass->y};
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);

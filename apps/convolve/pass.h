@@ -47,6 +47,9 @@ struct pass {
 // many it has. Needs reader, taps, type and settings.
 bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *fault);
 
+// Whether nothing needs interleaved results before they are written. Needs settings and measure.
+bool pass_takes_rows(const struct pass *pass);
+
 // Runs the pass. The writer stays open.
 bool pass_run(struct pass *pass, struct fault *fault);
 

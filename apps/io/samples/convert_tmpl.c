@@ -14,6 +14,9 @@
 #define JOIN(a, b) JOIN_(a, b)
 #define NAME(stem) JOIN(stem, SUFFIX)
 
+typedef uint32_t float_bits;
+typedef uint64_t double_bits;
+
 #define MAX_FINITE (sizeof(REAL) == 4 ? (REAL)FLT_MAX : (REAL)DBL_MAX)
 
 enum { CHUNK = 1024 };
@@ -64,7 +67,7 @@ static void decode_floats(REAL *y, const unsigned char *x, size_t n, unsigned by
 }
 
 // Signed 16-bit integers, without a step through int32_t.
-WIDE_LOOP(void, decode_shorts, (REAL *y, const unsigned char *x, size_t n), (y, x, n))
+WIDE_LOOP(void, decode_shorts, (REAL * y, const unsigned char *x, size_t n), (y, x, n))
 {
     for (size_t i = 0; i < n; i++) {
         int16_t v;
@@ -149,7 +152,7 @@ static int32_t clip(double v, double scale, struct sample_counts *counts)
 // 0.99 is below the largest integer of 8 or more bits.
 static const REAL IN_RANGE = (REAL)0.99;
 
-typedef __typeof__(_Generic((REAL)0, float: (uint32_t)0, default: (uint64_t)0)) real_bits;
+typedef JOIN(REAL, bits) real_bits;
 
 // Rounds n values to 16 bits, little-endian: the last bits of the sum with ROUND_SHORT. Returns
 // whether one is not surely in range; then the results are not valid.
