@@ -156,12 +156,13 @@ static void integers_round_trip(void **state)
 static void conversion_equals_single_samples(void **state)
 {
     (void)state;
-    enum { N = 2500 };
+    enum { N = 2500, IN_RANGE = 1100 };
     struct random random = random_start("conversion");
     static float x[N];
     static unsigned char all[4 * N], one[4];
     random_samples(&random, PARTITA_F32, x, N);
     for (size_t i = 0; i < N; i += 97) x[i] *= 3;
+    for (size_t i = 0; i < IN_RANGE; i++) x[i] *= 0.25f;
     x[1500] = NAN;
     x[2100] = -INFINITY;
     for (unsigned bytes = 1; bytes <= 4; bytes++) {
@@ -172,6 +173,8 @@ static void conversion_equals_single_samples(void **state)
             samples_encode_f32(one, x + i, 1, e, &single);
             assert_memory_equal(all + i * bytes, one, bytes);
         }
+        for (size_t i = 0; bytes == 2 && i < IN_RANGE; i++)
+            assert_int_equal((int16_t)(all[2 * i] | all[2 * i + 1] << 8), lrintf(x[i] * 32768));
         assert_int_equal(together.clipped, single.clipped);
         assert_int_equal(together.nonfinite, 2);
         assert_true(together.clipped > 1);

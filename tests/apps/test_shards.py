@@ -62,6 +62,22 @@ class Ranges(Shards):
         for n in (1, 4):
             self.assertEqual(self.joined(n, "z.npy", "h.npy", "x.npy"), whole)
 
+    def test_results_in_rows_equal_interleaved_ones(self):
+        """Statistics need interleaved results; pipes have no thread that writes. The first of the results are dropped."""
+        for channels in (2, 3):
+            self.noise("h.npy", 300, channels)
+            self.write("x.wav", wav_bytes(self.random.integers(-9000, 9000, (1200000, channels))))
+            run = ["convolve", "--first", "777", "--last", "1199000", "-o", "f32_le", "h.npy", "x.wav"]
+            self.run_program(*run[:-2], "--stats", "--threads", 2, *run[-2:], "whole.raw")
+            whole = self.read("whole.raw")
+            for options in (["--threads", 2], ["--threads", 3], ["--threads", 1, "--range", "1/1"]):
+                self.run_program(*run[:-2], *options, *run[-2:], "y.raw")
+                self.assertEqual(self.read("y.raw"), whole)
+            piped = self.run_program(*run[:-2], "--threads", 2, *run[-2:], "-").stdout
+            self.assertEqual(piped[-len(whole):], whole) # behind a header
+            for name in ("y.raw", "y.raw.range", "whole.raw"):
+                os.remove(name)
+
     def test_other_formats_commands_and_channels(self):
         self.noise("h.npy", 500, dtype="c8")
         self.noise("x.npy", 40000, dtype="c8")
