@@ -277,7 +277,7 @@ void *runner_input(const struct runner *runner, size_t *ret_n)
 
 size_t runner_kept(const struct runner *runner)
 {
-    return runner->keeps ? 2 : 0;
+    return runner->keeps ? 3 : 0;
 }
 
 bool runner_has_workers(const struct runner *runner)

@@ -49,8 +49,12 @@ static bool segments_allocate(struct segments *p, const struct segments_request 
     const size_t workspace = partita_plan_workspace(p->plan, PARTITA_FORWARD);
     const size_t workspaces = request->workers ? request->workers : 1;
     p->ring = calloc(p->n_ring, sizeof *p->ring);
-    for (size_t i = 0; i < p->n_inputs; i++)
-        if (!(p->inputs[i] = memory_allocate_zeros(request->x_bytes))) return false;
+    // Silence precedes the first segment; the others get their history from the one before.
+    for (size_t i = 0; i < p->n_inputs; i++) {
+        p->inputs[i] =
+            i ? memory_allocate(request->x_bytes) : memory_allocate_zeros(request->x_bytes);
+        if (!p->inputs[i]) return false;
+    }
     for (size_t i = 0; p->ring && i < p->n_ring; i++)
         if (!(p->ring[i].y = memory_allocate(request->y_bytes))) return false;
     for (size_t i = 0; i < workspaces; i++)
@@ -60,8 +64,8 @@ static bool segments_allocate(struct segments *p, const struct segments_request 
 
 bool segments_open(struct segments *segments, const struct segments_request *request)
 {
-    // One per worker, and one being filled.
-    const size_t in_flight = request->workers ? request->workers + 1 : 1;
+    // One per worker, one being filled, and one being taken.
+    const size_t in_flight = request->workers ? request->workers + 2 : 1;
     *segments = (struct segments){.plan = request->plan,
                                   .filter = request->filter,
                                   .n_ring = in_flight + request->n_kept,
