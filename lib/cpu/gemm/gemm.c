@@ -89,7 +89,7 @@ static void gemm_layout(const struct request *request, struct conv_layout *layou
     struct conv_pass *pass = &layout->pass;
     const size_t chunk = size_min(size_max(GEMM_MAX_TERMS / pass->terms, 1), pass->in);
     pass->chunk = size_split_even(pass->in, chunk);
-    for (size_t outputs = GEMM.max_outputs;; outputs /= 2) {
+    for (size_t outputs = GEMM_MAX_OUTPUTS;; outputs /= 2) {
         conv_panel_choose_box(pass, outputs);
         gemm_choose_operand(layout);
         const size_t wanted = ceil_div(GEMM.min_tasks, conv_pass_boxes(pass) * pass->groups);

@@ -13,28 +13,31 @@ enum {
     // cache of 32 KiB; derived. With vectors of 64 bytes they do not fit, but 128 terms are slower
     // (notes/0017).
     GEMM_MAX_TERMS = 256,
-    // Outputs of a box of backward weight: panel, gy and sums of a task fill an L2 cache of 1 MiB;
-    // derived.
+    // Outputs of a box: a panel and its taps fill an L2 cache, and inputs are packed for few
+    // splits; measured.
+    GEMM_MAX_OUTPUTS = 400,
+    // Of backward weight, for panels or for more than GEMM_WEIGHT_CHANNELS output channels: with
+    // more of both, gy, sums and what is fetched next do not fit an L2 cache of 1 MiB; measured.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
+    GEMM_WEIGHT_CHANNELS = 256,
     GEMM_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
     GEMM_STRIP = GEMM_STRIP_VECTORS * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
 };
 
 static const struct {
-    size_t max_outputs, min_outputs, max_channels, min_tasks, min_channels, weight_tasks;
+    size_t min_outputs, max_channels, min_tasks, min_channels, weight_tasks;
     size_t max_spread;
     double transposed_gain;
 } GEMM = {
-    // Outputs of a box and channels of a split: a panel and its taps fill an L2 cache, and inputs
-    // are packed for few splits; measured. Minimum outputs, under a tight workspace limit; chosen.
-    .max_outputs = 400,
+    // Minimum outputs of a box, under a tight workspace limit; chosen. Channels of a split;
+    // measured.
     .min_outputs = 16,
     .max_channels = 512,
     // With fewer tasks output channels are split, and inputs packed for each split; minimum
     // channels of such a split. Chosen.
     .min_tasks = 8,
     .min_channels = 128,
-    .weight_tasks = 16, // backward weight: with fewer tasks the boxes are split; chosen
+    .weight_tasks = 8, // backward weight: with fewer tasks the boxes are split; measured
     // Of rows that are a plane apart: their number times the largest power of 2 that divides the
     // plane's bytes, with which they take half of an L2 cache; derived.
     .max_spread = 512 << 10,

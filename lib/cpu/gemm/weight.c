@@ -13,10 +13,11 @@
 
 // One worker's memory.
 struct gemm_weight_scratch {
-    char *packed;          // inputs of a chunk
-    char *panel, *outputs; // [term][position], [channel of a block][position]
-    char *columns, *gy;    // transposed: [position][term], [block][position][channel]
-    char *sums;            // [channel][term]
+    char *packed;  // inputs of a chunk
+    char *panel;   // [term][position]; both NULL where inputs are read in place
+    char *columns; // a strip of inputs, transposed: [position][term]
+    char *gy;      // [block][position][channel]
+    char *sums;    // [channel][term]
 };
 
 // Terms of a split in whole vectors: from one row of transposed terms or sums to the next, an odd
@@ -34,14 +35,16 @@ static struct gemm_weight_scratch gemm_weight_layout_scratch(const struct conv_w
     const size_t positions = conv_panel_stride(pass);
     const size_t row = size_mul(positions, pass->scalar_bytes);
     const size_t terms = size_mul(gemm_weight_stride(weight), pass->scalar_bytes);
-    return (struct gemm_weight_scratch){
-        .packed = arena_take(arena, size_mul(pass->chunk, conv_pass_channel_bytes(pass))),
-        .panel = arena_take(arena, conv_panel_bytes(pass, gemm_weight_stride(weight))),
-        .outputs = arena_take(arena, size_mul(CONV_CHANNELS, row)),
-        .columns = arena_take(arena, size_mul(positions, terms)),
-        .gy = arena_take(arena, size_mul(weight->oc_split, row)),
-        .sums = arena_take(arena, size_mul(weight->oc_split, terms)),
-    };
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    struct gemm_weight_scratch scratch = {0};
+    if (!conv_pass_is_identity(pass)) {
+        scratch.packed = arena_take(arena, size_mul(pass->chunk, conv_pass_channel_bytes(pass)));
+        scratch.panel = arena_take(arena, conv_panel_bytes(pass, gemm_weight_stride(weight)));
+    }
+    scratch.columns = arena_take(arena, size_mul(positions, GEMM_STRIP));
+    scratch.gy = arena_take(arena, size_mul(ceil_div(weight->oc_split, lanes) * lanes, row));
+    scratch.sums = arena_take(arena, size_mul(weight->oc_split, terms));
+    return scratch;
 }
 
 static size_t gemm_weight_worker_bytes(const struct conv_weight *weight)
@@ -58,7 +61,6 @@ static void gemm_weight_layout(struct conv_weight *weight, size_t limit)
     weight->min_tasks = GEMM.weight_tasks;
     for (size_t halves = 0;; halves++) {
         const size_t terms = size_max(GEMM_MAX_TERMS >> halves, 1);
-        const size_t outputs = GEMM_MAX_WEIGHT_OUTPUTS >> halves;
         const size_t channels = size_max(GEMM.max_channels >> halves, CONV_CHANNELS);
         const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
         pass->chunk = size_split_even(pass->in, chunk);
@@ -67,7 +69,9 @@ static void gemm_weight_layout(struct conv_weight *weight, size_t limit)
         const size_t blocks = ceil_div(pass->out, CONV_CHANNELS);
         weight->oc_split = ceil_div(blocks, ceil_div(pass->out, channels)) * CONV_CHANNELS;
         weight->oc_splits = ceil_div(pass->out, weight->oc_split);
-        conv_panel_choose_box(pass, size_max(outputs, GEMM.min_outputs));
+        const bool small = conv_pass_is_identity(pass) && weight->oc_split <= GEMM_WEIGHT_CHANNELS;
+        const size_t most = small ? GEMM_MAX_OUTPUTS : GEMM_MAX_WEIGHT_OUTPUTS;
+        conv_panel_choose_box(pass, size_max(most >> halves, GEMM.min_outputs));
         if (gemm_weight_worker_bytes(weight) <= limit || terms == 1) return;
     }
 }
@@ -89,110 +93,211 @@ static void gemm_weight_count_work(const struct conv_weight *weight, struct conv
     const double splits = (double)weight->oc_splits;
     const double out = (double)pass->out;
     work->sums = positions * terms * conv_cost_channels(pass->out, GEMM_STRIP_VECTORS, 1);
-    conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
-    // Panels are gathered, transposed and read again for each split; gy is for each chunk; sums are
-    // added to in memory.
-    work->moved += 2 * splits * positions * terms + 2 * chunks * positions * out;
+    // Sums are added to in memory. Panels are gathered, transposed and read again for each split;
+    // gy is for each chunk.
     work->moved += 2 * boxes * terms * out;
+    if (conv_pass_is_identity(pass)) {
+        if (!pass->channels_last) work->moved += splits * positions * terms;
+        if (!pass->channels_last && pass->box.images > 1) work->moved += chunks * positions * out;
+        return;
+    }
+    conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
+    work->moved += 2 * splits * positions * terms + 2 * chunks * positions * out;
     work->rows +=
         chunks * out * positions / (double)outputs * (double)(outputs / pass->box.count[2]);
 }
 
-// The inputs of a box, transposed.
-static void gemm_weight_pack_columns(const struct conv_weight_call *call,
-                                     const struct conv_weight_task *task,
-                                     const struct conv_index *index,
-                                     const struct gemm_weight_scratch *scratch)
+// A matrix of a box: where its first value is, and the distances from one output, and from one
+// channel, to the next.
+struct gemm_weight_matrix {
+    const char *at;
+    size_t output, channel;
+};
+
+// Adjacent channels of an array at the outputs of a box, which lie one after the other in each
+// image.
+static struct gemm_weight_matrix gemm_weight_in_array(const struct conv_pass *pass,
+                                                      const struct gemm_planes *planes,
+                                                      const struct sample_strides *strides)
+{
+    const size_t first = planes->index->item * strides->item +
+                         conv_pass_output_sample(pass, planes->index, 0, 0) * strides->position +
+                         planes->channel * strides->channel;
+    return (struct gemm_weight_matrix){(const char *)planes->array + first * pass->scalar_bytes,
+                                       strides->position, strides->channel};
+}
+
+// Whether its rows, which are read several times, are far from crowding a few sets of a cache.
+static bool gemm_weight_is_spread(size_t rows, size_t bytes)
+{
+    return rows * (bytes & -bytes) <= GEMM.max_spread;
+}
+
+// Inputs of a box from the caller's array, which are packed unless they are read in place.
+static void gemm_weight_pack(const struct conv_weight_call *call,
+                             const struct conv_weight_task *task, const struct conv_index *index,
+                             const struct gemm_weight_scratch *scratch)
+{
+    const struct conv_pass *pass = &call->weight->pass;
+    if (!scratch->packed) return;
+    conv_pass_pack(pass, index, scratch->packed, call->x, task->group * pass->in + task->in,
+                   task->n_in);
+    if (conv_panel_is_packed(pass)) return;
+    const struct conv_packed packed = {call->plan->kernels, pass, index, scratch->packed};
+    conv_panel_gather(&packed, scratch->panel, call->weight->offset + task->term, task->n_terms);
+}
+
+// n terms of a box from term t on, whole vectors, transposed; sums of terms beyond the last one are
+// not stored.
+static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_call *call,
+                                                     const struct conv_weight_task *task,
+                                                     const struct conv_index *index,
+                                                     const struct gemm_weight_scratch *scratch,
+                                                     size_t t, size_t n)
 {
     const struct conv_weight *weight = call->weight;
     const struct conv_pass *pass = &weight->pass;
     const struct kernels *kernels = call->plan->kernels;
-    const size_t *offset = weight->offset + task->term;
-    const size_t positions = conv_pass_vectors(pass, conv_index_outputs(index));
-    conv_pass_pack(pass, index, scratch->packed, call->x, task->group * pass->in + task->in,
-                   task->n_in);
-    if (conv_panel_is_packed(pass)) {
-        kernels->interleave(scratch->columns, gemm_weight_stride(weight),
-                            scratch->packed + *offset * pass->scalar_bytes,
-                            (ptrdiff_t)pass->box.channel, task->n_terms, positions);
-        return;
+    const size_t outputs = conv_index_outputs(index), bytes = pass->scalar_bytes;
+    const size_t positions = conv_pass_vectors(pass, outputs);
+    const size_t terms = size_min(n, task->n_terms - t);
+    const struct gemm_weight_matrix columns = {scratch->columns, n, 1};
+    if (scratch->packed) {
+        const bool packed = conv_panel_is_packed(pass);
+        const char *first = scratch->packed + weight->offset[task->term + t] * bytes;
+        const size_t stride = packed ? pass->box.channel : conv_panel_stride(pass);
+        kernels->interleave(scratch->columns, n,
+                            packed ? first : scratch->panel + t * stride * bytes, (ptrdiff_t)stride,
+                            packed ? terms : n, positions);
+        return columns;
     }
-    const struct conv_packed packed = {kernels, pass, index, scratch->packed};
-    conv_panel_gather(&packed, scratch->panel, offset, task->n_terms);
-    // Whole vectors are quick to transpose; sums beyond the last row are not stored.
-    kernels->interleave(scratch->columns, gemm_weight_stride(weight), scratch->panel,
-                        (ptrdiff_t)conv_panel_stride(pass), conv_pass_vectors(pass, task->n_terms),
-                        positions);
+    const struct gemm_planes planes = {call->x, index,
+                                       task->group * pass->in + task->in + task->term + t, terms};
+    const struct gemm_weight_matrix x = gemm_weight_in_array(pass, &planes, &pass->from);
+    if (pass->channels_last && terms == n && gemm_weight_is_spread(outputs, x.output * bytes))
+        return x;
+    const size_t images = pass->channels_last ? 1 : index->items, each = outputs / images;
+    for (size_t i = 0; i < images; i++) {
+        const char *from = x.at + i * pass->from.item * bytes;
+        char *to = scratch->columns + i * each * n * bytes;
+        if (!pass->channels_last) kernels->transpose(to, n, from, x.channel, terms, each);
+        else
+            for (size_t p = 0; p < each; p++)
+                memcpy(to + p * n * bytes, from + p * x.output * bytes, terms * bytes);
+    }
+    return columns;
 }
 
-// gy of the task's output channels at the box's outputs, transposed block by block.
-static void gemm_weight_pack_gy(const struct conv_weight_call *call,
-                                const struct conv_weight_task *task, const struct conv_index *index,
-                                const struct gemm_weight_scratch *scratch)
+// gy of the task's output channels at the box's outputs: in place, or a vector of channels of all
+// outputs after the other.
+static struct gemm_weight_matrix gemm_weight_outputs(const struct conv_weight_call *call,
+                                                     const struct conv_weight_task *task,
+                                                     const struct conv_index *index,
+                                                     const struct gemm_weight_scratch *scratch)
 {
     const struct conv_pass *pass = &call->weight->pass;
-    const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass);
-    const size_t positions = conv_pass_vectors(pass, conv_index_outputs(index));
-    for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-        const size_t channels = size_min(CONV_CHANNELS, task->n_out - k);
-        const struct conv_planes to = {scratch->outputs, index->count, channels, stride};
-        for (size_t c = 0; c < channels; c++)
-            memset(scratch->outputs + (c * stride + positions) * bytes - CONV_BLOCK_BYTES, 0,
-                   CONV_BLOCK_BYTES);
-        conv_pass_read_outputs(pass, index, &to, call->gy,
-                               task->group * pass->out + task->first + k);
-        call->plan->kernels->interleave(scratch->gy + k * stride * bytes, channels,
-                                        scratch->outputs, (ptrdiff_t)stride, channels, positions);
+    const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
+    const size_t outputs = conv_index_outputs(index), block = conv_panel_stride(pass) * lanes;
+    const struct gemm_planes planes = {call->gy, index, task->group * pass->out + task->first,
+                                       task->n_out};
+    const struct gemm_weight_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
+    const size_t images = pass->channels_last ? 1 : index->items, n = outputs / images;
+    if (pass->channels_last ? gemm_weight_is_spread(outputs, gy.output * bytes)
+                            : images == 1 && gemm_weight_is_spread(task->n_out, gy.channel * bytes))
+        return gy;
+    for (size_t i = 0; i < images; i++)
+        for (size_t k = 0; k < task->n_out; k += lanes) {
+            const size_t channels = size_min(lanes, task->n_out - k);
+            const char *from = gy.at + (i * pass->to.item + k * gy.channel) * bytes;
+            char *to = scratch->gy + (k / lanes * block + i * n * lanes) * bytes;
+            if (!pass->channels_last)
+                call->plan->kernels->transpose(to, lanes, from, gy.channel, channels, n);
+            else
+                for (size_t p = 0; p < n; p++)
+                    memcpy(to + p * lanes * bytes, from + p * gy.output * bytes, channels * bytes);
+        }
+    return (struct gemm_weight_matrix){scratch->gy, lanes, 1};
+}
+
+// What is fetched during the sums of n terms from term t on, of a box: the inputs of the terms that
+// follow, and a share of the outputs of the next box, or of the taps. Inputs that are packed are
+// those of the next box.
+static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *call,
+                                                const struct conv_weight_task *task, size_t box,
+                                                size_t t, size_t n)
+{
+    const struct conv_pass *pass = &call->weight->pass;
+    const size_t bytes = pass->scalar_bytes, terms = conv_pass_vectors(pass, task->n_terms);
+    const size_t first = t * task->n_out / terms, end = (t + n) * task->n_out / terms;
+    const bool last = box + 1 == task->box_end, in_place = conv_pass_is_identity(pass);
+    const struct conv_index index = conv_pass_index(pass, box);
+    const struct conv_index next = conv_pass_index(pass, last ? box : box + 1);
+    struct gemm_planes x = {call->x, &next, task->group * pass->in + task->in, 0};
+    const struct gemm_planes gy = {call->gy, &next, task->group * pass->out + task->first + first,
+                                   end - first};
+    struct gemm_ahead ahead = {.calls = ceil_div(task->n_out, CONV_CHANNELS)};
+    if (in_place && t + n < terms) {
+        x.index = &index;
+        x.channel += task->term + t + n;
+        x.n = size_min(GEMM_STRIP / bytes, task->n_terms - t - n);
+    } else if (in_place && !last) {
+        x.channel += task->term;
+        x.n = size_min(GEMM_STRIP / bytes, task->n_terms);
+    } else if (!last) {
+        x.channel += t * task->n_in / terms;
+        x.n = (t + n) * task->n_in / terms - t * task->n_in / terms;
     }
+    if (x.n) gemm_ahead_inputs(&ahead, pass, &x);
+    if (gy.n && !last) gemm_ahead_outputs(&ahead, pass, &gy);
+    if (last) {
+        const size_t lines = task->n_terms * bytes / CONV_BLOCK_BYTES + 1;
+        ahead.lines[ahead.n] = lines * gy.n;
+        ahead.walk[ahead.n++] = (struct conv_walk){.at = (uintptr_t)task->gw + first * task->path,
+                                                   .left = lines,
+                                                   .lines = lines,
+                                                   .skip = task->path - lines * CONV_BLOCK_BYTES};
+    }
+    return ahead;
 }
 
 // Adds a box's share to all sums of a task.
 static void gemm_weight_sum_box(const struct conv_weight_call *call,
-                                const struct conv_weight_task *task, size_t positions,
-                                const struct gemm_weight_scratch *scratch, struct gemm_ahead *ahead)
+                                const struct conv_weight_task *task, size_t box,
+                                const struct gemm_weight_scratch *scratch)
 {
     const struct conv_pass *pass = &call->weight->pass;
+    const struct conv_index index = conv_pass_index(pass, box);
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t strip = GEMM_STRIP / bytes, row = gemm_weight_stride(call->weight);
     const size_t terms = conv_pass_vectors(pass, task->n_terms);
-    size_t offset[GEMM_MAX_WEIGHT_OUTPUTS];
-    assert(positions <= GEMM_MAX_WEIGHT_OUTPUTS);
-    for (size_t i = 0; i < positions; i++) offset[i] = i * row;
+    const size_t positions = conv_index_outputs(&index), block = conv_panel_stride(pass) * lanes;
+    const struct gemm_weight_matrix gy = gemm_weight_outputs(call, task, &index, scratch);
+    size_t offset[GEMM_MAX_OUTPUTS];
+    assert(positions <= GEMM_MAX_OUTPUTS);
+    gemm_weight_pack(call, task, &index, scratch);
     for (size_t t = 0, n; t < terms; t += n) {
         n = terms - t == 4 * lanes ? 2 * lanes : size_min(strip, terms - t);
+        const struct gemm_weight_matrix x = gemm_weight_columns(call, task, &index, scratch, t, n);
+        struct gemm_ahead ahead = gemm_weight_look_ahead(call, task, box, t, n);
+        for (size_t i = 0; i < positions; i++) offset[i] = i * x.output;
         for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
             const size_t channels = size_min(CONV_CHANNELS, task->n_out - k);
+            const size_t first =
+                gy.at == scratch->gy ? k / lanes * block + k % lanes : k * gy.channel;
             const struct conv_operands operands = {.y = scratch->sums + (k * row + t) * bytes,
-                                                   .x = scratch->columns + t * bytes,
-                                                   .w = scratch->gy +
-                                                        k * conv_panel_stride(pass) * bytes,
+                                                   .x = x.at,
+                                                   .w = gy.at + first * bytes,
                                                    .offset = offset,
                                                    .y_stride = row,
-                                                   .w_term = channels,
-                                                   .w_channel = 1,
+                                                   .w_term = gy.output,
+                                                   .w_channel = gy.channel,
                                                    .terms = positions,
                                                    .channels = channels,
-                                                   .n = n};
-            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, positions));
+                                                   .n = n,
+                                                   .fresh = box == task->box};
+            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, positions));
         }
     }
-}
-
-// What is fetched during the sums of a box: the operands of the next one.
-static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *call,
-                                                const struct conv_weight_task *task, size_t box)
-{
-    const struct conv_pass *pass = &call->weight->pass;
-    const size_t strips = ceil_div(task->n_terms * pass->scalar_bytes, GEMM_STRIP);
-    struct gemm_ahead ahead = {.calls = strips * ceil_div(task->n_out, CONV_CHANNELS)};
-    if (box + 1 == task->box_end) return ahead;
-    const struct conv_index next = conv_pass_index(pass, box + 1);
-    const struct gemm_planes x = {call->x, &next, task->group * pass->in + task->in, task->n_in};
-    const struct gemm_planes gy = {call->gy, &next, task->group * pass->out + task->first,
-                                   task->n_out};
-    gemm_ahead_inputs(&ahead, pass, &x);
-    gemm_ahead_outputs(&ahead, pass, &gy);
-    return ahead;
 }
 
 static void gemm_weight_run_task(void *context, size_t index, int worker)
@@ -204,13 +309,8 @@ static void gemm_weight_run_task(void *context, size_t index, int worker)
     struct arena arena = {.base = call->workers + (size_t)worker * call->plan->choice.worker};
     const struct gemm_weight_scratch scratch = gemm_weight_layout_scratch(weight, &arena);
     if (!task.n_terms) return;
-    memset(scratch.sums, 0, task.n_out * row);
     for (size_t box = task.box; box < task.box_end; box++) {
-        const struct conv_index at = conv_pass_index(&weight->pass, box);
-        gemm_weight_pack_columns(call, &task, &at, &scratch);
-        gemm_weight_pack_gy(call, &task, &at, &scratch);
-        struct gemm_ahead ahead = gemm_weight_look_ahead(call, &task, box);
-        gemm_weight_sum_box(call, &task, conv_index_outputs(&at), &scratch, &ahead);
+        gemm_weight_sum_box(call, &task, box, &scratch);
     }
     for (size_t k = 0; k < task.n_out; k++)
         memcpy(task.gw + k * task.path, scratch.sums + k * row, task.n_terms * bytes);
