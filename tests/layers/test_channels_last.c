@@ -14,6 +14,7 @@
 static const struct named_problem problems[] = {
     {"one-by-one", {SIZE(7, 5), BATCH(3), CHANNELS(40, 33)}},
     {"one-by-one-vectors", {SIZE(9, 47), BATCH(2), CHANNELS(272, 80), RELU}},
+    {"one-by-one-crowded", {SIZE(16, 16), CHANNELS(8, 1024)}}, // rows whole pages apart
     {"one-by-one-groups", {SIZE(5, 3), BATCH(3), CHANNELS(48, 96), GROUPS(3)}},
     {"same-3x3", {SIZE(13, 10), CHANNELS(35, 18), KERNEL(3, 3), PAD(1, 1), RELU}},
     {"one-channel", {SIZE(20, 21), CORRELATE, CHANNELS(1, 16), KERNEL(3, 3), PAD(1, 1)}},

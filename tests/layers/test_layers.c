@@ -20,6 +20,7 @@ static const struct named_problem problems[] = {
     {"same-3x3", {SIZE(14, 14), BATCH(2), CHANNELS(5, 9), KERNEL(3, 3), PAD(1, 1)}},
     {"many-channels",
      {SIZE(6, 7), CORRELATE, BATCH(2), CHANNELS(70, 67), KERNEL(3, 3), PAD(1, 1), RELU}},
+    {"one-by-one-crowded", {SIZE(64, 64), CHANNELS(3, 40)}}, // planes whole pages apart
     {"small-map", {SIZE(7, 7), CHANNELS(80, 100), KERNEL(3, 3), PAD(1, 1), RELU}},
     {"small-maps-of-groups", {SIZE(7, 5), CHANNELS(280, 200), GROUPS(2)}},
     {"kernel-as-large-as-image", {SIZE(9, 11), CHANNELS(3, 4), KERNEL(9, 11)}},
