@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/sizes.h"
 #include "cpu/conv/panel.h"
@@ -297,6 +298,32 @@ static const char *gemm_panel_in_place(const struct conv_call *call, const struc
     return call->from + first * pass->scalar_bytes;
 }
 
+// Packs n channels from `in` on. Whole images of one tap are rows, which are closed up; but rows
+// are read beyond their end, so those at the end of the array are left to the packing of all boxes.
+static void gemm_pack(const struct conv_call *call, const struct conv_task *task, char *packed,
+                      size_t in, size_t n)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t bytes = pass->scalar_bytes, row = pass->from.channel;
+    const size_t channel = task->group * pass->in + in, outputs = conv_index_outputs(&task->index);
+    const size_t beyond = ceil_div(CONV_BLOCK_BYTES / bytes, row);
+    const size_t safe =
+        size_min(n, pass->groups * pass->in - size_min(channel + beyond, pass->groups * pass->in));
+    size_t c = 0;
+    if (conv_pass_is_identity(pass) && pass->box.images > 1 && !pass->channels_last &&
+        pass->sample_bytes == bytes)
+        for (; c < safe; c++) {
+            const size_t first = task->index.item * pass->from.item + (channel + c) * row;
+            char *to = packed + c * conv_pass_channel_bytes(pass);
+            call->plan->kernels->conv_rows(to, call->from + first * bytes, pass->from.item,
+                                           task->index.items, row);
+            memset(to + outputs * bytes, 0, conv_pass_channel_bytes(pass) - outputs * bytes);
+        }
+    if (c < n)
+        conv_pass_pack(pass, &task->index, packed + c * conv_pass_channel_bytes(pass), call->from,
+                       channel + c, n - c);
+}
+
 // The share of n channels from `in` on, panel by panel.
 static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                            size_t n, const struct gemm_scratch *scratch, struct gemm_ahead *ahead)
@@ -308,9 +335,7 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     const size_t row = in_place ? pass->from.channel : conv_panel_stride(pass);
     size_t offset[GEMM_MAX_TERMS];
     for (size_t t = 0; t < GEMM_MAX_TERMS; t++) offset[t] = t * row;
-    if (!in_place)
-        conv_pass_pack(pass, &task->index, scratch->packed, call->from, task->group * pass->in + in,
-                       n);
+    if (!in_place) gemm_pack(call, task, scratch->packed, in, n);
     for (size_t t = 0; t < all; t += step) {
         struct gemm_panel panel = {.x = scratch->packed,
                                    .offset = call->layout->offset + t,
