@@ -16,6 +16,7 @@ static const struct named_problem problems[] = {
     {"pointwise-groups", {SIZE(4, 5), CORRELATE, BATCH(2), CHANNELS(24, 12), GROUPS(6)}},
     {"pointwise-many-channels", {SIZE(2, 4), BATCH(2), CHANNELS(600, 33), RELU}},
     {"pointwise-in-place", {SIZE(9, 47), BATCH(2), CHANNELS(272, 24), RELU}},
+    {"pointwise-sums-in-place", {SIZE(20, 28), BATCH(2), CHANNELS(272, 24), RELU}},
     {"pointwise-strided", {SIZE(9, 8), BATCH(2), CHANNELS(9, 6), STRIDE(2, 3), PAD_BEGIN(1, -1)}},
     {"same-3x3", {SIZE(14, 14), BATCH(2), CHANNELS(5, 9), KERNEL(3, 3), PAD(1, 1)}},
     {"many-channels",

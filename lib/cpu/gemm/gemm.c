@@ -35,7 +35,7 @@ static double gemm_box_products(const struct conv_pass *pass, bool transposed)
 struct gemm_scratch {
     char *packed; // inputs of a chunk
     char *panel;  // [term][position]; NULL where the packed inputs are one
-    char *sums;   // [channel][position], transposed [position][channel]
+    char *sums;   // [channel][position], transposed [position][channel]; NULL: in the results
     // Transposed:
     char *groups;  // the panel as [eight positions][term][position]
     char *columns; // sums of a block of channels as [channel][position]
@@ -46,6 +46,27 @@ static size_t gemm_sums_stride(const struct conv_layout *layout)
 {
     const size_t lanes = CONV_BLOCK_BYTES / layout->pass.scalar_bytes;
     return (ceil_div(size_min(layout->oc_split, layout->out_padded), lanes) | 1) * lanes;
+}
+
+// Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
+// rows do not crowd a few sets of the second cache.
+static bool gemm_layout_is_in_place(const struct conv_layout *layout)
+{
+    const struct conv_pass *pass = &layout->pass;
+    const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
+    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
+           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
+}
+
+// Whether its sums are added up in the array of results: whole vectors, in rows a plane apart.
+static bool gemm_layout_sums_in_place(const struct conv_layout *layout)
+{
+    const struct conv_pass *pass = &layout->pass;
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    const size_t bytes = pass->to.channel * pass->scalar_bytes, spread = bytes & -bytes;
+    return gemm_layout_is_in_place(layout) && !gemm_is_transposed(layout) &&
+           pass->axis[2].count % lanes == 0 && pass->box.count[2] % lanes == 0 &&
+           layout->oc_split * spread <= GEMM.max_spread;
 }
 
 static struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout,
@@ -63,7 +84,8 @@ static struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout,
         scratch.sums = arena_take(arena, size_mul(gemm_sums_stride(layout), row));
         scratch.groups = arena_take(arena, size_add(size_mul(terms, row), CONV_BLOCK_BYTES));
         scratch.columns = arena_take(arena, size_mul(layout->oc_block, row));
-    } else scratch.sums = arena_take(arena, size_mul(size_min(layout->oc_split, pass->out), row));
+    } else if (!gemm_layout_sums_in_place(layout))
+        scratch.sums = arena_take(arena, size_mul(size_min(layout->oc_split, pass->out), row));
     return scratch;
 }
 
@@ -104,16 +126,6 @@ static void gemm_layout(const struct request *request, struct conv_layout *layou
             conv_layout_split_outputs(layout, 2 * layout->oc_splits);
         else pass->chunk = (pass->chunk + 1) / 2;
     }
-}
-
-// Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
-// rows do not crowd a few sets of the second cache.
-static bool gemm_layout_is_in_place(const struct conv_layout *layout)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
-    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
-           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
 }
 
 static void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
@@ -168,14 +180,25 @@ static const char *gemm_panel_taps(const struct conv_call *call, const struct co
     return conv_call_taps(call, task->group, first, panel->in) + panel->term * row;
 }
 
+// The first result of a task.
+static char *gemm_results(const struct conv_call *call, const struct conv_task *task)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t channel = task->group * pass->out + task->begin;
+    return call->to +
+           conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
+}
+
 // Adds a panel's share to the sums of all output channels of a task, positions along the vectors.
 static void gemm_sum_positions(const struct conv_call *call, const struct conv_task *task,
                                const struct gemm_panel *panel, char *sums, struct gemm_ahead *ahead)
 {
     const struct conv_pass *pass = &call->layout->pass;
-    const size_t bytes = pass->scalar_bytes, stride = conv_panel_stride(pass);
+    const size_t bytes = pass->scalar_bytes;
+    const size_t stride = sums ? conv_panel_stride(pass) : pass->to.channel;
     const size_t strip = GEMM_STRIP / bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t positions = conv_pass_vectors(pass, panel->positions);
+    if (!sums) sums = gemm_results(call, task);
     for (size_t i = 0, n; i < positions; i += n) {
         n = positions - i == 4 * lanes ? 2 * lanes : size_min(positions - i, strip);
         for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS) {
@@ -266,8 +289,9 @@ static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const str
     }
     const bool last = index + 1 >= conv_pass_boxes(pass) * layout->tasks;
     const struct conv_task next = conv_call_task(call, last ? index : index + 1);
-    // Rows are written from the begin of their task on.
-    const struct conv_task *stored = gemm_is_rows(pass) ? &next : task;
+    // Sums in the results are written from the begin of their task on.
+    const bool early = gemm_is_rows(pass) || gemm_layout_sums_in_place(layout);
+    const struct conv_task *stored = early ? &next : task;
     const struct gemm_planes outputs = {.array = call->to,
                                         .index = &stored->index,
                                         .channel = stored->group * pass->out + stored->begin,
@@ -356,6 +380,20 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     }
 }
 
+// Bias and activation for complete sums that are in the results.
+static void gemm_finish_sums(const struct conv_call *call, const struct conv_task *task)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_sums complete = {.complete = true};
+    char *y = gemm_results(call, task);
+    for (size_t k = task->begin; k < task->end; k++, y += pass->to.channel * pass->scalar_bytes) {
+        const struct conv_finish finish =
+            conv_call_finish(call, task->group * pass->out + k, &complete);
+        if (finish.bias || finish.relu)
+            call->plan->kernels->conv_store(y, 1, y, task->index.count[2], &finish);
+    }
+}
+
 // Stores complete sums in their rows.
 static void gemm_store_sums(const struct conv_call *call, const struct conv_task *task,
                             const struct gemm_scratch *scratch)
@@ -400,7 +438,8 @@ static void gemm_run_task(void *context, size_t index, int worker)
         else gemm_sum_chunk(call, &task, in, n, &scratch, &ahead);
     }
     if (gemm_is_rows(pass)) gemm_rows_finish(call, &task);
-    else gemm_store_sums(call, &task, &scratch);
+    else if (scratch.sums) gemm_store_sums(call, &task, &scratch);
+    else gemm_finish_sums(call, &task);
 }
 
 static const struct conv_method gemm_pass_method = {.layout = gemm_layout,
