@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Backward weight of cpu/gemm: gy of a box of outputs times the box's panel (conv/panel.h), both
-// transposed, so that an output is a term of the sums, eight output channels are its weights and
-// the taps lie along the vectors: the kernel of forward without a sum across lanes.
+// Backward weight of cpu/gemm: gy of a box of outputs times the box's panel (conv/panel.h). An
+// output is a term of the sums, eight output channels are its weights, and the taps lie along the
+// vectors, for which panels are transposed: the kernel of forward without a sum across lanes.
 #include "cpu/conv/weight.h"
 
 #include <assert.h>
@@ -188,8 +188,8 @@ static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_ca
     return columns;
 }
 
-// gy of the task's output channels at the box's outputs: in place, or a vector of channels of all
-// outputs after the other.
+// gy of the task's output channels at the box's outputs: in place, or transposed, as many channels
+// as a vector has lanes together.
 static struct gemm_weight_matrix gemm_weight_outputs(const struct conv_weight_call *call,
                                                      const struct conv_weight_task *task,
                                                      const struct conv_index *index,
