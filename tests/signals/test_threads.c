@@ -211,13 +211,23 @@ static void forked(void **state)
     shared_close(s);
 }
 
-// More taps than a transform of 4 MiB has.
-enum { LONG_TAPS = 1100000, LONG_FRAMES = 900001, LONG_POSITIONS = 5 };
+// More taps than a transform of 4 MiB has: with blocks at both ends of the signal only, and with
+// several between them, which follow each other without a gap.
+struct long_case {
+    enum partita_type type;
+    size_t taps, frames;
+};
+static const struct long_case long_cases[] = {{PARTITA_F32, 1100000, 900001},
+                                              {PARTITA_F64, 530001, 4000003}};
 
-static void long_forward(int threads, const float *w, const float *x, float *y)
+static void long_forward(const struct long_case *c, int threads, const void *w, const void *x,
+                         void *y)
 {
-    const struct partita_problem problem = {LENGTH(LONG_FRAMES), KERNEL(LONG_TAPS),
-                                            PAD(LONG_TAPS - 1)};
+    const struct partita_problem problem = {.signal = c->type,
+                                            .taps = c->type,
+                                            LENGTH(c->frames),
+                                            KERNEL(c->taps),
+                                            PAD((ptrdiff_t)c->taps - 1)};
     const struct partita_options options = {.engine = "cpu/overlap-save", .threads = threads};
     struct partita_plan *plan;
     struct partita_filter *filter;
@@ -228,31 +238,37 @@ static void long_forward(int threads, const float *w, const float *x, float *y)
     partita_plan_destroy(plan);
 }
 
+static double long_value(const struct long_case *c, const void *samples, size_t i)
+{
+    return c->type == PARTITA_F64 ? ((const double *)samples)[i] : ((const float *)samples)[i];
+}
+
 // Transforms that several threads compute together have the bits of one thread and are right.
 static void long_transforms(void **state)
 {
-    (void)state;
-    const size_t outputs = LONG_FRAMES + LONG_TAPS - 1;
+    const struct long_case *c = *state;
+    const size_t outputs = c->frames + c->taps - 1, bytes = partita_type_size(c->type);
     struct random random = random_start("long");
-    float *x = malloc(LONG_FRAMES * sizeof *x), *w = malloc(LONG_TAPS * sizeof *w);
-    float *y[3];
-    random_samples(&random, PARTITA_F32, x, LONG_FRAMES);
-    random_samples(&random, PARTITA_F32, w, LONG_TAPS);
+    void *x = malloc(c->frames * bytes), *w = malloc(c->taps * bytes), *y[3];
+    random_samples(&random, c->type, x, c->frames);
+    random_samples(&random, c->type, w, c->taps);
     for (int i = 0; i < 3; i++) {
-        y[i] = malloc(outputs * sizeof *y[i]);
-        long_forward(i + 1, w, x, y[i]);
-        assert_memory_equal(y[i], y[0], outputs * sizeof *y[i]);
+        y[i] = malloc(outputs * bytes);
+        memset(y[i], 0xff, outputs * bytes);
+        long_forward(c, i + 1, w, x, y[i]);
+        assert_memory_equal(y[i], y[0], outputs * bytes);
     }
-    // An output has a size of about sqrt(LONG_TAPS)/3; rounding errors of transforms are below 30 u
-    // of that.
-    static const size_t places[LONG_POSITIONS] = {0, LONG_TAPS, 523777, LONG_FRAMES - 1,
-                                                  LONG_FRAMES + LONG_TAPS - 2};
-    for (size_t i = 0; i < LONG_POSITIONS; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < LONG_TAPS; j++)
-            if (j <= places[i] && places[i] - j < LONG_FRAMES)
-                sum += (double)w[j] * (double)x[places[i] - j];
-        assert_true(fabs(y[0][places[i]] - sum) < 30 * 0x1p-24 * sqrt(LONG_TAPS) / 3);
+    // An output has a size of about sqrt(taps)/3; rounding errors of transforms are below 30 u of
+    // that.
+    enum { STEPS = 23 };
+    const double u = 30 * (c->type == PARTITA_F64 ? 0x1p-53 : 0x1p-24);
+    for (size_t i = 0; i <= STEPS; i++) {
+        const size_t at = (outputs - 1) * i / STEPS;
+        long double sum = 0;
+        for (size_t j = 0; j < c->taps; j++)
+            if (j <= at && at - j < c->frames)
+                sum += (long double)long_value(c, w, j) * long_value(c, x, at - j);
+        assert_true(fabsl(long_value(c, y[0], at) - sum) < u * sqrt((double)c->taps) / 3);
     }
     for (int i = 0; i < 3; i++) free(y[i]);
     free(x), free(w);
@@ -260,7 +276,7 @@ static void long_transforms(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[10];
+    struct CMUnitTest tests[11];
     size_t n = 0;
     for (size_t e = 0; e < N_ENGINES; e++) {
         if (e < N_STREAM_ENGINES)
@@ -269,7 +285,8 @@ int main(void)
             named_test(forwards, engine_names[e], "%s/forwards-and-updates", engine_names[e]);
         tests[n++] = named_test(plans, engine_names[e], "%s/plans-in-parallel", engine_names[e]);
     }
-    tests[n++] = named_test(long_transforms, NULL, "long-transforms");
+    tests[n++] = named_test(long_transforms, (void *)&long_cases[0], "long-transforms");
+    tests[n++] = named_test(long_transforms, (void *)&long_cases[1], "long-transforms-inside");
     tests[n++] = named_test(forked, NULL, "forked");
     return run_test_list(tests, n);
 }

@@ -344,8 +344,7 @@ const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdi
     const size_t n = overlap->half.used ? overlap->n / 2 : overlap->n;
     if (overlap->half.used) first = overlap->half.at;
     if (first >= 0 && (size_t)first + n <= size) return x + (size_t)first * bytes;
-    if (overlap->together) overlap_long_copy(plan, samples, &(struct window){x, size, first, 1}, n);
-    else samples_window(samples, x, size, first, 1, n, bytes);
+    samples_window(samples, x, size, first, 1, n, bytes);
     return samples;
 }
 

@@ -101,22 +101,9 @@ bool overlap_is_long(const struct overlap *overlap);
 void overlap_long_forward(const struct fft *fft, void *spectrum, const void *x, void *scratch,
                           int threads);
 
-// buffers->samples[n] of output `channel`, the only one of its group, from its input x[n], which
-// may be buffers->samples.
-void overlap_long_filter(const struct partita_filter *filter, size_t channel, const void *x,
-                         struct overlap_buffers *buffers);
-
-// A signal x[size] from index `first` on, in steps of `stride`.
-struct window {
-    const char *x;
-    size_t size;
-    ptrdiff_t first;
-    size_t stride;
-};
-
-// samples_window of n samples, on all threads.
-void overlap_long_copy(const struct partita_plan *plan, void *to, const struct window *from,
-                       size_t n);
+// All outputs of channel `channel`, the only one of its group, from its input x, last block first.
+void overlap_long_filter(const struct partita_filter *filter, size_t channel, char *y,
+                         const char *x, const struct overlap_buffers *buffers);
 
 // The stream of overlap-save (stream.c).
 enum partita_status overlap_stream_open(struct partita_stream *stream);

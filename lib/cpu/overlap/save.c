@@ -47,7 +47,7 @@ static enum partita_status save_plan_create(struct partita_plan *plan,
     const bool half = overlap_fits_half(&overlap->shape, overlap->n, weight, &overlap->half);
     if (weight) {
         plan->choice.shared = overlap_weight_shared(overlap);
-    } else if (!plan->shape.stream && !half && plan->threads > 1 && overlap_is_long(overlap)) {
+    } else if (!plan->shape.stream && !half && overlap_is_long(overlap)) {
         overlap->together = true;
         plan->choice.shared = plan->choice.worker;
         plan->choice.worker = 0;
@@ -60,63 +60,85 @@ struct save_call {
     char *y;
     const char *x;
     char *workspace;
-    size_t blocks;
+    size_t blocks;        // of a row
+    size_t chunk, chunks; // blocks of a task; tasks of a row
 };
 
-// The outputs of a block of one channel.
+// The outputs of a block of one channel. `whole`: the transform's samples may all be written to the
+// result; the first span - 1 are those of the block before.
 static void save_store_output(const struct partita_filter *filter, size_t channel, char *y,
-                              const struct block_outputs *outputs, struct overlap_buffers *buffers)
+                              const struct block_outputs *outputs, bool whole,
+                              struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
     const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes;
+    const size_t bytes = overlap->shape.sample_bytes, before = (axis->span - 1) * bytes;
     const bool half = overlap->half.used;
-    const bool in_place = half && axis->stride == 1 && outputs->count == overlap->n / 2;
+    const bool in_place = half ? axis->stride == 1 && outputs->count == overlap->n / 2 : whole;
     char *samples = in_place ? y : buffers->samples;
+    overlap_sum(filter, channel, buffers);
     if (half) {
-        overlap_sum(filter, channel, buffers);
         fft_inverse_half(overlap->fft, samples, buffers->output, buffers->samples,
                          buffers->scratch);
     } else {
-        overlap_output(filter, channel, buffers);
-        samples += (axis->span - 1 + outputs->skip) * bytes;
+        if (in_place) samples -= before;
+        fft_inverse(overlap->fft, samples, buffers->output, buffers->scratch);
+        samples += before + outputs->skip * bytes;
     }
     if (!in_place) samples_copy(y, 1, samples, axis->stride, outputs->count, bytes);
 }
 
-// One task: one block of one group of one item of the batch. Tasks of one group follow each other:
-// its filters stay in the cache.
-static void save_task(void *context, size_t task, int worker)
+// One block of one group of one item of the batch.
+static void save_block(const struct save_call *call, size_t row, size_t block, bool whole,
+                       struct overlap_buffers *buffers)
 {
-    const struct save_call *call = context;
     const struct partita_plan *plan = call->filter->plan;
     const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t bytes = shape->sample_bytes;
-    const size_t first = task % call->blocks * overlap->hop;
-    const size_t item = task / call->blocks % shape->batch;
-    const size_t group = task / call->blocks / shape->batch;
+    const size_t bytes = shape->sample_bytes, first = block * overlap->hop;
+    const size_t item = row % shape->batch, group = row / shape->batch;
     const size_t in = item * shape->in_channels + group * shape->group_in;
     const size_t out = item * shape->out_channels + group * shape->group_out;
     const struct block_outputs outputs = block_outputs(axis, first, first + overlap->hop);
     const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
     const char *x = call->x + in * axis->size * bytes;
     char *y = call->y + (out * axis->out + outputs.first) * bytes;
-    struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
-    if (overlap->together) {
-        x = overlap_window(plan, x, begin, buffers.samples);
-        overlap_long_filter(call->filter, group, x, &buffers);
-        const struct window results = {buffers.samples, overlap->n,
-                                       (ptrdiff_t)(axis->span - 1 + outputs.skip), axis->stride};
-        overlap_long_copy(plan, y, &results, outputs.count);
-        return;
-    }
     for (size_t c = 0; c < shape->group_in; c++)
-        overlap_transform_window(plan, c, x + c * axis->size * bytes, begin, &buffers);
+        overlap_transform_window(plan, c, x + c * axis->size * bytes, begin, buffers);
     for (size_t k = 0; k < shape->group_out; k++)
         save_store_output(call->filter, group * shape->group_out + k, y + k * axis->out * bytes,
-                          &outputs, &buffers);
+                          &outputs, whole, buffers);
+}
+
+// One task: neighbouring blocks, last to first: so a block may write over outputs of the one before
+// it. Tasks of one group follow each other: its filters stay in the cache.
+static void save_task(void *context, size_t task, int worker)
+{
+    const struct save_call *call = context;
+    const struct partita_plan *plan = call->filter->plan;
+    const struct overlap *overlap = overlap_of(plan);
+    const struct axis *axis = &overlap->shape.axis[0];
+    const size_t row = task / call->chunks, first = task % call->chunks * call->chunk;
+    struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
+    for (size_t block = size_min(first + call->chunk, call->blocks); block-- > first;) {
+        const bool whole = block > first && axis->stride == 1 && axis->span <= overlap->hop &&
+                           (block + 1) * overlap->hop <= axis->out;
+        save_block(call, row, block, whole, &buffers);
+    }
+}
+
+// The signals one after the other, each by all threads.
+static void save_long(const struct save_call *call)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct shape *shape = &overlap_of(plan)->shape;
+    const struct axis *axis = &shape->axis[0];
+    const struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, 0);
+    for (size_t i = 0; i < shape->batch * shape->groups; i++)
+        overlap_long_filter(call->filter, i % shape->groups,
+                            call->y + i * axis->out * shape->sample_bytes,
+                            call->x + i * axis->size * shape->sample_bytes, &buffers);
 }
 
 static enum partita_status save_run(const struct partita_plan *plan,
@@ -129,10 +151,17 @@ static enum partita_status save_run(const struct partita_plan *plan,
         overlap_weight_run(plan, operands, workspace);
         return PARTITA_OK;
     }
-    struct save_call call = {filter, operands->to, operands->from[0], workspace,
-                             overlap_block_count(shape, overlap->hop)};
-    thread_loop(overlap->together ? 1 : plan->threads, shape->batch * shape->groups * call.blocks,
-                save_task, &call);
+    struct save_call call = {.filter = filter,
+                             .y = operands->to,
+                             .x = operands->from[0],
+                             .workspace = workspace,
+                             .blocks = overlap_block_count(shape, overlap->hop)};
+    // Large tasks copy less, small ones let threads finish together.
+    const size_t tasks = plan->threads > 1 ? 32 * (size_t)plan->threads : 1;
+    call.chunk = size_max(call.blocks / tasks, 1);
+    call.chunks = ceil_div(call.blocks, call.chunk);
+    if (overlap->together) save_long(&call);
+    else thread_loop(plan->threads, shape->batch * shape->groups * call.chunks, save_task, &call);
     if (plan->direction == PARTITA_FORWARD) conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
 }
