@@ -124,13 +124,13 @@ enum partita_status partita_bank_filter_create(const struct partita_bank *bank, 
     const struct shape *shape = &plan->shape;
     const size_t kernel = shape->axis[0].kernel, bytes = shape->tap_bytes;
     if (!size_in_range(&plan->log, "taps of a filter", n_taps, 1, kernel)) return PARTITA_ERR_ARG;
-    if (n_taps == kernel) return filter_create(plan, taps, ret_filter);
+    if (n_taps == kernel) return filter_create(plan, taps, NULL, ret_filter);
     const size_t paths = shape->out_channels * shape->group_in;
     char *all = mem_allocate(&plan->allocator, size_mul(size_mul(paths, kernel), bytes));
     if (!all) return PARTITA_ERR_NOMEM;
     for (size_t p = 0; p < paths; p++)
         memcpy(all + p * kernel * bytes, (const char *)taps + p * n_taps * bytes, n_taps * bytes);
-    const enum partita_status status = filter_create(plan, all, ret_filter);
+    const enum partita_status status = filter_create(plan, all, NULL, ret_filter);
     mem_release(&plan->allocator, all);
     return status;
 }

@@ -89,6 +89,15 @@ static enum partita_status run_checked(const struct run *run)
     return status;
 }
 
+// The call's workspace, if packing on all threads needs no more.
+static void *packing_workspace(const struct run *run)
+{
+    const struct partita_plan *of = run->of;
+    const bool packs = !of->device && !of->engine->filter_create;
+    const bool fits = packs && of->engine->filter_bytes(of).scratch <= plan_workspace(of);
+    return fits ? run->call.workspace : NULL;
+}
+
 // With taps instead of a filter.
 static enum partita_status run_taps(struct run *run)
 {
@@ -104,15 +113,23 @@ static enum partita_status run_taps(struct run *run)
         log_line(&run->plan->log, "call.queue: %s needs a filter", run->of->engine->name);
         return PARTITA_ERR_UNSUPPORTED;
     }
-    const struct partita_allocator *allocator = &run->of->allocator;
-    char *branches = up ? mem_reserve(allocator, upsampling_taps_bytes(&run->of->shape)) : NULL;
+    const struct partita_plan *of = run->of;
+    const struct partita_allocator *allocator = &of->allocator;
+    char *branches = up ? mem_reserve(allocator, upsampling_taps_bytes(&of->shape)) : NULL;
+    // The taps are packed in the memory that the call then works in: new memory is cleared once.
+    void *workspace = run->call.workspace;
+    void *own = workspace || of->device ? NULL : mem_reserve(allocator, bounded_workspace(of));
+    const bool made = (branches || !up) && (workspace || of->device || own);
     enum partita_status status = PARTITA_ERR_NOMEM;
-    if (branches) upsampling_taps(run->of, run->call.taps, branches);
-    if (branches || !up) status = filter_create(run->of, up ? branches : run->call.taps, &filter);
+    if (own) run->call.workspace = own;
+    if (made && up) upsampling_taps(of, run->call.taps, branches);
+    if (made)
+        status = filter_create(of, up ? branches : run->call.taps, packing_workspace(run), &filter);
     mem_release(allocator, branches);
     run->filter = filter;
     if (status == PARTITA_OK) status = run_checked(run);
     filter_destroy(filter);
+    mem_release(allocator, own);
     return status;
 }
 

@@ -19,7 +19,7 @@ static enum partita_status pack_branches(struct partita_filter *filter, const vo
     upsampling_taps(plan, taps, filter->branches);
     const enum partita_status status = filter->state
                                            ? filter_repack(filter, filter->branches, workspace)
-                                           : filter_fill(filter, filter->branches);
+                                           : filter_fill(filter, filter->branches, NULL);
     if (!plan->shape.stream) return status;
     mem_release(&plan->allocator, filter->branches);
     filter->branches = NULL;
@@ -31,10 +31,10 @@ static enum partita_status pack_directions(struct partita_filter *filter, const 
 {
     const struct partita_plan *plan = filter->plan;
     if (plan->shape.up.branches) return pack_branches(filter, taps, NULL);
-    const enum partita_status status = filter_fill(filter, taps);
+    const enum partita_status status = filter_fill(filter, taps, NULL);
     if (status != PARTITA_OK || !plan->backward_data) return status;
     filter->backward_data = filter_allocate(plan->backward_data);
-    return filter->backward_data ? filter_fill(filter->backward_data, taps) : PARTITA_ERR_NOMEM;
+    return filter->backward_data ? filter_fill(filter->backward_data, taps, NULL) : PARTITA_ERR_NOMEM;
 }
 
 static void store_bias(const struct partita_filter *filter, const void *bias)

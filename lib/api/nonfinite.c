@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "base/sizes.h"
-#include "base/thread.h"
 #include "core/filter.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
@@ -29,35 +28,11 @@ static bool any_nonfinite(const struct partita_plan *plan, const void *samples, 
     return plan->kernels->peak(samples, scalars) >= shape_infinity_bits(&plan->shape);
 }
 
-struct scan {
-    const struct partita_plan *plan;
-    const char *samples;
-    size_t n;
-    uint64_t limit; // bits of a magnitude
-    atomic_bool found;
-};
-
-enum { SCANNED = 1 << 15 }; // samples of a task
-
-static void scan_task(void *context, size_t task, int worker)
-{
-    struct scan *scan = context;
-    const struct shape *shape = &scan->plan->shape;
-    const size_t first = task * SCANNED, n = size_min(scan->n - first, SCANNED);
-    const char *samples = scan->samples + first * shape->sample_bytes;
-    (void)worker;
-    if (scan->plan->kernels->peak(samples, n * (shape->complex_signal ? 2 : 1)) >= scan->limit)
-        atomic_store_explicit(&scan->found, true, memory_order_relaxed);
-}
-
 // Whether a magnitude is not below the limit, which is given by its bits.
 static bool scan_array(const struct partita_plan *plan, const void *samples, size_t n,
                        uint64_t limit)
 {
-    struct scan scan = {.plan = plan, .samples = samples, .n = n, .limit = limit};
-    atomic_init(&scan.found, false);
-    thread_loop(plan->threads, ceil_div(n, SCANNED), scan_task, &scan);
-    return atomic_load(&scan.found);
+    return plan_scan(plan, samples, n * (plan->shape.complex_signal ? 2 : 1), limit);
 }
 
 // The arrays of a direction: planes of samples of x, y and taps.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "filter.h"
 
+#include <stdatomic.h>
+
+#include "base/sizes.h"
+#include "base/thread.h"
 #include "kernels/kernels.h"
 
 struct partita_filter *filter_allocate(const struct partita_plan *plan)
@@ -10,7 +14,7 @@ struct partita_filter *filter_allocate(const struct partita_plan *plan)
     return filter;
 }
 
-enum partita_status filter_fill(struct partita_filter *filter, const void *taps)
+enum partita_status filter_fill(struct partita_filter *filter, const void *taps, void *workspace)
 {
     const struct partita_plan *plan = filter->plan;
     const struct engine *engine = plan->engine;
@@ -18,7 +22,36 @@ enum partita_status filter_fill(struct partita_filter *filter, const void *taps)
     if (engine->filter_create) return engine->filter_create(filter, taps);
     assert(!filter->state);
     filter->state = mem_reserve(&plan->allocator, engine->filter_bytes(plan).packed);
-    return filter->state ? filter_repack(filter, taps, NULL) : PARTITA_ERR_NOMEM;
+    if (!filter->state) return PARTITA_ERR_NOMEM;
+    return filter_repack(filter, taps, workspace);
+}
+
+struct scan {
+    const struct kernels *kernels;
+    const char *values;
+    size_t n;       // scalars
+    uint64_t limit; // bits of a magnitude
+    atomic_bool found;
+};
+
+enum { SCANNED = 1 << 15 }; // scalars of a task
+
+static void scan_task(void *context, size_t task, int worker)
+{
+    struct scan *scan = context;
+    const size_t first = task * SCANNED, bytes = scan->kernels->f64 ? 8 : 4;
+    (void)worker;
+    if (scan->kernels->peak(scan->values + first * bytes, size_min(scan->n - first, SCANNED)) >=
+        scan->limit)
+        atomic_store_explicit(&scan->found, true, memory_order_relaxed);
+}
+
+bool plan_scan(const struct partita_plan *plan, const void *values, size_t n, uint64_t limit)
+{
+    struct scan scan = {.kernels = plan->kernels, .values = values, .n = n, .limit = limit};
+    atomic_init(&scan.found, false);
+    thread_loop(plan->threads, ceil_div(n, SCANNED), scan_task, &scan);
+    return atomic_load(&scan.found);
 }
 
 bool taps_are_finite(const struct partita_plan *plan, const void *taps)
@@ -26,8 +59,8 @@ bool taps_are_finite(const struct partita_plan *plan, const void *taps)
     const struct shape *shape = &plan->shape;
     const size_t samples = shape_path_count(shape) * shape_taps(shape);
     if (shape->half) return true;
-    return plan->kernels->peak(taps, samples * (shape->tap_bytes / shape->scalar_bytes)) <
-           shape_infinity_bits(shape);
+    return !plan_scan(plan, taps, samples * (shape->tap_bytes / shape->scalar_bytes),
+                      shape_infinity_bits(shape));
 }
 
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace)
@@ -47,11 +80,11 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
 }
 
 enum partita_status filter_create(const struct partita_plan *plan, const void *taps,
-                                  struct partita_filter **ret_filter)
+                                  void *workspace, struct partita_filter **ret_filter)
 {
     struct partita_filter *filter = filter_allocate(plan);
     if (!filter) return PARTITA_ERR_NOMEM;
-    const enum partita_status status = filter_fill(filter, taps);
+    const enum partita_status status = filter_fill(filter, taps, workspace);
     if (status == PARTITA_OK) *ret_filter = filter;
     else filter_destroy(filter);
     return status;

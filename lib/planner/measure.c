@@ -116,7 +116,7 @@ static double time_plan(const struct partita_plan *trial)
     const struct trial_memory memory = layout_trial(trial, &arena);
     enum partita_status status = PARTITA_OK;
     if (trial->direction != PARTITA_BACKWARD_WEIGHT)
-        status = filter_create(trial, memory.taps, &filter);
+        status = filter_create(trial, memory.taps, NULL, &filter);
     if (status == PARTITA_OK && trial->shape.stream)
         status = stream_open(trial, filter, NULL, &stream);
     if (status == PARTITA_OK)

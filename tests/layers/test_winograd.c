@@ -73,7 +73,7 @@ static void run(struct imposed *imposed, void *to, const void *from, const void 
     const struct engine *engine = plan->engine;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     void *workspace = guarded_alloc(plan_workspace(plan), 0);
-    if (!weight) assert_ok(filter_fill(&imposed->filter, other));
+    if (!weight) assert_ok(filter_fill(&imposed->filter, other, NULL));
     const struct operands operands = {.to = to, .from = {from, weight ? other : NULL}};
     const struct partita_filter *filter = weight ? NULL : &imposed->filter;
     assert_ok(plan->device ? plan->device->run(plan, filter, &operands, workspace)
