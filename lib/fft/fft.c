@@ -107,13 +107,20 @@ static size_t half_bytes(const struct fft *fft)
 void fft_forward_half(const struct fft *fft, void *spectrum, const void *x, void *whole,
                       void *scratch)
 {
+    const struct fft_target target = {spectrum, spectrum, SPECTRUM_LINE_BYTES};
+    fft_forward_half_apart(fft, &target, x, whole, scratch);
+}
+
+void fft_forward_half_apart(const struct fft *fft, const struct fft_target *target, const void *x,
+                            void *whole, void *scratch)
+{
     if (fft->halves) {
-        fft->provider->forward_half(fft, spectrum, x);
+        fft->provider->forward_half(fft, target, x);
         return;
     }
     if (x != whole) memcpy(whole, x, half_bytes(fft));
     memset((char *)whole + half_bytes(fft), 0, half_bytes(fft));
-    fft_forward(fft, spectrum, whole, scratch);
+    fft_forward_apart(fft, target, whole, scratch, (struct fft_steps){0, fft->steps});
 }
 
 void fft_inverse_half(const struct fft *fft, void *x, void *spectrum, void *whole, void *scratch)

@@ -92,6 +92,8 @@ struct fft_target {
 // The same bits, to lines that are apart.
 void fft_forward_apart(const struct fft *fft, const struct fft_target *target, const void *x,
                        void *scratch, struct fft_steps steps);
+void fft_forward_half_apart(const struct fft *fft, const struct fft_target *target, const void *x,
+                            void *whole, void *scratch);
 
 // `upper`: samples before the middle of x are not needed and may be left unwritten. The result has
 // the same bits as all steps at once with the same `upper`.

@@ -215,13 +215,13 @@ static void native_forward(const struct fft *fft, const struct fft_target *targe
     forward_steps(&job, &(struct subtree){.data = target->work}, steps);
 }
 
-static void native_forward_half(const struct fft *fft, void *spectrum, const void *x)
+static void native_forward_half(const struct fft *fft, const struct fft_target *target,
+                                const void *x)
 {
     const struct native *native = (const struct native *)fft;
-    const struct fft_target target = {spectrum, spectrum, SPECTRUM_LINE_BYTES};
     const struct native_job job = {
-        .native = native, .target = &target, .x = x, .samples = FFT_REAL_HALF};
-    forward_nodes(&job, &(struct subtree){.data = spectrum}, 1);
+        .native = native, .target = target, .x = x, .samples = FFT_REAL_HALF};
+    forward_nodes(&job, &(struct subtree){.data = target->work}, 1);
 }
 
 static void native_inverse(const struct fft *fft, void *x, void *spectrum, void *scratch,

@@ -17,7 +17,7 @@ struct fft_provider {
     void (*inverse)(const struct fft *fft, void *x, void *spectrum, void *scratch,
                     struct fft_steps steps, bool upper);
     // All steps, for real samples; see fft_forward_half. NULL: not supported.
-    void (*forward_half)(const struct fft *fft, void *spectrum, const void *x);
+    void (*forward_half)(const struct fft *fft, const struct fft_target *target, const void *x);
     void (*inverse_half)(const struct fft *fft, void *x, void *spectrum);
     // FFTW's wisdom, see fft.h; NULL: there is none.
     char *(*wisdom_export)(bool f64);

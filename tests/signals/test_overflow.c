@@ -238,7 +238,7 @@ static void calls_with_such_taps_run_once(void **state)
     struct partita_filter *filter;
     struct engine own;
     float *x = malloc(3000 * sizeof *x), w[300], *y = malloc(OUTPUTS * sizeof *y);
-    for (size_t i = 0; i < 3000; i++) x[i] = ldexpf(1, 120);
+    for (size_t i = 0; i < 3000; i++) x[i] = ldexpf(1, 124);
     for (size_t i = 0; i < 300; i++) w[i] = ldexpf(1, -5);
     assert_ok(partita_plan_create(&problem, &options, &plan));
     counted = plan->engine;

@@ -150,10 +150,11 @@ static void filter_block(void *context, size_t task, int worker)
         fft_forward(blocks_of(plan)->fft, to, buffers.samples, buffers.scratch);
         return;
     }
+    pairs_scale(plan, buffers.samples);
     const struct block_transform transform = blocks_transform(plan);
     const struct block_spectra spectra = blocks_taps_spectra(plan, state, path);
     struct block_buffers own = {buffers.samples, buffers.spectra, buffers.scratch};
-    block_forward(&transform, &spectra, block, &own);
+    block_forward(&transform, &spectra, block, own.samples, &own);
 }
 
 static struct filter_bytes blocks_filter_bytes(const struct partita_plan *plan)

@@ -98,6 +98,8 @@ static inline struct block_spectra blocks_taps_spectra(const struct partita_plan
 
 // For each method: sets the exact bytes in the layout, once the transform has been created; runs
 // the problem as a forward problem. pairs_run also computes backward weight.
+// pairs_scale: divides a block of the taps, or of gy, by the transform's gain.
+void pairs_scale(const struct partita_plan *plan, char *samples);
 void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout);
 void pairs_run(const struct partita_plan *plan, const struct partita_filter *filter,
                const struct operands *operands, char *workspace);

@@ -70,15 +70,12 @@ size_t block_buffers_bytes(const struct block_transform *transform)
 }
 
 void block_forward(const struct block_transform *transform, const struct block_spectra *spectra,
-                   size_t index, struct block_buffers *buffers)
+                   size_t index, const void *x, struct block_buffers *buffers)
 {
-    const struct fft_steps all = {0, transform->fft->steps};
-    const size_t bytes = transform->length * transform->sample_bytes;
     assert(index < spectra->count);
-    memset(buffers->samples + bytes, 0, bytes);
     const struct fft_target target = {line_at(spectra, 0, (ptrdiff_t)index), buffers->spectrum,
                                       spectra_pitch(spectra->count) * SPECTRUM_LINE_BYTES};
-    fft_forward_apart(transform->fft, &target, buffers->samples, buffers->scratch, all);
+    fft_forward_half_apart(transform->fft, &target, x, buffers->samples, buffers->scratch);
 }
 
 struct block_spectra block_inputs_spectra(const struct block_inputs *inputs, size_t channel)
@@ -98,9 +95,13 @@ static void transform_input(void *context, size_t task, int worker)
     const struct block_spectra spectra = block_inputs_spectra(inputs, channel);
     struct block_buffers buffers =
         block_buffers_of(transform, inputs->work + (size_t)worker * inputs->work_stride);
-    samples_window(buffers.samples, inputs->x + channel * inputs->size * bytes, inputs->size,
-                   inputs->first + (ptrdiff_t)(i * transform->length), 1, transform->length, bytes);
-    block_forward(transform, &spectra, i, &buffers);
+    const char *x = inputs->x + channel * inputs->size * bytes;
+    const ptrdiff_t first = inputs->first + (ptrdiff_t)(i * transform->length);
+    const bool inside = first >= 0 && (size_t)first + transform->length <= inputs->size;
+    if (!inside)
+        samples_window(buffers.samples, x, inputs->size, first, 1, transform->length, bytes);
+    block_forward(transform, &spectra, i, inside ? x + (size_t)first * bytes : buffers.samples,
+                  &buffers);
 }
 
 void block_inputs_forward(struct block_inputs *inputs, size_t channels, int threads)
@@ -108,13 +109,10 @@ void block_inputs_forward(struct block_inputs *inputs, size_t channels, int thre
     thread_loop(threads, channels * (inputs->end - inputs->from), transform_input, inputs);
 }
 
-void block_inverse(const struct block_transform *transform, void *spectrum,
+void block_inverse(const struct block_transform *transform, void *x, void *spectrum,
                    struct block_buffers *buffers)
 {
-    const size_t scalar = transform->kernels->f64 ? 8 : 4;
-    fft_inverse(transform->fft, buffers->samples, spectrum, buffers->scratch);
-    transform->kernels->scale(buffers->samples, buffers->samples, 1 / transform->fft->gain,
-                              transform->length * transform->sample_bytes / scalar);
+    fft_inverse_half(transform->fft, x, spectrum, buffers->samples, buffers->scratch);
 }
 
 // Some spectra, of which a task changes one line.

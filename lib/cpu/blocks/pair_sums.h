@@ -49,10 +49,9 @@ struct block_buffers {
 struct block_buffers block_buffers_of(const struct block_transform *transform, char *work);
 size_t block_buffers_bytes(const struct block_transform *transform);
 
-// Spectrum `index` = transform of buffers->samples, of which the caller sets the first `length`;
-// this function sets the others to zero.
+// Spectrum `index` = transform of x[length], which may be buffers->samples, and zeros.
 void block_forward(const struct block_transform *transform, const struct block_spectra *spectra,
-                   size_t index, struct block_buffers *buffers);
+                   size_t index, const void *x, struct block_buffers *buffers);
 
 // The blocks of several channels of a signal: spectrum i of channel c is the transform of the
 // samples from first + i * length on of x + c * size, which are zero outside [0, size).
@@ -70,9 +69,9 @@ struct block_inputs {
 struct block_spectra block_inputs_spectra(const struct block_inputs *inputs, size_t channel);
 void block_inputs_forward(struct block_inputs *inputs, size_t channels, int threads);
 
-// buffers->samples[length] = the first half of the inverse transform of the spectrum, divided by
-// the transform's gain. The spectrum is destroyed.
-void block_inverse(const struct block_transform *transform, void *spectrum,
+// x[length] = the first half of the inverse transform of the spectrum, which is destroyed. x may be
+// buffers->samples. The result has the transform's gain: callers divide the left operand by it.
+void block_inverse(const struct block_transform *transform, void *x, void *spectrum,
                    struct block_buffers *buffers);
 
 // Writes the zeros around spectra 0 .. used-1 of each line. The right operand of sums needs them.

@@ -68,6 +68,14 @@ static struct block_buffers pairs_worker_buffers(const struct pairs *call, int w
                             call->inputs.work + (size_t)worker * call->inputs.work_stride);
 }
 
+void pairs_scale(const struct partita_plan *plan, char *samples)
+{
+    const struct shape *shape = blocks_shape(plan);
+    plan->kernels->scale(samples, samples, 1 / blocks_of(plan)->fft->gain,
+                         blocks_layout(plan)->tap_block *
+                             (shape->sample_bytes / shape->scalar_bytes));
+}
+
 // One task: one block of one channel of gy.
 static void transform_gy(void *context, size_t task, int worker)
 {
@@ -79,8 +87,9 @@ static void transform_gy(void *context, size_t task, int worker)
                                    layout->tap_block};
     struct block_buffers buffers = pairs_worker_buffers(call, worker);
     blocks_load_taps(call->plan, &gy, buffers.samples, NULL);
+    pairs_scale(call->plan, buffers.samples);
     const struct block_spectra spectra = blocks_taps_spectra(call->plan, call->taps, channel);
-    block_forward(&call->transform, &spectra, i, &buffers);
+    block_forward(&call->transform, &spectra, i, buffers.samples, &buffers);
 }
 
 // Goes on to the inputs of the blocks at hand; those that the last ones read too are kept.
@@ -147,11 +156,14 @@ static void pairs_finish_block(void *context, size_t task, int worker)
     const struct block_outputs out = block_outputs(axis, begin, begin + hop);
     struct block_buffers buffers = pairs_worker_buffers(call, worker);
     if (!out.count) return;
-    block_inverse(&call->transform,
-                  pair_sums_out(&call->sums, block) + path * sums_bytes(call->plan), &buffers);
+    const bool reversed = call->weight && call->plan->shape.flip;
+    const bool in_place = !reversed && axis->stride == 1 && out.count == hop;
     char *y = call->y + path * axis->out * bytes;
     const char *from = buffers.samples + out.skip * bytes;
-    if (call->weight && call->plan->shape.flip)
+    block_inverse(&call->transform, in_place ? y + out.first * bytes : buffers.samples,
+                  pair_sums_out(&call->sums, block) + path * sums_bytes(call->plan), &buffers);
+    if (in_place) return;
+    if (reversed)
         samples_reverse(y + (axis->out - out.first - out.count) * bytes, 1, from, axis->stride,
                         out.count, bytes);
     else samples_copy(y + out.first * bytes, 1, from, axis->stride, out.count, bytes);

@@ -101,9 +101,11 @@ static void spectra_finish_block(void *context, size_t task, int worker)
     struct block_buffers buffers =
         block_buffers_of(transform, call->work + (size_t)worker * block_buffers_bytes(transform));
     assert(from < to);
-    block_inverse(transform, pair_sums_out(&call->sums, task), &buffers);
-    memcpy(call->y + (size_t)(from - first) * bytes,
-           buffers.samples + (size_t)(from - begin) * bytes, (size_t)(to - from) * bytes);
+    block_inverse(transform, buffers.samples, pair_sums_out(&call->sums, task), &buffers);
+    transform->kernels->scale(call->y + (size_t)(from - first) * bytes,
+                              buffers.samples + (size_t)(from - begin) * bytes,
+                              1 / transform->fft->gain,
+                              (size_t)(to - from) * (bytes / (transform->kernels->f64 ? 8 : 4)));
 }
 
 static void layout_multiplying(struct multiplying *call, size_t in_flight, size_t threads,
