@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What the search for samples that are not finite costs where there are none (decision 33): public
 // calls beside runs of the same plan's engine, to which a call adds nothing but the check of its
-// arguments and this search. White-box: it links the library's private symbols.
+// arguments and this search. Both use one plan, filter and workspace: where memory lies makes more
+// difference than the search. White-box: it links the library's private symbols.
 #include "core/filter.h"
 #include "ours/ours.h"
 #include "workloads/layer.h"
@@ -14,7 +15,9 @@ struct searched {
     const struct partita_plan *of; // of the direction
     struct partita_filter *filter;
     void *workspace;
+    int users; // rows that are open
 };
+static struct searched *open_case;
 
 static enum partita_direction direction_of(const struct workload *w)
 {
@@ -24,6 +27,8 @@ static enum partita_direction direction_of(const struct workload *w)
 static void searched_close(void *state)
 {
     struct searched *s = state;
+    if (--s->users > 0) return;
+    open_case = NULL;
     partita_filter_destroy(s->filter);
     partita_plan_destroy(s->plan);
     free(s->workspace);
@@ -58,15 +63,15 @@ static double run_pass(void *state, const struct workload *w, double *calls)
     return status == PARTITA_OK ? bench_now() - start : NAN;
 }
 
-static bool searched_open(struct contender *contender, const struct workload *w, pass_fn *pass)
+static bool searched_create(struct contender *contender, const struct workload *w)
 {
     const enum partita_direction direction = direction_of(w);
     const struct partita_problem problem = w->layer ? layer_problem(w) : workload_problem(w);
     const struct partita_options options = {.threads = contender->threads,
                                             .directions = direction,
                                             .log = {ours_set_reason, contender}};
-    struct searched *s = bench_allocate(sizeof *s);
-    *s = (struct searched){0};
+    struct searched *s = open_case = bench_allocate(sizeof *s);
+    *s = (struct searched){.users = 1};
     enum partita_status status = partita_plan_create(&problem, &options, &s->plan);
     if (status == PARTITA_OK && direction != PARTITA_BACKWARD_WEIGHT)
         status = partita_filter_create(s->plan, w->h, &s->filter);
@@ -78,7 +83,14 @@ static bool searched_open(struct contender *contender, const struct workload *w,
             : direction == PARTITA_BACKWARD_WEIGHT ? s->plan->backward_weight
                                                    : s->plan;
     s->workspace = bench_allocate(partita_plan_workspace(s->plan, direction));
-    contender->state = s;
+    return true;
+}
+
+static bool searched_open(struct contender *contender, const struct workload *w, pass_fn *pass)
+{
+    if (open_case) open_case->users++;
+    else if (!searched_create(contender, w)) return false;
+    contender->state = open_case;
     contender->pass = pass;
     contender->close = searched_close;
     contender->gate = w->layer ? fmax(gate_layer(w), 2e-6) : gate_transform(w);
