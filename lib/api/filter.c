@@ -34,7 +34,8 @@ static enum partita_status pack_directions(struct partita_filter *filter, const 
     const enum partita_status status = filter_fill(filter, taps, NULL);
     if (status != PARTITA_OK || !plan->backward_data) return status;
     filter->backward_data = filter_allocate(plan->backward_data);
-    return filter->backward_data ? filter_fill(filter->backward_data, taps, NULL) : PARTITA_ERR_NOMEM;
+    return filter->backward_data ? filter_fill(filter->backward_data, taps, NULL)
+                                 : PARTITA_ERR_NOMEM;
 }
 
 static void store_bias(const struct partita_filter *filter, const void *bias)

@@ -102,18 +102,14 @@ void overlap_long_forward(const struct fft *fft, void *spectrum, const void *x, 
     run_passage(&passage, spectrum, NULL, NULL, NULL);
 }
 
-// A signal x[size] from index `first` on, in steps of `stride`.
-struct window {
+// Moves n samples of x[size] from index `first` on, in steps of `stride`. A thread moves one part
+// of adjacent samples: where the memory is new, threads that first touch the same page would each
+// clear it.
+struct long_copy {
     const char *x;
     size_t size;
     ptrdiff_t first;
     size_t stride;
-};
-
-// A thread moves one part of adjacent samples: where the memory is new, threads that first touch
-// the same page would each clear it.
-struct long_copy {
-    const struct window *from;
     char *to;
     size_t n, bytes, part;
 };
@@ -122,20 +118,16 @@ static void copy_samples(void *context, size_t task, int worker)
 {
     (void)worker;
     const struct long_copy *copy = context;
-    const struct window *from = copy->from;
     const size_t at = size_min(task * copy->part, copy->n);
-    samples_window(copy->to + at * copy->bytes, from->x, from->size,
-                   from->first + (ptrdiff_t)(at * from->stride), from->stride,
+    samples_window(copy->to + at * copy->bytes, copy->x, copy->size,
+                   copy->first + (ptrdiff_t)(at * copy->stride), copy->stride,
                    size_min(copy->n - at, copy->part), copy->bytes);
 }
 
-// samples_window of n samples, on all threads.
-static void long_copy(const struct partita_plan *plan, void *to, const struct window *from,
-                      size_t n)
+static void long_copy(struct long_copy copy, int threads)
 {
-    const size_t threads = (size_t)plan->threads;
-    struct long_copy copy = {from, to, n, plan->shape.sample_bytes, ceil_div(n, threads)};
-    thread_loop(plan->threads, threads, copy_samples, &copy);
+    copy.part = ceil_div(copy.n, (size_t)threads);
+    thread_loop(threads, (size_t)threads, copy_samples, &copy);
 }
 
 // A signal and its result, which take the blocks 0 .. count-1.
@@ -167,19 +159,26 @@ static void filter_end(struct long_signal *signal, size_t block)
     const struct axis *axis = &overlap->shape.axis[0];
     const size_t first = block * overlap->hop, bytes = overlap->shape.sample_bytes;
     const struct block_outputs outputs = block_outputs(axis, first, first + overlap->hop);
-    const struct window from = {signal->x, axis->size, axis->begin + (ptrdiff_t)first, 1};
-    const struct window results = {signal->buffers.samples, overlap->n,
-                                   (ptrdiff_t)(axis->span - 1 + outputs.skip), axis->stride};
+    const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
     char *spectrum = signal->buffers.output, *samples = signal->buffers.samples;
-    const char *x = signal->x + (from.first < 0 ? 0 : (size_t)from.first) * bytes;
-    if (from.first < 0 || (size_t)from.first + overlap->n > axis->size) {
-        long_copy(plan, samples, &from, overlap->n);
+    const char *x = signal->x + (begin < 0 ? 0 : (size_t)begin) * bytes;
+    if (begin < 0 || (size_t)begin + overlap->n > axis->size) {
+        const struct long_copy window = {signal->x, axis->size, begin, 1,
+                                         samples,   overlap->n, bytes, 0};
+        long_copy(window, plan->threads);
         x = samples;
     }
     run_passage(&signal->passage, NULL, spectrum, NULL, x);
     run_passage(&signal->passage, spectrum, NULL, NULL, NULL);
     run_passage(&signal->passage, NULL, spectrum, samples, NULL);
-    long_copy(plan, signal->y + outputs.first * bytes, &results, outputs.count);
+    const struct long_copy results = {.x = samples,
+                                      .size = overlap->n,
+                                      .first = (ptrdiff_t)(axis->span - 1 + outputs.skip),
+                                      .stride = axis->stride,
+                                      .to = signal->y + outputs.first * bytes,
+                                      .n = outputs.count,
+                                      .bytes = bytes};
+    long_copy(results, plan->threads);
 }
 
 // Blocks end-1 down to first, which are inside. The buffer of samples holds every second spectrum.
