@@ -95,6 +95,24 @@ INLINE struct cmac_bins cmac_filter_bins(struct cmac_filter h, size_t v)
     return (struct cmac_bins){.re = cmac_real(lanes), .im = cmac_imaginary(lanes)};
 }
 
+// The four products of bins of x and h.
+INLINE void cmac_add_product(struct cmac_sums *s, size_t i, vec xr, vec xi,
+                             const struct cmac_bins *h)
+{
+    s->rr[i] = vec_multiply_add(xr, h->re, s->rr[i]);
+    s->ii[i] = vec_multiply_add(xi, h->im, s->ii[i]);
+    s->ri[i] = vec_multiply_add(xr, h->im, s->ri[i]);
+    s->ir[i] = vec_multiply_add(xi, h->re, s->ir[i]);
+}
+
+INLINE void cmac_add_product_i16(struct cmac_sums *s, size_t i, vec xr, vec xi,
+                                 const struct cmac_bins *h)
+{
+    s->rr[i] = vec_multiply_add(xr + xi, h->re, s->rr[i]);
+    s->ri[i] = vec_multiply_add(xr, h->difference, s->ri[i]);
+    s->ii[i] = vec_multiply_add(xi, h->sum, s->ii[i]);
+}
+
 // `count` vectors of h by those of each of n spectra, a line of x apart; strides from line to line.
 INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct cmac_filter h,
                               size_t n, size_t count)
@@ -102,22 +120,47 @@ INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct
     UNROLL
     for (size_t v = 0; v < count; v++) {
         const struct cmac_bins own_h = cmac_filter_bins(h, v);
-        const vec hr = own_h.re, hi = own_h.im;
         UNROLL
         for (size_t k = 0; k < n; k++) {
             const size_t i = k * count + v;
             const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
             const vec xr = cmac_real(own), xi = cmac_imaginary(own);
-            if (h.i16) {
-                s->rr[i] = vec_multiply_add(xr + xi, hr, s->rr[i]);
-                s->ri[i] = vec_multiply_add(xr, own_h.difference, s->ri[i]);
-                s->ii[i] = vec_multiply_add(xi, own_h.sum, s->ii[i]);
-                continue;
-            }
-            s->rr[i] = vec_multiply_add(xr, hr, s->rr[i]);
-            s->ii[i] = vec_multiply_add(xi, hi, s->ii[i]);
-            s->ri[i] = vec_multiply_add(xr, hi, s->ri[i]);
-            s->ir[i] = vec_multiply_add(xi, hr, s->ir[i]);
+            if (h.i16) cmac_add_product_i16(s, i, xr, xi, &own_h);
+            else cmac_add_product(s, i, xr, xi, &own_h);
+        }
+    }
+}
+
+// The spectra that the sums of a partition are multiplied by: sum k by the one k slots after the
+// partition's. If a partition is one slot, the next one needs all of them but the last again.
+struct cmac_window {
+    vec re[GROUP], im[GROUP];
+};
+
+INLINE void cmac_window_load(struct cmac_window *window, struct cmac_operand x, size_t k,
+                             size_t count)
+{
+    UNROLL
+    for (size_t v = 0; v < count; v++) {
+        const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
+        window->re[k * count + v] = cmac_real(own);
+        window->im[k * count + v] = cmac_imaginary(own);
+    }
+}
+
+INLINE void cmac_add_window(struct cmac_sums *s, struct cmac_window *window, struct cmac_filter h,
+                            size_t n, size_t count)
+{
+    UNROLL
+    for (size_t v = 0; v < count; v++) {
+        const struct cmac_bins own = cmac_filter_bins(h, v);
+        UNROLL
+        for (size_t k = n; k-- > 0;) {
+            const size_t i = k * count + v;
+            cmac_add_product(s, i, window->re[i], window->im[i], &own);
+            if (k + 1 == n) continue;
+            window->re[i + count] = window->re[i];
+            window->im[i + count] = window->im[i];
         }
     }
 }
@@ -203,10 +246,11 @@ INLINE void cmac_prefetch_filter(const struct cmac_filter *h, size_t lines, size
     }
 }
 
-// A call of cmac_partitions but its sums.
+// A call of cmac_partitions but its sums, with the paths whose products are being added.
 struct cmac_call {
     const struct cmac_terms *terms;
     const struct cmac_path *paths, *end;
+    const struct cmac_next *next; // of these paths
     bool ahead;
     bool i16;       // h has 16 bits
     size_t beyond;  // line after the last
@@ -234,7 +278,7 @@ INLINE struct cmac_distance cmac_prefetch_distance(const struct cmac_call *call,
 {
     const struct cmac_path *path = call->paths;
     const size_t x_stride = path->x_pitch * LINE, line = span->at / VECTORS;
-    const struct cmac_next *next = call->terms->next;
+    const struct cmac_next *next = call->next;
     if (!next) {
         const size_t lines = span->count < VECTORS ? 1 : span->count / VECTORS;
         const size_t x_lines = lines > call->x_lines ? lines : call->x_lines;
@@ -275,10 +319,10 @@ INLINE struct cmac_rows cmac_rows_of(const struct cmac_call *call, struct cmac_s
     return rows;
 }
 
-// The products of one path.
+// The products of one path. `adjacent`: with spectra in a window.
 INLINE void cmac_add_path(struct cmac_sums *sums, const struct cmac_call *call,
                           const struct cmac_path *path, const struct cmac_rows *rows,
-                          struct cmac_span span)
+                          struct cmac_span span, bool adjacent)
 {
     const struct cmac_terms *terms = call->terms;
     const size_t multiple = terms->multiple, slots = terms->slots, back = path->first * multiple;
@@ -289,15 +333,51 @@ INLINE void cmac_add_path(struct cmac_sums *sums, const struct cmac_call *call,
                             .pitch = rows->pitch};
     if (call->i16) h.scale = path->scale + rows->scale;
     size_t slot = terms->newest >= back ? terms->newest - back : terms->newest + slots - back;
+    struct cmac_window window;
+    if (adjacent) {
+        UNROLL
+        for (size_t k = 1; k < span.n; k++)
+            cmac_window_load(&window, (struct cmac_operand){ring + slot * LINE, rows->x_stride}, k,
+                             span.count);
+    }
     for (size_t p = 0; p < path->count; p++, h.lanes += rows->h_line) {
         const REAL *x = ring + slot * LINE;
-        cmac_add_products(sums, (struct cmac_operand){x, rows->x_stride}, h, span.n, span.count);
+        const struct cmac_operand own = {x, rows->x_stride};
+        if (adjacent) {
+            cmac_window_load(&window, own, 0, span.count);
+            cmac_add_window(sums, &window, h, span.n, span.count);
+        } else cmac_add_products(sums, own, h, span.n, span.count);
         if (call->ahead && rows->prefetch) {
             if (call->x_lines) cmac_prefetch(x, rows->distance.x, rows->x_stride, span.count);
             cmac_prefetch_filter(&h, rows->distance.h, span.count);
         }
         if (call->i16) h.scale++;
         slot = slot >= multiple ? slot - multiple : slot + slots - multiple;
+    }
+}
+
+INLINE void cmac_add_paths(struct cmac_sums *sums, const struct cmac_call *call,
+                           struct cmac_span span)
+{
+    const struct cmac_rows rows = cmac_rows_of(call, span);
+    const bool adjacent = span.n > 1 && !call->i16 && call->terms->multiple == 1;
+    for (const struct cmac_path *path = call->paths; path < call->end; path++)
+        if (adjacent) cmac_add_path(sums, call, path, &rows, span, true);
+        else cmac_add_path(sums, call, path, &rows, span, false);
+}
+
+// Those of terms->more, which may have fewer sums than the span.
+INLINE void cmac_add_more(struct cmac_sums *sums, const struct cmac_call *call,
+                          struct cmac_span span)
+{
+    const struct cmac_more *more = call->terms->more;
+    for (size_t i = 0; i < call->terms->n_more; i++, more++) {
+        struct cmac_call own = *call;
+        own.paths = more->paths, own.end = more->paths + more->n_paths, own.next = NULL;
+        if (more->sums == span.k + 1)
+            cmac_add_paths(sums, &own, (struct cmac_span){span.at, span.k, 1, span.count});
+        else if (span.n > 1 && more->sums == span.k + 2)
+            cmac_add_paths(sums, &own, (struct cmac_span){span.at, span.k, 2, span.count});
     }
 }
 
@@ -315,9 +395,8 @@ INLINE void cmac_sum_paths(void *const *y, const struct cmac_call *call, struct 
             cmac_prefetch((const REAL *)y[span.k + i] + cmac_position(span.at, LINE), 8 * LINE,
                           LINE, span.count);
     }
-    const struct cmac_rows rows = cmac_rows_of(call, span);
-    for (const struct cmac_path *path = call->paths; path < call->end; path++)
-        cmac_add_path(&sums, call, path, &rows, span);
+    cmac_add_paths(&sums, call, span);
+    if (span.n > 1) cmac_add_more(&sums, call, span);
     UNROLL
     for (size_t i = 0; i < span.n; i++)
         cmac_store_sums((REAL *)y[span.k + i] + cmac_position(span.at, LINE), &sums, i, span.count,
@@ -354,6 +433,9 @@ static size_t cmac_lines_ahead(const struct cmac_terms *terms, const struct cmac
     size_t products = 1;
     if (terms->x_near) return 0;
     for (size_t i = 0; i < n_paths; i++) products += paths[i].count;
+    for (size_t i = 0; i < terms->n_more; i++)
+        if (terms->more[i].n_paths)
+            products += terms->more[i].n_paths * terms->more[i].paths->count;
     return PRODUCTS / products + 1;
 }
 
@@ -361,14 +443,22 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
                              const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    const struct cmac_call near = {terms, paths, paths + n_paths, false, false, end, 0};
+    const struct cmac_call near = {
+        .terms = terms, .paths = paths, .end = paths + n_paths, .next = terms->next, .beyond = end};
     if (!terms->ahead) {
         cmac_sum_all(y, &near, first, end);
         return;
     }
     const size_t x_lines = cmac_lines_ahead(terms, paths, n_paths);
-    cmac_sum_all(y, &(struct cmac_call){terms, paths, paths + n_paths, true, false, end, x_lines},
-                 first, end);
+    const struct cmac_call far = {.terms = terms,
+                                  .paths = paths,
+                                  .end = paths + n_paths,
+                                  .next = terms->next,
+                                  .ahead = true,
+                                  .i16 = false,
+                                  .beyond = end,
+                                  .x_lines = x_lines};
+    cmac_sum_all(y, &far, first, end);
 }
 
 #if REAL_BYTES == 4
@@ -378,7 +468,14 @@ void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
                                  size_t end)
 {
     const size_t x_lines = cmac_lines_ahead(terms, paths, n_paths);
-    cmac_sum_all(y, &(struct cmac_call){terms, paths, paths + n_paths, true, true, end, x_lines},
-                 first, end);
+    const struct cmac_call far = {.terms = terms,
+                                  .paths = paths,
+                                  .end = paths + n_paths,
+                                  .next = terms->next,
+                                  .ahead = true,
+                                  .i16 = true,
+                                  .beyond = end,
+                                  .x_lines = x_lines};
+    cmac_sum_all(y, &far, first, end);
 }
 #endif

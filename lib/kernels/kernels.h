@@ -88,7 +88,7 @@ typedef void cmac_fn(void *y, const void *x, size_t x_stride, const void *h, siz
 
 // The last spectra of a stream's input are a ring of slots. For each line of the spectrum its slots
 // are adjacent, followed by copies of the first slots, so that the CMAC_SUMS - 1 spectra after a
-// slot in time also follow it in memory.
+// slot in time also follow it in memory. A kernel may read either of two that are the same.
 enum { CMAC_SUMS = 4 };
 
 // One input's ring and the partitions of a filter that it is multiplied by.
@@ -108,6 +108,12 @@ struct cmac_next {
     size_t first;
 };
 
+// Further paths of a call, whose products are added to fewer sums than those of the call.
+struct cmac_more {
+    const struct cmac_path *paths;
+    size_t n_paths, sums; // 1 or 2
+};
+
 // Which partitions are multiplied by which spectra.
 struct cmac_terms {
     size_t slots, newest;  // partition p is multiplied by the slot `multiple * p` before the
@@ -119,13 +125,16 @@ struct cmac_terms {
                            // neither
     bool x_near;           // x is in a near cache and is not prefetched
     const struct cmac_next *next; // calls of one path, with `ahead`; NULL: nothing after the lines
+    const struct cmac_more *more; // [n_more] after the paths of the call, in order
+    size_t n_more;
 };
 
 // y[k][line] += sum over paths and their partitions p of x[slot_p + k][line] * h[p][line], complex
-// products bin by bin, for lines first .. end-1 and k < terms->sums. All pointers 64-byte aligned.
-// The sums stay in registers, in order of paths and partitions, and each sum has the same bits for
-// every number of sums. Each h is read once for as many sums as there are registers for. y does not
-// overlap the operands. Prefetched addresses may lie beyond the operands.
+// products bin by bin, for lines first .. end-1 and k < terms->sums, or the sums of terms->more.
+// All pointers 64-byte aligned. The sums stay in registers, in order of paths and partitions, and
+// each sum has the same bits for every number of sums. Each h is read once for as many sums as
+// there are registers for. y does not overlap the operands. Prefetched addresses may lie beyond the
+// operands.
 typedef void cmac_partitions_fn(void *const *y, const struct cmac_terms *terms,
                                 const struct cmac_path *paths, size_t n_paths, size_t first,
                                 size_t end);

@@ -21,10 +21,13 @@ struct rows {
 struct paths_data {
     struct cmac_terms terms;
     size_t first, end, n_lines;
-    size_t products; // of all paths
-    bool i16;        // h is given in words and scales
+    size_t n_own;                         // lines of the call; the others are those of `more`
+    struct cmac_more more[CMAC_SUMS - 2]; // with 2 sums, and with 1
+    size_t products;                      // of all paths
+    bool i16;                             // h is given in words and scales
     struct {
         size_t first, count;
+        size_t sums; // the products are added to
         struct rows x, h;
         struct rows words, scales; // of 16 bits, with the values that h has
     } line[MAX_PATHS];
@@ -99,11 +102,24 @@ static size_t slot_of(const struct paths_data *d, size_t p)
     return (d->terms.newest + d->terms.slots - p * d->terms.multiple) % d->terms.slots;
 }
 
+// The slots after the last are copies of the first ones, as far as both are read.
+static void slots_copy(struct paths_data *d, size_t i, size_t tile)
+{
+    bool read[(MAX_PARTS + 1) * 4 + CMAC_SUMS] = {0};
+    for (size_t p = 0; p < d->line[i].count; p++)
+        for (size_t k = 0; k < d->terms.sums; k++)
+            read[slot_of(d, d->line[i].first + p) + k] = true;
+    for (size_t slot = 0; slot + 1 < d->terms.sums; slot++)
+        if (read[slot] && read[slot + d->terms.slots])
+            memcpy(row_tile(&d->line[i].x, tile, slot + d->terms.slots),
+                   row_tile(&d->line[i].x, tile, slot), SPECTRUM_LINE_BYTES);
+}
+
 // Only samples that the contract allows a kernel to read are not NaN.
 static void path_fill(struct paths_data *d, size_t i, struct random *random, bool f64,
                       double factor, bool tame)
 {
-    for (size_t tile = d->first; tile < d->end; tile++)
+    for (size_t tile = d->first; tile < d->end; tile++) {
         for (size_t p = 0; p < d->line[i].count; p++) {
             if (d->i16)
                 words_fill(random, row_tile(&d->line[i].words, tile, p),
@@ -115,6 +131,8 @@ static void path_fill(struct paths_data *d, size_t i, struct random *random, boo
                           row_tile(&d->line[i].x, tile, slot_of(d, d->line[i].first + p) + k), 1,
                           tame);
         }
+        slots_copy(d, i, tile);
+    }
 }
 
 static struct paths_data paths_make(struct random *random, bool f64, bool tame, bool i16)
@@ -137,7 +155,10 @@ static struct paths_data paths_make(struct random *random, bool f64, bool tame, 
         .i16 = i16,
     };
     d.end = d.first + random_below(random, MAX_TILES + 1 - d.first);
+    d.n_own = d.terms.sums > 1 ? random_below(random, d.n_lines + 1) : d.n_lines;
     for (size_t i = 0; i < d.n_lines; i++) {
+        const size_t before = i > d.n_own ? d.line[i - 1].sums : d.terms.sums / 2;
+        d.line[i].sums = i < d.n_own ? d.terms.sums : before - random_below(random, before);
         d.line[i].first = random_below(random, parts + 1);
         d.products += d.line[i].count = random_below(random, parts + 1 - d.line[i].first);
     }
@@ -174,7 +195,7 @@ static void paths_free(struct paths_data *d)
 }
 
 // The paths as a kernel gets them, with all their arrays at one edge of a fence.
-static void paths_put(const struct paths_data *d, struct cmac_path *lines, enum edge edge)
+static void paths_put(struct paths_data *d, struct cmac_path *lines, enum edge edge)
 {
     for (size_t i = 0; i < d->n_lines; i++)
         lines[i] = (struct cmac_path){
@@ -186,6 +207,13 @@ static void paths_put(const struct paths_data *d, struct cmac_path *lines, enum 
             .x_pitch = d->line[i].x.pitch,
             .h_pitch = d->line[i].h.pitch,
         };
+    size_t n = 0;
+    for (size_t i = d->n_own; i < d->n_lines; i++) {
+        if (n == 0 || d->more[n - 1].sums != d->line[i].sums)
+            d->more[n++] = (struct cmac_more){.paths = &lines[i], .sums = d->line[i].sums};
+        d->more[n - 1].n_paths++;
+    }
+    d->terms.more = d->more, d->terms.n_more = n;
 }
 
 static struct sum paths_sum(bool f64, const struct paths_data *d, size_t k, size_t tile, size_t i)
@@ -196,7 +224,7 @@ static struct sum paths_sum(bool f64, const struct paths_data *d, size_t k, size
     if (!d->terms.fresh[k])
         sum_product(&sum, scalar_get(f64, d->y[k] + (tile - d->first) * SPECTRUM_LINE_BYTES, i), 1);
     for (size_t l = 0; l < d->n_lines; l++)
-        for (size_t p = 0; p < d->line[l].count; p++) {
+        for (size_t p = 0; p < d->line[l].count && k < d->line[l].sums; p++) {
             const void *x = row_tile(&d->line[l].x, tile, slot_of(d, d->line[l].first + p) + k);
             const void *h = row_tile(&d->line[l].h, tile, p);
             const double xr = scalar_get(f64, x, re), xm = scalar_get(f64, x, im);
@@ -251,7 +279,7 @@ static void paths_check(const struct kernels *kernels, struct random *random, bo
             shifted[k] = tile_back(y[k], d.first);
         }
         paths_put(&d, lines, edge);
-        paths_kernel(kernels, i16)(shifted, &d.terms, lines, d.n_lines, d.first, d.end);
+        paths_kernel(kernels, i16)(shifted, &d.terms, lines, d.n_own, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             paths_compare(kernels->f64, &d, k, y[k]);
             fence_check(&fy[k], bytes, edge);
@@ -293,18 +321,21 @@ static void test_paths_splits(void **state)
             together[k] = tile_back(copy[k], d.first);
         }
         paths_put(&d, lines, EDGE_END);
-        kernel(together, &d.terms, lines, d.n_lines, d.first, d.end);
+        kernel(together, &d.terms, lines, d.n_own, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             struct cmac_terms terms = d.terms;
             void *y[] = {tile_back(alone, d.first)};
-            terms.sums = 1;
+            terms.sums = 1, terms.n_more = 0;
             terms.fresh[0] = d.terms.fresh[k];
-            memcpy(later, lines, sizeof later);
-            for (size_t i = 0; i < d.n_lines; i++)
-                later[i].x = (const char *)lines[i].x + k * SPECTRUM_LINE_BYTES;
+            size_t n = 0;
+            for (size_t i = 0; i < d.n_lines; i++) {
+                if (k >= d.line[i].sums) continue;
+                later[n] = lines[i];
+                later[n++].x = (const char *)lines[i].x + k * SPECTRUM_LINE_BYTES;
+            }
             memcpy(alone, d.y[k], bytes);
             for (size_t tile = d.first; tile < d.end; tile++)
-                kernel(y, &terms, later, d.n_lines, tile, tile + 1);
+                kernel(y, &terms, later, n, tile, tile + 1);
             assert_memory_equal(alone, copy[k], bytes);
             guarded_free(copy[k]);
         }

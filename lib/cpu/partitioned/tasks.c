@@ -199,13 +199,14 @@ static bool find_next(const struct task *at, struct fft_steps lines, struct cmac
     return true;
 }
 
-// The products of some lines of a share, and what they have in common for all outputs and filters.
+// The products of some lines of a share, and what they have in common for all outputs and filters:
+// those with the most sums are the call's own, the others are added to fewer of the same sums.
 struct share_products {
     cmac_partitions_fn *multiply;
-    size_t share, index; // of the block in its batch
-    size_t n;
-    struct partition_sum sums[SECTIONS]; // [n]
-    struct cmac_terms terms[SECTIONS];   // [n]
+    size_t share, index;                 // of the block in its batch
+    struct partition_sum sums[SECTIONS]; // [1 + terms.n_more]
+    struct cmac_terms terms;
+    struct cmac_more more[SECTIONS - 1];
     struct cmac_next next;
 };
 
@@ -217,18 +218,17 @@ static void list_products(const struct task *at, size_t age, struct fft_steps li
     const size_t slots = partition_slots(segment), index = batch_index(at);
     ret->multiply = segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
     ret->share = index_in_batch(segment, index - age), ret->index = index;
-    ret->n = partition_sums(segment, age, ret->sums);
-    const bool has_next = find_next(at, lines, &ret->next);
-    for (size_t i = 0; i < ret->n; i++) {
-        const bool batch = ret->sums[i].section == SECTION_BATCH;
-        ret->terms[i] = (struct cmac_terms){
-            .slots = slots,
-            .newest = at->state->progress->block % slots,
-            .multiple = segment->multiple,
-            .sums = ret->sums[i].blocks,
-            .ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0,
-            .next = has_next && batch ? &ret->next : NULL};
-    }
+    const size_t n = partition_sums(segment, age, ret->sums);
+    const bool has_next = ret->sums[0].section == SECTION_BATCH && find_next(at, lines, &ret->next);
+    ret->terms =
+        (struct cmac_terms){.slots = slots,
+                            .newest = at->state->progress->block % slots,
+                            .multiple = segment->multiple,
+                            .sums = ret->sums[0].blocks,
+                            .ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0,
+                            .next = has_next ? &ret->next : NULL,
+                            .more = ret->more,
+                            .n_more = n - 1};
 }
 
 // One output's products for some lines of a share by one of the filters.
@@ -241,19 +241,23 @@ static void add_line_products(const struct task *at, size_t which, size_t out,
     const size_t share = products->share, index = products->index;
     const size_t first = filter->view.first_path[out];
     const size_t group_out = at->stream->plan->shape.group_out; // outputs that read the same inputs
-    unsigned begun = begun_bits(at, which, out);
+    const unsigned begun = begun_bits(at, which, out);
+    struct cmac_terms *terms = &products->terms;
     void *y[CMAC_SUMS];
-    for (size_t k = 0; k < segment->batch; k++) y[k] = sum_at(at, which, index + k, out);
-    for (size_t i = 0; i < products->n; i++) {
-        const enum partition_section section = products->sums[i].section;
-        struct cmac_terms *terms = &products->terms[i];
-        terms->x_near = out % group_out + which > 0;
-        for (size_t k = 0; k < terms->sums; k++)
-            terms->fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
-        products->multiply(y, terms, active->section[section].paths + first,
-                           active->section[section].n_paths[out], lines.first, lines.end);
-        begun |= share_bits(segment, share, index, terms->sums);
+    terms->x_near = out % group_out + which > 0;
+    for (size_t k = 0; k < terms->sums; k++) {
+        y[k] = sum_at(at, which, index + k, out);
+        terms->fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
     }
+    for (size_t i = 0; i < terms->n_more; i++) {
+        const struct partition_sum *sum = &products->sums[i + 1];
+        products->more[i] =
+            (struct cmac_more){active->section[sum->section].paths + first,
+                               active->section[sum->section].n_paths[out], sum->blocks};
+    }
+    const enum partition_section section = products->sums[0].section;
+    products->multiply(y, terms, active->section[section].paths + first,
+                       active->section[section].n_paths[out], lines.first, lines.end);
 }
 
 // When all inputs of an output fall silent in mid-batch, some shares hold final sums and others are
