@@ -131,6 +131,66 @@ INLINE vec vec_broadcast_lane(vec v, size_t k)
 #endif
 // clang-format on
 
+// Index lists that depend on constants: F(lane, n, k, j) of every lane.
+// clang-format off
+#define EACH_LANE2(F, l, n, k, j) F(l, n, k, j), F(l + 1, n, k, j)
+#define EACH_LANE4(F, l, n, k, j) EACH_LANE2(F, l, n, k, j), EACH_LANE2(F, l + 2, n, k, j)
+#define EACH_LANE8(F, l, n, k, j) EACH_LANE4(F, l, n, k, j), EACH_LANE4(F, l + 4, n, k, j)
+#if LANES_IS(2)
+#define EACH_LANE(F, n, k, j) EACH_LANE2(F, 0, n, k, j)
+#elif LANES_IS(4)
+#define EACH_LANE(F, n, k, j) EACH_LANE4(F, 0, n, k, j)
+#elif LANES_IS(8)
+#define EACH_LANE(F, n, k, j) EACH_LANE8(F, 0, n, k, j)
+#elif LANES_IS(16)
+#define EACH_LANE(F, n, k, j) EACH_LANE8(F, 0, n, k, j), EACH_LANE8(F, 8, n, k, j)
+#endif
+
+// Lane l of a vector that takes lanes of n others one after the other, here those of vector j, which
+// follow the own ones; the first step permutes those of vector 0 too. INTERLEAVED: vector k of the
+// n vectors' elements by turns. DEINTERLEAVED: elements k, k + n, .. of all of them.
+#define TAKEN(l, from, at, j) \
+    ((from) == (j) ? LANES + (at) : (j) == 1 && (from) == 0 ? (at) : (l))
+#define INTERLEAVED(l, n, k, j) TAKEN(l, ((k) * LANES + (l)) % (n), ((k) * LANES + (l)) / (n), j)
+#define DEINTERLEAVED(l, n, k, j) TAKEN(l, ((l) * (n) + (k)) / LANES, ((l) * (n) + (k)) % LANES, j)
+#define NEXT_LANE(l, n, k, j) (l) + 1
+#define TAKE(F, n, k, j) y[k] = __builtin_shufflevector(y[k], v[j], EACH_LANE(F, n, k, j));
+#define TAKE3(F, n, k) y[k] = v[0]; TAKE(F, n, k, 1) TAKE(F, n, k, 2)
+#define TAKE5(F, n, k) TAKE3(F, n, k) TAKE(F, n, k, 3) TAKE(F, n, k, 4)
+#define TAKE7(F, n, k) TAKE5(F, n, k) TAKE(F, n, k, 5) TAKE(F, n, k, 6)
+#define TAKE_ALL3(F) TAKE3(F, 3, 0) TAKE3(F, 3, 1) TAKE3(F, 3, 2)
+#define TAKE_ALL5(F) TAKE5(F, 5, 0) TAKE5(F, 5, 1) TAKE5(F, 5, 2) TAKE5(F, 5, 3) TAKE5(F, 5, 4)
+#define TAKE_ALL7(F) TAKE7(F, 7, 0) TAKE7(F, 7, 1) TAKE7(F, 7, 2) TAKE7(F, 7, 3) TAKE7(F, 7, 4) \
+                     TAKE7(F, 7, 5) TAKE7(F, 7, 6)
+// clang-format on
+
+// Element i of vector k of n = 3, 5 or 7 becomes element i*n + k of all of them, and back.
+INLINE void vec_interleave_odd(vec *v, size_t n, bool back)
+{
+    vec y[7];
+    if (n == 3 && back) {
+        TAKE_ALL3(DEINTERLEAVED)
+    } else if (n == 3) {
+        TAKE_ALL3(INTERLEAVED)
+    } else if (n == 5 && back) {
+        TAKE_ALL5(DEINTERLEAVED)
+    } else if (n == 5) {
+        TAKE_ALL5(INTERLEAVED)
+    } else if (back) {
+        TAKE_ALL7(DEINTERLEAVED)
+    } else {
+        TAKE_ALL7(INTERLEAVED)
+    }
+    UNROLL
+    for (size_t k = 0; k < n; k++) v[k] = y[k];
+}
+
+// The lanes after the first, and the first of `next`.
+INLINE vec vec_shift(vec v, vec next)
+{
+    return __builtin_shufflevector(v, next, EACH_LANE(NEXT_LANE, 0, 0, 0));
+}
+
 enum { MAX_TRANSPOSED = 16 };
 
 // Transposes in registers by log2(n) interleaves: element i of vector k of n, a power of two,
@@ -148,6 +208,50 @@ INLINE void vec_transpose(vec *v, size_t n)
         UNROLL
         for (size_t k = 0; k < n; k++) v[k] = next[k];
     }
+}
+
+// The same of 1 to 8 vectors.
+INLINE void vec_interleave(vec *v, size_t n)
+{
+    vec half[6];
+    if ((n & (n - 1)) == 0) vec_transpose(v, n);
+    else if (n != 6) vec_interleave_odd(v, n, false);
+    else {
+        UNROLL
+        for (size_t k = 0; k < 6; k++) half[k % 2 * 3 + k / 2] = v[k];
+        vec_interleave_odd(half, 3, false);
+        vec_interleave_odd(half + 3, 3, false);
+        UNROLL
+        for (size_t k = 0; k < 3; k++) {
+            v[2 * k] = __builtin_shufflevector(half[k], half[k + 3], LOWER);
+            v[2 * k + 1] = __builtin_shufflevector(half[k], half[k + 3], UPPER);
+        }
+    }
+}
+
+// Back: element i*n + k of all vectors becomes element i of vector k; of 1 to 7 vectors.
+INLINE void vec_deinterleave(vec *v, size_t n)
+{
+    vec half[6];
+    if (n % 2) {
+        if (n > 1) vec_interleave_odd(v, n, true);
+        return;
+    }
+    UNROLL
+    for (size_t k = 0; k < n / 2; k++) {
+        half[k] = __builtin_shufflevector(v[2 * k], v[2 * k + 1], EVEN);
+        half[n / 2 + k] = __builtin_shufflevector(v[2 * k], v[2 * k + 1], ODD);
+    }
+    UNROLL
+    for (size_t odd = 0; odd < 2; odd++) {
+        vec *own = half + odd * (n / 2);
+        const vec a = own[0], b = own[n / 2 > 1];
+        if (n == 6) vec_interleave_odd(own, 3, true);
+        if (n == 4) own[0] = __builtin_shufflevector(a, b, EVEN);
+        if (n == 4) own[1] = __builtin_shufflevector(a, b, ODD);
+    }
+    UNROLL
+    for (size_t k = 0; k < n; k++) v[k] = half[k % 2 * (n / 2) + k / 2];
 }
 
 #endif

@@ -214,47 +214,18 @@ INLINE REAL winograd_sample(const struct winograd_samples *row, size_t at)
     return row->whole || exists ? row->x[at] : 0;
 }
 
-// Residues of `step` = 2 or 4 vectors in a row, from sample `at` on.
-INLINE void deinterleave_residues(vec *y, const struct winograd_samples *row, size_t at,
-                                  size_t step)
-{
-    vec v[4];
-    UNROLL
-    for (size_t k = 0; k < step; k += 2) {
-        const vec a = winograd_load(row, at + k * LANES);
-        const vec b = winograd_load(row, at + (k + 1) * LANES);
-        v[k] = __builtin_shufflevector(a, b, EVEN);
-        v[k + 1] = __builtin_shufflevector(a, b, ODD);
-    }
-    UNROLL
-    for (size_t k = 0; k < step; k++) y[k] = v[k];
-    if (step == 2) return;
-    UNROLL
-    for (size_t k = 0; k < 2; k++) {
-        y[k] = __builtin_shufflevector(v[k], v[k + 2], EVEN);
-        y[k + 2] = __builtin_shufflevector(v[k], v[k + 2], ODD);
-    }
-}
-
 // Elements of LANES tiles that begin `step` samples apart: element k of tile i is sample i*step +
-// k.
+// k, or element k - step of tile i + 1.
 INLINE void winograd_gather(vec *in, const struct winograd_samples *row, size_t step,
                             size_t elements)
 {
-    if (step == 1) in[0] = winograd_load(row, 0);
-    else if (step == 2 || step == 4) {
-        UNROLL
-        for (size_t k = 0; k < elements; k += step) deinterleave_residues(in + k, row, k, step);
-    } else {
-        REAL lanes[WINOGRAD_EXTENT][LANES];
-        NO_UNROLL
-        for (size_t i = 0; i < LANES; i++) {
-            UNROLL
-            for (size_t k = 0; k < elements; k++) lanes[k][i] = winograd_sample(row, i * step + k);
-        }
-        UNROLL
-        for (size_t k = 0; k < elements; k++) in[k] = vec_load(lanes[k]);
-    }
+    UNROLL
+    for (size_t k = 0; k < step; k++) in[k] = winograd_load(row, k * LANES);
+    vec_deinterleave(in, step);
+    UNROLL
+    for (size_t k = step; k < elements; k++)
+        in[k] =
+            vec_shift(in[k - step], vec_broadcast(winograd_sample(row, LANES * step + k - step)));
 }
 
 // Rows of samples to the transforms of their tiles; step, extent and count are constants.
@@ -326,24 +297,14 @@ INLINE void winograd_put(const struct winograd_output *out, vec v, size_t at, si
 INLINE void winograd_put_tiles(const struct winograd_output *out, const vec *x, size_t count,
                                size_t at, size_t tiles)
 {
-    enum { VECTORS = MAX_INTERLEAVED / LANES }; // of a tile
-    vec v[MAX_INTERLEAVED];
-    if (count <= 2 || count == 4) {
-        const size_t samples = tiles * count;
-        UNROLL
-        for (size_t k = 0; k < count; k++) v[k] = x[k];
-        if (count > 1) vec_transpose(v, count);
-        UNROLL
-        for (size_t k = 0; k < count; k++)
-            if (samples > k * LANES) winograd_put(out, v[k], at + k * LANES, samples - k * LANES);
-        return;
-    }
+    const size_t samples = tiles * count;
+    vec v[WINOGRAD_EXTENT];
     UNROLL
-    for (size_t k = 0; k < MAX_INTERLEAVED; k++) v[k] = k < count ? x[k] : (vec){0};
-    vec_transpose(v, MAX_INTERLEAVED);
-    for (size_t t = 0; t < tiles; t++, at += count)
-        for (size_t k = 0; k < count; k += LANES)
-            winograd_put(out, v[t * VECTORS + k / LANES], at + k, count - k);
+    for (size_t k = 0; k < count; k++) v[k] = x[k];
+    vec_interleave(v, count);
+    UNROLL
+    for (size_t k = 0; k < count; k++)
+        if (samples > k * LANES) winograd_put(out, v[k], at + k * LANES, samples - k * LANES);
 }
 
 // Row by row of tiles, so that only the last vectors of a row of samples are stored in part.
