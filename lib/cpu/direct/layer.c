@@ -59,6 +59,15 @@ static void layer_layout(const struct request *request, struct conv_layout *layo
     }
 }
 
+// Whether sums are complete after one call of the kernel, which then writes them to their rows: no
+// copy waits for memory, since the processor stores a rectangle while it sums the next.
+static bool layer_writes_rows(const struct conv_pass *pass, size_t row)
+{
+    return !conv_pass_writes_complete(pass) && pass->axis[2].spread == 1 &&
+           pass->chunk == pass->in && pass->in * pass->terms <= DIRECT.max_terms &&
+           row * pass->scalar_bytes >= CONV_BLOCK_BYTES;
+}
+
 static void layer_count_work(const struct conv_layout *layout, struct conv_work *work)
 {
     const struct conv_pass *pass = &layout->pass;
@@ -68,12 +77,63 @@ static void layer_count_work(const struct conv_layout *layout, struct conv_work 
     const double terms = (double)pass->in * (double)pass->terms;
     const double out = (double)pass->out;
     const double chunks = ceil((double)pass->in / (double)pass->chunk);
+    const bool rows = layer_writes_rows(pass, pass->box.count[2]);
     work->sums += boxes * positions * terms * conv_cost_channels(pass->out, width, DIRECT.loads);
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)layout->oc_splits);
     work->hop = pass->box.positions;
-    work->waits = true;
+    work->waits = !rows;
     // The sums of a chunk are cleared, added to and stored; the taps come from afar for each box.
-    work->moved += boxes * (3 * chunks * out * positions + out * terms);
+    work->moved += boxes * ((rows ? 1 : 3 * chunks) * out * positions + out * terms);
+}
+
+// A row of outputs of one block of output channels, from the samples that its first one reads.
+static void layer_sum_row(const struct conv_call *call, const struct conv_task *task, size_t first,
+                          const char *x, char *y, size_t n)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
+    const size_t channel = task->group * pass->out + first, step = pass->to.channel;
+    struct conv_operands of = {.y = y,
+                               .x = x,
+                               .w = conv_call_taps(call, task->group, first, 0),
+                               .offset = call->layout->offset,
+                               .y_stride = step,
+                               .w_channel = 1,
+                               .terms = pass->in * pass->terms,
+                               .channels = conv_layout_block_width(call->layout, first),
+                               .n = n / lanes * lanes,
+                               .fresh = true};
+    of.w_term = of.channels;
+    call->plan->kernels->conv_fetch(&of, NULL);
+    // The last vector ends with the row: it computes some outputs once more.
+    of.x = x + (n - lanes) * bytes;
+    of.y = y + (n - lanes) * bytes;
+    of.n = lanes;
+    if (n % lanes) call->plan->kernels->conv_fetch(&of, NULL);
+    if (!call->filter->bias && !call->plan->shape.relu) return;
+    for (size_t k = 0; k < of.channels; k++, y += step * bytes) {
+        const struct conv_finish finish =
+            conv_call_finish(call, channel + k, &(struct conv_sums){.complete = true});
+        call->plan->kernels->conv_store(y, 1, y, n, &finish);
+    }
+}
+
+// All rows of one block of output channels of a box.
+static void layer_sum_rows(const struct conv_call *call, const struct conv_task *task, size_t first,
+                           const char *packed)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const struct conv_index *index = &task->index;
+    const size_t *extent = pass->box.extent, bytes = pass->scalar_bytes;
+    const size_t channel = task->group * pass->out + first;
+    for (size_t item = 0; item < index->items; item++)
+        for (size_t d = 0; d < index->count[0]; d++)
+            for (size_t h = 0; h < index->count[1]; h++) {
+                const size_t row = ((item * extent[0] + d) * extent[1] + h) * extent[2];
+                const size_t to = conv_pass_output_row(pass, index, channel, item, d, h);
+                layer_sum_row(call, task, first, packed + row * bytes, call->to + to * bytes,
+                              index->count[2]);
+            }
 }
 
 // Adds the share of n packed input channels from `in` on to one block of output channels.
@@ -110,7 +170,9 @@ static void layer_run_task(void *context, size_t index, int worker)
         conv_pass_pack(pass, &task.index, packed, call->from, task.group * pass->in + in,
                        size_min(pass->chunk, pass->in - in));
         for (size_t first = task.begin; first < task.end; first += CONV_CHANNELS)
-            layer_sum_block(call, &task, first, in, packed, sums);
+            if (layer_writes_rows(pass, task.index.count[2]))
+                layer_sum_rows(call, &task, first, packed);
+            else layer_sum_block(call, &task, first, in, packed, sums);
     }
     const struct conv_sums all = {
         .of = {sums, pass->box.extent, task.end - task.begin, pass->box.positions},
