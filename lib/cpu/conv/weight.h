@@ -16,6 +16,7 @@ struct conv_weight {
     size_t oc_splits, oc_split;     // splits of the output channels of a group
     size_t min_tasks, k_splits;     // splits of the boxes: enough for min_tasks tasks
     size_t *offset;                 // of one chunk's terms, in the order of the caller's taps
+    bool in_place;                  // cpu/direct: gy is read where it is
 };
 
 // How an engine computes the gradient of the taps.

@@ -10,8 +10,8 @@
 static const struct {
     size_t tile, stream_chunk, max_positions, max_packed, max_terms, min_tasks, min_channels;
     size_t max_gy, weight_tasks, lanes_vectors, width, width_of_few, width_of_gradient;
-    size_t max_resampled;
-    double loads, resample_loads, resample_sum;
+    size_t max_resampled, max_taps, tap_copies;
+    double loads, resample_loads, resample_sum, far_copies;
 } DIRECT = {
     .tile = 1024,          // outputs of a signal computed together: x, y and taps in L1; derived
     .stream_chunk = 1024,  // input frames of a stream at once, if the stride is not larger; chosen
@@ -22,6 +22,10 @@ static const struct {
     // channels of such a split. Chosen.
     .min_tasks = 8,
     .min_channels = 64,
+    .max_taps = 640 << 10, // bytes of the inputs of all taps of a box, in L2; derived
+    // Inputs of so many taps for each channel of gy cost what reading gy in its place gains;
+    // measured.
+    .tap_copies = 3,
     .max_gy = 64,       // channels of gy packed at once; derived
     .weight_tasks = 32, // backward weight: with fewer tasks the boxes are split; chosen
     .lanes_vectors = 8, // vectors of positions that take as long as adding a sum's lanes; measured
@@ -31,6 +35,8 @@ static const struct {
     .width_of_few = 6,
     .width_of_gradient = 6,
     .loads = 2,
+    // Copies of a packed sample that waiting for it costs where nothing else waits; measured.
+    .far_copies = 4,
     // Resampling: samples that the outputs of a tile read, derived; two loads for a product instead
     // of a fraction of one, and adding the lanes of a sum, in calls of a kernel. Measured.
     .max_resampled = 8 << 10,

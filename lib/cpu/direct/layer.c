@@ -82,6 +82,8 @@ static void layer_count_work(const struct conv_layout *layout, struct conv_work 
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)layout->oc_splits);
     work->hop = pass->box.positions;
     work->waits = !rows;
+    if (rows)
+        work->moved += DIRECT.far_copies * boxes * (double)pass->in * (double)pass->box.channel;
     // The sums of a chunk are cleared, added to and stored; the taps come from afar for each box.
     work->moved += boxes * ((rows ? 1 : 3 * chunks) * out * positions + out * terms);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of layers by cpu/direct: the packed inputs of a box against gy packed to the same
-// positions, so that every tap's gradient is one long dot product (kernels->conv_weight).
+// positions, so that every tap's gradient is one long dot product (kernels->conv_weight). Where
+// few inputs meet, gy is read where it is, and the inputs of every tap are packed without gaps.
 #include "cpu/conv/weight.h"
 
 #include <math.h>
@@ -9,17 +10,46 @@
 #include "base/sizes.h"
 #include "direct.h"
 
+enum { RECTANGLE = 4, COLUMNS = 6 }; // channels and taps that kernels->conv_weight sums at once
+
 static size_t direct_weight_inputs_bytes(const struct conv_weight *weight)
 {
     return mem_round(size_mul(weight->pass.chunk, conv_pass_channel_bytes(&weight->pass)));
+}
+
+// Scalars from the inputs of one tap to those of the next, without gaps between rows: an odd number
+// of blocks, one of which conv_rows may write behind the last row.
+static size_t direct_weight_tap_stride(const struct conv_pass *pass)
+{
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    return ((ceil_div(pass->box.count[1] * pass->box.count[2], lanes) + 1) | 1) * lanes;
+}
+
+static size_t direct_weight_taps_bytes(const struct conv_pass *pass)
+{
+    return size_mul(size_mul(pass->chunk, pass->terms),
+                    direct_weight_tap_stride(pass) * pass->scalar_bytes);
+}
+
+// Whether gy is read where it is: a box is whole rows of a plane, the inputs of all taps stay in
+// the L2 cache, and enough channels of gy share the copies of them.
+static bool direct_weight_suits_place(const struct conv_pass *pass)
+{
+    const struct conv_box *box = &pass->box;
+    return !pass->channels_last && box->images == 1 && box->count[0] == 1 &&
+           box->count[2] == pass->axis[2].out_size &&
+           pass->chunk * pass->terms <= DIRECT.tap_copies * pass->out &&
+           direct_weight_taps_bytes(pass) <= DIRECT.max_taps;
 }
 
 static size_t direct_weight_worker_bytes(const struct conv_weight *weight)
 {
     const struct conv_pass *pass = &weight->pass;
     const size_t samples = size_mul(weight->oc_split, pass->box.positions);
-    return size_add(direct_weight_inputs_bytes(weight),
-                    mem_round(size_mul(samples, pass->scalar_bytes)));
+    const size_t outputs = weight->in_place
+                               ? direct_weight_taps_bytes(pass) + RECTANGLE * CONV_BLOCK_BYTES
+                               : size_mul(samples, pass->scalar_bytes);
+    return size_add(direct_weight_inputs_bytes(weight), mem_round(outputs));
 }
 
 static void direct_weight_layout(struct conv_weight *weight, size_t limit)
@@ -35,6 +65,8 @@ static void direct_weight_layout(struct conv_weight *weight, size_t limit)
     weight->term_splits = 1;
     weight->term_split = pass->chunk * pass->terms;
     weight->oc_split = size_min(pass->out, DIRECT.max_gy);
+    weight->in_place = direct_weight_suits_place(pass);
+    if (direct_weight_worker_bytes(weight) > limit) weight->in_place = false;
     while (weight->oc_split > 1 && direct_weight_worker_bytes(weight) > limit)
         weight->oc_split = (weight->oc_split + 1) / 2;
     weight->oc_splits = ceil_div(pass->out, weight->oc_split);
@@ -57,8 +89,79 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
     work->sums = boxes * (positions + (double)DIRECT.lanes_vectors * lanes) * terms * channels *
                  fmax(1, out / 4);
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)weight->oc_splits);
+    if (weight->in_place) {
+        work->moved += boxes * terms * positions;
+        return;
+    }
     work->moved += boxes * chunks * 2 * out * positions;
     work->rows += boxes * chunks * out * planes * (double)pass->box.count[1];
+}
+
+// The rows of gy of a block of channels against the packed inputs of all taps; meanwhile the same
+// samples of the channels at `next` are fetched. NULL: none.
+static void direct_weight_sum(const struct conv_weight_call *call,
+                              const struct conv_weight_task *task, size_t k,
+                              const struct conv_planes *gy, const char *taps, const char *next)
+{
+    enum { LINE = 64 };
+    const struct conv_pass *pass = &call->weight->pass;
+    const size_t bytes = pass->scalar_bytes, step = direct_weight_tap_stride(pass);
+    const size_t n = gy->extent[2], plane = gy->stride * bytes, row = n * bytes;
+    const size_t lines = ceil_div(gy->n * row / LINE, ceil_div(task->n_terms, COLUMNS));
+    size_t offset[COLUMNS], at = 0, rows = next ? gy->n : 0;
+    for (size_t c = 0; c < COLUMNS; c++) offset[c] = c * step;
+    for (size_t t = 0; t < task->n_terms; t += COLUMNS) {
+        for (size_t i = 0; i < lines && rows; i++) {
+            // A number, for the line may lie beyond the array.
+            __builtin_prefetch((const void *)((uintptr_t)next + at), 0, 2);
+            at += LINE;
+            if (at < row) continue;
+            next += plane;
+            at = 0;
+            rows--;
+        }
+        call->plan->kernels->conv_weight(task->gw + k * task->path + t * bytes, task->path / bytes,
+                                         gy->rows, gy->stride, gy->n, taps + t * step * bytes,
+                                         offset, size_min(COLUMNS, task->n_terms - t), n);
+    }
+}
+
+// A box whose inputs are packed, with gy where it is. `taps`: memory for the inputs of all taps.
+static void direct_weight_sum_box(const struct conv_weight_call *call,
+                                  const struct conv_weight_task *task, const struct conv_index *at,
+                                  const char *inputs, char *taps)
+{
+    const struct conv_pass *pass = &call->weight->pass;
+    const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
+    const size_t step = direct_weight_tap_stride(pass), n = at->count[1] * at->count[2];
+    const size_t whole = n / lanes * lanes, plane = pass->to.channel;
+    const size_t first = task->group * pass->out + task->first;
+    char *gy = (char *)call->gy + conv_pass_output_row(pass, at, first, 0, 0, 0) * bytes;
+    for (size_t t = 0; t < task->n_terms; t++) {
+        char *row = taps + t * step * bytes;
+        call->plan->kernels->conv_rows(row, inputs + call->weight->offset[t] * bytes,
+                                       pass->box.extent[2], at->count[1], at->count[2]);
+        memset(row + n * bytes, 0, lanes * bytes);
+    }
+    for (size_t k = 0; k < task->n_out; k += RECTANGLE) {
+        const size_t channels = size_min(RECTANGLE, task->n_out - k);
+        char *from = gy + k * plane * bytes, *end = from + whole * bytes;
+        const char *next =
+            k + RECTANGLE < task->n_out ? from + RECTANGLE * plane * bytes : gy + n * bytes;
+        direct_weight_sum(
+            call, task, k,
+            &(struct conv_planes){from, (const size_t[]){1, 1, whole}, channels, plane}, taps,
+            next);
+        if (n == whole) continue;
+        char *last = taps + direct_weight_taps_bytes(pass);
+        memset(last, 0, RECTANGLE * CONV_BLOCK_BYTES);
+        for (size_t c = 0; c < channels; c++)
+            memcpy(last + c * CONV_BLOCK_BYTES, end + c * plane * bytes, (n - whole) * bytes);
+        direct_weight_sum(
+            call, task, k,
+            &(struct conv_planes){last, (const size_t[]){1, 1, lanes}, channels, lanes},
+            taps + whole * bytes, NULL);
+    }
 }
 
 static void direct_weight_run_task(void *context, size_t index, int worker)
@@ -75,6 +178,10 @@ static void direct_weight_run_task(void *context, size_t index, int worker)
     for (size_t box = task.box; box < task.box_end; box++) {
         const struct conv_index at = conv_pass_index(pass, box);
         conv_pass_pack(pass, &at, inputs, call->x, task.group * pass->in + task.in, task.n_in);
+        if (weight->in_place) {
+            direct_weight_sum_box(call, &task, &at, inputs, outputs);
+            continue;
+        }
         // gy at the positions of the box's outputs, zeros between.
         memset(outputs, 0, task.n_out * positions * bytes);
         const struct conv_planes to = {outputs, pass->box.extent, task.n_out, positions};
