@@ -32,17 +32,22 @@ static double transform_seconds(const struct winograd *p, const struct cost_rate
     const struct winograd_transform t = winograd_transform_of(p, NULL, operand);
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const bool outputs = operand == WINOGRAD_OUTPUT;
-    // Tiles in lanes are found by shuffles where they are 2 or 4 samples apart, else sample by
-    // sample; maps in lanes are transposed.
-    const bool shuffles = p->map_lanes || (along->tile <= 4 && along->tile != 3);
-    const double sample = shuffles ? 2 * costs->copy : (double)winograd_lanes(p) * costs->fma;
+    // Vectors of tiles are deinterleaved by so many shuffles each; maps in lanes are transposed.
+    // Samples that are not adjacent, or whose channels are, go through a window.
+    static const double shuffles[WINOGRAD_EXTENT] = {0, 0, 1, 2, 2, 4, 3, 6};
+    const size_t step = outputs ? along->out.step : along->in.step;
+    const double window = step > 1 ? WINOGRAD.window : 0;
+    double sample = 2 * costs->copy;
+    if (!p->map_lanes)
+        sample += (p->channels_last ? WINOGRAD.window_last : window) * costs->copy +
+                  shuffles[along->tile] * costs->fma;
     double samples = (double)(down->tile * (outputs ? along->tile : along->extent));
     double work = transform_products(&t) * costs->fma + transform_moves(&t) * costs->copy;
     if (!outputs && !p->map_lanes) {
         // Rows that tiles share are transformed once, from a copy.
         const double shared = (double)((down->extent - down->tile) * along->extent);
         work -= shared * ((double)along->extent / 2 * costs->fma + 2 * costs->copy);
-        if (shuffles) samples = (double)(down->tile * along->tile);
+        samples = (double)(down->tile * along->tile);
     }
     if (down->extent * along->extent > 36) work *= WINOGRAD.spill;
     return WINOGRAD.transform * (work + samples * sample);

@@ -18,7 +18,7 @@ static const struct {
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
     size_t input_channels, taps_together, few_taps, max_map, call_terms, call_channels, call_taps;
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
-    double transform, spill, filter_copies;
+    double transform, spill, filter_copies, window, window_last;
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -63,6 +63,9 @@ static const struct {
     .transform = 0.65,
     // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
     .spill = 2,
+    // Copies that moving a sample through a window costs, in a row and between channels; measured.
+    .window = 2,
+    .window_last = 5,
 };
 
 // Tiles that are transformed together: rows x cols tiles of each of `maps` maps. A map is one image
