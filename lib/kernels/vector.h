@@ -146,11 +146,11 @@ INLINE vec vec_broadcast_lane(vec v, size_t k)
 #define EACH_LANE(F, n, k, j) EACH_LANE8(F, 0, n, k, j), EACH_LANE8(F, 8, n, k, j)
 #endif
 
-// Lane l of a vector that takes lanes of n others one after the other, here those of vector j, which
-// follow the own ones; the first step permutes those of vector 0 too. INTERLEAVED: vector k of the
+// Lane l of a vector that takes lanes of n others one after the other, here those of vector j,
+// which follow the own ones; the first step permutes those of vector 0 too. INTERLEAVED: vector k of the
 // n vectors' elements by turns. DEINTERLEAVED: elements k, k + n, .. of all of them.
-#define TAKEN(l, from, at, j) \
-    ((from) == (j) ? LANES + (at) : (j) == 1 && (from) == 0 ? (at) : (l))
+#define TAKEN_FIRST(l, from, at, j) ((j) == 1 && (from) == 0 ? (at) : (l))
+#define TAKEN(l, from, at, j) ((from) == (j) ? LANES + (at) : TAKEN_FIRST(l, from, at, j))
 #define INTERLEAVED(l, n, k, j) TAKEN(l, ((k) * LANES + (l)) % (n), ((k) * LANES + (l)) / (n), j)
 #define DEINTERLEAVED(l, n, k, j) TAKEN(l, ((l) * (n) + (k)) / LANES, ((l) * (n) + (k)) % LANES, j)
 #define NEXT_LANE(l, n, k, j) (l) + 1

@@ -33,7 +33,7 @@ static size_t direct_weight_taps_bytes(const struct conv_pass *pass)
 
 // Whether gy is read where it is: a box is whole rows of a plane, the inputs of all taps stay in
 // the L2 cache, and enough channels of gy share the copies of them.
-static bool direct_weight_suits_place(const struct conv_pass *pass)
+static bool direct_weight_suits_rows(const struct conv_pass *pass)
 {
     const struct conv_box *box = &pass->box;
     return !pass->channels_last && box->images == 1 && box->count[0] == 1 &&
@@ -65,7 +65,7 @@ static void direct_weight_layout(struct conv_weight *weight, size_t limit)
     weight->term_splits = 1;
     weight->term_split = pass->chunk * pass->terms;
     weight->oc_split = size_min(pass->out, DIRECT.max_gy);
-    weight->in_place = direct_weight_suits_place(pass);
+    weight->in_place = direct_weight_suits_rows(pass);
     if (direct_weight_worker_bytes(weight) > limit) weight->in_place = false;
     while (weight->oc_split > 1 && direct_weight_worker_bytes(weight) > limit)
         weight->oc_split = (weight->oc_split + 1) / 2;
