@@ -75,25 +75,38 @@ typedef void tile_join_fn(void *z, const uint32_t *pair, size_t n_bins,
 typedef void tile_factors_fn(void *w, size_t step, const void *re, const void *im, size_t n,
                              bool gauss);
 
-// Scalars of rows and terms of a transposed product: real parts at `re`, imaginary parts `im` reals
-// after them. row, term: distance from one row or term to the next, in reals.
-struct tile_scalars {
-    const void *re;
-    size_t im, row, term;
+enum { TILE_ROWS = 4 }; // complex rows of a transposed product in one kernel call
+
+// Scalars of rows and terms of a transposed product: w[term][0 .. 3][row] = re, im, -im, re of
+// from[term][row], imaginary parts `im` reals after the real ones. rows <= TILE_ROWS. The first two
+// are multiplied by the real part of the other factor and added to the real and the imaginary part
+// of a sum, the last two likewise by its imaginary part.
+typedef void tile_scalars_fn(void *w, const void *from, size_t im, size_t rows, size_t terms);
+
+// Spectra of the gradient of taps, of a line of output channels and up to TILE_ROWS input channels:
+// sums over positions of x conj(gy). x has groups of TILE_ROWS positions, of which the last may be
+// smaller: [bin][re, im][group][channel][position]; gy [bin][position][re, im][lane].
+struct tile_gradient {
+    const void *x, *gy;          // at the first bin
+    size_t x_bin, x_im, x_group; // reals from one bin, part or group to the next
+    size_t first, channels, positions, bins;
+    const uint32_t *pair; // as in tile_split_fn, of the first bin
+    size_t back;          // elements from the row of frequencies to that of their negatives
+    double scale;
+    void *rows[TILE_ROWS / 2];
 };
 
-// w[term][0 .. 3][row] = re, im, -im, re; conjugate: re, im, im, -re. rows <= CONV_CHANNELS / 2.
-// The first two are multiplied by the real part of the other factor and added to the real and the
-// imaginary part of a sum, the last two likewise by its imaginary part.
-typedef void tile_scalars_fn(void *w, const struct tile_scalars *from, size_t rows, size_t terms,
-                             bool conjugate);
+// As tile_join_fn, for each pair of channels: rows[i] begins with the element pair[0], and `back`
+// elements after that is the element pair[1].
+typedef void tile_gradient_fn(const struct tile_gradient *gradient);
 
 // Slots, prototypes and tables are made from this list; the kernels are called tile_<slot>.
 // clang-format off
 #define EACH_TILE_KERNEL(DO) \
     DO(tile_dft_fn, forward) DO(tile_dft_fn, inverse) DO(tile_gather_fn, gather) \
     DO(tile_clip_fn, clip) DO(tile_scatter_fn, scatter) DO(tile_split_fn, split) \
-    DO(tile_join_fn, join) DO(tile_factors_fn, factors) DO(tile_scalars_fn, scalars)
+    DO(tile_join_fn, join) DO(tile_factors_fn, factors) DO(tile_scalars_fn, scalars) \
+    DO(tile_gradient_fn, gradient)
 #define TILE_SLOT(type, op) type *op;
 struct tile_kernels { EACH_TILE_KERNEL(TILE_SLOT) };
 // clang-format on

@@ -155,28 +155,116 @@ void KERNEL(tile_factors)(void *w_, size_t step, const void *re_, const void *im
     for (size_t l = 0; l < n; l++) w[2 * step + l] = -re[l] - im[l];
 }
 
-INLINE void tile_put_scalars(REAL *w, const struct tile_scalars *from, size_t rows, size_t row,
-                             size_t terms, REAL sign)
+INLINE void tile_put_scalars(REAL *w, const REAL *re, const REAL *im, size_t rows, size_t terms)
 {
-    const REAL *re = from->re, *im = re + from->im;
-    for (size_t t = 0; t < terms; t++, w += 4 * rows) {
-        REAL a[CONV_CHANNELS / 2], b[CONV_CHANNELS / 2];
-        for (size_t r = 0; r < rows; r++)
-            a[r] = re[t * from->term + r * row], b[r] = im[t * from->term + r * row];
+    for (size_t t = 0; t < terms; t++, w += 4 * rows, re += rows, im += rows) {
+        REAL a[TILE_ROWS], b[TILE_ROWS];
+        for (size_t r = 0; r < rows; r++) a[r] = re[r], b[r] = im[r];
         for (size_t r = 0; r < rows; r++) w[r] = a[r];
         for (size_t r = 0; r < rows; r++) w[rows + r] = b[r];
-        for (size_t r = 0; r < rows; r++) w[2 * rows + r] = -sign * b[r];
-        for (size_t r = 0; r < rows; r++) w[3 * rows + r] = sign * a[r];
+        for (size_t r = 0; r < rows; r++) w[2 * rows + r] = -b[r];
+        for (size_t r = 0; r < rows; r++) w[3 * rows + r] = a[r];
     }
 }
 
-void KERNEL(tile_scalars)(void *w, const struct tile_scalars *from, size_t rows, size_t terms,
-                          bool conjugate)
+void KERNEL(tile_scalars)(void *w, const void *from, size_t im, size_t rows, size_t terms)
 {
-    enum { ALL = CONV_CHANNELS / 2 };
-    const REAL sign = conjugate ? -1 : 1;
-    // The usual cases by constants, of which the compiler makes vectors.
-    if (rows == ALL && from->row == 1) tile_put_scalars(w, from, ALL, 1, terms, sign);
-    else if (rows == ALL) tile_put_scalars(w, from, ALL, from->row, terms, sign);
-    else tile_put_scalars(w, from, rows, from->row, terms, sign);
+    const REAL *re = from;
+    // The usual case by a constant, of which the compiler makes vectors.
+    if (rows == TILE_ROWS) tile_put_scalars(w, re, re + im, TILE_ROWS, terms);
+    else tile_put_scalars(w, re, re + im, rows, terms);
+}
+
+// Sums of some channels.
+struct tile_sums {
+    vec re[TILE_ROWS], im[TILE_ROWS];
+};
+
+// Adds n positions of one group.
+INLINE void tile_add_positions(struct tile_sums *sums, const REAL *x, size_t x_im, const REAL *gy,
+                               size_t channels, size_t n)
+{
+    UNROLL
+    for (size_t t = 0; t < n; t++) {
+        const vec re_y = keep_in_register(vec_load(gy + t * ELEMENT));
+        const vec im_y = keep_in_register(vec_load(gy + t * ELEMENT + TILE_LANES));
+        UNROLL
+        for (size_t c = 0; c < channels; c++) {
+            const vec re_x = keep_in_register(vec_broadcast(x[c * n + t]));
+            const vec im_x = keep_in_register(vec_broadcast(x[x_im + c * n + t]));
+            sums->re[c] += re_x * re_y;
+            sums->im[c] += im_x * re_y;
+            sums->re[c] += im_x * im_y;
+            sums->im[c] -= re_x * im_y;
+        }
+    }
+}
+
+INLINE void tile_gradient_bin(const struct tile_gradient *of, size_t bin, size_t lane,
+                              size_t channels)
+{
+    enum { AHEAD = 4 }; // bins
+    const size_t positions = of->positions;
+    const REAL *x = (const REAL *)of->x + bin * of->x_bin;
+    const REAL *gy = (const REAL *)of->gy + bin * positions * ELEMENT + lane;
+    struct tile_sums sums = {{{0}}, {{0}}};
+    for (size_t i = 0; i < positions; i += TILE_ROWS, x += of->x_group) {
+        const size_t n = positions - i < TILE_ROWS ? positions - i : TILE_ROWS;
+        const REAL *first = x + of->first * n, *y = gy + i * ELEMENT;
+        // Numbers, for the lines need not be of the array.
+        const uintptr_t ahead = (uintptr_t)(first) + AHEAD * of->x_bin * sizeof(REAL);
+        __builtin_prefetch((const void *)ahead);
+        __builtin_prefetch((const void *)(ahead + of->x_im * sizeof(REAL)));
+        switch (n) {
+        case 1:
+            tile_add_positions(&sums, first, of->x_im, y, channels, 1);
+            break;
+        case 2:
+            tile_add_positions(&sums, first, of->x_im, y, channels, 2);
+            break;
+        case 3:
+            tile_add_positions(&sums, first, of->x_im, y, channels, 3);
+            break;
+        default:
+            tile_add_positions(&sums, first, of->x_im, y, channels, TILE_ROWS);
+        }
+    }
+    const uint32_t *pair = of->pair + 2 * bin;
+    const vec scale = vec_broadcast((REAL)of->scale);
+    UNROLL
+    for (size_t c = 0; c < channels; c += 2) {
+        REAL *u = (REAL *)of->rows[c / 2] + (pair[0] - of->pair[0]) * ELEMENT + lane;
+        REAL *v = (REAL *)of->rows[c / 2] + (pair[1] - of->pair[1] + of->back) * ELEMENT + lane;
+        const vec p_re = sums.re[c] * scale, p_im = sums.im[c] * scale;
+        vec q_re = {0}, q_im = {0};
+        if (c + 1 < channels) q_re = sums.re[c + 1] * scale, q_im = sums.im[c + 1] * scale;
+        vec_store(u, p_re - q_im);
+        vec_store(u + TILE_LANES, p_im + q_re);
+        vec_store(v, p_re + q_im);
+        vec_store(v + TILE_LANES, q_re - p_im);
+    }
+}
+
+INLINE void tile_gradient_bins(const struct tile_gradient *of, size_t channels)
+{
+    for (size_t bin = 0; bin < of->bins; bin++)
+        for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
+            tile_gradient_bin(of, bin, lane, channels);
+}
+
+void KERNEL(tile_gradient)(const struct tile_gradient *of)
+{
+    switch (of->channels) {
+    case 1:
+        tile_gradient_bins(of, 1);
+        break;
+    case 2:
+        tile_gradient_bins(of, 2);
+        break;
+    case 3:
+        tile_gradient_bins(of, 3);
+        break;
+    default:
+        tile_gradient_bins(of, TILE_ROWS);
+    }
 }

@@ -235,31 +235,28 @@ static void impulses(void **state)
     free(b.memory);
 }
 
-// Scalars of transposed products, for every number of rows, with rows or terms adjacent: exactly
-// the contract, and nothing after them.
+// Scalars of transposed products, for every number of rows: exactly the contract, and nothing after
+// them.
 static void scalars(void **state)
 {
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     struct random random = random_start(s->name);
     enum { TERMS = 5, IM = 40, REALS = 2 * IM };
-    for (size_t rows = 1; rows <= TILES_ROWS; rows++)
-        for (int mode = 0; mode < 4; mode++) {
-            const bool conjugate = mode & 1, apart = mode & 2;
-            const size_t row = apart ? 7 : 1, term = apart ? 1 : rows, n = 4 * TERMS * rows;
-            double from[REALS], to[4 * TERMS * TILES_ROWS + 1];
-            fill_random(&random, f64, from, REALS);
-            scalar_put(f64, to, n, 3);
-            s->kernels->tile.scalars(to, &(struct tile_scalars){from, IM, row, term}, rows, TERMS,
-                                     conjugate);
-            assert_true(scalar_get(f64, to, n) == 3);
-            for (size_t i = 0; i < n; i++) {
-                const size_t part = i / rows % 4, at = i / rows / 4 * term + i % rows * row;
-                const double re = scalar_get(f64, from, at), im = scalar_get(f64, from, IM + at);
-                const double expected[] = {re, im, conjugate ? im : -im, conjugate ? -re : re};
-                assert_true(scalar_get(f64, to, i) == expected[part]);
-            }
+    for (size_t rows = 1; rows <= TILE_ROWS; rows++) {
+        const size_t n = 4 * TERMS * rows;
+        double from[REALS], to[4 * TERMS * TILE_ROWS + 1];
+        fill_random(&random, f64, from, REALS);
+        scalar_put(f64, to, n, 3);
+        s->kernels->tile.scalars(to, from, IM, rows, TERMS);
+        assert_true(scalar_get(f64, to, n) == 3);
+        for (size_t i = 0; i < n; i++) {
+            const size_t part = i / rows % 4, at = i / rows / 4 * rows + i % rows;
+            const double re = scalar_get(f64, from, at), im = scalar_get(f64, from, IM + at);
+            const double expected[] = {re, im, -im, re};
+            assert_true(scalar_get(f64, to, i) == expected[part]);
         }
+    }
 }
 
 // Stores the rows of all lanes, each with its bias, from `begin` to `end` only.

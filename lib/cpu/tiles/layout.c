@@ -53,15 +53,13 @@ static void layout_transposed(const struct tiles_params *params, struct tiles *p
     p->batch = p->positions;
     p->x_scalars = size_round_up(size_mul(p->in, p->positions), p->lanes);
     p->oc_chunk = params->oc_chunk < p->out ? tiles_whole_panels(p, params->oc_chunk) : p->out;
-    p->ic_chunk = size_min(p->in, TILES.weight_in);
-    // Positions are few enough for one product.
-    p->chunk = p->weight ? p->positions : size_min(p->in, TILES.max_terms / 2);
-    const size_t rows = p->weight ? p->ic_chunk : p->positions;
+    p->chunk = size_min(p->in, TILES.max_terms / 2);
     p->x_bin = bin_of(p, size_mul(2, p->x_scalars));
-    p->y_bin = bin_of(p, size_mul(2 * rows, tiles_whole_panels(p, p->oc_chunk)));
+    p->y_bin = bin_of(p, size_mul(2 * p->positions, tiles_whole_panels(p, p->oc_chunk)));
     if (!p->weight) return;
-    p->gy_bin = bin_of(p, size_mul(2 * p->positions, tiles_whole_panels(p, p->out)));
-    p->packed_bin = bin_of(p, size_mul(4 * p->positions, p->ic_chunk));
+    p->oc_chunk = p->out;
+    p->y_bin = p->chunk = 0;
+    p->gy_bin = size_mul(2 * p->positions, size_round_up(p->out, p->lanes));
 }
 
 // What the cost of products that are not transposed depends on: batches of one size, whole lines
@@ -77,7 +75,7 @@ static void choose_batches(const struct tiles_params *params, struct tiles *p)
 
 static void layout_batches(const struct tiles_params *params, struct tiles *p)
 {
-    p->packed_bin = p->gy_bin = 0;
+    p->gy_bin = 0;
     if (params->product == TILES_TRANSPOSED) {
         p->product = params->product;
         layout_transposed(params, p);
@@ -116,8 +114,7 @@ struct tiles_shared tiles_layout_shared(const struct tiles *p, bool cached, stru
         .position = arena_take(arena, positions),
         .x = arena_take(arena, cached ? 0 : tiles_spectra_bytes(p, p->x_bin)),
         .y = arena_take(arena, tiles_spectra_bytes(p, p->y_bin)),
-        .gy = arena_take(arena, tiles_spectra_bytes(p, p->gy_bin)),
-        .packed = arena_take(arena, tiles_spectra_bytes(p, p->packed_bin))};
+        .gy = arena_take(arena, tiles_spectra_bytes(p, p->gy_bin))};
 }
 
 size_t tiles_shared_bytes(const struct tiles *p, bool cached)
@@ -130,8 +127,10 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached)
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena)
 {
     const size_t rows = size_mul((p->lanes + 1) * p->grid.scalar_bytes, p->n[2]);
+    size_t z = tiles_transform_bytes(p->n);
+    if (p->weight && p->product == TILES_TRANSPOSED) z = size_max(z, tiles_gradient_bytes(p));
     return (struct tiles_worker){.rows = arena_take(arena, rows),
-                                 .z = arena_take(arena, tiles_transform_bytes(p->n)),
+                                 .z = arena_take(arena, z),
                                  .staged = arena_take(arena, staged_bytes(p, tiles_staged(p)))};
 }
 
@@ -179,8 +178,10 @@ static double move_seconds(const struct request *request, double scalars, double
 // Multiply-adds of a bin's transposed product, with those of rows of sums that are only padding.
 static double transposed_products(const struct tiles *p)
 {
-    const size_t rows = p->weight ? p->in : p->positions, terms = p->weight ? p->positions : p->in;
-    return conv_cost_channels(2 * rows, p->panel / p->lanes, 1) * 2 * (double)terms *
+    if (p->weight)
+        return (double)size_round_up(p->in, TILE_ROWS) * 4 * (double)p->positions *
+               (double)size_round_up(p->out, p->lanes);
+    return conv_cost_channels(2 * p->positions, p->panel / p->lanes, 1) * 2 * (double)p->in *
            (double)tiles_whole_panels(p, p->out);
 }
 
@@ -196,23 +197,6 @@ static double product_factor(const struct tiles *p)
            (p->product == TILES_GAUSS ? TILES.narrow_gauss / (lines * lines) : 0);
 }
 
-// Seconds of moving spectra between the stages of transposed backward weight, where a chunk of the
-// sums is in memory at once.
-static double transposed_weight_moves(const struct request *request, const struct tiles *p,
-                                      double sums)
-{
-    const double bins = (double)p->bins, scalar = (double)p->grid.scalar_bytes;
-    const double chunks = ceil((double)p->out / (double)p->oc_chunk);
-    const double times = ceil((double)p->in / (double)p->ic_chunk);
-    const double wide = (double)tiles_whole_panels(p, p->out);
-    const double x = bins * 2 * (double)p->x_scalars;
-    const double held = bins * 2 * (double)p->ic_chunk * wide / chunks;
-    const double gy = bins * 2 * wide * (double)p->positions;
-    // Sums of a few terms are cleared, loaded, stored and read by the transform.
-    return move_seconds(request, 4 * sums + x * (3 + chunks), scalar * (held + 2 * x / times)) +
-           move_seconds(request, gy * (1 + times / 2), scalar * (held + gy));
-}
-
 // What a group takes, in scalars, transforms and products.
 struct tiles_work {
     double x, y; // of lines of samples
@@ -221,7 +205,7 @@ struct tiles_work {
 };
 
 // Seconds of reading the factors of all batches beyond the products that overlap with it: those of
-// all positions of a batch, or in transposed products of the first TILES_ROWS.
+// all positions of a batch, or in transposed products of the first TILE_ROWS.
 static double factor_seconds(const struct request *request, const struct tiles *p,
                              const struct tiles_work *work, double bytes)
 {
@@ -229,7 +213,7 @@ static double factor_seconds(const struct request *request, const struct tiles *
     const double batches = ceil((double)p->positions / (double)p->batch);
     const double positions = fmax((double)p->positions, 1);
     const bool transposed = p->product == TILES_TRANSPOSED;
-    const double meeting = transposed ? fmin(1, (double)TILES_ROWS / positions) : 1;
+    const double meeting = transposed ? fmin(1, (double)TILE_ROWS / positions) : 1;
     const double read = move_seconds(request, work->factors * batches * TILES.read, bytes);
     return fmax(0, read - meeting * work->products * costs->fma * product_factor(p));
 }
@@ -277,9 +261,15 @@ static double work_seconds(const struct request *request, const struct tiles *p,
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double samples = (double)(p->n[0] * p->n[1] * p->n[2]), lines = work->x + work->y;
     const double edge = p->product == TILES_TRANSPOSED ? TILES.edge_channels : TILES.edge;
+    const bool gradient = p->weight && p->product == TILES_TRANSPOSED;
+    const struct tile_axis *axis = p->grid.axis;
+    const double taps = (double)(axis[0].taps * axis[1].taps * axis[2].taps);
+    const double gw = p->weight ? taps * (double)p->in * (double)p->out : 0;
     return work->transforms * costs->fma * TILES.transform +
-           work->products * costs->fma * product_factor(p) + work->sums * costs->copy * TILES.sums +
-           edge * costs->copy * samples * lines + TILES.task_seconds * lines / (double)p->lanes / 2;
+           work->products * costs->fma * product_factor(p) +
+           work->sums * costs->copy * (gradient ? TILES.joined : TILES.sums) +
+           edge * costs->copy * (samples * lines + gw) +
+           TILES.task_seconds * lines / (double)p->lanes / 2;
 }
 
 // Seconds of all: those of a group's work, and spectra moved to where they fit.
@@ -294,7 +284,13 @@ static double all_seconds(const struct request *request, const struct tiles *p,
     const double y = bins * 2 * work->y;
     const double held = x / batches * bytes + y / batches / chunks * bytes;
     if (p->weight && p->product == TILES_TRANSPOSED) {
-        seconds += transposed_weight_moves(request, p, work->factors);
+        // Tasks of a line of output channels read all of x, and each of them the line of gy.
+        const double times = ceil((double)p->in / TILE_ROWS);
+        const double tasks = ceil((double)p->out / (double)p->lanes);
+        const double read =
+            move_seconds(request, (x * tasks + y * times) * TILES.read, (x + y / tasks) * bytes);
+        seconds += move_seconds(request, x + y, (x + y) * bytes) +
+                   fmax(0, read - work->products * costs->fma * product_factor(p));
     } else {
         const double all = work->factors * bytes + held;
         seconds += move_seconds(request, x * (1 + (p->weight ? 2 : chunks)), held) +
@@ -359,12 +355,15 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
     const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
     const double transforms = (p->load * x + p->store * y + (p->weight ? p->taps * paths : 0)) / 2;
     const double products = bins * x * (double)p->out * (p->weight ? 4 : 3);
+    const bool gradient = p->weight && p->positions <= TILES.transposed_positions;
     const double sums = bins * 2 * (p->weight ? paths : y);
-    const double moves = bins * 2 * (x * (p->weight ? 3 : 2) + y * (p->weight ? 1.5 : 2)) +
-                         (p->weight ? 2 * bins * 2 * paths : 0);
+    const double spectra = bins * 2 * (x * (p->weight ? 3 : 2) + y * 2);
+    double moves = gradient ? bins * 2 * (x + y) : spectra;
+    if (p->weight && !gradient) moves += 2 * sums;
     const double seconds =
         (transforms * TILES.transform + products * TILES.product) * costs->fma +
-        (sums * TILES.sums + TILES.edge_channels * samples * (x + y)) * costs->copy +
+        (sums * (gradient ? TILES.joined : TILES.sums) + TILES.edge_channels * samples * (x + y)) *
+            costs->copy +
         TILES.task_seconds * (x + y) / (double)p->lanes / 2 + moves * least_move(request);
     return fmax(seconds * (double)p->grid.groups, memory_seconds(request->model, request->shape)) *
            ROUNDINGS;

@@ -57,9 +57,9 @@ struct lane tiles_lane(const struct tiles_array *array, size_t line, size_t lane
         const size_t lines = ceil_div(array->n, p->lanes);
         return (struct lane){line % lines * p->lanes + lane, line / lines};
     }
-    const size_t at = line * p->lanes + lane, group = at / (p->in * TILES_ROWS) * TILES_ROWS;
+    const size_t at = line * p->lanes + lane, group = at / (p->in * TILE_ROWS) * TILE_ROWS;
     if (group >= p->positions) return (struct lane){0, p->positions};
-    const size_t rows = size_min(TILES_ROWS, p->positions - group), own = at - group * p->in;
+    const size_t rows = size_min(TILE_ROWS, p->positions - group), own = at - group * p->in;
     if (own / rows >= p->in) return (struct lane){0, p->positions};
     return (struct lane){own / rows, group + own % rows};
 }
@@ -76,9 +76,8 @@ struct tile_spectrum tiles_line_spectrum(const struct tiles_array *array, size_t
         const size_t at = first.channel * 2 * p->batch + first.position;
         return (struct tile_spectrum){spectra + at * p->grid.scalar_bytes, bin, p->batch};
     }
-    if (p->weight)
-        return tiles_factors(p, spectra, bin, p->positions, first.position, first.channel);
-    return tiles_sums(p, spectra, p->positions, first.position, first.channel);
+    if (p->weight) return tiles_line_of_gy(p, spectra, first.position, first.channel);
+    return tiles_sums(p, spectra, first.position, first.channel);
 }
 
 // Whether a lane has samples, those of the position of lane l, `channels` channels later.

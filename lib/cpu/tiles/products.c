@@ -3,11 +3,10 @@
 // real one over twice the terms: with rows [-im | re | im] of x side by side, the real factor meets
 // [re | im] and the imaginary one [-im | re]. Gauss's has three real products over rows [re + im |
 // re | im]. Transposed, for few positions, output channels lie along the vectors, so that no lane
-// is idle (decision 15): a row of sums is a position, of backward weight an input channel. Real and
-// imaginary parts of these sums are rows of one call of kernels->conv, so that each factor is read
-// once for both: the real part of a factor meets [re | im] of the other operand, its imaginary part
-// [-im | re], or [im | -re] where the factor is conjugated. Operands small enough to be read again
-// and again are the scalars: x. Factors come in panels, in the order in which they are read.
+// is idle (decision 15): a row of sums is a position. Real and imaginary parts of these sums are
+// rows of one call of kernels->conv, so that each factor is read once for both: the real part of a
+// factor meets [re | im] of x, its imaginary part [-im | re]. Factors come in panels, in the order
+// in which they are read. Transposed products of backward weight are in gradient.c.
 // Sources: Knuth, The Art of Computer Programming 2, 4.6.4, on Gauss's product; Vasilache et al.,
 // Fast convolutional nets with fbfft (2015), on products by frequency.
 #include <assert.h>
@@ -131,120 +130,34 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     }
 }
 
-// A transposed product of one bin: sums of `rows` rows over `terms` terms.
-struct transposed {
-    const struct tiles_call *call;
-    char *sums, *factors;
-    size_t rows, terms;
-};
-
-// Adds n terms from `first` on to rows row .. row+own-1 of the sums of a chunk.
-static void multiply_rows(const struct transposed *product, size_t row, size_t own, size_t first,
-                          size_t n, const void *packed)
-{
-    const struct tiles_call *call = product->call;
-    const struct tiles *p = call->p;
-    assert(row + own <= product->rows && first + n <= product->terms);
-    for (size_t k = 0; k < call->oc_n; k += p->panel) {
-        const struct tile_spectrum to = tiles_sums(p, product->sums, product->rows, row, k);
-        const struct tile_spectrum factors =
-            tiles_factors(p, product->factors, 0, product->terms, first, call->oc_first + k);
-        call->kernels->conv(to.re, p->panel, factors.re, p->offset, 2 * n, packed, 2 * own,
-                            p->panel, row ? 0 : CONV_AHEAD_BYTES);
-    }
-}
-
-// Scalars of x of one bin: channel c of the group of positions that begins at i and has n of them.
-static const char *interleaved_inputs(const struct tiles_call *call, size_t bin, size_t i, size_t c,
-                                      size_t n)
-{
-    const struct tiles *p = call->p;
-    return call->spectra.x + (bin * p->x_bin + i * p->in + c * n) * p->grid.scalar_bytes;
-}
-
+// A transposed product of one bin.
 static void multiply_transposed_bin(void *context, size_t bin, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes, positions = p->positions;
-    const size_t factors = tiles_filter_scalars(p, 1) / p->grid.groups;
-    const struct transposed product = {.call = call,
-                                       .sums = call->spectra.y + bin * p->y_bin * bytes,
-                                       .factors = (char *)call->filter->state +
-                                                  (call->group * p->bins + bin) * factors * bytes,
-                                       .rows = positions,
-                                       .terms = p->in};
+    const size_t scalars = tiles_filter_scalars(p, 1) / p->grid.groups;
+    char *factors = (char *)call->filter->state + (call->group * p->bins + bin) * scalars * bytes;
+    char *sums = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
     char *packed = tiles_layout_product_worker(p, &arena).packed;
-    memset(product.sums, 0, 2 * positions * tiles_whole_panels(p, call->oc_n) * bytes);
-    for (size_t i = 0; i < positions; i += TILES_ROWS)
+    memset(sums, 0, 2 * positions * tiles_whole_panels(p, call->oc_n) * bytes);
+    for (size_t i = 0; i < positions; i += TILE_ROWS)
         for (size_t c = 0; c < p->in; c += p->chunk) {
-            const size_t rows = size_min(TILES_ROWS, positions - i);
+            const size_t rows = size_min(TILE_ROWS, positions - i);
             const size_t n = size_min(p->chunk, p->in - c);
-            const struct tile_scalars from = {.re = interleaved_inputs(call, bin, i, c, rows),
-                                              .im = p->x_scalars,
-                                              .row = 1,
-                                              .term = rows};
-            call->kernels->tile.scalars(packed, &from, rows, n, false);
-            multiply_rows(&product, i, rows, c, n, packed);
+            const char *from = call->spectra.x + (bin * p->x_bin + i * p->in + c * rows) * bytes;
+            call->kernels->tile.scalars(packed, from, p->x_scalars, rows, n);
+            for (size_t k = 0; k < call->oc_n; k += p->panel)
+                call->kernels->conv(tiles_sums(p, sums, i, k).re, p->panel,
+                                    tiles_factors(p, factors, c, call->oc_first + k).re, p->offset,
+                                    2 * n, packed, 2 * rows, p->panel, i ? 0 : CONV_AHEAD_BYTES);
         }
-}
-
-// Transposed backward weight: scalars of rows from input channel c of the chunk on.
-static char *packed_rows(const struct tiles_call *call, size_t bin, size_t c)
-{
-    const struct tiles *p = call->p;
-    const size_t at = bin * p->packed_bin + 4 * c * p->positions;
-    return call->spectra.packed + at * p->grid.scalar_bytes;
-}
-
-static void pack_inputs_bin(void *context, size_t bin, int worker)
-{
-    const struct tiles_call *call = context;
-    const struct tiles *p = call->p;
-    (void)worker;
-    for (size_t c = 0; c < call->ic_n; c += TILES_ROWS) {
-        const size_t rows = size_min(TILES_ROWS, call->ic_n - c);
-        // Terms are positions, of which four at most are adjacent.
-        for (size_t i = 0; i < p->positions; i += TILES_ROWS) {
-            const size_t n = size_min(TILES_ROWS, p->positions - i);
-            const struct tile_scalars from = {
-                .re = interleaved_inputs(call, bin, i, call->ic_first + c, n),
-                .im = p->x_scalars,
-                .row = n,
-                .term = 1};
-            char *to = packed_rows(call, bin, c) + i * 4 * rows * p->grid.scalar_bytes;
-            call->kernels->tile.scalars(to, &from, rows, n, true);
-        }
-    }
-}
-
-static void multiply_weight_transposed_bin(void *context, size_t bin, int worker)
-{
-    const struct tiles_call *call = context;
-    const struct tiles *p = call->p;
-    const size_t bytes = p->grid.scalar_bytes;
-    const struct transposed product = {.call = call,
-                                       .sums = call->spectra.y + bin * p->y_bin * bytes,
-                                       .factors = call->spectra.gy + bin * p->gy_bin * bytes,
-                                       .rows = call->ic_n,
-                                       .terms = p->positions};
-    (void)worker;
-    memset(product.sums, 0, 2 * call->ic_n * tiles_whole_panels(p, call->oc_n) * bytes);
-    for (size_t c = 0; c < call->ic_n; c += TILES_ROWS)
-        multiply_rows(&product, c, size_min(TILES_ROWS, call->ic_n - c), 0, p->positions,
-                      packed_rows(call, bin, c));
-}
-
-void tiles_pack_inputs(const struct tiles_call *call)
-{
-    thread_loop(call->plan->threads, call->p->bins, pack_inputs_bin, (void *)call);
 }
 
 void tiles_multiply(const struct tiles_call *call)
 {
-    const bool transposed = call->p->product == TILES_TRANSPOSED;
-    task_fn *task = transposed ? multiply_transposed_bin : multiply_bin;
-    if (call->p->weight) task = transposed ? multiply_weight_transposed_bin : multiply_weight_bin;
+    task_fn *task = call->p->weight ? multiply_weight_bin : multiply_bin;
+    if (call->p->product == TILES_TRANSPOSED) task = multiply_transposed_bin;
     thread_loop(call->plan->threads, call->p->bins, task, (void *)call);
 }

@@ -8,17 +8,6 @@
 
 #include "tiles.h"
 
-// The taps of a line of output channels for one input channel and branch.
-struct tap_line {
-    const struct tiles *p;
-    size_t group, in, first, n; // output channels first .. first+n-1
-    bool in_order;              // samples of a row are in order in the caller's array
-    // Without branches every tap exists: so many from the first of its lane, modulo the range of
-    // indices.
-    bool regular;
-    size_t begin[TILE_MAX_LANES], step[3];
-};
-
 // Index into w of tap (d, h, i) of lane l; SIZE_MAX: none.
 static size_t find_tap(const struct tap_line *line, size_t l, size_t d, size_t h, size_t i)
 {
@@ -32,7 +21,7 @@ static size_t find_tap(const struct tap_line *line, size_t l, size_t d, size_t h
     return tap == SIZE_MAX ? tap : tile_grid_path(grid, line->group, out, in) * taps + tap;
 }
 
-static struct tap_line tap_line(const struct tiles *p, size_t group, size_t in, size_t out)
+struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, size_t out)
 {
     const struct tile_grid *grid = &p->grid;
     struct tap_line line = {.p = p,
@@ -93,7 +82,7 @@ static void put_factors(const struct kernels *kernels, char *w, const char *spec
     const size_t bytes = p->grid.scalar_bytes, in = p->in;
     const bool gauss = p->product == TILES_GAUSS;
     if (p->product == TILES_TRANSPOSED) {
-        const struct tile_spectrum to = tiles_factors(p, w, 0, in, line->in, line->first);
+        const struct tile_spectrum to = tiles_factors(p, w, line->in, line->first);
         kernels->tile.factors(to.re, to.im, spectrum, spectrum + TILE_LINE_BYTES, p->lanes, false);
         return;
     }
@@ -124,7 +113,7 @@ static void fill_pair(void *context, size_t task, int worker)
     memset(own.z, 0, tiles_transform_bytes(p->n));
     for (size_t i = 0; i < 2 && 2 * task + i < lines; i++) {
         const size_t at = 2 * task + i;
-        line[i] = tap_line(p, call->group, at % p->in, at / p->in * p->lanes);
+        line[i] = tiles_tap_line(p, call->group, at % p->in, at / p->in * p->lanes);
         for (size_t d = 0; d < taps[0]; d++)
             for (size_t h = 0; h < taps[1]; h++)
                 gather_taps(&line[i], call, tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, d, h,
@@ -177,16 +166,15 @@ enum partita_status tiles_filter_pack(struct partita_filter *filter, const void 
     return PARTITA_OK;
 }
 
-// Row (d, h) of the gradient of a line to where its taps are.
-static void scatter_taps(const struct tap_line *line, const struct tiles_call *call, const char *z,
-                         size_t d, size_t h, char *rows)
+void tiles_scatter_taps(const struct tap_line *line, const struct tiles_call *call, const char *z,
+                        const size_t row[2], char *rows)
 {
     const struct tiles *p = line->p;
     const size_t bytes = p->grid.scalar_bytes, taps = p->grid.axis[2].taps;
     char *gw = call->to;
     struct tile_rows to = {{0}, {0}, {0}};
     for (size_t l = 0; l < line->n; l++) {
-        const size_t at = line->in_order ? tap_at(line, l, d, h, 0) : 0;
+        const size_t at = line->in_order ? tap_at(line, l, row[0], row[1], 0) : 0;
         if (at == SIZE_MAX) continue;
         to.row[l] = line->in_order ? gw + at * bytes : lane_row(p, rows, l);
         to.end[l] = taps;
@@ -194,7 +182,7 @@ static void scatter_taps(const struct tap_line *line, const struct tiles_call *c
     call->kernels->tile.scatter(&to, z, 2, taps, &(struct conv_finish){.bias = NULL});
     for (size_t l = 0; l < line->n && !line->in_order; l++)
         for (size_t i = 0; i < taps; i++) {
-            const size_t tap = tap_at(line, l, d, h, i);
+            const size_t tap = tap_at(line, l, row[0], row[1], i);
             if (tap != SIZE_MAX) memcpy(gw + tap * bytes, (char *)to.row[l] + i * bytes, bytes);
         }
 }
@@ -203,20 +191,18 @@ static void store_weight_pair(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
-    const size_t lines = ceil_div(call->oc_n, p->lanes); // of output channels
+    const size_t lines = ceil_div(p->out, p->lanes); // of output channels
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker own = tiles_layout_worker(p, &arena);
     struct tap_line line[2] = {{0}};
     struct tile_spectrum from[2] = {{0}};
-    const size_t n = 2 * task + 1 < call->ic_n * lines ? 2 : 1;
+    const size_t n = 2 * task + 1 < p->in * lines ? 2 : 1;
     for (size_t i = 0; i < n; i++) {
         const size_t in = (2 * task + i) / lines, out = (2 * task + i) % lines * p->lanes;
         const size_t row = lines * p->lanes, at = in * 2 * row + out;
-        line[i] = tap_line(p, call->group, call->ic_first + in, call->oc_first + out);
+        line[i] = tiles_tap_line(p, call->group, in, out);
         from[i] =
             (struct tile_spectrum){call->spectra.y + at * p->grid.scalar_bytes, p->y_bin, row};
-        if (p->product == TILES_TRANSPOSED)
-            from[i] = tiles_sums(p, call->spectra.y, call->ic_n, in, out);
     }
     call->kernels->tile.join(own.z, p->tables.pair, p->bins, &from[0], &from[1],
                              0.25 / (double)(p->n[0] * p->n[1] * p->n[2]));
@@ -226,12 +212,13 @@ static void store_weight_pair(void *context, size_t task, int worker)
             char *row = tiles_row(p, own.z, d, h);
             tiles_transform_row(&p->tables, call->kernels->tile.inverse, row);
             for (size_t i = 0; i < n; i++)
-                scatter_taps(&line[i], call, row + i * TILE_LINE_BYTES, d, h, own.rows);
+                tiles_scatter_taps(&line[i], call, row + i * TILE_LINE_BYTES, (size_t[]){d, h},
+                                   own.rows);
         }
 }
 
 void tiles_store_weight(const struct tiles_call *call)
 {
-    const size_t lines = call->ic_n * ceil_div(call->oc_n, call->p->lanes);
+    const size_t lines = call->p->in * ceil_div(call->p->out, call->p->lanes);
     thread_loop(call->plan->threads, ceil_div(lines, 2), store_weight_pair, (void *)call);
 }

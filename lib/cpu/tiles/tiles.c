@@ -88,20 +88,7 @@ static void run_chunks(struct tiles_call *call)
     for (call->oc_first = 0; call->oc_first < p->out; call->oc_first += p->oc_chunk) {
         call->oc_n = size_min(p->oc_chunk, p->out - call->oc_first);
         tiles_multiply(call);
-        if (p->weight) tiles_store_weight(call);
-        else tiles_store(call);
-    }
-}
-
-// Transposed sums of gw: there is one batch, so that chunks of them are complete and need not leave
-// the caches.
-static void run_weight_chunks(struct tiles_call *call)
-{
-    const struct tiles *p = call->p;
-    for (call->ic_first = 0; call->ic_first < p->in; call->ic_first += p->ic_chunk) {
-        call->ic_n = size_min(p->ic_chunk, p->in - call->ic_first);
-        tiles_pack_inputs(call);
-        run_chunks(call);
+        tiles_store(call);
     }
 }
 
@@ -114,7 +101,7 @@ static void run_batch(struct tiles_call *call)
     if (!p->weight || !call->cached) tiles_load(call, false);
     if (p->weight) tiles_load(call, true);
     if (!p->weight) run_chunks(call);
-    else if (p->product == TILES_TRANSPOSED) run_weight_chunks(call);
+    else if (p->product == TILES_TRANSPOSED) tiles_gradient(call);
     else tiles_multiply(call);
 }
 
@@ -145,10 +132,7 @@ static enum partita_status tiles_run(const struct partita_plan *plan,
                shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
     for (; call.group < p->grid.groups; call.group++) {
         for (call.first = 0; call.first < p->positions; call.first += p->batch) run_batch(&call);
-        if (!p->weight || p->product == TILES_TRANSPOSED) continue;
-        call.ic_n = p->in;
-        call.oc_n = p->out;
-        tiles_store_weight(&call);
+        if (p->weight && p->product != TILES_TRANSPOSED) tiles_store_weight(&call);
     }
     return PARTITA_OK;
 }
@@ -169,7 +153,7 @@ static enum partita_status tiles_cached_plan(const struct partita_plan *plan,
     const bool transposed = forward->product == TILES_TRANSPOSED;
     struct tiles_params params = {.transform = plan->choice.transform,
                                   .batch = forward->batch,
-                                  .oc_chunk = TILES.weight_out,
+                                  .oc_chunk = SIZE_MAX,
                                   .product = transposed ? TILES_TRANSPOSED : TILES_COMPLEX};
     struct tiles tiles;
     const bool made = tiles_layout(&request, &params, &tiles);

@@ -9,9 +9,8 @@
 // batch:
 //   x  [bin][re, im][four positions][in][position]
 //   y  [bin][panel][four positions][re, im][position][output channel]
-//   gw as y with input channels in place of positions
-//   gy [bin][panel][position][re, im][output channel], and the taps with input channels in place of
-//      positions
+//   gy [line of output channels][bin][position][re, im][output channel]
+// and the taps are [bin][panel][in][re, im][output channel].
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
 
@@ -26,20 +25,18 @@
 // (Gauss); or with four real products and output channels instead of positions along the vectors.
 enum tiles_product { TILES_COMPLEX, TILES_GAUSS, TILES_TRANSPOSED };
 
-enum { TILES_ROWS = CONV_CHANNELS / 2 }; // complex rows of a transposed product in one kernel call
+static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of one call");
 
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
 // layers of decision 15; "chosen": by hand.
 static const struct {
-    size_t max_terms, max_elements, transposed_positions, weight_in, weight_out, staged_bytes;
+    size_t max_terms, max_elements, transposed_positions, staged_bytes;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, read;
-    double edge, edge_channels, sums, task_seconds, filter_copies;
+    double edge, edge_channels, sums, joined, task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
     .transposed_positions = 32, // up to which transposed products are tried; measured
-    .weight_in = 32,            // input channels of transposed sums of gw that share one read of gy
-    .weight_out = 64, // output channels of these sums if forward determines how tiles are split
     // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
     // loads and stores. `product`: a multiply-add of a product. With fewer than `wide` lines of
     // positions, which fill the kernel's rectangles, narrow / lines is added to it, with Gauss's
@@ -58,7 +55,10 @@ static const struct {
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
     .edge_channels = 10,
-    .sums = 3, // clearing, loading and storing a sum takes as long as that many copies of a scalar
+    // Clearing, loading and storing a sum takes as long as that many copies of a scalar; where sums
+    // of gw go from registers into a transform, `joined`.
+    .sums = 3,
+    .joined = 1,
     .task_seconds = 1e-6,    // of a task of transforms; measured
     .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
     .staged_bytes = 1 << 20, // of the staged rows of a worker; derived
@@ -90,8 +90,6 @@ struct tiles {
     size_t x_bin, y_bin, gy_bin; // scalars from one bin to the next; y_bin may be that of gw
     size_t x_scalars;            // transposed: real parts of a bin of x, rounded up to whole lines
     size_t panel;                // transposed: output channels of a product, in whole lines
-    size_t ic_chunk;             // transposed weight: input channels at once
-    size_t packed_bin;           // transposed weight: from one bin to the next of the packed x
     double load, store, taps;    // operations of a pair of transforms: of samples, results, taps
 };
 
@@ -111,7 +109,6 @@ struct tiles_position {
 struct tiles_shared {
     struct tiles_position *position;
     char *x, *y, *gy;
-    char *packed; // x as transposed products of backward weight read it
 };
 struct tiles_shared tiles_layout_shared(const struct tiles *p, bool cached, struct arena *arena);
 size_t tiles_shared_bytes(const struct tiles *p, bool cached);
@@ -142,7 +139,6 @@ struct tiles_call {
     size_t group;
     size_t first;           // the batch's first position
     size_t oc_first, oc_n;  // output channels
-    size_t ic_first, ic_n;  // input channels of gw
     char *cached;           // spectra of x of all batches and groups; NULL: none
     _Atomic uint64_t *peak; // raised by what is read of x; NULL: not wanted
     struct tiles_shared spectra;
@@ -161,10 +157,8 @@ void tiles_load(const struct tiles_call *call, bool gy);
 void tiles_store(const struct tiles_call *call);
 
 // Computes y from x and the filter, for a chunk of output channels; or gw from x and gy, added to
-// its contents unless the batch is the first. Transposed products of backward weight process a
-// chunk of input channels, which tiles_pack_inputs packs first.
+// its contents unless the batch is the first.
 void tiles_multiply(const struct tiles_call *call);
-void tiles_pack_inputs(const struct tiles_call *call);
 
 // The functions of struct engine: transforming taps. tiles_store_weight: writes gw from its
 // spectra.
@@ -172,6 +166,28 @@ struct filter_bytes tiles_filter_bytes(const struct partita_plan *plan);
 enum partita_status tiles_filter_pack(struct partita_filter *filter, const void *taps,
                                       const struct region *scratch);
 void tiles_store_weight(const struct tiles_call *call);
+
+// Transposed backward weight: gw from the spectra of x and gy, without their sums in memory.
+// tiles_gradient_bytes: of a worker's elements for it.
+void tiles_gradient(const struct tiles_call *call);
+size_t tiles_gradient_bytes(const struct tiles *p);
+
+// The taps of a line of output channels for one input channel and branch.
+struct tap_line {
+    const struct tiles *p;
+    size_t group, in, first, n; // output channels first .. first+n-1
+    bool in_order;              // samples of a row are in order in the caller's array
+    // Without branches every tap exists: so many from the first of its lane, modulo the range of
+    // indices.
+    bool regular;
+    size_t begin[TILE_MAX_LANES], step[3];
+};
+
+// tiles_tap_line: of output channels from `out` on. tiles_scatter_taps: row (d, h) of the gradient
+// of a line to where its taps are.
+struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, size_t out);
+void tiles_scatter_taps(const struct tap_line *line, const struct tiles_call *call, const char *z,
+                        const size_t row[2], char *rows);
 
 // Transforms of pairs of lines of tiles along all axes. Forward: row after row along the last axis,
 // then all columns at once; inverse: all columns, then the rows that are needed.
@@ -205,23 +221,32 @@ static inline size_t tiles_whole_panels(const struct tiles *p, size_t n)
     return size_round_up(n, p->panel);
 }
 
-// Transposed sums: row `row` of `rows`, output channels from k of the chunk on. The positions of x
-// are grouped in the same way.
-static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums, size_t rows,
-                                              size_t row, size_t k)
+// Transposed sums: a position, output channels from k of the chunk on. The positions of x are
+// grouped in the same way.
+static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums, size_t row,
+                                              size_t k)
 {
-    const size_t panel = p->panel, group = row / TILES_ROWS * TILES_ROWS;
-    const size_t own = size_min(rows - group, TILES_ROWS);
+    const size_t panel = p->panel, rows = p->positions, group = row / TILE_ROWS * TILE_ROWS;
+    const size_t own = size_min(rows - group, TILE_ROWS);
     const size_t at = k / panel * rows * 2 * panel + (group + row) * panel + k % panel;
     return (struct tile_spectrum){sums + at * p->grid.scalar_bytes, p->y_bin, own * panel};
 }
 
-// Transposed factors, of a filter or of gy: term `term` of `terms`, output channels from k on.
-static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t bin,
-                                                 size_t terms, size_t term, size_t k)
+// Transposed factors of a filter: input channel `in`, output channels from k on.
+static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t in,
+                                                 size_t k)
 {
-    const size_t panel = p->panel, at = (k / panel * terms + term) * 2 * panel + k % panel;
-    return (struct tile_spectrum){factors + at * p->grid.scalar_bytes, bin, panel};
+    const size_t panel = p->panel, at = (k / panel * p->in + in) * 2 * panel + k % panel;
+    return (struct tile_spectrum){factors + at * p->grid.scalar_bytes, 0, panel};
+}
+
+// Transposed gy: a position, the line of output channels from k on.
+static inline struct tile_spectrum tiles_line_of_gy(const struct tiles *p, char *gy,
+                                                    size_t position, size_t k)
+{
+    const size_t bin = p->positions * 2 * p->lanes;
+    const size_t at = k / p->lanes * p->bins * bin + position * 2 * p->lanes;
+    return (struct tile_spectrum){gy + at * p->grid.scalar_bytes, bin, p->lanes};
 }
 
 #endif
