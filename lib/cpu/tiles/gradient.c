@@ -57,8 +57,8 @@ static void make_rows(const struct tiles_call *call, struct tile_gradient *of, c
 }
 
 // The columns of a pair from the kept elements of its rows, and from there its taps.
-static void store_gradient(const struct tiles_call *call, const struct tap_line *line, size_t n,
-                           char *kept, char *rows)
+static void store_taps_of_pair(const struct tiles_call *call, const struct tap_line *line, size_t n,
+                               char *kept, char *rows)
 {
     const struct tiles *p = call->p;
     const struct kept of = kept_elements(p);
@@ -77,7 +77,7 @@ static void store_gradient(const struct tiles_call *call, const struct tap_line 
     }
 }
 
-static void gradient_task(void *context, size_t task, int worker)
+static void run_gradient_task(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
@@ -104,13 +104,13 @@ static void gradient_task(void *context, size_t task, int worker)
         struct tap_line line[2];
         const size_t n = size_min(2, channels - c);
         for (size_t i = 0; i < n; i++) line[i] = tiles_tap_line(p, call->group, in + c + i, out);
-        store_gradient(call, line, n, kept[c / 2], own.rows);
+        store_taps_of_pair(call, line, n, kept[c / 2], own.rows);
     }
 }
 
 void tiles_gradient(const struct tiles_call *call)
 {
     const size_t lines = ceil_div(call->p->out, call->p->lanes);
-    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, TILE_ROWS), gradient_task,
+    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, TILE_ROWS), run_gradient_task,
                 (void *)call);
 }
