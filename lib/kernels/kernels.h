@@ -259,6 +259,37 @@ typedef void lanes_conv_fn(void *y, const void *x, const void *w, const struct t
 typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct tap_span *spans,
                              size_t n_spans, size_t n);
 
+// A correlation of one plane, whose rows follow each other. Along the rows (0) and along a row (1):
+// y[p] sums over taps w[t] * x[step*p + first + t], with x = 0 outside [0, size).
+struct plane_axis {
+    size_t size, count, taps, step; // samples of x, outputs, 1 .. 8 taps, a step of 1 or 2
+    ptrdiff_t first;
+};
+struct plane_conv {
+    const void *x, *w;
+    void *y;
+    struct plane_axis axis[2];
+};
+enum { PLANE_ROWS = 7 }; // the least number of rows of y
+
+// y = the sums plus the bias, one real; NULL: 0; with relu negative results become 0. w has the
+// order of plane_next_tap. Reads x nowhere but inside the plane. Tolerance: 4 u sqrt(taps), relative
+// L2.
+typedef void plane_conv_fn(const struct plane_conv *call, const void *bias, bool relu);
+
+// The tap along the rows and that along a row of the next of w: columns one after the other, in
+// them the taps that meet the same rows of x, from {0, 0} on.
+static inline void plane_next_tap(const struct plane_axis axis[2], size_t tap[2])
+{
+    const size_t step = axis[0].step;
+    tap[0] += step;
+    if (tap[0] < axis[0].taps) return;
+    tap[0] = tap[0] % step + 1;
+    if (tap[0] < step && tap[0] < axis[0].taps) return;
+    tap[0] = 0;
+    tap[1]++;
+}
+
 // Complex elements of planes in lanes: block k*stride from re on holds real parts, the block `im`
 // blocks after it the imaginary parts. 2n real blocks are such a row with stride 1 and im = n:
 // element k is sample[k] + i sample[n + k].
@@ -377,7 +408,7 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
-    DO(lanes_weight_fn, lanes_weight) DO(lanes_dft_fn, lanes_dft) \
+    DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) DO(lanes_dft_fn, lanes_dft) \
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \

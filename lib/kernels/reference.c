@@ -393,6 +393,25 @@ void KERNEL(lanes_conv)(void *y_, const void *x_, const void *w_, const struct t
     }
 }
 
+void KERNEL(plane_conv)(const struct plane_conv *call, const void *bias, bool relu)
+{
+    const struct plane_axis *axis = call->axis;
+    const size_t taps = axis[0].taps * axis[1].taps;
+    for (size_t i = 0; i < axis[0].count * axis[1].count; i++) {
+        REAL sum = 0;
+        size_t tap[2] = {0, 0};
+        for (size_t k = 0; k < taps; k++, plane_next_tap(axis, tap)) {
+            const ptrdiff_t row = (ptrdiff_t)(i / axis[1].count * axis[0].step + tap[0]);
+            const ptrdiff_t col = (ptrdiff_t)(i % axis[1].count * axis[1].step + tap[1]);
+            const size_t r = (size_t)(row + axis[0].first), c = (size_t)(col + axis[1].first);
+            if (r < axis[0].size && c < axis[1].size) // neither is negative
+                sum += ((const REAL *)call->w)[k] * ((const REAL *)call->x)[r * axis[1].size + c];
+        }
+        if (bias) sum += *(const REAL *)bias;
+        ((REAL *)call->y)[i] = relu && sum < 0 ? 0 : sum;
+    }
+}
+
 void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *span,
                           size_t n_spans, size_t n)
 {

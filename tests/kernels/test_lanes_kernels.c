@@ -266,6 +266,74 @@ static void test_conv_splits(void **state)
     release(&o);
 }
 
+// An output of a plane against the definition, with its taps in the order of w.
+static void check_plane_output(const struct kernel_subject *s, const struct plane_conv *call,
+                               const void *bias, size_t i)
+{
+    const bool f64 = s->kernels->f64;
+    const struct plane_axis *axis = call->axis;
+    struct sum sum = {0};
+    size_t k = 0;
+    sum_product(&sum, 1, bias ? scalar_get(f64, bias, 0) : 0);
+    for (size_t c = 0; c < axis[1].taps; c++)
+        for (size_t h = 0; h < axis[0].step; h++)
+            for (size_t r = h; r < axis[0].taps; r += axis[0].step, k++) {
+                const ptrdiff_t row = (ptrdiff_t)(i / axis[1].count * axis[0].step + r);
+                const ptrdiff_t col = (ptrdiff_t)(i % axis[1].count * axis[1].step + c);
+                const size_t at[] = {(size_t)(row + axis[0].first), (size_t)(col + axis[1].first)};
+                if (at[0] < axis[0].size && at[1] < axis[1].size)
+                    sum_product(&sum, scalar_get(f64, call->w, k),
+                                scalar_get(f64, call->x, at[0] * axis[1].size + at[1]));
+            }
+    if (!agrees(&sum, f64, scalar_get(f64, call->y, i), axis[0].taps * axis[1].taps + 1))
+        fail_msg("output %zu of %zu x %zu, %zu x %zu taps: %g, not %g", i, axis[0].count,
+                 axis[1].count, axis[0].taps, axis[1].taps, scalar_get(f64, call->y, i),
+                 sum_value(&sum));
+}
+
+// Planes of any size and padding; x begins and ends at the edges of pages, in turn. With relu the
+// same results, but 0 where they are negative.
+static void test_plane(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64);
+    struct random random = random_start("plane");
+    for (size_t i = 0; i < 400; i++) {
+        struct plane_conv call = {0};
+        for (size_t a = 0; a < 2; a++)
+            call.axis[a] = (struct plane_axis){.size = 1 + random_below(&random, 40),
+                                               .count = (a ? 1 : PLANE_ROWS) + i % 37,
+                                               .taps = 1 + random_below(&random, MAX_SPAN_TAPS),
+                                               .step = 1 + random_below(&random, 2),
+                                               .first = (ptrdiff_t)random_below(&random, 24) - 16};
+        const struct plane_axis *axis = call.axis;
+        const size_t n = axis[0].size * axis[1].size, outputs = axis[0].count * axis[1].count;
+        const size_t taps = axis[0].taps * axis[1].taps;
+        struct fence fence = fence_open(n * bytes);
+        void *x = guarded_alloc(n * bytes, bytes), *w = guarded_alloc(taps * bytes, bytes);
+        void *y = guarded_alloc(outputs * bytes, bytes), *bias = guarded_alloc(bytes, bytes);
+        void *positive = guarded_alloc(outputs * bytes, bytes);
+        fill_random(&random, f64, x, n);
+        fill_random(&random, f64, w, taps);
+        fill_random(&random, f64, bias, 1);
+        call.x = fence_put(&fence, x, n * bytes, i % 2 ? EDGE_END : EDGE_START);
+        call.w = w;
+        call.y = positive;
+        s->kernels->plane_conv(&call, i % 3 ? bias : NULL, true);
+        call.y = y;
+        s->kernels->plane_conv(&call, i % 3 ? bias : NULL, false);
+        for (size_t k = 0; k < outputs; k++) {
+            const double v = scalar_get(f64, y, k);
+            check_plane_output(s, &call, i % 3 ? bias : NULL, k);
+            if (scalar_get(f64, positive, k) != (v > 0 ? v : 0)) fail_msg("output %zu: relu", k);
+        }
+        void *all[] = {x, w, y, bias, positive};
+        for (size_t k = 0; k < 5; k++) guarded_free(all[k]);
+        fence_close(&fence);
+    }
+}
+
 // A transform with given radices, modulo u^n - e^(-2 pi i phase), with twiddle factors by the
 // definition; `phase` is that of each result, in the order of the results.
 enum { MAX_TRANSFORM = 120 };
@@ -410,6 +478,7 @@ static const struct promise promises[] = {
     {"lanes_conv", test_conv},
     {"lanes_conv, same bits", test_conv_splits},
     {"lanes_weight", test_weight},
+    {"plane_conv", test_plane},
     {"lanes_dft", test_dft},
     {"lanes_product", test_product},
 };

@@ -21,7 +21,11 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
         snprintf(direct.reason, sizeof direct.reason, "sums tap by tap have no transform");
     else if (request->direction == PARTITA_BACKWARD_WEIGHT)
         depthwise_weight_estimate(request, &direct);
-    else depthwise_direct_estimate(request, &direct);
+    else {
+        struct estimate rows;
+        depthwise_direct_estimate(request, &direct);
+        if (depthwise_rows_estimate(request, &direct, &rows)) direct = rows;
+    }
     if (request->transform != 1) depthwise_fft_estimate(request, &fft);
     *ret = direct;
     const bool near = fft.transform <= request_max_transform(request);
@@ -35,12 +39,12 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
 static enum partita_status depthwise_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
-    const bool fft = plan->choice.variant == DEPTHWISE_FFT;
+    static void *(*const builds[])(const struct request *, struct arena *) = {
+        depthwise_weight_build, depthwise_fft_build, depthwise_rows_build};
+    void *(*const build)(const struct request *, struct arena *) = builds[plan->choice.variant];
     struct arena arena = {0};
-    if (!fft && request->direction != PARTITA_BACKWARD_WEIGHT)
+    if (plan->choice.variant == DEPTHWISE_DIRECT && request->direction != PARTITA_BACKWARD_WEIGHT)
         return conv_passes_create(plan, request, &depthwise_direct_method);
-    void *(*const build)(const struct request *, struct arena *) =
-        fft ? depthwise_fft_build : depthwise_weight_build;
     build(request, &arena);
     if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
     plan->state = build(request, &arena);
@@ -50,6 +54,7 @@ static enum partita_status depthwise_plan_create(struct partita_plan *plan,
 static struct filter_bytes depthwise_filter_bytes(const struct partita_plan *plan)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_filter_bytes(plan);
+    if (plan->choice.variant == DEPTHWISE_ROWS) return depthwise_rows_filter_bytes(plan);
     return depthwise_direct_filter_bytes(plan);
 }
 
@@ -59,6 +64,8 @@ static enum partita_status depthwise_filter_pack(struct partita_filter *filter, 
     assert(depthwise_filter_bytes(filter->plan).scratch <= scratch->bytes);
     if (filter->plan->choice.variant == DEPTHWISE_FFT)
         depthwise_fft_filter_pack(filter, taps, scratch->data);
+    else if (filter->plan->choice.variant == DEPTHWISE_ROWS)
+        depthwise_rows_filter_pack(filter, taps);
     else depthwise_direct_filter_pack(filter, taps);
     return PARTITA_OK;
 }
@@ -68,6 +75,7 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
                                          const struct operands *operands, void *workspace)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, operands, workspace);
+    else if (plan->choice.variant == DEPTHWISE_ROWS) depthwise_rows_run(plan, filter, operands);
     else if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         depthwise_weight_run(plan, operands, workspace);
     else conv_passes_run(&depthwise_direct_method, plan, filter, operands, workspace);
@@ -77,6 +85,8 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
 static void depthwise_plan_explain(const struct partita_plan *plan, struct text *text)
 {
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_explain(plan, text);
+    else if (plan->choice.variant == DEPTHWISE_ROWS)
+        text_add(text, "  plane by plane, vectors along rows: %zu outputs\n", plan->choice.hop);
     else
         text_add(text, "  %zu planes side by side, tap by tap, direct rows: boxes of %zu outputs\n",
                  depthwise_width(&plan->shape), plan->choice.hop);

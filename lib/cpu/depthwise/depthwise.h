@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/depthwise share: its limits and costs, which planes are in which lanes of a
-// vector, and its two variants: sums tap by tap over packed boxes (direct.c, weight.c) and
-// transforms (fft.c).
+// vector, and its variants: sums tap by tap over packed boxes (direct.c, weight.c) or along rows
+// (rows.c), and transforms (fft.c).
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
 
@@ -10,13 +10,14 @@
 
 enum { DEPTHWISE_LANES = CONV_BLOCK_BYTES / 4 }; // maximum, for f32; f64 has half as many
 
-enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT };
+enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT, DEPTHWISE_ROWS };
 
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
+    size_t max_row;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
-    double filter_copies;
+    double filter_copies, straddling, strided, column;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -29,6 +30,13 @@ static const struct {
     // does not pay; measured.
     .near_bytes = 1 << 20,
     .far_bytes = 4 << 20,
+    .max_row = 64, // samples of a row up to which sums along rows are as fast; measured
+    // Sums along rows: the time of a product, whose vectors of x straddle lines of the cache, and
+    // with a stride, where loads are the bound; the begin of a column of taps on a tile, in
+    // products. Measured.
+    .straddling = 1.15,
+    .strided = 2.5,
+    .column = 200,
     .moved = 9, // transposing a sample takes as long as that many products; measured
     // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
     // products; the same for the gradient. Measured.
@@ -174,6 +182,16 @@ extern const struct conv_method depthwise_direct_method;
 void depthwise_direct_estimate(const struct request *request, struct estimate *ret);
 struct filter_bytes depthwise_direct_filter_bytes(const struct partita_plan *plan);
 void depthwise_direct_filter_pack(struct partita_filter *filter, const void *taps);
+
+// The same along rows of single planes, where the kernel serves that; false if it does not, or if
+// `direct`, the estimate of the sums above, is faster.
+bool depthwise_rows_estimate(const struct request *request, const struct estimate *direct,
+                             struct estimate *ret);
+void *depthwise_rows_build(const struct request *request, struct arena *arena);
+struct filter_bytes depthwise_rows_filter_bytes(const struct partita_plan *plan);
+void depthwise_rows_filter_pack(struct partita_filter *filter, const void *taps);
+void depthwise_rows_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                        const struct operands *operands);
 
 // Any direction by transforms. depthwise_fft_build, depthwise_weight_build: the plan's state in an
 // arena.

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// Forward and backward data of cpu/depthwise plane by plane, with vectors along rows
+// (kernels->plane_conv): small kernels on small maps, with channels first and AVX-512, whose masks
+// load the ends of rows. A task is some planes.
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/thread.h"
+#include "depthwise.h"
+
+enum { TASK_PLANES = 8 };
+
+struct depthwise_rows {
+    struct plane_axis axis[2];
+    size_t taps, tap[]; // the caller's tap of each of the packed ones
+};
+
+// The pass of a layer that the kernel serves; false: there is none.
+static bool rows_pass(const struct request *request, struct conv_pass *pass)
+{
+    const struct shape *shape = request->shape;
+    const struct conv_axis *axis = pass->axis;
+    if (request->model->isa != CPU_AVX512 || shape->channels_last ||
+        depthwise_multiplier(shape) > 1 || conv_pass_count(shape, request->direction) > 1 ||
+        !conv_pass_make(shape, request->direction, 0, pass))
+        return false;
+    bool fits = axis[0].size == 1 && axis[0].out_size == 1 && axis[0].kernel == 1 &&
+                axis[0].base == 0 && axis[1].count >= PLANE_ROWS &&
+                axis[2].size <= DEPTHWISE.max_row;
+    // Other columns of taps are split, which costs more than transposing.
+    const size_t column = fits ? ceil_div(axis[1].taps, axis[1].step) : 0;
+    fits = fits && (column <= 4 || column == 7);
+    for (int a = 1; a < 3; a++)
+        fits = fits && axis[a].step <= 2 && axis[a].spread == 1 && axis[a].first == 0 &&
+               axis[a].taps <= MAX_SPAN_TAPS && axis[a].taps == axis[a].kernel &&
+               (axis[a].slope == 1 || axis[a].slope == -1);
+    return fits;
+}
+
+static struct plane_axis rows_axis(const struct conv_axis *axis)
+{
+    const ptrdiff_t last = axis->slope > 0 ? 0 : (ptrdiff_t)axis->taps - 1;
+    return (struct plane_axis){.size = axis->size,
+                               .count = axis->count,
+                               .taps = axis->taps,
+                               .step = axis->step,
+                               .first = axis->base - last};
+}
+
+bool depthwise_rows_estimate(const struct request *request, const struct estimate *direct,
+                             struct estimate *ret)
+{
+    struct conv_pass pass;
+    if (!direct->applicable || !rows_pass(request, &pass)) return false;
+    const struct shape *shape = request->shape;
+    const struct conv_axis *axis = pass.axis;
+    const size_t lanes = depthwise_width(shape);
+    const double rows = (double)ceil_div(axis[1].count, PLANE_ROWS);
+    const double vectors = (double)ceil_div(axis[2].count, lanes);
+    const double columns = (double)(axis[2].taps * axis[1].step);
+    const double slower = axis[2].step > 1 ? DEPTHWISE.strided : DEPTHWISE.straddling;
+    const double products = rows * vectors * (double)(PLANE_ROWS * lanes * pass.terms) * slower;
+    const double seconds = (products + rows * vectors * columns * DEPTHWISE.column) *
+                           (double)(shape->batch * shape->in_channels) *
+                           request->model->costs[shape->f64].fma;
+    *ret = *direct;
+    ret->variant = DEPTHWISE_ROWS;
+    ret->seconds = fmax(seconds, memory_seconds(request->model, shape));
+    ret->worker = 0;
+    ret->hop = axis[1].count * axis[2].count;
+    ret->bytes = size_mul(size_mul(shape->in_channels, pass.terms), shape->scalar_bytes);
+    // Strided rows take longer to transpose than `direct` says.
+    return axis[2].step > 1 || ret->seconds <= direct->seconds;
+}
+
+void *depthwise_rows_build(const struct request *request, struct arena *arena)
+{
+    struct conv_pass pass;
+    const bool served = rows_pass(request, &pass);
+    struct depthwise_rows *rows = arena_take(arena, sizeof *rows + pass.terms * sizeof *rows->tap);
+    assert(served);
+    (void)served;
+    if (!arena->base) return NULL;
+    rows->taps = pass.terms;
+    for (int a = 0; a < 2; a++) rows->axis[a] = rows_axis(&pass.axis[a + 1]);
+    size_t at[2] = {0, 0};
+    for (size_t t = 0; t < pass.terms; t++, plane_next_tap(rows->axis, at)) {
+        size_t tap[2];
+        for (int a = 0; a < 2; a++)
+            tap[a] = pass.axis[a + 1].slope > 0 ? at[a] : rows->axis[a].taps - 1 - at[a];
+        rows->tap[t] = conv_pass_tap(&pass, tap[0] * rows->axis[1].taps + tap[1]);
+    }
+    return rows;
+}
+
+struct filter_bytes depthwise_rows_filter_bytes(const struct partita_plan *plan)
+{
+    const struct depthwise_rows *rows = plan->state;
+    return (struct filter_bytes){.packed = size_mul(size_mul(plan->shape.in_channels, rows->taps),
+                                                    plan->shape.scalar_bytes)};
+}
+
+void depthwise_rows_filter_pack(struct partita_filter *filter, const void *taps)
+{
+    const struct depthwise_rows *rows = filter->plan->state;
+    const struct shape *shape = &filter->plan->shape;
+    const size_t bytes = shape->scalar_bytes;
+    char *to = filter->state;
+    for (size_t c = 0; c < shape->in_channels; c++)
+        for (size_t t = 0; t < rows->taps; t++, to += bytes)
+            memcpy(to, (const char *)taps + (c * rows->taps + rows->tap[t]) * bytes, bytes);
+}
+
+struct rows_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter;
+    const char *from;
+    char *to;
+};
+
+static void rows_task(void *context, size_t task, int worker)
+{
+    const struct rows_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const struct depthwise_rows *rows = call->plan->state;
+    const struct plane_axis *axis = rows->axis;
+    const bool forward = call->plan->direction == PARTITA_FORWARD;
+    const size_t bytes = shape->scalar_bytes, planes = shape->batch * shape->in_channels;
+    const size_t end = size_min(planes, (task + 1) * TASK_PLANES);
+    const char *biases = forward ? call->filter->bias : NULL;
+    (void)worker;
+    for (size_t i = task * TASK_PLANES; i < end; i++) {
+        const size_t c = i % shape->in_channels;
+        const struct plane_conv plane = {.x = call->from + i * axis[0].size * axis[1].size * bytes,
+                                         .w = (const char *)call->filter->state +
+                                              c * rows->taps * bytes,
+                                         .y = call->to + i * axis[0].count * axis[1].count * bytes,
+                                         .axis = {axis[0], axis[1]}};
+        call->plan->kernels->plane_conv(&plane, biases ? biases + c * bytes : NULL,
+                                        forward && shape->relu);
+    }
+}
+
+void depthwise_rows_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                        const struct operands *operands)
+{
+    struct rows_call call = {plan, filter, operands->from[0], operands->to};
+    const size_t planes = plan->shape.batch * plan->shape.in_channels;
+    thread_loop(plan->threads, ceil_div(planes, TASK_PLANES), rows_task, &call);
+}
