@@ -273,8 +273,8 @@ struct plane_conv {
 enum { PLANE_ROWS = 7 }; // the least number of rows of y
 
 // y = the sums plus the bias, one real; NULL: 0; with relu negative results become 0. w has the
-// order of plane_next_tap. Reads x nowhere but inside the plane. Tolerance: 4 u sqrt(taps), relative
-// L2.
+// order of plane_next_tap. Reads x nowhere but inside the plane. Tolerance: 4 u sqrt(taps),
+// relative L2.
 typedef void plane_conv_fn(const struct plane_conv *call, const void *bias, bool relu);
 
 // The tap along the rows and that along a row of the next of w: columns one after the other, in
