@@ -103,14 +103,17 @@ INLINE void plane_tile(const struct plane_conv *call, size_t r, size_t i, size_t
     vec sum[ROWS];
     UNROLL
     for (size_t p = 0; p < rows; p++) sum[p] = (vec){0};
+    const size_t phases = axis[0].step < axis[0].taps ? axis[0].step : axis[0].taps;
     NO_UNROLL
-    for (size_t k = 0; k < axis[1].taps; k++) NO_UNROLL
-    for (size_t h = 0; h < axis[0].step && h < axis[0].taps; h++) {
-        const size_t taps = (axis[0].taps - h + axis[0].step - 1) / axis[0].step;
-        column.row = (ptrdiff_t)(r * axis[0].step + h) + axis[0].first;
-        column.col = (ptrdiff_t)(i * step + k) + axis[1].first;
-        plane_add_column(sum, call, column, taps, rows, step);
-        column.w += taps;
+    for (size_t k = 0; k < axis[1].taps; k++) {
+        NO_UNROLL
+        for (size_t h = 0; h < phases; h++) {
+            const size_t taps = (axis[0].taps - h + axis[0].step - 1) / axis[0].step;
+            column.row = (ptrdiff_t)(r * axis[0].step + h) + axis[0].first;
+            column.col = (ptrdiff_t)(i * step + k) + axis[1].first;
+            plane_add_column(sum, call, column, taps, rows, step);
+            column.w += taps;
+        }
     }
     REAL *y = (REAL *)call->y + r * axis[1].count + i;
     UNROLL
