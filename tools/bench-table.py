@@ -356,7 +356,7 @@ def program_of(subject):
 def page(build, results, tables, times, weights, avx2):
     targets = [target for target in TARGETS if not avx2 or measure(times, target) is not None]
     parts = [AVX2_HEAD if avx2 else HEAD, "\n".join(f"- {name}: {value}" for name, value in machine(build, results)),
-             "\n## Targets\n", targets_table(times, targets)]
+             "\n## Targets\n", "[Why some are missed](notes/missed-targets.md).\n", targets_table(times, targets)]
     for name, title in SUBJECTS.items():
         if tables.get(name) and name == "layer":
             parts.append(layers_page(results, tables[name], times, weights))

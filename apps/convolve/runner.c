@@ -166,7 +166,8 @@ static void choose_workers(struct runner *r, const struct runner_request *q)
     if (device && strcmp(device, "cpu") != 0) return;
     const size_t max_in_flight = MAX_BYTES / (2 * (x_bytes(r) + y_bytes(r)));
     size_t workers = threads < SEGMENTS_MAX_WORKERS ? threads : SEGMENTS_MAX_WORKERS;
-    if (workers + 2 > max_in_flight) workers = max_in_flight > 3 ? max_in_flight - 2 : 1;
+    if (max_in_flight < 3) return; // the threads share a segment
+    if (workers + 2 > max_in_flight) workers = max_in_flight - 2;
     while (threads % workers) workers--; // each worker gets the same number of threads
     r->n_workers = workers;
     r->plan_threads = threads / workers;

@@ -278,7 +278,7 @@ enum { PLANE_ROWS = 7 }; // the least number of rows of y
 typedef void plane_conv_fn(const struct plane_conv *call, const void *bias, bool relu);
 
 // The tap along the rows and that along a row of the next of w: columns one after the other, in
-// them the taps that meet the same rows of x, from {0, 0} on.
+// them the taps that are multiplied by the same rows of x, from {0, 0} on.
 static inline void plane_next_tap(const struct plane_axis axis[2], size_t tap[2])
 {
     const size_t step = axis[0].step;

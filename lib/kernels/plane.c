@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Depthwise layers plane by plane: a vector holds neighbouring outputs of a row, so that nothing is
 // transposed or packed. A tile of rows of sums stays in registers over all taps. A row of x is
-// loaded once for a column of taps, which it meets in as many rows of sums: with ROWS rows and T
-// taps that is ROWS + T - 1 loads, most of which straddle two lines of the cache, for ROWS * T
-// products.
+// loaded once for all taps of a column, each of which adds to another row of sums: with ROWS rows
+// and T taps that is ROWS + T - 1 loads, most of which straddle two lines of the cache, for ROWS *
+// T products.
 #include "vector.h"
 
 #if VECTOR_BYTES == 32
@@ -133,8 +133,10 @@ INLINE void plane_conv_tiles(const struct plane_conv *call, const struct plane_e
     const size_t rows = call->axis[0].count, columns = call->axis[1].count;
     size_t r = 0;
     NO_UNROLL
-    for (; rows - r >= ROWS; r += ROWS) NO_UNROLL
-    for (size_t i = 0; i < columns; i += LANES) plane_tile(call, r, i, ROWS, end, step);
+    for (; rows - r >= ROWS; r += ROWS) {
+        NO_UNROLL
+        for (size_t i = 0; i < columns; i += LANES) plane_tile(call, r, i, ROWS, end, step);
+    }
     NO_UNROLL
     for (; r < rows; r += PLANE_ROWS) {
         if (rows - r < PLANE_ROWS) r = rows - PLANE_ROWS;

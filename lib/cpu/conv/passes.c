@@ -68,7 +68,7 @@ void conv_passes_estimate(const struct request *request, const struct conv_metho
         work.sums += n * one.sums;
         work.moved += n * one.moved;
         work.rows += n * one.rows;
-        work.waits = one.waits;
+        work.waits |= one.waits;
         ret->worker = size_max(ret->worker, method->worker_bytes(&layout));
         ret->hop = one.hop;
         taps = size_add(taps, size_mul(class[k].n, conv_layout_taps(&layout)));

@@ -37,7 +37,7 @@ static void conv_weight_estimate(const struct request *request,
     method->count_work(&weight, &work);
     conv_cost_estimate(request, (double)shape->batch * (double)shape_outputs(shape), &work, ret);
     ret->hop = work.hop;
-    ret->spread = 1; // rows of gy end in zeros, which other samples of x are multiplied by
+    ret->spread = 1; // zeros beyond rows of gy or of x are multiplied by the other's samples
     ret->worker = method->worker_bytes(&weight);
     ret->shared = (weight.k_splits - 1) * split_k_bytes(shape);
     ret->bytes = size_add(ret->worker, ret->shared);

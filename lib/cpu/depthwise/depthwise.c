@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cpu/depthwise: layers in which every input channel is a group of its own, 16 (f32) or 8 (f64)
-// planes side by side in the lanes of the vectors. Small kernels tap by tap, large ones by
-// transforms; the cost model says which.
+// planes side by side in the lanes of the vectors. Small kernels tap by tap, or plane by plane with
+// vectors along rows, large ones by transforms; the cost model says which.
 #include "depthwise.h"
 
 #include <assert.h>

@@ -17,7 +17,7 @@ static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
     size_t max_row;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
-    double filter_copies, straddling, strided, column;
+    double filter_copies, straddling, strided, strided_direct, column;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -33,9 +33,10 @@ static const struct {
     .max_row = 64, // samples of a row up to which sums along rows are as fast; measured
     // Sums along rows: the time of a product, whose vectors of x straddle lines of the cache, and
     // with a stride, where loads are the bound; the begin of a column of taps on a tile, in
-    // products. Measured.
+    // products; up to how many times its estimate direct sums with a stride take. Measured.
     .straddling = 1.15,
     .strided = 2.5,
+    .strided_direct = 3,
     .column = 200,
     .moved = 9, // transposing a sample takes as long as that many products; measured
     // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
@@ -184,7 +185,7 @@ struct filter_bytes depthwise_direct_filter_bytes(const struct partita_plan *pla
 void depthwise_direct_filter_pack(struct partita_filter *filter, const void *taps);
 
 // The same along rows of single planes, where the kernel serves that; false if it does not, or if
-// `direct`, the estimate of the sums above, is faster.
+// `direct`, the estimate of the sums above, is faster (with strides: as DEPTHWISE corrects it).
 bool depthwise_rows_estimate(const struct request *request, const struct estimate *direct,
                              struct estimate *ret);
 void *depthwise_rows_build(const struct request *request, struct arena *arena);

@@ -71,8 +71,7 @@ bool depthwise_rows_estimate(const struct request *request, const struct estimat
     ret->worker = 0;
     ret->hop = axis[1].count * axis[2].count;
     ret->bytes = size_mul(size_mul(shape->in_channels, pass.terms), shape->scalar_bytes);
-    // Strided rows take longer to transpose than `direct` says.
-    return axis[2].step > 1 || ret->seconds <= direct->seconds;
+    return ret->seconds <= (axis[2].step > 1 ? DEPTHWISE.strided_direct : 1) * direct->seconds;
 }
 
 void *depthwise_rows_build(const struct request *request, struct arena *arena)

@@ -60,12 +60,15 @@ static void layer_layout(const struct request *request, struct conv_layout *layo
 }
 
 // Whether sums are complete after one call of the kernel, which then writes them to their rows: no
-// copy waits for memory, since the processor stores a rectangle while it sums the next.
+// copy waits for memory, since the processor stores a rectangle while it sums the next. The last
+// block of a row overlaps the one before, so rows that are little longer than a block would cost
+// up to twice the products.
 static bool layer_writes_rows(const struct conv_pass *pass, size_t row)
 {
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     return !conv_pass_writes_complete(pass) && pass->axis[2].spread == 1 &&
-           pass->chunk == pass->in && pass->in * pass->terms <= DIRECT.max_terms &&
-           row * pass->scalar_bytes >= CONV_BLOCK_BYTES;
+           pass->chunk == pass->in && pass->in * pass->terms <= DIRECT.max_terms && row >= lanes &&
+           4 * ceil_div(row, lanes) * lanes <= 5 * pass->box.extent[2];
 }
 
 static void layer_count_work(const struct conv_layout *layout, struct conv_work *work)
@@ -112,11 +115,10 @@ static void layer_sum_row(const struct conv_call *call, const struct conv_task *
     of.y = y + (n - lanes) * bytes;
     of.n = lanes;
     if (n % lanes) call->plan->kernels->conv_fetch(&of, NULL);
-    if (!call->filter->bias && !call->plan->shape.relu) return;
     for (size_t k = 0; k < of.channels; k++, y += step * bytes) {
         const struct conv_finish finish =
             conv_call_finish(call, channel + k, &(struct conv_sums){.complete = true});
-        call->plan->kernels->conv_store(y, 1, y, n, &finish);
+        if (finish.bias || finish.relu) call->plan->kernels->conv_store(y, 1, y, n, &finish);
     }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of layers by cpu/direct: the packed inputs of a box against gy packed to the same
 // positions, so that every tap's gradient is one long dot product (kernels->conv_weight). Where
-// few inputs meet, gy is read where it is, and the inputs of every tap are packed without gaps.
+// there are few inputs, gy is read where it is, and the inputs of every tap are packed without
+// gaps.
 #include "cpu/conv/weight.h"
 
 #include <math.h>
@@ -10,7 +11,8 @@
 #include "base/sizes.h"
 #include "direct.h"
 
-enum { RECTANGLE = 4, COLUMNS = 6 }; // channels and taps that kernels->conv_weight sums at once
+// Channels and taps, at most, that kernels->conv_weight sums at once.
+enum { RECTANGLE = 4, COLUMNS = 6 };
 
 static size_t direct_weight_inputs_bytes(const struct conv_weight *weight)
 {
@@ -38,7 +40,7 @@ static bool direct_weight_suits_rows(const struct conv_pass *pass)
     const struct conv_box *box = &pass->box;
     return !pass->channels_last && box->images == 1 && box->count[0] == 1 &&
            box->count[2] == pass->axis[2].out_size &&
-           pass->chunk * pass->terms <= DIRECT.tap_copies * pass->out &&
+           pass->chunk * pass->terms <= DIRECT.tap_copies * size_min(pass->out, DIRECT.max_gy) &&
            direct_weight_taps_bytes(pass) <= DIRECT.max_taps;
 }
 
@@ -90,7 +92,7 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
                  fmax(1, out / 4);
     conv_cost_pack(work, pass, (double)pass->in, boxes * (double)weight->oc_splits);
     if (weight->in_place) {
-        work->moved += boxes * terms * positions;
+        work->moved += boxes * (double)weight->oc_splits * terms * positions;
         return;
     }
     work->moved += boxes * chunks * 2 * out * positions;

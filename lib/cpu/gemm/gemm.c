@@ -2,9 +2,9 @@
 // cpu/gemm: layers as products of matrices, taps times panels (conv/panel.h), which are made box by
 // box and shared by all output channels. A strip of a panel stays in the L1 cache while all
 // channels sum over it; sums stay in the workspace until their last term, then go to their rows at
-// once. Source: Goto & van de Geijn, Anatomy of high-performance matrix multiplication (2008);
-// implicit products of convolution: Chetlur et al., cuDNN: efficient primitives for deep learning
-// (2014).
+// once, or are added up in the results where these are whole vectors. Source: Goto & van de Geijn,
+// Anatomy of high-performance matrix multiplication (2008); implicit products of convolution:
+// Chetlur et al., cuDNN: efficient primitives for deep learning (2014).
 #include "gemm.h"
 
 #include <assert.h>

@@ -16,7 +16,7 @@ enum {
     // Outputs of a box: a panel and its taps fill an L2 cache, and inputs are packed for few
     // splits; measured.
     GEMM_MAX_OUTPUTS = 400,
-    // Of backward weight, for panels or for more than GEMM_WEIGHT_CHANNELS output channels: with
+    // Of backward weight, for panels or for splits of more than GEMM_WEIGHT_CHANNELS channels: with
     // more of both, gy, sums and what is fetched next do not fit an L2 cache of 1 MiB; measured.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
     GEMM_WEIGHT_CHANNELS = 256,

@@ -14,7 +14,7 @@
 // One worker's memory.
 struct gemm_weight_scratch {
     char *packed;  // inputs of a chunk
-    char *panel;   // [term][position]; both NULL where inputs are read in place
+    char *panel;   // [term][position]; both NULL where strips come from the array itself
     char *columns; // a strip of inputs, transposed: [position][term]
     char *gy;      // [block][position][channel]
     char *sums;    // [channel][term]

@@ -27,7 +27,7 @@ struct overlap {
                         // adjoint
     struct overlap_half half;
     struct fft *fft;
-    bool together; // all threads work on the same block (long.c)
+    bool together; // all threads work on the same blocks (long.c), or one alone does so
     size_t chunks; // backward weight: chunks of terms, each with its own sums; else 0
     size_t n, hop;
 };
@@ -94,7 +94,7 @@ void overlap_sum(const struct partita_filter *filter, size_t channel,
 void overlap_output(const struct partita_filter *filter, size_t channel,
                     struct overlap_buffers *buffers);
 
-// Whether it is faster if several threads work on one transform together, with the functions below.
+// Whether one transform at a time is faster than one for each thread, with the functions below.
 bool overlap_is_long(const struct overlap *overlap);
 
 // The transform of x[n], on up to `threads` threads.

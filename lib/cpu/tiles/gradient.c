@@ -2,8 +2,8 @@
 // Transposed backward weight. The sums of few positions are large beside the work in them, so they
 // never exist in memory: a task is a line of output channels for TILE_ROWS input channels. It makes
 // two rows of frequencies, a frequency's and its negative's, transforms them back while they are in
-// the L1 cache, and keeps of them what belongs to taps. Columns follow when all rows are there, as
-// far as they belong to taps.
+// the near caches, and keeps of them what belongs to taps. Columns follow when all rows are there,
+// as far as they belong to taps.
 #include <string.h>
 
 #include "tiles.h"
@@ -22,9 +22,15 @@ static struct kept kept_elements(const struct tiles *p)
     return (struct kept){{plane, row}, size_mul(plane, p->n[0])};
 }
 
+// Elements of a row of frequencies and, where it has another one, its opposite.
+static size_t row_elements(const struct tiles *p)
+{
+    return (p->n[0] * p->n[1] > 1 ? 2 : 1) * p->n[2];
+}
+
 size_t tiles_gradient_bytes(const struct tiles *p)
 {
-    return size_mul(PAIRS * ELEMENT_BYTES, size_add(kept_elements(p).elements, 2 * p->n[2]));
+    return size_mul(PAIRS * ELEMENT_BYTES, size_add(kept_elements(p).elements, row_elements(p)));
 }
 
 // All rows of the sums of a task, transformed along the last axis. kept[i]: of pair i.
@@ -96,8 +102,8 @@ static void run_gradient_task(void *context, size_t task, int worker)
                                .scale = 0.25 / (double)(p->n[0] * p->n[1] * p->n[2])};
     char *kept[PAIRS];
     for (size_t i = 0; i < PAIRS; i++) {
-        of.rows[i] = own.z + i * 2 * p->n[2] * ELEMENT_BYTES;
-        kept[i] = own.z + (PAIRS * 2 * p->n[2] + i * kept_elements(p).elements) * ELEMENT_BYTES;
+        of.rows[i] = own.z + i * row_elements(p) * ELEMENT_BYTES;
+        kept[i] = own.z + (PAIRS * row_elements(p) + i * kept_elements(p).elements) * ELEMENT_BYTES;
     }
     make_rows(call, &of, kept);
     for (size_t c = 0; c < channels; c += 2) {
