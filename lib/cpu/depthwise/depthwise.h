@@ -15,9 +15,9 @@ enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT, DEPTHWISE_ROWS };
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
-    size_t max_row;
+    size_t max_row, near_row;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
-    double filter_copies, straddling, strided, strided_direct, column;
+    double far_operation, filter_copies, straddling, strided, strided_direct, column;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -50,6 +50,10 @@ static const struct {
     // the cache less well. Measured.
     .operation = 1.1,
     .weight_operation = 1.4,
+    // A row of more samples and its transform leave the L1 cache between passes: an operation takes
+    // so many times as long (rows of 288 to 4096: 1.7 to 2.3 times). Measured.
+    .near_row = 128,
+    .far_operation = 1.9,
 };
 
 // A lane group holds some input channels of one image. The last group, if it has fewer channels

@@ -174,7 +174,9 @@ double depthwise_grid_operations(const struct request *request, const struct dep
 static double grid_seconds(const struct request *request, const struct depthwise_grid *grid)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const double operation = weight ? DEPTHWISE.weight_operation : DEPTHWISE.operation;
+    const bool near = grid->axis[1].edge <= DEPTHWISE.near_row;
+    const double operation = (weight ? DEPTHWISE.weight_operation : DEPTHWISE.operation) *
+                             (near ? 1 : DEPTHWISE.far_operation);
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double samples =
         plane_tiles(request, grid) * (double)grid->axis[0].edge * (double)grid->axis[1].edge;
