@@ -2,7 +2,8 @@
 // Processes a stream for some seconds under a profiler, for bench/programs/control.py:
 //   bench_control CASE FD     CASE: a number of taps, one channel in calls of 64 frames
 // Writes "enable" to the descriptor FD when the stream's history is full and nothing but the
-// stream's calls follows, waits for no answer, and prints the median time of a frame in ns.
+// stream's calls follows, waits for no answer, and prints the lower quartile of the time of a frame
+// in ns, and the distance to the upper one divided by it.
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
