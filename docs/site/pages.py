@@ -65,7 +65,7 @@ def copy_documents(folder):
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(target, copy)
         if str(page) in OF_FOLDERS:
-            text += toctree(["[0-9]*"], ":glob:")
+            text += toctree(["[!R]*"], ":glob:")  # all but README.md
         if str(page) == "docs/README.md":  # the site has a list of pages of its own
             text = "---\norphan: true\n---\n" + text
         if page.name != "README.md" or len(page.parts) > 1:
