@@ -161,8 +161,12 @@ def measure(times, target):
     return None if own is None or other is None else FIGURES[figure][0](own, other)
 
 
-def number(value, figure):
-    return "" if value is None else f"{value:.3g}{FIGURES[figure][1]}"
+def number(value, figure, bounds=()):
+    """Three digits, one more where they would not tell a value from a bound, and never an exponent."""
+    if value is None:
+        return ""
+    text = bench_layers.digits(value, 4 if any(bound and f"{value:.3g}" == f"{bound:.3g}" for bound in bounds) else 3)
+    return text + FIGURES[figure][1]
 
 
 def verdict(value, bound, figure):
@@ -178,7 +182,7 @@ def targets_table(times, targets):
     for target in targets:
         what, case, _, _, figure, required, goal = target
         value = measure(times, target)
-        lines.append(f"| {what} | `{case}` | {number(required, figure)} | {number(goal, figure)} | {number(value, figure)} "
+        lines.append(f"| {what} | `{case}` | {number(required, figure)} | {number(goal, figure)} | {number(value, figure, (required, goal))} "
                      f"| {verdict(value, required, figure)} | {verdict(value, goal, figure)} |")
     return "\n".join(lines)
 
@@ -201,7 +205,7 @@ def short_table(times):
               ("480 000 taps live: 64 frames a call, no latency", "mono-b64-t480000", "auto"),
               ("2 880 000 taps live: 32 frames a call, no latency", "zero-b32-t2880000", "auto"),
               ("`partita convolve`, 10 minutes of stereo, 4096 taps", "convolve-10min-stereo-t4096", "partita")]
-    lines = ["| one thread, ns per sample | Partita | fastest peer | ratio |", "|---|---|---|---|"]
+    lines = ["| one thread, ns per sample | Partita | fastest other library or program | ratio |", "|---|---|---|---|"]
     for label, case, ours in wanted:
         own = find(times, case, (ours, 1))
         peers = {name: figures["ns"] for (name, threads), figures in times.get(case, {}).items()
@@ -299,16 +303,24 @@ In rows of one thread zita-convolver's threads share one core with their caller,
 counts. `cpu/partitioned` would accept calls of any length. `cpu/partitioned-whole` relies on calls
 of whole blocks (`problem.whole_blocks`), as those peers do, and so does `cpu/partitioned-swap`,
 which fades from one filter to another in every call. `cpu/partitioned-16-bit` has an error budget
-of 1e-4, with which filters from memory have spectra of 16 bits. `matrix-64x64-*` run on request.
+of 1e-4, with which filters from memory have spectra of 16 bits.
+`build/bench/bench_stream --case 'matrix-64x64-*'` runs cases that are not in the table.
+
+`auto` is Partita with the engine that its planner chooses, `cpu/*` are its engines by name.
+`textbook-*` are methods of textbooks written for this page, and count as no peer. In the table of
+targets a larger figure is better for ratios to other libraries and programs, to the peak, to one
+thread, to f32, to channels first and to slots with filters of their own; a smaller one is better
+for times, memory, p99.9 over mean, extra costs, shares of control and copies, and times of one
+file over those of `cp` or of memory.
 """
 
 AVX2_HEAD = """# Benchmarks with AVX2 alone
 
 `tools/bench-table.py` writes this page from one run of `tools/bench.sh --avx2`. Do not edit it.
-[bench.md](bench.md) explains contenders and columns. Here nobody uses AVX-512 who has a switch for
-it: Partita and `fma-peak` by `PARTITA_CPU`, oneDNN, also the one in PyTorch, by
-`ONEDNN_MAX_CPU_ISA`, PyTorch by `ATEN_CPU_CAPABILITY`, OpenBLAS by `OPENBLAS_CORETYPE`. FFTW, and
-what uses it, has no such switch. The run is short (`--quick`): three repetitions, and an eighth of
+[bench.md](bench.md) explains contenders and columns. Every contender that can be limited to AVX2
+is limited to it: Partita and `fma-peak` by `PARTITA_CPU`, oneDNN, also the one in PyTorch, by
+`ONEDNN_MAX_CPU_ISA`, PyTorch by `ATEN_CPU_CAPABILITY`, OpenBLAS by `OPENBLAS_CORETYPE`, MKL by
+`MKL_ENABLE_INSTRUCTIONS`. FFTW cannot be limited: it and programs that use it may use AVX-512. The run is short (`--quick`): three repetitions, and an eighth of
 the images of each batch (at least one) and of the frames of each stream and signal, whatever a
 case's name says.
 """

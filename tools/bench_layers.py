@@ -164,6 +164,11 @@ def accuracy_table(path):
     return "\n".join(lines) + "\n"
 
 
+def digits(value, n=3):
+    """n significant digits, without an exponent for large numbers."""
+    return f"{value:.0f}" if abs(value) >= 10**n else f"{value:.{n}g}"
+
+
 def short_table(times):
     """Rates for the README; "" if layers were not measured."""
     wanted = [("VGG-E, 3x3, all layers, 16 images", "vgg-e-n16"), ("CaffeNet, 5x5", "caffenet-2"),
@@ -175,7 +180,7 @@ def short_table(times):
             peers = {name: rows[name, 1]["ns"] for name in BEST[0] if (name, 1) in rows}
             if AUTO in rows and peers:
                 own, best = rows[AUTO]["ns"], min(peers, key=peers.get)
-                lines.append(f"| {label}, {direction.replace('-', ' ')} | {2 / own:.3g} | {2 / peers[best]:.3g} ({best}) "
+                lines.append(f"| {label}, {direction.replace('-', ' ')} | {digits(2 / own)} | {digits(2 / peers[best])} ({best}) "
                              f"| {peers[best] / own:.3g}x |")
     head = ["\n\n| layers, one thread, effective GFLOP/s | Partita | oneDNN's best | ratio |", "|---|---|---|---|"]
     return "\n".join(head + lines) if lines else ""

@@ -265,9 +265,10 @@ static bool set_weight_shape(struct layer *layer, struct fault *fault)
     memcpy(p->kernel, w->shape + 2, (size_t)p->rank * sizeof *p->kernel);
     if (p->in_channels % p->groups || w->shape[1] != p->in_channels / p->groups)
         return fault_set(fault,
-                         "%s has %zu input channels in each of %zu groups, but %s has %zu channels "
-                         "in all",
-                         w->name, w->shape[1], p->groups, input_of(layer)->name, p->in_channels);
+                         "%s has %zu input channels in each of %zu group%s, but %s has %zu "
+                         "channels in all",
+                         w->name, w->shape[1], p->groups, p->groups == 1 ? "" : "s",
+                         input_of(layer)->name, p->in_channels);
     return true;
 }
 

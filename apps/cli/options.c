@@ -307,10 +307,25 @@ static const struct option_row *row_of(enum command command, int found)
     return NULL;
 }
 
+// A negative level apart from its option, whose value may be left out.
+static bool refuse_negative(enum command command, const char *written, struct fault *fault)
+{
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (row->kind == OPTION_LEVEL && row->commands & 1u << command)
+            return fault_set(fault,
+                             "%s: no such option; the value of --%s follows an equals sign: "
+                             "--%s=%s",
+                             written, row->name, row->name, written);
+    }
+    return fault_set(fault, "%s: no such option", written);
+}
+
 // The commands that have an option of this name, or the nearest option of this command.
 static bool refuse_unknown(enum command command, const char *written, struct fault *fault)
 {
     char name[64] = "", commands[128] = "", hint[NEAREST_HINT_SIZE];
+    if (written[1] >= '0' && written[1] <= '9') return refuse_negative(command, written, fault);
     if (strncmp(written, "--", 2) == 0)
         snprintf(name, sizeof name, "%.*s", (int)strcspn(written + 2, "="), written + 2);
     struct nearest nearest = nearest_to(name);

@@ -90,7 +90,8 @@ enum { SHAPE_SIZE = 96 };
 // Channels and frames; for an array also the order of axes, a frequent mistake.
 static void describe_shape(const struct audio_info *info, char shape[SHAPE_SIZE])
 {
-    int n = snprintf(shape, SHAPE_SIZE, "%zu channels", info->channels);
+    int n = snprintf(shape, SHAPE_SIZE, "%zu channel%s", info->channels,
+                     info->channels == 1 ? "" : "s");
     if (info->frames == SIZE_UNKNOWN) return;
     snprintf(shape + n, (size_t)(SHAPE_SIZE - n), " of %llu frames%s",
              (unsigned long long)info->frames,
@@ -114,8 +115,10 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
             "half.txt holds 0.5",
             in, n_in, ir);
     if (settings->true_stereo && (n_ir != 4 || n_in != 2))
-        return fault_set(fault, "%s: %s; %s has %zu channels: --true-stereo needs 4 and 2", ir,
-                         shape, in, n_in);
+        return fault_set(fault,
+                         "%s: %s; %s has %zu channel%s: --true-stereo needs a response of 4 "
+                         "channels and an input of 2",
+                         ir, shape, in, n_in, n_in == 1 ? "" : "s");
     if (settings->matrix || info->outputs) {
         t->out_channels = n_ir / n_in;
         t->groups = 1;
@@ -131,10 +134,11 @@ static bool map_channels(struct taps *t, const struct audio_info *info, size_t n
     t->out_channels = n_ir;
     t->groups = 1;
     if (n_in == 1) return true;
-    return fault_set(
-        fault,
-        "%s: %s; %s has %zu channels: the filter needs 1 or %zu, or a multiple with --matrix", ir,
-        shape, in, n_in, n_in);
+    return fault_set(fault,
+                     "%s: %s; %s has %zu channels: the filter needs 1 or %zu channels, or a "
+                     "multiple of %zu with --matrix%s",
+                     ir, shape, in, n_in, n_in, n_in,
+                     n_ir == 4 && n_in == 2 ? " or --true-stereo" : "");
 }
 
 // The channel of IR for row `path` of [out][in].

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """What the control of tasks and copies cost in a stream, as a share of its time: perf samples which function runs while
 bench_control processes frames. Multiply-adds and transforms are the functions of ARITHMETIC; all else that the stream's
-calls execute, memmove of the C library included, is control or a copy. Prints two rows a case; nothing without perf.
+calls execute, memmove of the C library included, is control or a copy. Prints two rows a case; without
+perf only the head of the table.
     bench/programs/control.py BUILD [--quick]"""
 import collections
 import os
@@ -17,6 +18,8 @@ import rows as bench_rows
 
 ARITHMETIC = re.compile(r"k_(fir|cmac)\w*|fft_\w+|run_leaves|(forward|inverse)_nodes")
 TAPS = (4800,) if "--quick" in sys.argv else (4800, 48000)
+if len(sys.argv) < 2:
+    sys.exit("usage: control.py BUILD [--quick]")
 BUILD = pathlib.Path(sys.argv[1]).resolve()
 
 

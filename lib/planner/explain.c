@@ -170,14 +170,14 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
     const bool detailed = plan->engine->plan_explain;
-    if (detailed) text_add(text, "  in parts, below");
+    if (detailed) text_add(text, "  partitions as below");
     else if (choice->summary[0])
         text_add(text, "  %s in blocks of %zu tiles", choice->summary, choice->hop);
     else if (choice->transform)
         text_add(text, "  blocks of %zu frames by transforms of %zu samples", choice->hop,
                  choice->transform);
     else text_add(text, "  tiles of %zu outputs", choice->hop);
-    text_add(text, "; %.3g flops %s", choice->flops, plan->shape.stream ? "a frame" : "in all");
+    text_add(text, "; %.4g flops %s", choice->flops, plan->shape.stream ? "a frame" : "in all");
     describe_chooser(plan, text);
     if (choice->reach == SIZE_MAX)
         text_add(text, "  rounding errors of a loud tile reach others, also of other items\n");

@@ -49,9 +49,9 @@ class Matrix(Case):
         self.close(y, expected, 1e-6)
 
     def test_true_stereo_has_four_channels(self):
-        self.fails("convolve", "--true-stereo", "x.npy", "x.npy", "y.npy", says=["x.npy: 2 channels", "needs 4 and 2"])
+        self.fails("convolve", "--true-stereo", "x.npy", "x.npy", "y.npy", says=["x.npy: 2 channels", "needs a response of 4 channels and an input of 2"])
         np.save("mono.npy", self.x[0])
-        self.fails("convolve", "--true-stereo", "out_in.npy", "mono.npy", "y.npy", says="needs 4 and 2")
+        self.fails("convolve", "--true-stereo", "out_in.npy", "mono.npy", "y.npy", says="needs a response of 4 channels and an input of 2")
 
     def test_several_files_are_one_matrix(self):
         np.save("left.npy", self.h[:, 0])   # the outputs of the left source
