@@ -91,13 +91,15 @@ static void open_first(struct layer *first, const struct layer *last,
 }
 
 // Whether two plans of a direction have the same algorithm with the same sizes. Winograd's tiles
-// have another price with channels last, and rows of planes are summed only with channels first.
+// have another price with channels last; rows of planes, and small maps in strips of cpu/gemm, are
+// summed only with channels first.
 static bool same_algorithm(const struct partita_plan *a, const struct partita_plan *b)
 {
     const bool same = a->choice.variant == b->choice.variant &&
                       a->choice.flops == b->choice.flops && a->choice.hop == b->choice.hop;
     const char *engine = a->engine->name;
-    assert_true(same || !strcmp(engine, "cpu/winograd") || !strcmp(engine, "cpu/depthwise"));
+    assert_true(same || !strcmp(engine, "cpu/winograd") || !strcmp(engine, "cpu/depthwise") ||
+                (!strcmp(engine, "cpu/gemm") && a->shape.batch > 1));
     return same;
 }
 

@@ -28,6 +28,7 @@ static const struct partita_problem busy[] = {
     // transforms.
     {SIZE(12, 12), BATCH(5), CHANNELS(32, 256), KERNEL(3, 3), PAD(1, 1)},
     {SIZE(9, 9), BATCH(2), CHANNELS(40, 256), KERNEL(3, 3)},
+    {SIZE(7, 7), BATCH(17), CHANNELS(256, 270), RELU},
 };
 enum { N_BUSY = sizeof busy / sizeof *busy };
 

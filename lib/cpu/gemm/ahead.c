@@ -5,6 +5,19 @@
 
 #include "base/sizes.h"
 
+void gemm_ahead_rows(struct gemm_ahead *ahead, const char *first, size_t row, size_t rows,
+                     size_t step)
+{
+    const size_t lines = row / CONV_BLOCK_BYTES + 1;
+    if (ahead->n == GEMM_MAX_WALKS) return;
+    ahead->lines[ahead->n] = lines * rows;
+    ahead->left += lines * rows;
+    ahead->walk[ahead->n++] = (struct conv_walk){.at = (uintptr_t)first,
+                                                 .left = lines,
+                                                 .lines = lines,
+                                                 .skip = step - lines * CONV_BLOCK_BYTES};
+}
+
 // n channels of an array at the samples of a span, of all items of a box.
 static void ahead_add(struct gemm_ahead *ahead, const struct conv_pass *pass,
                       const struct gemm_planes *planes, const struct sample_strides *strides,
@@ -21,14 +34,10 @@ static void ahead_add(struct gemm_ahead *ahead, const struct conv_pass *pass,
         step = strides->item;
     } else if (rows * step == strides->item) rows *= items;
     else if (items > 1) return;
-    const size_t lines = row * bytes / CONV_BLOCK_BYTES + 1;
     const size_t first = planes->index->item * strides->item + planes->channel * strides->channel +
                          span->first * position;
-    ahead->lines[ahead->n] = lines * rows;
-    ahead->walk[ahead->n++] = (struct conv_walk){.at = (uintptr_t)planes->array + first * bytes,
-                                                 .left = lines,
-                                                 .lines = lines,
-                                                 .skip = step * bytes - lines * CONV_BLOCK_BYTES};
+    gemm_ahead_rows(ahead, (const char *)planes->array + first * bytes, row * bytes, rows,
+                    step * bytes);
 }
 
 void gemm_ahead_inputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
@@ -49,10 +58,12 @@ void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
 
 struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms)
 {
-    const size_t i = ahead->lines[0] ? 0 : 1;
-    const size_t share = ceil_div(ahead->lines[0] + ahead->lines[1], size_max(ahead->calls, 1));
-    ahead->walk[i].count = size_min(size_min(share, terms), ahead->lines[i]);
-    ahead->lines[i] -= ahead->walk[i].count;
+    const size_t share = ceil_div(ahead->left, size_max(ahead->calls, 1));
+    if (!ahead->lines[ahead->at] && ahead->at + 1 < ahead->n) ahead->at++;
+    struct conv_walk *walk = &ahead->walk[ahead->at];
+    walk->count = size_min(size_min(share, terms), ahead->lines[ahead->at]);
+    ahead->lines[ahead->at] -= walk->count;
+    ahead->left -= walk->count;
     ahead->calls -= ahead->calls > 0;
-    return &ahead->walk[i];
+    return walk;
 }

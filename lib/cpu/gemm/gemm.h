@@ -20,6 +20,15 @@ enum {
     // more of both, gy, sums and what is fetched next do not fit an L2 cache of 1 MiB; measured.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
     GEMM_WEIGHT_CHANNELS = 256,
+    // Of flat.c: strips of a task, which finds the first one in no cache, and the fewest tasks;
+    // chosen. Input channels at most, a strip of which fills half of an L2 cache, and channels on
+    // either side at least, for a row of a strip is packed and stored in 20 cycles; measured.
+    GEMM_FLAT_STRIPS = 4,
+    GEMM_FLAT_BOXES = 8,
+    GEMM_FLAT_MIN_CHANNELS = 256,
+    GEMM_FLAT_MAX_CHANNELS = 2048,
+    // Terms of a sum in registers, as many as the predicted error allows (conv/cost.c).
+    GEMM_FLAT_TERMS = 512,
     GEMM_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
     GEMM_STRIP = GEMM_STRIP_VECTORS * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
 };
@@ -47,12 +56,14 @@ static const struct {
     .transposed_gain = 0.95,
 };
 
-// What is fetched during the sums of a box (ahead.c): up to two walks, one after the other, in
-// equal shares for each call of the kernel.
+// What is fetched during the sums of a box (ahead.c): walks, one after the other, in equal shares
+// for each call of the kernel.
+enum { GEMM_MAX_WALKS = 8 };
 struct gemm_ahead {
-    struct conv_walk walk[2];
-    size_t lines[2]; // that are left of each
-    size_t n, calls; // walks; calls that are left
+    struct conv_walk walk[GEMM_MAX_WALKS];
+    size_t lines[GEMM_MAX_WALKS]; // of each
+    size_t n, at;                 // walks; the current one
+    size_t left, calls;           // lines and calls that are left
 };
 
 // Adjacent channels of an array at a box, counted over all groups.
@@ -61,6 +72,10 @@ struct gemm_planes {
     const struct conv_index *index;
     size_t channel, n;
 };
+
+// Adds a walk over rows that are `step` bytes apart.
+void gemm_ahead_rows(struct gemm_ahead *ahead, const char *first, size_t row, size_t rows,
+                     size_t step);
 
 // Adds a walk over the inputs, or over the outputs, of a box.
 void gemm_ahead_inputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
@@ -77,6 +92,13 @@ bool gemm_is_rows(const struct conv_pass *pass);
 void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                          size_t n, struct gemm_ahead *ahead);
 void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task);
+
+// Layers on small maps (flat.c). gemm_flat_begin makes all positions one axis, if they are such a
+// layer; gemm_flat_choose_box chooses the box of a task; gemm_flat_run computes task `index` with
+// memory for a packed strip.
+bool gemm_flat_begin(struct conv_pass *pass);
+void gemm_flat_choose_box(struct conv_pass *pass);
+void gemm_flat_run(const struct conv_call *call, size_t index, char *packed);
 
 // Backward weight (weight.c).
 extern const struct conv_weight_method gemm_weight_method;

@@ -249,14 +249,9 @@ static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *c
     }
     if (x.n) gemm_ahead_inputs(&ahead, pass, &x);
     if (gy.n && !last) gemm_ahead_outputs(&ahead, pass, &gy);
-    if (last) {
-        const size_t lines = task->n_terms * bytes / CONV_BLOCK_BYTES + 1;
-        ahead.lines[ahead.n] = lines * gy.n;
-        ahead.walk[ahead.n++] = (struct conv_walk){.at = (uintptr_t)task->gw + first * task->path,
-                                                   .left = lines,
-                                                   .lines = lines,
-                                                   .skip = task->path - lines * CONV_BLOCK_BYTES};
-    }
+    if (last)
+        gemm_ahead_rows(&ahead, task->gw + first * task->path, task->n_terms * bytes, gy.n,
+                        task->path);
     return ahead;
 }
 
