@@ -40,6 +40,7 @@ struct tile_grid {
     size_t in, out;           // channels of a group, without branches
     bool branches_out;        // whether branches are output channels
     bool flip;                // taps are read backwards
+    bool sevens;              // sizes of tiles by tile_tables_next_size; false by tile_grid_make
     bool covers;              // backward data: every sample of gx belongs to an image and a branch
     size_t scalar_bytes;
     size_t images, branches; // of all axes

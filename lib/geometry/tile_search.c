@@ -11,18 +11,18 @@
 
 enum {
     MAX_TAPS = 1 << 16, // along an axis
-    MAX_SIZES = 64,     // that are tried
+    MAX_SIZES = 96,     // that are tried
 };
 
 // Samples of the transform of one tile that covers an axis. The transform may be shorter than the
 // tile's extent and wrap around: an output then reads other padding in place of its own, provided
 // that the inputs [begin, end) that exist are far enough from both ends of the extent.
-static size_t tile_size_whole(const struct tile_axis *axis)
+static size_t tile_size_whole(const struct tile_axis *axis, bool sevens)
 {
     enum { MAX_TRIES = 64 };
     if (axis->whole) return axis->whole;
     if (axis->count > TILE_MAX_SIZE) return SIZE_MAX;
-    if (axis->count == 0) return tile_tables_next_size(axis->taps);
+    if (axis->count == 0) return tile_tables_next_size(axis->taps, sevens);
     const size_t extent = axis->count + axis->taps - 1;
     const ptrdiff_t q = axis->first + axis->lead;
     struct tile_range seen = {extent, 0};
@@ -36,7 +36,7 @@ static size_t tile_size_whole(const struct tile_axis *axis)
             seen.end = size_max(seen.end, range.end);
         }
     const size_t n = size_max(size_max(axis->count, axis->taps), seen.end);
-    return tile_tables_next_size(size_max(n, extent - seen.begin));
+    return tile_tables_next_size(size_max(n, extent - seen.begin), sevens);
 }
 
 bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_elements,
@@ -47,10 +47,11 @@ bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_eleme
     for (int i = 0; i < 3; i++) {
         const struct tile_axis *axis = &grid->axis[i];
         if (axis->taps > MAX_TAPS) return false;
-        const size_t all = tile_size_whole(axis);
+        const size_t all = tile_size_whole(axis, grid->sevens);
         ret_n[i] = size_min(transform, all);
         if (ret_n[i] < axis->taps || ret_n[i] > TILE_MAX_SIZE) return false;
-        if (ret_n[i] != all && !tile_tables_has_size(ret_n[i])) return false;
+        if (ret_n[i] != all && tile_tables_next_size(ret_n[i], grid->sevens) != ret_n[i])
+            return false;
         tile[i] = ret_n[i] - axis->taps + 1;
         if (ret_n[i] == all && axis->count) tile[i] = axis->count;
         elements = size_mul(elements, ret_n[i]);
@@ -62,8 +63,8 @@ bool tile_size_split(struct tile_grid *grid, size_t transform, size_t most_eleme
 
 // The longest transform worth trying; 0 and a reason if there is none. *ret_grid is the request's
 // grid, not split.
-static size_t longest(const struct request *request, struct tile_grid *ret_grid, char *reason,
-                      size_t size)
+static size_t longest(const struct request *request, bool sevens, struct tile_grid *ret_grid,
+                      char *reason, size_t size)
 {
     const struct shape *shape = request->shape;
     size_t most = 1;
@@ -75,6 +76,7 @@ static size_t longest(const struct request *request, struct tile_grid *ret_grid,
         snprintf(reason, size, "stride and dilation beyond what positions can count");
         return 0;
     }
+    ret_grid->sevens = sevens;
     for (int i = 0; i < 3; i++) {
         struct tile_axis *axis = &ret_grid->axis[i];
         if (axis->taps > MAX_TAPS) {
@@ -82,19 +84,19 @@ static size_t longest(const struct request *request, struct tile_grid *ret_grid,
                      axis->taps);
             return 0;
         }
-        axis->whole = tile_size_whole(axis);
+        axis->whole = tile_size_whole(axis, ret_grid->sevens);
         most = size_max(most, axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : axis->whole);
     }
     return size_min(most, TILE_MAX_SIZE);
 }
 
 // Every size up to EVERY_SIZE, then in steps of a quarter.
-static size_t list_sizes(size_t most, size_t ret[MAX_SIZES])
+static size_t list_sizes(size_t most, bool sevens, size_t ret[MAX_SIZES])
 {
     enum { EVERY_SIZE = 128 };
     size_t n = 0;
     for (size_t size = 1; size <= most;
-         size = tile_tables_next_size(size < EVERY_SIZE ? size + 1 : size + size / 4)) {
+         size = tile_tables_next_size(size < EVERY_SIZE ? size + 1 : size + size / 4, sevens)) {
         assert(n < MAX_SIZES);
         ret[n++] = size;
     }
@@ -121,7 +123,7 @@ void tile_search(const struct request *request, const struct tile_engine *engine
     struct tile_grid grid;
     struct tile_problem problem = {.request = request, .grid = &grid, .enough = INFINITY};
     const double to_beat = request_to_beat(request);
-    const size_t most = longest(request, &grid, ret->reason, sizeof ret->reason);
+    const size_t most = longest(request, engine->sevens, &grid, ret->reason, sizeof ret->reason);
     size_t size[MAX_SIZES];
     double bound[MAX_SIZES];
     if (!most) return;
@@ -130,7 +132,7 @@ void tile_search(const struct request *request, const struct tile_engine *engine
         engine->try_size(&problem, request->transform, ret);
         return;
     }
-    const size_t n = list_sizes(most, size);
+    const size_t n = list_sizes(most, grid.sevens, size);
     for (size_t i = 0; i < n; i++)
         bound[i] = engine->lower_bound ? engine->lower_bound(&problem, size[i]) : 0;
     if (engine->lower_bound) {

@@ -15,6 +15,7 @@ struct tile_problem {
 };
 
 struct tile_engine {
+    bool sevens; // sizes of tiles, see tile_tables_next_size
     // Fills *ret with the estimate for tiles of `transform` samples along each axis, or of the
     // whole axis if it is shorter. Does not change *ret if this is not possible or not cheaper.
     void (*try_size)(const struct tile_problem *problem, size_t transform, struct estimate *ret);

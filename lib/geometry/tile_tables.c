@@ -10,7 +10,7 @@
 
 // Additions and multiplications of one butterfly; each twiddle factor takes 6 more.
 static const double BUTTERFLY_FLOPS[TILE_MAX_RADIX + 1] = {
-    [2] = 4, [3] = 16, [4] = 16, [6] = 44, [8] = 56};
+    [2] = 4, [3] = 16, [4] = 16, [5] = 48, [6] = 44, [7] = 96, [8] = 56};
 
 // The least first * 2^i that is at least n.
 static size_t double_up_to(size_t first, size_t n)
@@ -19,20 +19,19 @@ static size_t double_up_to(size_t first, size_t n)
     return first;
 }
 
-bool tile_tables_has_size(size_t n)
+size_t tile_tables_next_size(size_t n, bool sevens)
 {
-    return n > 0 && n <= TILE_MAX_SIZE && tile_tables_next_size(n) == n;
-}
-
-size_t tile_tables_next_size(size_t n)
-{
-    size_t best = double_up_to(1, n);
-    for (size_t three = 3; three < 3 * n; three *= 3) best = size_min(best, double_up_to(three, n));
+    static const size_t odd[] = {1, 5, 7};
+    size_t best = SIZE_MAX;
+    for (size_t i = 0; i < (sevens ? 3 : 1); i++)
+        for (size_t three = odd[i]; three < 3 * n; three *= 3)
+            best = size_min(best, double_up_to(three, n));
     return best;
 }
 
-// The fewest radices whose product is n = 2^a 3^b: as many sixes as save a pass, the other twos in
-// eights. Larger radices come last, where passes need no twiddle factors. Returns their number.
+// The fewest radices whose product is n = 2^a 3^b, or 5 or 7 times that: as many sixes as save a
+// pass, the other twos in eights. Larger radices come last, where passes need no twiddle factors.
+// Returns their number.
 static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
 {
     int a = 0, b = 0, sixes = 0, passes = 0;
@@ -41,6 +40,7 @@ static int tile_tables_factor(size_t n, unsigned char radix[TILE_MAX_PASSES])
     for (int s = 1; s <= a && s <= b; s++)
         if (b - s + s + (a - s + 2) / 3 <= b - sixes + sixes + (a - sixes + 2) / 3) sixes = s;
     for (int i = sixes; i < b; i++) radix[passes++] = 3;
+    if (n > 1) radix[passes++] = (unsigned char)n;
     a -= sixes;
     if (a % 3 == 1 && a > 1) {
         radix[passes++] = 4;
@@ -218,7 +218,7 @@ void tile_tables_make(const size_t n[3], bool f64, struct arena *arena, struct t
         .n = {n[0], n[1], n[2]}, .elements = tile_tables_elements(n), .bins = tile_tables_bins(n)};
     layout_elements(n, ret->step);
     for (int i = 0; i < 3; i++) {
-        assert(tile_tables_has_size(n[i]));
+        assert(tile_tables_next_size(n[i], true) == n[i]);
         make_dft(n[i], f64, arena, &ret->dft[i]);
     }
     ret->pair = arena_take(arena, ret->bins * 2 * sizeof *ret->pair);

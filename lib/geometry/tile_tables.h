@@ -24,9 +24,9 @@ struct tile_tables {
     uint32_t *pair; // [bins][2]: elements of a frequency and of its negative
 };
 
-// Whether a transform may have n samples along an axis; the smallest such size >= n.
-bool tile_tables_has_size(size_t n);
-size_t tile_tables_next_size(size_t n);
+// The smallest number of samples >= n that a transform may have along an axis: 2^a 3^b, and with
+// `sevens` also 5 or 7 times that.
+size_t tile_tables_next_size(size_t n, bool sevens);
 
 // Multiplications and additions of one transform along each axis.
 struct tile_costs {
@@ -45,7 +45,7 @@ double tile_tables_cost(const size_t n[3], size_t rows, const double cost[TILE_M
 size_t tile_tables_bins(const size_t n[3]);
 size_t tile_tables_elements(const size_t n[3]);
 
-// Makes the tables in the arena, or counts their bytes. tile_tables_has_size must hold for each n.
+// Makes the tables in the arena, or counts their bytes. Each n is a size by tile_tables_next_size.
 void tile_tables_make(const size_t n[3], bool f64, struct arena *arena, struct tile_tables *ret);
 
 #endif

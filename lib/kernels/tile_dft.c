@@ -51,7 +51,9 @@ INLINE void tile_pass(const struct tile_pass *pass, size_t radix, bool inverse)
 
 INLINE void tile_run_pass(const struct tile_pass *pass, int radix, bool inverse)
 {
-    WITH_CONSTANT5(radix, TILE_PASS, 2, 3, 4, 6, 8);
+    if (radix == 5) TILE_PASS(5);
+    else if (radix == 7) TILE_PASS(7);
+    else WITH_CONSTANT5(radix, TILE_PASS, 2, 3, 4, 6, 8);
 }
 
 INLINE void tile_transform(REAL *z, const struct tile_dft *dft, size_t stride, bool inverse)

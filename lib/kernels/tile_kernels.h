@@ -13,7 +13,7 @@
 
 enum { TILE_LINE_BYTES = 64, TILE_MAX_LANES = 16, TILE_MAX_PASSES = 20 };
 
-// A transform along one axis as passes of decimation in frequency: radices 2, 3, 4, 6 and 8, whose
+// A transform along one axis as passes of decimation in frequency: radices 2 to 8, whose
 // product is n. twiddle[p] holds the factors of a pass over blocks of `length`: exp(-2 pi i j k /
 // length) as (cos, -sin), for 0 < j < length / radix and, for each j, 0 < k < radix.
 struct tile_dft {

@@ -95,9 +95,9 @@ bool tiles_layout(const struct request *request, const struct tiles_params *para
                   struct tiles *ret)
 {
     struct tile_grid grid;
-    if (!tile_grid_make(request->shape, request->direction, &grid) ||
-        !layout_tiles(request, &grid, params->transform, ret))
-        return false;
+    if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
+    grid.sevens = true;
+    if (!layout_tiles(request, &grid, params->transform, ret)) return false;
     layout_batches(params, ret);
     return true;
 }
@@ -475,8 +475,8 @@ static void try_size(const struct tile_problem *problem, size_t transform, struc
 
 void tiles_estimate(const struct request *request, struct estimate *ret)
 {
-    static const struct tile_engine engine = {.try_size = try_size,
-                                              .lower_bound = size_lower_bound};
+    static const struct tile_engine engine = {
+        .sevens = true, .try_size = try_size, .lower_bound = size_lower_bound};
     tile_search(request, &engine, ret);
     if (!ret->applicable && !ret->deferred && !*ret->reason)
         snprintf(ret->reason, sizeof ret->reason,
