@@ -82,41 +82,6 @@ INLINE void butterfly5(struct cvec *v, bool inverse)
     v[4] = cvec_sub(m1, n1);
 }
 
-INLINE void butterfly7(struct cvec *v, bool inverse)
-{
-    static const REAL cosine[] = {1, (REAL)0.62348980185873353053, (REAL)-0.22252093395631440429,
-                                  (REAL)-0.90096886790241912624};
-    static const REAL sine[] = {0, (REAL)0.78183148246802980871, (REAL)0.97492791218182360702,
-                                (REAL)0.43388373911755812048};
-    struct cvec sum[4], difference[4], all = v[0], middle[4], side[4];
-    UNROLL
-    for (int j = 1; j < 4; j++) {
-        sum[j] = cvec_add(v[j], v[7 - j]);
-        difference[j] = cvec_rotate(cvec_sub(v[j], v[7 - j]), inverse);
-        all = cvec_add(all, sum[j]);
-    }
-    UNROLL
-    for (int k = 1; k < 4; k++) {
-        middle[k] = v[0];
-        side[k] = (struct cvec){{0}, {0}};
-        UNROLL
-        for (int j = 1; j < 4; j++) {
-            const int p = j * k % 7, at = p < 4 ? p : 7 - p;
-            const REAL c = cosine[at], s = p < 4 ? sine[at] : -sine[at];
-            middle[k].re += c * sum[j].re;
-            middle[k].im += c * sum[j].im;
-            side[k].re += s * difference[j].re;
-            side[k].im += s * difference[j].im;
-        }
-    }
-    v[0] = all;
-    UNROLL
-    for (int k = 1; k < 4; k++) {
-        v[k] = cvec_add(middle[k], side[k]);
-        v[7 - k] = cvec_sub(middle[k], side[k]);
-    }
-}
-
 // Times e^(-i pi / 4), or its inverse.
 INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool inverse)
 {
@@ -125,14 +90,20 @@ INLINE struct cvec cvec_rotate_eighth(struct cvec a, bool inverse)
     return (struct cvec){r * (a.re + t.re), r * (a.im + t.im)};
 }
 
+// The odd half's transform times the eighths of a circle that it needs.
+INLINE void butterfly8_rotate(struct cvec *odd, bool inverse)
+{
+    odd[1] = cvec_rotate_eighth(odd[1], inverse);
+    odd[2] = cvec_rotate(odd[2], inverse);
+    odd[3] = cvec_rotate_eighth(cvec_rotate(odd[3], inverse), inverse);
+}
+
 INLINE void butterfly8(struct cvec *v, bool inverse)
 {
     struct cvec even[4] = {v[0], v[2], v[4], v[6]}, odd[4] = {v[1], v[3], v[5], v[7]};
     butterfly4(even, inverse);
     butterfly4(odd, inverse);
-    odd[1] = cvec_rotate_eighth(odd[1], inverse);
-    odd[2] = cvec_rotate(odd[2], inverse);
-    odd[3] = cvec_rotate_eighth(cvec_rotate(odd[3], inverse), inverse);
+    butterfly8_rotate(odd, inverse);
     UNROLL
     for (int q = 0; q < 4; q++) {
         v[q] = cvec_add(even[q], odd[q]);
@@ -146,7 +117,6 @@ INLINE void butterfly_small(struct cvec *v, int radix, bool inverse)
     if (radix == 3) butterfly3(v, inverse);
     if (radix == 4) butterfly4(v, inverse);
     if (radix == 5) butterfly5(v, inverse);
-    if (radix == 7) butterfly7(v, inverse);
     if (radix == 8) butterfly8(v, inverse);
 }
 
