@@ -17,7 +17,9 @@
 enum {
     VECTORS = SPECTRUM_LANES_BYTES / VECTOR_BYTES, // of a line's real or imaginary lanes
     GROUP = CMAC_GROUP,                            // vectors at a time, of all sums together
+    REST = VECTORS < GROUP ? VECTORS : 1,          // vectors at a time of the last lines
     LINE = 2 * SPECTRUM_LANES,                     // reals
+    PAIRED = VECTOR_BYTES == 32, // with 16 registers: two sums of two products each
 };
 
 // Vector v of a spectrum whose lines are `stride` reals apart: its real lanes; the imaginary ones
@@ -100,8 +102,13 @@ INLINE void cmac_add_product(struct cmac_sums *s, size_t i, vec xr, vec xi,
                              const struct cmac_bins *h)
 {
     s->rr[i] = vec_multiply_add(xr, h->re, s->rr[i]);
-    s->ii[i] = vec_multiply_add(xi, h->im, s->ii[i]);
     s->ri[i] = vec_multiply_add(xr, h->im, s->ri[i]);
+    if (PAIRED) {
+        s->rr[i] = vec_multiply_add(-xi, h->im, s->rr[i]);
+        s->ri[i] = vec_multiply_add(xi, h->re, s->ri[i]);
+        return;
+    }
+    s->ii[i] = vec_multiply_add(xi, h->im, s->ii[i]);
     s->ir[i] = vec_multiply_add(xi, h->re, s->ir[i]);
 }
 
@@ -125,7 +132,7 @@ INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct
             const size_t i = k * count + v;
             const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
             const vec xr = cmac_real(own), xi = cmac_imaginary(own);
-            if (h.i16) cmac_add_product_i16(s, i, xr, xi, &own_h);
+            if (h.i16 && !PAIRED) cmac_add_product_i16(s, i, xr, xi, &own_h);
             else cmac_add_product(s, i, xr, xi, &own_h);
         }
     }
@@ -171,9 +178,10 @@ INLINE void cmac_store_sums(REAL *y, const struct cmac_sums *s, size_t k, size_t
     UNROLL
     for (size_t v = 0; v < count; v++) {
         const size_t i = k * count + v;
-        *(vec *)(y + cmac_position(v, LINE)) = s->rr[i] - s->ii[i];
-        *(vec *)(y + cmac_position(v, LINE) + SPECTRUM_LANES) =
-            s->ri[i] + (i16 ? s->rr[i] : s->ir[i]);
+        vec re = s->rr[i], im = s->ri[i];
+        if (!PAIRED) re -= s->ii[i], im += i16 ? s->rr[i] : s->ir[i];
+        *(vec *)(y + cmac_position(v, LINE)) = re;
+        *(vec *)(y + cmac_position(v, LINE) + SPECTRUM_LANES) = im;
     }
 }
 
@@ -183,7 +191,7 @@ INLINE void cmac_load_sums(const REAL *y, struct cmac_sums *s, size_t k, size_t 
     for (size_t v = 0; v < count; v++) {
         const size_t i = k * count + v;
         const vec re = cmac_real(y + cmac_position(v, LINE));
-        if (i16) s->ii[i] = -re;
+        if (i16 && !PAIRED) s->ii[i] = -re;
         else s->rr[i] = re;
         s->ri[i] = cmac_imaginary(y + cmac_position(v, LINE));
     }
@@ -210,11 +218,11 @@ void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t
             (REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
             (struct cmac_filter){.lanes = (const REAL *)h + at, .stride = h_stride * LINE}, terms,
             GROUP);
-    for (size_t at; (at = cmac_position(v, LINE)), v < end; v++)
+    for (size_t at; (at = cmac_position(v, LINE)), v < end; v += REST)
         cmac_sum_terms(
             (REAL *)y + at, (struct cmac_operand){(const REAL *)x + at, x_stride * LINE},
             (struct cmac_filter){.lanes = (const REAL *)h + at, .stride = h_stride * LINE}, terms,
-            1);
+            REST);
 }
 
 // Prefetches what lies some reals further on, which may be nothing, into the second cache, since it
@@ -360,7 +368,7 @@ INLINE void cmac_add_paths(struct cmac_sums *sums, const struct cmac_call *call,
                            struct cmac_span span)
 {
     const struct cmac_rows rows = cmac_rows_of(call, span);
-    const bool adjacent = span.n > 1 && !call->i16 && call->terms->multiple == 1;
+    const bool adjacent = !PAIRED && span.n > 1 && !call->i16 && call->terms->multiple == 1;
     for (const struct cmac_path *path = call->paths; path < call->end; path++)
         if (adjacent) cmac_add_path(sums, call, path, &rows, span, true);
         else cmac_add_path(sums, call, path, &rows, span, false);
@@ -403,16 +411,17 @@ INLINE void cmac_sum_paths(void *const *y, const struct cmac_call *call, struct 
                         call->i16);
 }
 
-// All lines of sums k .. k+n-1: as many vectors at a time as there are registers for, then one by
-// one.
+// All lines of sums k .. k+n-1: as many vectors at a time as there are registers for, then a line
+// at a time.
 INLINE void cmac_sum_lines(void *const *y, const struct cmac_call *call, size_t first, size_t end,
                            size_t k, size_t n)
 {
-    const size_t count = GROUP / n;
+    const size_t count = GROUP / n, rest = count < VECTORS ? count : VECTORS;
     size_t at = first * VECTORS;
     for (; end * VECTORS - at >= count; at += count)
         cmac_sum_paths(y, call, (struct cmac_span){at, k, n, count});
-    for (; at < end * VECTORS; at++) cmac_sum_paths(y, call, (struct cmac_span){at, k, n, 1});
+    for (; at < end * VECTORS; at += rest)
+        cmac_sum_paths(y, call, (struct cmac_span){at, k, n, rest});
 }
 
 INLINE void cmac_sum_all(void *const *y, const struct cmac_call *call, size_t first, size_t end)
