@@ -12,7 +12,7 @@ enum {
 #if VECTOR_BYTES == 32
     ROWS = 4,
     WIDTH = 3, // 12 sums + 3 + 1 of 16
-    COLUMNS = 2,
+    COLUMNS = 3,
 #else
     ROWS = CONV_CHANNELS,
     WIDTH = 3, // 24 sums + 3 + 1 of 32
@@ -22,7 +22,7 @@ enum {
     // Outputs are often not in a cache. With more terms than this prefetching them pays.
     PREFETCH_TERMS = 32,
     WEIGHT_ROWS = 4,
-    WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + 4 + 1
+    WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + columns + 1
     CACHE_LINE = 64,
 };
 
@@ -77,6 +77,56 @@ INLINE vec conv_factor(const struct conv_weights *weights, size_t r, size_t widt
     return width > 1 ? keep_in_register(factor) : factor;
 }
 
+// Adds all terms of rows channels to width vectors of sums. fetch: of the first rectangle, or while
+// x is prefetched; other rectangles are left without a test in the loop. Of factors and vectors the
+// fewer stay in registers, the others pass through one.
+INLINE void conv_terms(const struct conv *call, const REAL *x, const REAL *w, vec *sum, size_t rows,
+                       size_t width, struct conv_walk *walk, bool first, bool fetch)
+{
+    const size_t *offset = call->of->offset, *end = offset + call->of->terms;
+    const size_t step = call->of->w_term, ahead = call->of->ahead;
+    size_t lines = fetch && walk ? walk->count : 0;
+    // So that gcc adds an offset to x once, not to the array's begin and x's distance from it.
+    x = keep_address(x);
+    NO_UNROLL
+    for (; offset < end; offset++, w += step) {
+        const REAL *in = x + *offset;
+        vec v[SUMS], factor[ROWS];
+        if (lines) {
+            conv_fetch_line(walk);
+            lines--;
+        }
+        // The weights that follow. A number, for they may lie beyond the array.
+        if (fetch && first && call->w_channel == 1)
+            __builtin_prefetch((const void *)((uintptr_t)w + CONV_AHEAD_BYTES), 0, 2);
+        // Into the second cache: it will be a while. A number, for the line need not be one of the
+        // array's.
+        if (fetch && ahead) {
+            UNROLL
+            for (size_t p = 0; p < width; p += CACHE_LINE / VECTOR_BYTES)
+                __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + ahead), 0, 2);
+        }
+        const struct conv_weights weights = conv_load_weights(w, call->w_channel, rows);
+        UNROLL
+        for (size_t r = 0; r < rows && rows < width; r++)
+            factor[r] = conv_factor(&weights, r, width);
+        UNROLL
+        for (size_t p = 0; p < width; p++) {
+            v[p] = rows > 1 ? keep_in_register(vec_load(in + p * LANES)) : vec_load(in + p * LANES);
+            UNROLL
+            for (size_t r = 0; r < rows && rows < width; r++)
+                sum[r * width + p] = vec_multiply_add(factor[r], v[p], sum[r * width + p]);
+        }
+        UNROLL
+        for (size_t r = 0; r < rows && rows >= width; r++) {
+            factor[r] = conv_factor(&weights, r, width);
+            UNROLL
+            for (size_t p = 0; p < width; p++)
+                sum[r * width + p] = vec_multiply_add(factor[r], v[p], sum[r * width + p]);
+        }
+    }
+}
+
 // rows channels from k on, width vectors from position i on.
 INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
@@ -84,8 +134,9 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
     const REAL *x = (const REAL *)of->x + i, *w = (const REAL *)of->w + k * call->w_channel;
     REAL *y = (REAL *)of->y + k * of->y_stride + i;
     // The first rectangle walks for all.
+    const bool first = k == 0 && i == 0;
     struct conv_walk walk = {0};
-    if (call->walk && k == 0 && i == 0) walk = *call->walk;
+    if (call->walk && first) walk = *call->walk;
     vec sum[SUMS];
     UNROLL
     for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
@@ -94,32 +145,9 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
         for (size_t s = 0; s < rows * width; s++)
             __builtin_prefetch(y + s / width * of->y_stride + s % width * LANES);
     }
-    NO_UNROLL
-    for (size_t t = 0; t < of->terms; t++, w += of->w_term) {
-        const REAL *in = x + of->offset[t];
-        if (call->walk && t < walk.count) conv_fetch_line(&walk);
-        // The weights that follow, in the first pass over the positions. A number, for they may lie
-        // beyond the array.
-        if (i == 0 && call->w_channel == 1)
-            __builtin_prefetch((const void *)((uintptr_t)w + CONV_AHEAD_BYTES), 0, 2);
-        vec v[SUMS];
-        UNROLL
-        for (size_t p = 0; p < width; p++) {
-            v[p] = keep_in_register(vec_load(in + p * LANES));
-            // Into the second cache: it will be a while. A number, for the line need not be one of
-            // the array's.
-            if (of->ahead)
-                __builtin_prefetch((const void *)((uintptr_t)(in + p * LANES) + of->ahead), 0, 2);
-        }
-        const struct conv_weights weights = conv_load_weights(w, call->w_channel, rows);
-        UNROLL
-        for (size_t r = 0; r < rows; r++) {
-            const vec factor = conv_factor(&weights, r, width);
-            UNROLL
-            for (size_t p = 0; p < width; p++)
-                sum[r * width + p] = vec_multiply_add(factor, v[p], sum[r * width + p]);
-        }
-    }
+    if (first || (of->ahead && k == 0))
+        conv_terms(call, x, w, sum, rows, width, call->walk ? &walk : NULL, first, true);
+    else conv_terms(call, x, w, sum, rows, width, NULL, false, false);
     if (!of->fresh) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
@@ -128,42 +156,43 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
     UNROLL
     for (size_t s = 0; s < rows * width; s++)
         vec_store(y + s / width * of->y_stride + s % width * LANES, sum[s]);
-    if (call->walk && k == 0 && i == 0) *call->walk = walk;
+    if (call->walk && first) *call->walk = walk;
 }
 
-// Rectangles of one size as far as they go; returns the first position left.
-INLINE size_t conv_rectangles(const struct conv *call, size_t k, size_t i, size_t n, size_t rows,
-                              size_t width)
+// Rectangles of one size as far as they go, at each position one for every `rows` channels of k ..
+// end-1, which share the vectors of x in the L1 cache; returns the first position left.
+INLINE size_t conv_rectangles(const struct conv *call, size_t k, size_t end, size_t i, size_t n,
+                              size_t rows, size_t width)
 {
     for (; width && n - i >= width * LANES; i += width * LANES)
-        conv_rectangle(call, k, i, rows, width);
+        for (size_t c = k; c < end; c += rows) conv_rectangle(call, c, i, rows, width);
     return i;
 }
 
-// All positions of some channels.
-INLINE void conv_channels(const struct conv *call, size_t k, size_t n, size_t rows, size_t width)
+// All positions of channels k .. end-1, a multiple of rows; returns end.
+INLINE size_t conv_channels(const struct conv *call, size_t k, size_t end, size_t rows,
+                            size_t width)
 {
+    const size_t n = call->of->n;
     // Two vectors and two rather than three and one: a lone vector leaves few sums in flight.
     const size_t pairs = width == 3 && n / LANES % 3 == 1 && n / LANES > 3 ? 4 * LANES : 0;
-    size_t i = conv_rectangles(call, k, 0, n - pairs, rows, width);
-    i = conv_rectangles(call, k, i, n, rows, width > 2 ? 2 : 1);
-    conv_rectangles(call, k, i, n, rows, 1);
+    size_t i = conv_rectangles(call, k, end, 0, n - pairs, rows, width);
+    i = conv_rectangles(call, k, end, i, n, rows, width > 2 ? 2 : 1);
+    conv_rectangles(call, k, end, i, n, rows, 1);
+    return end;
 }
 
 INLINE void conv_all(const struct conv *call)
 {
-    const size_t channels = call->of->channels, n = call->of->n;
+    enum { MAX_WIDTH = 6 };
+    const size_t channels = call->of->channels;
     size_t k = 0;
-    for (; channels - k >= ROWS; k += ROWS) conv_channels(call, k, n, ROWS, WIDTH);
-    if (ROWS > 4 && channels - k >= 4) {
-        conv_channels(call, k, n, 4, SUMS / 4 < 6 ? SUMS / 4 : 6);
-        k += 4;
-    }
-    if (channels - k >= 2) {
-        conv_channels(call, k, n, 2, SUMS / 2 < 6 ? SUMS / 2 : 6);
-        k += 2;
-    }
-    if (channels - k) conv_channels(call, k, n, 1, 8);
+    if (channels >= ROWS) k = conv_channels(call, 0, channels / ROWS * ROWS, ROWS, WIDTH);
+    if (ROWS > 4 && channels - k >= 4)
+        k = conv_channels(call, k, k + 4, 4, SUMS / 4 < MAX_WIDTH ? SUMS / 4 : MAX_WIDTH);
+    if (channels - k >= 2)
+        k = conv_channels(call, k, k + 2, 2, SUMS / 2 < MAX_WIDTH ? SUMS / 2 : MAX_WIDTH);
+    if (channels - k) conv_channels(call, k, k + 1, 1, 8);
 }
 
 void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
@@ -176,8 +205,7 @@ void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset,
 
 void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
 {
-    if (!walk && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
-    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
+    if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
     else conv_all(&(struct conv){operands, walk, operands->w_channel});
 }
 
@@ -213,16 +241,15 @@ INLINE void conv_weight_rectangle(const struct conv_weight *call, size_t k, size
     for (size_t s = 0; s < rows * columns; s++) sum[s] = (vec){0};
     NO_UNROLL
     for (size_t i = 0; i < call->n; i += LANES) {
-        vec v[WEIGHT_ROWS];
+        vec v[COLUMNS];
         UNROLL
-        for (size_t r = 0; r < rows; r++)
-            v[r] = keep_in_register(vec_load(y + r * call->y_stride + i));
+        for (size_t c = 0; c < columns; c++) v[c] = keep_in_register(vec_load(x[c] + i));
         UNROLL
-        for (size_t c = 0; c < columns; c++) {
-            const vec factor = keep_in_register(vec_load(x[c] + i));
+        for (size_t r = 0; r < rows; r++) {
+            const vec factor = keep_in_register(vec_load(y + r * call->y_stride + i));
             UNROLL
-            for (size_t r = 0; r < rows; r++)
-                sum[r * columns + c] = vec_multiply_add(factor, v[r], sum[r * columns + c]);
+            for (size_t c = 0; c < columns; c++)
+                sum[r * columns + c] = vec_multiply_add(v[c], factor, sum[r * columns + c]);
         }
     }
     UNROLL

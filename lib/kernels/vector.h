@@ -62,6 +62,15 @@ INLINE vec keep_in_register(vec v)
     return v;
 }
 
+// The same address, whose origin the compiler does not know.
+INLINE const REAL *keep_address(const REAL *x)
+{
+#ifndef __clang__
+    __asm__("" : "+r"(x));
+#endif
+    return x;
+}
+
 typedef BITS bits_vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
 
 // Negative lanes become 0; NaN stays.
