@@ -21,6 +21,7 @@ enum {
     SUMS = ROWS * WIDTH,
     // Outputs are often not in a cache. With more terms than this prefetching them pays.
     PREFETCH_TERMS = 32,
+    FEW_TERMS = 64,
     WEIGHT_ROWS = 4,
     WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + columns + 1
     CACHE_LINE = 64,
@@ -187,7 +188,9 @@ INLINE void conv_all(const struct conv *call)
     enum { MAX_WIDTH = 6 };
     const size_t channels = call->of->channels;
     size_t k = 0;
-    if (channels >= ROWS) k = conv_channels(call, 0, channels / ROWS * ROWS, ROWS, WIDTH);
+    // Rows of few terms are written one after the other, line by line.
+    const size_t step = call->of->terms > FEW_TERMS ? channels / ROWS * ROWS : ROWS;
+    while (channels - k >= ROWS) k = conv_channels(call, k, k + step, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4)
         k = conv_channels(call, k, k + 4, 4, SUMS / 4 < MAX_WIDTH ? SUMS / 4 : MAX_WIDTH);
     if (channels - k >= 2)

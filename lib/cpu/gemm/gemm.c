@@ -223,11 +223,10 @@ static void gemm_sum_positions(const struct conv_call *call, const struct conv_t
     const struct conv_pass *pass = &call->layout->pass;
     const size_t bytes = pass->scalar_bytes;
     const size_t stride = sums ? conv_panel_stride(pass) : pass->to.channel;
-    const size_t strip = GEMM_STRIP / bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t positions = conv_pass_vectors(pass, panel->positions);
     if (!sums) sums = gemm_results(call, task);
     for (size_t i = 0, n; i < positions; i += n) {
-        n = positions - i == 4 * lanes ? 2 * lanes : size_min(positions - i, strip);
+        n = gemm_strip(call->plan, positions - i, bytes);
         for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS) {
             const size_t channels = conv_layout_block_width(call->layout, first);
             const struct conv_operands operands = {
@@ -305,7 +304,7 @@ static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const str
 {
     const struct conv_layout *layout = call->layout;
     const struct conv_pass *pass = &layout->pass;
-    const size_t panels = ceil_div(n * pass->terms, GEMM_MAX_TERMS);
+    const size_t panels = ceil_div(n * pass->terms, gemm_call_terms(call->plan, GEMM_MAX_TERMS));
     struct gemm_ahead ahead = {.calls = panels * gemm_panel_calls(layout, task)};
     struct gemm_planes planes = {.array = call->from, .index = &task->index};
     if (in + n < pass->in) {
@@ -382,7 +381,8 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
     const char *in_place = gemm_panel_in_place(call, task, in, n);
-    const size_t all = n * pass->terms, step = size_split_even(all, GEMM_MAX_TERMS);
+    const size_t all = n * pass->terms,
+                 step = size_split_even(all, gemm_call_terms(call->plan, GEMM_MAX_TERMS));
     const size_t row = in_place ? pass->from.channel : conv_panel_stride(pass);
     size_t offset[GEMM_MAX_TERMS];
     for (size_t t = 0; t < GEMM_MAX_TERMS; t++) offset[t] = t * row;
@@ -465,8 +465,10 @@ static void gemm_run_task(void *context, size_t index, int worker)
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = size_min(pass->chunk, pass->in - in);
         struct gemm_ahead ahead = gemm_look_ahead(call, &task, index, in, n);
-        if (gemm_is_rows(pass)) gemm_rows_sum_chunk(call, &task, in, n, &ahead);
-        else gemm_sum_chunk(call, &task, in, n, &scratch, &ahead);
+        const size_t step = size_split_even(n, gemm_call_terms(call->plan, GEMM_MAX_TERMS));
+        for (size_t c = 0; gemm_is_rows(pass) && c < n; c += step)
+            gemm_rows_sum_chunk(call, &task, in + c, size_min(step, n - c), &ahead);
+        if (!gemm_is_rows(pass)) gemm_sum_chunk(call, &task, in, n, &scratch, &ahead);
     }
     if (gemm_is_rows(pass)) gemm_rows_finish(call, &task);
     else if (scratch.sums) gemm_store_sums(call, &task, &scratch);

@@ -263,34 +263,40 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
     const struct conv_pass *pass = &call->weight->pass;
     const struct conv_index index = conv_pass_index(pass, box);
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
-    const size_t strip = GEMM_STRIP / bytes, row = gemm_weight_stride(call->weight);
+    const size_t row = gemm_weight_stride(call->weight);
     const size_t terms = conv_pass_vectors(pass, task->n_terms);
     const size_t positions = conv_index_outputs(&index), block = conv_panel_stride(pass) * lanes;
+    const size_t each = size_split_even(positions, gemm_call_terms(call->plan, positions));
     const struct gemm_weight_matrix gy = gemm_weight_outputs(call, task, &index, scratch);
     size_t offset[GEMM_MAX_OUTPUTS];
     assert(positions <= GEMM_MAX_OUTPUTS);
     gemm_weight_pack(call, task, &index, scratch);
     for (size_t t = 0, n; t < terms; t += n) {
-        n = terms - t == 4 * lanes ? 2 * lanes : size_min(strip, terms - t);
+        n = gemm_strip(call->plan, terms - t, bytes);
         const struct gemm_weight_matrix x = gemm_weight_columns(call, task, &index, scratch, t, n);
         struct gemm_ahead ahead = gemm_weight_look_ahead(call, task, box, t, n);
+        ahead.calls *= ceil_div(positions, each);
         for (size_t i = 0; i < positions; i++) offset[i] = i * x.output;
-        for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-            const size_t channels = size_min(CONV_CHANNELS, task->n_out - k);
+        for (size_t p = 0, k = 0; p < positions;) {
             const size_t first =
                 gy.at == scratch->gy ? k / lanes * block + k % lanes : k * gy.channel;
             const struct conv_operands operands = {.y = scratch->sums + (k * row + t) * bytes,
                                                    .x = x.at,
-                                                   .w = gy.at + first * bytes,
-                                                   .offset = offset,
+                                                   .w = gy.at + (first + p * gy.output) * bytes,
+                                                   .offset = offset + p,
                                                    .y_stride = row,
                                                    .w_term = gy.output,
                                                    .w_channel = gy.channel,
-                                                   .terms = positions,
-                                                   .channels = channels,
+                                                   .terms = size_min(each, positions - p),
+                                                   .channels =
+                                                       size_min(CONV_CHANNELS, task->n_out - k),
                                                    .n = n,
-                                                   .fresh = box == task->box};
-            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, positions));
+                                                   .fresh = box == task->box && p == 0};
+            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, operands.terms));
+            k += CONV_CHANNELS;
+            if (k < task->n_out) continue;
+            k = 0;
+            p += each;
         }
     }
 }
