@@ -168,13 +168,6 @@ bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layou
     return true;
 }
 
-// Index of the packed taps of a group and block of output channels.
-static size_t conv_layout_block_at(const struct conv_layout *layout, size_t group, size_t first)
-{
-    const struct conv_pass *pass = &layout->pass;
-    return layout->weights + (group * layout->out_padded + first) * pass->in * pass->terms;
-}
-
 // What packing the taps of one pass needs.
 struct conv_pack {
     const struct partita_plan *plan;
@@ -277,14 +270,6 @@ enum partita_status conv_passes_filter_pack(struct partita_filter *filter, const
                     pass->groups * ceil_div(pass->out, layout.oc_block), conv_pack_task, &pack);
     }
     return PARTITA_OK;
-}
-
-const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const size_t width = conv_layout_block_width(call->layout, first);
-    const size_t at = conv_layout_block_at(call->layout, group, first) + in * pass->terms * width;
-    return (const char *)call->filter->state + at * pass->scalar_bytes;
 }
 
 // A row of n results, axis[2].spread samples apart.

@@ -82,6 +82,14 @@ static inline size_t conv_layout_block_width(const struct conv_layout *layout, s
     return left < layout->oc_block ? left : layout->oc_block;
 }
 
+// Index of the packed taps of a group and block of output channels.
+static inline size_t conv_layout_block_at(const struct conv_layout *layout, size_t group,
+                                          size_t first)
+{
+    const struct conv_pass *pass = &layout->pass;
+    return layout->weights + (group * layout->out_padded + first) * pass->in * pass->terms;
+}
+
 // One call of forward or backward data.
 struct conv_call {
     const struct partita_plan *plan;
@@ -106,7 +114,14 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task);
 
 // Packed taps of the block of output channels `first` of a group from input channel `in` on:
 // [in][term][block].
-const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first, size_t in);
+static inline const char *conv_call_taps(const struct conv_call *call, size_t group, size_t first,
+                                         size_t in)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t width = conv_layout_block_width(call->layout, first);
+    const size_t at = conv_layout_block_at(call->layout, group, first) + in * pass->terms * width;
+    return (const char *)call->filter->state + at * pass->scalar_bytes;
+}
 
 // Sums of adjacent output channels of a box.
 struct conv_sums {

@@ -11,7 +11,7 @@ void gemm_ahead_rows(struct gemm_ahead *ahead, const char *first, size_t row, si
     const size_t lines = row / CONV_BLOCK_BYTES + 1;
     if (ahead->n == GEMM_MAX_WALKS) return;
     ahead->lines[ahead->n] = lines * rows;
-    ahead->left += lines * rows;
+    ahead->all += lines * rows;
     ahead->walk[ahead->n++] = (struct conv_walk){.at = (uintptr_t)first,
                                                  .left = lines,
                                                  .lines = lines,
@@ -58,12 +58,10 @@ void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
 
 struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms)
 {
-    const size_t share = ceil_div(ahead->left, size_max(ahead->calls, 1));
+    if (!ahead->share) ahead->share = ahead->all / size_max(ahead->calls, 1) + 1;
     if (!ahead->lines[ahead->at] && ahead->at + 1 < ahead->n) ahead->at++;
     struct conv_walk *walk = &ahead->walk[ahead->at];
-    walk->count = size_min(size_min(share, terms), ahead->lines[ahead->at]);
+    walk->count = size_min(size_min(ahead->share, terms), ahead->lines[ahead->at]);
     ahead->lines[ahead->at] -= walk->count;
-    ahead->left -= walk->count;
-    ahead->calls -= ahead->calls > 0;
     return walk;
 }

@@ -80,7 +80,7 @@ struct gemm_ahead {
     struct conv_walk walk[GEMM_MAX_WALKS];
     size_t lines[GEMM_MAX_WALKS]; // of each
     size_t n, at;                 // walks; the current one
-    size_t left, calls;           // lines and calls that are left
+    size_t all, calls, share;     // lines, calls, and lines of a call; 0: not known yet
 };
 
 // Adjacent channels of an array at a box, counted over all groups.
