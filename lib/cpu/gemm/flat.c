@@ -81,22 +81,24 @@ static void flat_pack(const struct conv_call *call, size_t group, size_t at, siz
         memset(packed + c * row + n * bytes, 0, padding);
 }
 
-// Stores the sums of n output channels from `first` of a task's group on.
+// Finishes and stores the sums of n output channels from `first` of a task's group on. NULL: they
+// are where they belong.
 static void flat_store(const struct conv_call *call, const struct conv_task *task, size_t first,
                        size_t n, const char *sums, size_t begin, size_t end)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_sums complete = {.complete = true};
     const size_t bytes = pass->scalar_bytes, row = pass->box.channel * bytes;
-    for (size_t k = 0; k < n; k++, sums += row) {
+    for (size_t k = 0; k < n; k++) {
         const size_t channel = task->group * pass->out + first + k;
         const struct conv_finish finish = conv_call_finish(call, channel, &complete);
         struct flat_span span;
         size_t at = begin;
-        for (const char *from = sums; flat_next_span(pass, &at, end, &span); from += span.n * bytes)
-            call->plan->kernels->conv_store(call->to +
-                                                flat_offset(&span, &pass->to, channel) * bytes,
-                                            1, from, span.n, &finish);
+        if (!sums && !finish.bias && !finish.relu) return;
+        for (size_t done = k * row; flat_next_span(pass, &at, end, &span); done += span.n * bytes) {
+            char *to = call->to + flat_offset(&span, &pass->to, channel) * bytes;
+            call->plan->kernels->conv_store(to, 1, sums ? sums + done : to, span.n, &finish);
+        }
     }
 }
 
@@ -139,15 +141,20 @@ void gemm_flat_run(const struct conv_call *call, size_t index, char *packed)
             flat_look_ahead(call, &next, begin, begin + n, &ahead);
         }
         flat_pack(call, task.group, at, end, packed);
+        // Whole vectors of one item are summed where they belong.
+        size_t next = at;
+        struct flat_span span = {0};
+        const bool in_place = flat_next_span(pass, &next, end, &span) && span.n == strip;
+        char *y = call->to + flat_offset(&span, &pass->to, task.group * pass->out) * bytes;
         for (size_t first = task.begin; first < task.end; first += CONV_CHANNELS) {
             const size_t channels = conv_layout_block_width(layout, first);
             for (size_t in = 0; in < pass->in; in += step) {
                 const struct conv_operands operands = {
-                    .y = sums,
+                    .y = in_place ? y + first * pass->to.channel * bytes : sums,
                     .x = packed,
                     .w = conv_call_taps(call, task.group, first, in),
                     .offset = layout->offset + in,
-                    .y_stride = strip,
+                    .y_stride = in_place ? pass->to.channel : strip,
                     .w_term = channels,
                     .w_channel = 1,
                     .terms = size_min(step, pass->in - in),
@@ -156,7 +163,7 @@ void gemm_flat_run(const struct conv_call *call, size_t index, char *packed)
                     .fresh = in == 0};
                 call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, operands.terms));
             }
-            flat_store(call, &task, first, channels, sums, at, end);
+            flat_store(call, &task, first, channels, in_place ? NULL : sums, at, end);
         }
     }
 }
