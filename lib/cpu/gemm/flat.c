@@ -125,7 +125,7 @@ void gemm_flat_run(const struct conv_call *call, size_t index, char *packed)
     const struct conv_pass *pass = &layout->pass;
     const struct conv_task task = conv_call_task(call, index);
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
-    const size_t strip = pass->box.channel, step = size_split_even(pass->in, GEMM_FLAT_TERMS);
+    const size_t strip = pass->box.channel, step = size_split_even(pass->in, GEMM_LONG_TERMS);
     const size_t box_end = task.index.at[2] + task.index.count[2];
     const size_t blocks = ceil_div(task.end - task.begin, CONV_CHANNELS);
     _Alignas(CONV_BLOCK_BYTES) char sums[CONV_CHANNELS * GEMM_STRIP];

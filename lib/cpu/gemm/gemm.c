@@ -132,7 +132,8 @@ static void gemm_layout(const struct request *request, struct conv_layout *layou
     const size_t limit = request->workspace_limit;
     struct conv_pass *pass = &layout->pass;
     struct conv_layout flat = *layout;
-    const size_t chunk = size_min(size_max(GEMM_MAX_TERMS / pass->terms, 1), pass->in);
+    const size_t terms = gemm_is_rows(pass) ? GEMM_LONG_TERMS : GEMM_MAX_TERMS;
+    const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
     pass->chunk = size_split_even(pass->in, chunk);
     for (size_t outputs = GEMM_MAX_OUTPUTS;; outputs /= 2) {
         conv_panel_choose_box(pass, outputs);
@@ -304,7 +305,8 @@ static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const str
 {
     const struct conv_layout *layout = call->layout;
     const struct conv_pass *pass = &layout->pass;
-    const size_t panels = ceil_div(n * pass->terms, gemm_call_terms(call->plan, GEMM_MAX_TERMS));
+    const size_t max = gemm_call_terms(call->plan, GEMM_MAX_TERMS);
+    const size_t panels = gemm_is_rows(pass) ? 1 : ceil_div(n * pass->terms, max);
     struct gemm_ahead ahead = {.calls = panels * gemm_panel_calls(layout, task)};
     struct gemm_planes planes = {.array = call->from, .index = &task->index};
     if (in + n < pass->in) {

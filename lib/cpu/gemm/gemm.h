@@ -28,8 +28,9 @@ enum {
     GEMM_FLAT_BOXES = 8,
     GEMM_FLAT_MIN_CHANNELS = 256,
     GEMM_FLAT_MAX_CHANNELS = 2048,
-    // Terms of a sum in registers, as many as the predicted error allows (conv/cost.c).
-    GEMM_FLAT_TERMS = 512,
+    // Terms of a sum in registers where panels are not packed, or for one strip: as many as the
+    // predicted error allows (conv/cost.c).
+    GEMM_LONG_TERMS = 512,
     GEMM_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
     GEMM_STRIP = GEMM_STRIP_VECTORS * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
 };
@@ -104,7 +105,7 @@ void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
 struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms);
 
 // Layers whose arrays are the matrices (rows.c): whether a pass is one; and a task of it, which
-// adds the shares of at most GEMM_MAX_TERMS input channels and finishes its outputs.
+// adds the shares of at most GEMM_LONG_TERMS input channels and finishes its outputs.
 bool gemm_is_rows(const struct conv_pass *pass);
 void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                          size_t n, struct gemm_ahead *ahead);

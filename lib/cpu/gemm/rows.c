@@ -36,8 +36,8 @@ void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *t
                            task->group * pass->in + in;
     const char *x = call->from + first_x * bytes;
     char *y = rows_outputs(call, task);
-    size_t offset[GEMM_MAX_TERMS];
-    assert(n <= GEMM_MAX_TERMS);
+    size_t offset[GEMM_LONG_TERMS];
+    assert(n <= GEMM_LONG_TERMS);
     for (size_t first = task->begin; first < task->end; first += layout->oc_block) {
         const size_t width = conv_layout_block_width(layout, first);
         for (size_t t = 0; t < n; t++) offset[t] = t * width;
