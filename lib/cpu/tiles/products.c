@@ -130,12 +130,22 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     }
 }
 
+// Input channels of one call of kernels->conv in a transposed product. The registers of AVX2 hold a
+// quarter of the sums of a panel, so that factors are read again and should be in the nearest cache.
+static size_t panel_channels(const struct tiles_call *call)
+{
+    const struct tiles *p = call->p;
+    if (call->plan->isa != CPU_AVX2) return p->chunk;
+    return TILES.panel_bytes / (2 * p->panel * p->grid.scalar_bytes);
+}
+
 // A transposed product of one bin.
 static void multiply_transposed_bin(void *context, size_t bin, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes, positions = p->positions;
+    const size_t channels = panel_channels(call);
     const size_t scalars = tiles_filter_scalars(p, 1) / p->grid.groups;
     char *factors = (char *)call->filter->state + (call->group * p->bins + bin) * scalars * bytes;
     char *sums = call->spectra.y + bin * p->y_bin * bytes;
@@ -149,9 +159,12 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
             const char *from = call->spectra.x + (bin * p->x_bin + i * p->in + c * rows) * bytes;
             call->kernels->tile.scalars(packed, from, p->x_scalars, rows, n);
             for (size_t k = 0; k < call->oc_n; k += p->panel)
-                call->kernels->conv(tiles_sums(p, sums, i, k).re, p->panel,
-                                    tiles_factors(p, factors, c, call->oc_first + k).re, p->offset,
-                                    2 * n, packed, 2 * rows, p->panel, i ? 0 : CONV_AHEAD_BYTES);
+                for (size_t t = 0; t < n; t += channels)
+                    call->kernels->conv(tiles_sums(p, sums, i, k).re, p->panel,
+                                        tiles_factors(p, factors, c + t, call->oc_first + k).re,
+                                        p->offset, 2 * size_min(channels, n - t),
+                                        packed + t * 4 * rows * bytes, 2 * rows, p->panel,
+                                        i ? 0 : CONV_AHEAD_BYTES);
         }
 }
 

@@ -30,7 +30,7 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
 // layers of decision 15; "chosen": by hand.
 static const struct {
-    size_t max_terms, max_elements, transposed_positions, staged_bytes;
+    size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, read;
     double edge, edge_channels, sums, joined, task_seconds, filter_copies;
 } TILES = {
@@ -62,6 +62,7 @@ static const struct {
     .task_seconds = 1e-6,    // of a task of transforms; measured
     .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
     .staged_bytes = 1 << 20, // of the staged rows of a worker; derived
+    .panel_bytes = 7 << 10,  // of factors that one call reads again and again; measured with AVX2
 };
 
 // An estimate's decision: tiles of `transform` samples along each axis, or of the whole axis if it
