@@ -80,7 +80,10 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
 {
     const REAL *bias = finish->bias;
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
-        for (size_t i = 0; i < n; i += LANES) {
+        for (size_t first = 0; first < n; first += LANES) {
+            // The last samples again rather than part of a vector, unless they would be added twice.
+            const bool again = n - first < LANES && first && !finish->add;
+            const size_t i = again ? n - LANES : first;
             const REAL *z = (const REAL *)z_ + i * stride * TILE_LANES + lane;
             vec v[LANES];
             UNROLL
