@@ -81,7 +81,8 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
     const REAL *bias = finish->bias;
     for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
         for (size_t first = 0; first < n; first += LANES) {
-            // The last samples again rather than part of a vector, unless they would be added twice.
+            // The last samples again rather than part of a vector, unless they would be added
+            // twice.
             const bool again = n - first < LANES && first && !finish->add;
             const size_t i = again ? n - LANES : first;
             const REAL *z = (const REAL *)z_ + i * stride * TILE_LANES + lane;
@@ -92,6 +93,12 @@ void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t s
                 if (i + k < n) v[k] = vec_load(z + k * stride * TILE_LANES);
             }
             vec_transpose(v, LANES);
+            // The rows after the next one: often adjacent, in as many pages as there are lanes.
+            UNROLL
+            for (size_t l = 0; l < LANES; l++) {
+                const uintptr_t row = (uintptr_t)rows->row[lane + l];
+                __builtin_prefetch((const void *)(row + (i + 2 * n) * sizeof(REAL)), 1);
+            }
             UNROLL
             for (size_t l = 0; l < LANES; l++)
                 tile_store_row(rows->row[lane + l], v[l], i, rows->begin[lane + l],
