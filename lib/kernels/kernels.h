@@ -156,6 +156,9 @@ typedef void scale_fn(void *y, const void *x, double s, size_t n);
 // as larger than any number. 0: all samples are zero.
 typedef uint64_t peak_fn(const void *x, size_t n);
 
+// Copies n samples to both y and z, none of which overlap, and returns their peak as above.
+typedef uint64_t keep_fn(void *y, void *z, const void *x, size_t n);
+
 // y[i] += (x[i] - y[i]) * (first + i/per_frame) * slope, i < n samples: a fade from y to x in
 // frames of per_frame samples, 1 or 2. Weights are rounded to the samples' precision.
 typedef void blend_fn(void *y, const void *x, size_t n, size_t per_frame, double first,
@@ -403,8 +406,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
 #define EACH_KERNEL(DO) \
     DO(fir_fn, fir) DO(fir_complex_fn, fir_complex) DO(resample_fn, resample) \
     DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
-    DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(blend_fn, blend) DO(add_fn, add) \
-    DO(scale_fn, scale) DO(split_fn, split) DO(join_fn, join) DO(conv_fn, conv) \
+    DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(keep_fn, keep) \
+    DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) DO(join_fn, join) DO(conv_fn, conv) \
     DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \

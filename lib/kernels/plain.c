@@ -17,6 +17,18 @@ uint64_t KERNEL(peak)(const void *x_, size_t n)
     return max;
 }
 
+uint64_t KERNEL(keep)(void *y_, void *z_, const void *x_, size_t n)
+{
+    BITS *restrict y = y_, *restrict z = z_, max = 0;
+    const BITS *restrict x = x_;
+    for (size_t i = 0; i < n; i++) {
+        const BITS magnitude = x[i] & (BITS)-1 >> 1;
+        max = magnitude > max ? magnitude : max;
+        y[i] = z[i] = x[i];
+    }
+    return max;
+}
+
 void KERNEL(add)(void *y_, const void *x_, size_t n)
 {
     REAL *y = y_;

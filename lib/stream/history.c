@@ -53,19 +53,25 @@ void history_take(struct history *history, const struct partita_plan *plan, uint
 {
     const struct shape *shape = &plan->shape;
     const size_t at = now % history->frames, bytes = shape->sample_bytes;
+    const size_t reals = n * (shape->complex_signal ? 2 : 1);
     assert(at + n <= history->frames);
     const uint64_t infinity = shape->f64 ? (uint64_t)0x7ff << 52 : (uint64_t)0xff << 23;
     for (size_t c = 0; c < shape->in_channels; c++) {
-        char *x = history_at(history, shape, c, at);
-        if (frames->x)
-            samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
-        else memset(x, 0, n * bytes);
-        const uint64_t peak = plan->kernels->peak(x, n * (shape->complex_signal ? 2 : 1));
+        char *x = history_at(history, shape, c, at), *again = x + history->frames * bytes;
+        const bool adjacent = frames->x && frames->x_stride == 1;
+        uint64_t peak;
+        if (adjacent) peak = plan->kernels->keep(x, again, frames_x(frames, c, 0, bytes), reals);
+        else {
+            if (frames->x)
+                samples_copy(x, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
+            else memset(x, 0, n * bytes);
+            peak = plan->kernels->peak(x, reals);
+        }
         if (history->nonfinite_until[c])
             memset(history->nonfinite + c * history->frames + at, 0, n);
         if (peak >= infinity) replace_nonfinite(history, shape, now, c, n);
         if (peak) history->nonzero_until[c] = now + n;
-        memcpy(history_at(history, shape, c, at + history->frames), x, n * bytes);
+        if (!adjacent || peak >= infinity) memcpy(again, x, n * bytes);
     }
 }
 
@@ -73,7 +79,8 @@ void history_filter(const struct history *history, const struct partita_plan *pl
                     const struct history_taps *taps, char *y, size_t n)
 {
     const struct shape *shape = &plan->shape;
-    const size_t frames = history->frames, at = (now + frames - history->delay % frames) % frames;
+    const size_t frames = history->frames, delay = history->delay;
+    const size_t at = (now + frames - (delay < frames ? delay : delay % frames)) % frames;
     // Of the two copies the one with the taps' history before it.
     const size_t index = at + 1 < taps->n ? at + frames : at;
     assert(index + 1 >= taps->n && index + n <= 2 * frames);
@@ -119,7 +126,8 @@ void history_mark_nonfinite(const struct history *history, const struct shape *s
     }
 }
 
-void history_advance(struct history *history, const struct shape *shape, uint64_t now, size_t n)
+void history_advance(const struct history *history, const struct shape *shape, uint64_t now,
+                     size_t n)
 {
     for (size_t c = 0; c < shape->in_channels; c++) {
         if (!history_nonfinite(history, now, c)) continue;

@@ -54,6 +54,7 @@ void history_mark_nonfinite(const struct history *history, const struct shape *s
                             size_t channel, char *y, size_t n);
 
 // Advances by n frames, whether or not any output was due.
-void history_advance(struct history *history, const struct shape *shape, uint64_t now, size_t n);
+void history_advance(const struct history *history, const struct shape *shape, uint64_t now,
+                     size_t n);
 
 #endif

@@ -29,22 +29,16 @@ static void outputs_mark_nonfinite(const struct partita_stream *stream,
     }
 }
 
-void outputs_add(const struct partita_plan *plan, char *y, const char *samples, size_t n)
-{
-    plan->kernels->add(y, samples, n * (plan->shape.complex_signal ? 2 : 1));
-}
-
 // Fills y with n outputs of a channel by the stream's filter or by the incoming one.
 static void outputs_compute(const struct partita_stream *stream, const struct outputs *outputs,
                             bool incoming, size_t channel, char *y, size_t n)
 {
     const struct partita_filter *filter = incoming ? stream->swap.incoming : stream->filter;
     const struct path_view paths = outputs->paths(filter);
-    memset(y, 0, n * stream->plan->shape.sample_bytes);
+    outputs->begin(stream, incoming ? 1 - outputs->set : outputs->set, channel, y, n);
     for (size_t p = paths.first_path[channel]; p < paths.first_path[channel + 1]; p++)
         if (paths.heads[p].n)
             history_filter(outputs->history, stream->plan, outputs->now, &paths.heads[p], y, n);
-    outputs->add(stream, incoming ? 1 - outputs->set : outputs->set, channel, y, n);
 }
 
 size_t outputs_emit(const struct partita_stream *stream, const struct outputs *outputs,
@@ -66,5 +60,6 @@ size_t outputs_emit(const struct partita_stream *stream, const struct outputs *o
         if (nonfinite) outputs_mark_nonfinite(stream, outputs, k, y, n);
         if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
     }
+    if (nonfinite) history_advance(outputs->history, shape, outputs->now, n);
     return due;
 }

@@ -29,16 +29,16 @@ struct outputs {
     uint64_t now;         // frame of the first output
     size_t set;           // which of the two sets of outputs belongs to the stream's own filter
     char *const *samples; // [2] buffers for a step's outputs of one channel
-    // Adds the finished outputs of a set, n of one channel, to y, which holds the heads' sums.
-    void (*add)(const struct partita_stream *stream, size_t set, size_t channel, char *y, size_t n);
+    // Writes to y the finished outputs of a set, n of one channel, to which the heads' sums are
+    // added.
+    void (*begin)(const struct partita_stream *stream, size_t set, size_t channel, char *y,
+                  size_t n);
     struct path_view (*paths)(const struct partita_filter *filter);
 };
 
-// Writes the outputs that become due with n frames; returns their number.
+// Writes the outputs that become due with n frames, and advances the history by these; returns
+// their number.
 size_t outputs_emit(const struct partita_stream *stream, const struct outputs *outputs,
                     const struct frames *frames, size_t n);
-
-// Adds n frames of one channel to y.
-void outputs_add(const struct partita_plan *plan, char *y, const char *samples, size_t n);
 
 #endif

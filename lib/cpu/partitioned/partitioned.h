@@ -67,6 +67,13 @@ enum stage {
 
 enum { MAX_PRODUCT_CHAINS = 8 };
 
+// What a block adds to sums of a share whose batch began some blocks before: those with the most
+// sums are the kernel's own, the others are added to fewer of the same sums.
+struct share_sums {
+    struct partition_sum sums[SECTIONS]; // [1 + terms.n_more]
+    struct cmac_terms terms;             // but for what changes with the block or the output
+};
+
 // How the work of a segment is split.
 struct segment_work {
     struct fft *fft;
@@ -82,6 +89,10 @@ struct segment_work {
     size_t edge_tasks;                  // tasks that read or write samples:
     double read_seconds, write_seconds; // their extra time if samples are not in the cache
     double slot_seconds; // extra time of each task of an input's transform if its slot is in memory
+    // By age of a share's batch; and by a block's index in its batch the bits, as in `begun`, of
+    // the sums that its products are added to, and of those that are complete with it.
+    struct share_sums share[PARTITION_MAX_BATCH];
+    uint16_t filled[PARTITION_MAX_BATCH], complete[PARTITION_MAX_BATCH];
     uint32_t *due; // [quanta] number of tasks, in the order of all stages, that must be done by the
                    // end of that quantum
 };
@@ -201,6 +212,7 @@ struct segment_state {
     // quantum: then it holds nothing between quanta, and neither does `scratch`.
     char *spectrum;
     // What follows is not in the region.
+    size_t slot, window;           // of the current block: its slot, the window in the history
     char *scratch;                 // [in or 2 x out] of the transforms
     struct active_paths active[2]; // for the current block's filters
 };
@@ -254,6 +266,12 @@ static inline struct task task_first(const struct partita_stream *stream, size_t
 }
 
 void task_run(const struct task *at);
+
+// Fills the tables of a segment's work.
+void tasks_plan(const struct partition_segment *segment, struct segment_work *work);
+
+// Sets what follows from the number of a segment's current block.
+void tasks_locate(const struct partita_stream *stream, size_t i);
 
 // Called before a segment's new block: determines which of its sums are already valid and which
 // remain valid after it.

@@ -225,6 +225,7 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
         if (status != PARTITA_OK) return status;
         // Work that is done in one quantum needs no small tasks.
         split_segment(request, segment, segment->window == 1 ? INFINITY : target, work);
+        tasks_plan(segment, work);
         work->due = mem_allocate(&plan->allocator, segment->quanta * sizeof *work->due);
         if (!work->due) return PARTITA_ERR_NOMEM;
     }

@@ -154,19 +154,26 @@ const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_
     return partitioned_stream_of(stream)->segment[i].out + first * shape->sample_bytes;
 }
 
-// Adds what the segments have ready for the next n frames, segments in order.
-static void add_segments(const struct partita_stream *stream, size_t set, size_t channel, char *y,
+// Sums what the segments have ready for the next n frames, segments in order.
+static void sum_segments(const struct partita_stream *stream, size_t set, size_t channel, char *y,
                          size_t n)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
     const struct position *position = partitioned_stream_of(stream)->position;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t bytes = n * shape->sample_bytes, reals = n * (shape->complex_signal ? 2 : 1);
+    bool begun = false;
     assert(position->fill + n <= layout->quantum);
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
         if (position->quantum < segment->start + segment->window) continue; // no block is ready
-        const char *ready = ready_outputs(stream, i, position->quantum, set, channel);
-        outputs_add(stream->plan, y, ready + position->fill * stream->plan->shape.sample_bytes, n);
+        const char *ready = ready_outputs(stream, i, position->quantum, set, channel) +
+                            position->fill * shape->sample_bytes;
+        if (begun) stream->plan->kernels->add(y, ready, reals);
+        else memcpy(y, ready, bytes);
+        begun = true;
     }
+    if (!begun) memset(y, 0, bytes);
 }
 
 // A quantum's work when its frames are complete.
@@ -193,10 +200,9 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
                                     .now = stream_now(stream),
                                     .set = position->set,
                                     .samples = state->samples,
-                                    .add = add_segments,
+                                    .begin = sum_segments,
                                     .paths = partitioned_paths};
     const size_t written = outputs_emit(stream, &outputs, frames, n);
-    history_advance(&state->history, &stream->plan->shape, stream_now(stream), n);
     position->fill += n;
     if (position->fill < layout->quantum) return (struct step){n, written};
     if (layout->whole) position->fill = 0;

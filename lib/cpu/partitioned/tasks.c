@@ -24,6 +24,17 @@ static char *slot_at(const struct task *at, size_t slot)
     return at->state->slots + lines * SPECTRUM_LINE_BYTES;
 }
 
+void tasks_locate(const struct partita_stream *stream, size_t i)
+{
+    const struct task at = task_first(stream, i);
+    const size_t ring = partitioned_of(stream->plan)->ring;
+    const uint64_t block = at.state->progress->block;
+    assert(at.segment->n <= ring);
+    at.state->slot = block % partition_slots(at.segment);
+    // Before the stream's begin the ring holds zeros.
+    at.state->window = ((block + 1) * at.segment->hop + 2 * ring - at.segment->n) % ring;
+}
+
 // Some steps of the transform of an input's current window into the slot of the oldest spectrum,
 // unless the window is silent.
 static void transform_task(const struct task *at)
@@ -32,17 +43,13 @@ static void transform_task(const struct task *at)
     const struct segment_work *work = at->work;
     const struct segment_state *state = at->state;
     if (silent_blocks(state, at->chain, state->progress->block) > 0) return;
-    const size_t ring = partitioned_of(at->stream->plan)->ring;
     const struct history *history = &partitioned_stream_of(at->stream)->history;
-    // The window's first frame; before the stream's begin the ring holds zeros.
-    const uint64_t first = (state->progress->block + 1) * segment->hop + 2 * ring - segment->n;
-    assert(segment->n <= ring);
-    const struct fft_target target = {
-        .to = slot_at(at, state->progress->block % partition_slots(segment)),
-        .work = state->spectrum + at->chain * work->pitch * SPECTRUM_LINE_BYTES,
-        .stride = slot_pitch(segment) * SPECTRUM_LINE_BYTES};
+    const struct fft_target target = {.to = slot_at(at, state->slot),
+                                      .work = state->spectrum +
+                                              at->chain * work->pitch * SPECTRUM_LINE_BYTES,
+                                      .stride = slot_pitch(segment) * SPECTRUM_LINE_BYTES};
     fft_forward_apart(work->fft, &target,
-                      history_at(history, &at->stream->plan->shape, at->chain, first % ring),
+                      history_at(history, &at->stream->plan->shape, at->chain, state->window),
                       state->scratch + at->chain * work->fft->scratch_bytes,
                       split_range(&work->transform, at->number));
 }
@@ -54,9 +61,10 @@ static void store_task(const struct task *at)
     const uint64_t silent = silent_blocks(at->state, at->chain, at->state->progress->block);
     const struct fft_steps lines =
         split_range(&at->work->store, at->number - at->work->transform.tasks);
-    if (silent > slots) return; // this slot holds zeros already
-    const size_t slot = at->state->progress->block % slots;
+    const size_t slot = at->state->slot;
     const bool copied = slot + slots < pitch;
+    // A silent window's slot may hold zeros already.
+    if (silent > slots || (!silent && !copied)) return;
     char *own = slot_at(at, slot);
     for (size_t line = lines.first; line < lines.end; line++) {
         char *to = own + line * pitch * SPECTRUM_LINE_BYTES;
@@ -116,25 +124,24 @@ static unsigned share_bits(const struct partition_segment *segment, size_t share
     return bits;
 }
 
-// The sums that the products with the block at an index are added to, and those that are complete
-// with that block.
-static unsigned filled_bits(const struct partition_segment *segment, size_t index)
+void tasks_plan(const struct partition_segment *segment, struct segment_work *work)
 {
-    unsigned bits = 0;
-    for (size_t share = 0; share < segment->batch; share++) {
-        struct partition_sum sums[SECTIONS];
-        const size_t n = partition_sums(segment, index_in_batch(segment, index - share), sums);
-        for (size_t i = 0; i < n; i++) bits |= share_bits(segment, share, index, sums[i].blocks);
+    for (size_t age = 0; age < segment->batch; age++) {
+        struct share_sums *own = &work->share[age];
+        own->terms.n_more = partition_sums(segment, age, own->sums) - 1;
+        own->terms.sums = own->sums[0].blocks;
+        own->terms.slots = partition_slots(segment);
+        own->terms.multiple = segment->multiple;
+        own->terms.ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0;
     }
-    return bits;
-}
-
-static unsigned complete_bits(const struct partition_segment *segment, size_t index)
-{
-    unsigned bits = 0;
-    for (size_t share = 0; share < segment->batch; share++)
-        bits |= share_bits(segment, share, index, 1);
-    return bits;
+    for (size_t index = 0; index < segment->batch; index++)
+        for (size_t share = 0; share < segment->batch; share++) {
+            const struct share_sums *own = &work->share[index_in_batch(segment, index - share)];
+            work->complete[index] |= (uint16_t)share_bits(segment, share, index, 1);
+            for (size_t i = 0; i <= own->terms.n_more; i++)
+                work->filled[index] |=
+                    (uint16_t)share_bits(segment, share, index, own->sums[i].blocks);
+        }
 }
 
 // The set of sums and outputs of the block's first or second filter.
@@ -148,8 +155,7 @@ void tasks_prepare(const struct partita_stream *stream, size_t i)
     const struct task at = task_first(stream, i);
     const struct segment_state *state = at.state;
     const size_t outputs = stream->plan->shape.out_channels, index = batch_index(&at);
-    const unsigned filled = filled_bits(at.segment, index);
-    const unsigned complete = complete_bits(at.segment, index);
+    const unsigned filled = at.work->filled[index], complete = at.work->complete[index];
     for (size_t which = 0; which < (state->progress->two_filters ? 2 : 1); which++)
         for (size_t out = 0; out < outputs; out++) {
             const size_t own = set_of(state, which) * outputs + out;
@@ -199,55 +205,31 @@ static bool find_next(const struct task *at, struct fft_steps lines, struct cmac
     return true;
 }
 
-// The products of some lines of a share, and what they have in common for all outputs and filters:
-// those with the most sums are the call's own, the others are added to fewer of the same sums.
+// The products of some lines of a share, and what they have in common for all outputs and filters.
 struct share_products {
-    cmac_partitions_fn *multiply;
-    size_t share, index;                 // of the block in its batch
-    struct partition_sum sums[SECTIONS]; // [1 + terms.n_more]
+    size_t share, index;              // of the block in its batch
+    const struct partition_sum *sums; // [1 + terms.n_more]
     struct cmac_terms terms;
     struct cmac_more more[SECTIONS - 1];
     struct cmac_next next;
 };
 
-static void list_products(const struct task *at, size_t age, struct fft_steps lines,
-                          struct share_products *ret)
-{
-    const struct partition_segment *segment = at->segment;
-    const struct kernels *kernels = at->stream->plan->kernels;
-    const size_t slots = partition_slots(segment), index = batch_index(at);
-    ret->multiply = segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
-    ret->share = index_in_batch(segment, index - age), ret->index = index;
-    const size_t n = partition_sums(segment, age, ret->sums);
-    const bool has_next = ret->sums[0].section == SECTION_BATCH && find_next(at, lines, &ret->next);
-    ret->terms =
-        (struct cmac_terms){.slots = slots,
-                            .newest = at->state->progress->block % slots,
-                            .multiple = segment->multiple,
-                            .sums = ret->sums[0].blocks,
-                            .ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0,
-                            .next = has_next ? &ret->next : NULL,
-                            .more = ret->more,
-                            .n_more = n - 1};
-}
-
 // One output's products for some lines of a share by one of the filters.
 static void add_line_products(const struct task *at, size_t which, size_t out,
                               struct share_products *products, struct fft_steps lines)
 {
-    const struct partition_segment *segment = at->segment;
     const struct active_paths *active = &at->state->active[which];
     const struct partitioned_filter *filter = active->filter->state;
-    const size_t share = products->share, index = products->index;
     const size_t first = filter->view.first_path[out];
     const size_t group_out = at->stream->plan->shape.group_out; // outputs that read the same inputs
-    const unsigned begun = begun_bits(at, which, out);
+    const unsigned begun = begun_bits(at, which, out) >> products->share * PARTITION_MAX_BATCH;
     struct cmac_terms *terms = &products->terms;
     void *y[CMAC_SUMS];
-    terms->x_near = out % group_out + which > 0;
+    terms->x_near = which > 0 || (out > 0 && out % group_out > 0);
     for (size_t k = 0; k < terms->sums; k++) {
-        y[k] = sum_at(at, which, index + k, out);
-        terms->fresh[k] = !(begun & share_bits(segment, share, index + k, 1));
+        const size_t index = index_in_batch(at->segment, products->index + k);
+        y[k] = sum_at(at, which, index, out);
+        terms->fresh[k] = !(begun >> index & 1);
     }
     for (size_t i = 0; i < terms->n_more; i++) {
         const struct partition_sum *sum = &products->sums[i + 1];
@@ -256,8 +238,11 @@ static void add_line_products(const struct task *at, size_t which, size_t out,
                                active->section[sum->section].n_paths[out], sum->blocks};
     }
     const enum partition_section section = products->sums[0].section;
-    products->multiply(y, terms, active->section[section].paths + first,
-                       active->section[section].n_paths[out], lines.first, lines.end);
+    const struct kernels *kernels = at->stream->plan->kernels;
+    cmac_partitions_fn *multiply =
+        at->segment->i16 ? kernels->cmac_partitions_i16 : kernels->cmac_partitions;
+    multiply(y, terms, active->section[section].paths + first,
+             active->section[section].n_paths[out], lines.first, lines.end);
 }
 
 // When all inputs of an output fall silent in mid-batch, some shares hold final sums and others are
@@ -267,7 +252,7 @@ static void clear_sum(const struct task *at, size_t which, size_t out, size_t sh
 {
     const size_t index = batch_index(at);
     const unsigned begun = begun_bits(at, which, out);
-    if (!(begun & complete_bits(at->segment, index))) return;
+    if (!(begun & at->work->complete[index])) return;
     if (begun & share_bits(at->segment, share, index, 1)) return;
     memset(sum_at(at, which, index, out) + lines.first * SPECTRUM_LINE_BYTES, 0,
            (lines.end - lines.first) * SPECTRUM_LINE_BYTES);
@@ -283,28 +268,42 @@ static size_t lines_at_once(const struct task *at)
     return lines > CMAC_SUMS ? lines - lines % CMAC_SUMS : lines; // of so many, none by itself
 }
 
+// One output's products by one of the filters, or what takes their place if there are none.
+static void add_or_clear(const struct task *at, size_t which, size_t out,
+                         struct share_products *products, struct fft_steps lines)
+{
+    if (at->state->active[which].any[out]) add_line_products(at, which, out, products, lines);
+    else clear_sum(at, which, out, products->share, lines);
+}
+
 // Products of some lines, for all outputs, of the share whose batch began `age` blocks before.
 static void multiply_share(const struct task *at, size_t age, struct fft_steps own)
 {
-    const struct segment_state *state = at->state;
-    const size_t filters = state->progress->two_filters ? 2 : 1;
+    const struct share_sums *sums = &at->work->share[age];
+    const size_t filters = at->state->progress->two_filters ? 2 : 1;
     const size_t outputs = at->stream->plan->shape.out_channels;
-    const size_t step = filters * outputs > 1 ? lines_at_once(at) : at->work->lines;
-    const size_t share = index_in_batch(at->segment, batch_index(at) - age);
+    const size_t index = batch_index(at), share = index_in_batch(at->segment, index - age);
     const size_t first = share * at->work->product.units, most = at->work->lines;
     // The last share may have fewer lines.
     const struct fft_steps all = {size_min(first + own.first, most),
                                   size_min(first + own.end, most)};
     struct share_products products;
-    list_products(at, age, all, &products);
+    products.share = share, products.index = index, products.sums = sums->sums;
+    products.terms = sums->terms;
+    products.terms.newest = at->state->slot, products.terms.more = products.more;
+    if (sums->sums[0].section == SECTION_BATCH && find_next(at, all, &products.next))
+        products.terms.next = &products.next;
+    if (filters * outputs == 1) {
+        if (all.first < all.end) add_or_clear(at, 0, 0, &products, all);
+        return;
+    }
+    const size_t step = lines_at_once(at);
     for (struct fft_steps lines = {.first = all.first}; lines.first < all.end;
          lines.first = lines.end) {
         lines.end = all.end - lines.first < step ? all.end : lines.first + step;
         for (size_t out = 0; out < outputs; out++)
             for (size_t which = 0; which < filters; which++)
-                if (state->active[which].any[out])
-                    add_line_products(at, which, out, &products, lines);
-                else clear_sum(at, which, out, share, lines);
+                add_or_clear(at, which, out, &products, lines);
     }
 }
 
@@ -319,12 +318,12 @@ static void product_task(const struct task *at)
     const size_t others = at->segment->batch - 1;
     if (range.first == range.end) return;
     multiply_share(at, 0, range);
-    const size_t end = others * range.end;
-    for (size_t next, begin = others * range.first; begin < end; begin = next) {
-        const size_t before = begin / units; // shares
-        next = size_min(end, (before + 1) * units);
-        multiply_share(at, before + 1,
-                       (struct fft_steps){begin - before * units, next - before * units});
+    for (size_t share = 0; share < others; share++) {
+        const struct fft_steps own = {size_max(others * range.first, share * units),
+                                      size_min(others * range.end, (share + 1) * units)};
+        if (own.first < own.end)
+            multiply_share(at, share + 1,
+                           (struct fft_steps){own.first - share * units, own.end - share * units});
     }
 }
 
@@ -352,7 +351,7 @@ static void inverse_task(const struct task *at)
     const struct segment_state *state = at->state;
     const struct segment_work *work = at->work;
     const size_t index = batch_index(at), outputs = at->stream->plan->shape.out_channels;
-    const unsigned complete = complete_bits(at->segment, index);
+    const unsigned complete = at->work->complete[index];
     const size_t filters = state->progress->two_filters && !state->progress->sums_only ? 2 : 1;
     for (size_t which = 0; which < filters; which++) {
         char *scratch = state->scratch + (which * outputs + at->chain) * work->fft->scratch_bytes;

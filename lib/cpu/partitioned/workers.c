@@ -205,15 +205,18 @@ static void run_until(const struct partita_stream *stream, size_t i, size_t due)
     struct task at = task_first(stream, i);
     struct progress *progress = at.state->progress;
     assert(due <= all_tasks(stream, i));
-    for (; progress->done < due; progress->done++) {
-        at.stage = progress->stage, at.chain = progress->chain, at.number = progress->number;
+    if (progress->done >= due) return;
+    at.stage = progress->stage, at.chain = progress->chain, at.number = progress->number;
+    for (size_t left = due - progress->done; left > 0; left--) {
         task_run(&at);
-        if (++progress->number < at.work->stage[at.stage].length) continue;
-        progress->number = 0;
-        if (++progress->chain < at.work->stage[at.stage].chains) continue;
-        progress->chain = 0;
-        progress->stage++;
+        if (++at.number < at.work->stage[at.stage].length) continue;
+        at.number = 0;
+        if (++at.chain < at.work->stage[at.stage].chains) continue;
+        at.chain = 0;
+        at.stage++;
     }
+    progress->done = due;
+    progress->stage = at.stage, progress->chain = at.chain, progress->number = at.number;
 }
 
 // Finds the inputs whose window is silent in a block, the one after own->progress->block. Returns
@@ -268,6 +271,7 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     for (size_t which = 0; which < (progress->two_filters ? 2 : 1); which++)
         if (changed || own->active[which].filter != filters[which])
             tasks_list_paths(stream, i, which, filters[which]);
+    tasks_locate(stream, i);
     tasks_prepare(stream, i);
     if (state->workers) set_progress(stream, i, 0);
 }
@@ -321,6 +325,7 @@ void workers_resume(struct partita_stream *stream)
     struct partitioned_stream *state = partitioned_stream_of(stream);
     for (size_t i = 0; i < segment_count(stream); i++) {
         state->segment[i].active[0].filter = state->segment[i].active[1].filter = NULL;
+        tasks_locate(stream, i);
         if (state->segment[i].progress->running) tasks_list_paths(stream, i, 0, stream->filter);
     }
     for (size_t i = 0; state->workers && i < segment_count(stream); i++) {

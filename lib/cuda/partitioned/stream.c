@@ -376,9 +376,9 @@ static bool wait_for_outputs(struct partita_stream *stream, size_t n)
     return waited;
 }
 
-// Adds what the device has written, a quantum's worth at a time.
-static void add_device_outputs(const struct partita_stream *stream, size_t set, size_t channel,
-                               char *y, size_t n)
+// Copies what the device has written, a quantum's worth at a time.
+static void copy_device_outputs(const struct partita_stream *stream, size_t set, size_t channel,
+                                char *y, size_t n)
 {
     const struct cuda_partitioned_stream *state = cuda_stream_of(stream);
     const struct cuda_partitioned_choice *choice = choice_of_stream(stream);
@@ -388,6 +388,7 @@ static void add_device_outputs(const struct partita_stream *stream, size_t set, 
     const uint64_t now = stream_frame(stream);
     size_t i = now < delay ? (size_t)(delay - now) : 0;
     assert(set < 2 && channel < shape->out_channels);
+    memset(y, 0, size_min(i, n) * bytes);
     for (size_t count; i < n; i += count) {
         const uint64_t at = now + i - delay;
         const size_t offset = at % quantum, index = at / quantum % ring;
@@ -395,7 +396,7 @@ static void add_device_outputs(const struct partita_stream *stream, size_t set, 
         count = size_min(quantum - offset, n - i);
         assert(((row * quantum + offset) + count) * bytes <= state->y_bytes);
         const char *ready = (const char *)state->memory.y + (row * quantum + offset) * bytes;
-        outputs_add(stream->plan, y + i * bytes, ready, count);
+        memcpy(y + i * bytes, ready, count * bytes);
     }
 }
 
@@ -407,7 +408,7 @@ static size_t emit_device_outputs(const struct partita_stream *stream, const str
                                     .now = stream_frame(stream),
                                     .set = state->position->set,
                                     .samples = state->samples,
-                                    .add = add_device_outputs,
+                                    .begin = copy_device_outputs,
                                     .paths = cuda_partitioned_paths};
     return outputs_emit(stream, &outputs, frames, n);
 }
@@ -429,7 +430,6 @@ struct step cuda_partitioned_step(struct partita_stream *stream, const struct fr
     if (take && choice->whole) position->quantum++;
     if (!wait_for_outputs(stream, n)) return nothing;
     const size_t written = emit_device_outputs(stream, frames, n);
-    history_advance(&state->history, &stream->plan->shape, stream_frame(stream), n);
     position->fill = (position->fill + n) % quantum;
     if (!choice->whole && position->fill == 0) position->quantum++;
     return (struct step){n, written};
