@@ -86,7 +86,8 @@ INLINE void conv_terms(const struct conv *call, const REAL *x, const REAL *w, ve
 {
     const size_t *offset = call->of->offset, *end = offset + call->of->terms;
     const size_t step = call->of->w_term, ahead = call->of->ahead;
-    size_t lines = fetch && walk ? walk->count : 0;
+    const size_t w_ahead = first && call->w_channel == 1 ? CONV_AHEAD_BYTES : 0;
+    size_t lines = fetch && call->walk ? walk->count : 0;
     // So that gcc adds an offset to x once, not to the array's begin and x's distance from it.
     x = keep_address(x);
     NO_UNROLL
@@ -97,9 +98,9 @@ INLINE void conv_terms(const struct conv *call, const REAL *x, const REAL *w, ve
             conv_fetch_line(walk);
             lines--;
         }
-        // The weights that follow. A number, for they may lie beyond the array.
-        if (fetch && first && call->w_channel == 1)
-            __builtin_prefetch((const void *)((uintptr_t)w + CONV_AHEAD_BYTES), 0, 2);
+        // The weights that follow, or those of this term. A number, for they may lie beyond the
+        // array.
+        if (fetch) __builtin_prefetch((const void *)((uintptr_t)w + w_ahead), 0, 2);
         // Into the second cache: it will be a while. A number, for the line need not be one of the
         // array's.
         if (fetch && ahead) {
@@ -147,8 +148,8 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
             __builtin_prefetch(y + s / width * of->y_stride + s % width * LANES);
     }
     if (first || (of->ahead && k == 0))
-        conv_terms(call, x, w, sum, rows, width, call->walk ? &walk : NULL, first, true);
-    else conv_terms(call, x, w, sum, rows, width, NULL, false, false);
+        conv_terms(call, x, w, sum, rows, width, &walk, first, true);
+    else conv_terms(call, x, w, sum, rows, width, &walk, false, false);
     if (!of->fresh) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
@@ -160,42 +161,43 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
     if (call->walk && first) *call->walk = walk;
 }
 
-// Rectangles of one size as far as they go, at each position one for every `rows` channels of k ..
-// end-1, which share the vectors of x in the L1 cache; returns the first position left.
-INLINE size_t conv_rectangles(const struct conv *call, size_t k, size_t end, size_t i, size_t n,
+// Rectangles of one size as far as they go, at each position `times` of them for adjacent channels,
+// which share the vectors of x in the L1 cache; returns the first position left.
+INLINE size_t conv_rectangles(const struct conv *call, size_t k, size_t times, size_t i, size_t n,
                               size_t rows, size_t width)
 {
     for (; width && n - i >= width * LANES; i += width * LANES)
-        for (size_t c = k; c < end; c += rows) conv_rectangle(call, c, i, rows, width);
+        for (size_t c = 0; c < times; c++) conv_rectangle(call, k + c * rows, i, rows, width);
     return i;
 }
 
-// All positions of channels k .. end-1, a multiple of rows; returns end.
-INLINE size_t conv_channels(const struct conv *call, size_t k, size_t end, size_t rows,
+// All positions of times * rows channels; returns the first channel left.
+INLINE size_t conv_channels(const struct conv *call, size_t k, size_t times, size_t rows,
                             size_t width)
 {
     const size_t n = call->of->n;
     // Two vectors and two rather than three and one: a lone vector leaves few sums in flight.
     const size_t pairs = width == 3 && n / LANES % 3 == 1 && n / LANES > 3 ? 4 * LANES : 0;
-    size_t i = conv_rectangles(call, k, end, 0, n - pairs, rows, width);
-    i = conv_rectangles(call, k, end, i, n, rows, width > 2 ? 2 : 1);
-    conv_rectangles(call, k, end, i, n, rows, 1);
-    return end;
+    size_t i = conv_rectangles(call, k, times, 0, n - pairs, rows, width);
+    i = conv_rectangles(call, k, times, i, n, rows, width > 2 ? 2 : 1);
+    conv_rectangles(call, k, times, i, n, rows, 1);
+    return k + times * rows;
 }
 
 INLINE void conv_all(const struct conv *call)
 {
     enum { MAX_WIDTH = 6 };
     const size_t channels = call->of->channels;
-    size_t k = 0;
     // Rows of few terms are written one after the other, line by line.
-    const size_t step = call->of->terms > FEW_TERMS ? channels / ROWS * ROWS : ROWS;
-    while (channels - k >= ROWS) k = conv_channels(call, k, k + step, ROWS, WIDTH);
+    const bool together = ROWS == 4 && call->of->terms > FEW_TERMS;
+    size_t k = 0;
+    while (channels - k >= ROWS)
+        k = conv_channels(call, k, together ? channels / ROWS : 1, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4)
-        k = conv_channels(call, k, k + 4, 4, SUMS / 4 < MAX_WIDTH ? SUMS / 4 : MAX_WIDTH);
+        k = conv_channels(call, k, 1, 4, SUMS / 4 < MAX_WIDTH ? SUMS / 4 : MAX_WIDTH);
     if (channels - k >= 2)
-        k = conv_channels(call, k, k + 2, 2, SUMS / 2 < MAX_WIDTH ? SUMS / 2 : MAX_WIDTH);
-    if (channels - k) conv_channels(call, k, k + 1, 1, 8);
+        k = conv_channels(call, k, 1, 2, SUMS / 2 < MAX_WIDTH ? SUMS / 2 : MAX_WIDTH);
+    if (channels - k) conv_channels(call, k, 1, 1, 8);
 }
 
 void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
@@ -208,7 +210,8 @@ void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset,
 
 void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
 {
-    if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
+    if (!walk && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
+    else if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});
     else conv_all(&(struct conv){operands, walk, operands->w_channel});
 }
 
