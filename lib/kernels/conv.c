@@ -12,7 +12,6 @@ enum {
 #if VECTOR_BYTES == 32
     ROWS = 4,
     WIDTH = 3, // 12 sums + 3 + 1 of 16
-    COLUMNS = 3,
 #else
     ROWS = CONV_CHANNELS,
     WIDTH = 3, // 24 sums + 3 + 1 of 32
@@ -21,7 +20,8 @@ enum {
     SUMS = ROWS * WIDTH,
     // Outputs are often not in a cache. With more terms than this prefetching them pays.
     PREFETCH_TERMS = 32,
-    FEW_TERMS = 64,
+    // Sums of more terms share the vectors of x between the channels of a call.
+    SHARED_TERMS = 64,
     WEIGHT_ROWS = 4,
     WEIGHT_SUMS = WEIGHT_ROWS * COLUMNS, // + columns + 1
     CACHE_LINE = 64,
@@ -189,7 +189,7 @@ INLINE void conv_all(const struct conv *call)
     enum { MAX_WIDTH = 6 };
     const size_t channels = call->of->channels;
     // Rows of few terms are written one after the other, line by line.
-    const bool together = ROWS == 4 && call->of->terms > FEW_TERMS;
+    const bool together = ROWS == 4 && call->of->terms > SHARED_TERMS;
     size_t k = 0;
     while (channels - k >= ROWS)
         k = conv_channels(call, k, together ? channels / ROWS : 1, ROWS, WIDTH);

@@ -18,37 +18,47 @@ static const char *forward_taps(const struct winograd_task *task, size_t f, size
     return (const char *)task->call->filter->state + (plane + k * p->in) * p->grid.scalar_bytes;
 }
 
+// Terms of a call of the kernel, at most: with AVX2, so many that a strip fits the L1 cache.
+static size_t winograd_call_terms(const struct winograd_task *task)
+{
+    return task->call->plan->isa == CPU_AVX2 ? WINOGRAD_TERMS / 2 : WINOGRAD_TERMS;
+}
+
 // Adds the task's n_in transformed input channels, `inputs`, to all its output channels.
 static void multiply_tiles(const struct winograd_task *task, const char *inputs)
 {
     const struct winograd *p = task->p;
     const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
     const size_t positions = winograd_vectors(p, task->index.tiles);
-    const size_t terms = size_split_even(task->n_in, WINOGRAD_TERMS);
+    const size_t terms = size_split_even(task->n_in, winograd_call_terms(task));
+    // With few registers tiles are read often: a strip of them stays in the L1 cache.
+    const size_t strip =
+        task->call->plan->isa == CPU_AVX2 ? 3 * CONV_BLOCK_BYTES / bytes : positions;
+    const size_t strips = ceil_div(positions, strip);
     for (size_t f = 0; f < p->frequencies; f++)
-        for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-            const size_t channels = size_min(task->n_out - k, CONV_CHANNELS);
-            char *sums = task->scratch.out + (f * p->out_plane + k * pitch) * bytes;
-            const char *x = inputs + f * p->in_plane * bytes;
-            const char *taps = forward_taps(task, f, task->out + k) + task->in * channels * bytes;
-            // The last output channels fetch the inputs of the next frequency.
-            const size_t ahead = k + CONV_CHANNELS < task->n_out ? 0 : p->in_plane * bytes;
-            for (size_t c = 0; c < task->n_in; c += terms) {
-                const struct conv_operands of = {.y = sums,
-                                                 .x = x + c * pitch * bytes,
-                                                 .w = taps + c * channels * bytes,
-                                                 .offset = p->offset,
-                                                 .y_stride = pitch,
-                                                 .w_term = channels,
-                                                 .w_channel = 1,
-                                                 .terms = size_min(terms, task->n_in - c),
-                                                 .channels = channels,
-                                                 .n = positions,
-                                                 .ahead = ahead,
-                                                 .fresh = task->in + c == 0};
-                task->kernels->conv_fetch(&of, NULL);
-            }
-        }
+        for (size_t c = 0; c < task->n_in; c += terms)
+            for (size_t i = 0; i < strips; i++)
+                for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
+                    const size_t channels = size_min(task->n_out - k, CONV_CHANNELS);
+                    const char *taps =
+                        forward_taps(task, f, task->out + k) + (task->in + c) * channels * bytes;
+                    const size_t plane = f * p->in_plane + c * pitch + i * strip;
+                    const struct conv_operands of = {
+                        .y = task->scratch.out + (f * p->out_plane + k * pitch + i * strip) * bytes,
+                        .x = inputs + plane * bytes,
+                        .w = taps,
+                        .offset = p->offset,
+                        .y_stride = pitch,
+                        .w_term = channels,
+                        .w_channel = 1,
+                        .terms = size_min(terms, task->n_in - c),
+                        .channels = channels,
+                        .n = size_min(positions - i * strip, strip),
+                        // The last output channels fetch the inputs of the next frequency.
+                        .ahead = k + CONV_CHANNELS < task->n_out ? 0 : p->in_plane * bytes,
+                        .fresh = task->in + c == 0};
+                    task->kernels->conv_fetch(&of, NULL);
+                }
 }
 
 // The same with taps that are transformed here, those of a few output channels at a time.
@@ -107,6 +117,7 @@ static void multiply_transposed(const struct winograd_task *task)
     const struct winograd_scratch *scratch = &task->scratch;
     const size_t bytes = p->grid.scalar_bytes, in = p->in, pitch = p->oc_split;
     const size_t lanes = winograd_lanes(p), tiles = task->index.tiles;
+    const size_t terms = size_min(in, winograd_call_terms(task));
     for (size_t f = 0; f < p->frequencies; f++) {
         const char *panel = panel_at(task, f);
         if (!p->shared_inputs) make_panel(task, f);
@@ -114,8 +125,8 @@ static void multiply_transposed(const struct winograd_task *task)
         memset(scratch->out_panel + tiles * pitch * bytes, 0,
                (winograd_vectors(p, tiles) - tiles) * pitch * bytes);
         for (size_t k = 0; k < task->n_out; k += p->oc_block)
-            for (size_t t = 0; t < tiles; t += CONV_CHANNELS)
-                for (size_t c = 0; c < in; c += WINOGRAD_TERMS) {
+            for (size_t c = 0; c < in; c += terms)
+                for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
                     const size_t n = size_min(tiles - t, CONV_CHANNELS);
                     const char *taps = forward_taps(task, f, task->out + k);
                     const struct conv_operands of = {.y = scratch->out_panel +
@@ -126,7 +137,7 @@ static void multiply_transposed(const struct winograd_task *task)
                                                      .y_stride = pitch,
                                                      .w_term = n,
                                                      .w_channel = 1,
-                                                     .terms = size_min(in - c, WINOGRAD_TERMS),
+                                                     .terms = size_min(in - c, terms),
                                                      .channels = n,
                                                      .n = p->oc_block,
                                                      .ahead = t ? 0 : CONV_AHEAD_BYTES,
