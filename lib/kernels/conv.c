@@ -11,7 +11,8 @@
 enum {
 #if VECTOR_BYTES == 32
     ROWS = 4,
-    WIDTH = 3, // 12 sums + 3 + 1 of 16
+    WIDTH = 3,   // 12 sums + 3 + 1 of 16
+    COLUMNS = 3, // the same
 #else
     ROWS = CONV_CHANNELS,
     WIDTH = 3, // 24 sums + 3 + 1 of 32
@@ -78,24 +79,32 @@ INLINE vec conv_factor(const struct conv_weights *weights, size_t r, size_t widt
     return width > 1 ? keep_in_register(factor) : factor;
 }
 
+// What the terms of a rectangle are summed from and to.
+struct conv_operand {
+    const REAL *x, *w;
+    vec *sum;
+    struct conv_walk *walk;
+    size_t w_ahead; // bytes before their use at which weights are prefetched
+};
+
 // Adds all terms of rows channels to width vectors of sums. fetch: of the first rectangle, or while
 // x is prefetched; other rectangles are left without a test in the loop. Of factors and vectors the
 // fewer stay in registers, the others pass through one.
-INLINE void conv_terms(const struct conv *call, const REAL *x, const REAL *w, vec *sum, size_t rows,
-                       size_t width, struct conv_walk *walk, bool first, bool fetch)
+INLINE void conv_terms(const struct conv *call, const struct conv_operand *from, size_t rows,
+                       size_t width, bool fetch)
 {
     const size_t *offset = call->of->offset, *end = offset + call->of->terms;
-    const size_t step = call->of->w_term, ahead = call->of->ahead;
-    const size_t w_ahead = first && call->w_channel == 1 ? CONV_AHEAD_BYTES : 0;
-    size_t lines = fetch && call->walk ? walk->count : 0;
+    const size_t step = call->of->w_term, ahead = call->of->ahead, w_ahead = from->w_ahead;
+    size_t lines = fetch && call->walk ? from->walk->count : 0;
     // So that gcc adds an offset to x once, not to the array's begin and x's distance from it.
-    x = keep_address(x);
+    const REAL *x = keep_address(from->x), *w = from->w;
+    vec *sum = from->sum;
     NO_UNROLL
     for (; offset < end; offset++, w += step) {
         const REAL *in = x + *offset;
         vec v[SUMS], factor[ROWS];
         if (lines) {
-            conv_fetch_line(walk);
+            conv_fetch_line(from->walk);
             lines--;
         }
         // The weights that follow, or those of this term. A number, for they may lie beyond the
@@ -133,13 +142,15 @@ INLINE void conv_terms(const struct conv *call, const REAL *x, const REAL *w, ve
 INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t rows, size_t width)
 {
     const struct conv_operands *of = call->of;
-    const REAL *x = (const REAL *)of->x + i, *w = (const REAL *)of->w + k * call->w_channel;
     REAL *y = (REAL *)of->y + k * of->y_stride + i;
     // The first rectangle walks for all.
     const bool first = k == 0 && i == 0;
     struct conv_walk walk = {0};
     if (call->walk && first) walk = *call->walk;
     vec sum[SUMS];
+    const struct conv_operand from = {(const REAL *)of->x + i,
+                                      (const REAL *)of->w + k * call->w_channel, sum, &walk,
+                                      first && call->w_channel == 1 ? CONV_AHEAD_BYTES : 0};
     UNROLL
     for (size_t s = 0; s < rows * width; s++) sum[s] = (vec){0};
     if (of->terms > PREFETCH_TERMS) {
@@ -147,9 +158,8 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
         for (size_t s = 0; s < rows * width; s++)
             __builtin_prefetch(y + s / width * of->y_stride + s % width * LANES);
     }
-    if (first || (of->ahead && k == 0))
-        conv_terms(call, x, w, sum, rows, width, &walk, first, true);
-    else conv_terms(call, x, w, sum, rows, width, &walk, false, false);
+    if (first || (of->ahead && k == 0)) conv_terms(call, &from, rows, width, true);
+    else conv_terms(call, &from, rows, width, false);
     if (!of->fresh) {
         UNROLL
         for (size_t s = 0; s < rows * width; s++)
