@@ -205,6 +205,8 @@ INLINE void conv_all(const struct conv *call)
         k = conv_channels(call, k, together ? channels / ROWS : 1, ROWS, WIDTH);
     if (ROWS > 4 && channels - k >= 4)
         k = conv_channels(call, k, 1, 4, SUMS / 4 < MAX_WIDTH ? SUMS / 4 : MAX_WIDTH);
+    if (channels - k == 3)
+        k = conv_channels(call, k, 1, 3, SUMS / 3 < MAX_WIDTH ? SUMS / 3 : MAX_WIDTH);
     if (channels - k >= 2)
         k = conv_channels(call, k, 1, 2, SUMS / 2 < MAX_WIDTH ? SUMS / 2 : MAX_WIDTH);
     if (channels - k) conv_channels(call, k, 1, 1, 8);

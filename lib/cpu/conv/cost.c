@@ -17,7 +17,6 @@ double conv_cost_channels(size_t out, size_t width, double loads)
         rows = left;
         if (left >= CONV_CHANNELS) rows = CONV_CHANNELS;
         else if (left >= 4) rows = 4;
-        else if (left >= 2) rows = 2;
         const double sums = (double)(rows * width);
         const double vectors = (double)width * loads + (double)rows;
         const double bound = fmax(sums, fmax(vectors, MIN_SUMS));
