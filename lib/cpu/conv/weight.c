@@ -20,7 +20,8 @@ static void conv_weight_layout(const struct request *request,
     *ret = (struct conv_weight){0};
     conv_pass_make(request->shape, PARTITA_BACKWARD_WEIGHT, 0, &ret->pass);
     method->layout(ret, limit);
-    const size_t worker = method->worker_bytes(ret), capacity = limit - size_min(limit, worker);
+    const size_t bytes = size_add(method->worker_bytes(ret), ret->prepared_bytes);
+    const size_t capacity = limit - size_min(limit, bytes);
     ret->k_splits = split_k_count(request->shape, ret->min_tasks, conv_weight_tasks(ret),
                                   conv_pass_boxes(&ret->pass), capacity);
     assert(ret->term_splits * ret->term_split >= ret->pass.chunk * ret->pass.terms);
@@ -39,7 +40,7 @@ static void conv_weight_estimate(const struct request *request,
     ret->hop = work.hop;
     ret->spread = 1; // zeros beyond rows of gy or of x are multiplied by the other's samples
     ret->worker = method->worker_bytes(&weight);
-    ret->shared = (weight.k_splits - 1) * split_k_bytes(shape);
+    ret->shared = (weight.k_splits - 1) * split_k_bytes(shape) + weight.prepared_bytes;
     ret->bytes = size_add(ret->worker, ret->shared);
 }
 
@@ -105,10 +106,12 @@ static void conv_weight_run(const struct conv_weight_method *method,
         .plan = plan,
         .weight = weight,
         .workers = (char *)workspace + plan->choice.shared,
+        .prepared = (char *)workspace + plan->choice.shared - weight->prepared_bytes,
         .split_k = {plan, operands->to, workspace, weight->k_splits, split_k_bytes(&plan->shape)},
         .x = operands->from[0],
         .gy = operands->from[1]};
     assert(method->worker_bytes(weight) <= plan->choice.worker);
+    if (weight->prepared) thread_loop(plan->threads, weight->prepared, method->prepare, &call);
     thread_loop(plan->threads, weight->k_splits * conv_weight_tasks(weight), method->run_task,
                 &call);
     split_k_reduce(&call.split_k);

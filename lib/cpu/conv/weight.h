@@ -12,20 +12,23 @@
 
 struct conv_weight {
     struct conv_pass pass;
-    size_t term_splits, term_split; // splits of the terms of a chunk
-    size_t oc_splits, oc_split;     // splits of the output channels of a group
-    size_t min_tasks, k_splits;     // splits of the boxes: enough for min_tasks tasks
-    size_t *offset;                 // of one chunk's terms, in the order of the caller's taps
-    bool in_place;                  // cpu/direct: gy is read where it is
+    size_t term_splits, term_split;  // splits of the terms of a chunk
+    size_t oc_splits, oc_split;      // splits of the output channels of a group
+    size_t min_tasks, k_splits;      // splits of the boxes: enough for min_tasks tasks
+    size_t *offset;                  // of one chunk's terms, in the order of the caller's taps
+    bool in_place;                   // cpu/direct: gy is read where it is
+    size_t prepared, prepared_bytes; // tasks that prepare what all others read; bytes of it
 };
 
 // How an engine computes the gradient of the taps.
 struct conv_weight_method {
-    // Chooses all fields but k_splits and offset, within `limit` bytes of workspace.
+    // Chooses all fields but k_splits and offset, within `limit` bytes of workspace: of a worker
+    // and prepared.
     void (*layout)(struct conv_weight *weight, size_t limit);
     void (*count_work)(const struct conv_weight *weight, struct conv_work *work);
     size_t (*worker_bytes)(const struct conv_weight *weight);
     task_fn *run_task; // its context is a struct conv_weight_call
+    task_fn *prepare;  // likewise; NULL: there is nothing to prepare
 };
 
 // How an engine computes the directions of a layer: forward and backward data, backward weight.
@@ -48,7 +51,7 @@ void conv_run(const struct conv_methods *methods, const struct partita_plan *pla
 struct conv_weight_call {
     const struct partita_plan *plan;
     const struct conv_weight *weight;
-    char *workers;
+    char *workers, *prepared;
     struct split_k split_k;
     const char *x, *gy;
 };

@@ -37,7 +37,7 @@ enum {
 
 static const struct {
     size_t min_outputs, max_channels, min_tasks, min_channels, weight_tasks;
-    size_t max_spread;
+    size_t max_spread, max_prepared;
     double transposed_gain;
 } GEMM = {
     // Minimum outputs of a box, under a tight workspace limit; chosen. Channels of a split;
@@ -52,6 +52,9 @@ static const struct {
     // Of rows that are a plane apart: their number times the largest power of 2 that divides the
     // plane's bytes, with which they take half of an L2 cache; derived.
     .max_spread = 512 << 10,
+    // Bytes of gy that are transposed before the tasks of backward weight; chosen: they stay in the
+    // last cache.
+    .max_prepared = 8 << 20,
     // Products with output channels along the vectors are chosen if their cost is below this share
     // of the cost with positions along the vectors, since they need one more packing of panels and
     // a transposition of the sums; measured.

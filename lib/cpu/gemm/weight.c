@@ -42,7 +42,8 @@ static struct gemm_weight_scratch gemm_weight_layout_scratch(const struct conv_w
         scratch.panel = arena_take(arena, conv_panel_bytes(pass, gemm_weight_stride(weight)));
     }
     scratch.columns = arena_take(arena, size_mul(positions, GEMM_STRIP));
-    scratch.gy = arena_take(arena, size_mul(ceil_div(weight->oc_split, lanes) * lanes, row));
+    if (!weight->prepared)
+        scratch.gy = arena_take(arena, size_mul(ceil_div(weight->oc_split, lanes) * lanes, row));
     scratch.sums = arena_take(arena, size_mul(weight->oc_split, terms));
     return scratch;
 }
@@ -52,6 +53,30 @@ static size_t gemm_weight_worker_bytes(const struct conv_weight *weight)
     struct arena arena = {0};
     gemm_weight_layout_scratch(weight, &arena);
     return arena.used;
+}
+
+// Bytes of a block of gy, transposed: as many channels as a vector has lanes.
+static size_t gemm_weight_block_bytes(const struct conv_pass *pass)
+{
+    return conv_panel_stride(pass) * CONV_BLOCK_BYTES;
+}
+
+static size_t gemm_weight_blocks(const struct conv_pass *pass)
+{
+    return ceil_div(pass->out, CONV_BLOCK_BYTES / pass->scalar_bytes);
+}
+
+// Small maps: gy is transposed for all tasks before them, [box][group][block], if it fits.
+static void gemm_weight_layout_prepared(struct conv_weight *weight, size_t limit)
+{
+    const struct conv_pass *pass = &weight->pass;
+    const size_t tasks = conv_pass_boxes(pass) * pass->groups * gemm_weight_blocks(pass);
+    const size_t bytes = size_mul(tasks, gemm_weight_block_bytes(pass));
+    if (pass->box.images == 1 || pass->channels_last || pass->chunk == pass->in ||
+        bytes > GEMM.max_prepared || size_add(bytes, gemm_weight_worker_bytes(weight)) > limit)
+        return;
+    weight->prepared = tasks;
+    weight->prepared_bytes = bytes;
 }
 
 // The largest box and splits within a limit: halved together.
@@ -72,8 +97,9 @@ static void gemm_weight_layout(struct conv_weight *weight, size_t limit)
         const bool small = conv_pass_is_identity(pass) && weight->oc_split <= GEMM_WEIGHT_CHANNELS;
         const size_t most = small ? GEMM_MAX_OUTPUTS : GEMM_MAX_WEIGHT_OUTPUTS;
         conv_panel_choose_box(pass, size_max(most >> halves, GEMM.min_outputs));
-        if (gemm_weight_worker_bytes(weight) <= limit || terms == 1) return;
+        if (gemm_weight_worker_bytes(weight) <= limit || terms == 1) break;
     }
+    gemm_weight_layout_prepared(weight, limit);
 }
 
 static void gemm_weight_count_work(const struct conv_weight *weight, struct conv_work *work)
@@ -112,6 +138,7 @@ static void gemm_weight_count_work(const struct conv_weight *weight, struct conv
 struct gemm_weight_matrix {
     const char *at;
     size_t output, channel;
+    size_t block, first; // of gy in blocks of channels: bytes of one; index of the first channel
 };
 
 // Adjacent channels of an array at the outputs of a box, which lie one after the other in each
@@ -123,8 +150,10 @@ static struct gemm_weight_matrix gemm_weight_in_array(const struct conv_pass *pa
     const size_t first = planes->index->item * strides->item +
                          conv_pass_output_sample(pass, planes->index, 0, 0) * strides->position +
                          planes->channel * strides->channel;
-    return (struct gemm_weight_matrix){(const char *)planes->array + first * pass->scalar_bytes,
-                                       strides->position, strides->channel};
+    return (struct gemm_weight_matrix){.at =
+                                           (const char *)planes->array + first * pass->scalar_bytes,
+                                       .output = strides->position,
+                                       .channel = strides->channel};
 }
 
 // Whether its rows, which are read several times, are far from crowding a few sets of a cache.
@@ -161,7 +190,7 @@ static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_ca
     const size_t outputs = conv_index_outputs(index), bytes = pass->scalar_bytes;
     const size_t positions = conv_pass_vectors(pass, outputs);
     const size_t terms = size_min(n, task->n_terms - t);
-    const struct gemm_weight_matrix columns = {scratch->columns, n, 1};
+    const struct gemm_weight_matrix columns = {.at = scratch->columns, .output = n, .channel = 1};
     if (scratch->packed) {
         const bool packed = conv_panel_is_packed(pass);
         const char *first = scratch->packed + weight->offset[task->term + t] * bytes;
@@ -188,35 +217,75 @@ static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_ca
     return columns;
 }
 
-// gy of the task's output channels at the box's outputs: in place, or transposed, as many channels
-// as a vector has lanes together.
-static struct gemm_weight_matrix gemm_weight_outputs(const struct conv_weight_call *call,
-                                                     const struct conv_weight_task *task,
-                                                     const struct conv_index *index,
-                                                     const struct gemm_weight_scratch *scratch)
+// Transposes gy of adjacent channels, from the first output of a box on, into blocks.
+static void gemm_weight_transpose(const struct conv_weight_call *call, size_t items, size_t outputs,
+                                  const struct gemm_weight_matrix *gy, size_t n_out, char *blocks)
 {
     const struct conv_pass *pass = &call->weight->pass;
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
-    const size_t outputs = conv_index_outputs(index), block = conv_panel_stride(pass) * lanes;
-    const struct gemm_planes planes = {call->gy, index, task->group * pass->out + task->first,
-                                       task->n_out};
-    const struct gemm_weight_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
-    const size_t images = pass->channels_last ? 1 : index->items, n = outputs / images;
-    if (pass->channels_last ? gemm_weight_is_spread(outputs, gy.output * bytes)
-                            : images == 1 && gemm_weight_is_spread(task->n_out, gy.channel * bytes))
-        return gy;
+    const size_t images = pass->channels_last ? 1 : items, n = outputs / images;
     for (size_t i = 0; i < images; i++)
-        for (size_t k = 0; k < task->n_out; k += lanes) {
-            const size_t channels = size_min(lanes, task->n_out - k);
-            const char *from = gy.at + (i * pass->to.item + k * gy.channel) * bytes;
-            char *to = scratch->gy + (k / lanes * block + i * n * lanes) * bytes;
+        for (size_t k = 0; k < n_out; k += lanes) {
+            const size_t channels = size_min(lanes, n_out - k);
+            const char *from = gy->at + (i * pass->to.item + k * gy->channel) * bytes;
+            char *to =
+                blocks + k / lanes * gemm_weight_block_bytes(pass) + i * n * CONV_BLOCK_BYTES;
             if (!pass->channels_last)
-                call->plan->kernels->transpose(to, lanes, from, gy.channel, channels, n);
+                call->plan->kernels->transpose(to, lanes, from, gy->channel, channels, n);
             else
                 for (size_t p = 0; p < n; p++)
-                    memcpy(to + p * lanes * bytes, from + p * gy.output * bytes, channels * bytes);
+                    memcpy(to + p * lanes * bytes, from + p * gy->output * bytes, channels * bytes);
         }
-    return (struct gemm_weight_matrix){scratch->gy, lanes, 1};
+}
+
+static void gemm_weight_prepare(void *context, size_t task, int worker)
+{
+    const struct conv_weight_call *call = context;
+    const struct conv_pass *pass = &call->weight->pass;
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes, blocks = gemm_weight_blocks(pass);
+    const struct conv_index index = conv_pass_index(pass, task / blocks / pass->groups);
+    const size_t first = task % blocks * lanes, n = size_min(lanes, pass->out - first);
+    const struct gemm_planes planes = {call->gy, &index,
+                                       task / blocks % pass->groups * pass->out + first, n};
+    const struct gemm_weight_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
+    (void)worker;
+    gemm_weight_transpose(call, index.items, conv_index_outputs(&index), &gy, n,
+                          call->prepared + task * gemm_weight_block_bytes(pass));
+}
+
+// The prepared gy of a group at a box.
+static char *gemm_weight_prepared(const struct conv_weight_call *call, size_t group, size_t box)
+{
+    const struct conv_pass *pass = &call->weight->pass;
+    return call->prepared +
+           (box * pass->groups + group) * gemm_weight_blocks(pass) * gemm_weight_block_bytes(pass);
+}
+
+// gy of the task's output channels at the box's outputs: in place, prepared, or transposed.
+static struct gemm_weight_matrix gemm_weight_outputs(const struct conv_weight_call *call,
+                                                     const struct conv_weight_task *task,
+                                                     size_t box,
+                                                     const struct gemm_weight_scratch *scratch)
+{
+    const struct conv_pass *pass = &call->weight->pass;
+    const struct conv_index index = conv_pass_index(pass, box);
+    const size_t bytes = pass->scalar_bytes, outputs = conv_index_outputs(&index);
+    const struct gemm_planes planes = {call->gy, &index, task->group * pass->out + task->first,
+                                       task->n_out};
+    const struct gemm_weight_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
+    struct gemm_weight_matrix ret = {scratch->gy, CONV_BLOCK_BYTES / bytes, 1,
+                                     gemm_weight_block_bytes(pass), 0};
+    if (call->weight->prepared) {
+        ret.at = gemm_weight_prepared(call, task->group, box);
+        ret.first = task->first;
+        return ret;
+    }
+    if (pass->channels_last
+            ? gemm_weight_is_spread(outputs, gy.output * bytes)
+            : index.items == 1 && gemm_weight_is_spread(task->n_out, gy.channel * bytes))
+        return gy;
+    gemm_weight_transpose(call, index.items, outputs, &gy, task->n_out, scratch->gy);
+    return ret;
 }
 
 // What is fetched during the sums of n terms from term t on, of a box: the inputs of the terms that
@@ -248,7 +317,12 @@ static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *c
         x.n = (t + n) * task->n_in / terms - t * task->n_in / terms;
     }
     if (x.n) gemm_ahead_inputs(&ahead, pass, &x);
-    if (gy.n && !last) gemm_ahead_outputs(&ahead, pass, &gy);
+    if (gy.n && !last && call->weight->prepared)
+        gemm_ahead_rows(&ahead,
+                        gemm_weight_prepared(call, task->group, box + 1) +
+                            (task->first + first) * conv_panel_stride(pass) * bytes,
+                        gy.n * conv_panel_stride(pass) * bytes, 1, 0);
+    else if (gy.n && !last) gemm_ahead_outputs(&ahead, pass, &gy);
     if (last)
         gemm_ahead_rows(&ahead, task->gw + first * task->path, task->n_terms * bytes, gy.n,
                         task->path);
@@ -265,9 +339,9 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t row = gemm_weight_stride(call->weight);
     const size_t terms = conv_pass_vectors(pass, task->n_terms);
-    const size_t positions = conv_index_outputs(&index), block = conv_panel_stride(pass) * lanes;
+    const size_t positions = conv_index_outputs(&index);
     const size_t each = size_split_even(positions, gemm_call_terms(call->plan, positions));
-    const struct gemm_weight_matrix gy = gemm_weight_outputs(call, task, &index, scratch);
+    const struct gemm_weight_matrix gy = gemm_weight_outputs(call, task, box, scratch);
     size_t offset[GEMM_MAX_OUTPUTS];
     assert(positions <= GEMM_MAX_OUTPUTS);
     gemm_weight_pack(call, task, &index, scratch);
@@ -278,11 +352,12 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
         ahead.calls *= ceil_div(positions, each);
         for (size_t i = 0; i < positions; i++) offset[i] = i * x.output;
         for (size_t p = 0, k = 0; p < positions;) {
+            const size_t at = gy.first + k;
             const size_t first =
-                gy.at == scratch->gy ? k / lanes * block + k % lanes : k * gy.channel;
+                gy.block ? at / lanes * gy.block + at % lanes * bytes : k * gy.channel * bytes;
             const struct conv_operands operands = {.y = scratch->sums + (k * row + t) * bytes,
                                                    .x = x.at,
-                                                   .w = gy.at + (first + p * gy.output) * bytes,
+                                                   .w = gy.at + first + p * gy.output * bytes,
                                                    .offset = offset + p,
                                                    .y_stride = row,
                                                    .w_term = gy.output,
@@ -320,4 +395,5 @@ static void gemm_weight_run_task(void *context, size_t index, int worker)
 const struct conv_weight_method gemm_weight_method = {.layout = gemm_weight_layout,
                                                       .count_work = gemm_weight_count_work,
                                                       .worker_bytes = gemm_weight_worker_bytes,
-                                                      .run_task = gemm_weight_run_task};
+                                                      .run_task = gemm_weight_run_task,
+                                                      .prepare = gemm_weight_prepare};
