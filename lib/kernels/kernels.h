@@ -407,7 +407,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(fir_fn, fir) DO(fir_complex_fn, fir_complex) DO(resample_fn, resample) \
     DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
     DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(keep_fn, keep) \
-    DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) DO(join_fn, join) DO(conv_fn, conv) \
+    DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) \
+    DO(join_fn, join) DO(conv_fn, conv) \
     DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
