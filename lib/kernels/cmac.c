@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Products of spectra in lines of real and imaginary lanes, summed over terms in registers. The
 // four products of a complex multiplication have a sum each, so that no addition waits for another
-// of the same term, and the order of operations is the same for every bin.
+// of the same term, and the order of operations is the same for every bin. With 16 registers
+// (PAIRED) the real and the imaginary part have one sum each, of twice as many vectors.
 //
-// With h in 16 bits three products take the place of four:
+// With h in 16 bits, and not PAIRED, three products take the place of four:
 //
 //     A = sum of re h (re x + im x)    B = sum of (im h - re h) re x    C = sum of (re h + im h) im
 //     x re y = A - C                     im y = A + B
@@ -448,26 +449,30 @@ static size_t cmac_lines_ahead(const struct cmac_terms *terms, const struct cmac
     return PRODUCTS / products + 1;
 }
 
+INLINE struct cmac_call cmac_call_of(const struct cmac_terms *terms, const struct cmac_path *paths,
+                                     size_t n_paths, size_t end, bool ahead, bool i16)
+{
+    return (struct cmac_call){.terms = terms,
+                              .paths = paths,
+                              .end = paths + n_paths,
+                              .next = terms->next,
+                              .ahead = ahead,
+                              .i16 = i16,
+                              .beyond = end,
+                              .x_lines = ahead ? cmac_lines_ahead(terms, paths, n_paths) : 0};
+}
+
 void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
                              const struct cmac_path *paths, size_t n_paths, size_t first,
                              size_t end)
 {
-    const struct cmac_call near = {
-        .terms = terms, .paths = paths, .end = paths + n_paths, .next = terms->next, .beyond = end};
-    if (!terms->ahead) {
+    if (terms->ahead) {
+        const struct cmac_call far = cmac_call_of(terms, paths, n_paths, end, true, false);
+        cmac_sum_all(y, &far, first, end);
+    } else {
+        const struct cmac_call near = cmac_call_of(terms, paths, n_paths, end, false, false);
         cmac_sum_all(y, &near, first, end);
-        return;
     }
-    const size_t x_lines = cmac_lines_ahead(terms, paths, n_paths);
-    const struct cmac_call far = {.terms = terms,
-                                  .paths = paths,
-                                  .end = paths + n_paths,
-                                  .next = terms->next,
-                                  .ahead = true,
-                                  .i16 = false,
-                                  .beyond = end,
-                                  .x_lines = x_lines};
-    cmac_sum_all(y, &far, first, end);
 }
 
 #if REAL_BYTES == 4
@@ -476,15 +481,7 @@ void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
                                  const struct cmac_path *paths, size_t n_paths, size_t first,
                                  size_t end)
 {
-    const size_t x_lines = cmac_lines_ahead(terms, paths, n_paths);
-    const struct cmac_call far = {.terms = terms,
-                                  .paths = paths,
-                                  .end = paths + n_paths,
-                                  .next = terms->next,
-                                  .ahead = true,
-                                  .i16 = true,
-                                  .beyond = end,
-                                  .x_lines = x_lines};
+    const struct cmac_call far = cmac_call_of(terms, paths, n_paths, end, true, true);
     cmac_sum_all(y, &far, first, end);
 }
 #endif
