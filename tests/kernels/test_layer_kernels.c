@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-enum { MAX_TERMS = 21, MAX_ROWS = 13, MAX_REACH = 70, MAX_BLOCKS = 30 };
+// More than 64 terms have an order of rectangles of their own.
+enum { MAX_TERMS = 73, MAX_SIZES_TERMS = 21, MAX_ROWS = 13, MAX_REACH = 70, MAX_BLOCKS = 30 };
 
 static size_t block(bool f64)
 {
@@ -111,7 +112,7 @@ static void over_sizes(const struct kernel_subject *s, size_t max_channels,
     struct random random = random_start(s->name);
     for (size_t channels = 1; channels <= max_channels; channels++)
         for (size_t blocks = 0; blocks <= MAX_BLOCKS; blocks += blocks < 9 ? 1 : 7)
-            for (size_t terms = 0; terms <= MAX_TERMS; terms += terms < 8 ? 1 : 13) {
+            for (size_t terms = 0; terms <= MAX_SIZES_TERMS; terms += terms < 8 ? 1 : 13) {
                 const enum edge edge = (enum edge)((blocks + terms) % N_EDGES);
                 struct operands o =
                     draw(&random, s->kernels->f64, channels, terms, blocks, edge, blocks % 3 == 2);
