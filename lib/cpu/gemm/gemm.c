@@ -208,6 +208,14 @@ static const char *gemm_panel_taps(const struct conv_call *call, const struct co
     return conv_call_taps(call, task->group, first, panel->in) + panel->term * row;
 }
 
+// Terms of a panel. With AVX2, a third of those of a chunk where they are read in place: half of
+// them crowd the sets of the L1 cache.
+static size_t gemm_panel_terms(const struct conv_call *call)
+{
+    const bool few = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(call->layout);
+    return few ? ceil_div(GEMM_MAX_TERMS, 3) : gemm_call_terms(call->plan, GEMM_MAX_TERMS);
+}
+
 // The first result of a task.
 static char *gemm_results(const struct conv_call *call, const struct conv_task *task)
 {
@@ -305,8 +313,8 @@ static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const str
 {
     const struct conv_layout *layout = call->layout;
     const struct conv_pass *pass = &layout->pass;
-    const size_t max = gemm_call_terms(call->plan, GEMM_MAX_TERMS);
-    const size_t panels = gemm_is_rows(pass) ? 1 : ceil_div(n * pass->terms, max);
+    const size_t panels =
+        gemm_is_rows(pass) ? 1 : ceil_div(n * pass->terms, gemm_panel_terms(call));
     struct gemm_ahead ahead = {.calls = panels * gemm_panel_calls(layout, task)};
     struct gemm_planes planes = {.array = call->from, .index = &task->index};
     if (in + n < pass->in) {
@@ -383,8 +391,7 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
     const char *in_place = gemm_panel_in_place(call, task, in, n);
-    const size_t all = n * pass->terms,
-                 step = size_split_even(all, gemm_call_terms(call->plan, GEMM_MAX_TERMS));
+    const size_t all = n * pass->terms, step = size_split_even(all, gemm_panel_terms(call));
     const size_t row = in_place ? pass->from.channel : conv_panel_stride(pass);
     size_t offset[GEMM_MAX_TERMS];
     for (size_t t = 0; t < GEMM_MAX_TERMS; t++) offset[t] = t * row;

@@ -62,11 +62,11 @@ static const struct {
 };
 
 // Terms of a call of the kernel where `max` are ready. With rectangles of four channels a strip is
-// read twice as often, and sums of a third of the terms from the L1 cache are faster in spite of
-// adding them up; half of the terms, read in place, crowd its sets.
+// read twice as often, and sums of half as many terms from the L1 cache are faster in spite of
+// adding them up twice.
 static inline size_t gemm_call_terms(const struct partita_plan *plan, size_t max)
 {
-    return plan->isa == CPU_AVX2 ? size_min(max, ceil_div(GEMM_MAX_TERMS, 3)) : max;
+    return plan->isa == CPU_AVX2 ? size_min(max, GEMM_MAX_TERMS / 2) : max;
 }
 
 // Reals of a strip of which so many are left. Three vectors of 64 bytes and one leave few sums in
