@@ -287,15 +287,17 @@ static double all_seconds(const struct request *request, const struct tiles *p,
         // Tasks of a line of output channels read all of x, and each of them the line of gy.
         const double times = ceil((double)p->in / TILE_ROWS);
         const double tasks = ceil((double)p->out / (double)p->lanes);
-        const double read =
-            move_seconds(request, (x * tasks + y * times) * TILES.read, (x + y / tasks) * bytes);
+        const double read = move_seconds(request, x * tasks * TILES.read, (x + y / tasks) * bytes) +
+                            move_seconds(request, y * times * TILES.read, y / tasks * bytes);
         seconds += move_seconds(request, x + y, (x + y) * bytes) +
                    fmax(0, read - work->products * costs->fma * product_factor(p));
     } else {
         const double all = work->factors * bytes + held;
-        seconds += move_seconds(request, x * (1 + (p->weight ? 2 : chunks)), held) +
-                   move_seconds(request, 2 * y, held);
-        seconds += packing_copies(p, work) * costs->copy;
+        const double read = move_seconds(request, x * (p->weight ? 2 : chunks), held);
+        const double packed = packing_copies(p, work) * costs->copy;
+        seconds += move_seconds(request, x + 2 * y, held);
+        // Transposed products pack scalar by scalar, while x arrives.
+        seconds += p->product == TILES_TRANSPOSED ? fmax(read, packed) : read + packed;
         seconds += p->weight ? move_seconds(request, 2 * work->factors * batches, all)
                              : factor_seconds(request, p, work, all);
     }

@@ -49,8 +49,8 @@ static const struct {
     .narrow_gauss = 0.6,
     .wide = 3,
     .transposed_weight = 0.3,
-    .packed = 4,
-    .read = 0.7,
+    .packed = 5.9,
+    .read = 0.5,
     // Moving each sample of a tile takes as long as that many copies of one, with positions in the
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
