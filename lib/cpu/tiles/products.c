@@ -131,7 +131,8 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
 }
 
 // Input channels of one call of kernels->conv in a transposed product. The registers of AVX2 hold a
-// quarter of the sums of a panel, so that factors are read again and should be in the nearest cache.
+// quarter of the sums of a panel, so that factors are read again and should be in the nearest
+// cache.
 static size_t panel_channels(const struct tiles_call *call)
 {
     const struct tiles *p = call->p;
