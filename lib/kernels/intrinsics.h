@@ -16,7 +16,8 @@
 
 // vec_multiply_add: a * b + c; in plain C with two roundings. vec_load_first: reads only n < LANES
 // reals; the other lanes are zero. vec_store_first: writes only the first n < LANES lanes of v.
-// vec_load_range, vec_store_range: the same for lanes begin .. end-1, begin and end <= LANES.
+// vec_load_range, vec_store_range: the same for lanes begin .. end-1, begin and end <= LANES; or
+// vec_load_masked of vec_lanes.
 #if VECTOR_BYTES == 64
 typedef __typeof__(VEC_OP(_mm512_set1)(0)) native_vec;
 typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;
@@ -36,19 +37,23 @@ INLINE void vec_store_first(REAL *y, vec v, size_t n)
     VEC_OP(_mm512_mask_storeu)(y, (vec_mask)((1u << n) - 1), (native_vec)v);
 }
 
-INLINE vec vec_load_range(const REAL *x, size_t begin, size_t end)
+INLINE vec_mask vec_lanes(size_t begin, size_t end)
 {
-    const unsigned mask = ((1u << end) - 1) & ~((1u << begin) - 1);
-    return (vec)VEC_OP(_mm512_maskz_loadu)((vec_mask)mask, x);
+    return (vec_mask)(((1u << end) - 1) & ~((1u << begin) - 1));
+}
+
+INLINE vec vec_load_masked(const REAL *x, vec_mask mask)
+{
+    return (vec)VEC_OP(_mm512_maskz_loadu)(mask, x);
 }
 
 INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)
 {
-    const unsigned mask = ((1u << end) - 1) & ~((1u << begin) - 1);
-    VEC_OP(_mm512_mask_storeu)(y, (vec_mask)mask, (native_vec)v);
+    VEC_OP(_mm512_mask_storeu)(y, vec_lanes(begin, end), (native_vec)v);
 }
 #elif VECTOR_BYTES == 32
 typedef __typeof__(VEC_OP(_mm256_set1)(0)) native_vec;
+typedef __m256i vec_mask;
 
 INLINE vec vec_multiply_add(vec a, vec b, vec c)
 {
@@ -67,9 +72,19 @@ INLINE __m256i vec_mask_of(size_t n)
 #endif
 }
 
+INLINE vec_mask vec_lanes(size_t begin, size_t end)
+{
+    return _mm256_andnot_si256(vec_mask_of(begin), vec_mask_of(end));
+}
+
+INLINE vec vec_load_masked(const REAL *x, vec_mask mask)
+{
+    return (vec)VEC_OP(_mm256_maskload)(x, mask);
+}
+
 INLINE vec vec_load_first(const REAL *x, size_t n)
 {
-    return (vec)VEC_OP(_mm256_maskload)(x, vec_mask_of(n));
+    return vec_load_masked(x, vec_mask_of(n));
 }
 
 INLINE void vec_store_first(REAL *y, vec v, size_t n)
@@ -88,6 +103,24 @@ INLINE vec vec_multiply_add(vec a, vec b, vec c)
 }
 #endif
 
+typedef struct {
+    size_t begin, end;
+} vec_mask;
+
+INLINE vec_mask vec_lanes(size_t begin, size_t end)
+{
+    return (vec_mask){begin, end};
+}
+
+INLINE vec vec_load_masked(const REAL *x, vec_mask mask)
+{
+    vec v = {0};
+    UNROLL
+    for (size_t k = 0; k < LANES; k++)
+        if (mask.begin <= k && k < mask.end) v[k] = x[k];
+    return v;
+}
+
 INLINE vec vec_load_first(const REAL *x, size_t n)
 {
     vec v = {0};
@@ -105,16 +138,12 @@ INLINE void vec_store_first(REAL *y, vec v, size_t n)
 }
 #endif
 
-#if VECTOR_BYTES != 64
 INLINE vec vec_load_range(const REAL *x, size_t begin, size_t end)
 {
-    vec v = {0};
-    UNROLL
-    for (size_t k = 0; k < LANES; k++)
-        if (begin <= k && k < end) v[k] = x[k];
-    return v;
+    return vec_load_masked(x, vec_lanes(begin, end));
 }
 
+#if VECTOR_BYTES != 64
 INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)
 {
     UNROLL

@@ -265,19 +265,26 @@ typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct
 // A correlation of one plane, whose rows follow each other. Along the rows (0) and along a row (1):
 // y[p] sums over taps w[t] * x[step*p + first + t], with x = 0 outside [0, size).
 struct plane_axis {
-    size_t size, count, taps, step; // samples of x, outputs, 1 .. 8 taps, a step of 1 or 2
+    size_t size, count, taps, step; // samples of x, outputs; a step of 1 or 2, the same of both
     ptrdiff_t first;
 };
 struct plane_conv {
     const void *x, *w;
     void *y;
     struct plane_axis axis[2];
+    const void *next[2]; // the next call's x and y, which are prefetched; NULL: not
 };
 enum { PLANE_ROWS = 7 }; // the least number of rows of y
 
+// Whether a column may have so many taps along the rows.
+static inline bool plane_serves(size_t taps)
+{
+    return taps >= 1 && taps <= 7 && taps != 6;
+}
+
 // y = the sums plus the bias, one real; NULL: 0; with relu negative results become 0. w has the
-// order of plane_next_tap. Reads x nowhere but inside the plane. Tolerance: 4 u sqrt(taps),
-// relative L2.
+// order of plane_next_tap; along a row there are any number of taps. Reads x nowhere but inside the
+// plane. Tolerance: 4 u sqrt(taps), relative L2.
 typedef void plane_conv_fn(const struct plane_conv *call, const void *bias, bool relu);
 
 // The tap along the rows and that along a row of the next of w: columns one after the other, in

@@ -3,151 +3,208 @@
 // transposed or packed. A tile of rows of sums stays in registers over all taps. A row of x is
 // loaded once for all taps of a column, each of which adds to another row of sums: with ROWS rows
 // and T taps that is ROWS + T - 1 loads, most of which straddle two lines of the cache, for ROWS *
-// T products.
+// T products. Where a tile reads no padding, loads need neither masks nor tests.
 #include "vector.h"
 
 #if VECTOR_BYTES == 32
-enum { ROWS = PLANE_ROWS, GROUP = 4 }; // 7 sums + 4 taps + 1 of 16 registers
+enum { ROWS = 8, GROUP = 4 }; // 8 sums + 4 taps + x and its mask of 16 registers
 #else
 enum { ROWS = 2 * PLANE_ROWS, GROUP = 8 }; // 14 + 8 + 1 of 32
 #endif
 
-// The lanes of a vector at `at` that are inside a row of so many samples.
-struct plane_range {
-    size_t begin, end;
-};
-INLINE struct plane_range plane_inside(ptrdiff_t at, size_t size)
-{
-    const ptrdiff_t begin = at < 0 ? -at : 0, end = (ptrdiff_t)size - at;
-    const ptrdiff_t last = end > (ptrdiff_t)LANES ? (ptrdiff_t)LANES : end;
-    if (begin >= last) return (struct plane_range){0, 0};
-    return (struct plane_range){(size_t)begin, (size_t)last};
-}
+// The compiler forgets what it knows about a variable. Otherwise it computes the addresses and
+// tests of all rows before the loop over columns, and keeps them on the stack.
+#define FORGET(variable) __asm__ volatile("" : "+r"(variable))
 
-INLINE vec plane_load(const REAL *x, struct plane_range range)
-{
-    // Masks of AVX-512 cost nothing.
-    if (VECTOR_BYTES < 64 && range.end - range.begin == LANES) return vec_load(x);
-    return vec_load_range(x, range.begin, range.end);
-}
-
-// A column of adjacent taps, `row` and `col` being the sample that the first one reads for the
-// tile's first output.
+// A column of taps on the tile's first vector: x and its samples from one row to the next; the
+// lanes that are inside its rows, next: those of the vector after it; one bit for each row that is
+// inside the plane. whole: they all are.
 struct plane_column {
-    const REAL *w;
-    ptrdiff_t row, col;
+    const REAL *x, *w;
+    size_t width;
+    vec_mask lanes, next;
+    uint64_t inside;
 };
 
-INLINE void plane_add_taps(vec *sum, const struct plane_conv *call,
-                           const struct plane_column *column, size_t rows, size_t taps, size_t step)
+// The constants of unrolled loops.
+struct plane_shape {
+    size_t rows, taps, step;
+    bool whole;
+};
+
+INLINE vec plane_load(const REAL *x, vec_mask lanes, bool whole)
 {
-    const struct plane_axis *axis = call->axis;
-    const size_t width = axis[1].size, pitch = axis[0].step * width, height = axis[0].size;
-    const struct plane_range range = plane_inside(column->col, width);
-    const struct plane_range next = plane_inside(column->col + (ptrdiff_t)LANES, width);
-    const REAL *x = (const REAL *)call->x + column->row * (ptrdiff_t)width + column->col;
-    size_t row = (size_t)column->row;
+    return whole ? vec_load(x) : vec_load_masked(x, lanes);
+}
+
+// n taps of a column: first, first + step, ...
+INLINE void plane_add_taps(vec *sum, const struct plane_column *column, struct plane_shape shape,
+                           size_t first, size_t n)
+{
+    const size_t pitch = shape.step * column->width;
+    const REAL *x = column->x + first * column->width;
+    uint64_t inside = column->inside >> first;
     vec tap[GROUP];
+    FORGET(x);
+    if (!shape.whole) FORGET(inside);
     UNROLL
-    for (size_t t = 0; t < taps; t++) tap[t] = keep_in_register(vec_broadcast(column->w[t]));
+    for (size_t t = 0; t < n; t++) tap[t] = keep_in_register(vec_broadcast(column->w[t]));
     UNROLL
-    for (size_t q = 0; q < rows + taps - 1; q++, x += pitch, row += axis[0].step) {
-        if (__builtin_expect(row >= height, 0)) continue; // or negative
-        vec v = plane_load(x, range);
-        if (step == 2) {
-            const vec high = plane_load(x + LANES, next);
+    for (size_t q = 0; q < shape.rows + n - 1; q++, x += pitch) {
+        if (!shape.whole && __builtin_expect(!(inside >> q * shape.step & 1), 0)) continue;
+        vec v = plane_load(x, column->lanes, shape.whole);
+        if (shape.step == 2) {
+            const vec high = plane_load(x + LANES, column->next, shape.whole);
             v = __builtin_shufflevector(v, high, EVEN);
         }
         v = keep_in_register(v);
         UNROLL
-        for (size_t t = 0; t < taps; t++)
-            if (q >= t && q - t < rows) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
+        for (size_t t = 0; t < n; t++)
+            if (q >= t && q - t < shape.rows) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
     }
 }
 
-// Columns of many taps are several.
-#define ADD_TAPS(n) plane_add_taps(sum, call, &column, rows, n, step)
-INLINE void plane_add_column(vec *sum, const struct plane_conv *call, struct plane_column column,
-                             size_t taps, size_t rows, size_t step)
+INLINE void plane_add_column(vec *sum, struct plane_column *column, struct plane_shape shape)
 {
-    NO_UNROLL
-    while (taps) {
-        size_t n = taps;
-        if (n > 4 && (GROUP < 7 || n != 7)) n = 4;
-        switch (n) {
-            CONSTANT_CASE(1, ADD_TAPS)
-            CONSTANT_CASE(2, ADD_TAPS)
-            CONSTANT_CASE(3, ADD_TAPS)
-            CONSTANT_CASE(4, ADD_TAPS)
-        default:
-            if (GROUP >= 7) ADD_TAPS(GROUP >= 7 ? 7 : 1);
+    UNROLL
+    for (size_t h = 0; h < shape.step; h++) {
+        const size_t taps = (shape.taps - h + shape.step - 1) / shape.step;
+        UNROLL
+        for (size_t t = 0; t < taps; t += GROUP) {
+            const size_t n = taps - t < GROUP ? taps - t : GROUP;
+            plane_add_taps(sum, column, shape, h + t * shape.step, n);
+            column->w += n;
         }
-        taps -= n;
-        column.w += n;
-        column.row += (ptrdiff_t)(n * call->axis[0].step);
     }
 }
 
-struct plane_end {
+// The lanes of a vector at `at` that are inside a row of so many samples.
+INLINE vec_mask plane_lanes(ptrdiff_t at, size_t size)
+{
+    const ptrdiff_t begin = at < 0 ? -at : 0, end = (ptrdiff_t)size - at;
+    const ptrdiff_t last = end > (ptrdiff_t)LANES ? (ptrdiff_t)LANES : end;
+    if (begin >= last) return vec_lanes(0, 0);
+    return vec_lanes((size_t)begin, (size_t)last);
+}
+
+// The rest of a plane that is prefetched, and the bytes of it that each tile prefetches.
+struct plane_ahead {
+    const char *at, *end;
+    size_t share;
+};
+
+INLINE void plane_prefetch(struct plane_ahead *ahead, bool write)
+{
+    const char *last =
+        ahead->at + ahead->share < ahead->end ? ahead->at + ahead->share : ahead->end;
+    NO_UNROLL
+    for (; ahead->at < last; ahead->at += 64)
+        if (write) __builtin_prefetch(ahead->at, 1, 2);
+        else __builtin_prefetch(ahead->at, 0, 2);
+}
+
+// Adjacent rows of outputs, and the samples that the first one reads.
+struct plane_strip {
+    const struct plane_conv *call;
+    const REAL *x;
+    REAL *y;
+    struct plane_ahead ahead[2];
+    uint64_t inside; // as in plane_column
+    bool whole;
     vec bias;
     bool relu;
 };
 
-// Outputs r .. r+rows-1 of the columns from i on.
-INLINE void plane_tile(const struct plane_conv *call, size_t r, size_t i, size_t rows,
-                       const struct plane_end *end, size_t step)
+// Outputs of a strip's columns from i on.
+INLINE void plane_tile(struct plane_strip *strip, size_t i, struct plane_shape shape)
 {
-    const struct plane_axis *axis = call->axis;
-    const size_t left = axis[1].count - i;
-    struct plane_column column = {.w = call->w};
+    const struct plane_axis *axis = strip->call->axis;
+    const size_t count = axis[1].count, size = axis[1].size;
+    const ptrdiff_t first = (ptrdiff_t)(i * shape.step) + axis[1].first;
+    const ptrdiff_t last =
+        (ptrdiff_t)size - (ptrdiff_t)(LANES * shape.step); // with all lanes inside
+    struct plane_column column = {.w = strip->call->w, .width = size, .inside = strip->inside};
     vec sum[ROWS];
     UNROLL
-    for (size_t p = 0; p < rows; p++) sum[p] = (vec){0};
-    const size_t phases = axis[0].step < axis[0].taps ? axis[0].step : axis[0].taps;
+    for (size_t p = 0; p < shape.rows; p++) sum[p] = strip->bias;
     NO_UNROLL
-    for (size_t k = 0; k < axis[1].taps; k++) {
-        NO_UNROLL
-        for (size_t h = 0; h < phases; h++) {
-            const size_t taps = (axis[0].taps - h + axis[0].step - 1) / axis[0].step;
-            column.row = (ptrdiff_t)(r * axis[0].step + h) + axis[0].first;
-            column.col = (ptrdiff_t)(i * step + k) + axis[1].first;
-            plane_add_column(sum, call, column, taps, rows, step);
-            column.w += taps;
+    for (ptrdiff_t at = first; at < first + (ptrdiff_t)axis[1].taps; at++) {
+        column.x = strip->x + at;
+        shape.whole = strip->whole && at >= 0 && at <= last;
+        if (shape.whole) {
+            shape.whole = true; // for the compiler
+            plane_add_column(sum, &column, shape);
+            continue;
         }
+        shape.whole = false;
+        column.lanes = plane_lanes(at, size);
+        column.next = plane_lanes(at + (ptrdiff_t)LANES, size);
+        plane_add_column(sum, &column, shape);
     }
-    REAL *y = (REAL *)call->y + r * axis[1].count + i;
+    plane_prefetch(&strip->ahead[0], false);
+    plane_prefetch(&strip->ahead[1], true);
+    REAL *y = strip->y + i;
     UNROLL
-    for (size_t p = 0; p < rows; p++, y += axis[1].count) {
-        vec v = sum[p] + end->bias;
-        if (end->relu) v = vec_positive(v);
-        if (left >= LANES) vec_store(y, v);
-        else vec_store_first(y, v, left);
+    for (size_t p = 0; p < shape.rows; p++, y += count) {
+        const vec v = strip->relu ? vec_positive(sum[p]) : sum[p];
+        if (count - i >= LANES) vec_store(y, v);
+        else vec_store_first(y, v, count - i);
     }
 }
 
-// Tiles from row r on, as many as there are; rows that are left are those of a last tile that
-// overlaps the one before it.
-INLINE void plane_conv_tiles(const struct plane_conv *call, const struct plane_end *end,
-                             size_t step)
+// Outputs of rows r .. r+rows-1. With AVX2, whose masked stores are slow, a last vector overlaps
+// the one before it.
+INLINE void plane_rows(struct plane_strip *strip, size_t r, struct plane_shape shape)
 {
-    const size_t rows = call->axis[0].count, columns = call->axis[1].count;
+    const struct plane_axis *axis = strip->call->axis;
+    const size_t count = axis[1].count, read = (shape.rows - 1) * shape.step + shape.taps;
+    const ptrdiff_t row = (ptrdiff_t)(r * shape.step) + axis[0].first;
+    strip->x = (const REAL *)strip->call->x + row * (ptrdiff_t)axis[1].size;
+    strip->y = (REAL *)strip->call->y + r * count;
+    strip->inside = 0;
+    NO_UNROLL
+    for (size_t q = 0; q < read; q++)
+        strip->inside |= (uint64_t)((size_t)row + q < axis[0].size) << q;
+    strip->whole = strip->inside == ((uint64_t)1 << read) - 1;
+    NO_UNROLL
+    for (size_t i = 0; i < count; i += LANES) {
+        if (VECTOR_BYTES < 64 && count >= LANES && count - i < LANES) i = count - LANES;
+        plane_tile(strip, i, shape);
+    }
+}
+
+// Strips from row 0 on, as many as there are; rows that are left are those of a last strip that
+// overlaps the one before it.
+INLINE void plane_conv_taps(struct plane_strip *strip, size_t taps, size_t step)
+{
+    const size_t rows = strip->call->axis[0].count;
+    struct plane_shape shape = {.rows = ROWS, .taps = taps, .step = step};
     size_t r = 0;
     NO_UNROLL
-    for (; rows - r >= ROWS; r += ROWS) {
-        NO_UNROLL
-        for (size_t i = 0; i < columns; i += LANES) plane_tile(call, r, i, ROWS, end, step);
-    }
+    for (; rows - r >= ROWS; r += ROWS) plane_rows(strip, r, shape);
+    shape.rows = PLANE_ROWS;
     NO_UNROLL
     for (; r < rows; r += PLANE_ROWS) {
         if (rows - r < PLANE_ROWS) r = rows - PLANE_ROWS;
-        NO_UNROLL
-        for (size_t i = 0; i < columns; i += LANES) plane_tile(call, r, i, PLANE_ROWS, end, step);
+        plane_rows(strip, r, shape);
     }
 }
 
+#define PLANE_CONV(taps)                                                                           \
+    if (call->axis[0].step == 1) plane_conv_taps(&strip, taps, 1);                                 \
+    else plane_conv_taps(&strip, taps, 2)
+
 void KERNEL(plane_conv)(const struct plane_conv *call, const void *bias, bool relu)
 {
-    const struct plane_end end = {bias ? vec_broadcast(*(const REAL *)bias) : (vec){0}, relu};
-    if (call->axis[1].step == 1) plane_conv_tiles(call, &end, 1);
-    else plane_conv_tiles(call, &end, 2);
+    struct plane_strip strip = {.call = call, .relu = relu};
+    const struct plane_axis *axis = call->axis;
+    const size_t tiles = (axis[0].count + ROWS - 1) / ROWS * ((axis[1].count + LANES - 1) / LANES);
+    const size_t samples[] = {axis[0].size * axis[1].size, axis[0].count * axis[1].count};
+    for (int k = 0; k < 2; k++) {
+        const char *next = call->next[k];
+        const size_t bytes = next ? samples[k] * sizeof(REAL) : 0;
+        strip.ahead[k] = (struct plane_ahead){next, next + bytes, bytes / tiles};
+    }
+    if (bias) strip.bias = vec_broadcast(*(const REAL *)bias);
+    WITH_CONSTANT6(call->axis[0].taps, PLANE_CONV, 1, 2, 3, 4, 5, 7)
 }

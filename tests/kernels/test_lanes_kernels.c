@@ -301,11 +301,14 @@ static void test_plane(void **state)
     struct random random = random_start("plane");
     for (size_t i = 0; i < 400; i++) {
         struct plane_conv call = {0};
+        const size_t step = 1 + random_below(&random, 2);
+        size_t column = 1 + random_below(&random, 7);
+        if (!plane_serves(column)) column = 7;
         for (size_t a = 0; a < 2; a++)
             call.axis[a] = (struct plane_axis){.size = 1 + random_below(&random, 40),
                                                .count = (a ? 1 : PLANE_ROWS) + i % 37,
-                                               .taps = 1 + random_below(&random, MAX_SPAN_TAPS),
-                                               .step = 1 + random_below(&random, 2),
+                                               .taps = a ? 1 + i % 9 : column,
+                                               .step = step,
                                                .first = (ptrdiff_t)random_below(&random, 24) - 16};
         const struct plane_axis *axis = call.axis;
         const size_t n = axis[0].size * axis[1].size, outputs = axis[0].count * axis[1].count;
@@ -319,6 +322,8 @@ static void test_plane(void **state)
         fill_random(&random, f64, bias, 1);
         call.x = fence_put(&fence, x, n * bytes, i % 2 ? EDGE_END : EDGE_START);
         call.w = w;
+        call.next[0] = i % 5 ? call.x : NULL;
+        call.next[1] = i % 7 ? y : NULL;
         call.y = positive;
         s->kernels->plane_conv(&call, i % 3 ? bias : NULL, true);
         call.y = y;

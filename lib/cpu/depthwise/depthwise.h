@@ -15,9 +15,9 @@ enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT, DEPTHWISE_ROWS };
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
-    size_t max_row, near_row;
+    size_t rows_far_bytes, max_row, near_row;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
-    double far_operation, filter_copies, straddling, strided, strided_direct, column;
+    double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -30,14 +30,17 @@ static const struct {
     // does not pay; measured.
     .near_bytes = 1 << 20,
     .far_bytes = 4 << 20,
-    .max_row = 64, // samples of a row up to which sums along rows are as fast; measured
-    // Sums along rows: the time of a product, whose vectors of x straddle lines of the cache, and
-    // with a stride, where loads are the bound; the begin of a column of taps on a tile, in
-    // products; up to how many times its estimate direct sums with a stride take. Measured.
-    .straddling = 1.15,
-    .strided = 2.5,
+    .rows_far_bytes = 8 << 20, // the same of outputs of sums along rows; measured
+    .max_row = 256,            // samples of a row up to which sums along rows were measured
+    // Sums along rows, in products: the cost of a product, since vectors of x straddle lines of the
+    // cache, and with a stride, where loads are the bound; the begin of a column of taps on 7 rows
+    // of a vector; the begin of a plane. Up to how many times its estimate direct sums with a
+    // stride take. Measured.
+    .straddling = 1.05,
+    .strided = 3,
+    .column = 50,
+    .plane = 300,
     .strided_direct = 3,
-    .column = 200,
     .moved = 9, // transposing a sample takes as long as that many products; measured
     // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
     // products; the same for the gradient. Measured.
@@ -51,7 +54,8 @@ static const struct {
     .operation = 1.1,
     .weight_operation = 1.4,
     // A row of more samples and its transform leave the L1 cache between passes: an operation takes
-    // so many times as long (rows of 288 to 4096: 1.7 to 2.3 times). Measured.
+    // so many times as long (rows of 288 to 4096: 1.7 to 2.3 times; along one axis those of 80 and
+    // 128 too: 1.7 and 2.1 times). Measured.
     .near_row = 128,
     .far_operation = 1.9,
 };

@@ -174,7 +174,7 @@ double depthwise_grid_operations(const struct request *request, const struct dep
 static double grid_seconds(const struct request *request, const struct depthwise_grid *grid)
 {
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
-    const bool near = grid->axis[1].edge <= DEPTHWISE.near_row;
+    const bool near = grid->axis[1].edge <= DEPTHWISE.near_row && grid->axis[0].edge > 1;
     const double operation = (weight ? DEPTHWISE.weight_operation : DEPTHWISE.operation) *
                              (near ? 1 : DEPTHWISE.far_operation);
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];

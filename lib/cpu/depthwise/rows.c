@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Forward and backward data of cpu/depthwise plane by plane, with vectors along rows
-// (kernels->plane_conv): small kernels on small maps, with channels first and AVX-512, whose masks
-// load the ends of rows. A task is some planes.
+// (kernels->plane_conv): small kernels on small maps, with channels first, AVX-512 or AVX2. A task
+// is some planes.
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -22,16 +22,14 @@ static bool rows_pass(const struct request *request, struct conv_pass *pass)
 {
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass->axis;
-    if (request->model->isa != CPU_AVX512 || shape->channels_last ||
-        depthwise_multiplier(shape) > 1 || conv_pass_count(shape, request->direction) > 1 ||
+    if (request->model->isa < CPU_AVX2 || shape->channels_last || depthwise_multiplier(shape) > 1 ||
+        conv_pass_count(shape, request->direction) > 1 ||
         !conv_pass_make(shape, request->direction, 0, pass))
         return false;
     bool fits = axis[0].size == 1 && axis[0].out_size == 1 && axis[0].kernel == 1 &&
                 axis[0].base == 0 && axis[1].count >= PLANE_ROWS &&
                 axis[2].size <= DEPTHWISE.max_row;
-    // Other columns of taps are split, which costs more than transposing.
-    const size_t column = fits ? ceil_div(axis[1].taps, axis[1].step) : 0;
-    fits = fits && (column <= 4 || column == 7);
+    fits = fits && axis[1].step == axis[2].step && plane_serves(axis[1].taps);
     for (int a = 1; a < 3; a++)
         fits = fits && axis[a].step <= 2 && axis[a].spread == 1 && axis[a].first == 0 &&
                axis[a].taps <= MAX_SPAN_TAPS && axis[a].taps == axis[a].kernel &&
@@ -56,14 +54,14 @@ bool depthwise_rows_estimate(const struct request *request, const struct estimat
     if (!direct->applicable || !rows_pass(request, &pass)) return false;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
-    const size_t lanes = depthwise_width(shape);
+    const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
     const double rows = (double)ceil_div(axis[1].count, PLANE_ROWS);
     const double vectors = (double)ceil_div(axis[2].count, lanes);
     const double columns = (double)(axis[2].taps * axis[1].step);
     const double slower = axis[2].step > 1 ? DEPTHWISE.strided : DEPTHWISE.straddling;
     const double products = rows * vectors * (double)(PLANE_ROWS * lanes * pass.terms) * slower;
-    const double seconds = (products + rows * vectors * columns * DEPTHWISE.column) *
-                           (double)(shape->batch * shape->in_channels) *
+    const double begins = rows * vectors * columns * DEPTHWISE.column + DEPTHWISE.plane;
+    const double seconds = (products + begins) * (double)(shape->batch * shape->in_channels) *
                            request->model->costs[shape->f64].fma;
     *ret = *direct;
     ret->variant = DEPTHWISE_ROWS;
@@ -128,15 +126,21 @@ static void rows_task(void *context, size_t task, int worker)
     const bool forward = call->plan->direction == PARTITA_FORWARD;
     const size_t bytes = shape->scalar_bytes, planes = shape->batch * shape->in_channels;
     const size_t end = size_min(planes, (task + 1) * TASK_PLANES);
+    const size_t in = axis[0].size * axis[1].size * bytes;
+    const size_t out = axis[0].count * axis[1].count * bytes;
+    const bool far = depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
+    const bool far_out = depthwise_array_bytes(shape) > DEPTHWISE.rows_far_bytes;
     const char *biases = forward ? call->filter->bias : NULL;
     (void)worker;
     for (size_t i = task * TASK_PLANES; i < end; i++) {
         const size_t c = i % shape->in_channels;
-        const struct plane_conv plane = {.x = call->from + i * axis[0].size * axis[1].size * bytes,
-                                         .w = (const char *)call->filter->state +
-                                              c * rows->taps * bytes,
-                                         .y = call->to + i * axis[0].count * axis[1].count * bytes,
-                                         .axis = {axis[0], axis[1]}};
+        const bool more = i + 1 < planes;
+        struct plane_conv plane = {.x = call->from + i * in,
+                                   .w = (const char *)call->filter->state + c * rows->taps * bytes,
+                                   .y = call->to + i * out,
+                                   .axis = {axis[0], axis[1]}};
+        if (more && far) plane.next[0] = call->from + (i + 1) * in;
+        if (more && far_out) plane.next[1] = call->to + (i + 1) * out;
         call->plan->kernels->plane_conv(&plane, biases ? biases + c * bytes : NULL,
                                         forward && shape->relu);
     }
