@@ -81,16 +81,16 @@ static void flat_pack(const struct conv_call *call, size_t group, size_t at, siz
         memset(packed + c * row + n * bytes, 0, padding);
 }
 
-// Finishes and stores the sums of n output channels from `first` of a task's group on. NULL: they
+// Finishes and stores the sums of a task's output channels at positions begin .. end-1. NULL: they
 // are where they belong.
-static void flat_store(const struct conv_call *call, const struct conv_task *task, size_t first,
-                       size_t n, const char *sums, size_t begin, size_t end)
+static void flat_store(const struct conv_call *call, const struct conv_task *task, const char *sums,
+                       size_t begin, size_t end)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_sums complete = {.complete = true};
     const size_t bytes = pass->scalar_bytes, row = pass->box.channel * bytes;
-    for (size_t k = 0; k < n; k++) {
-        const size_t channel = task->group * pass->out + first + k;
+    for (size_t k = 0; k < task->end - task->begin; k++) {
+        const size_t channel = task->group * pass->out + task->begin + k;
         const struct conv_finish finish = conv_call_finish(call, channel, &complete);
         struct flat_span span;
         size_t at = begin;
@@ -148,6 +148,9 @@ void gemm_flat_run(const struct conv_call *call, size_t index, char *packed)
         char *y = call->to + flat_offset(&span, &pass->to, task.group * pass->out) * bytes;
         for (size_t first = task.begin; first < task.end; first += CONV_CHANNELS) {
             const size_t channels = conv_layout_block_width(layout, first);
+            struct conv_task block = task;
+            block.begin = first;
+            block.end = first + channels;
             for (size_t in = 0; in < pass->in; in += step) {
                 const struct conv_operands operands = {
                     .y = in_place ? y + first * pass->to.channel * bytes : sums,
@@ -163,7 +166,7 @@ void gemm_flat_run(const struct conv_call *call, size_t index, char *packed)
                     .fresh = in == 0};
                 call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, operands.terms));
             }
-            flat_store(call, &task, first, channels, in_place ? NULL : sums, at, end);
+            flat_store(call, &block, in_place ? NULL : sums, at, end);
         }
     }
 }
