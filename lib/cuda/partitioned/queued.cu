@@ -172,7 +172,7 @@ template <typename T> struct head_sums {
     }
 };
 
-// An output of a channel by the filter of a set.
+// An output of a channel by the filter of a set: the partitions' sum, to which heads are added.
 template <typename T>
 inline __device__ void output_of_set(const cuda_queued_layout &layout,
                                      const cuda_queued_memory &memory, int set, int64_t channel,
@@ -182,6 +182,14 @@ inline __device__ void output_of_set(const cuda_queued_layout &layout,
     const cuda_paths &filter = memory.position->quantum.filter[set];
     const int reals = partitions.complex ? 2 : 1;
     y[0] = y[1] = 0;
+    if (frame >= (uint64_t)layout.delay) {
+        const uint64_t at = frame - layout.delay, quantum = at / partitions.quantum;
+        const int64_t row =
+            ((int64_t)(quantum % partitions.ring_quanta) * 2 + set) * partitions.outputs + channel;
+        const T *ready = (const T *)memory.partitions.y +
+                         (row * partitions.quantum + (int64_t)(at % partitions.quantum)) * reals;
+        for (int r = 0; r < reals; r++) y[r] = ready[r];
+    }
     for (size_t p = filter.first_path[channel]; p < filter.first_path[channel + 1]; p++) {
         const cuda_path &path = filter.paths[p];
         if (!path.head_taps) continue;
@@ -193,13 +201,6 @@ inline __device__ void output_of_set(const cuda_queued_layout &layout,
                              {}};
         head.add_to(y, path.head_taps);
     }
-    if (frame < (uint64_t)layout.delay) return;
-    const uint64_t at = frame - layout.delay, quantum = at / partitions.quantum;
-    const int64_t row =
-        ((int64_t)(quantum % partitions.ring_quanta) * 2 + set) * partitions.outputs + channel;
-    const T *ready = (const T *)memory.partitions.y +
-                     (row * partitions.quantum + (int64_t)(at % partitions.quantum)) * reals;
-    for (int r = 0; r < reals; r++) y[r] += ready[r];
 }
 
 // Blocks are [channel][outputs].
