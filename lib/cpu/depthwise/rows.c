@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Forward and backward data of cpu/depthwise plane by plane, with vectors along rows
-// (kernels->plane_conv): small kernels on small maps, with channels first, AVX-512 or AVX2. A task
-// is some planes.
+// (kernels->plane_conv), with AVX-512 or AVX2 and channels first: columns of at most 5 or exactly 7
+// taps, rows of at most DEPTHWISE.max_row samples. A task is some planes.
 #include <assert.h>
 #include <math.h>
 #include <string.h>

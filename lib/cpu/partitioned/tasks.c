@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What one task does.
+// Tasks: steps of a forward transform, the copy of a spectrum or its zeros, products of spectra,
+// steps of an inverse transform.
 #include <assert.h>
 #include <string.h>
 
@@ -7,8 +8,8 @@
 #include "partitioned.h"
 
 enum {
-    BYTES_AHEAD = 4096,    // some hundred products
-    X_BYTES_AHEAD = 24576, // in a bank
+    BYTES_AHEAD = 4096,    // of a filter, by which its products prefetch it
+    X_BYTES_AHEAD = 24576, // of the next stream of a bank
 };
 
 static size_t batch_index(const struct task *at)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Transposed backward weight. The sums of few positions are large beside the work in them, so they
-// never exist in memory: a task is a line of output channels for TILE_ROWS input channels. It makes
-// two rows of frequencies, a frequency's and its negative's, transforms them back while they are in
-// the near caches, and keeps of them what belongs to taps. Columns follow when all rows are there,
-// as far as they belong to taps.
+// Transposed backward weight. With few positions the sums are large compared with the work on them,
+// so they are never stored as a whole. A task computes one lane group of output channels for
+// TILE_ROWS input channels: it multiplies the bins of two rows, a frequency and its negative,
+// transforms these rows back while they are in the L1 and L2 caches, and stores the elements that
+// become taps. After all rows it transforms the columns that contain taps.
 #include <string.h>
 
 #include "tiles.h"
