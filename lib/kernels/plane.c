@@ -64,18 +64,16 @@ INLINE void plane_add_taps(vec *sum, const struct plane_column *column, struct p
     }
 }
 
+// All taps, those of one residue modulo the step after the other. Without loops, since clang unrolls
+// inner loops first, whose lengths are then not known.
 INLINE void plane_add_column(vec *sum, struct plane_column *column, struct plane_shape shape)
 {
-    UNROLL
-    for (size_t h = 0; h < shape.step; h++) {
-        const size_t taps = (shape.taps - h + shape.step - 1) / shape.step;
-        UNROLL
-        for (size_t t = 0; t < taps; t += GROUP) {
-            const size_t n = taps - t < GROUP ? taps - t : GROUP;
-            plane_add_taps(sum, column, shape, h + t * shape.step, n);
-            column->w += n;
-        }
-    }
+    const size_t most = shape.taps < GROUP ? shape.taps : GROUP;
+    const size_t n = shape.step == 2 ? (shape.taps + 1) / 2 : most, left = shape.taps - n;
+    plane_add_taps(sum, column, shape, 0, n);
+    column->w += n;
+    if (left) plane_add_taps(sum, column, shape, shape.step == 2 ? 1 : n, left);
+    column->w += left;
 }
 
 // The lanes of a vector at `at` that are inside a row of so many samples.
