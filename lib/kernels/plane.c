@@ -64,8 +64,8 @@ INLINE void plane_add_taps(vec *sum, const struct plane_column *column, struct p
     }
 }
 
-// All taps, those of one residue modulo the step after the other. Without loops, since clang unrolls
-// inner loops first, whose lengths are then not known.
+// All taps, those of one residue modulo the step after the other. Without loops, since clang
+// unrolls inner loops first, whose lengths are then not known.
 INLINE void plane_add_column(vec *sum, struct plane_column *column, struct plane_shape shape)
 {
     const size_t most = shape.taps < GROUP ? shape.taps : GROUP;
