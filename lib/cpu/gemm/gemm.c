@@ -13,23 +13,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
-#include "cpu/conv/panel.h"
 #include "cpu/conv/weight.h"
-
-// Whether output channels lie along the vectors instead of positions: small maps fill the vectors
-// worse than many channels do. Such channels are packed in blocks of a strip.
-static bool gemm_is_transposed(const struct conv_layout *layout)
-{
-    return layout->oc_block > CONV_CHANNELS;
-}
-
-// Multiply-adds of a box and term either way.
-static double gemm_box_products(const struct conv_pass *pass, bool transposed)
-{
-    const size_t outputs = conv_pass_box_outputs(pass);
-    const size_t along = transposed ? pass->out : outputs, rows = transposed ? outputs : pass->out;
-    return (double)conv_pass_vectors(pass, along) * conv_cost_channels(rows, GEMM_STRIP_VECTORS, 1);
-}
 
 // One worker's memory.
 struct gemm_scratch {
@@ -40,23 +24,6 @@ struct gemm_scratch {
     char *groups;  // the panel as [eight positions][term][position]
     char *columns; // sums of a block of channels as [channel][position]
 };
-
-// Samples from one position's sums to the next when transposed, an odd number of blocks.
-static size_t gemm_sums_stride(const struct conv_layout *layout)
-{
-    const size_t lanes = CONV_BLOCK_BYTES / layout->pass.scalar_bytes;
-    return (ceil_div(size_min(layout->oc_split, layout->out_padded), lanes) | 1) * lanes;
-}
-
-// Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
-// rows do not crowd a few sets of the second cache.
-static bool gemm_layout_is_in_place(const struct conv_layout *layout)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
-    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
-           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
-}
 
 // Whether its sums are added up in the array of results: whole vectors, in rows a plane apart.
 static bool gemm_layout_sums_in_place(const struct conv_layout *layout)

@@ -4,6 +4,7 @@
 #define PARTITA_GEMM_H
 
 #include "base/sizes.h"
+#include "cpu/conv/panel.h"
 #include "cpu/conv/passes.h"
 #include "kernels/kernels.h"
 
@@ -120,6 +121,38 @@ void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task
 bool gemm_flat_begin(struct conv_pass *pass);
 void gemm_flat_choose_box(struct conv_pass *pass);
 void gemm_flat_run(const struct conv_call *call, size_t index, char *packed);
+
+// Whether output channels lie along the vectors instead of positions: small maps fill the vectors
+// worse than many channels do. Such channels are packed in blocks of a strip.
+static inline bool gemm_is_transposed(const struct conv_layout *layout)
+{
+    return layout->oc_block > CONV_CHANNELS;
+}
+
+// Multiply-adds of a box and term either way.
+static inline double gemm_box_products(const struct conv_pass *pass, bool transposed)
+{
+    const size_t outputs = conv_pass_box_outputs(pass);
+    const size_t along = transposed ? pass->out : outputs, rows = transposed ? outputs : pass->out;
+    return (double)conv_pass_vectors(pass, along) * conv_cost_channels(rows, GEMM_STRIP_VECTORS, 1);
+}
+
+// Samples from one position's sums to the next when transposed, an odd number of blocks.
+static inline size_t gemm_sums_stride(const struct conv_layout *layout)
+{
+    const size_t lanes = CONV_BLOCK_BYTES / layout->pass.scalar_bytes;
+    return (ceil_div(size_min(layout->oc_split, layout->out_padded), lanes) | 1) * lanes;
+}
+
+// Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
+// rows do not crowd a few sets of the second cache.
+static inline bool gemm_layout_is_in_place(const struct conv_layout *layout)
+{
+    const struct conv_pass *pass = &layout->pass;
+    const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
+    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
+           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
+}
 
 // Backward weight (weight.c).
 extern const struct conv_weight_method gemm_weight_method;
