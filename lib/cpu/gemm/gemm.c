@@ -8,150 +8,11 @@
 #include "gemm.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
 #include "cpu/conv/weight.h"
-
-// One worker's memory.
-struct gemm_scratch {
-    char *packed; // inputs of a chunk
-    char *panel;  // [term][position]; NULL where the packed inputs are one
-    char *sums;   // [channel][position], transposed [position][channel]; NULL: in the results
-    // Transposed:
-    char *groups;  // the panel as [eight positions][term][position]
-    char *columns; // sums of a block of channels as [channel][position]
-};
-
-// Whether its sums are added up in the array of results: whole vectors, in rows a plane apart.
-static bool gemm_layout_sums_in_place(const struct conv_layout *layout)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
-    const size_t bytes = pass->to.channel * pass->scalar_bytes, spread = bytes & -bytes;
-    return gemm_layout_is_in_place(layout) && !gemm_is_transposed(layout) &&
-           pass->axis[2].count % lanes == 0 && pass->box.count[2] % lanes == 0 &&
-           layout->oc_split * spread <= GEMM.max_spread;
-}
-
-static struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout,
-                                               struct arena *arena)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t bytes = pass->scalar_bytes;
-    const size_t terms = size_min(pass->chunk * pass->terms, GEMM_MAX_TERMS);
-    const size_t row = size_mul(conv_panel_stride(pass), bytes);
-    if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
-    struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
-    if (pass->flat) return scratch;
-    if (!conv_panel_is_packed(pass))
-        scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
-    if (gemm_is_transposed(layout)) {
-        scratch.sums = arena_take(arena, size_mul(gemm_sums_stride(layout), row));
-        scratch.groups = arena_take(arena, size_add(size_mul(terms, row), CONV_BLOCK_BYTES));
-        scratch.columns = arena_take(arena, size_mul(layout->oc_block, row));
-    } else if (!gemm_layout_sums_in_place(layout))
-        scratch.sums = arena_take(arena, size_mul(size_min(layout->oc_split, pass->out), row));
-    return scratch;
-}
-
-static size_t gemm_worker_bytes(const struct conv_layout *layout)
-{
-    struct arena arena = {0};
-    gemm_layout_scratch(layout, &arena);
-    return arena.used;
-}
-
-static void gemm_choose_operand(struct conv_layout *layout)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const double positions = gemm_box_products(pass, false),
-                 channels = gemm_box_products(pass, true);
-    const bool transposed = gemm_is_rows(pass) || channels < GEMM.transposed_gain * positions;
-    layout->oc_block = transposed ? GEMM_STRIP / pass->scalar_bytes : CONV_CHANNELS;
-    layout->out_padded = transposed ? conv_pass_vectors(pass, pass->out) : pass->out;
-}
-
-// Splits that make enough tasks of the boxes.
-static void gemm_split_outputs(struct conv_layout *layout)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t wanted = ceil_div(GEMM.min_tasks, conv_pass_boxes(pass) * pass->groups);
-    const size_t splits = size_min(wanted, size_max(pass->out / GEMM.min_channels, 1));
-    conv_layout_split_outputs(layout, size_max(splits, ceil_div(pass->out, GEMM.max_channels)));
-}
-
-// Whether strips over the whole batch (flat.c) fit, and are better than output channels along the
-// vectors.
-static bool gemm_layout_flat(size_t limit, struct conv_layout *layout)
-{
-    if (!gemm_flat_begin(&layout->pass)) return false;
-    gemm_flat_choose_box(&layout->pass);
-    gemm_choose_operand(layout);
-    gemm_split_outputs(layout);
-    return !gemm_is_transposed(layout) && gemm_worker_bytes(layout) <= limit;
-}
-
-static void gemm_layout(const struct request *request, struct conv_layout *layout)
-{
-    const size_t limit = request->workspace_limit;
-    struct conv_pass *pass = &layout->pass;
-    struct conv_layout flat = *layout;
-    const size_t terms = gemm_is_rows(pass) ? GEMM_LONG_TERMS : GEMM_MAX_TERMS;
-    const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
-    pass->chunk = size_split_even(pass->in, chunk);
-    for (size_t outputs = GEMM_MAX_OUTPUTS;; outputs /= 2) {
-        conv_panel_choose_box(pass, outputs);
-        gemm_choose_operand(layout);
-        gemm_split_outputs(layout);
-        if (gemm_worker_bytes(layout) <= limit || outputs <= GEMM.min_outputs) break;
-    }
-    while (gemm_worker_bytes(layout) > limit &&
-           (layout->oc_split > layout->oc_block || pass->chunk > 1)) {
-        if (layout->oc_split > layout->oc_block)
-            conv_layout_split_outputs(layout, 2 * layout->oc_splits);
-        else pass->chunk = (pass->chunk + 1) / 2;
-    }
-    if (!gemm_layout_is_in_place(layout) && gemm_layout_flat(limit, &flat)) *layout = flat;
-}
-
-static void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t row = pass->box.count[2], outputs = conv_pass_box_outputs(pass);
-    const bool transposed = gemm_is_transposed(layout);
-    work->hop = conv_panel_stride(pass);
-    // Boxes at the end of an axis are smaller: as many as their outputs make up.
-    const double boxes = (double)pass->batch * (double)pass->axis[0].count *
-                         (double)pass->axis[1].count * (double)pass->axis[2].count /
-                         (double)outputs * (double)pass->groups;
-    const double positions = (double)conv_pass_vectors(pass, outputs);
-    const double terms = (double)pass->in * (double)pass->terms;
-    const double splits = (double)layout->oc_splits;
-    const double out = (double)layout->out_padded;
-    const double panels = ceil(terms / GEMM_MAX_TERMS);
-    work->sums += boxes * terms * gemm_box_products(pass, transposed);
-    if (pass->flat) { // strips are packed, their sums stored; taps are prefetched
-        const double strips = boxes * (double)outputs / (double)pass->box.channel;
-        work->moved += boxes * positions * (splits * terms + 2 * out);
-        work->rows += strips * splits * terms;
-        return;
-    }
-    // Sums are written, then read and written once for each further panel, and stored; taps are
-    // read for each box. One clearing and reading of the sums more is counted than happens: the
-    // lower bound in cpu/direct/lower_bound.c relies on four copies of every sum.
-    work->moved += boxes * (out * positions * (2 + 2 * panels) + out * terms);
-    if (gemm_is_rows(pass)) return;
-    if (!gemm_layout_is_in_place(layout))
-        conv_cost_pack(work, pass, (double)pass->in, boxes * splits);
-    // Rows are closed up in whole vectors.
-    const double rows = (double)(outputs / row);
-    if (!conv_panel_is_packed(pass))
-        work->moved += boxes * splits * terms * rows * (double)conv_pass_vectors(pass, row);
-    if (transposed) work->moved += boxes * (splits * terms + 2 * out) * positions;
-}
 
 // A matrix of terms by positions, its rows at offsets, and the taps that its first row meets.
 struct gemm_panel {
@@ -180,7 +41,7 @@ static const char *gemm_panel_taps(const struct conv_call *call, const struct co
 static size_t gemm_panel_terms(const struct conv_call *call)
 {
     const bool few = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(call->layout);
-    return few ? ceil_div(GEMM_MAX_TERMS, 3) : gemm_call_terms(call->plan, GEMM_MAX_TERMS);
+    return few ? ceil_div(GEMM_MAX_TERMS, 3) : conv_call_terms(call->plan, GEMM_MAX_TERMS);
 }
 
 // The first result of a task.
@@ -441,7 +302,7 @@ static void gemm_run_task(void *context, size_t index, int worker)
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = size_min(pass->chunk, pass->in - in);
         struct gemm_ahead ahead = gemm_look_ahead(call, &task, index, in, n);
-        const size_t step = size_split_even(n, gemm_call_terms(call->plan, GEMM_MAX_TERMS));
+        const size_t step = size_split_even(n, conv_call_terms(call->plan, GEMM_MAX_TERMS));
         for (size_t c = 0; gemm_is_rows(pass) && c < n; c += step)
             gemm_rows_sum_chunk(call, &task, in + c, size_min(step, n - c), &ahead);
         if (!gemm_is_rows(pass)) gemm_sum_chunk(call, &task, in, n, &scratch, &ahead);

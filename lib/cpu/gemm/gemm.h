@@ -62,14 +62,6 @@ static const struct {
     .transposed_gain = 0.95,
 };
 
-// Terms of a call of the kernel where `max` are ready. With rectangles of four channels a strip is
-// read twice as often, and sums of half as many terms from the L1 cache are faster in spite of
-// adding them up twice.
-static inline size_t gemm_call_terms(const struct partita_plan *plan, size_t max)
-{
-    return plan->isa == CPU_AVX2 ? size_min(max, GEMM_MAX_TERMS / 2) : max;
-}
-
 // Reals of a strip of which so many are left. Three vectors of 64 bytes and one leave few sums in
 // flight, six of 32 bytes and two do not.
 static inline size_t gemm_strip(const struct partita_plan *plan, size_t left, size_t bytes)
@@ -122,6 +114,16 @@ bool gemm_flat_begin(struct conv_pass *pass);
 void gemm_flat_choose_box(struct conv_pass *pass);
 void gemm_flat_run(const struct conv_call *call, size_t index, char *packed);
 
+// One worker's memory.
+struct gemm_scratch {
+    char *packed; // inputs of a chunk
+    char *panel;  // [term][position]; NULL where the packed inputs are one
+    char *sums;   // [channel][position], transposed [position][channel]; NULL: in the results
+    // Transposed:
+    char *groups;  // the panel as [eight positions][term][position]
+    char *columns; // sums of a block of channels as [channel][position]
+};
+
 // Whether output channels lie along the vectors instead of positions: small maps fill the vectors
 // worse than many channels do. Such channels are packed in blocks of a strip.
 static inline bool gemm_is_transposed(const struct conv_layout *layout)
@@ -129,30 +131,21 @@ static inline bool gemm_is_transposed(const struct conv_layout *layout)
     return layout->oc_block > CONV_CHANNELS;
 }
 
-// Multiply-adds of a box and term either way.
-static inline double gemm_box_products(const struct conv_pass *pass, bool transposed)
-{
-    const size_t outputs = conv_pass_box_outputs(pass);
-    const size_t along = transposed ? pass->out : outputs, rows = transposed ? outputs : pass->out;
-    return (double)conv_pass_vectors(pass, along) * conv_cost_channels(rows, GEMM_STRIP_VECTORS, 1);
-}
+// The layout of a pass (layout.c), and what it takes. A worker's memory is taken from the arena.
+void gemm_layout(const struct request *request, struct conv_layout *layout);
+void gemm_count_work(const struct conv_layout *layout, struct conv_work *work);
+struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct arena *arena);
+size_t gemm_worker_bytes(const struct conv_layout *layout);
 
 // Samples from one position's sums to the next when transposed, an odd number of blocks.
-static inline size_t gemm_sums_stride(const struct conv_layout *layout)
-{
-    const size_t lanes = CONV_BLOCK_BYTES / layout->pass.scalar_bytes;
-    return (ceil_div(size_min(layout->oc_split, layout->out_padded), lanes) | 1) * lanes;
-}
+size_t gemm_sums_stride(const struct conv_layout *layout);
 
 // Whether the panels of a box are where they are: samples adjacent, channels a plane apart, whose
 // rows do not crowd a few sets of the second cache.
-static inline bool gemm_layout_is_in_place(const struct conv_layout *layout)
-{
-    const struct conv_pass *pass = &layout->pass;
-    const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
-    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
-           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
-}
+bool gemm_layout_is_in_place(const struct conv_layout *layout);
+
+// Whether its sums are added up in the array of results: whole vectors, in rows a plane apart.
+bool gemm_layout_sums_in_place(const struct conv_layout *layout);
 
 // Backward weight (weight.c).
 extern const struct conv_weight_method gemm_weight_method;

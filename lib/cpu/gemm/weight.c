@@ -340,7 +340,7 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
     const size_t row = gemm_weight_stride(call->weight);
     const size_t terms = conv_pass_vectors(pass, task->n_terms);
     const size_t positions = conv_index_outputs(&index);
-    const size_t each = size_split_even(positions, gemm_call_terms(call->plan, positions));
+    const size_t each = size_split_even(positions, conv_call_terms(call->plan, positions));
     const struct gemm_weight_matrix gy = gemm_weight_outputs(call, task, box, scratch);
     size_t offset[GEMM_MAX_OUTPUTS];
     assert(positions <= GEMM_MAX_OUTPUTS);

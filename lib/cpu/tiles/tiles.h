@@ -32,7 +32,7 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, read;
-    double edge, edge_channels, sums, joined, task_seconds, filter_copies;
+    double edge, edge_channels, conflicts, beyond, sums, joined, task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -55,6 +55,8 @@ static const struct {
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
     .edge_channels = 10,
+    .conflicts = 10, // long_row_copies; measured
+    .beyond = 30,
     // Clearing, loading and storing a sum takes as long as that many copies of a scalar; where sums
     // of gw go from registers into a transform, `joined`.
     .sums = 3,
@@ -97,6 +99,15 @@ struct tiles {
 // The layout of a request with these parameters, without tables and offset; false if there is none.
 bool tiles_layout(const struct request *request, const struct tiles_params *params,
                   struct tiles *ret);
+
+// The steps of a layout. tiles_layout_size: the shape in tiles of `transform` samples, `whole` is
+// the request's grid. tiles_layout_batches: batches and chunks. tiles_choose_batches: of them only
+// what the cost of products that are not transposed depends on, batches of one size, whole lines
+// each, and the output channels at once.
+bool tiles_layout_size(const struct request *request, const struct tile_grid *whole,
+                       size_t transform, struct tiles *ret);
+void tiles_choose_batches(const struct tiles_params *params, struct tiles *p);
+void tiles_layout_batches(const struct tiles_params *params, struct tiles *p);
 
 void tiles_estimate(const struct request *request, struct estimate *ret);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/thread.h"
+#include "cpu/conv/passes.h"
 #include "winograd.h"
 
 // Taps of a frequency and block of output channels.
@@ -18,19 +19,14 @@ static const char *forward_taps(const struct winograd_task *task, size_t f, size
     return (const char *)task->call->filter->state + (plane + k * p->in) * p->grid.scalar_bytes;
 }
 
-// Terms of a call of the kernel, at most: with AVX2, so many that a strip fits the L1 cache.
-static size_t winograd_call_terms(const struct winograd_task *task)
-{
-    return task->call->plan->isa == CPU_AVX2 ? WINOGRAD_TERMS / 2 : WINOGRAD_TERMS;
-}
-
 // Adds the task's n_in transformed input channels, `inputs`, to all its output channels.
 static void multiply_tiles(const struct winograd_task *task, const char *inputs)
 {
     const struct winograd *p = task->p;
     const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
     const size_t positions = winograd_vectors(p, task->index.tiles);
-    const size_t terms = size_split_even(task->n_in, winograd_call_terms(task));
+    const size_t terms =
+        size_split_even(task->n_in, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     // With few registers tiles are read often: a strip of them stays in the L1 cache.
     const size_t strip =
         task->call->plan->isa == CPU_AVX2 ? 3 * CONV_BLOCK_BYTES / bytes : positions;
@@ -117,7 +113,7 @@ static void multiply_transposed(const struct winograd_task *task)
     const struct winograd_scratch *scratch = &task->scratch;
     const size_t bytes = p->grid.scalar_bytes, in = p->in, pitch = p->oc_split;
     const size_t lanes = winograd_lanes(p), tiles = task->index.tiles;
-    const size_t terms = size_min(in, winograd_call_terms(task));
+    const size_t terms = size_min(in, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     for (size_t f = 0; f < p->frequencies; f++) {
         const char *panel = panel_at(task, f);
         if (!p->shared_inputs) make_panel(task, f);
