@@ -63,12 +63,14 @@ static double factor_seconds(const struct request *request, const struct tiles *
 }
 
 // Copies of packing x for each chunk of output channels: transposed, four scalars of a term, one by
-// one; else three rows of a channel, of which one is counted as the reading of x.
+// one; else three rows of a channel, which arrive from the next cache. The reading of x, one row of
+// them, is counted elsewhere.
 static double packing_copies(const struct tiles *p, const struct tiles_work *work)
 {
     const double chunks = ceil((double)p->out / (double)p->oc_chunk);
     if (p->weight) return 0;
-    if (p->product != TILES_TRANSPOSED) return chunks * (double)p->bins * 2 * work->x * 2;
+    if (p->product != TILES_TRANSPOSED)
+        return chunks * (double)p->bins * 2 * work->x * TILES.rows_packed;
     return chunks * (double)p->bins * 4 * (double)p->in * (double)p->positions * TILES.packed;
 }
 

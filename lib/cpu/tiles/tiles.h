@@ -31,7 +31,8 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 // layers of decision 15; "chosen": by hand.
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
-    double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, read;
+    double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, rows_packed,
+        read;
     double edge, edge_channels, conflicts, beyond, sums, joined, task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
@@ -41,8 +42,8 @@ static const struct {
     // loads and stores. `product`: a multiply-add of a product. With fewer than `wide` lines of
     // positions, which fill the kernel's rectangles, narrow / lines is added to it, with Gauss's
     // product also narrow_gauss / lines^2; in transposed backward weight `transposed_weight`.
-    // `packed`: copies for each scalar that other transposed products pack. `read`: copies for
-    // each factor, from where it is.
+    // `packed`: copies for each scalar that other transposed products pack, `rows_packed` for each
+    // scalar of x otherwise. `read`: copies for each factor, from where it is.
     .transform = 0.8,
     .product = 1.12,
     .narrow = 0.4,
@@ -50,6 +51,7 @@ static const struct {
     .wide = 3,
     .transposed_weight = 0.3,
     .packed = 5.9,
+    .rows_packed = 5,
     .read = 0.5,
     // Moving each sample of a tile takes as long as that many copies of one, with positions in the
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
