@@ -31,9 +31,9 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 // layers of decision 15; "chosen": by hand.
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
-    double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed, rows_packed,
-        read;
-    double edge, edge_channels, conflicts, beyond, sums, joined, task_seconds, filter_copies;
+    double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
+    double rows_packed, read, edge, edge_channels, conflicts, beyond, sums, joined, task_seconds,
+        filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -57,7 +57,8 @@ static const struct {
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
     .edge_channels = 10,
-    .conflicts = 10, // long_row_copies; measured
+    // Copies of a sample of long rows, see long_row_copies; measured.
+    .conflicts = 10,
     .beyond = 30,
     // Clearing, loading and storing a sum takes as long as that many copies of a scalar; where sums
     // of gw go from registers into a transform, `joined`.
