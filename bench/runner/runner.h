@@ -68,7 +68,8 @@ struct suite {
     bool per_call;         // also take the time of every single call:
     bool raw;              // that of the last pass; else the minimum over all passes
     int repetitions;
-    // Seconds: a contender whose first pass took longer is timed by that pass only [no limit].
+    // Seconds: a contender is timed by its first passes only, if three took longer, or one took ten
+    // times as long [no limit].
     double max_pass;
     double max_behind; // likewise, if it took so many times the fastest contender's [no limit]
     // Seconds of untimed passes, with a second first pass: a device loads code on its first use and
