@@ -54,7 +54,8 @@ INLINE void fir_add_rows(vec *sum, struct fir_operands at, size_t first, size_t 
             for (size_t k = 0; k < depth * parts; k++) {
                 // Wraps, and so exceeds width, before the first output.
                 const size_t p = q + k / parts + 1 - depth, part = p * parts + k % parts;
-                if (p < kind.width) sum[part] = vec_multiply_add(tap[k], v, sum[part]);
+                if (p >= kind.width) continue;
+                sum[part] = keep_in_own_register(vec_multiply_add(tap[k], v, sum[part]), v);
             }
         }
     }

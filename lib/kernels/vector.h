@@ -62,6 +62,18 @@ INLINE vec keep_in_register(vec v)
     return v;
 }
 
+// `sum`, to which a product with v has been added in its own register: gcc would otherwise add to
+// the register of v after v's last use, and move the sum back.
+INLINE vec keep_in_own_register(vec sum, vec v)
+{
+#if defined __x86_64__ && !defined __clang__
+    __asm__("" : "+v"(sum) : "v"(v));
+#else
+    (void)v;
+#endif
+    return sum;
+}
+
 // The same address, whose origin the compiler does not know.
 INLINE const REAL *keep_address(const REAL *x)
 {

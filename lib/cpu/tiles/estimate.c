@@ -58,7 +58,7 @@ static double factor_seconds(const struct request *request, const struct tiles *
     const double positions = fmax((double)p->positions, 1);
     const bool transposed = p->product == TILES_TRANSPOSED;
     const double meeting = transposed ? fmin(1, (double)TILE_ROWS / positions) : 1;
-    const double read = move_seconds(request, work->factors * batches * TILES.read, bytes);
+    const double read = move_seconds(request, work->factors * batches * TILES.factor, bytes);
     return fmax(0, read - meeting * work->products * costs->fma * product_factor(p));
 }
 

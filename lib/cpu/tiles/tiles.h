@@ -32,8 +32,8 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
-    double rows_packed, read, edge, edge_channels, conflicts, beyond, sums, joined, task_seconds,
-        filter_copies;
+    double rows_packed, read, factor, edge, edge_channels, conflicts, beyond, sums, joined,
+        task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -43,7 +43,9 @@ static const struct {
     // positions, which fill the kernel's rectangles, narrow / lines is added to it, with Gauss's
     // product also narrow_gauss / lines^2; in transposed backward weight `transposed_weight`.
     // `packed`: copies for each scalar that other transposed products pack, `rows_packed` for each
-    // scalar of x otherwise. `read`: copies for each factor, from where it is.
+    // scalar of x otherwise. `read`: copies for each scalar of spectra that a gradient reads;
+    // `factor`: for each factor, from where it is. Threads share memory, which is 1.45 times as
+    // fast with two of them, so it is more than one thread takes (0.8).
     .transform = 0.8,
     .product = 1.12,
     .narrow = 0.4,
@@ -53,6 +55,7 @@ static const struct {
     .packed = 5.9,
     .rows_packed = 5,
     .read = 0.5,
+    .factor = 1,
     // Moving each sample of a tile takes as long as that many copies of one, with positions in the
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
