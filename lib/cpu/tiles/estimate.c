@@ -15,7 +15,8 @@ static double move_seconds(const struct request *request, double scalars, double
     // A last cache of hundreds of MiB is several, of other cores.
     const double shared = fmin((double)request->model->shared_bytes, 32 * near);
     if (bytes <= near) return scalars * costs->copy;
-    if (bytes <= shared / 2) return scalars * ((costs->copy + costs->copy_far) / 3);
+    // The rest of it holds factors and what the call reads and writes.
+    if (bytes <= 0.6 * shared) return scalars * ((costs->copy + costs->copy_far) / 3);
     return scalars * costs->copy_far;
 }
 
@@ -63,14 +64,15 @@ static double factor_seconds(const struct request *request, const struct tiles *
 }
 
 // Copies of packing x for each chunk of output channels: transposed, four scalars of a term, one by
-// one; else three rows of a channel, which arrive from the next cache. The reading of x, one row of
-// them, is counted elsewhere.
+// one; else three rows of a channel, which arrive from the next cache, for chunks after the first
+// from a farther one. The reading of x, one row of them, is counted elsewhere.
 static double packing_copies(const struct tiles *p, const struct tiles_work *work)
 {
     const double chunks = ceil((double)p->out / (double)p->oc_chunk);
     if (p->weight) return 0;
     if (p->product != TILES_TRANSPOSED)
-        return chunks * (double)p->bins * 2 * work->x * TILES.rows_packed;
+        return (double)p->bins * 2 * work->x *
+               (TILES.rows_packed + (chunks - 1) * TILES.rows_packed_again);
     return chunks * (double)p->bins * 4 * (double)p->in * (double)p->positions * TILES.packed;
 }
 
@@ -118,11 +120,14 @@ static double work_seconds(const struct request *request, const struct tiles *p,
                            const struct tiles_work *work)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
+    const bool transposed = p->product == TILES_TRANSPOSED;
+    // With positions in the lanes, rows are transposed in squares of `lanes` samples.
+    const size_t row = transposed ? p->n[2] : size_round_up(p->n[2], p->lanes);
+    const double samples = (double)(p->n[0] * p->n[1] * row);
     const double lines = work->x + work->y;
-    const double edge = (p->product == TILES_TRANSPOSED ? TILES.edge_channels : TILES.edge) +
-                        long_row_copies(request, p);
-    const bool gradient = p->weight && p->product == TILES_TRANSPOSED;
+    const double edge =
+        (transposed ? TILES.edge_channels : TILES.edge) + long_row_copies(request, p);
+    const bool gradient = p->weight && transposed;
     const struct tile_axis *axis = p->grid.axis;
     const double taps = (double)(axis[0].taps * axis[1].taps * axis[2].taps);
     const double gw = p->weight ? taps * (double)p->in * (double)p->out : 0;

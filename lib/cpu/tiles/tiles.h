@@ -32,8 +32,8 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
-    double rows_packed, read, factor, edge, edge_channels, conflicts, beyond, sums, joined,
-        task_seconds, filter_copies;
+    double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, beyond,
+        sums, joined, task_seconds, filter_copies;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -42,20 +42,21 @@ static const struct {
     // loads and stores. `product`: a multiply-add of a product. With fewer than `wide` lines of
     // positions, which fill the kernel's rectangles, narrow / lines is added to it, with Gauss's
     // product also narrow_gauss / lines^2; in transposed backward weight `transposed_weight`.
-    // `packed`: copies for each scalar that other transposed products pack, `rows_packed` for each
-    // scalar of x otherwise. `read`: copies for each scalar of spectra that a gradient reads;
-    // `factor`: for each factor, from where it is. Threads share memory, which is 1.45 times as
-    // fast with two of them, so it is more than one thread takes (0.8).
+    // `packed`: copies for each scalar that other transposed products pack. Otherwise `rows_packed`
+    // for each scalar of x, and for each further chunk of output channels `rows_packed_again`,
+    // since x has left the nearest caches. `read`: copies for each scalar of spectra that a
+    // gradient reads; `factor`: for each factor, from where it is.
     .transform = 0.8,
     .product = 1.12,
-    .narrow = 0.4,
-    .narrow_gauss = 0.6,
+    .narrow = 0.2,
+    .narrow_gauss = 0.9,
     .wide = 3,
     .transposed_weight = 0.3,
     .packed = 5.9,
     .rows_packed = 5,
+    .rows_packed_again = 12,
     .read = 0.5,
-    .factor = 1,
+    .factor = 0.8,
     // Moving each sample of a tile takes as long as that many copies of one, with positions in the
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
