@@ -39,8 +39,8 @@ static bool row_check(struct row *row, struct workload *w, double *ret_seconds)
     return false;
 }
 
-// The seconds of a first pass, the least of three if it exceeds the limit: a pass that is disturbed
-// by another program or by memory that has not been used yet may take forty times as long.
+// The seconds of a first pass, or the least of three passes if it exceeds the limit: a pass that is
+// disturbed by another program, or by memory that has not been used yet, took forty times as long.
 static double row_first(struct row *row, const struct workload *w, double seconds,
                         const struct suite *suite)
 {

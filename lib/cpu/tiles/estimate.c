@@ -15,7 +15,7 @@ static double move_seconds(const struct request *request, double scalars, double
     // A last cache of hundreds of MiB is several, of other cores.
     const double shared = fmin((double)request->model->shared_bytes, 32 * near);
     if (bytes <= near) return scalars * costs->copy;
-    // The rest of it holds factors and what the call reads and writes.
+    // The rest of it holds factors and what the call reads and writes. Measured.
     if (bytes <= 0.6 * shared) return scalars * ((costs->copy + costs->copy_far) / 3);
     return scalars * costs->copy_far;
 }
