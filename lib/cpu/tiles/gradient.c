@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Transposed backward weight. With few positions the sums are large compared with the work on them,
 // so they are never stored as a whole. A task computes one lane group of output channels for
-// TILE_ROWS input channels: it multiplies the bins of two rows, a frequency and its negative,
-// transforms these rows back while they are in the L1 and L2 caches, and stores the elements that
-// become taps. After all rows it transforms the columns that contain taps.
+// TILE_ROWS input channels, or several times as many where gy is read from beyond the L2 cache: it
+// multiplies the bins of two rows, a frequency and its negative, transforms these rows back while
+// they are in the L1 and L2 caches, and stores the elements that become taps. After all rows it
+// transforms the columns that contain taps.
 #include <string.h>
 
 #include "tiles.h"
 
-enum { PAIRS = TILE_ROWS / 2, ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
+enum { PAIRS = TILE_ROWS / 2, MAX_PAIRS = 4 * PAIRS, ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
 
 // The elements of a pair of lines along the last axis that are taps: from one row and plane to the
 // next, odd numbers so that columns do not fall into one set of the cache.
@@ -28,43 +29,70 @@ static size_t row_elements(const struct tiles *p)
     return (p->n[0] * p->n[1] > 1 ? 2 : 1) * p->n[2];
 }
 
-size_t tiles_gradient_bytes(const struct tiles *p)
+// Pairs of input channels of a task. More of them read gy less often; what is kept of them stays in
+// the cache, and there are enough tasks for all threads.
+static size_t task_pairs(const struct tiles *p)
 {
-    return size_mul(PAIRS * ELEMENT_BYTES, size_add(kept_elements(p).elements, row_elements(p)));
+    const size_t lines = ceil_div(p->out, p->lanes);
+    const size_t kept = size_mul(kept_elements(p).elements, ELEMENT_BYTES);
+    const size_t gy = size_mul(size_mul(p->bins, p->positions), ELEMENT_BYTES);
+    size_t pairs = gy > TILES.near_bytes ? MAX_PAIRS : PAIRS;
+    while (pairs > PAIRS && (size_mul(pairs, kept) > TILES.near_bytes ||
+                             lines * ceil_div(p->in, 2 * pairs) < TILES.min_tasks))
+        pairs /= 2;
+    return pairs;
 }
 
-// All rows of the sums of a task, transformed along the last axis. kept[i]: of pair i.
-static void make_rows(const struct tiles_call *call, struct tile_gradient *of, char *const *kept)
+size_t tiles_gradient_bytes(const struct tiles *p)
+{
+    return size_mul(ELEMENT_BYTES, size_add(size_mul(task_pairs(p), kept_elements(p).elements),
+                                            PAIRS * row_elements(p)));
+}
+
+// The rows of sums of TILE_ROWS channels, transformed along the last axis. kept[i]: of pair i.
+static void make_rows_of(const struct tiles_call *call, const struct tile_gradient *of,
+                         char *const *kept)
 {
     const struct tiles *p = call->p;
     const struct tile_tables *tables = &p->tables;
     const struct kept to = kept_elements(p);
+    const size_t rows = of->back ? 2 : 1;
+    call->kernels->tile.gradient(of);
+    for (size_t i = 0; i < ceil_div(of->channels, 2); i++)
+        for (size_t k = 0; k < rows; k++) {
+            char *row = (char *)of->rows[i] + k * p->n[2] * ELEMENT_BYTES;
+            const size_t d = of->pair[k] / tables->step[0], h = of->pair[k] % tables->step[0];
+            tiles_transform_row(tables, call->kernels->tile.inverse, row);
+            memcpy(kept[i] + (d * to.step[0] + h / tables->step[1] * to.step[1]) * ELEMENT_BYTES,
+                   row, p->grid.axis[2].taps * ELEMENT_BYTES);
+        }
+}
+
+// All rows of a task's channels from `in` on.
+static void make_rows(const struct tiles_call *call, struct tile_gradient *of, char *const *kept,
+                      size_t in, size_t channels)
+{
+    const struct tiles *p = call->p;
     const char *x = of->x, *gy = of->gy;
-    const size_t pairs = ceil_div(of->channels, 2), bytes = p->grid.scalar_bytes;
     for (size_t bin = 0; bin < p->bins; bin += of->bins) {
-        const uint32_t *pair = of->pair = tables->pair + 2 * bin;
+        const uint32_t *pair = of->pair = p->tables.pair + 2 * bin;
         // A row that is its own opposite has half of the bins.
-        const size_t rows = pair[0] == pair[1] ? 1 : 2;
-        of->bins = rows == 1 ? p->n[2] / 2 + 1 : p->n[2];
-        of->back = rows == 1 ? 0 : p->n[2];
-        of->x = x + bin * p->x_bin * bytes;
+        const bool own = pair[0] == pair[1];
+        of->bins = own ? p->n[2] / 2 + 1 : p->n[2];
+        of->back = own ? 0 : p->n[2];
+        of->x = x + bin * p->x_bin * p->grid.scalar_bytes;
         of->gy = gy + bin * p->positions * 2 * TILE_LINE_BYTES;
-        call->kernels->tile.gradient(of);
-        for (size_t i = 0; i < pairs; i++)
-            for (size_t k = 0; k < rows; k++) {
-                char *row = (char *)of->rows[i] + k * p->n[2] * ELEMENT_BYTES;
-                const size_t d = pair[k] / tables->step[0], h = pair[k] % tables->step[0];
-                tiles_transform_row(tables, call->kernels->tile.inverse, row);
-                memcpy(kept[i] +
-                           (d * to.step[0] + h / tables->step[1] * to.step[1]) * ELEMENT_BYTES,
-                       row, p->grid.axis[2].taps * ELEMENT_BYTES);
-            }
+        for (size_t c = 0; c < channels; c += TILE_ROWS) {
+            of->first = in + c;
+            of->channels = size_min(TILE_ROWS, channels - c);
+            make_rows_of(call, of, kept + c / 2);
+        }
     }
 }
 
 // The columns of a pair from the kept elements of its rows, and from there its taps.
 static void store_taps_of_pair(const struct tiles_call *call, const struct tap_line *line, size_t n,
-                               char *kept, char *rows)
+                               char *kept, char *staged)
 {
     const struct tiles *p = call->p;
     const struct kept of = kept_elements(p);
@@ -72,14 +100,16 @@ static void store_taps_of_pair(const struct tiles_call *call, const struct tap_l
     tile_dft_fn *inverse = call->kernels->tile.inverse;
     for (size_t h = 0; h < p->n[1] && p->n[0] > 1; h++)
         inverse(kept + h * of.step[1] * ELEMENT_BYTES, &p->tables.dft[0], of.step[0], taps[2], 1);
-    for (size_t d = 0; d < taps[0]; d++) {
-        char *plane = kept + d * of.step[0] * ELEMENT_BYTES;
-        if (p->n[1] > 1) inverse(plane, &p->tables.dft[1], of.step[1], taps[2], 1);
-        for (size_t h = 0; h < taps[1]; h++)
-            for (size_t i = 0; i < n; i++)
-                tiles_scatter_taps(&line[i], call,
-                                   plane + h * of.step[1] * ELEMENT_BYTES + i * TILE_LINE_BYTES,
-                                   (size_t[]){d, h}, rows);
+    for (size_t d = 0; d < taps[0] && p->n[1] > 1; d++)
+        inverse(kept + d * of.step[0] * ELEMENT_BYTES, &p->tables.dft[1], of.step[1], taps[2], 1);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t d = 0; d < taps[0]; d++)
+            for (size_t h = 0; h < taps[1]; h++)
+                tiles_stage_taps(&line[i], staged,
+                                 kept + (d * of.step[0] + h * of.step[1]) * ELEMENT_BYTES +
+                                     i * TILE_LINE_BYTES,
+                                 (size_t[]){d, h});
+        tiles_write_taps(&line[i], call, staged);
     }
 }
 
@@ -87,8 +117,15 @@ static void run_gradient_task(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
-    const size_t blocks = ceil_div(p->in, TILE_ROWS), in = task % blocks * TILE_ROWS;
-    const size_t out = task / blocks * p->lanes, channels = size_min(TILE_ROWS, p->in - in);
+    const size_t pairs = task_pairs(p), blocks = ceil_div(p->in, 2 * pairs);
+    const size_t lines = ceil_div(p->out, p->lanes);
+    // Tasks that follow each other read the same line of gy and all of x; or all of gy and the same
+    // channels of x, if x would come from memory each time.
+    const size_t bytes = tiles_spectra_bytes(p, p->x_bin);
+    const bool far = bytes > TILES.far_bytes && bytes > tiles_spectra_bytes(p, p->gy_bin);
+    const size_t in = (far ? task / lines : task % blocks) * 2 * pairs;
+    const size_t out = (far ? task % lines : task / blocks) * p->lanes;
+    const size_t channels = size_min(2 * pairs, p->in - in);
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker own = tiles_layout_worker(p, &arena);
     struct tile_gradient of = {.x = call->spectra.x,
@@ -96,27 +133,24 @@ static void run_gradient_task(void *context, size_t task, int worker)
                                .x_bin = p->x_bin,
                                .x_im = p->x_scalars,
                                .x_group = TILE_ROWS * p->in,
-                               .first = in,
-                               .channels = channels,
                                .positions = p->positions,
                                .scale = 0.25 / (double)(p->n[0] * p->n[1] * p->n[2])};
-    char *kept[PAIRS];
-    for (size_t i = 0; i < PAIRS; i++) {
-        of.rows[i] = own.z + i * row_elements(p) * ELEMENT_BYTES;
-        kept[i] = own.z + (PAIRS * row_elements(p) + i * kept_elements(p).elements) * ELEMENT_BYTES;
-    }
-    make_rows(call, &of, kept);
+    char *kept[MAX_PAIRS], *rows = own.z + pairs * kept_elements(p).elements * ELEMENT_BYTES;
+    for (size_t i = 0; i < PAIRS; i++) of.rows[i] = rows + i * row_elements(p) * ELEMENT_BYTES;
+    for (size_t i = 0; i < pairs; i++)
+        kept[i] = own.z + i * kept_elements(p).elements * ELEMENT_BYTES;
+    make_rows(call, &of, kept, in, channels);
     for (size_t c = 0; c < channels; c += 2) {
         struct tap_line line[2];
         const size_t n = size_min(2, channels - c);
         for (size_t i = 0; i < n; i++) line[i] = tiles_tap_line(p, call->group, in + c + i, out);
-        store_taps_of_pair(call, line, n, kept[c / 2], own.rows);
+        store_taps_of_pair(call, line, n, kept[c / 2], own.taps);
     }
 }
 
 void tiles_gradient(const struct tiles_call *call)
 {
     const size_t lines = ceil_div(call->p->out, call->p->lanes);
-    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, TILE_ROWS), run_gradient_task,
-                (void *)call);
+    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, 2 * task_pairs(call->p)),
+                run_gradient_task, (void *)call);
 }

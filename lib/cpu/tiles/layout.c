@@ -122,9 +122,12 @@ struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *are
 {
     const size_t rows = size_mul((p->lanes + 1) * p->grid.scalar_bytes, p->n[2]);
     size_t z = tiles_transform_bytes(p->n);
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t taps = size_mul(axis[0].taps * axis[1].taps * axis[2].taps, TILE_LINE_BYTES);
     if (p->weight && p->product == TILES_TRANSPOSED) z = size_max(z, tiles_gradient_bytes(p));
     return (struct tiles_worker){.rows = arena_take(arena, rows),
                                  .z = arena_take(arena, z),
+                                 .taps = arena_take(arena, p->weight ? taps : 0),
                                  .staged = arena_take(arena, staged_bytes(p, tiles_staged(p)))};
 }
 

@@ -31,10 +31,12 @@ struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, s
                             .n = size_min(p->out - out, p->lanes),
                             .regular = grid->branches == 1};
     line.in_order = grid->axis[2].period == 1 && !grid->flip && !grid->axis[2].reversed;
-    for (size_t l = 0; line.regular && l < line.n; l++) line.begin[l] = find_tap(&line, l, 0, 0, 0);
-    for (int a = 0; line.regular && a < 3; a++)
+    if (!line.regular) return line;
+    line.begin = find_tap(&line, 0, 0, 0, 0);
+    if (line.n > 1) line.lane = find_tap(&line, 1, 0, 0, 0) - line.begin;
+    for (int a = 0; a < 3; a++)
         if (grid->axis[a].taps > 1)
-            line.step[a] = find_tap(&line, 0, a == 0, a == 1, a == 2) - line.begin[0];
+            line.step[a] = find_tap(&line, 0, a == 0, a == 1, a == 2) - line.begin;
     return line;
 }
 
@@ -42,7 +44,7 @@ struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, s
 static size_t tap_at(const struct tap_line *line, size_t l, size_t d, size_t h, size_t i)
 {
     if (!line->regular) return find_tap(line, l, d, h, i);
-    return line->begin[l] + d * line->step[0] + h * line->step[1] + i * line->step[2];
+    return line->begin + l * line->lane + d * line->step[0] + h * line->step[1] + i * line->step[2];
 }
 
 static char *lane_row(const struct tiles *p, char *rows, size_t l)
@@ -166,24 +168,39 @@ enum partita_status tiles_filter_pack(struct partita_filter *filter, const void 
     return PARTITA_OK;
 }
 
-void tiles_scatter_taps(const struct tap_line *line, const struct tiles_call *call, const char *z,
-                        const size_t row[2], char *rows)
+void tiles_stage_taps(const struct tap_line *line, char *staged, const char *z, const size_t row[2])
 {
     const struct tiles *p = line->p;
-    const size_t bytes = p->grid.scalar_bytes, taps = p->grid.axis[2].taps;
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t taps = axis[2].taps, all = axis[0].taps * axis[1].taps * taps;
+    const size_t first = (row[0] * axis[1].taps + row[1]) * taps;
+    // All lanes have their taps in the same order.
+    size_t at = line->regular ? tap_at(line, 0, row[0], row[1], 0) % all : first;
+    for (size_t i = 0; i < taps; i++, at += line->regular ? line->step[2] : 1)
+        memcpy(staged + at * TILE_LINE_BYTES, z + i * 2 * TILE_LINE_BYTES, TILE_LINE_BYTES);
+}
+
+void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call,
+                      const char *staged)
+{
+    const struct tiles *p = line->p;
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t bytes = p->grid.scalar_bytes, taps = axis[2].taps;
+    const size_t rows = axis[0].taps * axis[1].taps, all = rows * taps;
     char *gw = call->to;
-    struct tile_rows to = {{0}, {0}, {0}};
-    for (size_t l = 0; l < line->n; l++) {
-        const size_t at = line->in_order ? tap_at(line, l, row[0], row[1], 0) : 0;
-        if (at == SIZE_MAX) continue;
-        to.row[l] = line->in_order ? gw + at * bytes : lane_row(p, rows, l);
-        to.end[l] = taps;
+    if (line->regular) {
+        void *to[TILE_MAX_LANES] = {NULL};
+        for (size_t l = 0; l < line->n; l++)
+            to[l] = gw + (line->begin - line->begin % all + l * line->lane) * bytes;
+        call->kernels->lanes_write(to, 1, staged, all, NULL, false);
+        return;
     }
-    call->kernels->tile.scatter(&to, z, 2, taps, &(struct conv_finish){.bias = NULL});
-    for (size_t l = 0; l < line->n && !line->in_order; l++)
-        for (size_t i = 0; i < taps; i++) {
-            const size_t tap = tap_at(line, l, row[0], row[1], i);
-            if (tap != SIZE_MAX) memcpy(gw + tap * bytes, (char *)to.row[l] + i * bytes, bytes);
+    for (size_t l = 0; l < line->n; l++)
+        for (size_t at = 0; at < all; at++) {
+            const size_t row = at / taps;
+            const size_t tap = find_tap(line, l, row / axis[1].taps, row % axis[1].taps, at % taps);
+            if (tap != SIZE_MAX)
+                memcpy(gw + tap * bytes, staged + at * TILE_LINE_BYTES + l * bytes, bytes);
         }
 }
 
@@ -207,14 +224,17 @@ static void store_weight_pair(void *context, size_t task, int worker)
     call->kernels->tile.join(own.z, p->tables.pair, p->bins, &from[0], &from[1],
                              0.25 / (double)(p->n[0] * p->n[1] * p->n[2]));
     tiles_transform_columns_inverse(&p->tables, call->kernels, own.z);
-    for (size_t d = 0; d < p->grid.axis[0].taps; d++)
-        for (size_t h = 0; h < p->grid.axis[1].taps; h++) {
-            char *row = tiles_row(p, own.z, d, h);
-            tiles_transform_row(&p->tables, call->kernels->tile.inverse, row);
-            for (size_t i = 0; i < n; i++)
-                tiles_scatter_taps(&line[i], call, row + i * TILE_LINE_BYTES, (size_t[]){d, h},
-                                   own.rows);
-        }
+    const size_t taps[2] = {p->grid.axis[0].taps, p->grid.axis[1].taps};
+    for (size_t d = 0; d < taps[0]; d++)
+        for (size_t h = 0; h < taps[1]; h++)
+            tiles_transform_row(&p->tables, call->kernels->tile.inverse, tiles_row(p, own.z, d, h));
+    for (size_t i = 0; i < n; i++) {
+        for (size_t d = 0; d < taps[0]; d++)
+            for (size_t h = 0; h < taps[1]; h++)
+                tiles_stage_taps(&line[i], own.taps,
+                                 tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, (size_t[]){d, h});
+        tiles_write_taps(&line[i], call, own.taps);
+    }
 }
 
 void tiles_store_weight(const struct tiles_call *call)

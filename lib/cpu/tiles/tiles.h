@@ -31,6 +31,7 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 // layers of decision 15; "chosen": by hand.
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
+    size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, beyond,
         sums, joined, task_seconds, filter_copies;
@@ -71,6 +72,9 @@ static const struct {
     .task_seconds = 1e-6,    // of a task of transforms; measured
     .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
     .staged_bytes = 1 << 20, // of the staged rows of a worker; derived
+    .near_bytes = 512 << 10, // of what a task of backward weight reads again and again; derived
+    .far_bytes = 16 << 20,   // of an array that the last cache does not keep; chosen
+    .min_tasks = 64,         // of transposed backward weight, else of fewer channels each; chosen
     .panel_bytes = 7 << 10,  // of factors that one call reads again and again; measured with AVX2
 };
 
@@ -135,6 +139,7 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 // A worker's memory, for transforms or for products.
 struct tiles_worker {
     char *rows, *z;        // a row of zeros and one for each lane; the elements of a pair of lines
+    char *taps;            // gradient of a line: [tap][lane]
     char *staged;          // rows [channel][lane][row of the tile], of tiles_staged channels
     char *packed, *sums;   // the packed factors of a chunk; Gauss's third product
     char *zeros, *weights; // products of backward weight
@@ -196,17 +201,19 @@ struct tap_line {
     const struct tiles *p;
     size_t group, in, first, n; // output channels first .. first+n-1
     bool in_order;              // samples of a row are in order in the caller's array
-    // Without branches every tap exists: so many from the first of its lane, modulo the range of
-    // indices.
+    // Without branches every tap exists, so many from the first of its lane, and lanes are `lane`
+    // apart; modulo the range of indices.
     bool regular;
-    size_t begin[TILE_MAX_LANES], step[3];
+    size_t begin, lane, step[3];
 };
 
-// tiles_tap_line: of output channels from `out` on. tiles_scatter_taps: row (d, h) of the gradient
-// of a line to where its taps are.
+// tiles_tap_line: of output channels from `out` on. tiles_stage_taps: keeps row (d, h) of a line's
+// gradient. tiles_write_taps: writes all rows that were kept to gw.
 struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, size_t out);
-void tiles_scatter_taps(const struct tap_line *line, const struct tiles_call *call, const char *z,
-                        const size_t row[2], char *rows);
+void tiles_stage_taps(const struct tap_line *line, char *staged, const char *z,
+                      const size_t row[2]);
+void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call,
+                      const char *staged);
 
 // Transforms of pairs of lines of tiles along all axes. Forward: row after row along the last axis,
 // then all columns at once; inverse: all columns, then the rows that are needed.
