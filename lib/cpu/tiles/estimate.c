@@ -160,9 +160,11 @@ static double all_seconds(const struct request *request, const struct tiles *p,
                    fmax(0, read - work->products * costs->fma * product_factor(p));
     } else {
         const double all = work->factors * bytes + held;
-        const double read = move_seconds(request, x * (p->weight ? 2 : chunks), held);
+        // Sums of gw that are read and written for each batch pass through the caches as well.
+        const double reused = p->weight && batches > 1 ? all : held;
+        const double read = move_seconds(request, x * (p->weight ? 2 : chunks), reused);
         const double packed = packing_copies(p, work) * costs->copy;
-        seconds += move_seconds(request, x + 2 * y, held);
+        seconds += move_seconds(request, x + 2 * y, reused);
         // Transposed products pack scalar by scalar, while x arrives.
         seconds += p->product == TILES_TRANSPOSED ? fmax(read, packed) : read + packed;
         seconds += p->weight ? move_seconds(request, 2 * work->factors * batches, all)

@@ -52,7 +52,7 @@ static const struct {
     .narrow = 0.2,
     .narrow_gauss = 0.9,
     .wide = 3,
-    .transposed_weight = 0.3,
+    .transposed_weight = 0.6,
     .packed = 5.9,
     .rows_packed = 5,
     .rows_packed_again = 12,

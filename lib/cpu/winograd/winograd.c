@@ -53,25 +53,26 @@ static double transform_seconds(const struct winograd *p, const struct cost_rate
     return WINOGRAD.transform * (work + samples * sample);
 }
 
-// Extra seconds of writing and reading a scalar of transformed tiles, where a batch of them exceeds
-// a core's cache: half way between the caches and memory, since part of it is still in the cache.
-static double distance_seconds(const struct winograd *p, const struct request *request)
+// Extra seconds of writing and reading one of so many scalars, if all of them exceed a core's
+// cache: half way between the caches and memory, since part of them is still in the cache.
+static double distance_seconds(const struct request *request, double scalars)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    const double scalars = (double)(p->in + p->out) * (double)(p->frequencies * p->positions);
     const bool far =
         scalars * (double)request->shape->scalar_bytes > (double)request->model->cache_bytes;
     return far ? fmax(0, costs->copy_far - costs->copy) / 2 : 0;
 }
 
-// Seconds that backward weight takes besides: sums are read and written for every batch, where they
-// are not in the cache, and transformed once.
-static double tap_sums_seconds(const struct winograd *p, const struct cost_rates *costs,
+// Seconds that backward weight takes besides: sums are read and written for every batch, those of a
+// group from where they are, and transformed once.
+static double tap_sums_seconds(const struct winograd *p, const struct request *request,
                                double pairs, double batches)
 {
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double each = costs->copy + distance_seconds(request, pairs / (double)p->grid.groups);
     const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAP_SUMS);
     const double moves = pairs / (double)p->frequencies * transform_moves(&t);
-    return ((p->single_batch ? 0 : pairs * batches) + moves) * costs->copy;
+    return (p->single_batch ? 0 : pairs * batches * each) + moves * costs->copy;
 }
 
 // Seconds of transforming all taps for each of the batches.
@@ -116,10 +117,12 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double out = (double)p->out * out_times;
     const double transforms = in * transform_seconds(p, costs, WINOGRAD_INPUT) +
                               out * transform_seconds(p, costs, WINOGRAD_OUTPUT);
+    const double batch = (double)(p->in + p->out) * (double)(p->frequencies * p->positions);
     double seconds = products_seconds(request, pairs, p->price * lanes, batches);
     seconds += groups * tiles * transforms;
-    seconds += groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(p, request);
-    if (p->weight) seconds += tap_sums_seconds(p, costs, pairs, batches);
+    seconds +=
+        groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(request, batch);
+    if (p->weight) seconds += tap_sums_seconds(p, request, pairs, batches);
     if (p->call_taps) seconds += call_taps_seconds(p, costs, pairs, batches);
     return seconds + memory_seconds(request->model, shape);
 }
