@@ -7,17 +7,20 @@
 #include "geometry/tile_search.h"
 #include "tiles.h"
 
-// Seconds of moving scalars once in a working set of so many bytes.
+// Seconds of moving scalars once in a working set of so many bytes. The larger it is, the more of
+// it the last cache has lost to others, and to factors and what the call reads and writes.
+// Measured.
 static double move_seconds(const struct request *request, double scalars, double bytes)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double near = (double)request->model->cache_bytes;
     // A last cache of hundreds of MiB is several, of other cores.
-    const double shared = fmin((double)request->model->shared_bytes, 32 * near);
+    const double shared = 0.6 * fmin((double)request->model->shared_bytes, 32 * near);
     if (bytes <= near) return scalars * costs->copy;
-    // The rest of it holds factors and what the call reads and writes. Measured.
-    if (bytes <= 0.6 * shared) return scalars * ((costs->copy + costs->copy_far) / 3);
-    return scalars * costs->copy_far;
+    if (bytes > shared) return scalars * costs->copy_far;
+    const double filled = (bytes - near) / (shared - near);
+    const double far = TILES.far_least + (TILES.far_most - TILES.far_least) * filled;
+    return scalars * (costs->copy + far * fmax(0, costs->copy_far - costs->copy));
 }
 
 // Multiply-adds of a bin's transposed product, with those of rows of sums that are only padding.
@@ -114,6 +117,16 @@ static double long_row_copies(const struct request *request, const struct tiles 
     return conflicts + TILES.beyond * fmax(0, 1 - near / bytes);
 }
 
+// Samples of a tile of x, or of y or gy, that are moved. With positions in the lanes, rows are
+// transposed in squares of `lanes` samples.
+static double moved_samples(const struct tiles *p, bool transposed, bool outputs)
+{
+    const struct tile_axis *axis = p->grid.axis;
+    const size_t row = outputs ? axis[2].tile : p->n[2];
+    const size_t rows = outputs ? axis[0].tile * axis[1].tile : p->n[0] * p->n[1];
+    return (double)(rows * (transposed ? row : size_round_up(row, p->lanes)));
+}
+
 // Seconds of a group by the cost model, without the moves of spectra: operations of transforms and
 // products, samples in and out.
 static double work_seconds(const struct request *request, const struct tiles *p,
@@ -121,10 +134,9 @@ static double work_seconds(const struct request *request, const struct tiles *p,
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const bool transposed = p->product == TILES_TRANSPOSED;
-    // With positions in the lanes, rows are transposed in squares of `lanes` samples.
-    const size_t row = transposed ? p->n[2] : size_round_up(p->n[2], p->lanes);
-    const double samples = (double)(p->n[0] * p->n[1] * row);
     const double lines = work->x + work->y;
+    const double samples = work->x * moved_samples(p, transposed, false) +
+                           work->y * moved_samples(p, transposed, true);
     const double edge =
         (transposed ? TILES.edge_channels : TILES.edge) + long_row_copies(request, p);
     const bool gradient = p->weight && transposed;
@@ -134,8 +146,7 @@ static double work_seconds(const struct request *request, const struct tiles *p,
     return work->transforms * costs->fma * TILES.transform +
            work->products * costs->fma * product_factor(p) +
            work->sums * costs->copy * (gradient ? TILES.joined : TILES.sums) +
-           edge * costs->copy * (samples * lines + gw) +
-           TILES.task_seconds * lines / (double)p->lanes / 2;
+           edge * costs->copy * (samples + gw) + TILES.task_seconds * lines / (double)p->lanes / 2;
 }
 
 // Seconds of all: those of a group's work, and spectra moved to where they fit.
@@ -191,7 +202,7 @@ static double taps_seconds(const struct request *request, const struct tiles *p)
 static double least_move(const struct request *request)
 {
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    return fmin(fmin(costs->copy, costs->copy_far), (costs->copy + costs->copy_far) / 3);
+    return fmin(costs->copy, costs->copy_far);
 }
 
 static const double ROUNDINGS = 1 - 1e-9; // margin of lower bounds
@@ -225,7 +236,7 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
     const double bins = (double)p->bins;
     const double y = (double)p->positions * (double)p->out;
     const double paths = p->positions ? (double)p->in * (double)p->out : 0; // no batch: no moves
-    const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
+    const double samples = x * moved_samples(p, true, false) + y * moved_samples(p, true, true);
     const double transforms = (p->load * x + p->store * y + (p->weight ? p->taps * paths : 0)) / 2;
     const double products = bins * x * (double)p->out * (p->weight ? 4 : 3);
     const bool gradient = p->weight && p->positions <= TILES.transposed_positions;
@@ -233,12 +244,12 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
     const double spectra = bins * 2 * (x * (p->weight ? 3 : 2) + y * 2);
     double moves = gradient ? bins * 2 * (x + y) : spectra;
     if (p->weight && !gradient) moves += 2 * sums;
-    const double seconds =
-        (transforms * TILES.transform + products * TILES.product) * costs->fma +
-        (sums * (gradient ? TILES.joined : TILES.sums) +
-         (TILES.edge_channels + long_row_copies(request, p)) * samples * (x + y)) *
-            costs->copy +
-        TILES.task_seconds * (x + y) / (double)p->lanes / 2 + moves * least_move(request);
+    const double seconds = (transforms * TILES.transform + products * TILES.product) * costs->fma +
+                           (sums * (gradient ? TILES.joined : TILES.sums) +
+                            (TILES.edge_channels + long_row_copies(request, p)) * samples) *
+                               costs->copy +
+                           TILES.task_seconds * (x + y) / (double)p->lanes / 2 +
+                           moves * least_move(request);
     return fmax(seconds * (double)p->grid.groups, memory_seconds(request->model, request->shape)) *
            ROUNDINGS;
 }

@@ -34,7 +34,7 @@ static const struct {
     size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, beyond,
-        sums, joined, task_seconds, filter_copies;
+        sums, joined, task_seconds, filter_copies, far_least, far_most;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -65,6 +65,10 @@ static const struct {
     // Copies of a sample of long rows, see long_row_copies; measured.
     .conflicts = 10,
     .beyond = 30,
+    // Of the distance from the L2 cache to memory, what a scalar in the last cache costs if the
+    // cache is nearly empty, or filled as far as spectra stay in it; measured.
+    .far_least = 0.05,
+    .far_most = 0.6,
     // Clearing, loading and storing a sum takes as long as that many copies of a scalar; where sums
     // of gw go from registers into a transform, `joined`.
     .sums = 3,
