@@ -68,7 +68,7 @@ static const struct {
     // Of the distance from the L2 cache to memory, what a scalar in the last cache costs if the
     // cache is nearly empty, or filled as far as spectra stay in it; measured.
     .far_least = 0.05,
-    .far_most = 0.6,
+    .far_most = 0.4,
     // Clearing, loading and storing a sum takes as long as that many copies of a scalar; where sums
     // of gw go from registers into a transform, `joined`.
     .sums = 3,
