@@ -15,7 +15,7 @@ enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT, DEPTHWISE_ROWS };
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
-    size_t rows_far_bytes, max_row, near_row;
+    size_t rows_far_bytes, max_row, near_row, prefetched_taps;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
     double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
 } DEPTHWISE = {
@@ -30,6 +30,8 @@ static const struct {
     // does not pay; measured.
     .near_bytes = 1 << 20,
     .far_bytes = 4 << 20,
+    // Taps from which on prefetching rows of gy pays in backward weight; measured.
+    .prefetched_taps = 40,
     .rows_far_bytes = 8 << 20, // the same of outputs of sums along rows; measured
     .max_row = 256,            // samples of a row up to which sums along rows were measured
     // Sums along rows, in products: the cost of a product, since vectors of x straddle lines of the

@@ -155,7 +155,8 @@ static void sum_split(void *context, size_t task, int worker)
     const size_t end = (split + 1) * all / weight->splits;
     char *packed = call->workers + (size_t)worker * call->plan->choice.worker;
     char *sums = call->sums + task * weight->bytes;
-    const bool far = depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
+    const bool far = depthwise_array_bytes(shape) > DEPTHWISE.far_bytes &&
+                     (shape->channels_last || pass->terms >= DEPTHWISE.prefetched_taps);
     memset(sums, 0, weight->bytes);
     for (size_t i = split * all / weight->splits; i < end; i++) {
         const struct depthwise_box box = {pass, conv_pass_index(pass, i % boxes), 0};
