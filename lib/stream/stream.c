@@ -74,8 +74,10 @@ size_t stream_outputs_wait(const struct partita_stream *stream)
 size_t stream_outputs_due(const struct partita_stream *stream, size_t n)
 {
     const struct shape *shape = &stream->plan->shape;
-    const size_t wait = stream_outputs_wait(stream), positions = n * shape_positions(shape);
-    return positions > wait ? (positions - wait - 1) / shape_output_step(shape) + 1 : 0;
+    const size_t step = shape_output_step(shape), positions = n * shape_positions(shape);
+    if (step == 1) return positions;
+    const size_t wait = stream_outputs_wait(stream);
+    return positions > wait ? (positions - wait - 1) / step + 1 : 0;
 }
 
 size_t stream_frames_until_due(const struct partita_stream *stream)
@@ -195,6 +197,30 @@ static void advance_phase(struct partita_stream *stream, size_t n)
     const struct shape *shape = &stream->plan->shape;
     const size_t step = shape_output_step(shape);
     if (step > 1) stream->phase = (stream->phase + n * shape_positions(shape)) % step;
+}
+
+// An address that is not the caller's memory does no harm.
+static void prefetch_behind(const char *end, size_t bytes, bool write)
+{
+    enum { MAX_BYTES = 1024 }; // the processor foresees longer sequences
+    for (size_t at = 0; at < bytes && bytes <= MAX_BYTES; at += MEM_ALIGN) {
+        const void *line = (const void *)((uintptr_t)end + at);
+        if (write) __builtin_prefetch(line, 1, 3);
+        else __builtin_prefetch(line, 0, 3);
+    }
+}
+
+void stream_prefetch_next(const struct partita_stream *stream, const struct frames *frames)
+{
+    const struct shape *shape = &stream->plan->shape;
+    const size_t bytes = shape->sample_bytes, n = frames->n, due = stream_outputs_due(stream, n);
+    // With strides the samples of all channels lie among those of the first one.
+    const size_t inputs = !frames->x ? 0 : frames->x_stride > 1 ? 1 : shape->in_channels;
+    const size_t outputs = frames->y_stride > 1 ? 1 : shape_own_outputs(shape);
+    for (size_t c = 0; c < inputs; c++)
+        prefetch_behind(frames_x(frames, c, n, bytes), n * frames->x_stride * bytes, false);
+    for (size_t k = 0; k < outputs; k++)
+        prefetch_behind(frames_y(frames, k, due, bytes), due * frames->y_stride * bytes, true);
 }
 
 void stream_feed(struct partita_stream *stream, struct frames *frames)
