@@ -27,11 +27,8 @@ void partita_stream_process_strided(struct partita_stream *stream, union partita
                                     size_t y_stride, union partita_inputs x, size_t x_stride,
                                     size_t n_frames)
 {
-    struct frames frames = {.y = y.samples,
-                            .y_stride = y_stride,
-                            .x = x.samples,
-                            .x_stride = x_stride,
-                            .n = n_frames};
+    struct frames frames = {
+        .y = y.samples, .y_stride = y_stride, .x = x.samples, .x_stride = x_stride, .n = n_frames};
     stream_prefetch_next(stream, &frames);
     stream_feed(stream, &frames);
 }

@@ -215,9 +215,9 @@ void stream_prefetch_next(const struct partita_stream *stream, const struct fram
     const struct shape *shape = &stream->plan->shape;
     const size_t bytes = shape->sample_bytes, n = frames->n, due = stream_outputs_due(stream, n);
     // With strides the samples of all channels lie among those of the first one.
-    const size_t inputs = !frames->x ? 0 : frames->x_stride > 1 ? 1 : shape->in_channels;
+    const size_t inputs = frames->x_stride > 1 ? 1 : shape->in_channels;
     const size_t outputs = frames->y_stride > 1 ? 1 : shape_own_outputs(shape);
-    for (size_t c = 0; c < inputs; c++)
+    for (size_t c = 0; c < inputs && frames->x; c++)
         prefetch_behind(frames_x(frames, c, n, bytes), n * frames->x_stride * bytes, false);
     for (size_t k = 0; k < outputs; k++)
         prefetch_behind(frames_y(frames, k, due, bytes), due * frames->y_stride * bytes, true);

@@ -3,9 +3,20 @@
 
 #include "base/thread.h"
 
+void conv_finish_row(const struct partita_plan *plan, const struct partita_filter *filter,
+                     size_t channel, void *y, size_t n)
+{
+    const struct shape *shape = &plan->shape;
+    const char *bias = filter->bias;
+    if (!bias && !shape->relu) return;
+    const struct conv_finish finish = {.bias = bias ? bias + channel * shape->scalar_bytes : NULL,
+                                       .relu = shape->relu};
+    plan->kernels->conv_store(y, 1, y, n, &finish);
+}
+
 struct finish_call {
     const struct partita_plan *plan;
-    const char *bias;
+    const struct partita_filter *filter;
     char *y;
 };
 
@@ -13,13 +24,10 @@ static void finish_plane(void *context, size_t plane, int worker)
 {
     const struct finish_call *call = context;
     const struct shape *shape = &call->plan->shape;
-    const size_t n = shape_outputs(shape), bytes = shape->scalar_bytes;
-    char *y = call->y + plane * n * bytes;
-    const struct conv_finish finish = {
-        .bias = call->bias ? call->bias + plane % shape->out_channels * bytes : NULL,
-        .relu = shape->relu};
+    const size_t n = shape_outputs(shape);
     (void)worker;
-    call->plan->kernels->conv_store(y, 1, y, n, &finish);
+    conv_finish_row(call->plan, call->filter, plane % shape->out_channels,
+                    call->y + plane * n * shape->scalar_bytes, n);
 }
 
 void conv_finish_outputs(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -27,6 +35,6 @@ void conv_finish_outputs(const struct partita_plan *plan, const struct partita_f
 {
     const struct shape *shape = &plan->shape;
     if (!filter->bias && !shape->relu) return;
-    struct finish_call call = {plan, filter->bias, y};
+    struct finish_call call = {plan, filter, y};
     thread_loop(plan->threads, shape->batch * shape->out_channels, finish_plane, &call);
 }

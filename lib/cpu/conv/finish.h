@@ -7,9 +7,12 @@
 #include "core/plan.h"
 #include "kernels/kernels.h"
 
-// Adds the filter's bias to y and applies the problem's activation, if there are any.
+// Adds the filter's bias to y and applies the problem's activation, if there are any; channels come
+// first. conv_finish_row: n adjacent samples of a channel.
 void conv_finish_outputs(const struct partita_plan *plan, const struct partita_filter *filter,
                          void *y);
+void conv_finish_row(const struct partita_plan *plan, const struct partita_filter *filter,
+                     size_t channel, void *y, size_t n);
 
 // Conversions between f32 and samples stored in two bytes, where shape.half says so.
 static inline enum half shape_half(const struct shape *shape)

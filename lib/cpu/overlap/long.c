@@ -21,7 +21,8 @@ bool overlap_is_long(const struct overlap *overlap)
 {
     const struct fft *fft = overlap->fft;
     return overlap->shape.group_in == 1 && overlap->shape.group_out == 1 &&
-           fft->subtransforms > 1 && fft->spectrum_bytes >= TOGETHER_BYTES;
+           !overlap->shape.channels_last && fft->subtransforms > 1 &&
+           fft->spectrum_bytes >= TOGETHER_BYTES;
 }
 
 // What runs at once: the products of one block, and the passes over the samples of two others,

@@ -89,6 +89,7 @@ static double block_seconds(const struct request *request, size_t n, double move
     const double scalars = (double)n * (shape->complex_signal ? 2 : 1);
     // A block that no cache holds goes through memory with every move.
     const bool beyond = overlap_spectrum_bytes(shape, n) > model->shared_bytes / 2;
+    if (shape->channels_last) moves += 1; // transposition
     return BLOCK_SECONDS + channels / 2 * fft +
            (double)shape_path_count(shape) * (double)shape_bins(shape, n) * product +
            channels / 2 * moves * scalars * (beyond ? costs->copy_far : costs->copy);
@@ -125,7 +126,8 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     if (!hop) return false;
     // The transform's own scratch is at most three times its samples.
     const size_t spectra = shape->group_in + (overlap_in_place(shape) ? 0 : 1);
-    const size_t work = overlap_spectrum_bytes(shape, n) * spectra + 4 * mem_round(block);
+    const size_t work = overlap_spectrum_bytes(shape, n) * spectra + 4 * mem_round(block) +
+                        2 * overlap_rows_bytes(shape, n);
     if (!stream && work > request->workspace_limit) return false;
     const double all = stream ? 0 : (double)overlap_block_count(shape, hop);
     const double blocks = stream ? 1 / (double)hop : (double)shape->batch * all;
@@ -302,6 +304,7 @@ struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, s
     const struct overlap *overlap = overlap_of(plan);
     const struct shape *shape = &overlap->shape;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
+    const size_t rows = overlap_rows_bytes(shape, overlap->n);
     const size_t spectrum = overlap->fft->spectrum_bytes;
     struct overlap_buffers buffers;
     buffers.inputs = arena_take(arena, size_mul(shape->group_in, spectrum));
@@ -310,10 +313,13 @@ struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, s
     buffers.output = buffers.inputs;
     if (weight) buffers.output = arena_take(arena, size_mul(shape->group_out, spectrum));
     else if (!overlap_in_place(shape)) buffers.output = arena_take(arena, spectrum);
-    const size_t sums = weight && overlap->chunks < 2 ? shape->group_in * shape->group_out : 0;
+    const size_t paths = overlap_groups(shape) * shape->group_in * shape->group_out;
+    const size_t sums = weight && overlap->chunks < 2 ? paths : 0;
     buffers.sums = arena_take(arena, size_mul(sums, spectrum));
     buffers.samples = arena_take(arena, overlap->n * shape->sample_bytes);
     buffers.scratch = arena_take(arena, overlap->fft->scratch_bytes);
+    buffers.x_rows = arena_take(arena, rows);
+    buffers.y_rows = arena_take(arena, rows);
     return buffers;
 }
 
@@ -331,9 +337,11 @@ struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, c
 void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers)
 {
+    char *spectrum = buffers->inputs + c * overlap->fft->spectrum_bytes;
     assert(c < overlap->shape.group_in);
-    fft_forward(overlap->fft, buffers->inputs + c * overlap->fft->spectrum_bytes, samples,
-                buffers->scratch);
+    if (overlap->half.used)
+        fft_forward_half(overlap->fft, spectrum, samples, buffers->samples, buffers->scratch);
+    else fft_forward(overlap->fft, spectrum, samples, buffers->scratch);
 }
 
 const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
@@ -351,12 +359,8 @@ const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdi
 void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
                               ptrdiff_t first, struct overlap_buffers *buffers)
 {
-    const struct overlap *overlap = overlap_of(plan);
-    const void *samples = overlap_window(plan, x, first, buffers->samples);
-    if (overlap->half.used)
-        fft_forward_half(overlap->fft, buffers->inputs + c * overlap->fft->spectrum_bytes, samples,
-                         buffers->samples, buffers->scratch);
-    else overlap_transform(overlap, c, samples, buffers);
+    overlap_transform(overlap_of(plan), c, overlap_window(plan, x, first, buffers->samples),
+                      buffers);
 }
 
 void overlap_sum(const struct partita_filter *filter, size_t channel,

@@ -69,8 +69,10 @@ enum partita_status overlap_filter_pack(struct partita_filter *filter, const voi
 // The buffers of one thread: the spectra of one group's inputs, one output spectrum, n samples,
 // scratch. Backward weight: `output` has the spectra of one group's outputs, and with a lone chunk
 // `sums` has the sums of its paths.
+// With channels last also rows of x, and of y or gy (rows.c).
 struct overlap_buffers {
     char *inputs, *output, *sums, *samples, *scratch;
+    char *x_rows, *y_rows;
 };
 struct overlap_buffers overlap_buffers_layout(const struct partita_plan *plan, struct arena *arena);
 struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, char *workspace,
@@ -81,11 +83,42 @@ struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, c
 const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
                            char *samples);
 
-// Spectrum of input c of a group, of n samples; of a window of x [size].
+// Spectrum of input c of a group, of a window's samples; of the window itself.
 void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers);
 void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
                               ptrdiff_t first, struct overlap_buffers *buffers);
+
+// Adjacent channels of one item of an array with channels last, which are read and written as rows
+// of one channel each, OVERLAP_ROWS of them at a time.
+struct overlap_rows {
+    size_t channels, size; // of the array: channels, positions
+    size_t count;          // channels that are read or written
+    ptrdiff_t first;       // position of the rows' first samples
+    size_t n, pitch;       // samples of a row; from row to row
+};
+enum { OVERLAP_ROWS = 16 };
+
+// overlap_groups: groups that a task takes, since they have channels of the same rows; 1 if
+// channels come first. overlap_rows_bytes: of x or of y, for transforms of n samples; 0 if channels
+// come first.
+size_t overlap_groups(const struct shape *shape);
+size_t overlap_rows_bytes(const struct shape *shape, size_t n);
+
+// Rows of all channels of some groups: what a transform reads of the window that begins at sample
+// `first`; a block's outputs.
+struct overlap_rows overlap_input_rows(const struct overlap *overlap, size_t groups,
+                                       ptrdiff_t first);
+struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t groups,
+                                        const struct block_outputs *outputs);
+
+// Channels in ascending order from 0 to count-1. overlap_read_row: the row of a channel of x, zero
+// outside the array; with the first of several rows all of them are read. overlap_write_row: with
+// the last one all are written.
+const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *of,
+                             char *rows, const char *x, size_t channel);
+void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *of, char *y,
+                       const char *rows, size_t channel);
 
 // The spectrum of output `channel` from those of its group's inputs: a sum of products; then
 // samples[n] by one inverse transform.

@@ -111,6 +111,73 @@ static void save_block(const struct save_call *call, size_t row, size_t block, b
                           &outputs, whole, buffers);
 }
 
+// A block of the groups of a task, with channels last.
+struct save_rows {
+    size_t first, groups; // first of them, their number
+    const char *x;        // of their first channels
+    char *y;
+    struct block_outputs outputs;
+    struct overlap_rows from, to;
+};
+
+static struct save_rows save_rows_of(const struct save_call *call, size_t row, size_t block)
+{
+    const struct overlap *overlap = overlap_of(call->filter->plan);
+    const struct shape *shape = &overlap->shape;
+    const struct axis *axis = &shape->axis[0];
+    const size_t begin = block * overlap->hop, most = overlap_groups(shape);
+    const size_t item = row % shape->batch, first = row / shape->batch * most;
+    const size_t groups = size_min(most, shape->groups - first);
+    const size_t in = item * axis->size * shape->in_channels + first * shape->group_in;
+    const size_t out = item * axis->out * shape->out_channels + first * shape->group_out;
+    const struct block_outputs outputs = block_outputs(axis, begin, begin + overlap->hop);
+    return (struct save_rows){
+        .first = first,
+        .groups = groups,
+        .x = call->x + in * shape->sample_bytes,
+        .y = call->y + out * shape->sample_bytes,
+        .outputs = outputs,
+        .from = overlap_input_rows(overlap, groups, axis->begin + (ptrdiff_t)begin),
+        .to = overlap_output_rows(overlap, groups, &outputs)};
+}
+
+static void save_output_rows(const struct save_call *call, const struct save_rows *at, size_t group,
+                             struct overlap_buffers *buffers)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct overlap *overlap = overlap_of(plan);
+    const struct axis *axis = &overlap->shape.axis[0];
+    const size_t bytes = overlap->shape.sample_bytes, group_out = overlap->shape.group_out;
+    // All samples of a transform may be written to its row, the first span - 1 before the outputs.
+    const bool whole = axis->stride == 1 && !overlap->half.used;
+    char *rows = buffers->y_rows + (whole ? axis->span - 1 : 0) * bytes;
+    for (size_t k = 0; k < group_out; k++) {
+        const size_t channel = group * group_out + k, output = at->first * group_out + channel;
+        char *row = rows + channel % OVERLAP_ROWS * at->to.pitch * bytes;
+        save_store_output(call->filter, output, row, &at->outputs, whole, buffers);
+        if (plan->direction == PARTITA_FORWARD)
+            conv_finish_row(plan, call->filter, output, row, at->to.n);
+        overlap_write_row(plan, &at->to, at->y, rows, channel);
+    }
+}
+
+static void save_block_rows(const struct save_call *call, size_t row, size_t block,
+                            struct overlap_buffers *buffers)
+{
+    const struct partita_plan *plan = call->filter->plan;
+    const struct overlap *overlap = overlap_of(plan);
+    const size_t group_in = overlap->shape.group_in;
+    const struct save_rows at = save_rows_of(call, row, block);
+    for (size_t group = 0; group < at.groups; group++) {
+        for (size_t c = 0; c < group_in; c++)
+            overlap_transform(
+                overlap, c,
+                overlap_read_row(plan, &at.from, buffers->x_rows, at.x, group * group_in + c),
+                buffers);
+        save_output_rows(call, &at, group, buffers);
+    }
+}
+
 // One task: neighbouring blocks, last to first: so a block may write over outputs of the one before
 // it. Tasks of one group follow each other: its filters stay in the cache.
 static void save_task(void *context, size_t task, int worker)
@@ -124,7 +191,8 @@ static void save_task(void *context, size_t task, int worker)
     for (size_t block = size_min(first + call->chunk, call->blocks); block-- > first;) {
         const bool whole = block > first && axis->stride == 1 && axis->span <= overlap->hop &&
                            (block + 1) * overlap->hop <= axis->out;
-        save_block(call, row, block, whole, &buffers);
+        if (plan->shape.channels_last) save_block_rows(call, row, block, &buffers);
+        else save_block(call, row, block, whole, &buffers);
     }
 }
 
@@ -158,11 +226,13 @@ static enum partita_status save_run(const struct partita_plan *plan,
                              .blocks = overlap_block_count(shape, overlap->hop)};
     // Large tasks copy less, small ones let threads finish together.
     const size_t tasks = plan->threads > 1 ? 32 * (size_t)plan->threads : 1;
+    const size_t rows = shape->batch * ceil_div(shape->groups, overlap_groups(shape));
     call.chunk = size_max(call.blocks / tasks, 1);
     call.chunks = ceil_div(call.blocks, call.chunk);
     if (overlap->together) save_long(&call);
-    else thread_loop(plan->threads, shape->batch * shape->groups * call.chunks, save_task, &call);
-    if (plan->direction == PARTITA_FORWARD) conv_finish_outputs(plan, filter, operands->to);
+    else thread_loop(plan->threads, rows * call.chunks, save_task, &call);
+    if (plan->direction == PARTITA_FORWARD && !shape->channels_last)
+        conv_finish_outputs(plan, filter, operands->to);
     return PARTITA_OK;
 }
 
@@ -181,5 +251,6 @@ const struct engine engine_overlap_save = {
     .swap_end = overlap_swap_end,
     .plan_load = overlap_stream_load,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
+    .channels_last = true,
     .run = save_run,
 };

@@ -38,7 +38,8 @@ static size_t choose_chunks(const struct request *request, size_t terms, size_t 
     const size_t operands =
         shape->sample_bytes * shape->batch *
         (shape->in_channels * shape_inputs(shape) + shape->out_channels * shape_outputs(shape));
-    size_t chunks = size_min(ceil_div(TARGET_TASKS, shape->groups), terms);
+    const size_t tasks = ceil_div(shape->groups, overlap_groups(shape));
+    size_t chunks = size_min(ceil_div(TARGET_TASKS, tasks), terms);
     while (chunks > 1) {
         const size_t sums = sums_bytes(shape, chunks, spectrum);
         if (sums <= operands && size_add(sums, worker) <= request->workspace_limit) break;
@@ -56,9 +57,11 @@ static bool estimate_weight(const struct request *request, size_t n, double move
     const size_t terms = overlap_weight_terms(shape, hop);
     // The transform's own scratch is at most three times its samples.
     const size_t operands = size_mul(shape->group_in + shape->group_out, spectrum);
-    const size_t several = size_add(operands, 4 * mem_round(n * shape->sample_bytes));
+    const size_t several = size_add(operands, 4 * mem_round(n * shape->sample_bytes) +
+                                                  2 * overlap_rows_bytes(shape, n));
     const size_t chunks = choose_chunks(request, terms, spectrum, several);
-    const size_t own = chunks > 1 ? 0 : size_mul(group_paths(shape), spectrum);
+    const size_t lone = overlap_groups(shape) * group_paths(shape);
+    const size_t own = chunks > 1 ? 0 : size_mul(lone, spectrum);
     const size_t worker = size_add(several, own), shared = sums_bytes(shape, chunks, spectrum);
     if (worker > request->workspace_limit) return false;
     const double paths = (double)shape_path_count(shape);
@@ -106,9 +109,11 @@ struct weight_call {
     char *workspace;
 };
 
-// A block of outputs of one group of one item of the batch.
+// A block of outputs of one group of one item of the batch. Groups of which a task takes several
+// begin with the task's.
 struct weight_term {
     size_t item, group, block;
+    size_t begin, groups;
 };
 
 // Where a chunk keeps the sums of a group's paths, if there are several chunks.
@@ -141,6 +146,17 @@ static void store_path(const struct weight_call *call, size_t path, char *sum,
     else samples_copy(gw, 1, lags, axis->dilation, axis->kernel, bytes);
 }
 
+// The samples of x or of gy of the task's first channel, of one item.
+static const char *task_samples(const struct weight_call *call, const struct weight_term *term,
+                                bool outputs)
+{
+    const struct shape *shape = &call->overlap->shape;
+    const struct sample_strides strides = shape_strides(shape, outputs);
+    const size_t channel = term->begin * (outputs ? shape->group_out : shape->group_in);
+    return (const char *)call->operands->from[outputs] +
+           (term->item * strides.item + channel * strides.channel) * shape->sample_bytes;
+}
+
 // Spectra of the windows that a block of outputs reads.
 static void overlap_weight_inputs(const struct weight_call *call, const struct weight_term *term,
                                   struct overlap_buffers *buffers)
@@ -149,11 +165,18 @@ static void overlap_weight_inputs(const struct weight_call *call, const struct w
     const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
     const ptrdiff_t first = axis->begin + (ptrdiff_t)(term->block * overlap->hop);
-    const size_t channel = term->item * shape->in_channels + term->group * shape->group_in;
-    const char *x = call->operands->from[0];
-    for (size_t c = 0; c < shape->group_in; c++)
-        overlap_transform_window(
-            call->plan, c, x + (channel + c) * axis->size * shape->sample_bytes, first, buffers);
+    const struct overlap_rows rows = overlap_input_rows(overlap, term->groups, first);
+    const char *x = task_samples(call, term, false);
+    for (size_t c = 0; c < shape->group_in; c++) {
+        const size_t channel = (term->group - term->begin) * shape->group_in + c;
+        if (shape->channels_last)
+            overlap_transform(overlap, c,
+                              overlap_read_row(call->plan, &rows, buffers->x_rows, x, channel),
+                              buffers);
+        else
+            overlap_transform_window(call->plan, c, x + channel * axis->size * shape->sample_bytes,
+                                     first, buffers);
+    }
 }
 
 // Spectra of a block of outputs, the last one first, so that products correlate.
@@ -168,18 +191,21 @@ static void overlap_weight_outputs(const struct weight_call *call, const struct 
     // Half a transform ends with the last output there is; blocks all end after `hop`.
     const size_t hop = half ? (axis->out - 1) * axis->stride + 1 : overlap->hop;
     const size_t bytes = shape->sample_bytes, n = half ? overlap->n / 2 : overlap->n;
-    const size_t channel = term->item * shape->out_channels + term->group * shape->group_out;
     const struct block_outputs out =
         block_outputs(axis, term->block * hop, (term->block + 1) * hop);
+    const struct overlap_rows rows = overlap_output_rows(overlap, term->groups, &out);
+    const char *gy = task_samples(call, term, true);
     for (size_t k = 0; k < shape->group_out; k++) {
-        const size_t first = (channel + k) * axis->out + out.first;
+        const size_t channel = (term->group - term->begin) * shape->group_out + k;
+        const char *row = shape->channels_last
+                              ? overlap_read_row(call->plan, &rows, buffers->y_rows, gy, channel)
+                              : gy + (channel * axis->out + out.first) * bytes;
         char *spectrum = buffers->output + k * overlap->fft->spectrum_bytes;
         if (out.count < n) memset(samples, 0, n * bytes);
         if (out.count) {
             const size_t last = out.skip + (out.count - 1) * axis->stride;
             assert(last < hop && hop - 1 < n);
-            samples_reverse(samples + (hop - 1 - last) * bytes, axis->stride,
-                            (const char *)call->operands->from[1] + first * bytes, 1, out.count,
+            samples_reverse(samples + (hop - 1 - last) * bytes, axis->stride, row, 1, out.count,
                             bytes);
         }
         if (half) fft_forward_half(overlap->fft, spectrum, samples, samples, buffers->scratch);
@@ -206,27 +232,30 @@ static void add_term(const struct weight_call *call, char *sums, bool fresh,
     }
 }
 
-// One task: one chunk of terms of one group.
+// One task: one chunk of terms of one group, with channels last of several.
 static void overlap_weight_chunk(void *context, size_t task, int worker)
 {
     const struct weight_call *call = context;
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
-    const size_t chunks = overlap->chunks, group = task / chunks, chunk = task % chunks;
+    const size_t chunks = overlap->chunks, chunk = task % chunks, most = overlap_groups(shape);
+    const size_t begin = task / chunks * most, groups = size_min(most, shape->groups - begin);
+    const size_t bytes = overlap->fft->spectrum_bytes;
     const size_t blocks = overlap_block_count(shape, overlap->hop);
     const size_t terms = overlap_weight_terms(shape, overlap->hop), paths = group_paths(shape);
     const size_t first = chunk * terms / chunks, end = (chunk + 1) * terms / chunks;
     struct overlap_buffers buffers = overlap_worker_buffers(call->plan, call->workspace, worker);
-    char *sums = chunks > 1 ? overlap_weight_sums(call, group, chunk) : buffers.sums;
-    for (size_t i = first; i < end; i++) {
-        const struct weight_term term = {i / blocks, group, i % blocks};
-        overlap_weight_inputs(call, &term, &buffers);
-        overlap_weight_outputs(call, &term, &buffers);
-        add_term(call, sums, i == first, &buffers);
-    }
-    for (size_t path = 0; chunks == 1 && path < paths; path++)
-        store_path(call, group * paths + path, sums + path * overlap->fft->spectrum_bytes,
-                   &buffers);
+    for (size_t i = first; i < end; i++)
+        for (size_t g = begin; g < begin + groups; g++) {
+            const struct weight_term term = {i / blocks, g, i % blocks, begin, groups};
+            char *lone = buffers.sums + (g - begin) * paths * bytes;
+            overlap_weight_inputs(call, &term, &buffers);
+            overlap_weight_outputs(call, &term, &buffers);
+            add_term(call, chunks > 1 ? overlap_weight_sums(call, g, chunk) : lone, i == first,
+                     &buffers);
+        }
+    for (size_t path = 0; chunks == 1 && path < groups * paths; path++)
+        store_path(call, begin * paths + path, buffers.sums + path * bytes, &buffers);
 }
 
 // One task: one path, its sums of all chunks.
@@ -248,7 +277,8 @@ void overlap_weight_run(const struct partita_plan *plan, const struct operands *
     const struct overlap *overlap = overlap_of(plan);
     const size_t groups = overlap->shape.groups;
     struct weight_call call = {plan, overlap, operands, workspace};
-    thread_loop(plan->threads, groups * overlap->chunks, overlap_weight_chunk, &call);
+    thread_loop(plan->threads, ceil_div(groups, overlap_groups(&overlap->shape)) * overlap->chunks,
+                overlap_weight_chunk, &call);
     if (overlap->chunks > 1)
         thread_loop(plan->threads, groups * group_paths(&overlap->shape), finish_path, &call);
 }

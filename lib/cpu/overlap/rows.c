@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// Arrays with channels last: a transform reads one channel, of which a cache line has one sample.
+// So the window of a block is transposed for as many channels as a cache line has, and so are
+// results.
+#include <string.h>
+
+#include "overlap.h"
+
+size_t overlap_groups(const struct shape *shape)
+{
+    if (!shape->channels_last) return 1;
+    const size_t least = size_min(shape->group_in, shape->group_out);
+    return size_min(ceil_div(OVERLAP_ROWS, least), shape->groups);
+}
+
+// Rows that are a power of two apart would meet in one set of a cache.
+static size_t row_pitch(const struct shape *shape, size_t n)
+{
+    return n + MEM_ALIGN / shape->scalar_bytes;
+}
+
+size_t overlap_rows_bytes(const struct shape *shape, size_t n)
+{
+    if (!shape->channels_last) return 0;
+    return OVERLAP_ROWS * row_pitch(shape, n) * shape->sample_bytes;
+}
+
+struct overlap_rows overlap_input_rows(const struct overlap *overlap, size_t groups,
+                                       ptrdiff_t first)
+{
+    const struct shape *shape = &overlap->shape;
+    const bool half = overlap->half.used;
+    return (struct overlap_rows){.channels = shape->in_channels,
+                                 .size = shape->axis[0].size,
+                                 .count = groups * shape->group_in,
+                                 .first = half ? overlap->half.at : first,
+                                 .n = half ? overlap->n / 2 : overlap->n,
+                                 .pitch = row_pitch(shape, overlap->n)};
+}
+
+struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t groups,
+                                        const struct block_outputs *outputs)
+{
+    const struct shape *shape = &overlap->shape;
+    return (struct overlap_rows){.channels = shape->out_channels,
+                                 .size = shape->axis[0].out,
+                                 .count = groups * shape->group_out,
+                                 .first = (ptrdiff_t)outputs->first,
+                                 .n = outputs->count,
+                                 .pitch = row_pitch(shape, overlap->n)};
+}
+
+const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *of,
+                             char *rows, const char *x, size_t channel)
+{
+    const size_t bytes = plan->shape.sample_bytes, row = channel % OVERLAP_ROWS;
+    if (row > 0) return rows + row * of->pitch * bytes;
+    const struct inside inside = samples_inside(of->size, of->first, 1, of->n);
+    const size_t count = size_min(of->count - channel, OVERLAP_ROWS);
+    const size_t end = inside.begin + inside.count;
+    for (size_t i = 0; i < count && inside.count < of->n; i++) {
+        char *own = rows + i * of->pitch * bytes;
+        memset(own, 0, inside.begin * bytes);
+        memset(own + end * bytes, 0, (of->n - end) * bytes);
+    }
+    if (inside.count == 0) return rows;
+    const size_t first = (size_t)(of->first + (ptrdiff_t)inside.begin);
+    plan->kernels->transpose(rows + inside.begin * bytes, of->pitch,
+                             x + (first * of->channels + channel) * bytes, of->channels,
+                             inside.count, count);
+    return rows;
+}
+
+void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *of, char *y,
+                       const char *rows, size_t channel)
+{
+    const size_t row = channel % OVERLAP_ROWS, first = channel - row;
+    if (row + 1 < OVERLAP_ROWS && channel + 1 < of->count) return;
+    const size_t at = ((size_t)of->first * of->channels + first) * plan->shape.sample_bytes;
+    plan->kernels->transpose(y + at, of->channels, rows, of->pitch, row + 1, of->n);
+}
