@@ -6,6 +6,8 @@
 
 #include "overlap.h"
 
+enum { POSITIONS = 64 }; // that are transposed at a time
+
 size_t overlap_groups(const struct shape *shape)
 {
     if (!shape->channels_last) return 1;
@@ -50,25 +52,46 @@ struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t gr
                                  .pitch = row_pitch(shape, overlap->n)};
 }
 
-const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *of,
-                             char *rows, const char *x, size_t channel)
+// The first cache line of n positions that are transposed next: processors do not foresee steps of
+// several lines.
+static void prefetch_positions(const char *at, size_t step, size_t n, bool write)
 {
-    const size_t bytes = plan->shape.sample_bytes, row = channel % OVERLAP_ROWS;
-    if (row > 0) return rows + row * of->pitch * bytes;
+    for (size_t i = 0; i < n && step > MEM_ALIGN; i++) {
+        if (write) __builtin_prefetch(at + i * step, 1, 3);
+        else __builtin_prefetch(at + i * step, 0, 3);
+    }
+}
+
+// The samples of `count` channels from `channel` on to rows, zero outside the array.
+static void read_rows(const struct partita_plan *plan, const struct overlap_rows *of, char *rows,
+                      const char *x, size_t channel, size_t count)
+{
     const struct inside inside = samples_inside(of->size, of->first, 1, of->n);
-    const size_t count = size_min(of->count - channel, OVERLAP_ROWS);
+    const size_t bytes = plan->shape.sample_bytes, step = of->channels * bytes;
     const size_t end = inside.begin + inside.count;
     for (size_t i = 0; i < count && inside.count < of->n; i++) {
         char *own = rows + i * of->pitch * bytes;
         memset(own, 0, inside.begin * bytes);
         memset(own + end * bytes, 0, (of->n - end) * bytes);
     }
-    if (inside.count == 0) return rows;
-    const size_t first = (size_t)(of->first + (ptrdiff_t)inside.begin);
-    plan->kernels->transpose(rows + inside.begin * bytes, of->pitch,
-                             x + (first * of->channels + channel) * bytes, of->channels,
-                             inside.count, count);
-    return rows;
+    const ptrdiff_t first = of->first + (ptrdiff_t)inside.begin;
+    for (size_t at = 0; at < inside.count; at += POSITIONS) {
+        const size_t n = size_min(inside.count - at, POSITIONS), next = at + n;
+        const char *from = x + ((size_t)first + at) * step + channel * bytes;
+        prefetch_positions(from + n * step, step, size_min(inside.count - next, POSITIONS), false);
+        plan->kernels->transpose(rows + (inside.begin + at) * bytes, of->pitch, from, of->channels,
+                                 n, count);
+    }
+}
+
+const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *of,
+                             char *rows, const char *x, size_t channel)
+{
+    const size_t bytes = plan->shape.sample_bytes, row = channel % OVERLAP_ROWS;
+    if (of->channels == 1) samples_window(rows, x, of->size, of->first, 1, of->n, bytes);
+    else if (row == 0)
+        read_rows(plan, of, rows, x, channel, size_min(of->count - channel, OVERLAP_ROWS));
+    return rows + row * of->pitch * bytes;
 }
 
 void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *of, char *y,
@@ -76,6 +99,16 @@ void overlap_write_row(const struct partita_plan *plan, const struct overlap_row
 {
     const size_t row = channel % OVERLAP_ROWS, first = channel - row;
     if (row + 1 < OVERLAP_ROWS && channel + 1 < of->count) return;
-    const size_t at = ((size_t)of->first * of->channels + first) * plan->shape.sample_bytes;
-    plan->kernels->transpose(y + at, of->channels, rows, of->pitch, row + 1, of->n);
+    const size_t bytes = plan->shape.sample_bytes, step = of->channels * bytes;
+    char *to = y + (size_t)of->first * step + first * bytes;
+    if (of->channels == 1) {
+        memcpy(to, rows, of->n * bytes);
+        return;
+    }
+    for (size_t at = 0; at < of->n; at += POSITIONS) {
+        const size_t n = size_min(of->n - at, POSITIONS), next = at + n;
+        prefetch_positions(to + next * step, step, size_min(of->n - next, POSITIONS), true);
+        plan->kernels->transpose(to + at * step, of->channels, rows + at * bytes, of->pitch,
+                                 row + 1, n);
+    }
 }
