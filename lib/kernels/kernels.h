@@ -300,6 +300,26 @@ static inline void plane_next_tap(const struct plane_axis axis[2], size_t tap[2]
     tap[1]++;
 }
 
+// A row of outputs of all channels of a layer in which every channel has taps of its own; samples
+// and outputs are [position][channel].
+struct channels_conv {
+    const void *const *x; // [rows] rows of samples
+    const void *w;        // [rows][axis.taps][w_pitch]
+    void *y;
+    const void *bias; // [channels]; NULL: 0
+    size_t rows, channels, w_pitch;
+    struct plane_axis axis; // along a row, with any step
+    bool relu;              // negative results become 0
+    // The rows of x that the next call reads besides those of this one, which are prefetched with
+    // the row of y behind this one; 0: neither.
+    const void *next_x;
+    size_t next_rows;
+};
+
+// y[p] = sum over rows r and taps t of w[r][t] * x[r][step*p + first + t], channel by channel, plus
+// the bias. Positions outside are not read. Tolerance: 4 u sqrt(rows * taps), relative L2.
+typedef void channels_conv_fn(const struct channels_conv *call);
+
 // Complex elements of planes in lanes: block k*stride from re on holds real parts, the block `im`
 // blocks after it the imaginary parts. 2n real blocks are such a row with stride 1 and im = n:
 // element k is sample[k] + i sample[n + k].
@@ -419,7 +439,7 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
-    DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) DO(lanes_dft_fn, lanes_dft) \
+    DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) DO(channels_conv_fn, channels_conv) DO(lanes_dft_fn, lanes_dft) \
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \

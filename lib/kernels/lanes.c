@@ -264,3 +264,121 @@ void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct
         }
     }
 }
+
+// channels_conv: a vector holds one position of adjacent channels, which is how samples lie in
+// memory with channels last. So nothing is moved, and each product loads its sample: as many loads
+// as multiply-adds, which processors do at the same rate from the nearest cache. Some neighbouring
+// outputs stay in registers over all taps. Channels are the inner loop, since positions may be so
+// far apart that few of them fit the sets of a cache at once.
+enum { ADJACENT = 8 }; // outputs at once: as many sums as multiply-adds take to finish
+
+// Outputs i .. i+width-1 by taps first .. end-1 of each row, of n channels from channel c on.
+struct channels_block {
+    size_t i, c, n;
+    size_t first, end;
+};
+
+INLINE vec channels_load(const REAL *x, size_t n)
+{
+    return n < LANES ? vec_load_first(x, n) : vec_load(x);
+}
+
+INLINE void channels_sum(const struct channels_conv *call, const struct channels_block *block,
+                         vec *sum, size_t width, bool whole)
+{
+    const struct plane_axis *axis = &call->axis;
+    const size_t pitch = call->channels, step = axis->step * pitch;
+    const size_t n = whole ? LANES : block->n;
+    const size_t position = block->i * axis->step + block->first + (size_t)axis->first;
+    UNROLL
+    for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
+    NO_UNROLL
+    for (size_t r = 0; r < call->rows; r++) {
+        const REAL *x = (const REAL *)call->x[r] + position * pitch + block->c;
+        const REAL *w =
+            (const REAL *)call->w + block->c + (r * axis->taps + block->first) * call->w_pitch;
+        NO_UNROLL
+        for (size_t t = block->first; t < block->end; t++, x += pitch, w += call->w_pitch) {
+            const vec tap = channels_load(w, n);
+            UNROLL
+            for (size_t p = 0; p < width; p++)
+                sum[p] = vec_multiply_add(tap, channels_load(x + p * step, n), sum[p]);
+        }
+    }
+}
+
+// What the next call reads and writes in place of the block. It may be no memory.
+INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_block *block,
+                              size_t width)
+{
+    const size_t position = call->channels * sizeof(REAL), step = call->axis.step;
+    const size_t first = block->c * sizeof(REAL) + block->i * step * position;
+    NO_UNROLL
+    for (size_t r = 0; r < call->next_rows; r++) {
+        const uintptr_t row = (uintptr_t)call->next_x + r * call->axis.size * position + first;
+        NO_UNROLL
+        for (size_t p = 0; p < width * step; p++)
+            __builtin_prefetch((const void *)(row + p * position), 0, 3);
+    }
+    const uintptr_t y = (uintptr_t)call->y + call->axis.count * position;
+    NO_UNROLL
+    for (size_t p = block->i; p < block->i + width; p++)
+        __builtin_prefetch((const void *)(y + p * position + block->c * sizeof(REAL)), 1, 3);
+}
+
+INLINE void channels_vector(const struct channels_conv *call, const struct channels_block *block,
+                            size_t width, bool whole)
+{
+    const size_t n = whole ? LANES : block->n;
+    const REAL *bias = call->bias;
+    REAL *y = (REAL *)call->y + block->i * call->channels + block->c;
+    vec sum[ADJACENT];
+    if (width > 1 && call->next_rows) channels_prefetch(call, block, width);
+    channels_sum(call, block, sum, width, whole);
+    const vec start = bias ? channels_load(bias + block->c, n) : (vec){0};
+    UNROLL
+    for (size_t p = 0; p < width; p++, y += call->channels) {
+        sum[p] += start;
+        if (call->relu) sum[p] = vec_positive(sum[p]);
+        if (whole) vec_store(y, sum[p]);
+        else vec_store_first(y, sum[p], n);
+    }
+}
+
+INLINE void channels_outputs(const struct channels_conv *call, struct channels_block block,
+                             size_t width)
+{
+    NO_UNROLL
+    for (; call->channels - block.c >= LANES; block.c += LANES)
+        channels_vector(call, &block, width, true);
+    block.n = call->channels - block.c;
+    if (block.n) channels_vector(call, &block, width, false);
+}
+
+// An output of which some taps may lie outside.
+static void channels_edge(const struct channels_conv *call, size_t i)
+{
+    const struct plane_axis *axis = &call->axis;
+    const ptrdiff_t begin = (ptrdiff_t)(i * axis->step) + axis->first;
+    const ptrdiff_t end = (ptrdiff_t)axis->size - begin, taps = (ptrdiff_t)axis->taps;
+    struct channels_block block = {.i = i};
+    if (begin < 0) block.first = (size_t)-begin;
+    if (end > 0) block.end = (size_t)(end < taps ? end : taps);
+    channels_outputs(call, block, 1);
+}
+
+void KERNEL(channels_conv)(const struct channels_conv *call)
+{
+    const struct plane_axis *axis = &call->axis;
+    const ptrdiff_t last = (ptrdiff_t)axis->size - (ptrdiff_t)axis->taps - axis->first;
+    const size_t before =
+        axis->first < 0 ? ((size_t)-axis->first + axis->step - 1) / axis->step : 0;
+    size_t end = last < 0 ? 0 : (size_t)last / axis->step + 1, i = 0;
+    if (end > axis->count) end = axis->count;
+    for (; i < before && i < axis->count; i++) channels_edge(call, i);
+    struct channels_block block = {.end = axis->taps};
+    for (; i + ADJACENT <= end; i += ADJACENT) block.i = i, channels_outputs(call, block, ADJACENT);
+    for (; i + ADJACENT / 2 <= end; i += ADJACENT / 2)
+        block.i = i, channels_outputs(call, block, ADJACENT / 2);
+    for (; i < axis->count; i++) channels_edge(call, i);
+}

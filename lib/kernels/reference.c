@@ -412,6 +412,23 @@ void KERNEL(plane_conv)(const struct plane_conv *call, const void *bias, bool re
     }
 }
 
+void KERNEL(channels_conv)(const struct channels_conv *call)
+{
+    const struct plane_axis *axis = &call->axis;
+    const size_t channels = call->channels;
+    for (size_t i = 0; i < axis->count * channels; i++) {
+        const size_t c = i % channels, begin = i / channels * axis->step + (size_t)axis->first;
+        const REAL *bias = call->bias, *w = (const REAL *)call->w + c;
+        REAL sum = 0;
+        for (size_t r = 0; r < call->rows; r++)
+            for (size_t t = 0; t < axis->taps; t++, w += call->w_pitch)
+                if (begin + t < axis->size) // neither is negative
+                    sum += *w * ((const REAL *)call->x[r])[(begin + t) * channels + c];
+        if (bias) sum += bias[c];
+        ((REAL *)call->y)[i] = call->relu && sum < 0 ? 0 : sum;
+    }
+}
+
 void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct tap_span *span,
                           size_t n_spans, size_t n)
 {

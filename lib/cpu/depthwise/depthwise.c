@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // cpu/depthwise: layers in which every input channel is a group of its own, 16 (f32) or 8 (f64)
-// planes side by side in the lanes of the vectors. Small kernels tap by tap, or plane by plane with
-// vectors along rows, large ones by transforms; the cost model says which.
+// planes side by side in the lanes of the vectors. Small kernels tap by tap, plane by plane with
+// vectors along rows, or with channels last in vectors of adjacent channels, large ones by
+// transforms; the cost model says which.
 #include "depthwise.h"
 
 #include <assert.h>
@@ -24,7 +25,9 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     else {
         struct estimate rows;
         depthwise_direct_estimate(request, &direct);
-        if (depthwise_rows_estimate(request, &direct, &rows)) direct = rows;
+        if (depthwise_rows_estimate(request, &direct, &rows) ||
+            depthwise_channels_estimate(request, &direct, &rows))
+            direct = rows;
     }
     if (request->transform != 1) depthwise_fft_estimate(request, &fft);
     *ret = direct;
@@ -40,7 +43,8 @@ static enum partita_status depthwise_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
     static void *(*const builds[])(const struct request *, struct arena *) = {
-        depthwise_weight_build, depthwise_fft_build, depthwise_rows_build};
+        depthwise_weight_build, depthwise_fft_build, depthwise_rows_build,
+        depthwise_channels_build};
     void *(*const build)(const struct request *, struct arena *) = builds[plan->choice.variant];
     struct arena arena = {0};
     if (plan->choice.variant == DEPTHWISE_DIRECT && request->direction != PARTITA_BACKWARD_WEIGHT)
@@ -55,6 +59,7 @@ static struct filter_bytes depthwise_filter_bytes(const struct partita_plan *pla
 {
     if (plan->choice.variant == DEPTHWISE_FFT) return depthwise_fft_filter_bytes(plan);
     if (plan->choice.variant == DEPTHWISE_ROWS) return depthwise_rows_filter_bytes(plan);
+    if (plan->choice.variant == DEPTHWISE_CHANNELS) return depthwise_channels_filter_bytes(plan);
     return depthwise_direct_filter_bytes(plan);
 }
 
@@ -66,6 +71,8 @@ static enum partita_status depthwise_filter_pack(struct partita_filter *filter, 
         depthwise_fft_filter_pack(filter, taps, scratch->data);
     else if (filter->plan->choice.variant == DEPTHWISE_ROWS)
         depthwise_rows_filter_pack(filter, taps);
+    else if (filter->plan->choice.variant == DEPTHWISE_CHANNELS)
+        depthwise_channels_filter_pack(filter, taps);
     else depthwise_direct_filter_pack(filter, taps);
     return PARTITA_OK;
 }
@@ -76,6 +83,8 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
 {
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, operands, workspace);
     else if (plan->choice.variant == DEPTHWISE_ROWS) depthwise_rows_run(plan, filter, operands);
+    else if (plan->choice.variant == DEPTHWISE_CHANNELS)
+        depthwise_channels_run(plan, filter, operands);
     else if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         depthwise_weight_run(plan, operands, workspace);
     else conv_passes_run(&depthwise_direct_method, plan, filter, operands, workspace);
@@ -87,6 +96,8 @@ static void depthwise_plan_explain(const struct partita_plan *plan, struct text 
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_explain(plan, text);
     else if (plan->choice.variant == DEPTHWISE_ROWS)
         text_add(text, "  plane by plane, vectors along rows: %zu outputs\n", plan->choice.hop);
+    else if (plan->choice.variant == DEPTHWISE_CHANNELS)
+        text_add(text, "  vectors of adjacent channels, %zu positions a task\n", plan->choice.hop);
     else
         text_add(text, "  %zu planes side by side, tap by tap, direct rows: boxes of %zu outputs\n",
                  depthwise_width(&plan->shape), plan->choice.hop);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/depthwise share: its limits and costs, which planes are in which lanes of a
-// vector, and its variants: sums tap by tap over packed boxes (direct.c, weight.c) or along rows
-// (rows.c), and transforms (fft.c).
+// vector, and its variants: sums tap by tap over packed boxes (direct.c, weight.c), along rows
+// (rows.c) or of adjacent channels (channels.c), and transforms (fft.c).
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
 
@@ -10,7 +10,12 @@
 
 enum { DEPTHWISE_LANES = CONV_BLOCK_BYTES / 4 }; // maximum, for f32; f64 has half as many
 
-enum depthwise_variant { DEPTHWISE_DIRECT, DEPTHWISE_FFT, DEPTHWISE_ROWS };
+enum depthwise_variant {
+    DEPTHWISE_DIRECT,
+    DEPTHWISE_FFT,
+    DEPTHWISE_ROWS,
+    DEPTHWISE_CHANNELS,
+};
 
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
@@ -18,6 +23,7 @@ static const struct {
     size_t rows_far_bytes, max_row, near_row, prefetched_taps;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
     double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
+    double adjacent, output;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -43,6 +49,10 @@ static const struct {
     .column = 50,
     .plane = 300,
     .strided_direct = 3,
+    // Sums of adjacent channels, in products: the cost of a product, and what an output takes
+    // beside them. Measured.
+    .adjacent = 2.5,
+    .output = 3,
     .moved = 9, // transposing a sample takes as long as that many products; measured
     // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in
     // products; the same for the gradient. Measured.
@@ -203,6 +213,20 @@ struct filter_bytes depthwise_rows_filter_bytes(const struct partita_plan *plan)
 void depthwise_rows_filter_pack(struct partita_filter *filter, const void *taps);
 void depthwise_rows_run(const struct partita_plan *plan, const struct partita_filter *filter,
                         const struct operands *operands);
+
+// What rows.c and channels.c have in common: a pass along two axes without gaps between taps, false
+// if there is none; an axis of it.
+bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass);
+struct plane_axis depthwise_plane_axis(const struct conv_axis *axis);
+
+// The same with channels last, in vectors of adjacent channels.
+bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
+                                 struct estimate *ret);
+void *depthwise_channels_build(const struct request *request, struct arena *arena);
+struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan);
+void depthwise_channels_filter_pack(struct partita_filter *filter, const void *taps);
+void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                            const struct operands *operands);
 
 // Any direction by transforms. depthwise_fft_build, depthwise_weight_build: the plan's state in an
 // arena.

@@ -17,27 +17,34 @@ struct depthwise_rows {
     size_t taps, tap[]; // the caller's tap of each of the packed ones
 };
 
-// The pass of a layer that the kernel serves; false: there is none.
-static bool rows_pass(const struct request *request, struct conv_pass *pass)
+bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass)
 {
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass->axis;
-    if (request->model->isa < CPU_AVX2 || shape->channels_last || depthwise_multiplier(shape) > 1 ||
+    if (request->model->isa < CPU_AVX2 || depthwise_multiplier(shape) > 1 ||
         conv_pass_count(shape, request->direction) > 1 ||
         !conv_pass_make(shape, request->direction, 0, pass))
         return false;
-    bool fits = axis[0].size == 1 && axis[0].out_size == 1 && axis[0].kernel == 1 &&
-                axis[0].base == 0 && axis[1].count >= PLANE_ROWS &&
-                axis[2].size <= DEPTHWISE.max_row;
-    fits = fits && axis[1].step == axis[2].step && plane_serves(axis[1].taps);
+    bool fits =
+        axis[0].size == 1 && axis[0].out_size == 1 && axis[0].kernel == 1 && axis[0].base == 0;
     for (int a = 1; a < 3; a++)
-        fits = fits && axis[a].step <= 2 && axis[a].spread == 1 && axis[a].first == 0 &&
-               axis[a].taps <= MAX_SPAN_TAPS && axis[a].taps == axis[a].kernel &&
-               (axis[a].slope == 1 || axis[a].slope == -1);
+        fits = fits && axis[a].spread == 1 && axis[a].first == 0 &&
+               axis[a].taps == axis[a].kernel && (axis[a].slope == 1 || axis[a].slope == -1);
     return fits;
 }
 
-static struct plane_axis rows_axis(const struct conv_axis *axis)
+// The pass of a layer that the kernel serves; false: there is none.
+static bool rows_pass(const struct request *request, struct conv_pass *pass)
+{
+    const struct conv_axis *axis = pass->axis;
+    if (request->shape->channels_last || !depthwise_plane_pass(request, pass)) return false;
+    bool fits = axis[1].count >= PLANE_ROWS && axis[2].size <= DEPTHWISE.max_row &&
+                axis[1].step == axis[2].step && plane_serves(axis[1].taps);
+    for (int a = 1; a < 3; a++) fits = fits && axis[a].step <= 2 && axis[a].taps <= MAX_SPAN_TAPS;
+    return fits;
+}
+
+struct plane_axis depthwise_plane_axis(const struct conv_axis *axis)
 {
     const ptrdiff_t last = axis->slope > 0 ? 0 : (ptrdiff_t)axis->taps - 1;
     return (struct plane_axis){.size = axis->size,
@@ -81,7 +88,7 @@ void *depthwise_rows_build(const struct request *request, struct arena *arena)
     (void)served;
     if (!arena->base) return NULL;
     rows->taps = pass.terms;
-    for (int a = 0; a < 2; a++) rows->axis[a] = rows_axis(&pass.axis[a + 1]);
+    for (int a = 0; a < 2; a++) rows->axis[a] = depthwise_plane_axis(&pass.axis[a + 1]);
     size_t at[2] = {0, 0};
     for (size_t t = 0; t < pass.terms; t++, plane_next_tap(rows->axis, at)) {
         size_t tap[2];

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Forward and backward data of cpu/depthwise with channels last, with vectors of adjacent channels
+// (kernels->channels_conv), with AVX-512 or AVX2: samples are used where they are. A task is some
+// rows of outputs of an image, or a part of them.
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/sizes.h"
+#include "base/thread.h"
+#include "depthwise.h"
+#include "geometry/samples.h"
+
+enum {
+    MAX_ROWS = 32, // taps along the rows
+    TASK_ROWS = 4,
+    TASK_COLUMNS = 256,
+};
+
+struct depthwise_channels {
+    struct plane_axis axis[2];
+    size_t taps, pitch; // scalars of a tap of all channels
+    size_t tap[];       // the caller's tap of each of the packed ones, row by row
+};
+
+static bool channels_pass(const struct request *request, struct conv_pass *pass)
+{
+    return request->shape->channels_last && depthwise_plane_pass(request, pass) &&
+           pass->axis[1].taps <= MAX_ROWS;
+}
+
+bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
+                                 struct estimate *ret)
+{
+    struct conv_pass pass;
+    if (!direct->applicable || !channels_pass(request, &pass)) return false;
+    const struct shape *shape = request->shape;
+    const struct conv_axis *axis = pass.axis;
+    const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
+    const size_t channels = ceil_div(shape->in_channels, lanes) * lanes;
+    const double outputs = (double)axis[1].count * (double)axis[2].count;
+    const double products = outputs * ((double)pass.terms * DEPTHWISE.adjacent + DEPTHWISE.output);
+    const double seconds =
+        products * (double)(shape->batch * channels) * request->model->costs[shape->f64].fma;
+    *ret = *direct;
+    ret->variant = DEPTHWISE_CHANNELS;
+    ret->seconds = fmax(seconds, memory_seconds(request->model, shape));
+    ret->worker = 0;
+    ret->hop = size_min(axis[1].count, TASK_ROWS) * size_min(axis[2].count, TASK_COLUMNS);
+    ret->bytes = size_mul(size_mul(channels, pass.terms), shape->scalar_bytes);
+    return ret->seconds <= direct->seconds;
+}
+
+void *depthwise_channels_build(const struct request *request, struct arena *arena)
+{
+    struct conv_pass pass;
+    const bool served = channels_pass(request, &pass);
+    struct depthwise_channels *own = arena_take(arena, sizeof *own + pass.terms * sizeof *own->tap);
+    const size_t width = depthwise_width(request->shape);
+    assert(served);
+    (void)served;
+    if (!arena->base) return NULL;
+    own->taps = pass.terms;
+    own->pitch = ceil_div(request->shape->in_channels, width) * width;
+    for (int a = 0; a < 2; a++) own->axis[a] = depthwise_plane_axis(&pass.axis[a + 1]);
+    for (size_t t = 0; t < pass.terms; t++) {
+        size_t tap[] = {t / own->axis[1].taps, t % own->axis[1].taps};
+        for (int a = 0; a < 2; a++)
+            if (pass.axis[a + 1].slope < 0) tap[a] = own->axis[a].taps - 1 - tap[a];
+        own->tap[t] = conv_pass_tap(&pass, tap[0] * own->axis[1].taps + tap[1]);
+    }
+    return own;
+}
+
+struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan)
+{
+    const struct depthwise_channels *own = plan->state;
+    return (struct filter_bytes){
+        .packed = size_mul(size_mul(own->taps, own->pitch), plan->shape.scalar_bytes)};
+}
+
+void depthwise_channels_filter_pack(struct partita_filter *filter, const void *taps)
+{
+    const struct depthwise_channels *own = filter->plan->state;
+    const struct shape *shape = &filter->plan->shape;
+    const size_t bytes = shape->scalar_bytes, channels = shape->in_channels;
+    char *to = filter->state;
+    for (size_t t = 0; t < own->taps; t++, to += own->pitch * bytes) {
+        samples_copy(to, 1, (const char *)taps + own->tap[t] * bytes, own->taps, channels, bytes);
+        memset(to + channels * bytes, 0, (own->pitch - channels) * bytes);
+    }
+}
+
+struct channels_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter;
+    const char *from;
+    char *to;
+    size_t bands, parts; // tasks of an image: of rows, of columns
+};
+
+// Columns first .. end-1 of a row of outputs of an image, whose samples are at x.
+static void channels_row(const struct channels_call *call, const char *x, char *y, size_t row,
+                         size_t first, size_t end)
+{
+    const struct depthwise_channels *own = call->plan->state;
+    const struct shape *shape = &call->plan->shape;
+    const struct plane_axis *axis = own->axis;
+    const size_t channels = shape->in_channels, position = channels * shape->scalar_bytes;
+    const bool forward = call->plan->direction == PARTITA_FORWARD;
+    const ptrdiff_t begin = (ptrdiff_t)(row * axis[0].step) + axis[0].first;
+    const struct inside in = samples_inside(axis[0].size, begin, 1, axis[0].taps);
+    const void *rows[MAX_ROWS];
+    for (size_t r = 0; r < in.count; r++)
+        rows[r] = x + (size_t)(begin + (ptrdiff_t)(in.begin + r)) * axis[1].size * position;
+    struct channels_conv conv = {.x = rows,
+                                 .w = (const char *)call->filter->state +
+                                      in.begin * axis[1].taps * own->pitch * shape->scalar_bytes,
+                                 .y = y + (row * axis[1].count + first) * position,
+                                 .bias = forward ? call->filter->bias : NULL,
+                                 .rows = in.count,
+                                 .channels = channels,
+                                 .w_pitch = own->pitch,
+                                 .axis = axis[1],
+                                 .relu = forward && shape->relu};
+    // Behind the last row of an image comes the next image.
+    if (depthwise_array_bytes(shape) > DEPTHWISE.far_bytes) {
+        const uintptr_t next = (uintptr_t)(begin + (ptrdiff_t)axis[0].taps) * axis[1].size;
+        conv.next_x = (const void *)((uintptr_t)x + (next + first * axis[1].step) * position);
+        conv.next_rows = axis[0].step;
+    }
+    conv.axis.count = end - first;
+    conv.axis.first += (ptrdiff_t)(first * axis[1].step);
+    call->plan->kernels->channels_conv(&conv);
+}
+
+static void channels_task(void *context, size_t task, int worker)
+{
+    const struct channels_call *call = context;
+    const struct depthwise_channels *own = call->plan->state;
+    const struct shape *shape = &call->plan->shape;
+    const struct plane_axis *axis = own->axis;
+    const size_t part = task % call->parts, band = task / call->parts % call->bands;
+    const size_t item = task / call->parts / call->bands;
+    const size_t position = shape->in_channels * shape->scalar_bytes;
+    const char *x = call->from + item * axis[0].size * axis[1].size * position;
+    char *y = call->to + item * axis[0].count * axis[1].count * position;
+    const size_t end = size_min(axis[0].count, (band + 1) * TASK_ROWS);
+    const size_t last = size_min(axis[1].count, (part + 1) * TASK_COLUMNS);
+    (void)worker;
+    for (size_t row = band * TASK_ROWS; row < end; row++)
+        channels_row(call, x, y, row, part * TASK_COLUMNS, last);
+}
+
+void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                            const struct operands *operands)
+{
+    const struct depthwise_channels *own = plan->state;
+    struct channels_call call = {.plan = plan,
+                                 .filter = filter,
+                                 .from = operands->from[0],
+                                 .to = operands->to,
+                                 .bands = ceil_div(own->axis[0].count, TASK_ROWS),
+                                 .parts = ceil_div(own->axis[1].count, TASK_COLUMNS)};
+    thread_loop(plan->threads, plan->shape.batch * call.bands * call.parts, channels_task, &call);
+}
