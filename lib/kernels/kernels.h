@@ -422,7 +422,8 @@ typedef void winograd_store_fn(void *y, const void *x, size_t extent, size_t cou
 typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t stride, size_t count,
                            size_t n);
 
-// y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. Reads and writes nothing else.
+// y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. Reads between rows of x, but neither
+// before the first nor behind the last; writes nothing else.
 typedef void transpose_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
                           size_t n);
 

@@ -23,16 +23,69 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
     }
 }
 
+enum {
+    MAX_NARROW = 7
+}; // reals from row to row that are taken apart, or put together, in registers
+
+// Rows of x that are so near that a few vectors hold them all; returns how many were written. A row
+// must follow them, since vectors are read up to the next row's begin.
+INLINE size_t transpose_narrow(REAL *y, size_t y_stride, const REAL *x, size_t x_stride,
+                               size_t rows, size_t n)
+{
+    size_t k = 0;
+    NO_UNROLL
+    for (; rows - k > LANES; k += LANES, x += LANES * x_stride) {
+        vec v[MAX_NARROW];
+        UNROLL
+        for (size_t c = 0; c < x_stride; c++) v[c] = vec_load(x + c * LANES);
+        vec_deinterleave(v, x_stride);
+        UNROLL
+        for (size_t c = 0; c < x_stride; c++)
+            if (c < n) vec_store(y + c * y_stride + k, v[c]);
+    }
+    return k;
+}
+
+// Few rows of x whose columns fill y without gaps; returns how many columns were written.
+INLINE size_t transpose_to_narrow(REAL *y, const REAL *x, size_t x_stride, size_t rows, size_t n)
+{
+    size_t i = 0;
+    NO_UNROLL
+    for (; n - i >= LANES; i += LANES, y += LANES * rows) {
+        vec v[8];
+        UNROLL
+        for (size_t k = 0; k < rows; k++) v[k] = vec_load(x + k * x_stride + i);
+        vec_interleave(v, rows);
+        UNROLL
+        for (size_t k = 0; k < rows; k++) vec_store(y + k * LANES, v[k]);
+    }
+    return i;
+}
+
+#define FROM_NARROW(stride) done = transpose_narrow(y, y_stride, x, stride, rows, n)
+#define TO_NARROW(stride) done = transpose_to_narrow(y, x, x_stride, stride, n)
+
 void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_stride, size_t rows,
                        size_t n)
 {
+    REAL *y = y_;
+    const REAL *x = x_;
+    size_t done = 0;
+    if (n == 0 || rows == 0) return;
+    if (n <= x_stride && x_stride <= MAX_NARROW) {
+        WITH_CONSTANT8(x_stride, FROM_NARROW, 1, 2, 3, 4, 5, 6, 7, 7)
+        rows -= done, y += done, x += done * x_stride;
+    } else if (rows == y_stride && rows <= MAX_NARROW) {
+        WITH_CONSTANT8(rows, TO_NARROW, 1, 2, 3, 4, 5, 6, 7, 7)
+        n -= done, y += done * y_stride, x += done;
+    }
     for (size_t k = 0; k < rows; k += LANES)
         for (size_t i = 0; i < n; i += LANES) {
-            REAL *y = (REAL *)y_ + i * y_stride + k;
-            const REAL *x = (const REAL *)x_ + k * x_stride + i;
+            REAL *to = y + i * y_stride + k;
+            const REAL *from = x + k * x_stride + i;
             // Whole squares have no tests.
             if (rows - k >= LANES && n - i >= LANES)
-                transpose_square(y, y_stride, x, x_stride, LANES, LANES);
-            else transpose_square(y, y_stride, x, x_stride, rows - k, n - i);
+                transpose_square(to, y_stride, from, x_stride, LANES, LANES);
+            else transpose_square(to, y_stride, from, x_stride, rows - k, n - i);
         }
 }
