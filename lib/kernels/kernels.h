@@ -320,6 +320,14 @@ struct channels_conv {
 // the bias. Positions outside are not read. Tolerance: 4 u sqrt(rows * taps), relative L2.
 typedef void channels_conv_fn(const struct channels_conv *call);
 
+// Whether a sample is loaded once for all taps of a row, as far as there are as many channels as
+// lanes, and not once for each.
+static inline bool channels_slide_serves(const struct plane_axis *axis)
+{
+    return axis->step == 1 && axis->taps % 2 == 1 && axis->taps >= 3 && axis->taps <= 7 &&
+           axis->count >= 7;
+}
+
 // Complex elements of planes in lanes: block k*stride from re on holds real parts, the block `im`
 // blocks after it the imaginary parts. 2n real blocks are such a row with stride 1 and im = n:
 // element k is sample[k] + i sample[n + k].

@@ -367,7 +367,87 @@ static void channels_edge(const struct channels_conv *call, size_t i)
     channels_outputs(call, block, 1);
 }
 
-void KERNEL(channels_conv)(const struct channels_conv *call)
+// Rows of 3, 5 or 7 taps side by side: as in lanes_conv, taps stay in registers and a sample is
+// loaded once for all of them. Blocks and vectors begin earlier rather than end beyond the last
+// output or channel.
+struct channels_slide {
+    size_t pitch, w_pitch; // of positions, of taps
+    size_t begin, end;     // of a block's samples those that are inside
+};
+
+INLINE void channels_slide_taps(vec *sum, const REAL *x, const REAL *w,
+                                const struct channels_slide *slide, size_t width, size_t taps)
+{
+    vec tap[GROUP];
+    UNROLL
+    for (size_t t = 0; t < taps; t++) tap[t] = keep_in_register(vec_load(w + t * slide->w_pitch));
+    UNROLL
+    for (size_t q = 0; q < width + taps - 1; q++, x += slide->pitch) {
+        if (__builtin_expect(q - slide->begin >= slide->end - slide->begin, 0)) continue;
+        const vec v = keep_in_register(vec_load(x));
+        UNROLL
+        for (size_t t = 0; t < taps; t++)
+            if (q >= t && q - t < width) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
+    }
+}
+
+INLINE void channels_slide_vector(const struct channels_conv *call,
+                                  const struct channels_block *block, size_t width, size_t taps)
+{
+    const struct plane_axis *axis = &call->axis;
+    const ptrdiff_t position = (ptrdiff_t)block->i + axis->first, reach = (ptrdiff_t)(width + taps);
+    const ptrdiff_t end = (ptrdiff_t)axis->size - position;
+    const REAL *bias = call->bias, *w = (const REAL *)call->w + block->c;
+    REAL *y = (REAL *)call->y + block->i * call->channels + block->c;
+    vec sum[WIDTH];
+    UNROLL
+    for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
+    NO_UNROLL
+    for (size_t r = 0; r < call->rows; r++, w += taps * call->w_pitch) {
+        const REAL *x = (const REAL *)call->x[r] + position * (ptrdiff_t)call->channels + block->c;
+        UNROLL
+        for (size_t t = 0; t < taps; t += GROUP) {
+            const ptrdiff_t before = -position - (ptrdiff_t)t, rest = end - (ptrdiff_t)t;
+            struct channels_slide slide = {.pitch = call->channels, .w_pitch = call->w_pitch};
+            if (before > 0) slide.begin = (size_t)(before < reach ? before : reach);
+            slide.end = rest < (ptrdiff_t)slide.begin ? slide.begin : (size_t)rest;
+            channels_slide_taps(sum, x + t * call->channels, w + t * call->w_pitch, &slide, width,
+                                taps - t < GROUP ? taps - t : GROUP);
+        }
+    }
+    const vec start = bias ? vec_load(bias + block->c) : (vec){0};
+    UNROLL
+    for (size_t p = 0; p < width; p++, y += call->channels) {
+        sum[p] += start;
+        vec_store(y, call->relu ? vec_positive(sum[p]) : sum[p]);
+    }
+}
+
+INLINE void channels_slide_block(const struct channels_conv *call, size_t i, size_t width,
+                                 size_t taps)
+{
+    const size_t last = call->channels - LANES;
+    struct channels_block block = {.i = i};
+    NO_UNROLL
+    for (size_t c = 0; c < call->channels; c += LANES) {
+        block.c = c < last ? c : last;
+        if (call->next_rows) channels_prefetch(call, &block, width);
+        channels_slide_vector(call, &block, width, taps);
+    }
+}
+
+INLINE void channels_slide(const struct channels_conv *call, size_t taps)
+{
+    const size_t n = call->axis.count;
+    size_t i = 0;
+    if (n % 7 == 0) { // maps of 7, 14, 28, 56, ...
+        for (; WIDTH > 14 && n - i >= 14; i += 14) channels_slide_block(call, i, 14, taps);
+        for (; i < n; i += 7) channels_slide_block(call, i, 7, taps);
+    } else
+        for (; i < n; i += 8) channels_slide_block(call, i < n - 8 ? i : n - 8, 8, taps);
+}
+
+static void channels_apart(const struct channels_conv *call)
 {
     const struct plane_axis *axis = &call->axis;
     const ptrdiff_t last = (ptrdiff_t)axis->size - (ptrdiff_t)axis->taps - axis->first;
@@ -381,4 +461,13 @@ void KERNEL(channels_conv)(const struct channels_conv *call)
     for (; i + ADJACENT / 2 <= end; i += ADJACENT / 2)
         block.i = i, channels_outputs(call, block, ADJACENT / 2);
     for (; i < axis->count; i++) channels_edge(call, i);
+}
+
+void KERNEL(channels_conv)(const struct channels_conv *call)
+{
+    const size_t taps = call->axis.taps;
+    if (call->channels < LANES || !channels_slide_serves(&call->axis)) channels_apart(call);
+    else if (taps == 3) channels_slide(call, 3);
+    else if (taps == 5) channels_slide(call, 5);
+    else channels_slide(call, 7);
 }

@@ -39,7 +39,9 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
     const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
     const size_t channels = ceil_div(shape->in_channels, lanes) * lanes;
     const double outputs = (double)axis[1].count * (double)axis[2].count;
-    const double products = outputs * ((double)pass.terms * DEPTHWISE.adjacent + DEPTHWISE.output);
+    const struct plane_axis row = depthwise_plane_axis(&axis[2]);
+    const double product = channels_slide_serves(&row) ? DEPTHWISE.adjacent : DEPTHWISE.apart;
+    const double products = outputs * ((double)pass.terms * product + DEPTHWISE.output);
     const double seconds =
         products * (double)(shape->batch * channels) * request->model->costs[shape->f64].fma;
     *ret = *direct;
