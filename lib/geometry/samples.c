@@ -117,6 +117,13 @@ void causal_part(const struct shape *shape, void *g, const void *taps, size_t fi
     }
 }
 
+void samples_prefetch(const void *at, size_t step, size_t n, bool write)
+{
+    const char *line = at;
+    for (size_t i = 0; i < n && write; i++) __builtin_prefetch(line + i * step, 1, 3);
+    for (size_t i = 0; i < n && !write; i++) __builtin_prefetch(line + i * step, 0, 3);
+}
+
 void causal_taps(const struct shape *shape, void *g, const void *taps)
 {
     causal_part(shape, g, taps, 0, shape->axis[0].span);

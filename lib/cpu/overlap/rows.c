@@ -52,16 +52,6 @@ struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t gr
                                  .pitch = row_pitch(shape, overlap->n)};
 }
 
-// The first cache line of n positions that are transposed next: processors do not foresee steps of
-// several lines.
-static void prefetch_positions(const char *at, size_t step, size_t n, bool write)
-{
-    for (size_t i = 0; i < n && step > MEM_ALIGN; i++) {
-        if (write) __builtin_prefetch(at + i * step, 1, 3);
-        else __builtin_prefetch(at + i * step, 0, 3);
-    }
-}
-
 // The samples of `count` channels from `channel` on to rows, zero outside the array.
 static void read_rows(const struct partita_plan *plan, const struct overlap_rows *of, char *rows,
                       const char *x, size_t channel, size_t count)
@@ -78,7 +68,9 @@ static void read_rows(const struct partita_plan *plan, const struct overlap_rows
     for (size_t at = 0; at < inside.count; at += POSITIONS) {
         const size_t n = size_min(inside.count - at, POSITIONS), next = at + n;
         const char *from = x + ((size_t)first + at) * step + channel * bytes;
-        prefetch_positions(from + n * step, step, size_min(inside.count - next, POSITIONS), false);
+        if (step > MEM_ALIGN)
+            samples_prefetch(from + n * step, step, size_min(inside.count - next, POSITIONS),
+                             false);
         plan->kernels->transpose(rows + (inside.begin + at) * bytes, of->pitch, from, of->channels,
                                  n, count);
     }
@@ -107,7 +99,8 @@ void overlap_write_row(const struct partita_plan *plan, const struct overlap_row
     }
     for (size_t at = 0; at < of->n; at += POSITIONS) {
         const size_t n = size_min(of->n - at, POSITIONS), next = at + n;
-        prefetch_positions(to + next * step, step, size_min(of->n - next, POSITIONS), true);
+        if (step > MEM_ALIGN)
+            samples_prefetch(to + next * step, step, size_min(of->n - next, POSITIONS), true);
         plan->kernels->transpose(to + at * step, of->channels, rows + at * bytes, of->pitch,
                                  row + 1, n);
     }

@@ -69,6 +69,7 @@ static void move_staged(const struct pair *pair, size_t channels, bool store)
     const struct line *line = &pair->line[0];
     const size_t bytes = p->grid.scalar_bytes, pitch = tiles_staged_pitch(p);
     const size_t step = line->step[2] * line->position;
+    const size_t next = line->step[1] * line->size[2] * line->position * bytes; // row
     for (size_t l = 0; l < p->lanes; l++) {
         const struct tile_range *range = line->range[l];
         if (range[2].begin >= size_min(range[2].end, p->n[2])) continue;
@@ -79,6 +80,8 @@ static void move_staged(const struct pair *pair, size_t channels, bool store)
                                      (ptrdiff_t)(line->step[2] * range[2].begin);
                 char *array = line->plane[l] + (size_t)at * line->position * bytes;
                 char *staged = staged_row(pair, 0, l, d, h) + range[2].begin * bytes;
+                if (h + 1 < size_min(range[1].end, p->n[1]))
+                    samples_prefetch(array + next, step * bytes, n, store);
                 if (store) pair->call->kernels->transpose(array, step, staged, pitch, channels, n);
                 else pair->call->kernels->transpose(staged, pitch, array, step, n, channels);
             }

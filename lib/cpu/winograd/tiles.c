@@ -205,6 +205,20 @@ static void read_window(const struct winograd_task *task, bool outputs,
     }
 }
 
+// Prefetches the positions of a row of adjacent channels.
+static void prefetch_window_row(const struct winograd_task *task, bool outputs,
+                                const struct winograd_plane *plane, size_t i)
+{
+    const struct winograd *p = task->p;
+    const struct tile_axis *along = winograd_axis(p, 1);
+    const size_t bytes = p->grid.scalar_bytes;
+    if (i >= plane->window.rows) return;
+    const struct window_row row = window_row(task, outputs, plane, i);
+    const size_t step = (outputs ? along->out.step : along->in.step) * p->strides[outputs].position;
+    samples_prefetch(plane->samples + row.sample * bytes, step * bytes,
+                     row.within.end - row.within.begin, outputs && !p->weight);
+}
+
 // Moves n adjacent channels, of which `plane` is the first, to their windows.
 static void read_windows(const struct winograd_task *task, bool outputs,
                          const struct winograd_plane *plane, size_t n)
@@ -218,6 +232,7 @@ static void read_windows(const struct winograd_task *task, bool outputs,
         const struct window_row row = window_row(task, outputs, plane, i);
         const struct tile_range *within = &row.within;
         char *to = plane->rows + i * width * bytes;
+        prefetch_window_row(task, outputs, plane, i + 1);
         for (size_t c = 0; c < n && within->end - within->begin < width; c++) {
             memset(to + c * channel * bytes, 0, within->begin * bytes);
             memset(to + (c * channel + within->end) * bytes, 0, (width - within->end) * bytes);
@@ -236,6 +251,7 @@ void winograd_write_windows(const struct winograd_task *task, const struct winog
     for (size_t i = 0; i < plane->window.rows; i++) {
         const struct window_row row = window_row(task, true, plane, i);
         const size_t from = i * plane->window.width + row.within.begin;
+        prefetch_window_row(task, true, plane, i + 1);
         task->kernels->transpose(plane->samples + row.sample * bytes,
                                  winograd_axis(p, 1)->out.step * p->strides[1].position,
                                  plane->rows + from * bytes, plane->window.channel, n,
