@@ -56,7 +56,8 @@ class Recipes(Case):
         self.run_program("convolve", "--range", "1/1", "ir.wav", "week.wav", "whole.wav")
 
     def sh(self, *command, **variables):
-        env = {**os.environ, "PATH": os.path.abspath("bin") + ":" + os.environ["PATH"], **variables}
+        env = {**os.environ, "PATH": os.path.abspath("bin") + ":" + os.environ["PATH"],
+               "XDG_CACHE_HOME": self.folder + "/cache", **variables}
         done = subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300)
         self.assertEqual(done.returncode, 0, done.stdout.decode())
         return done.stdout.decode()

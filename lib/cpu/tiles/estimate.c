@@ -108,13 +108,16 @@ static struct tiles_work count_work(const struct tiles *p)
 // Copies of each sample, beyond those of `edge`, for a pair of rows that fills the L2 cache by half
 // or more: transforms read part of it from the next cache in each pass, and elements that a
 // butterfly joins are multiples of 4 KiB apart, so the same few places of a cache, if the length is
-// a multiple of 512.
+// a multiple of 512. Shorter rows suffice where x and gy are transformed in turn, and with channels
+// last, whose staged rows of several channels leave the L2 cache.
 static double long_row_copies(const struct request *request, const struct tiles *p)
 {
     const double bytes = (double)p->n[2] * 2 * TILE_LINE_BYTES;
     const double near = (double)request->model->cache_bytes;
-    const double conflicts = bytes >= near / 2 && p->n[2] % 512 == 0 ? TILES.conflicts : 0;
-    return conflicts + TILES.beyond * fmax(0, 1 - near / bytes);
+    const bool large = bytes >= near / 8;
+    const bool conflicts = bytes >= near / 2 || (large && p->weight);
+    return (conflicts && p->n[2] % 512 == 0 ? TILES.conflicts : 0) +
+           (large && tiles_staged(p) ? TILES.staged : 0) + TILES.beyond * fmax(0, 1 - near / bytes);
 }
 
 // Samples of a tile of x, or of y or gy, that are moved. With positions in the lanes, rows are

@@ -33,8 +33,8 @@ static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
     size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
-    double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, beyond,
-        sums, joined, task_seconds, filter_copies, far_least, far_most;
+    double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
+        beyond, sums, joined, task_seconds, filter_copies, far_least, far_most;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -64,6 +64,7 @@ static const struct {
     .edge_channels = 10,
     // Copies of a sample of long rows, see long_row_copies; measured.
     .conflicts = 10,
+    .staged = 25,
     .beyond = 30,
     // Of the distance from the L2 cache to memory, what a scalar in the last cache costs if the
     // cache is nearly empty, or filled as far as spectra stay in it; measured.
