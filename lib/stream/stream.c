@@ -202,8 +202,7 @@ static void advance_phase(struct partita_stream *stream, size_t n)
 // An address that is not the caller's memory does no harm.
 static void prefetch_behind(const char *end, size_t bytes, bool write)
 {
-    enum { MAX_BYTES = 1024 }; // the processor foresees longer sequences
-    for (size_t at = 0; at < bytes && bytes <= MAX_BYTES; at += MEM_ALIGN) {
+    for (size_t at = 0; at < bytes; at += MEM_ALIGN) {
         const void *line = (const void *)((uintptr_t)end + at);
         if (write) __builtin_prefetch(line, 1, 3);
         else __builtin_prefetch(line, 0, 3);
@@ -212,15 +211,19 @@ static void prefetch_behind(const char *end, size_t bytes, bool write)
 
 void stream_prefetch_next(const struct partita_stream *stream, const struct frames *frames)
 {
+    // The processor foresees longer sequences, and calls of many channels take so long that what
+    // they prefetch has left the caches before it is used.
+    enum { MAX_BYTES = 1024, MAX_CHANNELS = 8 };
     const struct shape *shape = &stream->plan->shape;
     const size_t bytes = shape->sample_bytes, n = frames->n, due = stream_outputs_due(stream, n);
     // With strides the samples of all channels lie among those of the first one.
     const size_t inputs = frames->x_stride > 1 ? 1 : shape->in_channels;
     const size_t outputs = frames->y_stride > 1 ? 1 : shape_own_outputs(shape);
-    for (size_t c = 0; c < inputs && frames->x; c++)
-        prefetch_behind(frames_x(frames, c, n, bytes), n * frames->x_stride * bytes, false);
-    for (size_t k = 0; k < outputs; k++)
-        prefetch_behind(frames_y(frames, k, due, bytes), due * frames->y_stride * bytes, true);
+    const size_t in = n * frames->x_stride * bytes, out = due * frames->y_stride * bytes;
+    for (size_t c = 0; c < inputs && frames->x && in <= MAX_BYTES && inputs <= MAX_CHANNELS; c++)
+        prefetch_behind(frames_x(frames, c, n, bytes), in, false);
+    for (size_t k = 0; k < outputs && out <= MAX_BYTES && outputs <= MAX_CHANNELS; k++)
+        prefetch_behind(frames_y(frames, k, due, bytes), out, true);
 }
 
 void stream_feed(struct partita_stream *stream, struct frames *frames)
