@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 // Samples as opaque words. Those of 8 bytes may be pairs of floats, aligned as these, so they go
 // through memcpy.
 typedef uint16_t word2 __attribute__((may_alias));
@@ -120,6 +122,7 @@ void causal_part(const struct shape *shape, void *g, const void *taps, size_t fi
 void samples_prefetch(const void *at, size_t step, size_t n, bool write)
 {
     const char *line = at;
+    if (step <= MEM_ALIGN) return;
     for (size_t i = 0; i < n && write; i++) __builtin_prefetch(line + i * step, 1, 3);
     for (size_t i = 0; i < n && !write; i++) __builtin_prefetch(line + i * step, 0, 3);
 }

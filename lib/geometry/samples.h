@@ -23,8 +23,8 @@ struct inside samples_inside(size_t size, ptrdiff_t first, size_t stride, size_t
 void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t stride, size_t n,
                     size_t bytes);
 
-// Prefetches a cache line at each of n positions `step` bytes apart, for reading or writing:
-// processors do not foresee steps of several lines.
+// Prefetches a cache line at each of n positions `step` bytes apart, for reading or writing, if
+// that is more than a line: processors foresee smaller steps.
 void samples_prefetch(const void *at, size_t step, size_t n, bool write);
 
 // g[span] of one path from its taps in the caller's order: reversed and conjugated for correlation,

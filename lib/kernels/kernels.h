@@ -265,14 +265,14 @@ typedef void lanes_weight_fn(void *w, const void *y, const void *x, const struct
 // A correlation of one plane, whose rows follow each other. Along the rows (0) and along a row (1):
 // y[p] sums over taps w[t] * x[step*p + first + t], with x = 0 outside [0, size).
 struct plane_axis {
-    size_t size, count, taps, step; // samples of x, outputs; a step of 1 or 2, the same of both
+    size_t size, count, taps, step; // size: samples of x; count: outputs
     ptrdiff_t first;
 };
 struct plane_conv {
     const void *x, *w;
     void *y;
-    struct plane_axis axis[2];
-    const void *next[2]; // the next call's x and y, which are prefetched; NULL: not
+    struct plane_axis axis[2]; // both with a step of 1, or both with 2
+    const void *next[2];       // the next call's x and y, which are prefetched; NULL: not
 };
 enum { PLANE_ROWS = 7 }; // the least number of rows of y
 
@@ -310,9 +310,9 @@ struct channels_conv {
     size_t rows, channels, w_pitch;
     struct plane_axis axis; // along a row, with any step
     bool relu;              // negative results become 0
-    // The rows of x that the next call reads besides those of this one, which are prefetched with
-    // the row of y behind this one; 0: neither.
-    const void *next_x;
+    // next_x: the first of next_rows rows of x that the next call reads and this one does not;
+    // next_y: its outputs. They are prefetched unless next_rows is 0, and need not be memory.
+    const void *next_x, *next_y;
     size_t next_rows;
 };
 
@@ -320,12 +320,13 @@ struct channels_conv {
 // the bias. Positions outside are not read. Tolerance: 4 u sqrt(rows * taps), relative L2.
 typedef void channels_conv_fn(const struct channels_conv *call);
 
-// Whether a sample is loaded once for all taps of a row, as far as there are as many channels as
-// lanes, and not once for each.
-static inline bool channels_slide_serves(const struct plane_axis *axis)
+// Whether channels_conv keeps the taps of a row in registers (with AVX2 at most 4 of them) and
+// loads a sample once for all of these; else it loads a sample for each product.
+static inline bool channels_share_loads(const struct plane_axis *axis, size_t channels,
+                                        size_t lanes)
 {
     return axis->step == 1 && axis->taps % 2 == 1 && axis->taps >= 3 && axis->taps <= 7 &&
-           axis->count >= 7;
+           axis->count >= 7 && channels >= lanes;
 }
 
 // Complex elements of planes in lanes: block k*stride from re on holds real parts, the block `im`
@@ -448,7 +449,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
-    DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) DO(channels_conv_fn, channels_conv) DO(lanes_dft_fn, lanes_dft) \
+    DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
+    DO(channels_conv_fn, channels_conv) DO(lanes_dft_fn, lanes_dft) \
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \

@@ -3,7 +3,8 @@
 // planes, any tap of any position is an aligned load and every row is as good as a long one; the
 // price is a transposition on the way in and on the way out. lanes_conv keeps a group of outputs in
 // registers over all taps, and the taps of a span beside them: a vector of x is loaded once a span.
-// With WIDTH outputs and T taps that is WIDTH + 2T - 1 loads for WIDTH * T products.
+// With WIDTH outputs and T taps that is WIDTH + 2T - 1 loads for WIDTH * T products. channels_conv
+// does the same with channels last, without moving samples.
 #include "vector.h"
 
 #if VECTOR_BYTES == 32
@@ -266,14 +267,13 @@ void KERNEL(lanes_weight)(void *w_, const void *y_, const void *x_, const struct
 }
 
 // channels_conv: a vector holds one position of adjacent channels, which is how samples lie in
-// memory with channels last. So nothing is moved, and each product loads its sample: as many loads
-// as multiply-adds, which processors do at the same rate from the nearest cache. Some neighbouring
-// outputs stay in registers over all taps. Channels are the inner loop, since positions may be so
-// far apart that few of them fit the sets of a cache at once.
-enum { ADJACENT = 8 }; // outputs at once: as many sums as multiply-adds take to finish
+// memory with channels last. Some neighbouring outputs stay in registers over all taps. Channels
+// are the inner loop, since positions may be so far apart that few of them fit the sets of a cache
+// at once.
+enum { OUTPUTS = 8 }; // at once: as many sums as multiply-adds take to finish
 
 // Outputs i .. i+width-1 by taps first .. end-1 of each row, of n channels from channel c on.
-struct channels_block {
+struct channels_tile {
     size_t i, c, n;
     size_t first, end;
 };
@@ -283,22 +283,22 @@ INLINE vec channels_load(const REAL *x, size_t n)
     return n < LANES ? vec_load_first(x, n) : vec_load(x);
 }
 
-INLINE void channels_sum(const struct channels_conv *call, const struct channels_block *block,
+INLINE void channels_sum(const struct channels_conv *call, const struct channels_tile *tile,
                          vec *sum, size_t width, bool whole)
 {
     const struct plane_axis *axis = &call->axis;
     const size_t pitch = call->channels, step = axis->step * pitch;
-    const size_t n = whole ? LANES : block->n;
-    const size_t position = block->i * axis->step + block->first + (size_t)axis->first;
+    const size_t n = whole ? LANES : tile->n;
+    const size_t position = tile->i * axis->step + tile->first + (size_t)axis->first;
     UNROLL
     for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
     NO_UNROLL
     for (size_t r = 0; r < call->rows; r++) {
-        const REAL *x = (const REAL *)call->x[r] + position * pitch + block->c;
+        const REAL *x = (const REAL *)call->x[r] + position * pitch + tile->c;
         const REAL *w =
-            (const REAL *)call->w + block->c + (r * axis->taps + block->first) * call->w_pitch;
+            (const REAL *)call->w + tile->c + (r * axis->taps + tile->first) * call->w_pitch;
         NO_UNROLL
-        for (size_t t = block->first; t < block->end; t++, x += pitch, w += call->w_pitch) {
+        for (size_t t = tile->first; t < tile->end; t++, x += pitch, w += call->w_pitch) {
             const vec tap = channels_load(w, n);
             UNROLL
             for (size_t p = 0; p < width; p++)
@@ -307,35 +307,35 @@ INLINE void channels_sum(const struct channels_conv *call, const struct channels
     }
 }
 
-// What the next call reads and writes in place of the block. It may be no memory.
-INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_block *block,
+// What the next call reads and writes in place of the tile.
+INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_tile *tile,
                               size_t width)
 {
     const size_t position = call->channels * sizeof(REAL), step = call->axis.step;
-    const size_t first = block->c * sizeof(REAL) + block->i * step * position;
+    const size_t channel = tile->c * sizeof(REAL);
+    const uintptr_t x = (uintptr_t)call->next_x + tile->i * step * position + channel;
+    const uintptr_t y = (uintptr_t)call->next_y + tile->i * position + channel;
     NO_UNROLL
     for (size_t r = 0; r < call->next_rows; r++) {
-        const uintptr_t row = (uintptr_t)call->next_x + r * call->axis.size * position + first;
+        const uintptr_t row = x + r * call->axis.size * position;
         NO_UNROLL
         for (size_t p = 0; p < width * step; p++)
             __builtin_prefetch((const void *)(row + p * position), 0, 3);
     }
-    const uintptr_t y = (uintptr_t)call->y + call->axis.count * position;
     NO_UNROLL
-    for (size_t p = block->i; p < block->i + width; p++)
-        __builtin_prefetch((const void *)(y + p * position + block->c * sizeof(REAL)), 1, 3);
+    for (size_t p = 0; p < width; p++) __builtin_prefetch((const void *)(y + p * position), 1, 3);
 }
 
-INLINE void channels_vector(const struct channels_conv *call, const struct channels_block *block,
+INLINE void channels_vector(const struct channels_conv *call, const struct channels_tile *tile,
                             size_t width, bool whole)
 {
-    const size_t n = whole ? LANES : block->n;
+    const size_t n = whole ? LANES : tile->n;
     const REAL *bias = call->bias;
-    REAL *y = (REAL *)call->y + block->i * call->channels + block->c;
-    vec sum[ADJACENT];
-    if (width > 1 && call->next_rows) channels_prefetch(call, block, width);
-    channels_sum(call, block, sum, width, whole);
-    const vec start = bias ? channels_load(bias + block->c, n) : (vec){0};
+    REAL *y = (REAL *)call->y + tile->i * call->channels + tile->c;
+    vec sum[OUTPUTS];
+    if (width > 1 && call->next_rows) channels_prefetch(call, tile, width);
+    channels_sum(call, tile, sum, width, whole);
+    const vec start = bias ? channels_load(bias + tile->c, n) : (vec){0};
     UNROLL
     for (size_t p = 0; p < width; p++, y += call->channels) {
         sum[p] += start;
@@ -345,14 +345,14 @@ INLINE void channels_vector(const struct channels_conv *call, const struct chann
     }
 }
 
-INLINE void channels_outputs(const struct channels_conv *call, struct channels_block block,
+INLINE void channels_outputs(const struct channels_conv *call, struct channels_tile tile,
                              size_t width)
 {
     NO_UNROLL
-    for (; call->channels - block.c >= LANES; block.c += LANES)
-        channels_vector(call, &block, width, true);
-    block.n = call->channels - block.c;
-    if (block.n) channels_vector(call, &block, width, false);
+    for (; call->channels - tile.c >= LANES; tile.c += LANES)
+        channels_vector(call, &tile, width, true);
+    tile.n = call->channels - tile.c;
+    if (tile.n) channels_vector(call, &tile, width, false);
 }
 
 // An output of which some taps may lie outside.
@@ -361,18 +361,18 @@ static void channels_edge(const struct channels_conv *call, size_t i)
     const struct plane_axis *axis = &call->axis;
     const ptrdiff_t begin = (ptrdiff_t)(i * axis->step) + axis->first;
     const ptrdiff_t end = (ptrdiff_t)axis->size - begin, taps = (ptrdiff_t)axis->taps;
-    struct channels_block block = {.i = i};
-    if (begin < 0) block.first = (size_t)-begin;
-    if (end > 0) block.end = (size_t)(end < taps ? end : taps);
-    channels_outputs(call, block, 1);
+    struct channels_tile tile = {.i = i};
+    if (begin < 0) tile.first = (size_t)-begin;
+    if (end > 0) tile.end = (size_t)(end < taps ? end : taps);
+    channels_outputs(call, tile, 1);
 }
 
-// Rows of 3, 5 or 7 taps side by side: as in lanes_conv, taps stay in registers and a sample is
-// loaded once for all of them. Blocks and vectors begin earlier rather than end beyond the last
-// output or channel.
+// Rows of 3, 5 or 7 taps: as in lanes_conv, taps stay in registers and a sample is loaded once for
+// GROUP of them. The last outputs and channels of a row are computed with some before them, which
+// get the same bits again.
 struct channels_slide {
     size_t pitch, w_pitch; // of positions, of taps
-    size_t begin, end;     // of a block's samples those that are inside
+    size_t begin, end;     // of a tile's samples those that are inside
 };
 
 INLINE void channels_slide_taps(vec *sum, const REAL *x, const REAL *w,
@@ -383,6 +383,7 @@ INLINE void channels_slide_taps(vec *sum, const REAL *x, const REAL *w,
     for (size_t t = 0; t < taps; t++) tap[t] = keep_in_register(vec_load(w + t * slide->w_pitch));
     UNROLL
     for (size_t q = 0; q < width + taps - 1; q++, x += slide->pitch) {
+        // Outside, in one comparison of unsigned numbers.
         if (__builtin_expect(q - slide->begin >= slide->end - slide->begin, 0)) continue;
         const vec v = keep_in_register(vec_load(x));
         UNROLL
@@ -392,19 +393,19 @@ INLINE void channels_slide_taps(vec *sum, const REAL *x, const REAL *w,
 }
 
 INLINE void channels_slide_vector(const struct channels_conv *call,
-                                  const struct channels_block *block, size_t width, size_t taps)
+                                  const struct channels_tile *tile, size_t width, size_t taps)
 {
     const struct plane_axis *axis = &call->axis;
-    const ptrdiff_t position = (ptrdiff_t)block->i + axis->first, reach = (ptrdiff_t)(width + taps);
+    const ptrdiff_t position = (ptrdiff_t)tile->i + axis->first, reach = (ptrdiff_t)(width + taps);
     const ptrdiff_t end = (ptrdiff_t)axis->size - position;
-    const REAL *bias = call->bias, *w = (const REAL *)call->w + block->c;
-    REAL *y = (REAL *)call->y + block->i * call->channels + block->c;
+    const REAL *bias = call->bias, *w = (const REAL *)call->w + tile->c;
+    REAL *y = (REAL *)call->y + tile->i * call->channels + tile->c;
     vec sum[WIDTH];
     UNROLL
     for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
     NO_UNROLL
     for (size_t r = 0; r < call->rows; r++, w += taps * call->w_pitch) {
-        const REAL *x = (const REAL *)call->x[r] + position * (ptrdiff_t)call->channels + block->c;
+        const REAL *x = (const REAL *)call->x[r] + position * (ptrdiff_t)call->channels + tile->c;
         UNROLL
         for (size_t t = 0; t < taps; t += GROUP) {
             const ptrdiff_t before = -position - (ptrdiff_t)t, rest = end - (ptrdiff_t)t;
@@ -415,7 +416,7 @@ INLINE void channels_slide_vector(const struct channels_conv *call,
                                 taps - t < GROUP ? taps - t : GROUP);
         }
     }
-    const vec start = bias ? vec_load(bias + block->c) : (vec){0};
+    const vec start = bias ? vec_load(bias + tile->c) : (vec){0};
     UNROLL
     for (size_t p = 0; p < width; p++, y += call->channels) {
         sum[p] += start;
@@ -423,16 +424,16 @@ INLINE void channels_slide_vector(const struct channels_conv *call,
     }
 }
 
-INLINE void channels_slide_block(const struct channels_conv *call, size_t i, size_t width,
-                                 size_t taps)
+INLINE void channels_slide_outputs(const struct channels_conv *call, size_t i, size_t width,
+                                   size_t taps)
 {
     const size_t last = call->channels - LANES;
-    struct channels_block block = {.i = i};
+    struct channels_tile tile = {.i = i};
     NO_UNROLL
     for (size_t c = 0; c < call->channels; c += LANES) {
-        block.c = c < last ? c : last;
-        if (call->next_rows) channels_prefetch(call, &block, width);
-        channels_slide_vector(call, &block, width, taps);
+        tile.c = c < last ? c : last;
+        if (call->next_rows) channels_prefetch(call, &tile, width);
+        channels_slide_vector(call, &tile, width, taps);
     }
 }
 
@@ -441,13 +442,14 @@ INLINE void channels_slide(const struct channels_conv *call, size_t taps)
     const size_t n = call->axis.count;
     size_t i = 0;
     if (n % 7 == 0) { // maps of 7, 14, 28, 56, ...
-        for (; WIDTH > 14 && n - i >= 14; i += 14) channels_slide_block(call, i, 14, taps);
-        for (; i < n; i += 7) channels_slide_block(call, i, 7, taps);
+        for (; WIDTH > 14 && n - i >= 14; i += 14) channels_slide_outputs(call, i, 14, taps);
+        for (; i < n; i += 7) channels_slide_outputs(call, i, 7, taps);
     } else
-        for (; i < n; i += 8) channels_slide_block(call, i < n - 8 ? i : n - 8, 8, taps);
+        for (; i < n; i += 8) channels_slide_outputs(call, i < n - 8 ? i : n - 8, 8, taps);
 }
 
-static void channels_apart(const struct channels_conv *call)
+// Any taps and steps: as many loads as multiply-adds.
+static void channels_load_each(const struct channels_conv *call)
 {
     const struct plane_axis *axis = &call->axis;
     const ptrdiff_t last = (ptrdiff_t)axis->size - (ptrdiff_t)axis->taps - axis->first;
@@ -456,17 +458,17 @@ static void channels_apart(const struct channels_conv *call)
     size_t end = last < 0 ? 0 : (size_t)last / axis->step + 1, i = 0;
     if (end > axis->count) end = axis->count;
     for (; i < before && i < axis->count; i++) channels_edge(call, i);
-    struct channels_block block = {.end = axis->taps};
-    for (; i + ADJACENT <= end; i += ADJACENT) block.i = i, channels_outputs(call, block, ADJACENT);
-    for (; i + ADJACENT / 2 <= end; i += ADJACENT / 2)
-        block.i = i, channels_outputs(call, block, ADJACENT / 2);
+    struct channels_tile tile = {.end = axis->taps};
+    for (; i + OUTPUTS <= end; i += OUTPUTS) tile.i = i, channels_outputs(call, tile, OUTPUTS);
+    for (; i + OUTPUTS / 2 <= end; i += OUTPUTS / 2)
+        tile.i = i, channels_outputs(call, tile, OUTPUTS / 2);
     for (; i < axis->count; i++) channels_edge(call, i);
 }
 
 void KERNEL(channels_conv)(const struct channels_conv *call)
 {
     const size_t taps = call->axis.taps;
-    if (call->channels < LANES || !channels_slide_serves(&call->axis)) channels_apart(call);
+    if (!channels_share_loads(&call->axis, call->channels, LANES)) channels_load_each(call);
     else if (taps == 3) channels_slide(call, 3);
     else if (taps == 5) channels_slide(call, 5);
     else channels_slide(call, 7);

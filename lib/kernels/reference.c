@@ -422,7 +422,7 @@ void KERNEL(channels_conv)(const struct channels_conv *call)
         REAL sum = 0;
         for (size_t r = 0; r < call->rows; r++)
             for (size_t t = 0; t < axis->taps; t++, w += call->w_pitch)
-                if (begin + t < axis->size) // neither is negative
+                if (begin + t < axis->size) // else outside, as are negative positions
                     sum += *w * ((const REAL *)call->x[r])[(begin + t) * channels + c];
         if (bias) sum += bias[c];
         ((REAL *)call->y)[i] = call->relu && sum < 0 ? 0 : sum;

@@ -220,9 +220,11 @@ void stream_prefetch_next(const struct partita_stream *stream, const struct fram
     const size_t inputs = frames->x_stride > 1 ? 1 : shape->in_channels;
     const size_t outputs = frames->y_stride > 1 ? 1 : shape_own_outputs(shape);
     const size_t in = n * frames->x_stride * bytes, out = due * frames->y_stride * bytes;
-    for (size_t c = 0; c < inputs && frames->x && in <= MAX_BYTES && inputs <= MAX_CHANNELS; c++)
+    const bool few = size_max(shape->in_channels, shape_own_outputs(shape)) <= MAX_CHANNELS;
+    // Without frames or outputs the arrays may be NULL.
+    for (size_t c = 0; c < inputs && few && n && frames->x && in <= MAX_BYTES; c++)
         prefetch_behind(frames_x(frames, c, n, bytes), in, false);
-    for (size_t k = 0; k < outputs && out <= MAX_BYTES && outputs <= MAX_CHANNELS; k++)
+    for (size_t k = 0; k < outputs && few && due && out <= MAX_BYTES; k++)
         prefetch_behind(frames_y(frames, k, due, bytes), out, true);
 }
 

@@ -97,8 +97,9 @@ void stream_close(struct partita_stream *stream);
 // after them in `frames`. (A copy of the struct would wait until the caller's stores are done.)
 void stream_feed(struct partita_stream *stream, struct frames *frames);
 
-// Prefetches as many frames behind those of a call: a caller that filters an array in calls of a
-// few frames reads and writes them in the next call, which would wait for memory.
+// Prefetches as many frames behind those of a call, if it has few channels and frames: a caller
+// that filters an array in such calls reads and writes them in the next one, which would wait for
+// memory.
 void stream_prefetch_next(const struct partita_stream *stream, const struct frames *frames);
 
 // Queues the processing of all frames, of arrays on the device. Errors: see

@@ -17,7 +17,7 @@ struct data {
 static struct data data_make(bool f64, size_t i, struct random *random)
 {
     const size_t bytes = scalar_size(f64), block = CONV_BLOCK_BYTES / bytes;
-    struct data d = {.call = {.rows = 1 + random_below(random, MAX_ROWS),
+    struct data d = {.call = {.rows = random_below(random, MAX_ROWS + 1),
                               .channels = 1 + random_below(random, 3 * block),
                               .axis = {.size = 1 + random_below(random, 50),
                                        .count = 1 + i % 37,
@@ -36,6 +36,9 @@ static struct data data_make(bool f64, size_t i, struct random *random)
     fill_random(random, f64, d.w, d.n_w);
     fill_random(random, f64, d.bias, call->channels);
     call->w = d.w, call->y = d.y, call->bias = i % 3 ? d.bias : NULL;
+    // What is prefetched is no memory.
+    call->next_x = call->next_y = (const void *)(uintptr_t)random_below(random, 1 << 20);
+    call->next_rows = i % 5 ? 0 : 1 + i % 3;
     return d;
 }
 

@@ -149,6 +149,9 @@ static void streams_share_a_plan(void **state)
     struct partita_stream *streams[2] = {rig.stream, second};
     char *y[2] = {stream_rig_alloc_output(&rig), stream_rig_alloc_output(&rig)};
     size_t at[2] = {0, 0}, bytes = rig.sample_bytes, n_frames = rig.n_frames;
+    // A call without frames touches no array.
+    partita_stream_process(second, (void *const *)NULL, (const void *const *)NULL, 0);
+    partita_stream_process(second, (void *const *)NULL, (const void *const *)&bytes, 0);
     while (at[0] < n_frames || at[1] < n_frames) {
         size_t s = random_below(&random, 2),
                n = split_next(&(struct call_split){"", 120, true}, &random, n_frames - at[s]);

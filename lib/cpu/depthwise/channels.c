@@ -12,8 +12,8 @@
 #include "geometry/samples.h"
 
 enum {
-    MAX_ROWS = 32, // taps along the rows
-    TASK_ROWS = 4,
+    MAX_ROWS = 32, // of taps
+    TASK_ROWS = 4, // of outputs
     TASK_COLUMNS = 256,
 };
 
@@ -29,6 +29,11 @@ static bool channels_pass(const struct request *request, struct conv_pass *pass)
            pass->axis[1].taps <= MAX_ROWS;
 }
 
+static size_t channels_pitch(const struct shape *shape)
+{
+    return size_round_up(shape->in_channels, depthwise_width(shape));
+}
+
 bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
                                  struct estimate *ret)
 {
@@ -37,10 +42,12 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
     const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
-    const size_t channels = ceil_div(shape->in_channels, lanes) * lanes;
+    const size_t channels = size_round_up(shape->in_channels, lanes);
     const double outputs = (double)axis[1].count * (double)axis[2].count;
     const struct plane_axis row = depthwise_plane_axis(&axis[2]);
-    const double product = channels_slide_serves(&row) ? DEPTHWISE.adjacent : DEPTHWISE.apart;
+    const double product = channels_share_loads(&row, shape->in_channels, lanes)
+                               ? DEPTHWISE.load_shared
+                               : DEPTHWISE.load_each;
     const double products = outputs * ((double)pass.terms * product + DEPTHWISE.output);
     const double seconds =
         products * (double)(shape->batch * channels) * request->model->costs[shape->f64].fma;
@@ -49,7 +56,7 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
     ret->seconds = fmax(seconds, memory_seconds(request->model, shape));
     ret->worker = 0;
     ret->hop = size_min(axis[1].count, TASK_ROWS) * size_min(axis[2].count, TASK_COLUMNS);
-    ret->bytes = size_mul(size_mul(channels, pass.terms), shape->scalar_bytes);
+    ret->bytes = size_mul(size_mul(channels_pitch(shape), pass.terms), shape->scalar_bytes);
     return ret->seconds <= direct->seconds;
 }
 
@@ -58,12 +65,11 @@ void *depthwise_channels_build(const struct request *request, struct arena *aren
     struct conv_pass pass;
     const bool served = channels_pass(request, &pass);
     struct depthwise_channels *own = arena_take(arena, sizeof *own + pass.terms * sizeof *own->tap);
-    const size_t width = depthwise_width(request->shape);
     assert(served);
     (void)served;
     if (!arena->base) return NULL;
     own->taps = pass.terms;
-    own->pitch = ceil_div(request->shape->in_channels, width) * width;
+    own->pitch = channels_pitch(request->shape);
     for (int a = 0; a < 2; a++) own->axis[a] = depthwise_plane_axis(&pass.axis[a + 1]);
     for (size_t t = 0; t < pass.terms; t++) {
         size_t tap[] = {t / own->axis[1].taps, t % own->axis[1].taps};
@@ -98,7 +104,7 @@ struct channels_call {
     const struct partita_filter *filter;
     const char *from;
     char *to;
-    size_t bands, parts; // tasks of an image: of rows, of columns
+    size_t row_tasks, column_tasks; // of an image
 };
 
 // Columns first .. end-1 of a row of outputs of an image, whose samples are at x.
@@ -129,6 +135,7 @@ static void channels_row(const struct channels_call *call, const char *x, char *
     if (depthwise_array_bytes(shape) > DEPTHWISE.far_bytes) {
         const uintptr_t next = (uintptr_t)(begin + (ptrdiff_t)axis[0].taps) * axis[1].size;
         conv.next_x = (const void *)((uintptr_t)x + (next + first * axis[1].step) * position);
+        conv.next_y = (const void *)((uintptr_t)conv.y + axis[1].count * position);
         conv.next_rows = axis[0].step;
     }
     conv.axis.count = end - first;
@@ -142,16 +149,17 @@ static void channels_task(void *context, size_t task, int worker)
     const struct depthwise_channels *own = call->plan->state;
     const struct shape *shape = &call->plan->shape;
     const struct plane_axis *axis = own->axis;
-    const size_t part = task % call->parts, band = task / call->parts % call->bands;
-    const size_t item = task / call->parts / call->bands;
+    const size_t columns = task % call->column_tasks,
+                 rows = task / call->column_tasks % call->row_tasks;
+    const size_t item = task / call->column_tasks / call->row_tasks;
     const size_t position = shape->in_channels * shape->scalar_bytes;
     const char *x = call->from + item * axis[0].size * axis[1].size * position;
     char *y = call->to + item * axis[0].count * axis[1].count * position;
-    const size_t end = size_min(axis[0].count, (band + 1) * TASK_ROWS);
-    const size_t last = size_min(axis[1].count, (part + 1) * TASK_COLUMNS);
+    const size_t end = size_min(axis[0].count, (rows + 1) * TASK_ROWS);
+    const size_t last = size_min(axis[1].count, (columns + 1) * TASK_COLUMNS);
     (void)worker;
-    for (size_t row = band * TASK_ROWS; row < end; row++)
-        channels_row(call, x, y, row, part * TASK_COLUMNS, last);
+    for (size_t row = rows * TASK_ROWS; row < end; row++)
+        channels_row(call, x, y, row, columns * TASK_COLUMNS, last);
 }
 
 void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -162,7 +170,8 @@ void depthwise_channels_run(const struct partita_plan *plan, const struct partit
                                  .filter = filter,
                                  .from = operands->from[0],
                                  .to = operands->to,
-                                 .bands = ceil_div(own->axis[0].count, TASK_ROWS),
-                                 .parts = ceil_div(own->axis[1].count, TASK_COLUMNS)};
-    thread_loop(plan->threads, plan->shape.batch * call.bands * call.parts, channels_task, &call);
+                                 .row_tasks = ceil_div(own->axis[0].count, TASK_ROWS),
+                                 .column_tasks = ceil_div(own->axis[1].count, TASK_COLUMNS)};
+    thread_loop(plan->threads, plan->shape.batch * call.row_tasks * call.column_tasks,
+                channels_task, &call);
 }

@@ -23,7 +23,7 @@ static const struct {
     size_t rows_far_bytes, max_row, near_row, prefetched_taps;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
     double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
-    double adjacent, apart, output;
+    double load_shared, load_each, output;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -52,8 +52,8 @@ static const struct {
     // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
     // for all taps of a row and where it is loaded for each, and what an output takes beside them.
     // Measured.
-    .adjacent = 1.05,
-    .apart = 4,
+    .load_shared = 1.05,
+    .load_each = 4,
     .output = 11,
     .moved = 9, // transposing a sample takes as long as that many products; measured
     // Cost of a product of direct sums, and overhead of a row of taps on a row of outputs, in

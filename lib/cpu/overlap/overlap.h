@@ -83,7 +83,8 @@ struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, c
 const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
                            char *samples);
 
-// Spectrum of input c of a group, of a window's samples; of the window itself.
+// Spectrum of input c of a group, from the samples of a window; from x, whose window begins at
+// `first`.
 void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers);
 void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Arrays with channels last: a transform reads one channel, of which a cache line has one sample.
-// So the window of a block is transposed for as many channels as a cache line has, and so are
-// results.
+// So the window of a block is transposed for 16 channels at a time, and so are results.
 #include <string.h>
 
 #include "overlap.h"
@@ -11,8 +10,12 @@ enum { POSITIONS = 64 }; // that are transposed at a time
 size_t overlap_groups(const struct shape *shape)
 {
     if (!shape->channels_last) return 1;
+    // As many as share rows of x or y, unless the other array has many channels in each group.
+    enum { MAX_CHANNELS = 64 };
     const size_t least = size_min(shape->group_in, shape->group_out);
-    return size_min(ceil_div(OVERLAP_ROWS, least), shape->groups);
+    const size_t most = size_max(shape->group_in, shape->group_out);
+    const size_t groups = size_min(OVERLAP_ROWS / least, MAX_CHANNELS / most);
+    return size_min(size_max(groups, 1), shape->groups);
 }
 
 // Rows that are a power of two apart would meet in one set of a cache.
@@ -68,9 +71,7 @@ static void read_rows(const struct partita_plan *plan, const struct overlap_rows
     for (size_t at = 0; at < inside.count; at += POSITIONS) {
         const size_t n = size_min(inside.count - at, POSITIONS), next = at + n;
         const char *from = x + ((size_t)first + at) * step + channel * bytes;
-        if (step > MEM_ALIGN)
-            samples_prefetch(from + n * step, step, size_min(inside.count - next, POSITIONS),
-                             false);
+        samples_prefetch(from + n * step, step, size_min(inside.count - next, POSITIONS), false);
         plan->kernels->transpose(rows + (inside.begin + at) * bytes, of->pitch, from, of->channels,
                                  n, count);
     }
@@ -99,8 +100,7 @@ void overlap_write_row(const struct partita_plan *plan, const struct overlap_row
     }
     for (size_t at = 0; at < of->n; at += POSITIONS) {
         const size_t n = size_min(of->n - at, POSITIONS), next = at + n;
-        if (step > MEM_ALIGN)
-            samples_prefetch(to + next * step, step, size_min(of->n - next, POSITIONS), true);
+        samples_prefetch(to + next * step, step, size_min(of->n - next, POSITIONS), true);
         plan->kernels->transpose(to + at * step, of->channels, rows + at * bytes, of->pitch,
                                  row + 1, n);
     }

@@ -108,16 +108,18 @@ static struct tiles_work count_work(const struct tiles *p)
 // Copies of each sample, beyond those of `edge`, for a pair of rows that fills the L2 cache by half
 // or more: transforms read part of it from the next cache in each pass, and elements that a
 // butterfly joins are multiples of 4 KiB apart, so the same few places of a cache, if the length is
-// a multiple of 512. Shorter rows suffice where x and gy are transformed in turn, and with channels
-// last, whose staged rows of several channels leave the L2 cache.
+// a multiple of 512. In backward weight, where x and gy are transformed in turn, and with channels
+// last, whose staged rows of several channels leave the cache, shorter rows suffice.
 static double long_row_copies(const struct request *request, const struct tiles *p)
 {
     const double bytes = (double)p->n[2] * 2 * TILE_LINE_BYTES;
     const double near = (double)request->model->cache_bytes;
-    const bool large = bytes >= near / 8;
+    const bool large = bytes >= near * TILES.large_row;
     const bool conflicts = bytes >= near / 2 || (large && p->weight);
-    return (conflicts && p->n[2] % 512 == 0 ? TILES.conflicts : 0) +
-           (large && tiles_staged(p) ? TILES.staged : 0) + TILES.beyond * fmax(0, 1 - near / bytes);
+    double copies = TILES.beyond * fmax(0, 1 - near / bytes);
+    if (conflicts && p->n[2] % 512 == 0) copies += TILES.conflicts;
+    if (large && tiles_staged(p)) copies += TILES.staged;
+    return copies;
 }
 
 // Samples of a tile of x, or of y or gy, that are moved. With positions in the lanes, rows are

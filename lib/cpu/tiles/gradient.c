@@ -102,15 +102,8 @@ static void store_taps_of_pair(const struct tiles_call *call, const struct tap_l
         inverse(kept + h * of.step[1] * ELEMENT_BYTES, &p->tables.dft[0], of.step[0], taps[2], 1);
     for (size_t d = 0; d < taps[0] && p->n[1] > 1; d++)
         inverse(kept + d * of.step[0] * ELEMENT_BYTES, &p->tables.dft[1], of.step[1], taps[2], 1);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t d = 0; d < taps[0]; d++)
-            for (size_t h = 0; h < taps[1]; h++)
-                tiles_stage_taps(&line[i], staged,
-                                 kept + (d * of.step[0] + h * of.step[1]) * ELEMENT_BYTES +
-                                     i * TILE_LINE_BYTES,
-                                 (size_t[]){d, h});
-        tiles_write_taps(&line[i], call, staged);
-    }
+    for (size_t i = 0; i < n; i++)
+        tiles_write_taps(&line[i], call, staged, kept + i * TILE_LINE_BYTES, of.step);
 }
 
 static void run_gradient_task(void *context, size_t task, int worker)

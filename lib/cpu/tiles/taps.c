@@ -168,7 +168,9 @@ enum partita_status tiles_filter_pack(struct partita_filter *filter, const void 
     return PARTITA_OK;
 }
 
-void tiles_stage_taps(const struct tap_line *line, char *staged, const char *z, const size_t row[2])
+// Keeps row (d, h) of a line's gradient.
+static void stage_taps(const struct tap_line *line, char *staged, const char *z,
+                       const size_t row[2])
 {
     const struct tiles *p = line->p;
     const struct tile_axis *axis = p->grid.axis;
@@ -180,14 +182,18 @@ void tiles_stage_taps(const struct tap_line *line, char *staged, const char *z, 
         memcpy(staged + at * TILE_LINE_BYTES, z + i * 2 * TILE_LINE_BYTES, TILE_LINE_BYTES);
 }
 
-void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call,
-                      const char *staged)
+void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call, char *staged,
+                      const char *z, const size_t step[2])
 {
     const struct tiles *p = line->p;
     const struct tile_axis *axis = p->grid.axis;
     const size_t bytes = p->grid.scalar_bytes, taps = axis[2].taps;
     const size_t rows = axis[0].taps * axis[1].taps, all = rows * taps;
     char *gw = call->to;
+    for (size_t d = 0; d < axis[0].taps; d++)
+        for (size_t h = 0; h < axis[1].taps; h++)
+            stage_taps(line, staged, z + (d * step[0] + h * step[1]) * 2 * TILE_LINE_BYTES,
+                       (size_t[]){d, h});
     if (line->regular) {
         void *to[TILE_MAX_LANES] = {NULL};
         for (size_t l = 0; l < line->n; l++)
@@ -228,13 +234,8 @@ static void store_weight_pair(void *context, size_t task, int worker)
     for (size_t d = 0; d < taps[0]; d++)
         for (size_t h = 0; h < taps[1]; h++)
             tiles_transform_row(&p->tables, call->kernels->tile.inverse, tiles_row(p, own.z, d, h));
-    for (size_t i = 0; i < n; i++) {
-        for (size_t d = 0; d < taps[0]; d++)
-            for (size_t h = 0; h < taps[1]; h++)
-                tiles_stage_taps(&line[i], own.taps,
-                                 tiles_row(p, own.z, d, h) + i * TILE_LINE_BYTES, (size_t[]){d, h});
-        tiles_write_taps(&line[i], call, own.taps);
-    }
+    for (size_t i = 0; i < n; i++)
+        tiles_write_taps(&line[i], call, own.taps, own.z + i * TILE_LINE_BYTES, p->tables.step);
 }
 
 void tiles_store_weight(const struct tiles_call *call)

@@ -34,7 +34,7 @@ static const struct {
     size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
-        beyond, sums, joined, task_seconds, filter_copies, far_least, far_most;
+        large_row, beyond, sums, joined, task_seconds, filter_copies, far_least, far_most;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -65,6 +65,7 @@ static const struct {
     // Copies of a sample of long rows, see long_row_copies; measured.
     .conflicts = 10,
     .staged = 25,
+    .large_row = 0.125, // of the L2 cache
     .beyond = 30,
     // Of the distance from the L2 cache to memory, what a scalar in the last cache costs if the
     // cache is nearly empty, or filled as far as spectra stay in it; measured.
@@ -212,13 +213,11 @@ struct tap_line {
     size_t begin, lane, step[3];
 };
 
-// tiles_tap_line: of output channels from `out` on. tiles_stage_taps: keeps row (d, h) of a line's
-// gradient. tiles_write_taps: writes all rows that were kept to gw.
+// tiles_tap_line: of output channels from `out` on. tiles_write_taps: writes a line's gradient to
+// gw; its elements are at z, rows and planes of them `step` elements apart; `staged` is scratch.
 struct tap_line tiles_tap_line(const struct tiles *p, size_t group, size_t in, size_t out);
-void tiles_stage_taps(const struct tap_line *line, char *staged, const char *z,
-                      const size_t row[2]);
-void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call,
-                      const char *staged);
+void tiles_write_taps(const struct tap_line *line, const struct tiles_call *call, char *staged,
+                      const char *z, const size_t step[2]);
 
 // Transforms of pairs of lines of tiles along all axes. Forward: row after row along the last axis,
 // then all columns at once; inverse: all columns, then the rows that are needed.
