@@ -29,7 +29,9 @@ void partita_stream_process_strided(struct partita_stream *stream, union partita
 {
     struct frames frames = {
         .y = y.samples, .y_stride = y_stride, .x = x.samples, .x_stride = x_stride, .n = n_frames};
-    stream_prefetch_next(stream, &frames);
+    // Live hosts reuse their buffers.
+    if (n_frames && x.samples && x.samples[0] != stream->x_begin)
+        stream_prefetch_next(stream, &frames);
     stream_feed(stream, &frames);
 }
 

@@ -209,22 +209,23 @@ static void prefetch_behind(const char *end, size_t bytes, bool write)
     }
 }
 
-void stream_prefetch_next(const struct partita_stream *stream, const struct frames *frames)
+void stream_prefetch_next(struct partita_stream *stream, const struct frames *frames)
 {
     // The processor foresees longer sequences, and calls of many channels take so long that what
     // they prefetch has left the caches before it is used.
     enum { MAX_BYTES = 1024, MAX_CHANNELS = 8 };
     const struct shape *shape = &stream->plan->shape;
-    const size_t bytes = shape->sample_bytes, n = frames->n, due = stream_outputs_due(stream, n);
+    const size_t bytes = shape->sample_bytes, n = frames->n, in = n * frames->x_stride * bytes;
+    const size_t most = size_max(shape->in_channels, shape_own_outputs(shape));
+    const uintptr_t before = (uintptr_t)stream->x_begin;
+    stream->x_begin = frames->x[0];
+    if ((uintptr_t)stream->x_begin - before != in || in > MAX_BYTES || most > MAX_CHANNELS) return;
+    const size_t due = stream_outputs_due(stream, n), out = due * frames->y_stride * bytes;
     // With strides the samples of all channels lie among those of the first one.
     const size_t inputs = frames->x_stride > 1 ? 1 : shape->in_channels;
     const size_t outputs = frames->y_stride > 1 ? 1 : shape_own_outputs(shape);
-    const size_t in = n * frames->x_stride * bytes, out = due * frames->y_stride * bytes;
-    const bool few = size_max(shape->in_channels, shape_own_outputs(shape)) <= MAX_CHANNELS;
-    // Without frames or outputs the arrays may be NULL.
-    for (size_t c = 0; c < inputs && few && n && frames->x && in <= MAX_BYTES; c++)
-        prefetch_behind(frames_x(frames, c, n, bytes), in, false);
-    for (size_t k = 0; k < outputs && few && due && out <= MAX_BYTES; k++)
+    for (size_t c = 0; c < inputs; c++) prefetch_behind(frames_x(frames, c, n, bytes), in, false);
+    for (size_t k = 0; k < outputs && due && out <= MAX_BYTES; k++)
         prefetch_behind(frames_y(frames, k, due, bytes), out, true);
 }
 

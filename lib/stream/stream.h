@@ -64,11 +64,12 @@ struct partita_stream {
     enum stream_arrays arrays;
     struct swap swap;
     struct swap_queue swap_queue; // filters posted by another thread
-    atomic_int status; // enum partita_status; set by a step that did nothing because its device
-                       // failed
-    void *state;       // one arena
-    void *workspace;   // bank: of all its streams, engine->stream_workspace bytes, aligned; NULL:
-                       // in `state`. A step with silence after silence alone does not touch it.
+    atomic_int status;   // enum partita_status; set by a step that did nothing because its device
+                         // failed
+    void *state;         // one arena
+    const void *x_begin; // of the last call's frames, of the first channel
+    void *workspace;     // bank: of all its streams, engine->stream_workspace bytes, aligned; NULL:
+                         // in `state`. A step with silence after silence alone does not touch it.
     const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
                                        // data may be prefetched; NULL: none
     // problem.up: what the branches give for some frames, [out_channels][branch_frames], from which
@@ -97,10 +98,10 @@ void stream_close(struct partita_stream *stream);
 // after them in `frames`. (A copy of the struct would wait until the caller's stores are done.)
 void stream_feed(struct partita_stream *stream, struct frames *frames);
 
-// Prefetches as many frames behind those of a call, if it has few channels and frames: a caller
-// that filters an array in such calls reads and writes them in the next one, which would wait for
-// memory.
-void stream_prefetch_next(const struct partita_stream *stream, const struct frames *frames);
+// For a call whose first frame is not that of the call before. Prefetches as many frames behind the
+// call's, if these follow those of the call before, and channels and frames are few: so a caller
+// goes on to filter an array, and would wait for memory.
+void stream_prefetch_next(struct partita_stream *stream, const struct frames *frames);
 
 // Queues the processing of all frames, of arrays on the device. Errors: see
 // partita_stream_process_queued.
