@@ -326,16 +326,13 @@ INLINE void channels_prefetch(const struct channels_conv *call, const struct cha
     for (size_t p = 0; p < width; p++) __builtin_prefetch((const void *)(y + p * position), 1, 3);
 }
 
-INLINE void channels_vector(const struct channels_conv *call, const struct channels_tile *tile,
-                            size_t width, bool whole)
+INLINE void channels_store(const struct channels_conv *call, const struct channels_tile *tile,
+                           vec *sum, size_t width, bool whole)
 {
     const size_t n = whole ? LANES : tile->n;
     const REAL *bias = call->bias;
-    REAL *y = (REAL *)call->y + tile->i * call->channels + tile->c;
-    vec sum[OUTPUTS];
-    if (width > 1 && call->next_rows) channels_prefetch(call, tile, width);
-    channels_sum(call, tile, sum, width, whole);
     const vec start = bias ? channels_load(bias + tile->c, n) : (vec){0};
+    REAL *y = (REAL *)call->y + tile->i * call->channels + tile->c;
     UNROLL
     for (size_t p = 0; p < width; p++, y += call->channels) {
         sum[p] += start;
@@ -343,6 +340,15 @@ INLINE void channels_vector(const struct channels_conv *call, const struct chann
         if (whole) vec_store(y, sum[p]);
         else vec_store_first(y, sum[p], n);
     }
+}
+
+INLINE void channels_vector(const struct channels_conv *call, const struct channels_tile *tile,
+                            size_t width, bool whole)
+{
+    vec sum[OUTPUTS];
+    if (width > 1 && call->next_rows) channels_prefetch(call, tile, width);
+    channels_sum(call, tile, sum, width, whole);
+    channels_store(call, tile, sum, width, whole);
 }
 
 INLINE void channels_outputs(const struct channels_conv *call, struct channels_tile tile,
@@ -398,8 +404,7 @@ INLINE void channels_slide_vector(const struct channels_conv *call,
     const struct plane_axis *axis = &call->axis;
     const ptrdiff_t position = (ptrdiff_t)tile->i + axis->first, reach = (ptrdiff_t)(width + taps);
     const ptrdiff_t end = (ptrdiff_t)axis->size - position;
-    const REAL *bias = call->bias, *w = (const REAL *)call->w + tile->c;
-    REAL *y = (REAL *)call->y + tile->i * call->channels + tile->c;
+    const REAL *w = (const REAL *)call->w + tile->c;
     vec sum[WIDTH];
     UNROLL
     for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
@@ -416,12 +421,7 @@ INLINE void channels_slide_vector(const struct channels_conv *call,
                                 taps - t < GROUP ? taps - t : GROUP);
         }
     }
-    const vec start = bias ? vec_load(bias + tile->c) : (vec){0};
-    UNROLL
-    for (size_t p = 0; p < width; p++, y += call->channels) {
-        sum[p] += start;
-        vec_store(y, call->relu ? vec_positive(sum[p]) : sum[p]);
-    }
+    channels_store(call, tile, sum, width, true);
 }
 
 INLINE void channels_slide_outputs(const struct channels_conv *call, size_t i, size_t width,

@@ -23,9 +23,8 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
     }
 }
 
-enum {
-    MAX_NARROW = 7
-}; // reals from row to row that are taken apart, or put together, in registers
+// Reals from row to row that are taken apart, or put together, in registers.
+enum { MAX_NARROW = 7 };
 
 // Rows of x that are so near that a few vectors hold them all; returns how many were written. A row
 // must follow them, since vectors are read up to the next row's begin.

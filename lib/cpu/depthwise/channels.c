@@ -17,18 +17,13 @@ enum {
     TASK_COLUMNS = 256,
 };
 
-struct depthwise_channels {
-    struct plane_axis axis[2];
-    size_t taps, pitch; // scalars of a tap of all channels
-    size_t tap[];       // the caller's tap of each of the packed ones, row by row
-};
-
 static bool channels_pass(const struct request *request, struct conv_pass *pass)
 {
     return request->shape->channels_last && depthwise_plane_pass(request, pass) &&
            pass->axis[1].taps <= MAX_ROWS;
 }
 
+// Scalars of a packed tap of all channels.
 static size_t channels_pitch(const struct shape *shape)
 {
     return size_round_up(shape->in_channels, depthwise_width(shape));
@@ -60,42 +55,40 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
     return ret->seconds <= direct->seconds;
 }
 
+static void next_tap_of_row(const struct plane_axis axis[2], size_t tap[2])
+{
+    if (++tap[1] < axis[1].taps) return;
+    tap[1] = 0;
+    tap[0]++;
+}
+
 void *depthwise_channels_build(const struct request *request, struct arena *arena)
 {
     struct conv_pass pass;
     const bool served = channels_pass(request, &pass);
-    struct depthwise_channels *own = arena_take(arena, sizeof *own + pass.terms * sizeof *own->tap);
     assert(served);
     (void)served;
-    if (!arena->base) return NULL;
-    own->taps = pass.terms;
-    own->pitch = channels_pitch(request->shape);
-    for (int a = 0; a < 2; a++) own->axis[a] = depthwise_plane_axis(&pass.axis[a + 1]);
-    for (size_t t = 0; t < pass.terms; t++) {
-        size_t tap[] = {t / own->axis[1].taps, t % own->axis[1].taps};
-        for (int a = 0; a < 2; a++)
-            if (pass.axis[a + 1].slope < 0) tap[a] = own->axis[a].taps - 1 - tap[a];
-        own->tap[t] = conv_pass_tap(&pass, tap[0] * own->axis[1].taps + tap[1]);
-    }
-    return own;
+    return depthwise_plane_build(&pass, arena, next_tap_of_row);
 }
 
 struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan)
 {
-    const struct depthwise_channels *own = plan->state;
+    const struct depthwise_plane *own = plan->state;
     return (struct filter_bytes){
-        .packed = size_mul(size_mul(own->taps, own->pitch), plan->shape.scalar_bytes)};
+        .packed =
+            size_mul(size_mul(own->taps, channels_pitch(&plan->shape)), plan->shape.scalar_bytes)};
 }
 
 void depthwise_channels_filter_pack(struct partita_filter *filter, const void *taps)
 {
-    const struct depthwise_channels *own = filter->plan->state;
+    const struct depthwise_plane *own = filter->plan->state;
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->scalar_bytes, channels = shape->in_channels;
+    const size_t pitch = channels_pitch(shape);
     char *to = filter->state;
-    for (size_t t = 0; t < own->taps; t++, to += own->pitch * bytes) {
+    for (size_t t = 0; t < own->taps; t++, to += pitch * bytes) {
         samples_copy(to, 1, (const char *)taps + own->tap[t] * bytes, own->taps, channels, bytes);
-        memset(to + channels * bytes, 0, (own->pitch - channels) * bytes);
+        memset(to + channels * bytes, 0, (pitch - channels) * bytes);
     }
 }
 
@@ -111,10 +104,11 @@ struct channels_call {
 static void channels_row(const struct channels_call *call, const char *x, char *y, size_t row,
                          size_t first, size_t end)
 {
-    const struct depthwise_channels *own = call->plan->state;
+    const struct depthwise_plane *own = call->plan->state;
     const struct shape *shape = &call->plan->shape;
     const struct plane_axis *axis = own->axis;
     const size_t channels = shape->in_channels, position = channels * shape->scalar_bytes;
+    const size_t pitch = channels_pitch(shape);
     const bool forward = call->plan->direction == PARTITA_FORWARD;
     const ptrdiff_t begin = (ptrdiff_t)(row * axis[0].step) + axis[0].first;
     const struct inside in = samples_inside(axis[0].size, begin, 1, axis[0].taps);
@@ -123,12 +117,12 @@ static void channels_row(const struct channels_call *call, const char *x, char *
         rows[r] = x + (size_t)(begin + (ptrdiff_t)(in.begin + r)) * axis[1].size * position;
     struct channels_conv conv = {.x = rows,
                                  .w = (const char *)call->filter->state +
-                                      in.begin * axis[1].taps * own->pitch * shape->scalar_bytes,
+                                      in.begin * axis[1].taps * pitch * shape->scalar_bytes,
                                  .y = y + (row * axis[1].count + first) * position,
                                  .bias = forward ? call->filter->bias : NULL,
                                  .rows = in.count,
                                  .channels = channels,
-                                 .w_pitch = own->pitch,
+                                 .w_pitch = pitch,
                                  .axis = axis[1],
                                  .relu = forward && shape->relu};
     // Behind the last row of an image comes the next image.
@@ -146,7 +140,7 @@ static void channels_row(const struct channels_call *call, const char *x, char *
 static void channels_task(void *context, size_t task, int worker)
 {
     const struct channels_call *call = context;
-    const struct depthwise_channels *own = call->plan->state;
+    const struct depthwise_plane *own = call->plan->state;
     const struct shape *shape = &call->plan->shape;
     const struct plane_axis *axis = own->axis;
     const size_t columns = task % call->column_tasks,
@@ -165,7 +159,7 @@ static void channels_task(void *context, size_t task, int worker)
 void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
                             const struct operands *operands)
 {
-    const struct depthwise_channels *own = plan->state;
+    const struct depthwise_plane *own = plan->state;
     struct channels_call call = {.plan = plan,
                                  .filter = filter,
                                  .from = operands->from[0],

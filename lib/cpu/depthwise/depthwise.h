@@ -221,6 +221,15 @@ void depthwise_rows_run(const struct partita_plan *plan, const struct partita_fi
 bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass);
 struct plane_axis depthwise_plane_axis(const struct conv_axis *axis);
 
+// The state of their plans. `next`: from one of the packed taps to the next, from {0, 0} on.
+struct depthwise_plane {
+    struct plane_axis axis[2];
+    size_t taps, tap[]; // the caller's tap of each of the packed ones
+};
+typedef void next_tap_fn(const struct plane_axis axis[2], size_t tap[2]);
+struct depthwise_plane *depthwise_plane_build(const struct conv_pass *pass, struct arena *arena,
+                                              next_tap_fn *next);
+
 // The same with channels last, in vectors of adjacent channels.
 bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
                                  struct estimate *ret);

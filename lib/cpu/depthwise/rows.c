@@ -12,11 +12,6 @@
 
 enum { TASK_PLANES = 8 };
 
-struct depthwise_rows {
-    struct plane_axis axis[2];
-    size_t taps, tap[]; // the caller's tap of each of the packed ones
-};
-
 bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass)
 {
     const struct shape *shape = request->shape;
@@ -79,36 +74,43 @@ bool depthwise_rows_estimate(const struct request *request, const struct estimat
     return ret->seconds <= (axis[2].step > 1 ? DEPTHWISE.strided_direct : 1) * direct->seconds;
 }
 
+struct depthwise_plane *depthwise_plane_build(const struct conv_pass *pass, struct arena *arena,
+                                              next_tap_fn *next)
+{
+    struct depthwise_plane *plane =
+        arena_take(arena, sizeof *plane + pass->terms * sizeof *plane->tap);
+    if (!arena->base) return NULL;
+    plane->taps = pass->terms;
+    for (int a = 0; a < 2; a++) plane->axis[a] = depthwise_plane_axis(&pass->axis[a + 1]);
+    size_t at[2] = {0, 0};
+    for (size_t t = 0; t < pass->terms; t++, next(plane->axis, at)) {
+        size_t tap[2];
+        for (int a = 0; a < 2; a++)
+            tap[a] = pass->axis[a + 1].slope > 0 ? at[a] : plane->axis[a].taps - 1 - at[a];
+        plane->tap[t] = conv_pass_tap(pass, tap[0] * plane->axis[1].taps + tap[1]);
+    }
+    return plane;
+}
+
 void *depthwise_rows_build(const struct request *request, struct arena *arena)
 {
     struct conv_pass pass;
     const bool served = rows_pass(request, &pass);
-    struct depthwise_rows *rows = arena_take(arena, sizeof *rows + pass.terms * sizeof *rows->tap);
     assert(served);
     (void)served;
-    if (!arena->base) return NULL;
-    rows->taps = pass.terms;
-    for (int a = 0; a < 2; a++) rows->axis[a] = depthwise_plane_axis(&pass.axis[a + 1]);
-    size_t at[2] = {0, 0};
-    for (size_t t = 0; t < pass.terms; t++, plane_next_tap(rows->axis, at)) {
-        size_t tap[2];
-        for (int a = 0; a < 2; a++)
-            tap[a] = pass.axis[a + 1].slope > 0 ? at[a] : rows->axis[a].taps - 1 - at[a];
-        rows->tap[t] = conv_pass_tap(&pass, tap[0] * rows->axis[1].taps + tap[1]);
-    }
-    return rows;
+    return depthwise_plane_build(&pass, arena, plane_next_tap);
 }
 
 struct filter_bytes depthwise_rows_filter_bytes(const struct partita_plan *plan)
 {
-    const struct depthwise_rows *rows = plan->state;
+    const struct depthwise_plane *rows = plan->state;
     return (struct filter_bytes){.packed = size_mul(size_mul(plan->shape.in_channels, rows->taps),
                                                     plan->shape.scalar_bytes)};
 }
 
 void depthwise_rows_filter_pack(struct partita_filter *filter, const void *taps)
 {
-    const struct depthwise_rows *rows = filter->plan->state;
+    const struct depthwise_plane *rows = filter->plan->state;
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->scalar_bytes;
     char *to = filter->state;
@@ -128,7 +130,7 @@ static void rows_task(void *context, size_t task, int worker)
 {
     const struct rows_call *call = context;
     const struct shape *shape = &call->plan->shape;
-    const struct depthwise_rows *rows = call->plan->state;
+    const struct depthwise_plane *rows = call->plan->state;
     const struct plane_axis *axis = rows->axis;
     const bool forward = call->plan->direction == PARTITA_FORWARD;
     const size_t bytes = shape->scalar_bytes, planes = shape->batch * shape->in_channels;
