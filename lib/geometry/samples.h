@@ -24,7 +24,7 @@ void samples_window(void *y, const void *x, size_t size, ptrdiff_t first, size_t
                     size_t bytes);
 
 // Prefetches a cache line at each of n positions `step` bytes apart, for reading or writing, if
-// that is more than a line: processors foresee smaller steps.
+// that is more than a line: the hardware prefetches smaller steps.
 void samples_prefetch(const void *at, size_t step, size_t n, bool write);
 
 // g[span] of one path from its taps in the caller's order: reversed and conjugated for correlation,

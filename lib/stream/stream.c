@@ -211,7 +211,7 @@ static void prefetch_behind(const char *end, size_t bytes, bool write)
 
 void stream_prefetch_next(struct partita_stream *stream, const struct frames *frames)
 {
-    // The processor foresees longer sequences, and calls of many channels take so long that what
+    // The hardware prefetches longer sequences, and calls of many channels take so long that what
     // they prefetch has left the caches before it is used.
     enum { MAX_BYTES = 1024, MAX_CHANNELS = 8 };
     const struct shape *shape = &stream->plan->shape;
