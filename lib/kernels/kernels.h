@@ -354,6 +354,12 @@ struct lanes_dft {
 typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *from,
                           const struct lanes_dft *dft);
 
+// y = n times the inverse transform of the transform of x times h, with at least one pass. h has the
+// order of a transform's results; its elements and those of `work`, n of each, lie one after the
+// other, im after re. y == x is allowed.
+typedef void lanes_filter_fn(const struct lanes_row *y, const struct lanes_row *x, const void *h,
+                             void *work, const struct lanes_dft *dft);
+
 // y[k] = x[k] * h[k], complex, for k < n; conjugate: h[k] is conjugated; add: the product is added
 // to y[k]. y == x allowed.
 typedef void lanes_product_fn(const struct lanes_row *y, const struct lanes_row *x,
@@ -451,7 +457,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
     DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
     DO(channels_conv_fn, channels_conv) DO(lanes_dft_fn, lanes_dft) \
-    DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
+    DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_filter_fn, lanes_filter) \
+    DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \
     DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines) \

@@ -96,6 +96,85 @@ void KERNEL(lanes_dft_inverse)(const struct lanes_row *to, const struct lanes_ro
     }
 }
 
+// Elements as they lie one after the other, im after re.
+INLINE struct lanes_row lanes_contiguous(const void *elements, size_t first)
+{
+    return (struct lanes_row){(REAL *)elements + first, CONV_LANES, 2 * CONV_LANES};
+}
+
+// The last pass of a transform, the product with h and the first pass of the inverse: each reads
+// and writes the same elements, those of a node, which stay in registers.
+INLINE void lanes_filter_node(struct lanes_row to, struct lanes_row from, struct lanes_row h,
+                              const REAL *factors, int radix)
+{
+    struct cvec v[MAX_RADIX];
+    UNROLL
+    for (int k = 0; k < radix; k++) {
+        const REAL *at = (const REAL *)from.re + (size_t)k * from.stride;
+        v[k] = (struct cvec){vec_load(at), vec_load(at + from.im)};
+    }
+    if (factors) butterfly_apply_factors(v, radix, factors, false);
+    butterfly(v, radix, false);
+    UNROLL
+    for (int k = 0; k < radix; k++) {
+        const REAL *at = (const REAL *)h.re + (size_t)k * h.stride;
+        v[k] = cvec_mul(v[k], vec_load(at), vec_load(at + h.im));
+    }
+    butterfly(v, radix, true);
+    if (factors) butterfly_apply_factors(v, radix, factors, true);
+    UNROLL
+    for (int k = 0; k < radix; k++) {
+        REAL *at = (REAL *)to.re + (size_t)k * to.stride;
+        vec_store(at, v[k].re);
+        vec_store(at + to.im, v[k].im);
+    }
+}
+
+// All nodes of `work`, or the only one of x and y if there is one pass.
+INLINE void lanes_filter_pass(const struct lanes_pass *pass, struct lanes_row work,
+                              struct lanes_row h, int radix)
+{
+    const REAL *factors = pass->factors;
+    if (pass->n == (size_t)radix) {
+        lanes_filter_node(pass->to, pass->from, h, factors, radix);
+        return;
+    }
+    NO_UNROLL
+    for (size_t node = 0; node < pass->n; node += (size_t)radix, factors += 2 * (radix - 1)) {
+        lanes_filter_node(work, work, h, factors, radix);
+        work.re = (REAL *)work.re + (size_t)radix * work.stride;
+        h.re = (REAL *)h.re + (size_t)radix * h.stride;
+    }
+}
+
+void KERNEL(lanes_filter)(const struct lanes_row *y, const struct lanes_row *x, const void *h,
+                          void *work, const struct lanes_dft *dft)
+{
+    const int last = dft->passes - 1;
+    for (size_t first = 0; first < CONV_LANES; first += LANES) {
+        const struct lanes_row between = lanes_contiguous(work, first), to = lanes_of(y, first);
+        struct lanes_pass pass = {
+            .to = between, .from = lanes_of(x, first), .n = dft->n, .length = dft->n};
+        for (int i = 0; i < last; i++) {
+            pass.factors = dft->factors[i];
+            lanes_run_pass(&pass, dft->radix[i], false);
+            pass.from = between;
+            pass.length /= dft->radix[i];
+        }
+        pass.factors = dft->factors[last];
+        if (last == 0) pass.to = to;
+#define LANES_FILTER_PASS(radix)                                                                   \
+    lanes_filter_pass(&pass, lanes_contiguous(work, first), lanes_contiguous(h, first), radix)
+        WITH_CONSTANT8(dft->radix[last], LANES_FILTER_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
+        for (int i = last - 1; i >= 0; i--) {
+            pass.factors = dft->factors[i];
+            pass.length *= dft->radix[i];
+            if (i == 0) pass.to = to;
+            lanes_run_pass(&pass, dft->radix[i], true);
+        }
+    }
+}
+
 void KERNEL(lanes_product)(const struct lanes_row *y, const struct lanes_row *x,
                            const struct lanes_row *h, size_t n, bool conjugate, bool add)
 {

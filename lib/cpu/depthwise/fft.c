@@ -333,17 +333,20 @@ static void multiply_columns(const struct fft_call *call, const struct fft_worke
     const struct depthwise_grid *grid = &call->p->grid;
     const struct lanes_dft *dft = &grid->axis[0].dft;
     const struct kernels *kernels = call->kernels;
+    const bool transformed = call->p->planes_out > 1;
     const size_t spectrum = group * depthwise_multiplier(&call->plan->shape) + i;
     const char *h = (const char *)call->filter->state + spectrum * grid->bytes;
     for (size_t k = 0; k < grid->axis[1].edge / 2; k++) {
         struct lanes_row in = column_line(grid, memory->x, k);
         const struct lanes_row out = column_line(grid, memory->y, k);
         const struct lanes_row factor = contiguous_line(grid, h, k);
-        if (call->p->planes_out == 1) in = transform_column(call, memory->x, k, memory->column[0]);
-        const bool near = complete && !add && dft->passes > 0;
-        const struct lanes_row product = near ? contiguous_line(grid, memory->column[0], 0) : out;
-        kernels->lanes_product(&product, &in, &factor, grid->axis[0].edge, false, add);
-        if (complete) kernels->lanes_dft_inverse(&out, &product, dft);
+        if (!transformed && complete && !add && dft->passes > 0) {
+            kernels->lanes_filter(&out, &in, factor.re, memory->column[0], dft);
+            continue;
+        }
+        if (!transformed) in = transform_column(call, memory->x, k, memory->column[0]);
+        kernels->lanes_product(&out, &in, &factor, grid->axis[0].edge, false, add);
+        if (complete) kernels->lanes_dft_inverse(&out, &out, dft);
     }
 }
 
