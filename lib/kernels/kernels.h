@@ -300,6 +300,18 @@ static inline void plane_next_tap(const struct plane_axis axis[2], size_t tap[2]
     tap[1]++;
 }
 
+// The gradient of the taps of one plane: to the lanes of w[t][u], a block for each tap along the
+// rows and along a row, sums over p and q of gy[p][q] * x[step*p + first + t][step*q + first + u]
+// are added, each lane's in any order; x is 0 outside. Any number of taps, the same steps as above.
+// Reads nothing outside the planes. Tolerance of all lanes together: 4 u sqrt(outputs), relative L2.
+struct plane_weight {
+    const void *x, *gy;
+    void *w;
+    struct plane_axis axis[2];
+    const void *next[2]; // the next call's x and gy, which are prefetched; NULL: not
+};
+typedef void plane_weight_fn(const struct plane_weight *call);
+
 // A row of outputs of all channels of a layer in which every channel has taps of its own; samples
 // and outputs are [position][channel].
 struct channels_conv {
@@ -456,6 +468,7 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
     DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
+    DO(plane_weight_fn, plane_weight) \
     DO(channels_conv_fn, channels_conv) DO(lanes_dft_fn, lanes_dft) \
     DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_filter_fn, lanes_filter) \
     DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \

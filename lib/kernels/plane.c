@@ -206,3 +206,168 @@ void KERNEL(plane_conv)(const struct plane_conv *call, const void *bias, bool re
     if (bias) strip.bias = vec_broadcast(*(const REAL *)bias);
     WITH_CONSTANT6(call->axis[0].taps, PLANE_CONV, 1, 2, 3, 4, 5, 7)
 }
+
+// Some of the taps: along the rows `first` and every step-th from there, n of them, in adjacent
+// columns. n, columns and step are constants of unrolled loops.
+struct plane_taps {
+    size_t first, n, column, columns, step;
+};
+
+enum { MAX_COLUMNS = 5, MAX_WEIGHT_SUMS = 25 };
+
+// LANES columns of gy on their way down: the last n rows of gy are in registers, so that each row
+// of x is loaded once for each column of taps, and gy once. inside: lanes of x that are, of each
+// column; next: those of the vector after it. whole: all are.
+struct plane_strip_weight {
+    const REAL *x, *gy;
+    vec *sum, y[PLANE_ROWS];
+    vec_mask lanes, inside[MAX_COLUMNS], next[MAX_COLUMNS];
+    uintptr_t ahead[2]; // from x and gy to what is prefetched; 0: nothing
+};
+
+INLINE void plane_weight_next(struct plane_strip_weight *strip, struct plane_taps of, vec y)
+{
+    UNROLL
+    for (size_t t = of.n; t-- > 1;) strip->y[t] = strip->y[t - 1];
+    strip->y[0] = y;
+}
+
+INLINE void plane_weight_row(struct plane_strip_weight *strip, struct plane_taps of, bool whole)
+{
+    UNROLL
+    for (size_t u = 0; u < of.columns; u++) {
+        vec v = plane_load(strip->x + u, strip->inside[u], whole);
+        if (of.step == 2) {
+            const vec high = plane_load(strip->x + u + LANES, strip->next[u], whole);
+            v = __builtin_shufflevector(v, high, EVEN);
+        }
+        v = keep_in_register(v);
+        UNROLL
+        for (size_t t = 0; t < of.n; t++) {
+            vec *sum = &strip->sum[t * of.columns + u];
+            *sum = vec_multiply_add(strip->y[t], v, *sum);
+        }
+    }
+}
+
+INLINE void plane_weight_prefetch(const struct plane_strip_weight *strip, size_t step)
+{
+    const uintptr_t x = (uintptr_t)strip->x + strip->ahead[0];
+    if (strip->ahead[0]) __builtin_prefetch((const void *)x, 0, 2);
+    if (strip->ahead[0] && step == 2) __builtin_prefetch((const void *)(x + VECTOR_BYTES), 0, 2);
+    if (strip->ahead[1])
+        __builtin_prefetch((const void *)((uintptr_t)strip->gy + strip->ahead[1]), 0, 2);
+}
+
+// The first row of x that the taps meet has index `row`, which may be outside.
+INLINE void plane_weight_down(const struct plane_weight *call, struct plane_strip_weight *strip,
+                              ptrdiff_t row, struct plane_taps of, bool whole)
+{
+    const struct plane_axis *axis = call->axis;
+    const size_t count = axis[0].count, pitch = of.step * axis[1].size, all = count + of.n - 1;
+    const ptrdiff_t step = (ptrdiff_t)of.step, rest = (ptrdiff_t)axis[0].size - row + step - 1;
+    const size_t begin = row < 0 ? (size_t)((step - 1 - row) / step) : 0;
+    const size_t reach = rest > 0 ? (size_t)(rest / step) : 0, end = reach < all ? reach : all;
+    size_t q = 0;
+    NO_UNROLL
+    for (; q < begin && q < end; q++, strip->x += pitch) {
+        const bool more = q < count;
+        plane_weight_next(strip, of, more ? plane_load(strip->gy, strip->lanes, whole) : (vec){0});
+        if (more) strip->gy += axis[1].count;
+    }
+    NO_UNROLL
+    for (; q < count && q < end; q++, strip->x += pitch, strip->gy += axis[1].count) {
+        plane_weight_next(strip, of, plane_load(strip->gy, strip->lanes, whole));
+        plane_weight_prefetch(strip, of.step);
+        plane_weight_row(strip, of, whole);
+    }
+    NO_UNROLL
+    for (; q < end; q++, strip->x += pitch) {
+        plane_weight_next(strip, of, (vec){0});
+        plane_weight_row(strip, of, whole);
+    }
+}
+
+// Sums of the columns of gy from i on.
+INLINE void plane_weight_strip(const struct plane_weight *call, vec *sum, size_t i,
+                               struct plane_taps of)
+{
+    const struct plane_axis *axis = call->axis;
+    const size_t size = axis[1].size, left = axis[1].count - i;
+    const ptrdiff_t at = (ptrdiff_t)(i * of.step + of.column) + axis[1].first;
+    const ptrdiff_t row = axis[0].first + (ptrdiff_t)of.first;
+    const size_t reach = LANES * of.step + of.columns - 1;
+    struct plane_strip_weight strip = {.x = (const REAL *)call->x + row * (ptrdiff_t)size + at,
+                                       .gy = (const REAL *)call->gy + i,
+                                       .sum = sum};
+    if (call->next[0] && of.column == 0)
+        strip.ahead[0] = (uintptr_t)call->next[0] - (uintptr_t)call->x;
+    if (call->next[1] && of.column == 0 && of.first == 0)
+        strip.ahead[1] = (uintptr_t)call->next[1] - (uintptr_t)call->gy;
+    if (left >= LANES && at >= 0 && (size_t)at + reach <= size) {
+        plane_weight_down(call, &strip, row, of, true);
+        return;
+    }
+    strip.lanes = vec_lanes(0, left < LANES ? left : LANES);
+    UNROLL
+    for (size_t u = 0; u < of.columns; u++) {
+        // x where gy ends is not multiplied by 0, for it may be infinite.
+        const ptrdiff_t begin = at + (ptrdiff_t)u, last = begin + (ptrdiff_t)(left * of.step);
+        const size_t end = last < (ptrdiff_t)size ? (size_t)(last < 0 ? 0 : last) : size;
+        strip.inside[u] = plane_lanes(begin, end);
+        strip.next[u] = plane_lanes(begin + (ptrdiff_t)LANES, end);
+    }
+    plane_weight_down(call, &strip, row, of, false);
+}
+
+INLINE void plane_weight_taps(const struct plane_weight *call, struct plane_taps of)
+{
+    const struct plane_axis *axis = call->axis;
+    vec sum[MAX_WEIGHT_SUMS];
+    UNROLL
+    for (size_t k = 0; k < of.n * of.columns; k++) sum[k] = (vec){0};
+    NO_UNROLL
+    for (size_t i = 0; i < axis[1].count; i += LANES) plane_weight_strip(call, sum, i, of);
+    REAL *w = (REAL *)call->w + (of.first * axis[1].taps + of.column) * CONV_LANES;
+    UNROLL
+    for (size_t t = 0; t < of.n; t++, w += of.step * axis[1].taps * CONV_LANES) {
+        UNROLL
+        for (size_t u = 0; u < of.columns; u++)
+            vec_store(w + u * CONV_LANES, vec_load(w + u * CONV_LANES) + sum[t * of.columns + u]);
+    }
+}
+
+// As many columns at a time as there are registers for their sums, n rows of gy and a vector of x.
+INLINE void plane_weight_columns(const struct plane_weight *call, struct plane_taps of)
+{
+    const size_t most = VECTOR_BYTES == 64 ? 30 : 14, fit = (most - of.n) / of.n;
+    const size_t wide = fit >= 5 && of.step == 1 ? 5 : 3, taps = call->axis[1].taps;
+    of.columns = wide;
+    if (fit >= wide) {
+        NO_UNROLL
+        for (; taps - of.column >= wide; of.column += wide) plane_weight_taps(call, of);
+    }
+    of.columns = 3;
+    if (wide > 3 && taps - of.column >= 3) {
+        plane_weight_taps(call, of);
+        of.column += 3;
+    }
+    of.columns = 1;
+    NO_UNROLL
+    for (; of.column < taps; of.column++) plane_weight_taps(call, of);
+}
+
+#define PLANE_WEIGHT(taps) plane_weight_columns(call, (struct plane_taps){first, taps, .step = 1})
+#define PLANE_WEIGHT_APART(taps)                                                                   \
+    plane_weight_columns(call, (struct plane_taps){first, taps, .step = 2})
+
+void KERNEL(plane_weight)(const struct plane_weight *call)
+{
+    const struct plane_axis *axis = call->axis;
+    const size_t step = axis[0].step;
+    for (size_t first = 0; first < step && first < axis[0].taps; first++) {
+        const size_t n = (axis[0].taps - first + step - 1) / step;
+        if (step == 2) WITH_CONSTANT4(n, PLANE_WEIGHT_APART, 1, 2, 3, 4)
+        else WITH_CONSTANT6(n, PLANE_WEIGHT, 1, 2, 3, 4, 5, 7)
+    }
+}

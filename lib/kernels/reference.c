@@ -412,6 +412,20 @@ void KERNEL(plane_conv)(const struct plane_conv *call, const void *bias, bool re
     }
 }
 
+void KERNEL(plane_weight)(const struct plane_weight *call)
+{
+    const struct plane_axis *axis = call->axis;
+    for (size_t k = 0; k < axis[0].taps * axis[1].taps; k++)
+        for (size_t i = 0; i < axis[0].count * axis[1].count; i++) {
+            const ptrdiff_t row = (ptrdiff_t)(i / axis[1].count * axis[0].step + k / axis[1].taps);
+            const ptrdiff_t col = (ptrdiff_t)(i % axis[1].count * axis[1].step + k % axis[1].taps);
+            const size_t r = (size_t)(row + axis[0].first), c = (size_t)(col + axis[1].first);
+            if (r < axis[0].size && c < axis[1].size) // neither is negative
+                ((REAL *)call->w)[k * CONV_LANES + i % CONV_LANES] +=
+                    ((const REAL *)call->gy)[i] * ((const REAL *)call->x)[r * axis[1].size + c];
+        }
+}
+
 void KERNEL(channels_conv)(const struct channels_conv *call)
 {
     const struct plane_axis *axis = &call->axis;

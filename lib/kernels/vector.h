@@ -30,6 +30,8 @@
 #define CONSTANT_CASE(c, DO) case c: DO(c); break;
 #define CONSTANT_CASES4(DO, a, b, c, d) \
     CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) CONSTANT_CASE(d, DO)
+#define WITH_CONSTANT4(n, DO, a, b, c, d) \
+    switch (n) { CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) default: DO(d); }
 #define WITH_CONSTANT5(n, DO, a, b, c, d, e) \
     switch (n) { CONSTANT_CASES4(DO, a, b, c, d) default: DO(e); }
 #define WITH_CONSTANT6(n, DO, a, b, c, d, e, f) \

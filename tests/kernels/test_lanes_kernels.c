@@ -338,6 +338,85 @@ static void test_plane(void **state)
     }
 }
 
+// Whether an output meets sample `at` of an axis through some tap.
+static bool is_met(const struct plane_axis *axis, size_t at)
+{
+    for (size_t p = 0; p < axis->count; p++)
+        for (size_t t = 0; t < axis->taps; t++)
+            if ((ptrdiff_t)(p * axis->step + t) + axis->first == (ptrdiff_t)at) return true;
+    return false;
+}
+
+// All lanes of tap k's gradient together, less what was there before, against the definition.
+static void check_plane_tap(const struct kernel_subject *s, const struct plane_weight *call,
+                            const void *before, size_t k)
+{
+    const bool f64 = s->kernels->f64;
+    const struct plane_axis *axis = call->axis;
+    const size_t outputs = axis[0].count * axis[1].count, lanes = lanes_of(f64);
+    struct sum sum = {0};
+    double found = 0;
+    for (size_t l = 0; l < lanes; l++) {
+        found += scalar_get(f64, call->w, k * lanes + l);
+        sum_product(&sum, 1, scalar_get(f64, before, k * lanes + l));
+    }
+    for (size_t i = 0; i < outputs; i++) {
+        const ptrdiff_t row = (ptrdiff_t)(i / axis[1].count * axis[0].step + k / axis[1].taps);
+        const ptrdiff_t col = (ptrdiff_t)(i % axis[1].count * axis[1].step + k % axis[1].taps);
+        const size_t at[] = {(size_t)(row + axis[0].first), (size_t)(col + axis[1].first)};
+        if (at[0] < axis[0].size && at[1] < axis[1].size)
+            sum_product(&sum, scalar_get(f64, call->gy, i),
+                        scalar_get(f64, call->x, at[0] * axis[1].size + at[1]));
+    }
+    if (!agrees(&sum, f64, found, outputs + lanes))
+        fail_msg("tap %zu of %zu x %zu, %zu x %zu outputs: %g, not %g", k, axis[0].taps,
+                 axis[1].taps, axis[0].count, axis[1].count, found, sum_value(&sum));
+}
+
+// Planes of any size and padding, at the edges of pages; samples that no output meets are infinite.
+static void test_plane_weight(void **state)
+{
+    const struct kernel_subject *s = *state;
+    const bool f64 = s->kernels->f64;
+    const size_t bytes = scalar_size(f64);
+    struct random random = random_start("plane weight");
+    for (size_t i = 0; i < 400; i++) {
+        struct plane_weight call = {0};
+        const size_t step = 1 + random_below(&random, 2);
+        size_t column = 1 + random_below(&random, 7);
+        if (!plane_serves(column)) column = 7;
+        for (size_t a = 0; a < 2; a++)
+            call.axis[a] = (struct plane_axis){.size = 1 + random_below(&random, 40),
+                                               .count = 1 + i % 37,
+                                               .taps = a ? 1 + i % 9 : column,
+                                               .step = step,
+                                               .first = (ptrdiff_t)random_below(&random, 24) - 16};
+        const struct plane_axis *axis = call.axis;
+        const size_t n = axis[0].size * axis[1].size, outputs = axis[0].count * axis[1].count;
+        const size_t taps = axis[0].taps * axis[1].taps, sums = taps * lanes_of(f64);
+        struct fence fence = fence_open(n * bytes), other = fence_open(outputs * bytes);
+        void *x = guarded_alloc(n * bytes, bytes), *gy = guarded_alloc(outputs * bytes, bytes);
+        void *w = blocks(&random, f64, taps), *before = guarded_alloc(sums * bytes, 0);
+        fill_random(&random, f64, x, n);
+        fill_random(&random, f64, gy, outputs);
+        for (size_t k = 0; k < n; k++)
+            if (!is_met(&axis[0], k / axis[1].size) || !is_met(&axis[1], k % axis[1].size))
+                scalar_put(f64, x, k, INFINITY);
+        memcpy(before, w, sums * bytes);
+        call.x = fence_put(&fence, x, n * bytes, i % 2 ? EDGE_END : EDGE_START);
+        call.gy = fence_put(&other, gy, outputs * bytes, i % 3 ? EDGE_END : EDGE_START);
+        call.w = w;
+        call.next[0] = i % 5 ? call.x : NULL;
+        call.next[1] = i % 7 ? call.gy : NULL;
+        s->kernels->plane_weight(&call);
+        for (size_t k = 0; k < taps; k++) check_plane_tap(s, &call, before, k);
+        void *all[] = {x, gy, w, before};
+        for (size_t k = 0; k < 4; k++) guarded_free(all[k]);
+        fence_close(&fence);
+        fence_close(&other);
+    }
+}
+
 static const struct promise promises[] = {
     {"lanes_read", test_read},
     {"lanes_write", test_write},
@@ -346,6 +425,7 @@ static const struct promise promises[] = {
     {"lanes_conv, same bits", test_conv_splits},
     {"lanes_weight", test_weight},
     {"plane_conv", test_plane},
+    {"plane_weight", test_plane_weight},
 };
 int main(void)
 {

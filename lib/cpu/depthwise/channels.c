@@ -55,7 +55,7 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
     return ret->seconds <= direct->seconds;
 }
 
-static void next_tap_of_row(const struct plane_axis axis[2], size_t tap[2])
+void depthwise_next_tap(const struct plane_axis axis[2], size_t tap[2])
 {
     if (++tap[1] < axis[1].taps) return;
     tap[1] = 0;
@@ -68,7 +68,7 @@ void *depthwise_channels_build(const struct request *request, struct arena *aren
     const bool served = channels_pass(request, &pass);
     assert(served);
     (void)served;
-    return depthwise_plane_build(&pass, arena, next_tap_of_row);
+    return depthwise_plane_build(&pass, arena, depthwise_next_tap);
 }
 
 struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan)

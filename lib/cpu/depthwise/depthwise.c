@@ -20,9 +20,11 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     struct estimate direct = {0}, fft = {0};
     if (request->transform > 1)
         snprintf(direct.reason, sizeof direct.reason, "sums tap by tap have no transform");
-    else if (request->direction == PARTITA_BACKWARD_WEIGHT)
+    else if (request->direction == PARTITA_BACKWARD_WEIGHT) {
+        struct estimate rows;
         depthwise_weight_estimate(request, &direct);
-    else {
+        if (depthwise_weight_rows_estimate(request, &direct, &rows)) direct = rows;
+    } else {
         struct estimate rows;
         depthwise_direct_estimate(request, &direct);
         if (depthwise_rows_estimate(request, &direct, &rows) ||
@@ -42,13 +44,16 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
 static enum partita_status depthwise_plan_create(struct partita_plan *plan,
                                                  const struct request *request)
 {
-    static void *(*const builds[])(const struct request *, struct arena *) = {
-        depthwise_weight_build, depthwise_fft_build, depthwise_rows_build,
-        depthwise_channels_build};
-    void *(*const build)(const struct request *, struct arena *) = builds[plan->choice.variant];
+    static void *(*const builds[][2])(const struct request *, struct arena *) = {
+        [DEPTHWISE_DIRECT] = {NULL, depthwise_weight_build},
+        [DEPTHWISE_FFT] = {depthwise_fft_build, depthwise_fft_build},
+        [DEPTHWISE_ROWS] = {depthwise_rows_build, depthwise_weight_rows_build},
+        [DEPTHWISE_CHANNELS] = {depthwise_channels_build}};
+    const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
+    void *(*const build)(const struct request *, struct arena *) =
+        builds[plan->choice.variant][weight];
     struct arena arena = {0};
-    if (plan->choice.variant == DEPTHWISE_DIRECT && request->direction != PARTITA_BACKWARD_WEIGHT)
-        return conv_passes_create(plan, request, &depthwise_direct_method);
+    if (!build) return conv_passes_create(plan, request, &depthwise_direct_method);
     build(request, &arena);
     if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
     plan->state = build(request, &arena);
@@ -81,12 +86,14 @@ static enum partita_status depthwise_run(const struct partita_plan *plan,
                                          const struct partita_filter *filter,
                                          const struct operands *operands, void *workspace)
 {
+    const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     if (plan->choice.variant == DEPTHWISE_FFT) depthwise_fft_run(plan, filter, operands, workspace);
+    else if (plan->choice.variant == DEPTHWISE_ROWS && weight)
+        depthwise_weight_rows_run(plan, operands, workspace);
     else if (plan->choice.variant == DEPTHWISE_ROWS) depthwise_rows_run(plan, filter, operands);
     else if (plan->choice.variant == DEPTHWISE_CHANNELS)
         depthwise_channels_run(plan, filter, operands);
-    else if (plan->direction == PARTITA_BACKWARD_WEIGHT)
-        depthwise_weight_run(plan, operands, workspace);
+    else if (weight) depthwise_weight_run(plan, operands, workspace);
     else conv_passes_run(&depthwise_direct_method, plan, filter, operands, workspace);
     return PARTITA_OK;
 }

@@ -20,10 +20,11 @@ enum depthwise_variant {
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
-    size_t rows_far_bytes, max_row, near_row, prefetched_taps;
+    size_t rows_far_bytes, max_row, near_row, prefetched_taps, weight_rows_avx2;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
     double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
-    double load_shared, load_each, output;
+    double load_shared, load_each, output, weight_vector, weight_strided, weight_tap, weight_plane;
+    double weight_direct;
 } DEPTHWISE = {
     .max_taps = 1 << 16,    // of direct sums; chosen
     .weight_taps = 1 << 14, // the same in backward weight; chosen
@@ -49,6 +50,15 @@ static const struct {
     .column = 50,
     .plane = 300,
     .strided_direct = 3,
+    // Backward weight along rows, in products of vectors: what a row of x takes beside a product
+    // for each tap, and how many times as long with a stride; a tap, and a plane. Measured. With
+    // AVX2 more taps along the rows leave registers for one column of them, which does not pay.
+    .weight_vector = 6,
+    .weight_strided = 2.2,
+    .weight_tap = 13,
+    .weight_plane = 156,
+    .weight_rows_avx2 = 3,
+    .weight_direct = 1.4,
     // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
     // for all taps of a row and where it is loaded for each, and what an output takes beside them.
     // Measured.
@@ -216,8 +226,11 @@ void depthwise_rows_filter_pack(struct partita_filter *filter, const void *taps)
 void depthwise_rows_run(const struct partita_plan *plan, const struct partita_filter *filter,
                         const struct operands *operands);
 
-// What rows.c and channels.c have in common: a pass along two axes without gaps between taps, false
-// if there is none; an axis of it.
+// The pass of a layer that kernels along rows serve; false: there is none.
+bool depthwise_rows_pass(const struct request *request, struct conv_pass *pass);
+
+// What rows.c, weight_rows.c and channels.c have in common: a pass along two axes without gaps
+// between taps, false if there is none; an axis of it.
 bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass);
 struct plane_axis depthwise_plane_axis(const struct conv_axis *axis);
 
@@ -229,6 +242,7 @@ struct depthwise_plane {
 typedef void next_tap_fn(const struct plane_axis axis[2], size_t tap[2]);
 struct depthwise_plane *depthwise_plane_build(const struct conv_pass *pass, struct arena *arena,
                                               next_tap_fn *next);
+void depthwise_next_tap(const struct plane_axis axis[2], size_t tap[2]); // row after row
 
 // The same with channels last, in vectors of adjacent channels.
 bool depthwise_channels_estimate(const struct request *request, const struct estimate *direct,
@@ -254,6 +268,14 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
 void *depthwise_weight_build(const struct request *request, struct arena *arena);
 void depthwise_weight_run(const struct partita_plan *plan, const struct operands *operands,
                           void *workspace);
+
+// The same along rows of single planes; false if the kernel does not serve that, or if `direct`,
+// the estimate of the sums above as DEPTHWISE corrects it, is faster.
+bool depthwise_weight_rows_estimate(const struct request *request, const struct estimate *direct,
+                                    struct estimate *ret);
+void *depthwise_weight_rows_build(const struct request *request, struct arena *arena);
+void depthwise_weight_rows_run(const struct partita_plan *plan, const struct operands *operands,
+                               void *workspace);
 
 // Number of splits of the sums of backward weight, each of which takes `bytes` bytes for a lane
 // group, within the request's workspace limit less a worker's memory.

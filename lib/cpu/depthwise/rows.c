@@ -28,8 +28,7 @@ bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass)
     return fits;
 }
 
-// The pass of a layer that the kernel serves; false: there is none.
-static bool rows_pass(const struct request *request, struct conv_pass *pass)
+bool depthwise_rows_pass(const struct request *request, struct conv_pass *pass)
 {
     const struct conv_axis *axis = pass->axis;
     if (request->shape->channels_last || !depthwise_plane_pass(request, pass)) return false;
@@ -53,7 +52,7 @@ bool depthwise_rows_estimate(const struct request *request, const struct estimat
                              struct estimate *ret)
 {
     struct conv_pass pass;
-    if (!direct->applicable || !rows_pass(request, &pass)) return false;
+    if (!direct->applicable || !depthwise_rows_pass(request, &pass)) return false;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
     const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);
@@ -95,7 +94,7 @@ struct depthwise_plane *depthwise_plane_build(const struct conv_pass *pass, stru
 void *depthwise_rows_build(const struct request *request, struct arena *arena)
 {
     struct conv_pass pass;
-    const bool served = rows_pass(request, &pass);
+    const bool served = depthwise_rows_pass(request, &pass);
     assert(served);
     (void)served;
     return depthwise_plane_build(&pass, arena, plane_next_tap);
