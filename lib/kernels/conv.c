@@ -240,26 +240,33 @@ INLINE vec conv_sum_lanes(vec v[LANES])
     return v[0];
 }
 
-struct conv_weight {
-    REAL *w;
-    const REAL *y, *x;
-    const size_t *offset;
-    size_t w_stride, y_stride, n;
-};
+// Adds the lanes of rows x columns sums, with zeros behind them up to a multiple of LANES, to w. A
+// function of its own, so that its constants do not take the registers of sums.
+static __attribute__((noinline)) void conv_weight_add(REAL *w, size_t w_stride, vec *sum,
+                                                      size_t rows, size_t columns)
+{
+    REAL total[WEIGHT_SUMS + LANES];
+    for (size_t first = 0; first < rows * columns; first += LANES)
+        vec_store(total + first, conv_sum_lanes(sum + first));
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++) w[r * w_stride + c] += total[r * columns + c];
+}
 
 // rows channels from k on, columns taps from t on.
-INLINE void conv_weight_rectangle(const struct conv_weight *call, size_t k, size_t t, size_t rows,
-                                  size_t columns)
+INLINE void conv_weight_rectangle(const struct conv_weight_operands *call, size_t k, size_t t,
+                                  size_t rows, size_t columns)
 {
-    const REAL *y = call->y + k * call->y_stride, *x[WEIGHT_SUMS];
-    vec sum[WEIGHT_SUMS];
+    const REAL *y = (const REAL *)call->y + k * call->y_stride, *x[WEIGHT_SUMS];
+    const uintptr_t ahead = (uintptr_t)(call->ahead ? call->ahead : y);
+    vec sum[WEIGHT_SUMS + LANES];
     UNROLL
-    for (size_t c = 0; c < columns; c++) x[c] = call->x + call->offset[t + c];
+    for (size_t c = 0; c < columns; c++) x[c] = (const REAL *)call->x + call->offset[t + c];
     UNROLL
-    for (size_t s = 0; s < rows * columns; s++) sum[s] = (vec){0};
+    for (size_t s = 0; s < (rows * columns + LANES - 1) / LANES * LANES; s++) sum[s] = (vec){0};
     NO_UNROLL
     for (size_t i = 0; i < call->n; i += LANES) {
         vec v[COLUMNS];
+        __builtin_prefetch((const void *)(ahead + i * sizeof(REAL)), 0, 2);
         UNROLL
         for (size_t c = 0; c < columns; c++) v[c] = keep_in_register(vec_load(x[c] + i));
         UNROLL
@@ -270,22 +277,10 @@ INLINE void conv_weight_rectangle(const struct conv_weight *call, size_t k, size
                 sum[r * columns + c] = vec_multiply_add(v[c], factor, sum[r * columns + c]);
         }
     }
-    UNROLL
-    for (size_t first = 0; first < rows * columns; first += LANES) {
-        vec v[LANES];
-        REAL total[LANES];
-        UNROLL
-        for (size_t j = 0; j < LANES; j++)
-            v[j] = first + j < rows * columns ? sum[first + j] : (vec){0};
-        vec_store(total, conv_sum_lanes(v));
-        UNROLL
-        for (size_t s = first; s < first + LANES; s++)
-            if (s < rows * columns)
-                call->w[(k + s / columns) * call->w_stride + t + s % columns] += total[s - first];
-    }
+    conv_weight_add((REAL *)call->w + k * call->w_stride + t, call->w_stride, sum, rows, columns);
 }
 
-INLINE void conv_weight_channels(const struct conv_weight *call, size_t k, size_t terms,
+INLINE void conv_weight_channels(const struct conv_weight_operands *call, size_t k, size_t terms,
                                  size_t rows)
 {
     size_t t = 0;
@@ -297,16 +292,15 @@ INLINE void conv_weight_channels(const struct conv_weight *call, size_t k, size_
     for (; t < terms; t++) conv_weight_rectangle(call, k, t, rows, 1);
 }
 
-void KERNEL(conv_weight)(void *w, size_t w_stride, const void *y, size_t y_stride, size_t channels,
-                         const void *x, const size_t *offset, size_t terms, size_t n)
+void KERNEL(conv_weight)(const struct conv_weight_operands *operands)
 {
-    const struct conv_weight call = {w, y, x, offset, w_stride, y_stride, n};
+    const size_t channels = operands->channels, terms = operands->terms;
     size_t k = 0;
     for (; channels - k >= WEIGHT_ROWS; k += WEIGHT_ROWS)
-        conv_weight_channels(&call, k, terms, WEIGHT_ROWS);
+        conv_weight_channels(operands, k, terms, WEIGHT_ROWS);
     if (channels - k >= 2) {
-        conv_weight_channels(&call, k, terms, 2);
+        conv_weight_channels(operands, k, terms, 2);
         k += 2;
     }
-    if (channels - k) conv_weight_channels(&call, k, terms, 1);
+    if (channels - k) conv_weight_channels(operands, k, terms, 1);
 }

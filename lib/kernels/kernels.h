@@ -211,10 +211,15 @@ typedef void conv_fetch_fn(const struct conv_operands *operands, struct conv_wal
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
 // < terms. Each lane has its own sum; the lanes are added in a tree. Tolerance of the sum: 4 u
-// sqrt(n), relative L2.
-typedef void conv_weight_fn(void *w, size_t w_stride, const void *y, size_t y_stride,
-                            size_t channels, const void *x, const size_t *offset, size_t terms,
-                            size_t n);
+// sqrt(n), relative L2. The n scalars from `ahead` on are prefetched into the second cache, a line
+// with each vector of positions; they need not be memory. NULL: nothing is.
+struct conv_weight_operands {
+    void *w;
+    const void *y, *x, *ahead;
+    const size_t *offset;
+    size_t w_stride, y_stride, channels, terms, n;
+};
+typedef void conv_weight_fn(const struct conv_weight_operands *operands);
 
 // y[r*n + i] = x[r*x_stride + i], r < rows, i < n: rows without gaps. May write into the block
 // after the last row's end, and read up to a block beyond the end of any row.

@@ -212,21 +212,17 @@ void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *
     }
 }
 
-void KERNEL(conv_weight)(void *w_, size_t w_stride, const void *y_, size_t y_stride,
-                         size_t channels, const void *x_, const size_t *offset, size_t terms,
-                         size_t n)
+void KERNEL(conv_weight)(const struct conv_weight_operands *operands)
 {
-    REAL *w = w_;
-    const REAL *y = y_, *x = x_;
-    for (size_t k = 0; k < channels; k++)
-        for (size_t t = 0; t < terms; t++) {
+    for (size_t k = 0; k < operands->channels; k++)
+        for (size_t t = 0; t < operands->terms; t++) {
+            const REAL *y = (const REAL *)operands->y + k * operands->y_stride;
+            const REAL *x = (const REAL *)operands->x + operands->offset[t];
             REAL sum[CONV_LANES] = {0};
-            for (size_t i = 0; i < n; i += CONV_LANES)
-                for (size_t lane = 0; lane < CONV_LANES; lane++)
-                    sum[lane] += y[k * y_stride + i + lane] * x[offset[t] + i + lane];
+            for (size_t i = 0; i < operands->n; i++) sum[i % CONV_LANES] += y[i] * x[i];
             for (size_t half = CONV_LANES / 2; half; half /= 2)
                 for (size_t lane = 0; lane < half; lane++) sum[lane] += sum[half + lane];
-            w[k * w_stride + t] += sum[0];
+            ((REAL *)operands->w)[k * operands->w_stride + t] += sum[0];
         }
 }
 

@@ -88,7 +88,16 @@ static void check_weight(const struct kernels *k, struct operands *o)
     const bool f64 = o->f64;
     const size_t stride = o->terms + 1, n_w = o->channels * stride;
     memcpy(o->kept, o->w, n_w * scalar_size(f64));
-    k->conv_weight(o->w, stride, o->y, o->stride, o->channels, o->x, o->offset, o->terms, o->n);
+    k->conv_weight(&(struct conv_weight_operands){.w = o->w,
+                                                  .y = o->y,
+                                                  .x = o->x,
+                                                  .ahead = o->terms % 2 ? o->x : NULL,
+                                                  .offset = o->offset,
+                                                  .w_stride = stride,
+                                                  .y_stride = o->stride,
+                                                  .channels = o->channels,
+                                                  .terms = o->terms,
+                                                  .n = o->n});
     for (size_t i = 0; i < n_w; i++) {
         struct sum sum = {0};
         if (i % stride == o->terms) {

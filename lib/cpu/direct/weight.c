@@ -48,9 +48,9 @@ static size_t direct_weight_worker_bytes(const struct conv_weight *weight)
 {
     const struct conv_pass *pass = &weight->pass;
     const size_t samples = size_mul(weight->oc_split, pass->box.positions);
-    const size_t outputs = weight->in_place
-                               ? direct_weight_taps_bytes(pass) + RECTANGLE * CONV_BLOCK_BYTES
-                               : size_mul(samples, pass->scalar_bytes);
+    const size_t outputs =
+        weight->in_place ? direct_weight_taps_bytes(pass) + weight->oc_split * CONV_BLOCK_BYTES
+                         : size_mul(samples, pass->scalar_bytes);
     return size_add(direct_weight_inputs_bytes(weight), mem_round(outputs));
 }
 
@@ -99,33 +99,35 @@ static void direct_weight_count_work(const struct conv_weight *weight, struct co
     work->rows += boxes * chunks * out * planes * (double)pass->box.count[1];
 }
 
-// The rows of gy of a block of channels against the packed inputs of all taps; meanwhile the same
-// samples of the channels at `next` are fetched. NULL: none.
+// Samples of gy, where they are, against the packed inputs of all taps. A few taps of inputs stay
+// in the nearest cache for all channels. Meanwhile the samples that are `ahead` bytes further are
+// fetched, one row of a rectangle with each block of taps; 0: none.
 static void direct_weight_sum(const struct conv_weight_call *call,
-                              const struct conv_weight_task *task, size_t k,
-                              const struct conv_planes *gy, const char *taps, const char *next)
+                              const struct conv_weight_task *task, const struct conv_planes *gy,
+                              const char *taps, size_t ahead)
 {
-    enum { LINE = 64 };
     const struct conv_pass *pass = &call->weight->pass;
     const size_t bytes = pass->scalar_bytes, step = direct_weight_tap_stride(pass);
-    const size_t n = gy->extent[2], plane = gy->stride * bytes, row = n * bytes;
-    const size_t lines = ceil_div(gy->n * row / LINE, ceil_div(task->n_terms, COLUMNS));
-    size_t offset[COLUMNS], at = 0, rows = next ? gy->n : 0;
+    size_t offset[COLUMNS];
+    struct conv_weight_operands operands = {.offset = offset,
+                                            .w_stride = task->path / bytes,
+                                            .y_stride = gy->stride,
+                                            .n = gy->extent[2]};
     for (size_t c = 0; c < COLUMNS; c++) offset[c] = c * step;
-    for (size_t t = 0; t < task->n_terms; t += COLUMNS) {
-        for (size_t i = 0; i < lines && rows; i++) {
-            // A number, for the line may lie beyond the array.
-            __builtin_prefetch((const void *)((uintptr_t)next + at), 0, 2);
-            at += LINE;
-            if (at < row) continue;
-            next += plane;
-            at = 0;
-            rows--;
+    for (size_t t = 0; t < task->n_terms; t += COLUMNS)
+        for (size_t k = 0; k < task->n_out; k += RECTANGLE) {
+            const size_t fetched = t / COLUMNS;
+            operands.w = task->gw + k * task->path + t * bytes;
+            operands.x = taps + t * step * bytes;
+            operands.y = (const char *)gy->rows + k * gy->stride * bytes;
+            operands.channels = size_min(RECTANGLE, task->n_out - k);
+            operands.terms = size_min(COLUMNS, task->n_terms - t);
+            operands.ahead = NULL; // else a number, as it may lie beyond the array
+            if (ahead && fetched < operands.channels)
+                operands.ahead =
+                    (const void *)((uintptr_t)operands.y + fetched * gy->stride * bytes + ahead);
+            call->plan->kernels->conv_weight(&operands);
         }
-        call->plan->kernels->conv_weight(task->gw + k * task->path + t * bytes, task->path / bytes,
-                                         gy->rows, gy->stride, gy->n, taps + t * step * bytes,
-                                         offset, size_min(COLUMNS, task->n_terms - t), n);
-    }
 }
 
 // A box whose inputs are packed, with gy where it is. `taps`: memory for the inputs of all taps.
@@ -145,25 +147,15 @@ static void direct_weight_sum_box(const struct conv_weight_call *call,
                                        pass->box.extent[2], at->count[1], at->count[2]);
         memset(row + n * bytes, 0, lanes * bytes);
     }
-    for (size_t k = 0; k < task->n_out; k += RECTANGLE) {
-        const size_t channels = size_min(RECTANGLE, task->n_out - k);
-        char *from = gy + k * plane * bytes, *end = from + whole * bytes;
-        const char *next =
-            k + RECTANGLE < task->n_out ? from + RECTANGLE * plane * bytes : gy + n * bytes;
-        direct_weight_sum(
-            call, task, k,
-            &(struct conv_planes){from, (const size_t[]){1, 1, whole}, channels, plane}, taps,
-            next);
-        if (n == whole) continue;
-        char *last = taps + direct_weight_taps_bytes(pass);
-        memset(last, 0, RECTANGLE * CONV_BLOCK_BYTES);
-        for (size_t c = 0; c < channels; c++)
-            memcpy(last + c * CONV_BLOCK_BYTES, end + c * plane * bytes, (n - whole) * bytes);
-        direct_weight_sum(
-            call, task, k,
-            &(struct conv_planes){last, (const size_t[]){1, 1, lanes}, channels, lanes},
-            taps + whole * bytes, NULL);
-    }
+    const struct conv_planes planes = {gy, (const size_t[]){1, 1, whole}, task->n_out, plane};
+    direct_weight_sum(call, task, &planes, taps, n * bytes);
+    if (n == whole) return;
+    char *rest = taps + direct_weight_taps_bytes(pass);
+    memset(rest, 0, task->n_out * CONV_BLOCK_BYTES);
+    for (size_t k = 0; k < task->n_out; k++)
+        memcpy(rest + k * CONV_BLOCK_BYTES, gy + (k * plane + whole) * bytes, (n - whole) * bytes);
+    const struct conv_planes last = {rest, (const size_t[]){1, 1, lanes}, task->n_out, lanes};
+    direct_weight_sum(call, task, &last, taps + whole * bytes, 0);
 }
 
 static void direct_weight_run_task(void *context, size_t index, int worker)
@@ -188,8 +180,16 @@ static void direct_weight_run_task(void *context, size_t index, int worker)
         memset(outputs, 0, task.n_out * positions * bytes);
         const struct conv_planes to = {outputs, pass->box.extent, task.n_out, positions};
         conv_pass_read_outputs(pass, &at, &to, call->gy, task.group * pass->out + task.first);
-        call->plan->kernels->conv_weight(task.gw, task.path / bytes, outputs, positions, task.n_out,
-                                         inputs, weight->offset, task.n_terms, positions);
+        call->plan->kernels->conv_weight(
+            &(struct conv_weight_operands){.w = task.gw,
+                                           .y = outputs,
+                                           .x = inputs,
+                                           .offset = weight->offset,
+                                           .w_stride = task.path / bytes,
+                                           .y_stride = positions,
+                                           .channels = task.n_out,
+                                           .terms = task.n_terms,
+                                           .n = positions});
     }
 }
 
