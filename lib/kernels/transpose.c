@@ -3,10 +3,16 @@
 // into rows of each channel, and back.
 #include "vector.h"
 
-// At most LANES rows of x and columns of it.
-INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_stride, size_t rows,
-                             size_t n)
+struct transpose_part {
+    size_t rows, columns;
+};
+
+// At most LANES rows of x and `most` columns of it, a constant: shuffles whose results no column
+// takes are left out by the compiler.
+INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_stride,
+                             struct transpose_part part, size_t most)
 {
+    const size_t rows = part.rows, n = part.columns;
     vec v[LANES];
     UNROLL
     for (size_t k = 0; k < LANES; k++) {
@@ -16,7 +22,7 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
     }
     vec_transpose(v, LANES);
     UNROLL
-    for (size_t k = 0; k < LANES; k++) {
+    for (size_t k = 0; k < most; k++) {
         if (k >= n) continue;
         if (rows < LANES) vec_store_first(y + k * y_stride, v[k], rows);
         else vec_store(y + k * y_stride, v[k]);
@@ -78,13 +84,20 @@ void KERNEL(transpose)(void *y_, size_t y_stride, const void *x_, size_t x_strid
         WITH_CONSTANT8(rows, TO_NARROW, 1, 2, 3, 4, 5, 6, 7, 7)
         n -= done, y += done * y_stride, x += done;
     }
+    // Whole squares have no tests. The last ones begin earlier rather than end late.
     for (size_t k = 0; k < rows; k += LANES)
         for (size_t i = 0; i < n; i += LANES) {
-            REAL *to = y + i * y_stride + k;
-            const REAL *from = x + k * x_stride + i;
-            // Whole squares have no tests.
-            if (rows - k >= LANES && n - i >= LANES)
-                transpose_square(to, y_stride, from, x_stride, LANES, LANES);
-            else transpose_square(to, y_stride, from, x_stride, rows - k, n - i);
+            const size_t row = rows >= LANES && rows - k < LANES ? rows - LANES : k;
+            const size_t column = n >= LANES && n - i < LANES ? n - LANES : i;
+            REAL *to = y + column * y_stride + row;
+            const REAL *from = x + row * x_stride + column;
+            const struct transpose_part whole = {LANES, LANES}, part = {rows - row, n - column};
+            if (rows >= LANES && n >= LANES)
+                transpose_square(to, y_stride, from, x_stride, whole, LANES);
+            else if (part.columns <= LANES / 4)
+                transpose_square(to, y_stride, from, x_stride, part, LANES / 4);
+            else if (part.columns <= LANES / 2)
+                transpose_square(to, y_stride, from, x_stride, part, LANES / 2);
+            else transpose_square(to, y_stride, from, x_stride, part, LANES);
         }
 }
