@@ -327,9 +327,9 @@ struct channels_conv {
     size_t rows, channels, w_pitch;
     struct plane_axis axis; // along a row, with any step
     bool relu;              // negative results become 0
-    // next_x: the first of next_rows rows of x that the next call reads and this one does not;
-    // next_y: its outputs. They are prefetched unless next_rows is 0, and need not be memory.
-    const void *next_x, *next_y;
+    // The first of next_rows rows of x that the next call reads and this one does not. They are
+    // prefetched, and need not be memory.
+    const void *next_x;
     size_t next_rows;
 };
 

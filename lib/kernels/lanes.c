@@ -283,6 +283,26 @@ INLINE vec channels_load(const REAL *x, size_t n)
     return n < LANES ? vec_load_first(x, n) : vec_load(x);
 }
 
+// What the next call reads in place of the tile, and the outputs behind it: the share of row r of
+// this one. All at once would keep loads that miss the first cache waiting.
+INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_tile *tile,
+                              size_t width, size_t r)
+{
+    const size_t position = call->channels * sizeof(REAL), step = call->axis.step;
+    const size_t channel = tile->c * sizeof(REAL);
+    uintptr_t x = (uintptr_t)call->next_x + tile->i * step * position + channel;
+    const uintptr_t y = (uintptr_t)call->y + (tile->i + width) * position + channel;
+    NO_UNROLL
+    for (size_t k = 0; k < call->next_rows; k++, x += call->axis.size * position) {
+        NO_UNROLL
+        for (size_t p = r; p < width * step; p += call->rows)
+            __builtin_prefetch((const void *)(x + p * position), 0, 3);
+    }
+    NO_UNROLL
+    for (size_t p = r; p < width; p += call->rows)
+        __builtin_prefetch((const void *)(y + p * position), 1, 3);
+}
+
 INLINE void channels_sum(const struct channels_conv *call, const struct channels_tile *tile,
                          vec *sum, size_t width, bool whole)
 {
@@ -294,6 +314,7 @@ INLINE void channels_sum(const struct channels_conv *call, const struct channels
     for (size_t p = 0; p < width; p++) sum[p] = (vec){0};
     NO_UNROLL
     for (size_t r = 0; r < call->rows; r++) {
+        if (width > 1 && call->next_rows) channels_prefetch(call, tile, width, r);
         const REAL *x = (const REAL *)call->x[r] + position * pitch + tile->c;
         const REAL *w =
             (const REAL *)call->w + tile->c + (r * axis->taps + tile->first) * call->w_pitch;
@@ -305,25 +326,6 @@ INLINE void channels_sum(const struct channels_conv *call, const struct channels
                 sum[p] = vec_multiply_add(tap, channels_load(x + p * step, n), sum[p]);
         }
     }
-}
-
-// What the next call reads and writes in place of the tile.
-INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_tile *tile,
-                              size_t width)
-{
-    const size_t position = call->channels * sizeof(REAL), step = call->axis.step;
-    const size_t channel = tile->c * sizeof(REAL);
-    const uintptr_t x = (uintptr_t)call->next_x + tile->i * step * position + channel;
-    const uintptr_t y = (uintptr_t)call->next_y + tile->i * position + channel;
-    NO_UNROLL
-    for (size_t r = 0; r < call->next_rows; r++) {
-        const uintptr_t row = x + r * call->axis.size * position;
-        NO_UNROLL
-        for (size_t p = 0; p < width * step; p++)
-            __builtin_prefetch((const void *)(row + p * position), 0, 3);
-    }
-    NO_UNROLL
-    for (size_t p = 0; p < width; p++) __builtin_prefetch((const void *)(y + p * position), 1, 3);
 }
 
 INLINE void channels_store(const struct channels_conv *call, const struct channels_tile *tile,
@@ -346,7 +348,6 @@ INLINE void channels_vector(const struct channels_conv *call, const struct chann
                             size_t width, bool whole)
 {
     vec sum[OUTPUTS];
-    if (width > 1 && call->next_rows) channels_prefetch(call, tile, width);
     channels_sum(call, tile, sum, width, whole);
     channels_store(call, tile, sum, width, whole);
 }
@@ -420,6 +421,7 @@ INLINE void channels_slide_vector(const struct channels_conv *call,
             channels_slide_taps(sum, x + t * call->channels, w + t * call->w_pitch, &slide, width,
                                 taps - t < GROUP ? taps - t : GROUP);
         }
+        if (call->next_rows) channels_prefetch(call, tile, width, r);
     }
     channels_store(call, tile, sum, width, true);
 }
@@ -432,7 +434,6 @@ INLINE void channels_slide_outputs(const struct channels_conv *call, size_t i, s
     NO_UNROLL
     for (size_t c = 0; c < call->channels; c += LANES) {
         tile.c = c < last ? c : last;
-        if (call->next_rows) channels_prefetch(call, &tile, width);
         channels_slide_vector(call, &tile, width, taps);
     }
 }

@@ -37,7 +37,7 @@ static struct data data_make(bool f64, size_t i, struct random *random)
     fill_random(random, f64, d.bias, call->channels);
     call->w = d.w, call->y = d.y, call->bias = i % 3 ? d.bias : NULL;
     // What is prefetched is no memory.
-    call->next_x = call->next_y = (const void *)(uintptr_t)random_below(random, 1 << 20);
+    call->next_x = (const void *)(uintptr_t)random_below(random, 1 << 20);
     call->next_rows = i % 5 ? 0 : 1 + i % 3;
     return d;
 }

@@ -129,7 +129,6 @@ static void channels_row(const struct channels_call *call, const char *x, char *
     if (depthwise_array_bytes(shape) > DEPTHWISE.far_bytes) {
         const uintptr_t next = (uintptr_t)(begin + (ptrdiff_t)axis[0].taps) * axis[1].size;
         conv.next_x = (const void *)((uintptr_t)x + (next + first * axis[1].step) * position);
-        conv.next_y = (const void *)((uintptr_t)conv.y + axis[1].count * position);
         conv.next_rows = axis[0].step;
     }
     conv.axis.count = end - first;
