@@ -305,10 +305,10 @@ static inline void plane_next_tap(const struct plane_axis axis[2], size_t tap[2]
     tap[1]++;
 }
 
-// The gradient of the taps of one plane: to the lanes of w[t][u], a block for each tap along the
-// rows and along a row, sums over p and q of gy[p][q] * x[step*p + first + t][step*q + first + u]
-// are added, each lane's in any order; x is 0 outside. Any number of taps, the same steps as above.
-// Reads nothing outside the planes. Tolerance of all lanes together: 4 u sqrt(outputs), relative L2.
+// The gradient of the taps of one plane, as many along the rows as above: the sum over p and q of
+// gy[p][q] * x[step*p + first + t][step*q + first + u], with x = 0 outside, is added to the block
+// w[t][u], distributed over its lanes. Reads nothing outside the planes. Tolerance of a tap: 4 u
+// sqrt(outputs), relative L2.
 struct plane_weight {
     const void *x, *gy;
     void *w;
@@ -327,8 +327,7 @@ struct channels_conv {
     size_t rows, channels, w_pitch;
     struct plane_axis axis; // along a row, with any step
     bool relu;              // negative results become 0
-    // The first of next_rows rows of x that the next call reads and this one does not. They are
-    // prefetched, and need not be memory.
+    // Of next_rows rows that only the next call reads; prefetched, and need not be memory.
     const void *next_x;
     size_t next_rows;
 };
@@ -371,9 +370,9 @@ struct lanes_dft {
 typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *from,
                           const struct lanes_dft *dft);
 
-// y = n times the inverse transform of the transform of x times h, with at least one pass. h has the
-// order of a transform's results; its elements and those of `work`, n of each, lie one after the
-// other, im after re. y == x is allowed.
+// y = n times the inverse transform of the transform of x times h, with at least one pass. h is in
+// the order of a transform's results; its elements and those of `work`, n of each, lie one after
+// the other, im after re. y == x is allowed.
 typedef void lanes_filter_fn(const struct lanes_row *y, const struct lanes_row *x, const void *h,
                              void *work, const struct lanes_dft *dft);
 
@@ -473,10 +472,9 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
     DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
-    DO(plane_weight_fn, plane_weight) \
-    DO(channels_conv_fn, channels_conv) DO(lanes_dft_fn, lanes_dft) \
-    DO(lanes_dft_fn, lanes_dft_inverse) DO(lanes_filter_fn, lanes_filter) \
-    DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
+    DO(plane_weight_fn, plane_weight) DO(channels_conv_fn, channels_conv) \
+    DO(lanes_dft_fn, lanes_dft) DO(lanes_dft_fn, lanes_dft_inverse) \
+    DO(lanes_filter_fn, lanes_filter) DO(lanes_product_fn, lanes_product) DO(sum_fn, sum) \
     DO(winograd_fn, winograd_input) DO(winograd_fn, winograd_output) \
     DO(winograd_fn, winograd_taps) DO(interleave_fn, interleave) DO(transpose_fn, transpose) \
     DO(winograd_lines_fn, winograd_input_lines) DO(winograd_lines_fn, winograd_taps_lines) \

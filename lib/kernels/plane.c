@@ -311,9 +311,9 @@ INLINE void plane_weight_strip(const struct plane_weight *call, vec *sum, size_t
     strip.lanes = vec_lanes(0, left < LANES ? left : LANES);
     UNROLL
     for (size_t u = 0; u < of.columns; u++) {
-        // x where gy ends is not multiplied by 0, for it may be infinite.
+        // x where gy ends is not multiplied by 0, for it may be infinite. A negative end: no lane.
         const ptrdiff_t begin = at + (ptrdiff_t)u, last = begin + (ptrdiff_t)(left * of.step);
-        const size_t end = last < (ptrdiff_t)size ? (size_t)(last < 0 ? 0 : last) : size;
+        const size_t end = last < (ptrdiff_t)size ? (size_t)last : size;
         strip.inside[u] = plane_lanes(begin, end);
         strip.next[u] = plane_lanes(begin + (ptrdiff_t)LANES, end);
     }
