@@ -240,8 +240,9 @@ INLINE vec conv_sum_lanes(vec v[LANES])
     return v[0];
 }
 
-// Adds the lanes of rows x columns sums, with zeros behind them up to a multiple of LANES, to w. A
-// function of its own, so that its constants do not take the registers of sums.
+// Adds the lanes of rows x columns sums, with zeros behind them up to a multiple of LANES, to w,
+// and overwrites the sums. A function of its own, so that its constants do not take the registers
+// of sums.
 static __attribute__((noinline)) void conv_weight_add(REAL *w, size_t w_stride, vec *sum,
                                                       size_t rows, size_t columns)
 {
@@ -257,7 +258,8 @@ INLINE void conv_weight_rectangle(const struct conv_weight_operands *call, size_
                                   size_t rows, size_t columns)
 {
     const REAL *y = (const REAL *)call->y + k * call->y_stride, *x[WEIGHT_SUMS];
-    const uintptr_t ahead = (uintptr_t)(call->ahead ? call->ahead : y);
+    // Without it what is loaded anyway, which costs less than a test.
+    const uintptr_t ahead = (uintptr_t)(call->ahead && k + t == 0 ? call->ahead : y);
     vec sum[WEIGHT_SUMS + LANES];
     UNROLL
     for (size_t c = 0; c < columns; c++) x[c] = (const REAL *)call->x + call->offset[t + c];

@@ -210,9 +210,9 @@ struct conv_operands {
 typedef void conv_fetch_fn(const struct conv_operands *operands, struct conv_walk *walk);
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
-// < terms. Each lane has its own sum; the lanes are added in a tree. Tolerance of the sum: 4 u
-// sqrt(n), relative L2. The n scalars from `ahead` on are prefetched into the second cache, a line
-// with each vector of positions; they need not be memory. NULL: nothing is.
+// < terms; n is a multiple of a block. Each lane has its own sum; the lanes are added in a tree.
+// Tolerance of the sum: 4 u sqrt(n), relative L2. While the first terms are summed, the n scalars
+// from `ahead` on are prefetched into the second cache; they need not be memory. NULL: none.
 struct conv_weight_operands {
     void *w;
     const void *y, *x, *ahead;
@@ -305,15 +305,15 @@ static inline void plane_next_tap(const struct plane_axis axis[2], size_t tap[2]
     tap[1]++;
 }
 
-// The gradient of the taps of one plane, as many along the rows as above: the sum over p and q of
-// gy[p][q] * x[step*p + first + t][step*q + first + u], with x = 0 outside, is added to the block
-// w[t][u], distributed over its lanes. Reads nothing outside the planes. Tolerance of a tap: 4 u
-// sqrt(outputs), relative L2.
+// The gradient of the taps of one plane, with plane_serves(axis[0].taps): block t*axis[1].taps + u
+// of w gains the sum over p and q of gy[p][q] * x[step*p + first + t][step*q + first + u], x being
+// 0 outside, in any lanes. Only samples of x that an output meets are multiplied, maybe also by 0.
+// Reads nothing outside the planes. Tolerance of a block's sum: 4 u sqrt(outputs), relative L2.
 struct plane_weight {
     const void *x, *gy;
     void *w;
-    struct plane_axis axis[2];
-    const void *next[2]; // the next call's x and gy, which are prefetched; NULL: not
+    struct plane_axis axis[2]; // both with a step of 1, or both with 2
+    const void *next[2]; // the next call's x and gy: prefetched, need not be memory; NULL: not
 };
 typedef void plane_weight_fn(const struct plane_weight *call);
 
@@ -327,7 +327,8 @@ struct channels_conv {
     size_t rows, channels, w_pitch;
     struct plane_axis axis; // along a row, with any step
     bool relu;              // negative results become 0
-    // Of next_rows rows that only the next call reads; prefetched, and need not be memory.
+    // The first of next_rows rows that only the next call reads. They are prefetched, as are the
+    // outputs behind those that are computed; none need be memory. 0 rows: nothing is.
     const void *next_x;
     size_t next_rows;
 };
@@ -370,9 +371,9 @@ struct lanes_dft {
 typedef void lanes_dft_fn(const struct lanes_row *to, const struct lanes_row *from,
                           const struct lanes_dft *dft);
 
-// y = n times the inverse transform of the transform of x times h, with at least one pass. h is in
-// the order of a transform's results; its elements and those of `work`, n of each, lie one after
-// the other, im after re. y == x is allowed.
+// Transforms x, multiplies by h, which has the order of a transform's results, and transforms back
+// into y without dividing by n; at least one pass. Elements of h and `work`, n of each, lie one
+// after the other, im after re. x is kept unless y == x, which is allowed.
 typedef void lanes_filter_fn(const struct lanes_row *y, const struct lanes_row *x, const void *h,
                              void *work, const struct lanes_dft *dft);
 
@@ -454,7 +455,7 @@ typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t strid
                            size_t n);
 
 // y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. Reads between rows of x, but neither
-// before the first nor behind the last; writes nothing else.
+// before the first nor behind the last; writes nothing else, but this more than once.
 typedef void transpose_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
                           size_t n);
 
@@ -467,9 +468,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
     DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(keep_fn, keep) \
     DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) \
-    DO(join_fn, join) DO(conv_fn, conv) \
-    DO(conv_fetch_fn, conv_fetch) DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) \
-    DO(conv_store_fn, conv_store) \
+    DO(join_fn, join) DO(conv_fn, conv) DO(conv_fetch_fn, conv_fetch) \
+    DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
     DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
     DO(plane_weight_fn, plane_weight) DO(channels_conv_fn, channels_conv) \

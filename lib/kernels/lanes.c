@@ -283,8 +283,8 @@ INLINE vec channels_load(const REAL *x, size_t n)
     return n < LANES ? vec_load_first(x, n) : vec_load(x);
 }
 
-// What the next call reads in place of the tile, and the outputs behind it: the share of row r of
-// this one. All at once would keep loads that miss the first cache waiting.
+// Prefetches, with row r of the taps, its share of the next call's inputs and of the outputs behind
+// this tile. All at once would keep loads that miss the first cache waiting.
 INLINE void channels_prefetch(const struct channels_conv *call, const struct channels_tile *tile,
                               size_t width, size_t r)
 {

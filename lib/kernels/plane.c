@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Depthwise layers plane by plane: a vector holds neighbouring outputs of a row, so that nothing is
-// transposed or packed. A tile of rows of sums stays in registers over all taps. A row of x is
-// loaded once for all taps of a column, each of which adds to another row of sums: with ROWS rows
-// and T taps that is ROWS + T - 1 loads, most of which straddle two lines of the cache, for ROWS *
-// T products. Where a tile reads no padding, loads need neither masks nor tests.
+// transposed or packed. plane_conv: a tile of rows of sums stays in registers over all taps. A row
+// of x is loaded once for all taps of a column, each of which adds to another row of sums: with
+// ROWS rows and T taps that is ROWS + T - 1 loads, most of which straddle two lines of the cache,
+// for ROWS * T products. Where a tile reads no padding, loads need neither masks nor tests.
+// plane_weight: the gradient of the taps.
 #include "vector.h"
 
 #if VECTOR_BYTES == 32
@@ -37,6 +38,14 @@ INLINE vec plane_load(const REAL *x, vec_mask lanes, bool whole)
     return whole ? vec_load(x) : vec_load_masked(x, lanes);
 }
 
+// Samples 0, step, ... from x on; next: the lanes of the vector after x that are inside.
+INLINE vec plane_load_apart(const REAL *x, vec_mask lanes, vec_mask next, size_t step, bool whole)
+{
+    const vec v = plane_load(x, lanes, whole);
+    if (step == 1) return v;
+    return __builtin_shufflevector(v, plane_load(x + LANES, next, whole), EVEN);
+}
+
 // n taps of a column: first, first + step, ...
 INLINE void plane_add_taps(vec *sum, const struct plane_column *column, struct plane_shape shape,
                            size_t first, size_t n)
@@ -52,12 +61,8 @@ INLINE void plane_add_taps(vec *sum, const struct plane_column *column, struct p
     UNROLL
     for (size_t q = 0; q < shape.rows + n - 1; q++, x += pitch) {
         if (!shape.whole && __builtin_expect(!(inside >> q * shape.step & 1), 0)) continue;
-        vec v = plane_load(x, column->lanes, shape.whole);
-        if (shape.step == 2) {
-            const vec high = plane_load(x + LANES, column->next, shape.whole);
-            v = __builtin_shufflevector(v, high, EVEN);
-        }
-        v = keep_in_register(v);
+        const vec v = keep_in_register(
+            plane_load_apart(x, column->lanes, column->next, shape.step, shape.whole));
         UNROLL
         for (size_t t = 0; t < n; t++)
             if (q >= t && q - t < shape.rows) sum[q - t] = vec_multiply_add(tap[t], v, sum[q - t]);
@@ -216,8 +221,9 @@ struct plane_taps {
 enum { MAX_COLUMNS = 5, MAX_WEIGHT_SUMS = 25 };
 
 // LANES columns of gy on their way down: the last n rows of gy are in registers, so that each row
-// of x is loaded once for each column of taps, and gy once. inside: lanes of x that are, of each
-// column; next: those of the vector after it. whole: all are.
+// of x is loaded once for each column of taps, and gy once. lanes: those of gy that are inside its
+// rows; inside: those of x for each column of taps; next: those of the vector after it. Masks are
+// not used where all lanes are inside.
 struct plane_strip_weight {
     const REAL *x, *gy;
     vec *sum, y[PLANE_ROWS];
@@ -236,12 +242,8 @@ INLINE void plane_weight_row(struct plane_strip_weight *strip, struct plane_taps
 {
     UNROLL
     for (size_t u = 0; u < of.columns; u++) {
-        vec v = plane_load(strip->x + u, strip->inside[u], whole);
-        if (of.step == 2) {
-            const vec high = plane_load(strip->x + u + LANES, strip->next[u], whole);
-            v = __builtin_shufflevector(v, high, EVEN);
-        }
-        v = keep_in_register(v);
+        const vec v = keep_in_register(
+            plane_load_apart(strip->x + u, strip->inside[u], strip->next[u], of.step, whole));
         UNROLL
         for (size_t t = 0; t < of.n; t++) {
             vec *sum = &strip->sum[t * of.columns + u];
@@ -337,7 +339,8 @@ INLINE void plane_weight_taps(const struct plane_weight *call, struct plane_taps
     }
 }
 
-// As many columns at a time as there are registers for their sums, n rows of gy and a vector of x.
+// As many columns at a time as there are registers for their sums and n rows of gy, beside a vector
+// of x and its mask: 30 of 32, or 14 of 16.
 INLINE void plane_weight_columns(const struct plane_weight *call, struct plane_taps of)
 {
     const size_t most = VECTOR_BYTES == 64 ? 30 : 14, fit = (most - of.n) / of.n;

@@ -406,8 +406,9 @@ static void test_plane_weight(void **state)
         call.x = fence_put(&fence, x, n * bytes, i % 2 ? EDGE_END : EDGE_START);
         call.gy = fence_put(&other, gy, outputs * bytes, i % 3 ? EDGE_END : EDGE_START);
         call.w = w;
-        call.next[0] = i % 5 ? call.x : NULL;
-        call.next[1] = i % 7 ? call.gy : NULL;
+        // What is prefetched is no memory.
+        call.next[0] = i % 5 ? (const void *)(uintptr_t)random_below(&random, 1 << 20) : NULL;
+        call.next[1] = i % 7 ? (const void *)(uintptr_t)random_below(&random, 1 << 20) : NULL;
         s->kernels->plane_weight(&call);
         for (size_t k = 0; k < taps; k++) check_plane_tap(s, &call, before, k);
         void *all[] = {x, gy, w, before};

@@ -235,6 +235,10 @@ static void workspace_limit(void **state)
         .engine = "cpu/depthwise", .threads = 3, .directions = LAYER_ALL};
     const struct layer_limits limits = {256, (size_t)1 << 26, 4, 0};
     assert_true(layer_check_limits(&p, &options, &limits, &random) > 3);
+    // Sums along rows, which take more memory than those of planes side by side.
+    const struct partita_problem rows = {SIZE(28, 28), CORRELATE,    BATCH(2), CHANNELS(40, 40),
+                                         GROUPS(40),   KERNEL(3, 3), PAD(1, 1)};
+    assert_true(layer_check_limits(&rows, &options, &limits, &random) > 3);
 }
 
 // The built-in model chooses direct sums for a 5x5 kernel and transforms for 31x31, and the

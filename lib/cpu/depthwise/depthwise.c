@@ -23,7 +23,10 @@ static void depthwise_estimate(const struct request *request, struct estimate *r
     else if (request->direction == PARTITA_BACKWARD_WEIGHT) {
         struct estimate rows;
         depthwise_weight_estimate(request, &direct);
-        if (depthwise_weight_rows_estimate(request, &direct, &rows)) direct = rows;
+        // Sums along rows take more memory.
+        if (depthwise_weight_rows_estimate(request, &direct, &rows) &&
+            (estimate_fits(request, &rows) || !estimate_fits(request, &direct)))
+            direct = rows;
     } else {
         struct estimate rows;
         depthwise_direct_estimate(request, &direct);

@@ -20,7 +20,7 @@ enum depthwise_variant {
 // "Measured": on AVX-512 and AVX2 with maps of 7 x 7 to 56 x 56; "chosen": by hand (decision 16).
 static const struct {
     size_t max_taps, weight_taps, max_passes, max_spans, min_tasks, ahead, near_bytes, far_bytes;
-    size_t rows_far_bytes, max_row, near_row, prefetched_taps, weight_rows_avx2;
+    size_t rows_far_bytes, max_row, near_row, prefetched_taps, weight_taps_avx2;
     double moved, product, row, weight_product, weight_row, operation, weight_operation;
     double far_operation, filter_copies, straddling, strided, strided_direct, column, plane;
     double load_shared, load_each, output, weight_vector, weight_strided, weight_tap, weight_plane;
@@ -57,7 +57,7 @@ static const struct {
     .weight_strided = 2.2,
     .weight_tap = 13,
     .weight_plane = 156,
-    .weight_rows_avx2 = 3,
+    .weight_taps_avx2 = 3,
     .weight_direct = 1.4,
     // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
     // for all taps of a row and where it is loaded for each, and what an output takes beside them.

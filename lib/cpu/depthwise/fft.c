@@ -340,13 +340,15 @@ static void multiply_columns(const struct fft_call *call, const struct fft_worke
         struct lanes_row in = column_line(grid, memory->x, k);
         const struct lanes_row out = column_line(grid, memory->y, k);
         const struct lanes_row factor = contiguous_line(grid, h, k);
-        if (!transformed && complete && !add && dft->passes > 0) {
+        const bool near = complete && !add && dft->passes > 0;
+        const struct lanes_row product = near ? contiguous_line(grid, memory->column[0], 0) : out;
+        if (!transformed && near) {
             kernels->lanes_filter(&out, &in, factor.re, memory->column[0], dft);
             continue;
         }
         if (!transformed) in = transform_column(call, memory->x, k, memory->column[0]);
-        kernels->lanes_product(&out, &in, &factor, grid->axis[0].edge, false, add);
-        if (complete) kernels->lanes_dft_inverse(&out, &out, dft);
+        kernels->lanes_product(&product, &in, &factor, grid->axis[0].edge, false, add);
+        if (complete) kernels->lanes_dft_inverse(&out, &product, dft);
     }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of cpu/depthwise plane by plane, with vectors along rows (kernels->plane_weight):
-// what rows.c is for forward and backward data. A task is a lane group's channels and a split of
-// the images, both chosen by shape alone; it has sums of its own, [channel][tap][lane], which are
-// added in a tree at the end.
+// what rows.c is for forward and backward data. Each channel of a split of the images has sums of
+// its own, [tap][lane], which are added in a tree at the end. A task is some channels of a lane
+// group in one split; splits do not depend on threads.
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -15,6 +15,7 @@
 
 struct weight_rows {
     size_t splits, bytes; // of the images; of the sums of a group and split
+    size_t parts;         // tasks of a group and split
     const struct depthwise_plane *plane;
 };
 
@@ -24,6 +25,8 @@ static void weight_rows_layout(const struct request *request, struct weight_rows
     const size_t vectors = size_mul(depthwise_width(shape), shape_taps(shape));
     ret->bytes = size_mul(vectors, CONV_BLOCK_BYTES);
     ret->splits = depthwise_k_splits(request, 0, shape->batch, ret->bytes);
+    const size_t tasks = depthwise_groups(shape) * ret->splits;
+    ret->parts = size_min(ceil_div(DEPTHWISE.min_tasks, tasks), depthwise_width(shape));
 }
 
 bool depthwise_weight_rows_estimate(const struct request *request, const struct estimate *direct,
@@ -36,7 +39,7 @@ bool depthwise_weight_rows_estimate(const struct request *request, const struct 
     struct weight_rows weight;
     weight_rows_layout(request, &weight);
     const bool avx2 = request->model->isa == CPU_AVX2;
-    if (avx2 && ceil_div(axis[1].taps, axis[1].step) > DEPTHWISE.weight_rows_avx2) return false;
+    if (avx2 && ceil_div(axis[1].taps, axis[1].step) > DEPTHWISE.weight_taps_avx2) return false;
     const size_t lanes = depthwise_width(shape) / (avx2 ? 2 : 1);
     const double taps = (double)pass.terms;
     const double strips = (double)ceil_div(axis[2].count, lanes);
@@ -91,32 +94,34 @@ static void locate_planes(const struct weight_rows_call *call, size_t image, siz
     ret[1] = call->gy + plane * axis[0].count * axis[1].count * bytes;
 }
 
-// One task: the channels of a group in one split of the images.
+// One task: some channels of a group in one split of the images.
 static void sum_planes(void *context, size_t task, int worker)
 {
     const struct weight_rows_call *call = context;
     const struct shape *shape = &call->plan->shape;
     const struct weight_rows *weight = call->plan->state;
-    const struct depthwise_group group = depthwise_group(shape, task / weight->splits);
-    const size_t split = task % weight->splits;
-    const size_t end = (split + 1) * shape->batch / weight->splits * group.channels;
-    const size_t begin = split * shape->batch / weight->splits * group.channels;
+    const size_t sums_of = task / weight->parts, part = task % weight->parts;
+    const struct depthwise_group group = depthwise_group(shape, sums_of / weight->splits);
+    const size_t split = sums_of % weight->splits;
+    const size_t first = part * group.channels / weight->parts;
+    const size_t channels = (part + 1) * group.channels / weight->parts - first;
+    const size_t end = (split + 1) * shape->batch / weight->splits * channels;
+    const size_t begin = split * shape->batch / weight->splits * channels;
     const size_t block = weight->plane->taps * CONV_BLOCK_BYTES;
     const bool far = depthwise_array_bytes(shape) > DEPTHWISE.far_bytes;
-    char *sums = call->sums + task * weight->bytes;
+    char *sums = call->sums + sums_of * weight->bytes + first * block;
     (void)worker;
-    memset(sums, 0, weight->bytes);
+    memset(sums, 0, channels * block);
     for (size_t i = begin; i < end; i++) {
-        const size_t c = i % group.channels, next = i + 1;
+        const size_t c = i % channels, next = i + 1;
         const void *operands[2];
         struct plane_weight plane = {.w = sums + c * block,
                                      .axis = {weight->plane->axis[0], weight->plane->axis[1]}};
-        locate_planes(call, i / group.channels, group.first + c, operands);
+        locate_planes(call, i / channels, group.first + first + c, operands);
         plane.x = operands[0];
         plane.gy = operands[1];
         if (far && next < end)
-            locate_planes(call, next / group.channels, group.first + next % group.channels,
-                          plane.next);
+            locate_planes(call, next / channels, group.first + first + next % channels, plane.next);
         call->plan->kernels->plane_weight(&plane);
     }
 }
@@ -132,7 +137,7 @@ static void reduce_planes(void *context, size_t g, int worker)
     char *sums = call->sums + g * weight->splits * weight->bytes;
     (void)worker;
     split_k_reduce_tree(kernels, sums, sums + weight->bytes, weight->bytes, weight->splits,
-                        weight->bytes / bytes);
+                        group.channels * taps * CONV_BLOCK_BYTES / bytes);
     for (size_t c = 0; c < group.channels; c++)
         for (size_t t = 0; t < taps; t++, sums += CONV_BLOCK_BYTES) {
             char *to = call->gw + ((group.first + c) * taps + weight->plane->tap[t]) * bytes;
@@ -153,6 +158,6 @@ void depthwise_weight_rows_run(const struct partita_plan *plan, const struct ope
                                     .x = operands->from[0],
                                     .gy = operands->from[1]};
     assert(groups * weight->splits * weight->bytes <= plan->choice.shared);
-    thread_loop(plan->threads, groups * weight->splits, sum_planes, &call);
+    thread_loop(plan->threads, groups * weight->splits * weight->parts, sum_planes, &call);
     thread_loop(plan->threads, groups, reduce_planes, &call);
 }

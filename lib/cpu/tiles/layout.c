@@ -28,7 +28,8 @@ bool tiles_layout_size(const struct request *request, const struct tile_grid *wh
     ret->store = tile_tables_flops(ret->n, axis[0].tile * axis[1].tile, &costs);
     ret->taps = tile_tables_flops(ret->n, axis[0].taps * axis[1].taps, &costs);
     ret->staged = request->shape->channels_last && grid->branches == 1 ? ret->lanes : 0;
-    while (ret->staged > 4 && staged_bytes(ret, ret->staged) > TILES.staged_bytes) ret->staged /= 2;
+    while (ret->staged > TILES.min_staged && staged_bytes(ret, ret->staged) > TILES.staged_bytes)
+        ret->staged /= 2;
     return size_mul(ret->positions, size_mul(ret->in, ret->out)) <= PTRDIFF_MAX / 64;
 }
 

@@ -30,7 +30,7 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 // "Derived": from an L1 cache of 32 KiB and an L2 cache of 1 MiB; "measured": on AVX-512 with the
 // layers of decision 15; "chosen": by hand.
 static const struct {
-    size_t max_terms, max_elements, transposed_positions, staged_bytes, panel_bytes;
+    size_t max_terms, max_elements, transposed_positions, staged_bytes, min_staged, panel_bytes;
     size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
@@ -77,7 +77,8 @@ static const struct {
     .joined = 1,
     .task_seconds = 1e-6,    // of a task of transforms; measured
     .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
-    .staged_bytes = 1 << 20, // of the staged rows of a worker; derived
+    .staged_bytes = 1 << 20, // of the staged rows of a worker, if these are min_staged; derived
+    .min_staged = 4,         // channels, since each pass over samples reads whole lines; measured
     .near_bytes = 512 << 10, // of what a task of backward weight reads again and again; derived
     .far_bytes = 16 << 20,   // of an array that the last cache does not keep; chosen
     .min_tasks = 64,         // of transposed backward weight, else of fewer channels each; chosen
