@@ -455,7 +455,7 @@ typedef void interleave_fn(void *y, size_t pitch, const void *x, ptrdiff_t strid
                            size_t n);
 
 // y[i*y_stride + k] = x[k*x_stride + i], k < rows, i < n. Reads between rows of x, but neither
-// before the first nor behind the last; writes nothing else, but this more than once.
+// before the first nor behind the last; writes nothing else, some elements twice.
 typedef void transpose_fn(void *y, size_t y_stride, const void *x, size_t x_stride, size_t rows,
                           size_t n);
 

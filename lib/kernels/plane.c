@@ -218,7 +218,7 @@ struct plane_taps {
     size_t first, n, column, columns, step;
 };
 
-enum { MAX_COLUMNS = 5, MAX_WEIGHT_SUMS = 25 };
+enum { MAX_COLUMNS = 5, MAX_COLUMN_TAPS = 7, MAX_WEIGHT_SUMS = 25 };
 
 // LANES columns of gy on their way down: the last n rows of gy are in registers, so that each row
 // of x is loaded once for each column of taps, and gy once. lanes: those of gy that are inside its
@@ -226,7 +226,7 @@ enum { MAX_COLUMNS = 5, MAX_WEIGHT_SUMS = 25 };
 // not used where all lanes are inside.
 struct plane_strip_weight {
     const REAL *x, *gy;
-    vec *sum, y[PLANE_ROWS];
+    vec *sum, y[MAX_COLUMN_TAPS];
     vec_mask lanes, inside[MAX_COLUMNS], next[MAX_COLUMNS];
     uintptr_t ahead[2]; // from x and gy to what is prefetched; 0: nothing
 };

@@ -6,18 +6,6 @@
 
 #include <complex.h>
 
-static size_t lanes_of(bool f64)
-{
-    return CONV_BLOCK_BYTES / scalar_size(f64);
-}
-
-static void *blocks(struct random *random, bool f64, size_t n)
-{
-    void *p = guarded_alloc(n * CONV_BLOCK_BYTES, 0);
-    fill_random(random, f64, p, n * lanes_of(f64));
-    return p;
-}
-
 // A transform with given radices, modulo u^n - e^(-2 pi i phase), with twiddle factors by the
 // definition; `phase` is that of each result, in the order of the results.
 enum { MAX_TRANSFORM = 120 };

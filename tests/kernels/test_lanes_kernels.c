@@ -8,18 +8,6 @@
 
 enum { MAX_LANES = CONV_BLOCK_BYTES / 4, MAX_SPANS = 9, MAX_N = 60 };
 
-static size_t lanes_of(bool f64)
-{
-    return CONV_BLOCK_BYTES / scalar_size(f64);
-}
-
-static void *blocks(struct random *random, bool f64, size_t n)
-{
-    void *p = guarded_alloc(n * CONV_BLOCK_BYTES, 0);
-    fill_random(random, f64, p, n * lanes_of(f64));
-    return p;
-}
-
 // One lane ends at the end of a page, its neighbour has no plane.
 static void test_read(void **state)
 {
@@ -290,6 +278,20 @@ static void check_plane_output(const struct kernel_subject *s, const struct plan
                  sum_value(&sum));
 }
 
+// Axes of plane i, with at least so many rows of outputs.
+static void draw_axes(struct random *random, size_t i, size_t rows, struct plane_axis axis[2])
+{
+    const size_t step = 1 + random_below(random, 2);
+    size_t column = 1 + random_below(random, 7);
+    if (!plane_serves(column)) column = 7;
+    for (size_t a = 0; a < 2; a++)
+        axis[a] = (struct plane_axis){.size = 1 + random_below(random, 40),
+                                      .count = (a ? 1 : rows) + i % 37,
+                                      .taps = a ? 1 + i % 9 : column,
+                                      .step = step,
+                                      .first = (ptrdiff_t)random_below(random, 24) - 16};
+}
+
 // Planes of any size and padding; x begins and ends at the edges of pages, in turn. With relu the
 // same results, but 0 where they are negative.
 static void test_plane(void **state)
@@ -300,15 +302,7 @@ static void test_plane(void **state)
     struct random random = random_start("plane");
     for (size_t i = 0; i < 400; i++) {
         struct plane_conv call = {0};
-        const size_t step = 1 + random_below(&random, 2);
-        size_t column = 1 + random_below(&random, 7);
-        if (!plane_serves(column)) column = 7;
-        for (size_t a = 0; a < 2; a++)
-            call.axis[a] = (struct plane_axis){.size = 1 + random_below(&random, 40),
-                                               .count = (a ? 1 : PLANE_ROWS) + i % 37,
-                                               .taps = a ? 1 + i % 9 : column,
-                                               .step = step,
-                                               .first = (ptrdiff_t)random_below(&random, 24) - 16};
+        draw_axes(&random, i, PLANE_ROWS, call.axis);
         const struct plane_axis *axis = call.axis;
         const size_t n = axis[0].size * axis[1].size, outputs = axis[0].count * axis[1].count;
         const size_t taps = axis[0].taps * axis[1].taps;
@@ -382,15 +376,7 @@ static void test_plane_weight(void **state)
     struct random random = random_start("plane weight");
     for (size_t i = 0; i < 400; i++) {
         struct plane_weight call = {0};
-        const size_t step = 1 + random_below(&random, 2);
-        size_t column = 1 + random_below(&random, 7);
-        if (!plane_serves(column)) column = 7;
-        for (size_t a = 0; a < 2; a++)
-            call.axis[a] = (struct plane_axis){.size = 1 + random_below(&random, 40),
-                                               .count = 1 + i % 37,
-                                               .taps = a ? 1 + i % 9 : column,
-                                               .step = step,
-                                               .first = (ptrdiff_t)random_below(&random, 24) - 16};
+        draw_axes(&random, i, 1, call.axis);
         const struct plane_axis *axis = call.axis;
         const size_t n = axis[0].size * axis[1].size, outputs = axis[0].count * axis[1].count;
         const size_t taps = axis[0].taps * axis[1].taps, sums = taps * lanes_of(f64);

@@ -188,4 +188,18 @@ static inline int test_all_isas(const struct promise *promises, size_t n_promise
     return run_test_list(tests, n);
 }
 
+// Scalars of a block, that is, planes in lanes.
+static inline size_t lanes_of(bool f64)
+{
+    return CONV_BLOCK_BYTES / scalar_size(f64);
+}
+
+// n blocks of random numbers; guarded_free releases them.
+static inline void *blocks(struct random *random, bool f64, size_t n)
+{
+    void *p = guarded_alloc(n * CONV_BLOCK_BYTES, 0);
+    fill_random(random, f64, p, n * lanes_of(f64));
+    return p;
+}
+
 #endif

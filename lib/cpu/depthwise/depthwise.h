@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of cpu/depthwise share: its limits and costs, which planes are in which lanes of a
 // vector, and its variants: sums tap by tap over packed boxes (direct.c, weight.c), along rows
-// (rows.c) or of adjacent channels (channels.c), and transforms (fft.c).
+// (rows.c, weight_rows.c) or of adjacent channels (channels.c), and transforms (fft.c).
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
 
@@ -50,14 +50,17 @@ static const struct {
     .column = 50,
     .plane = 300,
     .strided_direct = 3,
-    // Backward weight along rows, in products of vectors: what a row of x takes beside a product
-    // for each tap, and how many times as long with a stride; a tap, and a plane. Measured. With
-    // AVX2 more taps along the rows leave registers for one column of them, which does not pay.
+    // Backward weight along rows, in products of vectors: a row of x takes one for each tap and
+    // weight_vector beside them, all of it weight_strided times as long with a stride; in addition
+    // the begin of a tap and of a plane. Measured.
     .weight_vector = 6,
     .weight_strided = 2.2,
     .weight_tap = 13,
     .weight_plane = 156,
+    // With AVX2 it does not pay for more taps along the rows, since registers are left for one
+    // column of them alone. Derived.
     .weight_taps_avx2 = 3,
+    // Up to how many times its estimate backward weight of packed boxes takes; measured.
     .weight_direct = 1.4,
     // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
     // for all taps of a row and where it is loaded for each, and what an output takes beside them.

@@ -77,7 +77,7 @@ static const struct {
     .joined = 1,
     .task_seconds = 1e-6,    // of a task of transforms; measured
     .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
-    .staged_bytes = 1 << 20, // of the staged rows of a worker, if these are min_staged; derived
+    .staged_bytes = 1 << 20, // of the staged rows of a worker, of more than min_staged; derived
     .min_staged = 4,         // channels, since each pass over samples reads whole lines; measured
     .near_bytes = 512 << 10, // of what a task of backward weight reads again and again; derived
     .far_bytes = 16 << 20,   // of an array that the last cache does not keep; chosen
