@@ -212,15 +212,7 @@ INLINE void conv_all(const struct conv *call)
     if (channels - k) conv_channels(call, k, 1, 1, 8);
 }
 
-void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
-                  const void *w, size_t channels, size_t n, size_t ahead)
-{
-    const struct conv_operands of = {y, x,     w,        offset, y_stride, channels,
-                                     1, terms, channels, n,      ahead,    false};
-    KERNEL(conv_fetch)(&of, NULL);
-}
-
-void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
+void KERNEL(conv)(const struct conv_operands *operands, struct conv_walk *walk)
 {
     if (!walk && operands->w_channel == 1) conv_all(&(struct conv){operands, NULL, 1});
     else if (operands->w_channel == 1) conv_all(&(struct conv){operands, walk, 1});

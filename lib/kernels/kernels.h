@@ -180,12 +180,6 @@ enum {
     CONV_AHEAD_BYTES = 8 << 10, // prefetch distance at which x arrives from memory in time
 };
 
-// y[k*y_stride + i] += sum over t < terms of w[t*channels + k] * x[offset[t] + i], for k < channels
-// <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t. x is prefetched `ahead`
-// bytes before its use; 0: x is in a cache. Tolerance of the sum: 4 u sqrt(terms), relative L2.
-typedef void conv_fn(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
-                     const void *w, size_t channels, size_t n, size_t ahead);
-
 // Rows of adjacent cache lines that a later call reads or writes, line after line. `at` is a
 // number, for prefetched lines may lie beyond the array.
 struct conv_walk {
@@ -195,8 +189,12 @@ struct conv_walk {
     size_t count;       // lines that a call prefetches, at most its terms
 };
 
-// The operands of conv, with weight k of term t at w[t*w_term + k*w_channel]. fresh: y is not read,
-// as if it were 0.
+// y[k*y_stride + i] += sum over t < terms of w[t*w_term + k*w_channel] * x[offset[t] + i], for
+// k < channels <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t; fresh: y is
+// not read, as if it were 0. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
+// Tolerance of the sum: 4 u sqrt(terms), relative L2. Also `count` lines of a walk are prefetched
+// into the second cache, one with each of the first terms, so that memory works while products are
+// summed. The walk moves on. walk may be NULL.
 struct conv_operands {
     void *y;
     const void *x, *w;
@@ -205,9 +203,7 @@ struct conv_operands {
     bool fresh;
 };
 
-// conv, and `count` lines of a walk are prefetched into the second cache, one with each of the
-// first terms, so that memory works while products are summed. The walk moves on. walk may be NULL.
-typedef void conv_fetch_fn(const struct conv_operands *operands, struct conv_walk *walk);
+typedef void conv_fn(const struct conv_operands *operands, struct conv_walk *walk);
 
 // w[k*w_stride + t] += sum over i < n of y[k*y_stride + i] * x[offset[t] + i], for k < channels, t
 // < terms; n is a multiple of a block. Each lane has its own sum; the lanes are added in a tree.
@@ -468,8 +464,8 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
     DO(resample_complex_fn, resample_complex) DO(cmac_fn, cmac) \
     DO(cmac_partitions_fn, cmac_partitions) DO(peak_fn, peak) DO(keep_fn, keep) \
     DO(blend_fn, blend) DO(add_fn, add) DO(scale_fn, scale) DO(split_fn, split) \
-    DO(join_fn, join) DO(conv_fn, conv) DO(conv_fetch_fn, conv_fetch) \
-    DO(conv_weight_fn, conv_weight) DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
+    DO(join_fn, join) DO(conv_fn, conv) DO(conv_weight_fn, conv_weight) \
+    DO(conv_rows_fn, conv_rows) DO(conv_store_fn, conv_store) \
     DO(lanes_read_fn, lanes_read) DO(lanes_write_fn, lanes_write) DO(lanes_conv_fn, lanes_conv) \
     DO(lanes_weight_fn, lanes_weight) DO(plane_conv_fn, plane_conv) \
     DO(plane_weight_fn, plane_weight) DO(channels_conv_fn, channels_conv) \

@@ -174,11 +174,11 @@ void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
 }
 #endif
 
-static void reference_conv(const struct conv_operands *of)
+void KERNEL(conv)(const struct conv_operands *of, struct conv_walk *walk)
 {
     REAL *y = of->y;
     const REAL *x = of->x, *w = of->w;
-    enum { STRIP = 8 * CONV_LANES };
+    enum { STRIP = 8 * CONV_LANES, CACHE_LINE = 64 };
     for (size_t first = 0; first < of->n; first += STRIP) // short enough for the nearest cache
         for (size_t k = 0; k < of->channels; k++) {
             const size_t length = of->n - first < STRIP ? of->n - first : STRIP;
@@ -191,19 +191,6 @@ static void reference_conv(const struct conv_operands *of)
                 *out = of->fresh ? sum[i] : *out + sum[i];
             }
         }
-}
-
-void KERNEL(conv)(void *y, size_t y_stride, const void *x, const size_t *offset, size_t terms,
-                  const void *w, size_t channels, size_t n, size_t ahead)
-{
-    reference_conv(&(struct conv_operands){y, x, w, offset, y_stride, channels, 1, terms, channels,
-                                           n, ahead, false});
-}
-
-void KERNEL(conv_fetch)(const struct conv_operands *operands, struct conv_walk *walk)
-{
-    enum { CACHE_LINE = 64 };
-    reference_conv(operands);
     for (size_t i = 0; walk && i < walk->count; i++) {
         walk->at += CACHE_LINE;
         if (--walk->left) continue;

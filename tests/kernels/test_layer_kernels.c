@@ -60,12 +60,28 @@ static void release(struct operands *o)
     free(o->kept);
 }
 
+// A call of conv with the weights of a term adjacent.
+static struct conv_operands conv_operands_of(const struct operands *o)
+{
+    return (struct conv_operands){.y = o->y,
+                                  .x = o->x,
+                                  .w = o->w,
+                                  .offset = o->offset,
+                                  .y_stride = o->stride,
+                                  .w_term = o->channels,
+                                  .w_channel = 1,
+                                  .terms = o->terms,
+                                  .channels = o->channels,
+                                  .n = o->n};
+}
+
 static void check_conv(const struct kernels *k, struct operands *o)
 {
     const bool f64 = o->f64;
     const size_t n_y = o->n ? (o->channels - 1) * o->stride + o->n : 0;
     memcpy(o->kept, o->y, n_y * scalar_size(f64));
-    k->conv(o->y, o->stride, o->x, o->offset, o->terms, o->w, o->channels, o->n, 0);
+    const struct conv_operands operands = conv_operands_of(o);
+    k->conv(&operands, NULL);
     for (size_t i = 0; i < n_y; i++) {
         struct sum sum = {0};
         if (i % o->stride >= o->n) { // between the rows
@@ -155,13 +171,18 @@ static void test_conv_splits(void **state)
          *w = malloc(MAX_TERMS * sizeof(double));
     const size_t n_y = (o.channels - 1) * o.stride + o.n;
     memcpy(o.kept, o.y, n_y * scalar_size(f64));
-    s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, o.channels, o.n, 0);
+    const struct conv_operands whole = conv_operands_of(&o);
+    s->kernels->conv(&whole, NULL);
     for (size_t first = 0; first < BLOCKS; first += 4) {
         const size_t at = first * block(f64),
                      n = (first + 3 < BLOCKS ? 3 : BLOCKS - first) * block(f64);
         memcpy(again, o.kept, n_y * scalar_size(f64));
-        s->kernels->conv(scalar_at(f64, again, at), o.stride, scalar_at(f64, o.x, at), o.offset,
-                         o.terms, o.w, o.channels, n, CONV_AHEAD_BYTES);
+        struct conv_operands part = whole;
+        part.y = scalar_at(f64, again, at);
+        part.x = scalar_at(f64, o.x, at);
+        part.n = n;
+        part.ahead = CONV_AHEAD_BYTES;
+        s->kernels->conv(&part, NULL);
         for (size_t k = 0; k < o.channels; k++)
             assert_memory_equal(scalar_at(f64, again, k * o.stride + at),
                                 scalar_at(f64, o.y, k * o.stride + at), n * scalar_size(f64));
@@ -170,8 +191,12 @@ static void test_conv_splits(void **state)
         for (size_t t = 0; t < o.terms; t++)
             scalar_put(f64, w, t, scalar_get(f64, o.w, t * o.channels + k));
         memcpy(again, o.kept, n_y * scalar_size(f64));
-        s->kernels->conv(scalar_at(f64, again, k * o.stride), o.stride, o.x, o.offset, o.terms, w,
-                         1, o.n, SIZE_MAX / 3);
+        struct conv_operands part = whole;
+        part.y = scalar_at(f64, again, k * o.stride);
+        part.w = w;
+        part.w_term = part.channels = 1;
+        part.ahead = SIZE_MAX / 3;
+        s->kernels->conv(&part, NULL);
         assert_memory_equal(scalar_at(f64, again, k * o.stride), scalar_at(f64, o.y, k * o.stride),
                             o.n * scalar_size(f64));
     }
@@ -188,15 +213,15 @@ static void assert_rows(const struct operands *o)
                             scalar_at(o->f64, o->y, k * o->stride), o->n * scalar_size(o->f64));
 }
 
-// conv_fetch has the bits of conv, also with the weights of a channel adjacent, without a walk, and
-// with sums that are not read where conv adds to zeros; and it moves its walk by the lines of a
-// call: 3 that are left of the first row, then rows of 5 that are 100 bytes apart.
-static void test_conv_fetch(void **state)
+// The bits are the same with the weights of a channel adjacent, with a walk, and with sums that are
+// not read instead of zeros; and a walk moves by the lines of a call: 3 that are left of the first
+// row, then rows of 5 that are 100 bytes apart.
+static void test_conv_walk(void **state)
 {
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
     enum { BLOCKS = 5, LEFT = 3, ROW = 5, SKIP = 100, LINE = 64 };
-    struct random random = random_start("fetch");
+    struct random random = random_start("walk");
     for (size_t channels = 1; channels <= CONV_CHANNELS; channels++)
         for (size_t count = 0; count <= MAX_TERMS; count++) {
             struct operands o =
@@ -205,10 +230,10 @@ static void test_conv_fetch(void **state)
             struct conv_walk walk = {(uintptr_t)o.x, LEFT, ROW, SKIP, count};
             const size_t rows = count < LEFT ? 0 : 1 + (count - LEFT) / ROW;
             memcpy(o.kept, o.y, n_y);
-            s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, channels, o.n, 0);
-            struct conv_operands operands = {o.kept,   o.x,      o.w, o.offset,
-                                             o.stride, channels, 1,   o.terms,
-                                             channels, o.n,      0,   false};
+            const struct conv_operands plain = conv_operands_of(&o);
+            s->kernels->conv(&plain, NULL);
+            struct conv_operands operands = plain;
+            operands.y = o.kept;
             double by_channel[CONV_CHANNELS * MAX_TERMS];
             for (size_t t = 0; t < o.terms; t++)
                 for (size_t k = 0; k < channels; k++)
@@ -219,15 +244,15 @@ static void test_conv_fetch(void **state)
                 operands.w_term = 1;
                 operands.w_channel = o.terms;
             }
-            s->kernels->conv_fetch(&operands, &walk);
+            s->kernels->conv(&operands, &walk);
             assert_rows(&o);
             assert_int_equal(walk.at, (uintptr_t)o.x + count * LINE + rows * SKIP);
             assert_int_equal(walk.left, rows * ROW + LEFT - count);
             operands.fresh = true;
             memset(o.kept, 0xff, n_y); // NaN
             memset(o.y, 0, n_y);
-            s->kernels->conv(o.y, o.stride, o.x, o.offset, o.terms, o.w, channels, o.n, 0);
-            s->kernels->conv_fetch(&operands, NULL);
+            s->kernels->conv(&plain, NULL);
+            s->kernels->conv(&operands, NULL);
             // Products of extreme values may underflow to -0, which added to 0 is 0.
             if (count % 3 != 2) assert_rows(&o);
             release(&o);
@@ -393,7 +418,7 @@ static void test_sum(void **state)
 
 static const struct promise promises[] = {
     {"conv", test_conv},           {"conv, same bits", test_conv_splits},
-    {"conv_weight", test_weight},  {"conv_fetch", test_conv_fetch},
+    {"conv_weight", test_weight},  {"conv_walk", test_conv_walk},
     {"conv_rows", test_rows},      {"interleave", test_columns},
     {"conv_store", test_store},    {"sum", test_sum},
     {"transpose", test_transpose},

@@ -109,12 +109,12 @@ static void layer_sum_row(const struct conv_call *call, const struct conv_task *
                                .n = n / lanes * lanes,
                                .fresh = true};
     of.w_term = of.channels;
-    call->plan->kernels->conv_fetch(&of, NULL);
+    call->plan->kernels->conv(&of, NULL);
     // The last vector ends with the row: it computes some outputs once more.
     of.x = x + (n - lanes) * bytes;
     of.y = y + (n - lanes) * bytes;
     of.n = lanes;
-    if (n % lanes) call->plan->kernels->conv_fetch(&of, NULL);
+    if (n % lanes) call->plan->kernels->conv(&of, NULL);
     for (size_t k = 0; k < of.channels; k++, y += step * bytes) {
         const struct conv_finish finish =
             conv_call_finish(call, channel + k, &(struct conv_sums){.complete = true});
@@ -151,11 +151,20 @@ static void layer_sum_block(const struct conv_call *call, const struct conv_task
     const bool kept = layer_keeps_sums(call->layout), last = in + pass->chunk >= pass->in;
     const char *w = conv_call_taps(call, task->group, first, in);
     if (kept) sums += (first - task->begin) * positions * bytes;
-    if (!kept || in == 0) memset(sums, 0, channels * positions * bytes);
-    for (size_t t = 0; t < n; t += DIRECT.max_terms)
-        call->plan->kernels->conv(sums, positions, packed, call->layout->offset + t,
-                                  size_min(n - t, DIRECT.max_terms), w + t * channels * bytes,
-                                  channels, positions, 0);
+    for (size_t t = 0; t < n; t += DIRECT.max_terms) {
+        const struct conv_operands of = {.y = sums,
+                                         .x = packed,
+                                         .w = w + t * channels * bytes,
+                                         .offset = call->layout->offset + t,
+                                         .y_stride = positions,
+                                         .w_term = channels,
+                                         .w_channel = 1,
+                                         .terms = size_min(n - t, DIRECT.max_terms),
+                                         .channels = channels,
+                                         .n = positions,
+                                         .fresh = (!kept || in == 0) && t == 0};
+        call->plan->kernels->conv(&of, NULL);
+    }
     const struct conv_sums from = {.of = {sums, pass->box.extent, channels, positions},
                                    .add = !kept && in > 0,
                                    .complete = last};

@@ -164,7 +164,7 @@ void gemm_flat_run(const struct conv_call *call, size_t index, char *packed)
                     .channels = channels,
                     .n = conv_pass_vectors(pass, end - at),
                     .fresh = in == 0};
-                call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, operands.terms));
+                call->plan->kernels->conv(&operands, gemm_ahead_next(&ahead, operands.terms));
             }
             flat_store(call, &block, in_place ? NULL : sums, at, end);
         }

@@ -78,7 +78,7 @@ static void gemm_sum_positions(const struct conv_call *call, const struct conv_t
                 .channels = channels,
                 .n = n,
                 .fresh = gemm_panel_is_first(panel)};
-            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, panel->terms));
+            call->plan->kernels->conv(&operands, gemm_ahead_next(ahead, panel->terms));
         }
     }
 }
@@ -118,7 +118,7 @@ static void gemm_sum_channels(const struct conv_call *call, const struct conv_ta
                                                    .n = width,
                                                    .ahead = p ? 0 : CONV_AHEAD_BYTES,
                                                    .fresh = gemm_panel_is_first(panel)};
-            kernels->conv_fetch(&operands, gemm_ahead_next(ahead, terms));
+            kernels->conv(&operands, gemm_ahead_next(ahead, terms));
         }
     }
 }

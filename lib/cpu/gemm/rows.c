@@ -54,7 +54,7 @@ void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *t
                 .channels = size_min(CONV_CHANNELS, positions - p),
                 .n = width,
                 .fresh = in == 0};
-            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(ahead, n));
+            call->plan->kernels->conv(&operands, gemm_ahead_next(ahead, n));
         }
     }
 }

@@ -367,7 +367,7 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
                                                        size_min(CONV_CHANNELS, task->n_out - k),
                                                    .n = n,
                                                    .fresh = box == task->box && p == 0};
-            call->plan->kernels->conv_fetch(&operands, gemm_ahead_next(&ahead, operands.terms));
+            call->plan->kernels->conv(&operands, gemm_ahead_next(&ahead, operands.terms));
             k += CONV_CHANNELS;
             if (k < task->n_out) continue;
             k = 0;

@@ -31,24 +31,33 @@ static void pack_channels(const struct tiles_call *call, char *packed, const cha
     }
 }
 
-// Adds n packed channels times w, their taps' spectra for `rows` output channels, to y; the taps'
-// three factors are `plane` bytes apart.
-static void multiply_gauss(const struct tiles_call *call, char *y,
-                           const struct tiles_worker *worker, const char *w, size_t n, size_t rows)
+// Gauss's product, with `operands` of its real parts: the taps' three factors are `plane` bytes
+// apart, and y has rows of real and imaginary parts in turn. sums: a row for each channel.
+static void multiply_gauss(const struct tiles_call *call, const struct conv_operands *operands,
+                           void *sums)
 {
     const struct tiles *p = call->p;
     const struct kernels *kernels = call->kernels;
     const size_t batch = p->batch, row = batch * p->grid.scalar_bytes;
     const size_t plane = p->in * p->out * p->grid.scalar_bytes;
-    const char *packed = worker->packed;
-    char *sums = worker->sums;
-    memset(sums, 0, rows * row);
-    kernels->conv(sums, batch, packed, p->offset, n, w, rows, batch, 0);
-    kernels->conv(y, 2 * batch, packed + 2 * row, p->offset, n, w + plane, rows, batch, 0);
-    kernels->conv(y + row, 2 * batch, packed + row, p->offset, n, w + 2 * plane, rows, batch, 0);
-    for (size_t k = 0; k < rows; k++) {
-        kernels->add(y + 2 * k * row, sums + k * row, batch);
-        kernels->add(y + (2 * k + 1) * row, sums + k * row, batch);
+    char *y = operands->y;
+    const char *packed = operands->x, *w = operands->w;
+    struct conv_operands of = *operands;
+    of.y = sums;
+    of.y_stride = batch;
+    of.fresh = true;
+    kernels->conv(&of, NULL);
+    of = *operands;
+    of.x = packed + 2 * row;
+    of.w = w + plane;
+    kernels->conv(&of, NULL);
+    of.y = y + row;
+    of.x = packed + row;
+    of.w = w + 2 * plane;
+    kernels->conv(&of, NULL);
+    for (size_t k = 0; k < of.channels; k++) {
+        kernels->add(y + 2 * k * row, (char *)sums + k * row, batch);
+        kernels->add(y + (2 * k + 1) * row, (char *)sums + k * row, batch);
     }
 }
 
@@ -64,18 +73,26 @@ static void multiply_bin(void *context, size_t bin, int worker)
     char *y = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker own = tiles_layout_product_worker(p, &arena);
-    memset(y, 0, call->oc_n * 2 * row);
     for (size_t c = 0; c < p->in; c += p->chunk) {
         const size_t n = size_min(p->chunk, p->in - c);
         pack_channels(call, own.packed, x + c * 2 * row, n);
         for (size_t i = 0; i < call->oc_n; i += CONV_CHANNELS) {
             const size_t k = call->oc_first + i, rows = size_min(CONV_CHANNELS, p->out - k);
-            const size_t first = k * p->in + c * rows;
-            char *to = y + i * 2 * row;
-            if (gauss) multiply_gauss(call, to, &own, w + first * bytes, n, rows);
-            else
-                call->kernels->conv(to, 2 * p->batch, own.packed, p->offset, 2 * n,
-                                    w + 2 * first * bytes, rows, 2 * p->batch, 0);
+            // Gauss's product has a term for a channel, others have two, of twice the positions.
+            const size_t parts = gauss ? 1 : 2;
+            const struct conv_operands of = {.y = y + i * 2 * row,
+                                             .x = own.packed,
+                                             .w = w + parts * (k * p->in + c * rows) * bytes,
+                                             .offset = p->offset,
+                                             .y_stride = 2 * p->batch,
+                                             .w_term = rows,
+                                             .w_channel = 1,
+                                             .terms = parts * n,
+                                             .channels = rows,
+                                             .n = parts * p->batch,
+                                             .fresh = c == 0};
+            if (gauss) multiply_gauss(call, &of, own.sums);
+            else call->kernels->conv(&of, NULL);
         }
     }
 }
@@ -115,7 +132,6 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker own = tiles_layout_product_worker(p, &arena);
     memset(own.zeros, 0, p->chunk * bytes);
-    if (call->first == 0) memset(y, 0, p->in * 2 * out * bytes);
     for (size_t i = 0; i < p->batch; i += p->chunk) {
         const size_t n = size_min(p->chunk, p->batch - i);
         pack_positions(call, own.packed, gy + i * bytes, n, own.zeros);
@@ -124,8 +140,18 @@ static void multiply_weight_bin(void *context, size_t bin, int worker)
             for (size_t r = 0; r < 2 * rows; r++)
                 samples_copy(own.weights + (r % 2 * rows + r / 2) * bytes, 2 * rows,
                              x + (2 * c + r) * row + i * bytes, 1, n, bytes);
-            call->kernels->conv(y + c * 2 * out * bytes, 2 * out, own.packed, p->offset, 2 * n,
-                                own.weights, rows, 2 * out, 0);
+            const struct conv_operands of = {.y = y + c * 2 * out * bytes,
+                                             .x = own.packed,
+                                             .w = own.weights,
+                                             .offset = p->offset,
+                                             .y_stride = 2 * out,
+                                             .w_term = rows,
+                                             .w_channel = 1,
+                                             .terms = 2 * n,
+                                             .channels = rows,
+                                             .n = 2 * out,
+                                             .fresh = call->first == 0 && i == 0};
+            call->kernels->conv(&of, NULL);
         }
     }
 }
@@ -152,7 +178,6 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
     char *sums = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
     char *packed = tiles_layout_product_worker(p, &arena).packed;
-    memset(sums, 0, 2 * positions * tiles_whole_panels(p, call->oc_n) * bytes);
     for (size_t i = 0; i < positions; i += TILE_ROWS)
         for (size_t c = 0; c < p->in; c += p->chunk) {
             const size_t rows = size_min(TILE_ROWS, positions - i);
@@ -160,12 +185,23 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
             const char *from = call->spectra.x + (bin * p->x_bin + i * p->in + c * rows) * bytes;
             call->kernels->tile.scalars(packed, from, p->x_scalars, rows, n);
             for (size_t k = 0; k < call->oc_n; k += p->panel)
-                for (size_t t = 0; t < n; t += channels)
-                    call->kernels->conv(tiles_sums(p, sums, i, k).re, p->panel,
-                                        tiles_factors(p, factors, c + t, call->oc_first + k).re,
-                                        p->offset, 2 * size_min(channels, n - t),
-                                        packed + t * 4 * rows * bytes, 2 * rows, p->panel,
-                                        i ? 0 : CONV_AHEAD_BYTES);
+                for (size_t t = 0; t < n; t += channels) {
+                    const size_t k_all = call->oc_first + k;
+                    const struct conv_operands of = {.y = tiles_sums(p, sums, i, k).re,
+                                                     .x =
+                                                         tiles_factors(p, factors, c + t, k_all).re,
+                                                     .w = packed + t * 4 * rows * bytes,
+                                                     .offset = p->offset,
+                                                     .y_stride = p->panel,
+                                                     .w_term = 2 * rows,
+                                                     .w_channel = 1,
+                                                     .terms = 2 * size_min(channels, n - t),
+                                                     .channels = 2 * rows,
+                                                     .n = p->panel,
+                                                     .ahead = i ? 0 : CONV_AHEAD_BYTES,
+                                                     .fresh = c + t == 0};
+                    call->kernels->conv(&of, NULL);
+                }
         }
 }
 

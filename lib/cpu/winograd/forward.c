@@ -53,7 +53,7 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
                         // The last output channels fetch the inputs of the next frequency.
                         .ahead = k + CONV_CHANNELS < task->n_out ? 0 : p->in_plane * bytes,
                         .fresh = task->in + c == 0};
-                    task->kernels->conv_fetch(&of, NULL);
+                    task->kernels->conv(&of, NULL);
                 }
 }
 
@@ -82,7 +82,7 @@ static void multiply_call_taps(const struct winograd_task *task, const char *inp
                                                  .channels = channels,
                                                  .n = positions,
                                                  .fresh = task->in == 0};
-                task->kernels->conv_fetch(&of, NULL);
+                task->kernels->conv(&of, NULL);
             }
     }
 }
@@ -138,7 +138,7 @@ static void multiply_transposed(const struct winograd_task *task)
                                                      .n = p->oc_block,
                                                      .ahead = t ? 0 : CONV_AHEAD_BYTES,
                                                      .fresh = c == 0};
-                    task->kernels->conv_fetch(&of, NULL);
+                    task->kernels->conv(&of, NULL);
                 }
         for (size_t t = 0; t < tiles; t += lanes)
             task->kernels->interleave(scratch->out + (f * p->out_plane + t) * bytes, p->positions,

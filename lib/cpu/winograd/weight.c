@@ -110,7 +110,7 @@ static void multiply_panels(const struct winograd_task *task, size_t f, const st
                                                    .ahead =
                                                        k + CONV_CHANNELS < of->out_end ? 0 : next,
                                                    .fresh = fresh};
-            task->kernels->conv_fetch(&operands, NULL);
+            task->kernels->conv(&operands, NULL);
         }
 }
 
