@@ -34,7 +34,7 @@ static void pack_channels(const struct tiles_call *call, char *packed, const cha
 // Gauss's product, with `operands` of its real parts: the taps' three factors are `plane` bytes
 // apart, and y has rows of real and imaginary parts in turn. sums: a row for each channel.
 static void multiply_gauss(const struct tiles_call *call, const struct conv_operands *operands,
-                           void *sums)
+                           void *sums, struct conv_walk *walk)
 {
     const struct tiles *p = call->p;
     const struct kernels *kernels = call->kernels;
@@ -46,7 +46,7 @@ static void multiply_gauss(const struct tiles_call *call, const struct conv_oper
     of.y = sums;
     of.y_stride = batch;
     of.fresh = true;
-    kernels->conv(&of, NULL);
+    kernels->conv(&of, walk);
     of = *operands;
     of.x = packed + 2 * row;
     of.w = w + plane;
@@ -59,6 +59,17 @@ static void multiply_gauss(const struct tiles_call *call, const struct conv_oper
         kernels->add(y + 2 * k * row, (char *)sums + k * row, batch);
         kernels->add(y + (2 * k + 1) * row, (char *)sums + k * row, batch);
     }
+}
+
+// The lines that are packed after the channels before `end` of a bin's x: those of the next chunk,
+// or of the next bin, mostly the next task.
+static struct conv_walk walk_ahead(const struct tiles *p, const char *x, size_t end)
+{
+    const size_t channel = 2 * p->batch * p->grid.scalar_bytes;
+    const bool last = end == p->in;
+    const char *next = x + (last ? p->x_bin * p->grid.scalar_bytes : end * channel);
+    const size_t channels = size_min(p->chunk, p->in - (last ? 0 : end));
+    return (struct conv_walk){.at = (uintptr_t)next, .left = channels * channel / TILE_LINE_BYTES};
 }
 
 static void multiply_bin(void *context, size_t bin, int worker)
@@ -76,6 +87,7 @@ static void multiply_bin(void *context, size_t bin, int worker)
     for (size_t c = 0; c < p->in; c += p->chunk) {
         const size_t n = size_min(p->chunk, p->in - c);
         pack_channels(call, own.packed, x + c * 2 * row, n);
+        struct conv_walk walk = walk_ahead(p, x, c + n);
         for (size_t i = 0; i < call->oc_n; i += CONV_CHANNELS) {
             const size_t k = call->oc_first + i, rows = size_min(CONV_CHANNELS, p->out - k);
             // Gauss's product has a term for a channel, others have two, of twice the positions.
@@ -91,8 +103,9 @@ static void multiply_bin(void *context, size_t bin, int worker)
                                              .channels = rows,
                                              .n = parts * p->batch,
                                              .fresh = c == 0};
-            if (gauss) multiply_gauss(call, &of, own.sums);
-            else call->kernels->conv(&of, NULL);
+            walk.count = size_min(of.terms, walk.left);
+            if (gauss) multiply_gauss(call, &of, own.sums, &walk);
+            else call->kernels->conv(&of, &walk);
         }
     }
 }
