@@ -94,7 +94,7 @@ static void multiply_bin(void *context, size_t bin, int worker)
             const size_t parts = gauss ? 1 : 2;
             const struct conv_operands of = {.y = y + i * 2 * row,
                                              .x = own.packed,
-                                             .w = w + parts * (k * p->in + c * rows) * bytes,
+                                             .w = w + tiles_factor_index(p, c, k) * bytes,
                                              .offset = p->offset,
                                              .y_stride = 2 * p->batch,
                                              .w_term = rows,

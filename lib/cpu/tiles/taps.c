@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Taps into spectra and the gradient's spectra into taps: lanes are output channels here, a line of
 // them for one input channel. Spectra of a filter are conjugated and laid out for kernels->conv:
-//   [group][bin]        [8 output channels][in][re, im][output channel]    four real products
-//   [group][bin][three] [8 output channels][in][output channel]            Gauss's three
-//   (tile_factors_fn)
+//   [group][bin]        [chunk][8 output channels][in][re, im][output channel]  four real products
+//   [group][bin][three] [chunk][8 output channels][in][output channel]          Gauss's three
+//   (tile_factors_fn), with chunks of input channels, so that a product reads them in order
 #include <string.h>
 
 #include "tiles.h"
@@ -81,7 +81,7 @@ static void put_factors(const struct kernels *kernels, char *w, const char *spec
                         const struct tap_line *line)
 {
     const struct tiles *p = line->p;
-    const size_t bytes = p->grid.scalar_bytes, in = p->in;
+    const size_t bytes = p->grid.scalar_bytes;
     const bool gauss = p->product == TILES_GAUSS;
     if (p->product == TILES_TRANSPOSED) {
         const struct tile_spectrum to = tiles_factors(p, w, line->in, line->first);
@@ -90,8 +90,8 @@ static void put_factors(const struct kernels *kernels, char *w, const char *spec
     }
     for (size_t l = 0; l < line->n; l += CONV_CHANNELS) {
         const size_t k = line->first + l, rows = size_min(p->out - k, CONV_CHANNELS);
-        const size_t at = (k * in + line->in * rows) * (gauss ? 1 : 2);
-        kernels->tile.factors(w + at * bytes, gauss ? in * p->out : rows, spectrum + l * bytes,
+        kernels->tile.factors(w + tiles_factor_index(p, line->in, k) * bytes,
+                              gauss ? p->in * p->out : rows, spectrum + l * bytes,
                               spectrum + TILE_LINE_BYTES + l * bytes, rows, gauss);
     }
 }

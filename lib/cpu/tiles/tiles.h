@@ -263,6 +263,15 @@ static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums,
     return (struct tile_spectrum){sums + at * p->grid.scalar_bytes, p->y_bin, own * panel};
 }
 
+// Scalars of a bin before the factors of input channel `in` and the CONV_CHANNELS output channels
+// from k on, in products that are not transposed.
+static inline size_t tiles_factor_index(const struct tiles *p, size_t in, size_t k)
+{
+    const size_t first = in / p->chunk * p->chunk, n = size_min(p->chunk, p->in - first);
+    const size_t rows = size_min(CONV_CHANNELS, p->out - k);
+    return (p->product == TILES_GAUSS ? 1 : 2) * (first * p->out + k * n + (in - first) * rows);
+}
+
 // Transposed factors of a filter: input channel `in`, output channels from k on.
 static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t in,
                                                  size_t k)
