@@ -33,16 +33,14 @@ static double transposed_products(const struct tiles *p)
            (double)tiles_whole_panels(p, p->out);
 }
 
-// A product's multiply-add against one at the peak: worse with few lines of positions, of which
-// Gauss's products have half as many at once, and in transposed backward weight.
+// A product's multiply-add against one at the peak: worse in Gauss's products with few lines of
+// positions, and in transposed backward weight.
 static double product_factor(const struct tiles *p)
 {
     const double lines = (double)(p->batch / p->lanes);
     if (p->weight && p->product == TILES_TRANSPOSED) return TILES.product + TILES.transposed_weight;
-    if (p->weight || p->product == TILES_TRANSPOSED) return TILES.product;
-    if (lines >= TILES.wide) return TILES.product;
-    return TILES.product + TILES.narrow / lines +
-           (p->product == TILES_GAUSS ? TILES.narrow_gauss / (lines * lines) : 0);
+    const bool gauss = p->product == TILES_GAUSS && !p->weight && lines < TILES.wide;
+    return TILES.product + (gauss ? TILES.narrow_gauss / (lines * lines) : 0);
 }
 
 // What a group takes, in scalars, transforms and products.

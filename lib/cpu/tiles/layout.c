@@ -154,9 +154,20 @@ size_t tiles_worker_bytes(const struct tiles *p)
     return size_max(transform.used, product.used);
 }
 
+// Scalars of the factors of n output channels of a group and a bin.
+static size_t factor_scalars(const struct tiles *p, size_t n)
+{
+    const size_t out = p->product == TILES_TRANSPOSED ? tiles_whole_panels(p, n) : n;
+    return size_mul(size_mul(p->in, out), p->product == TILES_GAUSS ? 3 : 2);
+}
+
 size_t tiles_filter_scalars(const struct tiles *p, size_t bins)
 {
-    const size_t out = p->product == TILES_TRANSPOSED ? tiles_whole_panels(p, p->out) : p->out;
-    const size_t paths = size_mul(size_mul(p->in, out), p->grid.groups);
-    return size_mul(size_mul(paths, bins), p->product == TILES_GAUSS ? 3 : 2);
+    return size_mul(size_mul(factor_scalars(p, p->out), bins), p->grid.groups);
+}
+
+size_t tiles_chunk_scalars(const struct tiles *p, size_t group, size_t bin, size_t first)
+{
+    const size_t chunk = factor_scalars(p, size_min(p->oc_chunk, p->out - first));
+    return (group * factor_scalars(p, p->out) + factor_scalars(p, first)) * p->bins + bin * chunk;
 }

@@ -39,7 +39,7 @@ static void multiply_gauss(const struct tiles_call *call, const struct conv_oper
     const struct tiles *p = call->p;
     const struct kernels *kernels = call->kernels;
     const size_t batch = p->batch, row = batch * p->grid.scalar_bytes;
-    const size_t plane = p->in * p->out * p->grid.scalar_bytes;
+    const size_t plane = p->in * call->oc_n * p->grid.scalar_bytes;
     char *y = operands->y;
     const char *packed = operands->x, *w = operands->w;
     struct conv_operands of = *operands;
@@ -76,11 +76,11 @@ static void multiply_bin(void *context, size_t bin, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
-    const size_t bytes = p->grid.scalar_bytes, row = p->batch * bytes, paths = p->in * p->out;
+    const size_t bytes = p->grid.scalar_bytes, row = p->batch * bytes;
     const bool gauss = p->product == TILES_GAUSS;
     const char *x = call->spectra.x + bin * p->x_bin * bytes;
     const char *w = (const char *)call->filter->state +
-                    (call->group * p->bins + bin) * paths * (gauss ? 3 : 2) * bytes;
+                    tiles_chunk_scalars(p, call->group, bin, call->oc_first) * bytes;
     char *y = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
     const struct tiles_worker own = tiles_layout_product_worker(p, &arena);
@@ -89,12 +89,13 @@ static void multiply_bin(void *context, size_t bin, int worker)
         pack_channels(call, own.packed, x + c * 2 * row, n);
         struct conv_walk walk = walk_ahead(p, x, c + n);
         for (size_t i = 0; i < call->oc_n; i += CONV_CHANNELS) {
-            const size_t k = call->oc_first + i, rows = size_min(CONV_CHANNELS, p->out - k);
+            const size_t rows = size_min(CONV_CHANNELS, call->oc_n - i);
             // Gauss's product has a term for a channel, others have two, of twice the positions.
             const size_t parts = gauss ? 1 : 2;
             const struct conv_operands of = {.y = y + i * 2 * row,
                                              .x = own.packed,
-                                             .w = w + tiles_factor_index(p, c, k) * bytes,
+                                             .w = w +
+                                                  tiles_factor_index(p, c, i, call->oc_n) * bytes,
                                              .offset = p->offset,
                                              .y_stride = 2 * p->batch,
                                              .w_term = rows,
@@ -186,8 +187,8 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
     const struct tiles *p = call->p;
     const size_t bytes = p->grid.scalar_bytes, positions = p->positions;
     const size_t channels = panel_channels(call);
-    const size_t scalars = tiles_filter_scalars(p, 1) / p->grid.groups;
-    char *factors = (char *)call->filter->state + (call->group * p->bins + bin) * scalars * bytes;
+    char *factors = (char *)call->filter->state +
+                    tiles_chunk_scalars(p, call->group, bin, call->oc_first) * bytes;
     char *sums = call->spectra.y + bin * p->y_bin * bytes;
     struct arena arena = tiles_worker_arena(call, worker);
     char *packed = tiles_layout_product_worker(p, &arena).packed;
@@ -199,10 +200,8 @@ static void multiply_transposed_bin(void *context, size_t bin, int worker)
             call->kernels->tile.scalars(packed, from, p->x_scalars, rows, n);
             for (size_t k = 0; k < call->oc_n; k += p->panel)
                 for (size_t t = 0; t < n; t += channels) {
-                    const size_t k_all = call->oc_first + k;
                     const struct conv_operands of = {.y = tiles_sums(p, sums, i, k).re,
-                                                     .x =
-                                                         tiles_factors(p, factors, c + t, k_all).re,
+                                                     .x = tiles_factors(p, factors, c + t, k).re,
                                                      .w = packed + t * 4 * rows * bytes,
                                                      .offset = p->offset,
                                                      .y_stride = p->panel,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Taps into spectra and the gradient's spectra into taps: lanes are output channels here, a line of
 // them for one input channel. Spectra of a filter are conjugated and laid out for kernels->conv:
-//   [group][bin]        [chunk][8 output channels][in][re, im][output channel]  four real products
-//   [group][bin][three] [chunk][8 output channels][in][output channel]          Gauss's three
-//   (tile_factors_fn), with chunks of input channels, so that a product reads them in order
+//   [group][chunk][bin]        [terms][8 output channels][in][re, im][output channel]
+//   [group][chunk][bin][three] [terms][8 output channels][in][output channel]
+// for four real products and for Gauss's three (tile_factors_fn). Chunks are of output channels,
+// terms of the input channels of one call, so that products read them in order.
 #include <string.h>
 
 #include "tiles.h"
@@ -77,22 +78,26 @@ static void gather_taps(const struct tap_line *line, const struct tiles_call *ca
 }
 
 // Stores a line of one bin's spectra in the layout of the product.
-static void put_factors(const struct kernels *kernels, char *w, const char *spectrum,
+static void put_factors(const struct tiles_call *call, size_t bin, const char *spectrum,
                         const struct tap_line *line)
 {
     const struct tiles *p = line->p;
+    const struct kernels *kernels = call->kernels;
     const size_t bytes = p->grid.scalar_bytes;
-    const bool gauss = p->product == TILES_GAUSS;
-    if (p->product == TILES_TRANSPOSED) {
-        const struct tile_spectrum to = tiles_factors(p, w, line->in, line->first);
-        kernels->tile.factors(to.re, to.im, spectrum, spectrum + TILE_LINE_BYTES, p->lanes, false);
-        return;
-    }
-    for (size_t l = 0; l < line->n; l += CONV_CHANNELS) {
-        const size_t k = line->first + l, rows = size_min(p->out - k, CONV_CHANNELS);
-        kernels->tile.factors(w + tiles_factor_index(p, line->in, k) * bytes,
-                              gauss ? p->in * p->out : rows, spectrum + l * bytes,
-                              spectrum + TILE_LINE_BYTES + l * bytes, rows, gauss);
+    const bool gauss = p->product == TILES_GAUSS, transposed = p->product == TILES_TRANSPOSED;
+    for (size_t l = 0; l < line->n; l += transposed ? p->lanes : CONV_CHANNELS) {
+        const size_t first = (line->first + l) / p->oc_chunk * p->oc_chunk;
+        const size_t k = line->first + l - first, out = size_min(p->oc_chunk, p->out - first);
+        char *w = call->to + tiles_chunk_scalars(p, call->group, bin, first) * bytes;
+        const char *re = spectrum + l * bytes, *im = re + TILE_LINE_BYTES;
+        if (transposed) {
+            const struct tile_spectrum to = tiles_factors(p, w, line->in, k);
+            kernels->tile.factors(to.re, to.im, re, im, p->lanes, false);
+            continue;
+        }
+        const size_t rows = size_min(out - k, CONV_CHANNELS);
+        kernels->tile.factors(w + tiles_factor_index(p, line->in, k, out) * bytes,
+                              gauss ? p->in * out : rows, re, im, rows, gauss);
     }
 }
 
@@ -103,7 +108,7 @@ static void fill_pair(void *context, size_t task, int worker)
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
     const struct kernels *kernels = call->kernels;
-    const size_t bytes = p->grid.scalar_bytes, bin = 4 * p->lanes;
+    const size_t bin = 4 * p->lanes;
     const size_t lines = p->in * ceil_div(p->out, p->lanes);
     const size_t taps[2] = {p->grid.axis[0].taps, p->grid.axis[1].taps};
     struct arena arena = tiles_worker_arena(call, worker);
@@ -126,11 +131,9 @@ static void fill_pair(void *context, size_t task, int worker)
             tiles_transform_row(&p->tables, kernels->tile.forward, tiles_row(p, own.z, d, h));
     tiles_transform_columns(&p->tables, kernels, own.z);
     kernels->tile.split(&a, &b, own.z, p->tables.pair, p->bins);
-    const size_t factors = tiles_filter_scalars(p, 1) / p->grid.groups * bytes;
     for (size_t f = 0; f < p->bins; f++)
         for (size_t i = 0; i < 2 && line[i].n; i++)
-            put_factors(kernels, call->to + (call->group * p->bins + f) * factors,
-                        spectra + (4 * f + 2 * i) * TILE_LINE_BYTES, &line[i]);
+            put_factors(call, f, spectra + (4 * f + 2 * i) * TILE_LINE_BYTES, &line[i]);
 }
 
 // Memory of a worker that transforms taps: its elements, and the spectra of a pair of lines.

@@ -32,7 +32,7 @@ static_assert((int)TILE_ROWS == CONV_CHANNELS / 2, "real and imaginary rows of o
 static const struct {
     size_t max_terms, max_elements, transposed_positions, staged_bytes, min_staged, panel_bytes;
     size_t near_bytes, far_bytes, min_tasks;
-    double transform, product, narrow, narrow_gauss, wide, transposed_weight, packed;
+    double transform, product, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
         large_row, beyond, sums, joined, task_seconds, filter_copies, far_least, far_most;
 } TILES = {
@@ -40,16 +40,15 @@ static const struct {
     .max_elements = 1 << 17,    // of a tile; chosen
     .transposed_positions = 32, // up to which transposed products are tried; measured
     // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
-    // loads and stores. `product`: a multiply-add of a product. With fewer than `wide` lines of
-    // positions, which fill the kernel's rectangles, narrow / lines is added to it, with Gauss's
-    // product also narrow_gauss / lines^2; in transposed backward weight `transposed_weight`.
+    // loads and stores. `product`: a multiply-add of a product, to which is added in Gauss's with
+    // fewer than `wide` lines of positions narrow_gauss / lines^2, and in transposed backward
+    // weight `transposed_weight`.
     // `packed`: copies for each scalar that other transposed products pack. Otherwise `rows_packed`
     // for each scalar of x, and for each further chunk of output channels `rows_packed_again`,
     // since x has left the nearest caches. `read`: copies for each scalar of spectra that a
     // gradient reads; `factor`: for each factor, from where it is.
     .transform = 0.8,
     .product = 1.12,
-    .narrow = 0.2,
     .narrow_gauss = 0.9,
     .wide = 3,
     .transposed_weight = 0.6,
@@ -155,10 +154,14 @@ struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *are
 struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);
 size_t tiles_worker_bytes(const struct tiles *p);
 
-// tiles_spectra_bytes: bytes of all spectra of an array with `bin` scalars from bin to bin.
-// tiles_filter_scalars: scalars of the spectra of a filter.
+// Bytes of all spectra of an array with `bin` scalars from bin to bin.
 size_t tiles_spectra_bytes(const struct tiles *p, size_t bin);
+
+// The spectra of a filter lie in the order in which products read them, first the group, then the
+// chunk of output channels, then the bin. tiles_filter_scalars: of all groups and of `bins` bins.
+// tiles_chunk_scalars: those before a bin of the chunk that begins with output channel `first`.
 size_t tiles_filter_scalars(const struct tiles *p, size_t bins);
+size_t tiles_chunk_scalars(const struct tiles *p, size_t group, size_t bin, size_t first);
 
 struct tiles_call {
     const struct partita_plan *plan;
@@ -263,16 +266,18 @@ static inline struct tile_spectrum tiles_sums(const struct tiles *p, char *sums,
     return (struct tile_spectrum){sums + at * p->grid.scalar_bytes, p->y_bin, own * panel};
 }
 
-// Scalars of a bin before the factors of input channel `in` and the CONV_CHANNELS output channels
-// from k on, in products that are not transposed.
-static inline size_t tiles_factor_index(const struct tiles *p, size_t in, size_t k)
+// Scalars of a bin's factors for a chunk of `out` output channels before those of input channel
+// `in` and the CONV_CHANNELS output channels of the chunk from k on, in products that are not
+// transposed.
+static inline size_t tiles_factor_index(const struct tiles *p, size_t in, size_t k, size_t out)
 {
     const size_t first = in / p->chunk * p->chunk, n = size_min(p->chunk, p->in - first);
-    const size_t rows = size_min(CONV_CHANNELS, p->out - k);
-    return (p->product == TILES_GAUSS ? 1 : 2) * (first * p->out + k * n + (in - first) * rows);
+    const size_t rows = size_min(CONV_CHANNELS, out - k);
+    return (p->product == TILES_GAUSS ? 1 : 2) * (first * out + k * n + (in - first) * rows);
 }
 
-// Transposed factors of a filter: input channel `in`, output channels from k on.
+// Transposed factors of a bin and a chunk: input channel `in`, output channels of the chunk from k
+// on.
 static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t in,
                                                  size_t k)
 {
