@@ -65,8 +65,8 @@ static double factor_seconds(const struct request *request, const struct tiles *
 }
 
 // Copies of packing x for each chunk of output channels: transposed, four scalars of a term, one by
-// one; else three rows of a channel, which arrive from the next cache, for chunks after the first
-// from a farther one. The reading of x, one row of them, is counted elsewhere.
+// one; else three rows of a channel, which were prefetched. Chunks after the first delay the
+// products as well: their factors and sums are fewer for the same x.
 static double packing_copies(const struct tiles *p, const struct tiles_work *work)
 {
     const double chunks = ceil((double)p->out / (double)p->oc_chunk);
@@ -176,13 +176,16 @@ static double all_seconds(const struct request *request, const struct tiles *p,
         const double all = work->factors * bytes + held;
         // Sums of gw that are read and written for each batch pass through the caches as well.
         const double reused = p->weight && batches > 1 ? all : held;
-        const double read = move_seconds(request, x * (p->weight ? 2 : chunks), reused);
         const double packed = packing_copies(p, work) * costs->copy;
         seconds += move_seconds(request, x + 2 * y, reused);
-        // Transposed products pack scalar by scalar, while x arrives.
-        seconds += p->product == TILES_TRANSPOSED ? fmax(read, packed) : read + packed;
-        seconds += p->weight ? move_seconds(request, 2 * work->factors * batches, all)
-                             : factor_seconds(request, p, work, all);
+        // x arrives during products, or while transposed products pack scalar by scalar.
+        if (p->product == TILES_TRANSPOSED)
+            seconds += fmax(move_seconds(request, x * chunks, reused), packed);
+        else seconds += packed;
+        if (p->weight)
+            seconds += move_seconds(request, 2 * x, reused) +
+                       move_seconds(request, 2 * work->factors * batches, all);
+        else seconds += factor_seconds(request, p, work, all);
     }
     seconds *= (double)p->grid.groups;
     return fmax(seconds, memory_seconds(request->model, request->shape));

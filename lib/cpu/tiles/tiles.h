@@ -42,21 +42,20 @@ static const struct {
     // Costs, in fused multiply-adds; measured. `transform`: an operation of a transform with its
     // loads and stores. `product`: a multiply-add of a product, to which is added in Gauss's with
     // fewer than `wide` lines of positions narrow_gauss / lines^2, and in transposed backward
-    // weight `transposed_weight`.
-    // `packed`: copies for each scalar that other transposed products pack. Otherwise `rows_packed`
-    // for each scalar of x, and for each further chunk of output channels `rows_packed_again`,
-    // since x has left the nearest caches. `read`: copies for each scalar of spectra that a
-    // gradient reads; `factor`: for each factor, from where it is.
+    // weight `transposed_weight`. `packed`: copies for each scalar that other transposed products
+    // pack. Otherwise `rows_packed` for each scalar of x, and for each further chunk of output
+    // channels `rows_packed_again`. `read`: copies for each scalar of spectra that a gradient
+    // reads; `factor`: for each factor, from where it is.
     .transform = 0.8,
     .product = 1.12,
     .narrow_gauss = 0.9,
     .wide = 3,
     .transposed_weight = 0.6,
     .packed = 5.9,
-    .rows_packed = 5,
-    .rows_packed_again = 12,
+    .rows_packed = 4,
+    .rows_packed_again = 8,
     .read = 0.5,
-    .factor = 0.8,
+    .factor = 0.9,
     // Moving each sample of a tile takes as long as that many copies of one, with positions in the
     // lanes; with channels in them, in transposed products and taps, `edge_channels`. Measured.
     .edge = 12,
