@@ -12,11 +12,11 @@
 #include "winograd.h"
 
 // Taps of a frequency and block of output channels.
-static const char *forward_taps(const struct winograd_task *task, size_t f, size_t k)
+static const char *forward_taps(const struct winograd_task *task, size_t f, size_t at)
 {
     const struct winograd *p = task->p;
     const size_t plane = (task->group * p->frequencies + f) * p->filter_plane;
-    return (const char *)task->call->filter->state + (plane + k * p->in) * p->grid.scalar_bytes;
+    return (const char *)task->call->filter->state + (plane + at) * p->grid.scalar_bytes;
 }
 
 // Adds the task's n_in transformed input channels, `inputs`, to all its output channels.
@@ -25,29 +25,30 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
     const struct winograd *p = task->p;
     const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
     const size_t positions = winograd_vectors(p, task->index.tiles);
-    const size_t terms =
-        size_split_even(task->n_in, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     // With few registers tiles are read often: a strip of them stays in the L1 cache.
     const size_t strip =
         task->call->plan->isa == CPU_AVX2 ? 3 * CONV_BLOCK_BYTES / bytes : positions;
     const size_t strips = ceil_div(positions, strip);
+    const size_t segment = size_min(p->segment, task->n_in);
+    const size_t terms =
+        size_split_even(segment, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     for (size_t f = 0; f < p->frequencies; f++)
-        for (size_t c = 0; c < task->n_in; c += terms)
+        for (size_t c = 0, n; c < task->n_in; c += n) {
+            n = size_min(size_min(terms, segment - c % segment), task->n_in - c);
             for (size_t i = 0; i < strips; i++)
                 for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
                     const size_t channels = size_min(task->n_out - k, CONV_CHANNELS);
-                    const char *taps =
-                        forward_taps(task, f, task->out + k) + (task->in + c) * channels * bytes;
+                    const size_t taps = winograd_taps_at(p, task->in + c, task->out + k, channels);
                     const size_t plane = f * p->in_plane + c * pitch + i * strip;
                     const struct conv_operands of = {
                         .y = task->scratch.out + (f * p->out_plane + k * pitch + i * strip) * bytes,
                         .x = inputs + plane * bytes,
-                        .w = taps,
+                        .w = forward_taps(task, f, taps),
                         .offset = p->offset,
                         .y_stride = pitch,
                         .w_term = channels,
                         .w_channel = 1,
-                        .terms = size_min(terms, task->n_in - c),
+                        .terms = n,
                         .channels = channels,
                         .n = size_min(positions - i * strip, strip),
                         // The last output channels fetch the inputs of the next frequency.
@@ -55,6 +56,7 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
                         .fresh = task->in + c == 0};
                     task->kernels->conv(&of, NULL);
                 }
+        }
 }
 
 // The same with taps that are transformed here, those of a few output channels at a time.
@@ -124,7 +126,7 @@ static void multiply_transposed(const struct winograd_task *task)
             for (size_t c = 0; c < in; c += terms)
                 for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
                     const size_t n = size_min(tiles - t, CONV_CHANNELS);
-                    const char *taps = forward_taps(task, f, task->out + k);
+                    const char *taps = forward_taps(task, f, (task->out + k) * in);
                     const struct conv_operands of = {.y = scratch->out_panel +
                                                           (t * pitch + k) * bytes,
                                                      .x = taps + c * p->oc_block * bytes,

@@ -340,6 +340,12 @@ static void choose_weight_layout(struct winograd *p, const struct request *reque
                                                    winograd_batches(p), capacity);
 }
 
+// Channels of even parts, whole vectors, of at most `max` channels, which is whole vectors.
+static size_t split_vectors(const struct winograd *p, size_t channels, size_t max)
+{
+    return size_min(channels, winograd_vectors(p, size_split_even(channels, max)));
+}
+
 static void choose_layout(struct winograd *p, const struct request *request)
 {
     // Every batch reads the taps again, and larger batches leave the caches: both move as many
@@ -348,7 +354,7 @@ static void choose_layout(struct winograd *p, const struct request *request)
         WINOGRAD.batch_gain * (double)p->in * (double)p->out / (double)(p->in + p->out);
     size_t max_tiles =
         (size_t)fmin(fmax(balanced, (double)WINOGRAD.min_tiles), (double)WINOGRAD.max_tiles);
-    p->chunk = size_split_even(p->in, p->call_taps ? WINOGRAD.call_terms : WINOGRAD_TERMS);
+    p->chunk = split_vectors(p, p->in, p->call_taps ? WINOGRAD.call_terms : WINOGRAD_TERMS);
     p->oc_split = p->out;
     choose_batch(p, max_tiles);
     size_t tasks = size_mul(winograd_batches(p), p->grid.groups), least = WINOGRAD.min_channels;
@@ -366,6 +372,7 @@ static void choose_layout(struct winograd *p, const struct request *request)
     if (!p->call_taps) try_transposed(p, request);
     try_shared_inputs(p, request);
     try_in_place(p);
+    p->segment = p->transposed ? p->in : split_vectors(p, p->chunk, WINOGRAD_TERMS);
 }
 
 void winograd_layout(const struct request *request, const struct winograd_split *split,

@@ -136,21 +136,25 @@ static size_t winograd_block_width(const struct winograd *p, size_t first)
     return p->transposed ? p->oc_block : size_min(p->out - first, p->oc_block);
 }
 
-// A block of output channels of one group, as many inputs at once as there is memory for.
+// A segment of a block of output channels of one group, as many inputs at once as there is memory
+// for. Indices are in the order of memory.
 static void winograd_pack_block(void *context, size_t index, int worker)
 {
     const struct winograd_pack *pack = context;
     const struct winograd *p = pack->filter->plan->state;
-    const size_t blocks = ceil_div(p->out, p->oc_block), group = index / blocks;
+    const size_t blocks = ceil_div(p->out, p->oc_block), segments = ceil_div(p->in, p->segment);
+    const size_t group = index / blocks / segments, begin = index / blocks % segments * p->segment;
+    const size_t end = size_min(begin + p->segment, p->in);
     const size_t first = index % blocks * p->oc_block, n = winograd_block_width(p, first);
     const size_t step = winograd_taps_step(p, n);
     size_t chunk = winograd_taps_chunk(p, n);
     if (winograd_gathered_bytes(p, chunk, n) > pack->bytes)
         chunk = pack->bytes / winograd_gathered_bytes(p, step, n) * step;
     assert(chunk > 0);
-    for (size_t in = 0; in < p->in; in += chunk) {
-        const size_t at = group * p->frequencies * p->filter_plane + first * p->in + in * n;
-        const struct taps_of of = {pack->taps, group, first, n, in, size_min(chunk, p->in - in)};
+    for (size_t in = begin; in < end; in += chunk) {
+        const size_t at =
+            group * p->frequencies * p->filter_plane + winograd_taps_at(p, in, first, n);
+        const struct taps_of of = {pack->taps, group, first, n, in, size_min(chunk, end - in)};
         transform_taps_of(pack->filter, &of,
                           (char *)pack->filter->state + at * p->grid.scalar_bytes,
                           pack->scratch + (size_t)worker * pack->bytes);
@@ -193,11 +197,11 @@ void winograd_transform_call_taps(const struct winograd_task *task, size_t first
     }
 }
 
-// Transformed taps: [group][frequency][block of output channels][in][channels of the block], each
-// frequency with capacity for the last vector of its last block. Transposed, the last block is as
-// wide as the others. A workspace has memory for the fewest inputs of a block on one thread, since
-// it holds vectors of more planes. The last vector of a block that is no whole one reaches into the
-// next block, which then has to be packed later, by the same thread.
+// Transformed taps: [group][frequency][segment][block of output channels][in][channels of the
+// block], each frequency with capacity for the last vector of its last block. Transposed, the last
+// block is as wide as the others. A workspace has memory for the fewest inputs of a block on one
+// thread, since it holds vectors of more planes. The last vector of a block that is no whole one
+// reaches into the next block, which then has to be packed later, by the same thread.
 enum partita_status winograd_filter_pack(struct partita_filter *filter, const void *taps,
                                          const struct region *scratch)
 {
@@ -215,8 +219,11 @@ enum partita_status winograd_filter_pack(struct partita_filter *filter, const vo
                     winograd_gather_block, &pack);
         return PARTITA_OK;
     }
-    const bool alone = p->in * n % winograd_lanes(p) || blocks * p->in * n < WINOGRAD.few_taps;
-    thread_loop(alone ? 1 : plan_threads_in(plan, scratch, pack.bytes), blocks, winograd_pack_block,
-                &pack);
+    const size_t segments = ceil_div(p->in, p->segment);
+    const bool whole = segments == 1 || p->segment % winograd_lanes(p) == 0;
+    const bool alone =
+        !whole || p->in * n % winograd_lanes(p) || blocks * p->in * n < WINOGRAD.few_taps;
+    thread_loop(alone ? 1 : plan_threads_in(plan, scratch, pack.bytes), segments * blocks,
+                winograd_pack_block, &pack);
     return PARTITA_OK;
 }

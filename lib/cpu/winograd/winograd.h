@@ -88,6 +88,9 @@ struct winograd {
     // Input channels transformed together, and output channels of a task; in backward weight
     // rounded up to whole vectors and blocks.
     size_t chunk, oc_split, oc_splits;
+    // Forward and backward data: input channels of a product, by which taps are ordered so that a
+    // product reads them one after the other.
+    size_t segment;
     // Forward and backward data multiply transformed taps by transformed tiles; the positions of
     // this product are tiles or, if it is transposed because there are few tiles, output channels.
     // Taps are stored in blocks of oc_block output channels.
@@ -163,6 +166,14 @@ static inline size_t winograd_lanes(const struct winograd *p)
 static inline size_t winograd_vectors(const struct winograd *p, size_t n)
 {
     return size_round_up(n, winograd_lanes(p));
+}
+
+// Scalars of a frequency before the taps of input channel `in` and the block of n output channels
+// from k on: [segment][block of output channels][in][channels of the block].
+static inline size_t winograd_taps_at(const struct winograd *p, size_t in, size_t k, size_t n)
+{
+    const size_t first = in / p->segment * p->segment;
+    return first * p->out + k * size_min(p->segment, p->in - first) + (in - first) * n;
 }
 
 static inline size_t winograd_batches(const struct winograd *p)
