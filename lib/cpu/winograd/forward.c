@@ -107,41 +107,71 @@ static void make_panel(const struct winograd_task *task, size_t f)
                                  p->in, size_min(tiles - t, CONV_CHANNELS));
 }
 
+// Transposed: the lines of taps that a product of at most `terms` input channels from c on reads;
+// if c is beyond the last channel, those of the next block of output channels or the next
+// frequency.
+static struct conv_walk walk_taps(const struct winograd_task *task, size_t f, size_t k, size_t c,
+                                  size_t terms)
+{
+    const struct winograd *p = task->p;
+    const bool next_block = c >= p->in, next_plane = next_block && k + p->oc_block >= task->n_out;
+    if (next_block) c = 0;
+    if (next_block) k += p->oc_block;
+    if (next_plane) k = 0;
+    if (next_plane && ++f == p->frequencies) return (struct conv_walk){0};
+    const size_t n = size_min(p->in - c, terms) * p->oc_block * p->grid.scalar_bytes;
+    const size_t at = (task->out + k) * p->in + c * p->oc_block;
+    return (struct conv_walk){.at = (uintptr_t)forward_taps(task, f, at),
+                              .left = n / CONV_BLOCK_BYTES};
+}
+
+// Transposed: adds at most `terms` input channels from c on to the block of output channels from k
+// on. Each eight of tiles prefetches its share of the next taps; a lone eight those just before
+// their use, which are twice as many lines as it has terms.
+static void multiply_block(const struct winograd_task *task, size_t f, size_t k, size_t c,
+                           size_t terms)
+{
+    const struct winograd *p = task->p;
+    const size_t bytes = p->grid.scalar_bytes, tiles = task->index.tiles, pitch = p->oc_split;
+    const size_t eights = ceil_div(tiles, CONV_CHANNELS);
+    struct conv_walk walk = walk_taps(task, f, k, c + terms, terms);
+    const size_t share = ceil_div(walk.left, eights);
+    for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
+        const size_t n = size_min(tiles - t, CONV_CHANNELS);
+        const size_t taps = (task->out + k) * p->in + c * p->oc_block;
+        const struct conv_operands of = {.y = task->scratch.out_panel + (t * pitch + k) * bytes,
+                                         .x = forward_taps(task, f, taps),
+                                         .w = panel_at(task, f) + (t * p->in + c * n) * bytes,
+                                         .offset = p->offset,
+                                         .y_stride = pitch,
+                                         .w_term = n,
+                                         .w_channel = 1,
+                                         .terms = size_min(p->in - c, terms),
+                                         .channels = n,
+                                         .n = p->oc_block,
+                                         .ahead = eights > 1 ? 0 : CONV_AHEAD_BYTES,
+                                         .fresh = c == 0};
+        walk.count = size_min(size_min(share, walk.left), of.terms);
+        task->kernels->conv(&of, eights > 1 ? &walk : NULL);
+    }
+}
+
 // Transposed products of all input channels, output channels being the positions: sums
 // [tile][output channel], then transposed.
 static void multiply_transposed(const struct winograd_task *task)
 {
     const struct winograd *p = task->p;
     const struct winograd_scratch *scratch = &task->scratch;
-    const size_t bytes = p->grid.scalar_bytes, in = p->in, pitch = p->oc_split;
+    const size_t bytes = p->grid.scalar_bytes, pitch = p->oc_split;
     const size_t lanes = winograd_lanes(p), tiles = task->index.tiles;
-    const size_t terms = size_min(in, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
+    const size_t terms = size_min(p->in, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     for (size_t f = 0; f < p->frequencies; f++) {
-        const char *panel = panel_at(task, f);
         if (!p->shared_inputs) make_panel(task, f);
         // The lanes that are no tiles.
         memset(scratch->out_panel + tiles * pitch * bytes, 0,
                (winograd_vectors(p, tiles) - tiles) * pitch * bytes);
         for (size_t k = 0; k < task->n_out; k += p->oc_block)
-            for (size_t c = 0; c < in; c += terms)
-                for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
-                    const size_t n = size_min(tiles - t, CONV_CHANNELS);
-                    const char *taps = forward_taps(task, f, (task->out + k) * in);
-                    const struct conv_operands of = {.y = scratch->out_panel +
-                                                          (t * pitch + k) * bytes,
-                                                     .x = taps + c * p->oc_block * bytes,
-                                                     .w = panel + (t * in + c * n) * bytes,
-                                                     .offset = p->offset,
-                                                     .y_stride = pitch,
-                                                     .w_term = n,
-                                                     .w_channel = 1,
-                                                     .terms = size_min(in - c, terms),
-                                                     .channels = n,
-                                                     .n = p->oc_block,
-                                                     .ahead = t ? 0 : CONV_AHEAD_BYTES,
-                                                     .fresh = c == 0};
-                    task->kernels->conv(&of, NULL);
-                }
+            for (size_t c = 0; c < p->in; c += terms) multiply_block(task, f, k, c, terms);
         for (size_t t = 0; t < tiles; t += lanes)
             task->kernels->interleave(scratch->out + (f * p->out_plane + t) * bytes, p->positions,
                                       scratch->out_panel + t * pitch * bytes, (ptrdiff_t)pitch,
