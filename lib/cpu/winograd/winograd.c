@@ -84,20 +84,21 @@ static double call_taps_seconds(const struct winograd *p, const struct cost_rate
     return pairs / (double)p->frequencies * batches * path * WINOGRAD.call_price;
 }
 
-// Seconds of all products, for the price of all batches and their number; `pairs` counts pairs of
-// channels and frequencies. Every batch reads all transformed taps during its products; from
-// memory, if they exceed the caches.
-static double products_seconds(const struct request *request, double pairs, double positions,
-                               double batches)
+// Seconds of reading all transformed taps for each of the batches beside the products, which wait
+// for part of them: for more if taps come from memory or if tiles lie along the vectors, where one
+// rectangle of sums prefetches for all. `pairs` counts pairs of channels and frequencies.
+static double tap_reads_seconds(const struct winograd *p, const struct request *request,
+                                double pairs, double batches)
 {
-    const struct shape *shape = request->shape;
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const bool far = pairs * (double)shape->scalar_bytes > (double)request->model->shared_bytes / 2;
-    const double taps = pairs * batches * (far ? costs->copy_far / 2 : costs->copy / 4);
-    return fmax(pairs * positions * costs->fma, taps);
+    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
+    const double bytes = pairs * (double)request->shape->scalar_bytes;
+    const bool far = bytes > (double)request->model->shared_bytes / 2;
+    if (p->weight || p->call_taps) return 0;
+    return pairs * batches * costs->copy *
+           (far || !p->transposed ? WINOGRAD.tap : WINOGRAD.near_tap);
 }
 
-// Seconds; `pairs` as above.
+// Seconds of a layout for so many pairs of channels and frequencies.
 static double layout_seconds(const struct winograd *p, const struct request *request, double pairs)
 {
     const struct shape *shape = request->shape;
@@ -118,8 +119,12 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double transforms = in * transform_seconds(p, costs, WINOGRAD_INPUT) +
                               out * transform_seconds(p, costs, WINOGRAD_OUTPUT);
     const double batch = (double)(p->in + p->out) * (double)(p->frequencies * p->positions);
-    double seconds = products_seconds(request, pairs, p->price * lanes, batches);
-    seconds += groups * tiles * transforms;
+    // With a map in each lane rows are not copied one by one.
+    const double rows =
+        (double)p->maps * (double)winograd_axis(p, 0)->tiles * (double)p->batches[2];
+    const double price = p->price - (p->map_lanes ? p->row_price * rows : 0);
+    double seconds = pairs * price * lanes * costs->fma + groups * tiles * transforms;
+    seconds += tap_reads_seconds(p, request, pairs, batches);
     seconds +=
         groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(request, batch);
     if (p->weight) seconds += tap_sums_seconds(p, request, pairs, batches);
@@ -151,7 +156,7 @@ static double split_lower_bound(const struct request *request, const struct wino
                           (double)split->in * transform_seconds(&p, costs, WINOGRAD_INPUT) +
                               (double)split->out * transform_seconds(&p, costs, WINOGRAD_OUTPUT));
     }
-    const double products = products_seconds(request, split_pairs(request, split), tiles, 1);
+    const double products = split_pairs(request, split) * tiles * costs->fma;
     const double seconds = products + (double)shape->groups * tiles * transforms;
     return (seconds + memory_seconds(request->model, shape)) * (1 - 1e-9);
 }

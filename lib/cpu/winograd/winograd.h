@@ -18,7 +18,7 @@ static const struct {
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
     size_t input_channels, taps_together, few_taps, max_map, call_terms, call_channels, call_taps;
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
-    double transform, spill, filter_copies, window, window_last;
+    double transform, spill, filter_copies, tap, near_tap, window, window_last;
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -54,13 +54,16 @@ static const struct {
     // Cost of the vectors that remain after rectangles of three, in vectors; measured.
     .rest_price = {0, 1.1, 2.1},
     // Cost of a row of samples of one channel besides its tiles', in vectors of products; measured.
-    .row = 100,
+    .row = 60,
     // Transposed products also move tiles into panels and back: they are chosen if their cost is
     // below this share of the others'.
     .transposed_gain = 0.93,
     .filter_copies = 4, // price of a scalar of a filter, in copies; measured
+    // Waiting for a transformed tap during products, in copies; measured.
+    .tap = 2.5,
+    .near_tap = 1,
     // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
-    .transform = 0.65,
+    .transform = 0.35,
     // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
     .spill = 2,
     // Copies that moving a sample through a window costs, in a row and between channels; measured.
