@@ -199,9 +199,10 @@ static double taps_seconds(const struct request *request, const struct tiles *p)
     const double lanes = 2 * pairs * (double)p->lanes * (double)p->grid.groups;
     const double samples = (double)(p->n[0] * p->n[1] * p->n[2]);
     const double factors = (double)tiles_filter_scalars(p, p->bins);
+    const bool transposed = p->product == TILES_TRANSPOSED;
     return lanes * (p->taps / 2 * costs->fma * TILES.transform +
                     (TILES.edge_channels + long_row_copies(request, p)) * costs->copy * samples) +
-           filter_seconds(request, factors, TILES.filter_copies);
+           filter_seconds(request, factors, transposed ? TILES.panel_copies : TILES.filter_copies);
 }
 
 // The least that move_seconds takes for a scalar.

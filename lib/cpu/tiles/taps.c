@@ -77,28 +77,59 @@ static void gather_taps(const struct tap_line *line, const struct tiles_call *ca
     call->kernels->tile.gather(z, 2, from, taps);
 }
 
-// Stores a line of one bin's spectra in the layout of the product.
-static void put_factors(const struct tiles_call *call, size_t bin, const char *spectrum,
-                        const struct tap_line *line)
+// Where the factors of a few output channels of a line of taps go, and their spectra, in bytes:
+// from one bin to the next, and in scalars from real to imaginary parts, or between Gauss's
+// factors.
+struct factor_block {
+    char *to;
+    const char *spectrum;
+    size_t bin, im, rows;
+};
+enum { FACTOR_BLOCKS = TILE_MAX_LANES / CONV_CHANNELS };
+
+// The blocks of a line: the whole line in transposed products, else CONV_CHANNELS. Returns their
+// number.
+static size_t list_blocks(const struct tiles_call *call, const struct tap_line *line,
+                          const char *spectrum, struct factor_block *ret)
 {
     const struct tiles *p = line->p;
-    const struct kernels *kernels = call->kernels;
     const size_t bytes = p->grid.scalar_bytes;
     const bool gauss = p->product == TILES_GAUSS, transposed = p->product == TILES_TRANSPOSED;
-    for (size_t l = 0; l < line->n; l += transposed ? p->lanes : CONV_CHANNELS) {
+    size_t n = 0;
+    for (size_t l = 0; l < line->n; l += transposed ? p->lanes : CONV_CHANNELS, n++) {
         const size_t first = (line->first + l) / p->oc_chunk * p->oc_chunk;
         const size_t k = line->first + l - first, out = size_min(p->oc_chunk, p->out - first);
-        char *w = call->to + tiles_chunk_scalars(p, call->group, bin, first) * bytes;
-        const char *re = spectrum + l * bytes, *im = re + TILE_LINE_BYTES;
+        const size_t at = tiles_chunk_scalars(p, call->group, 0, first);
+        struct factor_block block = {
+            .to = call->to + at * bytes,
+            .spectrum = spectrum + l * bytes,
+            .bin = (tiles_chunk_scalars(p, call->group, 1, first) - at) * bytes,
+            .rows = transposed ? p->lanes : size_min(out - k, CONV_CHANNELS)};
+        block.im = gauss ? p->in * out : block.rows;
         if (transposed) {
-            const struct tile_spectrum to = tiles_factors(p, w, line->in, k);
-            kernels->tile.factors(to.re, to.im, re, im, p->lanes, false);
-            continue;
-        }
-        const size_t rows = size_min(out - k, CONV_CHANNELS);
-        kernels->tile.factors(w + tiles_factor_index(p, line->in, k, out) * bytes,
-                              gauss ? p->in * out : rows, re, im, rows, gauss);
+            const struct tile_spectrum to = tiles_factors(p, block.to, line->in, k);
+            block.to = to.re;
+            block.im = to.im;
+        } else block.to += tiles_factor_index(p, line->in, k, out) * bytes;
+        ret[n] = block;
     }
+    return n;
+}
+
+// Stores the spectra of two lines, of which the second may be none, in the layout of the product.
+static void put_factors(const struct tiles_call *call, const struct tap_line line[2],
+                        const char *spectra)
+{
+    struct factor_block block[2 * FACTOR_BLOCKS];
+    size_t n = list_blocks(call, &line[0], spectra, block);
+    if (line[1].n) n += list_blocks(call, &line[1], spectra + 2 * TILE_LINE_BYTES, block + n);
+    const bool gauss = call->p->product == TILES_GAUSS;
+    for (size_t bin = 0; bin < call->p->bins; bin++)
+        for (size_t i = 0; i < n; i++) {
+            const char *re = block[i].spectrum + bin * 4 * TILE_LINE_BYTES;
+            call->kernels->tile.factors(block[i].to + bin * block[i].bin, block[i].im, re,
+                                        re + TILE_LINE_BYTES, block[i].rows, gauss);
+        }
 }
 
 // Two lines of taps. A worker's memory holds their rows, the transform's elements and the two
@@ -131,9 +162,7 @@ static void fill_pair(void *context, size_t task, int worker)
             tiles_transform_row(&p->tables, kernels->tile.forward, tiles_row(p, own.z, d, h));
     tiles_transform_columns(&p->tables, kernels, own.z);
     kernels->tile.split(&a, &b, own.z, p->tables.pair, p->bins);
-    for (size_t f = 0; f < p->bins; f++)
-        for (size_t i = 0; i < 2 && line[i].n; i++)
-            put_factors(call, f, spectra + (4 * f + 2 * i) * TILE_LINE_BYTES, &line[i]);
+    put_factors(call, line, spectra);
 }
 
 // Memory of a worker that transforms taps: its elements, and the spectra of a pair of lines.

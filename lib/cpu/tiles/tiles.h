@@ -34,7 +34,8 @@ static const struct {
     size_t near_bytes, far_bytes, min_tasks;
     double transform, product, narrow_gauss, wide, transposed_weight, packed;
     double rows_packed, rows_packed_again, read, factor, edge, edge_channels, conflicts, staged,
-        large_row, beyond, sums, joined, task_seconds, filter_copies, far_least, far_most;
+        large_row, beyond, sums, joined, task_seconds, filter_copies, panel_copies, far_least,
+        far_most;
 } TILES = {
     .max_terms = 512,           // of a product, summed in registers before a sum is rounded
     .max_elements = 1 << 17,    // of a tile; chosen
@@ -73,8 +74,10 @@ static const struct {
     // of gw go from registers into a transform, `joined`.
     .sums = 3,
     .joined = 1,
-    .task_seconds = 1e-6,    // of a task of transforms; measured
-    .filter_copies = 8,      // preparing a scalar of a filter, in copies; measured
+    .task_seconds = 1e-6, // of a task of transforms; measured
+    // Storing a scalar of a filter, in copies, also in panels, which are longer; measured.
+    .filter_copies = 14,
+    .panel_copies = 8,
     .staged_bytes = 1 << 20, // of the staged rows of a worker, of more than min_staged; derived
     .min_staged = 4,         // channels, since each pass over samples reads whole lines; measured
     .near_bytes = 512 << 10, // of what a task of backward weight reads again and again; derived

@@ -85,8 +85,8 @@ static double call_taps_seconds(const struct winograd *p, const struct cost_rate
 }
 
 // Seconds of reading all transformed taps for each of the batches beside the products, which wait
-// for part of them: for more if taps come from memory or if tiles lie along the vectors, where one
-// rectangle of sums prefetches for all. `pairs` counts pairs of channels and frequencies.
+// for part of them: for more if tiles lie along the vectors, where one rectangle of sums prefetches
+// for all, and for most if taps come from memory. `pairs` counts pairs of channels and frequencies.
 static double tap_reads_seconds(const struct winograd *p, const struct request *request,
                                 double pairs, double batches)
 {
@@ -94,8 +94,8 @@ static double tap_reads_seconds(const struct winograd *p, const struct request *
     const double bytes = pairs * (double)request->shape->scalar_bytes;
     const bool far = bytes > (double)request->model->shared_bytes / 2;
     if (p->weight || p->call_taps) return 0;
-    return pairs * batches * costs->copy *
-           (far || !p->transposed ? WINOGRAD.tap : WINOGRAD.near_tap);
+    if (far) return pairs * batches * costs->copy_far * WINOGRAD.far_tap;
+    return pairs * batches * costs->copy * (p->transposed ? WINOGRAD.near_tap : WINOGRAD.tap);
 }
 
 // Seconds of a layout for so many pairs of channels and frequencies.

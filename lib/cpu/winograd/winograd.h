@@ -18,7 +18,7 @@ static const struct {
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
     size_t input_channels, taps_together, few_taps, max_map, call_terms, call_channels, call_taps;
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
-    double transform, spill, filter_copies, tap, near_tap, window, window_last;
+    double transform, spill, filter_copies, tap, near_tap, far_tap, window, window_last;
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -46,7 +46,7 @@ static const struct {
     .call_terms = 128,   // input channels, and
     .call_channels = 16, // output channels, whose transformed taps stay in the L2 cache; derived
     .call_taps = 256,    // paths that are transformed together, in the L1 cache; derived
-    .call_price = 0.1,   // price of a transform, relative to those of tiles; measured
+    .call_price = 0.3,   // price of a transform, relative to those of tiles; measured
     .gather = 4,         // price of gathering a tap when a filter is packed, in copies; measured
     // A batch has this many times the tiles for which reading the taps moves as much as the tiles
     // do; measured.
@@ -59,16 +59,17 @@ static const struct {
     // below this share of the others'.
     .transposed_gain = 0.93,
     .filter_copies = 4, // price of a scalar of a filter, in copies; measured
-    // Waiting for a transformed tap during products, in copies; measured.
+    // Waiting for a transformed tap during products, in copies, of memory if it is there; measured.
     .tap = 2.5,
     .near_tap = 1,
+    .far_tap = 0.6,
     // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
     .transform = 0.35,
     // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
-    .spill = 2,
+    .spill = 3.7,
     // Copies that moving a sample through a window costs, in a row and between channels; measured.
-    .window = 2,
-    .window_last = 5,
+    .window = 100,
+    .window_last = 11,
 };
 
 // Tiles that are transformed together: rows x cols tiles of each of `maps` maps. A map is one image
