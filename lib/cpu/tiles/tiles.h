@@ -278,8 +278,7 @@ static inline size_t tiles_factor_index(const struct tiles *p, size_t in, size_t
     return (p->product == TILES_GAUSS ? 1 : 2) * (first * out + k * n + (in - first) * rows);
 }
 
-// Transposed factors of a bin and a chunk: input channel `in`, output channels of the chunk from k
-// on.
+// Transposed factors of a bin: input channel `in`, output channels of the chunk from k on.
 static inline struct tile_spectrum tiles_factors(const struct tiles *p, char *factors, size_t in,
                                                  size_t k)
 {
