@@ -191,7 +191,7 @@ struct conv_walk {
 
 // y[k*y_stride + i] += sum over t < terms of w[t*w_term + k*w_channel] * x[offset[t] + i], for
 // k < channels <= CONV_CHANNELS, i < n. The sum is rounded once into y, in order of t; fresh: y is
-// not read, as if it were 0. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
+// overwritten by the sum. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
 // Tolerance of the sum: 4 u sqrt(terms), relative L2. Also `count` lines of a walk are prefetched
 // into the second cache, one with each of the first terms, so that memory works while products are
 // summed. The walk moves on. walk may be NULL.

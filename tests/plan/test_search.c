@@ -106,7 +106,8 @@ static struct partita_problem random_layer(struct random *random)
     struct partita_problem problem = {.op = PARTITA_CORRELATE,
                                       .signal = random_below(random, 2) ? PARTITA_F32 : PARTITA_F64,
                                       .rank = 1 + (int)random_below(random, 2),
-                                      .batch = random_size(random, 4)};
+                                      .batch = random_size(random, 4),
+                                      .channels_last = random_below(random, 3) == 0};
     problem.groups = random_below(random, 3) ? 1 : random_size(random, 4);
     problem.in_channels = problem.groups * random_size(random, 7);
     problem.out_channels = problem.groups * random_size(random, 7);

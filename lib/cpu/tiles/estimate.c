@@ -215,7 +215,7 @@ static double least_move(const struct request *request)
 static const double ROUNDINGS = 1 - 1e-9; // margin of lower bounds
 
 // all_seconds of any number of output channels at once is at least this: with more chunks inputs
-// are moved more often, and no scalar moves faster than the nearest. Not for transposed products.
+// are packed more often, and no scalar moves faster than the nearest. Not for transposed products.
 static double batch_lower_bound(const struct request *request, const struct tiles *p,
                                 const struct tiles_work *work, double seconds)
 {
@@ -239,6 +239,8 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
     struct tiles tiles;
     const struct tiles *p = &tiles;
     if (!tiles_layout_size(request, problem->grid, transform, &tiles)) return INFINITY;
+    // Transposed products stage no rows.
+    if (p->positions <= TILES.transposed_positions) tiles.product = TILES_TRANSPOSED;
     const double x = (double)p->positions * (double)p->in;
     const double bins = (double)p->bins;
     const double y = (double)p->positions * (double)p->out;

@@ -31,6 +31,14 @@ static void pack_channels(const struct tiles_call *call, char *packed, const cha
     }
 }
 
+// Sums, and a line of the walk with each term as long as there are lines left.
+static void multiply_ahead(const struct kernels *kernels, const struct conv_operands *operands,
+                           struct conv_walk *walk)
+{
+    walk->count = size_min(operands->terms, walk->left);
+    kernels->conv(operands, walk);
+}
+
 // Gauss's product, with `operands` of its real parts: the taps' three factors are `plane` bytes
 // apart, and y has rows of real and imaginary parts in turn. sums: a row for each channel.
 static void multiply_gauss(const struct tiles_call *call, const struct conv_operands *operands,
@@ -46,15 +54,15 @@ static void multiply_gauss(const struct tiles_call *call, const struct conv_oper
     of.y = sums;
     of.y_stride = batch;
     of.fresh = true;
-    kernels->conv(&of, walk);
+    multiply_ahead(kernels, &of, walk);
     of = *operands;
     of.x = packed + 2 * row;
     of.w = w + plane;
-    kernels->conv(&of, NULL);
+    multiply_ahead(kernels, &of, walk);
     of.y = y + row;
     of.x = packed + row;
     of.w = w + 2 * plane;
-    kernels->conv(&of, NULL);
+    multiply_ahead(kernels, &of, walk);
     for (size_t k = 0; k < of.channels; k++) {
         kernels->add(y + 2 * k * row, (char *)sums + k * row, batch);
         kernels->add(y + (2 * k + 1) * row, (char *)sums + k * row, batch);
@@ -104,9 +112,8 @@ static void multiply_bin(void *context, size_t bin, int worker)
                                              .channels = rows,
                                              .n = parts * p->batch,
                                              .fresh = c == 0};
-            walk.count = size_min(of.terms, walk.left);
             if (gauss) multiply_gauss(call, &of, own.sums, &walk);
-            else call->kernels->conv(&of, &walk);
+            else multiply_ahead(call->kernels, &of, &walk);
         }
     }
 }

@@ -4,7 +4,7 @@
 //   [group][chunk][bin]        [terms][8 output channels][in][re, im][output channel]
 //   [group][chunk][bin][three] [terms][8 output channels][in][output channel]
 // for four real products and for Gauss's three (tile_factors_fn). Chunks are of output channels,
-// terms of the input channels of one call, so that products read them in order.
+// terms of the input channels of one call, so that products read them in order. Transposed: tiles.h.
 #include <string.h>
 
 #include "tiles.h"
@@ -77,9 +77,9 @@ static void gather_taps(const struct tap_line *line, const struct tiles_call *ca
     call->kernels->tile.gather(z, 2, from, taps);
 }
 
-// Where the factors of a few output channels of a line of taps go, and their spectra, in bytes:
-// from one bin to the next, and in scalars from real to imaginary parts, or between Gauss's
-// factors.
+// A few output channels of a line of taps: their spectrum, and where their factors of the first bin
+// go. bin: bytes from one bin's factors to the next. im: scalars from real to imaginary parts, or
+// between Gauss's factors. rows: the number of output channels.
 struct factor_block {
     char *to;
     const char *spectrum;

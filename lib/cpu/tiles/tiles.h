@@ -10,7 +10,7 @@
 //   x  [bin][re, im][four positions][in][position]
 //   y  [bin][panel][four positions][re, im][position][output channel]
 //   gy [line of output channels][bin][position][re, im][output channel]
-// and the taps are [bin][panel][in][re, im][output channel].
+// and the taps are [chunk of output channels][bin][panel][in][re, im][output channel].
 #ifndef PARTITA_TILES_H
 #define PARTITA_TILES_H
 
@@ -70,8 +70,8 @@ static const struct {
     // cache is nearly empty, or filled as far as spectra stay in it; measured.
     .far_least = 0.05,
     .far_most = 0.4,
-    // Clearing, loading and storing a sum takes as long as that many copies of a scalar; where sums
-    // of gw go from registers into a transform, `joined`.
+    // Storing a sum, and loading it where other channels began it, takes as long as that many copies
+    // of a scalar; where sums of gw go from registers into a transform, `joined`.
     .sums = 3,
     .joined = 1,
     .task_seconds = 1e-6, // of a task of transforms; measured

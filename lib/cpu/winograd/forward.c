@@ -11,7 +11,7 @@
 #include "cpu/conv/passes.h"
 #include "winograd.h"
 
-// Taps of a frequency and block of output channels.
+// The taps of a frequency from scalar `at` of its plane on, see winograd_taps_at.
 static const char *forward_taps(const struct winograd_task *task, size_t f, size_t at)
 {
     const struct winograd *p = task->p;

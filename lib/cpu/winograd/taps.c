@@ -220,7 +220,9 @@ enum partita_status winograd_filter_pack(struct partita_filter *filter, const vo
         return PARTITA_OK;
     }
     const size_t segments = ceil_div(p->in, p->segment);
-    const bool whole = segments == 1 || p->segment % winograd_lanes(p) == 0;
+    const size_t last = p->transposed ? 0 : p->out % n;
+    const bool whole = segments == 1 || (p->segment * n % winograd_lanes(p) == 0 &&
+                                         p->segment * last % winograd_lanes(p) == 0);
     const bool alone =
         !whole || p->in * n % winograd_lanes(p) || blocks * p->in * n < WINOGRAD.few_taps;
     thread_loop(alone ? 1 : plan_threads_in(plan, scratch, pack.bytes), segments * blocks,

@@ -95,7 +95,7 @@ static double tap_reads_seconds(const struct winograd *p, const struct request *
     const bool far = bytes > (double)request->model->shared_bytes / 2;
     if (p->weight || p->call_taps) return 0;
     if (far) return pairs * batches * costs->copy_far * WINOGRAD.far_tap;
-    return pairs * batches * costs->copy * (p->transposed ? WINOGRAD.near_tap : WINOGRAD.tap);
+    return pairs * batches * costs->copy * (p->transposed ? WINOGRAD.transposed_tap : WINOGRAD.tap);
 }
 
 // Seconds of a layout for so many pairs of channels and frequencies.
@@ -146,7 +146,8 @@ static double split_lower_bound(const struct request *request, const struct wino
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     struct winograd p = {.grid = split->grid,
-                         .weight = request->direction == PARTITA_BACKWARD_WEIGHT};
+                         .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
+                         .channels_last = shape->channels_last};
     const double maps = (double)size_mul(split->grid.images, split->grid.batch);
     const double tiles = maps * (double)split->grid.tiles;
     double transforms = INFINITY;

@@ -18,7 +18,7 @@ static const struct {
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
     size_t input_channels, taps_together, few_taps, max_map, call_terms, call_channels, call_taps;
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
-    double transform, spill, filter_copies, tap, near_tap, far_tap, window, window_last;
+    double transform, spill, filter_copies, tap, transposed_tap, far_tap, window, window_last;
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -59,9 +59,10 @@ static const struct {
     // below this share of the others'.
     .transposed_gain = 0.93,
     .filter_copies = 4, // price of a scalar of a filter, in copies; measured
-    // Waiting for a transformed tap during products, in copies, of memory if it is there; measured.
+    // Waiting for a transformed tap during products, in copies: with tiles along the vectors, in
+    // transposed products, and from memory in copies there; measured.
     .tap = 2.5,
-    .near_tap = 1,
+    .transposed_tap = 1,
     .far_tap = 0.6,
     // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
     .transform = 0.35,
@@ -92,8 +93,9 @@ struct winograd {
     // Input channels transformed together, and output channels of a task; in backward weight
     // rounded up to whole vectors and blocks.
     size_t chunk, oc_split, oc_splits;
-    // Forward and backward data: input channels of a product, by which taps are ordered so that a
-    // product reads them one after the other.
+    // Forward and backward data: input channels of a product, or of several that follow each other;
+    // all if products are transposed. Taps are ordered by segments, so that products read them one
+    // after the other.
     size_t segment;
     // Forward and backward data multiply transformed taps by transformed tiles; the positions of
     // this product are tiles or, if it is transposed because there are few tiles, output channels.
