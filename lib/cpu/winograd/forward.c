@@ -115,8 +115,11 @@ static struct conv_walk walk_taps(const struct winograd_task *task, size_t f, si
 {
     const struct winograd *p = task->p;
     const bool next_block = c >= p->in, next_plane = next_block && k + p->oc_block >= task->n_out;
-    if (next_block) c = 0;
-    k = next_plane ? 0 : k + (next_block ? p->oc_block : 0);
+    if (next_block) {
+        c = 0;
+        k += p->oc_block;
+    }
+    if (next_plane) k = 0;
     if (next_plane && ++f == p->frequencies) return (struct conv_walk){0};
     const size_t n = size_min(p->in - c, terms) * p->oc_block * p->grid.scalar_bytes;
     const size_t at = (task->out + k) * p->in + c * p->oc_block;

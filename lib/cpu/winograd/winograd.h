@@ -69,7 +69,7 @@ static const struct {
     // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
     .spill = 3.7,
     // Copies that moving a sample through a window costs, in a row and between channels; measured.
-    .window = 100,
+    .window = 50,
     .window_last = 11,
 };
 
