@@ -4,7 +4,8 @@
 //   [group][chunk][bin]        [terms][8 output channels][in][re, im][output channel]
 //   [group][chunk][bin][three] [terms][8 output channels][in][output channel]
 // for four real products and for Gauss's three (tile_factors_fn). Chunks are of output channels,
-// terms of the input channels of one call, so that products read them in order. Transposed: tiles.h.
+// terms of the input channels of one call, so that products read them in order. Transposed:
+// tiles.h.
 #include <string.h>
 
 #include "tiles.h"

@@ -70,8 +70,8 @@ static const struct {
     // cache is nearly empty, or filled as far as spectra stay in it; measured.
     .far_least = 0.05,
     .far_most = 0.4,
-    // Storing a sum, and loading it where other channels began it, takes as long as that many copies
-    // of a scalar; where sums of gw go from registers into a transform, `joined`.
+    // Storing a sum, and loading it where other channels began it, takes as long as that many
+    // copies of a scalar; where sums of gw go from registers into a transform, `joined`.
     .sums = 3,
     .joined = 1,
     .task_seconds = 1e-6, // of a task of transforms; measured
