@@ -151,7 +151,8 @@ static void layer_sum_block(const struct conv_call *call, const struct conv_task
     const bool kept = layer_keeps_sums(call->layout), last = in + pass->chunk >= pass->in;
     const char *w = conv_call_taps(call, task->group, first, in);
     if (kept) sums += (first - task->begin) * positions * bytes;
-    for (size_t t = 0; t < n; t += DIRECT.max_terms) {
+    // Without terms, where no tap reaches, the sums become 0.
+    for (size_t t = 0; t == 0 || t < n; t += DIRECT.max_terms) {
         const struct conv_operands of = {.y = sums,
                                          .x = packed,
                                          .w = w + t * channels * bytes,
