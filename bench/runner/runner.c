@@ -9,6 +9,10 @@
 
 enum { MAX_ROWS = 64, MAX_REPETITIONS = 64 };
 
+// Rounds beyond a case's repetitions, while a median is far above the least time: other programs of
+// a shared machine only add time, and more rounds find the times without them.
+static const double SETTLED = 1.05, MORE_SECONDS = 2;
+
 // One row of the CSV while it is measured.
 struct row {
     struct contender contender;
@@ -115,6 +119,20 @@ static void row_time_calls(struct row *row, const struct workload *w, bool raw)
     free(calls);
 }
 
+static double median_of(const double *sorted, int n)
+{
+    return n % 2 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
+}
+
+static bool row_settled(const struct row *row, int repetitions)
+{
+    double sorted[MAX_REPETITIONS];
+    if (!row->ready || row->once) return true;
+    memcpy(sorted, row->seconds, (size_t)repetitions * sizeof *sorted);
+    qsort(sorted, (size_t)repetitions, sizeof *sorted, bench_compare);
+    return median_of(sorted, repetitions) <= SETTLED * sorted[0];
+}
+
 // Returns whether all passes ran; otherwise there is no figure to print.
 static bool row_print(struct row *row, const struct workload *w, int repetitions,
                       struct result *ret)
@@ -127,8 +145,7 @@ static bool row_print(struct row *row, const struct workload *w, int repetitions
             return false;
         }
     qsort(s, (size_t)repetitions, sizeof(double), bench_compare);
-    double median =
-        repetitions % 2 ? s[repetitions / 2] : 0.5 * (s[repetitions / 2 - 1] + s[repetitions / 2]);
+    const double median = median_of(s, repetitions);
     printf("%s,%s,%d,%.5g,%.3f,", w->name, row->contender.name, row->contender.threads,
            1e9 * median / items, (s[repetitions - 1] - s[0]) / median);
     if (row->calls != NULL) printf("%.3f", calls_flatness(row->calls, w->timed / w->block));
@@ -173,18 +190,36 @@ static void rows_warm_up(struct row *rows, size_t n_rows, const struct workload 
     }
 }
 
-// Times the rows, repetition by repetition. Slow ones have had their only pass, except that single
-// calls need one more.
-static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int repetitions,
+// Times the rows once more. Slow ones have had their only pass, except that single calls need one
+// more.
+static void rows_time(struct row *rows, size_t n_rows, const struct workload *w, int r,
                       const struct suite *suite)
 {
-    for (int r = 0; r < repetitions; r++)
-        for (size_t i = 0; i < n_rows; i++) {
-            if (!rows[i].ready || (rows[i].once && r > 0)) continue;
-            if (!rows[i].once) rows[i].seconds[r] = row_time(&rows[i], w);
-            if (suite->per_call && w->block > 0 && rows[i].contender.gate > 0)
-                row_time_calls(&rows[i], w, suite->raw);
-        }
+    for (size_t i = 0; i < n_rows; i++) {
+        if (!rows[i].ready || (rows[i].once && r > 0)) continue;
+        if (!rows[i].once) rows[i].seconds[r] = row_time(&rows[i], w);
+        if (suite->per_call && w->block > 0 && rows[i].contender.gate > 0)
+            row_time_calls(&rows[i], w, suite->raw);
+    }
+}
+
+static bool rows_settled(const struct row *rows, size_t n_rows, int repetitions)
+{
+    bool settled = true;
+    for (size_t i = 0; i < n_rows; i++) settled &= row_settled(&rows[i], repetitions);
+    return settled;
+}
+
+// Times the rows in rounds; returns how many there were.
+static int rows_repeat(struct row *rows, size_t n_rows, const struct workload *w, int repetitions,
+                       const struct suite *suite)
+{
+    int done = 0;
+    while (done < repetitions) rows_time(rows, n_rows, w, done++, suite);
+    const double end = bench_now() + MORE_SECONDS;
+    while (done < MAX_REPETITIONS && bench_now() < end && !rows_settled(rows, n_rows, done))
+        rows_time(rows, n_rows, w, done++, suite);
+    return done;
 }
 
 static bool case_run(const struct suite *suite, const struct workload *description,
@@ -201,7 +236,7 @@ static bool case_run(const struct suite *suite, const struct workload *descripti
     for (size_t i = 0; i < n_rows; i++) ok &= row_open(&rows[i], &w, options->quick, suite);
     if (suite->max_behind > 0) rows_drop_slow(rows, n_rows, &w, suite->max_behind);
     rows_warm_up(rows, n_rows, &w, suite->warm_up);
-    rows_time(rows, n_rows, &w, repetitions, suite);
+    repetitions = rows_repeat(rows, n_rows, &w, repetitions, suite);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
         const bool printed = row_print(&rows[i], &w, repetitions, &results[n_results]);

@@ -67,7 +67,7 @@ struct suite {
     void (*prepare)(void); // called before the first case [NULL]
     bool per_call;         // also take the time of every single call:
     bool raw;              // that of the last pass; else the minimum over all passes
-    int repetitions;
+    int repetitions;       // rounds; there are more while the medians of a case are unsettled
     // Seconds: a contender is timed by its first passes only, if three took longer, or one took ten
     // times as long [no limit].
     double max_pass;

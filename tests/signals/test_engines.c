@@ -20,6 +20,8 @@ static const struct named_problem problems[] = {
     {"more-taps-than-samples", {LENGTH(31), KERNEL(1000), PAD(999)}},
     {"many-taps", {LENGTH(3000), KERNEL(2000), PAD(1999)}},
     {"long", {LENGTH(30011), KERNEL(150), PAD_BEGIN(149)}},
+    {"long-aligned-blocks", {LENGTH(24011), KERNEL(900), PAD_BEGIN(899)}},
+    {"long-aligned-channels", {LENGTH(15000), CHANNELS(2, 3), KERNEL(700), PAD_END(650)}},
     {"correlate", {LENGTH(503), CORRELATE, KERNEL(61), PAD(60)}},
     {"batch", {LENGTH(301), BATCH(3), KERNEL(40), PAD_BEGIN(39)}},
     {"many-small", {LENGTH(20), BATCH(300), OUTPUTS(3), KERNEL(5), PAD_BEGIN(4)}},

@@ -141,14 +141,14 @@ struct long_signal {
 };
 
 // Whether a block's transform reads samples of x only, and may write all of its samples to y, of
-// which the first span - 1 belong to the block before it.
+// which those before its outputs belong to the block before it.
 static bool long_is_inside(const struct long_signal *signal, size_t block)
 {
     const struct overlap *overlap = overlap_of(signal->plan);
     const struct axis *axis = &overlap->shape.axis[0];
     const size_t first = block * overlap->hop;
-    const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
-    return axis->stride == 1 && first + 1 >= axis->span && first + overlap->hop <= axis->out &&
+    const ptrdiff_t begin = overlap_block_begin(overlap, first);
+    return axis->stride == 1 && first >= overlap->before && first + overlap->hop <= axis->out &&
            begin >= 0 && (size_t)begin + overlap->n <= axis->size;
 }
 
@@ -160,7 +160,7 @@ static void filter_end(struct long_signal *signal, size_t block)
     const struct axis *axis = &overlap->shape.axis[0];
     const size_t first = block * overlap->hop, bytes = overlap->shape.sample_bytes;
     const struct block_outputs outputs = block_outputs(axis, first, first + overlap->hop);
-    const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
+    const ptrdiff_t begin = overlap_block_begin(overlap, first);
     char *spectrum = signal->buffers.output, *samples = signal->buffers.samples;
     const char *x = signal->x + (begin < 0 ? 0 : (size_t)begin) * bytes;
     if (begin < 0 || (size_t)begin + overlap->n > axis->size) {
@@ -174,7 +174,7 @@ static void filter_end(struct long_signal *signal, size_t block)
     run_passage(&signal->passage, NULL, spectrum, samples, NULL);
     const struct long_copy results = {.x = samples,
                                       .size = overlap->n,
-                                      .first = (ptrdiff_t)(axis->span - 1 + outputs.skip),
+                                      .first = (ptrdiff_t)(overlap->before + outputs.skip),
                                       .stride = axis->stride,
                                       .to = signal->y + outputs.first * bytes,
                                       .n = outputs.count,
@@ -186,8 +186,7 @@ static void filter_end(struct long_signal *signal, size_t block)
 static void filter_inside(struct long_signal *signal, size_t first, size_t end)
 {
     const struct overlap *overlap = overlap_of(signal->plan);
-    const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes, hop = overlap->hop, before = axis->span - 1;
+    const size_t bytes = overlap->shape.sample_bytes, hop = overlap->hop, before = overlap->before;
     char *spectra[] = {signal->buffers.output, signal->buffers.samples};
     assert(overlap->n * bytes >= overlap->fft->spectrum_bytes);
     // A round writes `block`, multiplies the one before it and reads the one before that.
@@ -195,8 +194,9 @@ static void filter_inside(struct long_signal *signal, size_t first, size_t end)
         const size_t block = end + 1 - round;
         char *products = block > first && block <= end ? spectra[(block - 1) % 2] : NULL;
         char *y = block < end ? signal->y + (block * hop - before) * bytes : NULL;
-        const size_t begin = (size_t)axis->begin + (block - 2) * hop;
-        const char *x = block > first + 1 ? signal->x + begin * bytes : NULL;
+        const char *x = NULL;
+        if (block > first + 1)
+            x = signal->x + (size_t)overlap_block_begin(overlap, (block - 2) * hop) * bytes;
         run_passage(&signal->passage, products, spectra[block % 2], y, x);
     }
 }

@@ -13,6 +13,25 @@ static const double BLOCK_SECONDS = 3e-7;
 // A smaller size that costs up to this much more than the cheapest is taken.
 static const double SIZE_MARGIN = 1.05;
 
+// Long blocks of an aligned array begin on a cache line, and so do their transforms: else every
+// vector that is read or written there crosses a line.
+enum { ALIGNED_LINES = 128 }; // a block loses at most two of so many
+
+static size_t aligned_before(const struct shape *shape)
+{
+    return size_round_up(shape->axis[0].span - 1, MEM_ALIGN / shape->sample_bytes);
+}
+
+// Hop for a transform of n samples of which n - `hop` may wrap.
+static size_t aligned_hop(const struct shape *shape, size_t n, size_t hop)
+{
+    const struct axis *axis = &shape->axis[0];
+    const size_t line = MEM_ALIGN / shape->sample_bytes, before = aligned_before(shape);
+    const bool lone = (axis->out - 1) * axis->stride < hop;
+    if (lone || hop < (ALIGNED_LINES + 2) * line) return hop;
+    return (n - before) / line * line;
+}
+
 // Hop for a transform of n samples: what does not wrap, at most what the latency allows; for
 // streams one more than a multiple of the stride, so that the latency hop - 1 is whole output
 // frames. 0 if nothing is left.
@@ -21,7 +40,7 @@ static size_t hop_for(const struct shape *shape, size_t n)
     const struct axis *axis = &shape->axis[0];
     if (n < axis->span) return 0;
     const size_t hop = n - axis->span + 1;
-    if (!shape->stream) return hop;
+    if (!shape->stream) return aligned_hop(shape, n, hop);
     const size_t step = shape_output_step(shape);
     const size_t latency = size_min(hop - 1, shape->latency) / step * step;
     return latency ? latency + 1 : 0;
@@ -228,6 +247,7 @@ enum partita_status overlap_plan_create(struct partita_plan *plan, const struct 
     if (plan->direction == PARTITA_BACKWARD_DATA) shape_adjoint(&plan->shape, &overlap->shape);
     overlap->n = plan->choice.transform;
     overlap->hop = plan->choice.hop;
+    overlap->before = size_min(aligned_before(&overlap->shape), overlap->n - overlap->hop);
     const struct fft_request transform = {.n = overlap->n,
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,

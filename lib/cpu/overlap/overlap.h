@@ -21,7 +21,8 @@ struct overlap_half {
 };
 
 // The plan's state. Every block of `hop` input frames, at most n - span + 1, takes one transform of
-// n samples per channel.
+// n samples per channel. `before`: of these, those before a block's outputs with overlap-save, at
+// least span - 1.
 struct overlap {
     struct shape shape; // the problem that is computed: the plan's, or for backward data its
                         // adjoint
@@ -29,12 +30,19 @@ struct overlap {
     struct fft *fft;
     bool together; // all threads work on the same blocks (long.c), or one alone does so
     size_t chunks; // backward weight: chunks of terms, each with its own sums; else 0
-    size_t n, hop;
+    size_t n, hop, before;
 };
 
 static inline const struct overlap *overlap_of(const struct partita_plan *plan)
 {
     return plan->state;
+}
+
+// Overlap-save: index of the first sample of x that the transform of the block from output `first`
+// on reads.
+static inline ptrdiff_t overlap_block_begin(const struct overlap *overlap, size_t first)
+{
+    return causal_first(&overlap->shape.axis[0]) + (ptrdiff_t)first - (ptrdiff_t)overlap->before;
 }
 
 // Fills *ret for a transform of n samples and returns true if that takes less than `limit` seconds.

@@ -65,14 +65,14 @@ struct save_call {
 };
 
 // The outputs of a block of one channel. `whole`: the transform's samples may all be written to the
-// result; the first span - 1 are those of the block before.
+// result; those before its outputs are outputs of the block before.
 static void save_store_output(const struct partita_filter *filter, size_t channel, char *y,
                               const struct block_outputs *outputs, bool whole,
                               struct overlap_buffers *buffers)
 {
     const struct overlap *overlap = overlap_of(filter->plan);
     const struct axis *axis = &overlap->shape.axis[0];
-    const size_t bytes = overlap->shape.sample_bytes, before = (axis->span - 1) * bytes;
+    const size_t bytes = overlap->shape.sample_bytes, before = overlap->before * bytes;
     const bool half = overlap->half.used;
     const bool in_place = half ? axis->stride == 1 && outputs->count == overlap->n / 2 : whole;
     char *samples = in_place ? y : buffers->samples;
@@ -88,6 +88,25 @@ static void save_store_output(const struct partita_filter *filter, size_t channe
     if (!in_place) samples_copy(y, 1, samples, axis->stride, outputs->count, bytes);
 }
 
+enum { AHEAD_BYTES = 1 << 16 }; // of longer blocks these would leave the second cache again
+
+// The spectrum of input c of a group, as overlap_transform. Lines of a result that will be written
+// in place are prefetched step by step: the last pass writes to so many places at once that the
+// hardware does not prefetch them.
+static void save_transform_ahead(const struct overlap *overlap, size_t c, const char *samples,
+                                 const char *y, struct overlap_buffers *buffers)
+{
+    const struct fft *fft = overlap->fft;
+    const size_t lines = overlap->hop * overlap->shape.sample_bytes / MEM_ALIGN;
+    size_t line = 0;
+    for (size_t step = 0; step < fft->steps; step++) {
+        fft_forward_steps(fft, buffers->inputs + c * fft->spectrum_bytes, samples, buffers->scratch,
+                          (struct fft_steps){step, step + 1});
+        for (const size_t end = lines * (step + 1) / fft->steps; line < end; line++)
+            __builtin_prefetch(y + line * MEM_ALIGN, 1, 2);
+    }
+}
+
 // One block of one group of one item of the batch.
 static void save_block(const struct save_call *call, size_t row, size_t block, bool whole,
                        struct overlap_buffers *buffers)
@@ -101,11 +120,16 @@ static void save_block(const struct save_call *call, size_t row, size_t block, b
     const size_t in = item * shape->in_channels + group * shape->group_in;
     const size_t out = item * shape->out_channels + group * shape->group_out;
     const struct block_outputs outputs = block_outputs(axis, first, first + overlap->hop);
-    const ptrdiff_t begin = axis->begin + (ptrdiff_t)first;
+    const ptrdiff_t begin = overlap_block_begin(overlap, first);
     const char *x = call->x + in * axis->size * bytes;
     char *y = call->y + (out * axis->out + outputs.first) * bytes;
-    for (size_t c = 0; c < shape->group_in; c++)
-        overlap_transform_window(plan, c, x + c * axis->size * bytes, begin, buffers);
+    for (size_t c = 0; c < shape->group_in; c++) {
+        const char *window =
+            overlap_window(plan, x + c * axis->size * bytes, begin, buffers->samples);
+        if (whole && c == shape->group_in - 1 && overlap->hop * bytes <= AHEAD_BYTES)
+            save_transform_ahead(overlap, c, window, y - overlap->before * bytes, buffers);
+        else overlap_transform(overlap, c, window, buffers);
+    }
     for (size_t k = 0; k < shape->group_out; k++)
         save_store_output(call->filter, group * shape->group_out + k, y + k * axis->out * bytes,
                           &outputs, whole, buffers);
@@ -137,7 +161,7 @@ static struct save_rows save_rows_of(const struct save_call *call, size_t row, s
         .x = call->x + in * shape->sample_bytes,
         .y = call->y + out * shape->sample_bytes,
         .outputs = outputs,
-        .from = overlap_input_rows(overlap, groups, axis->begin + (ptrdiff_t)begin),
+        .from = overlap_input_rows(overlap, groups, overlap_block_begin(overlap, begin)),
         .to = overlap_output_rows(overlap, groups, &outputs)};
 }
 
@@ -148,9 +172,9 @@ static void save_output_rows(const struct save_call *call, const struct save_row
     const struct overlap *overlap = overlap_of(plan);
     const struct axis *axis = &overlap->shape.axis[0];
     const size_t bytes = overlap->shape.sample_bytes, group_out = overlap->shape.group_out;
-    // All samples of a transform may be written to its row, the first span - 1 before the outputs.
+    // All samples of a transform may be written to its row.
     const bool whole = axis->stride == 1 && !overlap->half.used;
-    char *rows = buffers->y_rows + (whole ? axis->span - 1 : 0) * bytes;
+    char *rows = buffers->y_rows + (whole ? overlap->before : 0) * bytes;
     for (size_t k = 0; k < group_out; k++) {
         const size_t channel = group * group_out + k, output = at->first * group_out + channel;
         char *row = rows + channel % OVERLAP_ROWS * at->to.pitch * bytes;
@@ -189,7 +213,7 @@ static void save_task(void *context, size_t task, int worker)
     const size_t row = task / call->chunks, first = task % call->chunks * call->chunk;
     struct overlap_buffers buffers = overlap_worker_buffers(plan, call->workspace, worker);
     for (size_t block = size_min(first + call->chunk, call->blocks); block-- > first;) {
-        const bool whole = block > first && axis->stride == 1 && axis->span <= overlap->hop &&
+        const bool whole = block > first && axis->stride == 1 && overlap->before < overlap->hop &&
                            (block + 1) * overlap->hop <= axis->out;
         if (plan->shape.channels_last) save_block_rows(call, row, block, &buffers);
         else save_block(call, row, block, whole, &buffers);
