@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Loops that the compiler vectorises by itself: reference and vector version in one, built for
-// every instruction set.
+// Loops that the compiler vectorises by itself, or that need shuffles alone: reference and vector
+// version in one, built for every instruction set.
 #include <math.h>
 #include <string.h>
 
 #include "names.h"
+#include "vector.h"
 
 uint64_t KERNEL(peak)(const void *x_, size_t n)
 {
@@ -96,6 +97,34 @@ void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, s
         for (size_t i = 0; i < n; i += CONV_LANES) memcpy(y + i, x + i, CONV_BLOCK_BYTES);
 }
 
+// The first n reals of v, n <= LANES.
+INLINE vec load_up_to(const REAL *y, size_t n)
+{
+    return n == LANES ? vec_load(y) : vec_load_first(y, n);
+}
+
+INLINE void store_up_to(REAL *y, vec v, size_t n)
+{
+    if (n == LANES) vec_store(y, v);
+    else if (n) vec_store_first(y, v, n);
+}
+
+// y[2*i] = sum[i], or with `add` y[2*i] += sum[i], i < n. Accesses nothing before the first of
+// these and behind the last one; what lies between them is read and stored again.
+INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
+{
+    for (size_t i = 0; i < n; i += LANES, y += 2 * LANES) {
+        const size_t left = n - i < LANES ? n - i : LANES, all = 2 * left - (left < n - i ? 0 : 1);
+        const size_t first = all < LANES ? all : LANES;
+        const vec low = load_up_to(y, first), high = load_up_to(y + LANES, all - first);
+        const vec between = __builtin_shufflevector(low, high, ODD);
+        vec own = load_up_to(sum + i, left);
+        if (add) own += __builtin_shufflevector(low, high, EVEN);
+        store_up_to(y, __builtin_shufflevector(own, between, LOWER), first);
+        store_up_to(y + LANES, __builtin_shufflevector(own, between, UPPER), all - first);
+    }
+}
+
 void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n,
                         const struct conv_finish *finish)
 {
@@ -118,6 +147,7 @@ void KERNEL(conv_store)(void *y_, size_t y_step, const void *sum_, size_t n,
             const REAL v = sum[i] + bias;
             y[i] = v < min ? min : v;
         }
+    else if (y_step == 2 && !finish->bias && !finish->relu) store_apart(y, sum, n, finish->add);
     else
         for (size_t i = 0; i < n; i++) {
             const REAL v = (finish->add ? y[i * y_step] : 0) + sum[i] + bias;

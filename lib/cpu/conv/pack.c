@@ -143,6 +143,8 @@ static void pack_residue(const struct conv_pass *pass, const struct conv_index *
     const struct conv_box *box = &pass->box;
     const struct conv_axis *axis = pass->axis;
     const size_t row = box->extent[2] * pass->scalar_bytes;
+    const ptrdiff_t first_d = input_sample(&axis[0], index->at[0], j[0], 0);
+    const ptrdiff_t first_h = input_sample(&axis[1], index->at[1], j[1], 0);
     const ptrdiff_t first = input_sample(&axis[2], index->at[2], j[2], 0);
     const struct inside in = samples_inside(axis[2].size, first, axis[2].step, box->extent[2]);
     const size_t from = (size_t)(first + (ptrdiff_t)(in.begin * axis[2].step)) * position;
@@ -151,8 +153,7 @@ static void pack_residue(const struct conv_pass *pass, const struct conv_index *
     if (cleared) clear_packed(pass, packed, box->volume * pass->scalar_bytes, channels);
     for (size_t n = 0; n < box->images; n++)
         for (size_t d = 0; d < box->extent[0]; d++) {
-            const ptrdiff_t from_d = input_sample(&axis[0], index->at[0], j[0], d);
-            const ptrdiff_t first_h = input_sample(&axis[1], index->at[1], j[1], 0);
+            const ptrdiff_t from_d = first_d + (ptrdiff_t)(d * axis[0].step);
             const bool outside = n >= index->items || !is_inside(&axis[0], from_d) || !in.count;
             for (size_t h = 0; h < box->extent[1]; h++, packed += row) {
                 const ptrdiff_t from_h = first_h + (ptrdiff_t)(h * axis[1].step);

@@ -329,6 +329,13 @@ size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_inde
            conv_pass_output_sample(pass, index, d, h) * pass->to.position;
 }
 
+// Whether rows lie side by side, or with those of one other pass, which has them soon.
+static bool axis_has_near_rows(const struct conv_axis *axis, size_t count)
+{
+    const size_t passes = size_min(axis->kernel, axis->tap_spread);
+    return count == 1 || axis->spread == 1 || (axis->spread == 2 && passes == 2);
+}
+
 bool conv_pass_output_span(const struct conv_pass *pass, const struct conv_index *index,
                            struct conv_span *ret)
 {
@@ -338,7 +345,7 @@ bool conv_pass_output_span(const struct conv_pass *pass, const struct conv_index
     const size_t last = conv_pass_output_sample(pass, index, count[0] - 1, count[1] - 1) +
                         (count[2] - 1) * axis[2].spread;
     *ret = (struct conv_span){first, last - first + 1};
-    return (count[0] == 1 || axis[0].spread == 1) && (count[1] == 1 || axis[1].spread == 1);
+    return (count[0] == 1 || axis[0].spread == 1) && axis_has_near_rows(&axis[1], count[1]);
 }
 
 void conv_pass_offsets(const struct conv_pass *pass, size_t *offset, size_t n)

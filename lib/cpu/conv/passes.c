@@ -95,6 +95,25 @@ static void conv_layout_make_offsets(struct conv_layout *layout, struct arena *a
     if (arena->base) conv_pass_offsets(pass, layout->offset, pass->chunk);
 }
 
+// The phases of a stride write to the same cache lines of the results. If these stay in a core's
+// cache with the taps of all phases, a part of the batch goes through all passes before the next
+// part does. A part is what the boxes of each pass have of the batch.
+static size_t conv_passes_parts(const struct partita_plan *plan, const struct conv_passes *passes,
+                                size_t made)
+{
+    enum { PARTS_A_THREAD = 4 }; // so that threads finish together
+    const struct shape *shape = &plan->shape;
+    if (plan->direction != PARTITA_BACKWARD_DATA || !made || (made == 1 && passes->covers))
+        return 0;
+    const size_t parts = passes->layout[0].pass.box.image_boxes;
+    for (size_t k = 0; k < passes->n; k++)
+        if (passes->layout[k].pass.box.image_boxes != parts) return 0;
+    const size_t results = shape->batch * shape->in_channels * shape_inputs(shape) / parts;
+    const bool near = made == 1 || 2 * passes->taps <= results;
+    const size_t least = plan->threads > 1 ? PARTS_A_THREAD * (size_t)plan->threads : 2;
+    return near && parts >= least ? parts : 0;
+}
+
 // One arena: the list of classes, then the offsets or tables of each.
 static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
                                              const struct request *request,
@@ -119,7 +138,9 @@ static struct conv_passes *conv_passes_build(const struct partita_plan *plan,
         list[n++] = layout;
     }
     const bool covers = conv_pass_covers(request->shape, request->direction, made);
-    if (arena->base) *passes = (struct conv_passes){n, covers, list, taps};
+    if (!arena->base) return passes;
+    *passes = (struct conv_passes){n, covers, list, taps, 0};
+    passes->parts = conv_passes_parts(plan, passes, made);
     return passes;
 }
 
@@ -364,17 +385,52 @@ struct conv_task conv_call_task(const struct conv_call *call, size_t task)
                               .end = size_min(pass->out, begin + layout->oc_split)};
 }
 
+struct conv_parts_call {
+    const struct conv_method *method;
+    const struct conv_call *call; // but for the layout
+};
+
+// Items begin .. end-1 of results that not all belong to a pass.
+static void conv_passes_clear(const struct conv_call *call, size_t begin, size_t end)
+{
+    const struct shape *shape = &call->plan->shape;
+    const size_t item = shape->in_channels * shape_inputs(shape) * shape->scalar_bytes;
+    memset(call->to + begin * item, 0, (end - begin) * item);
+}
+
+// One part of the batch, all passes.
+static void conv_passes_run_part(void *context, size_t part, int worker)
+{
+    const struct conv_parts_call *of = context;
+    const struct partita_plan *plan = of->call->plan;
+    const struct conv_passes *passes = plan->state;
+    struct conv_layout layout;
+    struct conv_call call = *of->call;
+    call.layout = &layout;
+    for (bool more = conv_passes_first(plan, &layout), first = true; more;
+         more = conv_passes_next(plan, &layout), first = false) {
+        const struct conv_pass *pass = &layout.pass;
+        const size_t tasks = conv_pass_boxes(pass) * layout.tasks / passes->parts;
+        const size_t begin = part * pass->box.images;
+        if (first && !passes->covers)
+            conv_passes_clear(&call, begin, size_min(begin + pass->box.images, pass->batch));
+        for (size_t i = 0; i < tasks; i++) of->method->run_task(&call, part * tasks + i, worker);
+    }
+}
+
 void conv_passes_run(const struct conv_method *method, const struct partita_plan *plan,
                      const struct partita_filter *filter, const struct operands *operands,
                      void *workspace)
 {
-    const struct shape *shape = &plan->shape;
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
     struct conv_call call = {plan, filter, &layout, operands->to, operands->from[0], workspace};
-    if (!passes->covers)
-        memset(call.to, 0,
-               shape->batch * shape->in_channels * shape_inputs(shape) * shape->scalar_bytes);
+    if (passes->parts) {
+        struct conv_parts_call of = {method, &call};
+        thread_loop(plan->threads, passes->parts, conv_passes_run_part, &of);
+        return;
+    }
+    if (!passes->covers) conv_passes_clear(&call, 0, plan->shape.batch);
     for (bool more = conv_passes_first(plan, &layout); more;
          more = conv_passes_next(plan, &layout)) {
         const size_t boxes = conv_pass_boxes(&layout.pass);
