@@ -277,7 +277,8 @@ HEAD = """# Benchmarks
 
 `tools/bench-table.py` writes this page from one run of `tools/bench.sh`, or, where `commit` says
 so, from a later run of one benchmark. Do not edit it. Absolute times hold for the machine below;
-only ratios within one run are meaningful. Contenders alternate from repetition to repetition. Every
+only ratios within one run are meaningful. Contenders alternate from repetition to repetition; while one
+of a case's medians is more than 5 % above the least time there are more, for two seconds at most. Every
 result is checked against direct sums in float64 or long double before it is timed; `error` is its
 relative L2 distance from them. An item is one sample of one channel (one plan in `plan-*`; one call
 or plan in `small-*`, each the mean of 1000). The spread is (max - min) / median over the

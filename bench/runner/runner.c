@@ -130,7 +130,7 @@ static bool row_settled(const struct row *row, int repetitions)
     if (!row->ready || row->once) return true;
     memcpy(sorted, row->seconds, (size_t)repetitions * sizeof *sorted);
     qsort(sorted, (size_t)repetitions, sizeof *sorted, bench_compare);
-    return median_of(sorted, repetitions) <= SETTLED * sorted[0];
+    return !(median_of(sorted, repetitions) > SETTLED * sorted[0]); // NaN: settled
 }
 
 // Returns whether all passes ran; otherwise there is no figure to print.
@@ -212,11 +212,11 @@ static bool rows_settled(const struct row *rows, size_t n_rows, int repetitions)
 
 // Times the rows in rounds; returns how many there were.
 static int rows_repeat(struct row *rows, size_t n_rows, const struct workload *w, int repetitions,
-                       const struct suite *suite)
+                       bool quick, const struct suite *suite)
 {
     int done = 0;
     while (done < repetitions) rows_time(rows, n_rows, w, done++, suite);
-    const double end = bench_now() + MORE_SECONDS;
+    const double end = bench_now() + (quick ? 0 : MORE_SECONDS);
     while (done < MAX_REPETITIONS && bench_now() < end && !rows_settled(rows, n_rows, done))
         rows_time(rows, n_rows, w, done++, suite);
     return done;
@@ -236,7 +236,7 @@ static bool case_run(const struct suite *suite, const struct workload *descripti
     for (size_t i = 0; i < n_rows; i++) ok &= row_open(&rows[i], &w, options->quick, suite);
     if (suite->max_behind > 0) rows_drop_slow(rows, n_rows, &w, suite->max_behind);
     rows_warm_up(rows, n_rows, &w, suite->warm_up);
-    repetitions = rows_repeat(rows, n_rows, &w, repetitions, suite);
+    repetitions = rows_repeat(rows, n_rows, &w, repetitions, options->quick, suite);
     for (size_t i = 0; i < n_rows; i++) {
         if (!rows[i].ready) continue;
         const bool printed = row_print(&rows[i], &w, repetitions, &results[n_results]);

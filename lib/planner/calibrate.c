@@ -50,7 +50,8 @@ static double time_run(run_fn *run, const struct bench *bench, double share)
     return times[(int)(share * (n - 1))];
 }
 
-// Shares of runs: where memory decides that others use too, the median counts, else the best.
+// Shares of the runs of a sweep: where memory decides that others use too, the median counts, else
+// the best.
 static const double BEST = 0, MEDIAN = 0.5;
 
 enum { TAPS = 64, TILE = 1024 };
@@ -178,13 +179,19 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa isa
     return true;
 }
 
-// Of so many sizes; the costs of others are left as they are.
-static bool measure_transforms(struct cost_rates *costs, int sizes, bool f64, enum cpu_isa isa)
+// A difference of two times, which is not measured again: the lesser of two would be that of a
+// disturbed near transform.
+static bool measure_fetch(struct cost_rates *costs, bool f64, enum cpu_isa isa)
 {
     const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, isa);
     const double far = fft_cost(run_edge, (size_t)1 << 18, f64, false, isa);
-    if (near <= 0 || far <= 0) return false;
     costs->fetch = far > near ? far - near : near / 8; // a saved model holds positive costs
+    return near > 0 && far > 0;
+}
+
+// Of so many sizes; the costs of others are left as they are.
+static bool measure_transforms(struct cost_rates *costs, int sizes, bool f64, enum cpu_isa isa)
+{
     for (int complex = 0; complex < 2; complex++)
         for (int i = 0; i < sizes; i++) {
             double *cost = &costs->fft[complex][i];
@@ -209,7 +216,8 @@ enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa is
     for (int sweep = 0; sweep < SWEEPS; sweep++)
         for (int f64 = 0; f64 < 2; f64++) {
             struct cost_rates *least = &model.costs[f64], costs = *least;
-            if (!measure_kernels(&costs, f64, isa) ||
+            if ((sweep == 0 && !measure_fetch(&costs, f64, isa)) ||
+                !measure_kernels(&costs, f64, isa) ||
                 !measure_transforms(&costs, sizes[sweep], f64, isa))
                 return PARTITA_ERR_NOMEM;
             if (sweep == 0) *least = costs;

@@ -34,6 +34,7 @@ static const struct named_problem problems[] = {
     {"cropped", {SIZE(20, 20), KERNEL(3, 3), PAD_BEGIN(-4, -2), PAD_END(-3, -6)}},
     {"phases-by-parts",
      {SIZE(41, 43), BATCH(5), CHANNELS(3, 9), KERNEL(3, 3), STRIDE(2, 2), PAD(1, 1)}},
+    {"phases-of-other-boxes", {SIZE(1, 79), BATCH(99), CHANNELS(2, 4), KERNEL(1, 2), STRIDE(1, 3)}},
     {"phases-by-parts-pointwise", {SIZE(40, 43), BATCH(5), CHANNELS(3, 9), STRIDE(2, 2)}},
     {"phases-by-parts-of-two",
      {SIZE(28, 28), BATCH(9), CHANNELS(2, 3), KERNEL(3, 3), STRIDE(2, 2), PAD(1, 1)}},

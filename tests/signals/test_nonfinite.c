@@ -218,6 +218,7 @@ static const struct nonfinite_case cases[] = {
      false},
     {"cpu/overlap-save", {LENGTH(3000), BATCH(2), CHANNELS(2, 3), KERNEL(150), PAD(149)}, false},
     {"cpu/overlap-save", {LENGTH(3000), KERNEL(300), DILATION(2), CORRELATE}, false},
+    {"cpu/overlap-save", {LENGTH(9000), KERNEL(300), PAD_BEGIN(290), TYPES(F64, F64)}, false},
     {"cpu/overlap-save", {LENGTH(900), KERNEL(200), PAD_BEGIN(400), PAD_END(-100)}, false},
     {"cpu/blocks", {LENGTH(3000), BATCH(2), CHANNELS(2, 3), KERNEL(1500), PAD(1499)}, false},
     {"cpu/blocks", {LENGTH(3000), KERNEL(2990), CORRELATE, PAD_BEGIN(20)}, false},

@@ -329,7 +329,7 @@ size_t conv_pass_output_row(const struct conv_pass *pass, const struct conv_inde
            conv_pass_output_sample(pass, index, d, h) * pass->to.position;
 }
 
-// Whether rows lie side by side, or with those of one other pass, which has them soon.
+// Whether rows lie side by side, or between those of one other pass.
 static bool axis_has_near_rows(const struct conv_axis *axis, size_t count)
 {
     const size_t passes = size_min(axis->kernel, axis->tap_spread);

@@ -161,8 +161,8 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
                     const void *x, size_t channel, size_t n);
 
 // Samples of the plane of a channel that a box reads or writes, with those between its rows. False:
-// there are none, or a stride skips rows, so that most of them are not used; of outputs that are
-// rows of more than one other pass.
+// there are none, or a stride skips rows, so that most of them are not used. Outputs whose rows lie
+// between those of one other pass count as used: that pass writes to the same lines.
 struct conv_span {
     size_t first, n;
 };

@@ -95,23 +95,31 @@ static void conv_layout_make_offsets(struct conv_layout *layout, struct arena *a
     if (arena->base) conv_pass_offsets(pass, layout->offset, pass->chunk);
 }
 
-// The phases of a stride write to the same cache lines of the results. If these stay in a core's
-// cache with the taps of all phases, a part of the batch goes through all passes before the next
-// part does. A part is what the boxes of each pass have of the batch.
+// Number of parts of the batch that go through all passes, one part after the other; 0: each pass
+// is computed for the whole batch. The phases of a stride write to the same cache lines of the
+// results, which then stay in a cache from pass to pass. A part is the items of one box, the same
+// ones in each pass: no two threads write to the same item. The taps of all passes must take at
+// most half of what the results of a part take, for each part reads them again.
 static size_t conv_passes_parts(const struct partita_plan *plan, const struct conv_passes *passes,
                                 size_t made)
 {
-    enum { PARTS_A_THREAD = 4 }; // so that threads finish together
+    enum { PARTS_A_THREAD = 4 };
     const struct shape *shape = &plan->shape;
+    const size_t threads = (size_t)plan->threads;
     if (plan->direction != PARTITA_BACKWARD_DATA || !made || (made == 1 && passes->covers))
         return 0;
-    const size_t parts = passes->layout[0].pass.box.image_boxes;
-    for (size_t k = 0; k < passes->n; k++)
-        if (passes->layout[k].pass.box.image_boxes != parts) return 0;
+    const struct conv_pass *first = &passes->layout[0].pass;
+    for (size_t k = 0; k < passes->n; k++) {
+        const struct conv_pass *pass = &passes->layout[k].pass;
+        if (pass->box.images != first->box.images || pass->batch != first->batch) return 0;
+    }
+    const size_t parts = first->box.image_boxes;
     const size_t results = shape->batch * shape->in_channels * shape_inputs(shape) / parts;
-    const bool near = made == 1 || 2 * passes->taps <= results;
-    const size_t least = plan->threads > 1 ? PARTS_A_THREAD * (size_t)plan->threads : 2;
-    return near && parts >= least ? parts : 0;
+    if (made > 1 && 2 * passes->taps > results) return 0;
+    if (threads == 1) return parts > 1 ? parts : 0;
+    // Threads finish together if each computes many parts, and about as many as the others.
+    const size_t even = ceil_div(parts, threads) * threads;
+    return parts >= PARTS_A_THREAD * threads && 10 * even <= 11 * parts ? parts : 0;
 }
 
 // One arena: the list of classes, then the offsets or tables of each.
@@ -390,7 +398,7 @@ struct conv_parts_call {
     const struct conv_call *call; // but for the layout
 };
 
-// Items begin .. end-1 of results that not all belong to a pass.
+// Sets items begin .. end-1 of the results to 0, since some outputs belong to no pass.
 static void conv_passes_clear(const struct conv_call *call, size_t begin, size_t end)
 {
     const struct shape *shape = &call->plan->shape;
@@ -412,6 +420,7 @@ static void conv_passes_run_part(void *context, size_t part, int worker)
         const struct conv_pass *pass = &layout.pass;
         const size_t tasks = conv_pass_boxes(pass) * layout.tasks / passes->parts;
         const size_t begin = part * pass->box.images;
+        assert(of->method->worker_bytes(&layout) <= plan->choice.worker);
         if (first && !passes->covers)
             conv_passes_clear(&call, begin, size_min(begin + pass->box.images, pass->batch));
         for (size_t i = 0; i < tasks; i++) of->method->run_task(&call, part * tasks + i, worker);

@@ -31,9 +31,7 @@ struct conv_passes {
     bool covers;                // every output belongs to a pass
     struct conv_layout *layout; // the first pass of each class
     size_t taps;                // number of packed taps of all passes
-    // Parts of the batch that go through all passes one after the other; 0: each pass is computed
-    // for the whole batch.
-    size_t parts;
+    size_t parts; // of the batch, each of which goes through all passes; 0: the whole batch does
 };
 
 // The functions by which an engine computes passes.

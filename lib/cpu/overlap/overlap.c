@@ -15,21 +15,20 @@ static const double SIZE_MARGIN = 1.05;
 
 // Long blocks of an aligned array begin on a cache line, and so do their transforms: else every
 // vector that is read or written there crosses a line.
-enum { ALIGNED_LINES = 128 }; // a block loses at most two of so many
+enum { ALIGNED_LINES = 128 }; // of the shortest such block, which loses less than one of them
 
 static size_t aligned_before(const struct shape *shape)
 {
     return size_round_up(shape->axis[0].span - 1, MEM_ALIGN / shape->sample_bytes);
 }
 
-// Hop for a transform of n samples of which n - `hop` may wrap.
-static size_t aligned_hop(const struct shape *shape, size_t n, size_t hop)
+// Hop for a transform of n samples, of which `most` do not wrap.
+static size_t aligned_hop(const struct shape *shape, size_t n, size_t most)
 {
     const struct axis *axis = &shape->axis[0];
-    const size_t line = MEM_ALIGN / shape->sample_bytes, before = aligned_before(shape);
-    const bool lone = (axis->out - 1) * axis->stride < hop;
-    if (lone || hop < (ALIGNED_LINES + 2) * line) return hop;
-    return (n - before) / line * line;
+    const bool lone = (axis->out - 1) * axis->stride < most;
+    const bool shorter = most <= ALIGNED_LINES * MEM_ALIGN / shape->sample_bytes;
+    return lone || shorter ? most : n - aligned_before(shape);
 }
 
 // Hop for a transform of n samples: what does not wrap, at most what the latency allows; for
@@ -248,6 +247,8 @@ enum partita_status overlap_plan_create(struct partita_plan *plan, const struct 
     overlap->n = plan->choice.transform;
     overlap->hop = plan->choice.hop;
     overlap->before = size_min(aligned_before(&overlap->shape), overlap->n - overlap->hop);
+    // Results are written in place: no sample of a transform lies behind those of its block.
+    assert(plan->shape.stream || overlap->before + overlap->hop == overlap->n);
     const struct fft_request transform = {.n = overlap->n,
                                           .f64 = plan->shape.f64,
                                           .complex = plan->shape.complex_signal,
@@ -374,13 +375,6 @@ const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdi
     if (first >= 0 && (size_t)first + n <= size) return x + (size_t)first * bytes;
     samples_window(samples, x, size, first, 1, n, bytes);
     return samples;
-}
-
-void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
-                              ptrdiff_t first, struct overlap_buffers *buffers)
-{
-    overlap_transform(overlap_of(plan), c, overlap_window(plan, x, first, buffers->samples),
-                      buffers);
 }
 
 void overlap_sum(const struct partita_filter *filter, size_t channel,

@@ -91,12 +91,9 @@ struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, c
 const void *overlap_window(const struct partita_plan *plan, const char *x, ptrdiff_t first,
                            char *samples);
 
-// Spectrum of input c of a group, from the samples of a window; from x, whose window begins at
-// `first`.
+// Spectrum of input c of a group, from the samples of a window.
 void overlap_transform(const struct overlap *overlap, size_t c, const void *samples,
                        struct overlap_buffers *buffers);
-void overlap_transform_window(const struct partita_plan *plan, size_t c, const char *x,
-                              ptrdiff_t first, struct overlap_buffers *buffers);
 
 // Adjacent channels of one item of an array with channels last, which are read and written as rows
 // of one channel each, OVERLAP_ROWS of them at a time.

@@ -88,11 +88,13 @@ static void save_store_output(const struct partita_filter *filter, size_t channe
     if (!in_place) samples_copy(y, 1, samples, axis->stride, outputs->count, bytes);
 }
 
-enum { AHEAD_BYTES = 1 << 16 }; // of longer blocks these would leave the second cache again
+// Of longer blocks, prefetched lines would leave the second cache again.
+enum { AHEAD_BYTES = 1 << 16 };
 
-// The spectrum of input c of a group, as overlap_transform. Lines of a result that will be written
-// in place are prefetched step by step: the last pass writes to so many places at once that the
-// hardware does not prefetch them.
+// The spectrum of input c of a group, as overlap_transform. Lines of the first output channel that
+// will be written in place are prefetched step by step: the last pass writes to so many places at
+// once that the hardware does not prefetch them. The last lines of the transform were written with
+// the block before.
 static void save_transform_ahead(const struct overlap *overlap, size_t c, const char *samples,
                                  const char *y, struct overlap_buffers *buffers)
 {

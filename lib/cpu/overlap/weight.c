@@ -169,13 +169,11 @@ static void overlap_weight_inputs(const struct weight_call *call, const struct w
     const char *x = task_samples(call, term, false);
     for (size_t c = 0; c < shape->group_in; c++) {
         const size_t channel = (term->group - term->begin) * shape->group_in + c;
+        const char *row = x + channel * axis->size * shape->sample_bytes, *window;
         if (shape->channels_last)
-            overlap_transform(overlap, c,
-                              overlap_read_row(call->plan, &rows, buffers->x_rows, x, channel),
-                              buffers);
-        else
-            overlap_transform_window(call->plan, c, x + channel * axis->size * shape->sample_bytes,
-                                     first, buffers);
+            window = overlap_read_row(call->plan, &rows, buffers->x_rows, x, channel);
+        else window = overlap_window(call->plan, row, first, buffers->samples);
+        overlap_transform(overlap, c, window, buffers);
     }
 }
 
