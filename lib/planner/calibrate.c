@@ -179,7 +179,7 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa isa
     return true;
 }
 
-// A difference of two times, which is not measured again: the lesser of two would be that of a
+// A difference of two times, which is measured once: the least of several would be that of a
 // disturbed near transform.
 static bool measure_fetch(struct cost_rates *costs, bool f64, enum cpu_isa isa)
 {
