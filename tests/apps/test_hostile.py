@@ -311,7 +311,8 @@ class Memory(Case):
                 limit, refused = 2 * limit, refused + 1
                 self.assertLess(limit, 1 << 32)
                 done = subprocess.run([rig.PROGRAM, *map(str, command), "--max-memory", str(limit), *operands],
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120)
+                                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=120,
+                                      env={**os.environ, "XDG_CACHE_HOME": self.folder + "/cache"})
                 if done.returncode:
                     self.assertEqual(done.returncode, 1)
                     self.assertRegex(done.stderr.decode(), "^partita [a-z]+: .*more of memory are needed, but "
