@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Measures the cost model in several short runs on this thread each, all of it in under a second.
-// Other programs disturb a shared machine for longer than a run takes, so all but large transforms,
-// whose tables take long to make, are measured twice.
+// Other programs disturb a shared machine for longer than a run takes, so transforms whose tables
+// are soon made are measured twice.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +50,7 @@ static double time_run(run_fn *run, const struct bench *bench, double share)
     return times[(int)(share * (n - 1))];
 }
 
-// Shares of the runs of a sweep: where memory decides that others use too, the median counts, else
+// Shares of runs: where memory decides that others use too, the median counts, else
 // the best.
 static const double BEST = 0, MEDIAN = 0.5;
 
@@ -179,8 +179,6 @@ static bool measure_kernels(struct cost_rates *costs, bool f64, enum cpu_isa isa
     return true;
 }
 
-// A difference of two times, which is measured once: the least of several would be that of a
-// disturbed near transform.
 static bool measure_fetch(struct cost_rates *costs, bool f64, enum cpu_isa isa)
 {
     const double near = fft_cost(run_edge, (size_t)1 << 13, f64, false, isa);
@@ -189,40 +187,32 @@ static bool measure_fetch(struct cost_rates *costs, bool f64, enum cpu_isa isa)
     return near > 0 && far > 0;
 }
 
-// Of so many sizes; the costs of others are left as they are.
-static bool measure_transforms(struct cost_rates *costs, int sizes, bool f64, enum cpu_isa isa)
+static bool measure_transforms(struct cost_rates *costs, bool f64, enum cpu_isa isa)
 {
-    for (int complex = 0; complex < 2; complex++)
-        for (int i = 0; i < sizes; i++) {
-            double *cost = &costs->fft[complex][i];
-            *cost = fft_cost(run_fft, (size_t)1 << (i + COST_FFT_FIRST), f64, complex, isa);
-            if (*cost <= 0) return false;
+    static const int sizes[SWEEPS] = {COST_FFT_SIZES, COST_FFT_SIZES - 6};
+    for (int sweep = 0; sweep < SWEEPS; sweep++)
+        for (int i = 0; i < 2 * sizes[sweep]; i++) {
+            const bool complex = i >= sizes[sweep];
+            const int size = i % sizes[sweep];
+            double *least = &costs->fft[complex][size];
+            const double cost =
+                fft_cost(run_fft, (size_t)1 << (size + COST_FFT_FIRST), f64, complex, isa);
+            if (cost <= 0) return false;
+            *least = sweep == 0 ? cost : fmin(*least, cost);
         }
     return true;
 }
 
-static void take_least(struct cost_rates *least, const struct cost_rates *costs)
-{
-    double *to = (double *)least;
-    const double *from = (const double *)costs;
-    for (size_t i = 0; i < sizeof *costs / sizeof *from; i++) to[i] = fmin(to[i], from[i]);
-}
-
 enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa isa)
 {
-    static const int sizes[SWEEPS] = {COST_FFT_SIZES, COST_FFT_SIZES - 6};
     struct cost_model model;
     cost_model_default(&model, isa);
-    for (int sweep = 0; sweep < SWEEPS; sweep++)
-        for (int f64 = 0; f64 < 2; f64++) {
-            struct cost_rates *least = &model.costs[f64], costs = *least;
-            if ((sweep == 0 && !measure_fetch(&costs, f64, isa)) ||
-                !measure_kernels(&costs, f64, isa) ||
-                !measure_transforms(&costs, sizes[sweep], f64, isa))
-                return PARTITA_ERR_NOMEM;
-            if (sweep == 0) *least = costs;
-            else take_least(least, &costs);
-        }
+    for (int f64 = 0; f64 < 2; f64++) {
+        struct cost_rates *costs = &model.costs[f64];
+        if (!measure_kernels(costs, f64, isa) || !measure_fetch(costs, f64, isa) ||
+            !measure_transforms(costs, f64, isa))
+            return PARTITA_ERR_NOMEM;
+    }
     *ret = model;
     return PARTITA_OK;
 }
