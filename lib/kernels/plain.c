@@ -120,6 +120,7 @@ INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
         const vec between = __builtin_shufflevector(low, high, ODD);
         vec own = load_up_to(sum + i, left);
         if (add) own += __builtin_shufflevector(low, high, EVEN);
+        own += (vec){0}; // never -0, as with other steps
         store_up_to(y, __builtin_shufflevector(own, between, LOWER), first);
         store_up_to(y + LANES, __builtin_shufflevector(own, between, UPPER), all - first);
     }
