@@ -191,8 +191,7 @@ INLINE void fft_split_leaves(REAL *to, size_t stride, const REAL *data,
             const struct cvec w = fft_twist(twists, q, common);
             v[q] = cvec_mul(v[q], w.re, w.im);
         }
-        fft_lanes_forward(&v[0], &v[1]);
-        fft_lanes_forward(&v[2], &v[3]);
+        fft_lanes_forward(v);
         UNROLL
         for (size_t q = 0; q < 4; q++)
             fft_store(to + q * LANES / SPECTRUM_LANES * stride + q * LANES % SPECTRUM_LANES, v[q]);
@@ -207,8 +206,7 @@ INLINE void fft_merge_leaves(REAL *data, const struct fft_leaves *leaves, const 
         struct cvec v[4];
         UNROLL
         for (size_t q = 0; q < 4; q++) v[q] = fft_load(data + fft_position(q * LANES));
-        fft_lanes_inverse(&v[0], &v[1]);
-        fft_lanes_inverse(&v[2], &v[3]);
+        fft_lanes_inverse(v);
         UNROLL
         for (size_t q = 0; q < 4; q++) {
             const struct cvec w = fft_twist(twists, q, common);

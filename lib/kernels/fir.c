@@ -18,10 +18,10 @@ enum {
 
 // What is constant in one instance of the loops.
 struct fir_kind {
-    size_t step;  // reals from a sample to the next (2: interleaved complex)
-    size_t parts; // reals in a tap (2: complex)
-    size_t depth; // taps fed by one load
-    size_t width; // output vectors
+    size_t step;     // reals from a sample to the next (2: interleaved complex)
+    size_t parts;    // reals in a tap (2: complex)
+    size_t depth;    // taps fed by one load
+    size_t width;    // output vectors
     size_t segments; // summed at once
 };
 static const struct fir_kind real_signal = {1, 1, MAX_DEPTH, WIDTH, 1};
