@@ -47,7 +47,7 @@ LIMITS = {
     "asserts": (150, "asserts in lib/"),
     "conditionals": (0, "lines of lib/ with nested conditional operators"),
     "declarations": (0, "statements with several declarations in code of costs"),
-    "lines": (55900, "lines in lib/"),  # 32 000 is the aim
+    "lines": (55950, "lines in lib/"),  # 32 000 is the aim
     "words": (0, "words that are no longer used"),
     "links": (0, "links of documents that lead nowhere"),
     "named_tests": (0, "tests named in docs/faults.md and docs/findings.md that do not exist"),

@@ -165,9 +165,15 @@ INLINE void conv_rectangle(const struct conv *call, size_t k, size_t i, size_t r
         for (size_t s = 0; s < rows * width; s++)
             sum[s] += vec_load(y + s / width * of->y_stride + s % width * LANES);
     }
-    UNROLL
-    for (size_t s = 0; s < rows * width; s++)
-        vec_store(y + s / width * of->y_stride + s % width * LANES, sum[s]);
+    if (__builtin_expect(of->past_caches, 0)) {
+        UNROLL
+        for (size_t s = 0; s < rows * width; s++)
+            vec_store_past_caches(y + s / width * of->y_stride + s % width * LANES, sum[s]);
+    } else {
+        UNROLL
+        for (size_t s = 0; s < rows * width; s++)
+            vec_store(y + s / width * of->y_stride + s % width * LANES, sum[s]);
+    }
     if (call->walk && first) *call->walk = walk;
 }
 

@@ -17,7 +17,8 @@
 // vec_multiply_add: a * b + c; in plain C with two roundings. vec_load_first: reads only n < LANES
 // reals; the other lanes are zero. vec_store_first: writes only the first n < LANES lanes of v.
 // vec_load_range, vec_store_range: the same for lanes begin .. end-1, begin and end <= LANES; or
-// vec_load_masked of vec_lanes.
+// vec_load_masked of vec_lanes. vec_store_past_caches: to an address aligned to the vector, past
+// the caches if a vector is a whole cache line.
 #if VECTOR_BYTES == 64
 typedef __typeof__(VEC_OP(_mm512_set1)(0)) native_vec;
 typedef __typeof__(__builtin_choose_expr(REAL_BYTES == 4, (__mmask16)0, (__mmask8)0)) vec_mask;
@@ -50,6 +51,11 @@ INLINE vec vec_load_masked(const REAL *x, vec_mask mask)
 INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)
 {
     VEC_OP(_mm512_mask_storeu)(y, vec_lanes(begin, end), (native_vec)v);
+}
+
+INLINE void vec_store_past_caches(REAL *y, vec v)
+{
+    VEC_OP(_mm512_stream)(y, (native_vec)v);
 }
 #elif VECTOR_BYTES == 32
 typedef __typeof__(VEC_OP(_mm256_set1)(0)) native_vec;
@@ -149,6 +155,11 @@ INLINE void vec_store_range(REAL *y, vec v, size_t begin, size_t end)
     UNROLL
     for (size_t k = 0; k < LANES; k++)
         if (begin <= k && k < end) y[k] = v[k];
+}
+
+INLINE void vec_store_past_caches(REAL *y, vec v)
+{
+    *(vec *)y = v;
 }
 #endif
 

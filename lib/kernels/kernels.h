@@ -194,13 +194,15 @@ struct conv_walk {
 // overwritten by the sum. x is prefetched `ahead` bytes before its use; 0: x is in a cache.
 // Tolerance of the sum: 4 u sqrt(terms), relative L2. Also `count` lines of a walk are prefetched
 // into the second cache, one with each of the first terms, so that memory works while products are
-// summed. The walk moves on. walk may be NULL.
+// summed. The walk moves on. walk may be NULL. past_caches: y is in no cache and is written past
+// them, with `fresh`; its rows are aligned to CONV_BLOCK_BYTES. A fence must follow before other
+// threads read y.
 struct conv_operands {
     void *y;
     const void *x, *w;
     const size_t *offset;
     size_t y_stride, w_term, w_channel, terms, channels, n, ahead;
-    bool fresh;
+    bool fresh, past_caches;
 };
 
 typedef void conv_fn(const struct conv_operands *operands, struct conv_walk *walk);

@@ -2,6 +2,8 @@
 // Properties of the calls of layers: the same bits for any number of threads, workspace of the
 // stated size and within its limit, NaN in the right outputs, bias and activation with any engine,
 // refusals that leave results unchanged.
+#include "cpu/conv/passes.h" // before the complex numbers of test.h
+
 #include "support/allocators.h"
 #include "support/layer_rig.h"
 
@@ -362,6 +364,35 @@ static void beyond_32_bits(void **state)
     partita_plan_destroy(plan);
 }
 
+// Large results are written past the caches, by forward and by backward data: the same bits.
+static void past_caches_same_bits(void **state)
+{
+    (void)state;
+    enum { HEIGHT = 9, WIDTH = 64, CHANNELS = 16, SAMPLES = CHANNELS * HEIGHT * WIDTH };
+    static _Alignas(CONV_BLOCK_BYTES) float y[2][SAMPLES];
+    const struct partita_problem problem = {SIZE(HEIGHT, WIDTH), CHANNELS(CHANNELS, CHANNELS),
+                                            KERNEL(3, 3), PAD(1, 1)};
+    const enum partita_direction directions[] = {PARTITA_FORWARD, PARTITA_BACKWARD_DATA};
+    struct random random = random_start("past");
+    struct layer layer;
+    for (int d = 0; d < 2; d++) {
+        const struct partita_options options = {.engine = "cpu/direct",
+                                                .directions = (unsigned)directions[d]};
+        layer_open(&layer, &problem, &options, &random);
+        const struct partita_plan *plan = d ? layer.plan->backward_data : layer.plan;
+        struct conv_passes *passes = plan->state;
+        for (int past = 0; past < 2; past++) {
+            memset(y[past], 0xff, sizeof y[past]);
+            for (size_t i = 0; i < passes->n; i++) passes->layout[i].past_caches = past;
+            const void *x = layer.array[d ? LAYER_GY : LAYER_X];
+            assert_ok(d ? partita_backward_data(layer.plan, layer.filter, y[past], x, NULL)
+                        : partita_forward(layer.plan, layer.filter, y[past], x, NULL));
+        }
+        assert_memory_equal(y[0], y[1], sizeof y[0]);
+        layer_close(&layer);
+    }
+}
+
 static const struct promise promises[] = {
     {"any-threads-same-bits", any_threads_same_bits},     {"workspace-exact", workspace_exact},
     {"workspace-limit-is-kept", workspace_limit_is_kept}, {"relu-and-nan", relu_and_nan},
@@ -373,7 +404,7 @@ int main(void)
 {
     static const enum partita_type types[] = {PARTITA_F32, PARTITA_F64};
     static struct layer_case cases[N_LAYER_ENGINES][2];
-    static struct CMUnitTest tests[N_LAYER_ENGINES * 2 * N_PROMISES + 5];
+    static struct CMUnitTest tests[N_LAYER_ENGINES * 2 * N_PROMISES + 6];
     size_t n = 0;
     enum layer_device device = layer_device_check();
     if (device != LAYER_DEVICE_READY) return device == LAYER_DEVICE_MISSING;
@@ -395,6 +426,7 @@ int main(void)
         tests[n++] = named_test(once_packs_forward_alone, NULL, "once-packs-forward-alone");
         tests[n++] = named_test(argument_errors, NULL, "argument-errors");
         tests[n++] = named_test(directions, NULL, "directions");
+        tests[n++] = named_test(past_caches_same_bits, NULL, "past-caches-same-bits");
         tests[n++] = named_test(streams_and_complex, NULL, "streams-and-complex");
     }
     return run_test_list(tests, n);

@@ -18,6 +18,7 @@ struct conv_layout {
     size_t out_padded; // output channels of a group, padded to whole vectors of the last block
     size_t oc_splits, oc_split; // splits of a group's output channels, in whole blocks: tasks
     size_t tasks;               // tasks of a box; by default groups times oc_splits
+    bool past_caches;           // results are so large that no cache keeps them
     size_t weights;             // index of its first packed tap
     size_t *offset;             // offsets of one chunk's terms, if there are no tables
     void *tables;               // the engine's own

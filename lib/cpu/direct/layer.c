@@ -5,6 +5,7 @@
 // bits do not depend on the number of threads.
 #include <assert.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -57,6 +58,9 @@ static void layer_layout(const struct request *request, struct conv_layout *layo
                layout->oc_split > layout->oc_block)
             conv_layout_split_outputs(layout, 2 * layout->oc_splits);
     }
+    const struct conv_pass *pass = &layout->pass;
+    const size_t results = size_mul(pass->batch * pass->to.item, pass->scalar_bytes);
+    layout->past_caches = results > request->model->shared_bytes;
 }
 
 // Whether sums are complete after one call of the kernel, which then writes them to their rows: no
@@ -91,6 +95,18 @@ static void layer_count_work(const struct conv_layout *layout, struct conv_work 
     work->moved += boxes * ((rows ? 1 : 3 * chunks) * out * positions + out * terms);
 }
 
+// Whether a row's results are written past the caches: whole lines that are not read again.
+static bool layer_stores_past_caches(const struct conv_call *call, const char *y, size_t n)
+{
+    const struct conv_pass *pass = &call->layout->pass;
+    const size_t bytes = pass->scalar_bytes;
+    const uintptr_t lines = (uintptr_t)y | n * bytes | pass->to.channel * bytes;
+    if (!call->layout->past_caches || lines % CONV_BLOCK_BYTES) return false;
+    const struct conv_finish finish =
+        conv_call_finish(call, 0, &(struct conv_sums){.complete = true});
+    return !finish.bias && !finish.relu;
+}
+
 // A row of outputs of one block of output channels, from the samples that its first one reads.
 static void layer_sum_row(const struct conv_call *call, const struct conv_task *task, size_t first,
                           const char *x, char *y, size_t n)
@@ -109,6 +125,7 @@ static void layer_sum_row(const struct conv_call *call, const struct conv_task *
                                .n = n / lanes * lanes,
                                .fresh = true};
     of.w_term = of.channels;
+    of.past_caches = layer_stores_past_caches(call, y, n);
     call->plan->kernels->conv(&of, NULL);
     // The last vector ends with the row: it computes some outputs once more.
     of.x = x + (n - lanes) * bytes;
@@ -192,6 +209,7 @@ static void layer_run_task(void *context, size_t index, int worker)
         .of = {sums, pass->box.extent, task.end - task.begin, pass->box.positions},
         .complete = true};
     if (layer_keeps_sums(call->layout)) conv_call_store(call, &task, task.begin, &all);
+    if (call->layout->past_caches) atomic_thread_fence(memory_order_seq_cst);
 }
 
 static const struct conv_method layer_method = {.layout = layer_layout,
