@@ -50,7 +50,21 @@ static double transform_seconds(const struct winograd *p, const struct cost_rate
         samples = (double)(down->tile * along->tile);
     }
     if (down->extent * along->extent > 36) work *= WINOGRAD.spill;
-    return WINOGRAD.transform * (work + samples * sample);
+    const double few = 1 - (double)p->out / (double)WINOGRAD.few_outputs;
+    const double alone = outputs || p->weight ? 0 : WINOGRAD.alone * fmax(0, few);
+    return WINOGRAD.transform * (1 + alone) * (work + samples * sample);
+}
+
+// Products of backward weight have whole blocks of output channels, and whole vectors of input
+// channels, of which fewer than a strip are slower: how much more they cost.
+static double weight_price(const struct winograd *p, enum cpu_isa isa)
+{
+    const size_t vectors = ceil_div(p->in, winograd_lanes(p)),
+                 left = vectors % WINOGRAD.strip_vectors;
+    const double price =
+        (double)(vectors - left) + (isa == CPU_AVX2 ? (double)left : WINOGRAD.strip_price[left]);
+    return price * (double)winograd_lanes(p) / (double)p->in *
+           (double)size_round_up(p->out, CONV_CHANNELS) / (double)p->out;
 }
 
 // Extra seconds of writing and reading one of so many scalars, if all of them exceed a core's
@@ -123,7 +137,9 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double rows =
         (double)p->maps * (double)winograd_axis(p, 0)->tiles * (double)p->batches[2];
     const double price = p->price - (p->map_lanes ? p->row_price * rows : 0);
-    double seconds = pairs * price * lanes * costs->fma + groups * tiles * transforms;
+    double seconds =
+        pairs * price * lanes * costs->fma * (p->weight ? weight_price(p, request->model->isa) : 1);
+    seconds += groups * tiles * transforms;
     seconds += tap_reads_seconds(p, request, pairs, batches);
     seconds +=
         groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(request, batch);
@@ -147,7 +163,9 @@ static double split_lower_bound(const struct request *request, const struct wino
     const struct cost_rates *costs = &request->model->costs[shape->f64];
     struct winograd p = {.grid = split->grid,
                          .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
-                         .channels_last = shape->channels_last};
+                         .channels_last = shape->channels_last,
+                         .in = split->in,
+                         .out = split->out};
     const double maps = (double)size_mul(split->grid.images, split->grid.batch);
     const double tiles = maps * (double)split->grid.tiles;
     double transforms = INFINITY;

@@ -16,9 +16,11 @@
 static const struct {
     size_t max_tiles, single_tiles, weight_tiles, min_tiles, group_bytes, min_tasks, min_channels;
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
-    size_t input_channels, taps_together, few_taps, max_map, call_terms, call_channels, call_taps;
+    size_t few_outputs, input_channels, taps_together, few_taps, max_map, call_terms, call_channels,
+        call_taps;
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
     double transform, spill, filter_copies, tap, transposed_tap, far_tap, window, window_last;
+    double alone, strip_price[4];
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -66,6 +68,13 @@ static const struct {
     .far_tap = 0.6,
     // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
     .transform = 0.35,
+    // Inputs' transforms cost up to this much more, relative, where few output channels share them:
+    // no products run beside their waits. The share ends with few_outputs; measured.
+    .alone = 1.5,
+    .few_outputs = 32,
+    // Cost in backward weight of the vectors of 64 bytes of input channels that whole strips leave
+    // over, in vectors; measured.
+    .strip_price = {0, 1.7, 2.4, 3.1},
     // Cost of a transform of more than 36 vectors, which leave the registers, relative to others.
     .spill = 3.7,
     // Copies that moving a sample through a window costs, in a row and between channels; measured.
