@@ -65,7 +65,7 @@ static const struct {
     // transposed products, and from memory in copies there; measured.
     .tap = 2.5,
     .transposed_tap = 1,
-    .far_tap = 0.6,
+    .far_tap = 0.35,
     // Cost of transforms, relative to their multiply-adds and copies, which overlap; measured.
     .transform = 0.35,
     // Inputs' transforms cost up to this much more, relative, where few output channels share them:
