@@ -77,6 +77,12 @@ static double distance_seconds(const struct request *request, double scalars)
     return far ? fmax(0, costs->copy_far - costs->copy) / 2 : 0;
 }
 
+// How much more products of few input channels cost, whose sums begin and end after few terms.
+static double sums_price(const struct winograd *p)
+{
+    return 1 + WINOGRAD.enter * fmax(0, 1 / (double)p->in - 1 / (double)WINOGRAD.few_terms);
+}
+
 // Seconds that backward weight takes besides: sums are read and written for every batch, those of a
 // group from where they are, and transformed once.
 static double tap_sums_seconds(const struct winograd *p, const struct request *request,
@@ -137,8 +143,8 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     const double rows =
         (double)p->maps * (double)winograd_axis(p, 0)->tiles * (double)p->batches[2];
     const double price = p->price - (p->map_lanes ? p->row_price * rows : 0);
-    double seconds =
-        pairs * price * lanes * costs->fma * (p->weight ? weight_price(p, request->model->isa) : 1);
+    double seconds = pairs * price * lanes * costs->fma *
+                     (p->weight ? weight_price(p, request->model->isa) : sums_price(p));
     seconds += groups * tiles * transforms;
     seconds += tap_reads_seconds(p, request, pairs, batches);
     seconds +=

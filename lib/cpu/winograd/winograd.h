@@ -16,11 +16,11 @@
 static const struct {
     size_t max_tiles, single_tiles, weight_tiles, min_tiles, group_bytes, min_tasks, min_channels;
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
-    size_t few_outputs, input_channels, taps_together, few_taps, max_map, call_terms, call_channels,
-        call_taps;
+    size_t few_outputs, few_terms, input_channels, taps_together, few_taps, max_map, call_terms,
+        call_channels, call_taps;
     double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
     double transform, spill, filter_copies, tap, transposed_tap, far_tap, window, window_last;
-    double alone, strip_price[4];
+    double alone, enter, strip_price[4];
 } WINOGRAD = {
     .max_tiles = 200, // of a batch; more leave the caches; measured
     // Of a batch of backward weight that has all tiles; measured. Of one of several; derived.
@@ -72,6 +72,10 @@ static const struct {
     // no products run beside their waits. The share ends with few_outputs; measured.
     .alone = 1.5,
     .few_outputs = 32,
+    // Multiply-adds of a sum that beginning and storing it costs, in forward and backward data
+    // where there are fewer terms than few_terms; measured.
+    .enter = 2,
+    .few_terms = 64,
     // Cost in backward weight of the vectors of 64 bytes of input channels that whole strips leave
     // over, in vectors; measured.
     .strip_price = {0, 1.7, 2.4, 3.1},
