@@ -103,16 +103,22 @@ INLINE void fft_lanes_inverse1(struct cvec *a, struct cvec *b)
 #endif
 
 #if VECTOR_BYTES == 64
-// Unit a of vector q becomes unit q of vector a.
-INLINE void fft_transpose_units(struct cvec *v)
-{
-    const struct cvec a = CHOOSE(v[0], v[1], UNITS01), b = CHOOSE(v[0], v[1], UNITS23),
-                      c = CHOOSE(v[2], v[3], UNITS01), d = CHOOSE(v[2], v[3], UNITS23);
-    v[0] = CHOOSE(a, c, UNITS02);
-    v[1] = CHOOSE(a, c, UNITS13);
-    v[2] = CHOOSE(b, d, UNITS02);
-    v[3] = CHOOSE(b, d, UNITS13);
-}
+// Part i of vector k becomes part k of vector i, by lists of what two vectors have in their halves,
+// then in every second part.
+#define TRANSPOSE(parts, FIRST, SECOND, EVEN_PARTS, ODD_PARTS)                                     \
+    INLINE void fft_transpose_##parts(struct cvec *v)                                              \
+    {                                                                                              \
+        const struct cvec a = CHOOSE(v[0], v[1], FIRST), b = CHOOSE(v[0], v[1], SECOND),           \
+                          c = CHOOSE(v[2], v[3], FIRST), d = CHOOSE(v[2], v[3], SECOND);           \
+        v[0] = CHOOSE(a, c, EVEN_PARTS);                                                           \
+        v[1] = CHOOSE(a, c, ODD_PARTS);                                                            \
+        v[2] = CHOOSE(b, d, EVEN_PARTS);                                                           \
+        v[3] = CHOOSE(b, d, ODD_PARTS);                                                            \
+    }
+TRANSPOSE(units, UNITS01, UNITS23, UNITS02, UNITS13)
+#if LANES_IS(16)
+TRANSPOSE(lanes, LANES01, LANES23, PAIRS0, PAIRS1) // of each unit
+#endif
 
 INLINE void fft_twist_units(struct cvec *v, bool inverse)
 {
@@ -122,19 +128,6 @@ INLINE void fft_twist_units(struct cvec *v, bool inverse)
         v[r] = cvec_mul(v[r], re, inverse ? -im : im);
     }
 }
-
-#if LANES_IS(16)
-// Lane b of each unit of vector r becomes lane r of vector b.
-INLINE void fft_transpose_lanes(struct cvec *v)
-{
-    const struct cvec a = CHOOSE(v[0], v[1], LANES01), b = CHOOSE(v[0], v[1], LANES23),
-                      c = CHOOSE(v[2], v[3], LANES01), d = CHOOSE(v[2], v[3], LANES23);
-    v[0] = CHOOSE(a, c, PAIRS0);
-    v[1] = CHOOSE(a, c, PAIRS1);
-    v[2] = CHOOSE(b, d, PAIRS0);
-    v[3] = CHOOSE(b, d, PAIRS1);
-}
-#endif
 
 INLINE void fft_lanes_forward(struct cvec *v)
 {
