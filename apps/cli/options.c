@@ -128,8 +128,8 @@ static bool store_whole(const struct option_row *row, struct settings *settings,
     int64_t *field = (int64_t *)(void *)((char *)settings + row->field);
     struct number number;
     if (!number_parse(value, number_kinds[row->kind].quantity, &number) ||
-        (!number.is_time &&
-         (!number.whole || number.integer < row->low || number.integer > row->high)))
+        (number.is_time ? number.value < 0 && row->low >= 0
+                        : !number.whole || number.integer < row->low || number.integer > row->high))
         return refuse_number(row, value, fault);
     *field = number.is_time ? GIVEN_AS_TIME : number.integer;
     if (number.is_time)

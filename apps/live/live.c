@@ -54,8 +54,6 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
                          s->gain, MAX_SWEEP_GAIN);
     if (s->measure_to && (s->control || s->osc))
         return fault_set(fault, "--measure has nothing to steer; leave out --control and --osc");
-    if (s->name && (!*s->name || strchr(s->name, ':')))
-        return fault_set(fault, "--name %s: must be a name without a colon", s->name);
     if (s->quiet && s->verbose)
         return fault_set(fault, "--quiet and --verbose contradict each other");
     if (s->record && strcmp(s->record, "-") == 0)
@@ -68,7 +66,18 @@ static bool live_check_usage(const struct settings *s, struct fault *fault)
     if (!has_sofa && !(isnan(s->azimuth) && isnan(s->elevation)))
         return fault_set(fault, "--azimuth and --elevation are for a SOFA file (.sofa); name one "
                                 "with --ir or leave them out");
-    return device_check_latency(s->audio_latency, fault) && engine_check(s, fault);
+    return engine_check(s, fault);
+}
+
+// Values that the table of options does not check. Without --rate the number of frames that a time
+// has is known only when the device is open.
+static bool live_check_values(struct settings *s, struct fault *fault)
+{
+    return (!s->name || device_check_name(s->name, fault)) &&
+           device_check_latency(s->audio_latency, fault) &&
+           (!s->control || control_socket_check(s->control, fault)) &&
+           (!s->osc || osc_check(s->osc, fault)) &&
+           (!s->rate || options_resolve_times(s, (double)s->rate, fault));
 }
 
 // Waits before the next attempt. False: the user ends the program. SIGHUP is ignored, since no
@@ -249,9 +258,11 @@ int live_main(const struct settings *settings)
     struct live live = {.settings = *settings};
     struct fault fault;
     int status;
-    if (!live_check_usage(&live.settings, &fault)) return report_usage(COMMAND_LIVE, &fault);
+    if (!live_check_usage(&live.settings, &fault) || !live_check_values(&live.settings, &fault))
+        return report_usage(COMMAND_LIVE, &fault);
     continue_previous(&live);
-    if (!output_names_check(&live.settings, live.restart.take, &fault))
+    if (!output_names_check(&live.settings, live.restart.take, &fault) ||
+        !recorder_check_format(&live.settings, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
     live.signals = signals_install();
     terminal_remember();

@@ -282,6 +282,31 @@ class Wrong(Live):
             with self.subTest(arguments=arguments):
                 self.fails_live(*arguments, rc=2, says=says)
 
+    def test_values_are_checked_before_devices(self):
+        """A device that does not exist is not reached: each value outside its range is a usage error."""
+        ports = ["99999", "65536", "0", "-1", "1e3", "9000x", "", "127.0.0.1:70000", "[::1]:", "nowhere.example:9000", ":9000x"]
+        values = {"--osc": ports, "--control": ["", "x" * 200], "--name": ["", "a:b", "x" * 100], "--latency": ["0", "-1", "11", "11s"],
+                  "--rate": ["0", "-1", "1.5e0Hz", "1e9"], "--block": ["-1", "-1ms", "65537", "70k", "1.5"],
+                  "--channels": ["0", "1025"], "--out-channels": ["0", "1025"], "--max-channels": ["0", "1e9"],
+                  "--threads": ["0", "4097", "all"], "--gain": ["-301", "301", "nan"], "--dry": ["-301", "301", "inf"],
+                  "--fade": ["-1", "60001", "61s"], "--duration": ["-1", "-1ms", "1e10"], "--max-taps": ["0", "-1s", "1e9"],
+                  "--azimuth": ["-361", "361"], "--elevation": ["-91", "91"]}
+        for name, wrong in values.items():
+            for value in wrong:
+                with self.subTest(name=name, value=value):
+                    self.fails_live("--ir", "ir.wav", "--device", "none", name + "=" + value, rc=2, says=[name, value])
+        for name, value in (("--block", "2s"), ("--max-taps", "100min"), ("--max-taps", "1us")): # a range in frames
+            with self.subTest(name=name, value=value):
+                self.fails_live("--ir", "ir.wav", "--device", "none", "--rate", "48k", name, value, rc=2, says=[name, value, "48000 Hz"])
+        for more, says in ((["rec.zzz"], "does not imply a format"), (["rec.txt"], "text files"), (["rec.wav", "-o", "cf32"], "real")):
+            with self.subTest(record=more):
+                self.fails_live("--ir", "ir.wav", "--device", "none", "--record", *more, says=says)
+        # Values at the ends of ranges get as far as the device.
+        for more in (["--osc", "1"], ["--osc", "127.0.0.1:65535"], ["--osc", "::1:9000"], ["--latency", "10"], ["--block", "0"], ["--fade", "60s"],
+                     ["--rate", "48k", "--block", "1s"]):
+            with self.subTest(more=more):
+                self.fails_live("--ir", "ir.wav", "--device", "none", *more, says="device none: no such device")
+
     def test_devices(self):
         for arguments, says in ((["--device", "grand piano"], ["grand piano", "partita devices"]),
                                 (["--device", "77"], ["77", "partita devices"]), (["--device", "fl_"], ["fl_in", "fl_out", "index"]),

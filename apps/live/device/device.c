@@ -52,6 +52,14 @@ static bool timeout_fault(struct fault *fault)
                                                : "cannot start a thread for PortAudio");
 }
 
+bool device_check_name(const char *name, struct fault *fault)
+{
+    if (!*name || strchr(name, ':'))
+        return fault_set(fault, "--name %s: must be a name without a colon", name);
+    return PaJack_SetClientName(name) == paNoError ||
+           fault_set(fault, "--name %s: is too long for JACK", name);
+}
+
 static void call_initialize(void *argument)
 {
     PaError *error = argument;
@@ -79,8 +87,7 @@ bool device_initialize(const struct device_setup *setup, struct fault *fault)
     bool verbose = setup->verbose;
     if (!verbose) library_log_silence();
     if (setup->no_connect) jack_connections_forbid();
-    if (PaJack_SetClientName(name) != paNoError)
-        return fault_set(fault, "--name %s: is too long for JACK", name);
+    PaJack_SetClientName(name);
     if (!timed_call(call_initialize, &error, CALL_SECONDS)) return database_fault(fault);
     if (!verbose) library_log_silence(); // PortAudio replaces JACK's handlers
     return error == paNoError || portaudio_fault("cannot start PortAudio", error, fault);

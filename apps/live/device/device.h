@@ -22,7 +22,7 @@ struct audio_device {
 // How PortAudio is started.
 struct device_setup {
     bool verbose;            // let the audio libraries print messages
-    const char *client_name; // on a JACK server; NULL: partita
+    const char *client_name; // on a JACK server, checked; NULL: partita
     bool no_connect;         // leave the ports of a JACK client unconnected
 };
 
@@ -87,7 +87,8 @@ struct device_format {
     double in_latency, out_latency; // s; negative: PortAudio reports an impossible value
 };
 
-// Checks the value of --latency. False: a usage error.
+// Checks the value of --name, and that of --latency. False: a usage error.
+bool device_check_name(const char *name, struct fault *fault);
 bool device_check_latency(const char *latency, struct fault *fault);
 
 // *ret_may_come, on failure: whether it may succeed later, because the device is busy or absent.

@@ -52,6 +52,12 @@ static bool recorder_choose_format(struct audio_info *ret, const struct settings
            fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
 }
 
+bool recorder_check_format(const struct settings *settings, struct fault *fault)
+{
+    struct audio_info ignored;
+    return !settings->record || recorder_choose_format(&ignored, settings, settings->record, fault);
+}
+
 static void recorder_release(struct recorder *r)
 {
     audio_discard(r->file);

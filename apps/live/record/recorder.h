@@ -12,6 +12,10 @@
 
 struct recorder;
 
+// False, with a fault, if --record has a name without a format, or --output-format is not one of
+// that format's.
+bool recorder_check_format(const struct settings *settings, struct fault *fault);
+
 // Creates settings->record; for take 2 and later NAME-2.wav and so on.
 bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels,
                    double rate, int take, struct fault *fault);
