@@ -166,9 +166,13 @@ begin() {
     source=$(python3 tools/gpu_report.py --source)
     before=$(cat "$results/source" 2>/dev/null || echo "$source")
     if [ "$before" != "$source" ]; then
-        rm -rf "$results-of-$before"
-        mv "$results" "$results-of-$before"
-        echo "results of other sources are now in $results-of-$before" >&2
+        kept=$results-of-$before n=1
+        while [ -e "$kept" ]; do
+            n=$((n + 1))
+            kept=$results-of-$before-$n
+        done
+        mv "$results" "$kept"
+        echo "results of other sources are now in $kept" >&2
     fi
     mkdir -p "$results"
     echo "$source" >"$results/source"

@@ -7,11 +7,11 @@ or code if indented by three columns, or sections with one of the LABELS. A func
 or macro PARTITA_... without a sentence about it is an error; the script then writes nothing.
 
 usage: api_pages.py VERSION FOLDER_OF_HEADERS MAN_FOLDER HTML_FOLDER
+Pages of an earlier run are removed from both folders. A folder with other files is refused.
 """
 import html
 import os
 import re
-import shutil
 import sys
 import textwrap
 import time
@@ -373,6 +373,22 @@ class Html:
         self.write('index', f'Partita {self.version}', '\n'.join(index))
 
 
+def is_page(path, suffix):
+    if os.path.islink(path) or not os.path.isfile(path) or not path.endswith(suffix):
+        return False
+    with open(path, encoding='utf-8', errors='replace') as file:
+        return 'partita' in file.read().lower()
+
+
+def old_pages(folder, suffix):
+    """Paths of the pages of an earlier run; ends the script if the folder has anything else."""
+    paths = [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+    for path in paths:
+        if not is_page(path, suffix):
+            sys.exit(f'{path} is not a page of this script: name a new folder, or remove it yourself')
+    return paths
+
+
 def main():
     version, include, man, site = sys.argv[1:]
     paths = [os.path.join(include, name) for name in os.listdir(include) if name.endswith('.h')]
@@ -382,9 +398,10 @@ def main():
     errors = pages.undocumented()
     if errors:
         sys.exit('\n'.join(errors))
+    for path in old_pages(man, '.3') + old_pages(site, '.html'):
+        os.remove(path)
     for folder in (man, site):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(folder)
+        os.makedirs(folder, exist_ok=True)
     seconds = os.environ.get('SOURCE_DATE_EPOCH') or max(os.path.getmtime(path) for path in paths)
     writer = Man(pages, version, time.strftime('%Y-%m-%d', time.gmtime(int(float(seconds)))), man)
     for page, items in pages.pages.items():

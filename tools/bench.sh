@@ -53,7 +53,7 @@ only=
 case "$*" in
 *--avx2*)
     only=avx2
-    results=$results-$only
+    results=build/bench-results-avx2
     subjects="stream signal layer network"
     set -- --quick
     # oneDNN's, also in PyTorch, PyTorch's own, OpenBLAS's and MKL's switch. Others have none.

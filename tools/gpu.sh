@@ -24,7 +24,7 @@ cuda:*) [ "${1-}" != --why-not ] || exit 1 ;;
 esac
 
 # Without GPU_RESULTS everything is run again.
-[ -n "${GPU_RESULTS-}" ] || rm -rf "$results"
+[ -n "${GPU_RESULTS-}" ] || rm -rf build/gpu-suite
 mkdir -p "$results"
 echo "$line"
 echo "device $line" >"$results/device.outcome"

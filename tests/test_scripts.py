@@ -1,0 +1,242 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: MIT
+"""Scripts of tools/, packaging/ and bench/ in copies of the tree, with the slow commands replaced: what they remove, and
+what they say is missing. TAP.
+Usage: test_scripts.py ROOT (of the sources)."""
+import contextlib
+import io
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(sys.argv[1])
+COPIED = ("README.md", "docs/c.md", "docs/site", "include", "packaging", "tools", "bench")
+SCRIPTS = sorted(path for folder in ("tools", "packaging", "bench", "tests", "lib", ".ci")
+                 for path in (ROOT / folder).rglob("*") if path.suffix == ".sh" or path == ROOT / ".ci/run")
+
+
+class ScriptTest(unittest.TestCase):
+    """Each test has a repository named partita, with a change that is not committed, and a folder of commands that are
+    found first."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.tree = self.folder / "partita"
+        for name in COPIED:
+            target = self.tree / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(ROOT / name, target)
+        self.commands = self.folder / "commands"
+        self.script(self.tree / "tools/setup.sh", ":")
+        self.git("init", "-q")
+        self.git("add", "README.md", "packaging")
+        self.mine = [self.keep(self.tree / "uncommitted")]
+
+    def git(self, *words):
+        subprocess.run(["git", "-C", self.tree, "-c", "core.fsync=none", *words], check=True)
+
+    def keep(self, path):
+        """A file that no script made."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("mine")
+        return path
+
+    def script(self, path, text):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("#!/bin/sh\n" + text + "\n")
+        path.chmod(0o755)
+
+    def command(self, name, text):
+        self.script(self.commands / name, text)
+
+    def run_script(self, *words, cwd=None, **environment):
+        result = subprocess.run(words, cwd=cwd or self.tree, capture_output=True, text=True, timeout=100, env={
+            **os.environ, "PATH": f"{self.commands}:{os.environ['PATH']}", **environment})
+        for path in self.mine:
+            self.assertTrue(path.exists(), f"{path} is gone; {result.stderr}")
+        self.assertTrue((self.tree / ".git/HEAD").exists())
+        return result
+
+
+class Removal(unittest.TestCase):
+    """What `rm -r` removes is a folder that mktemp made, or one whose fixed name is below build/ or build-ci/."""
+    FIXED = re.compile(r"build(-ci)?/[\w./-]+")
+
+    def may_remove(self, word, text):
+        word = word.strip("\"'")
+        name = re.match(r"\$\{?(\w+)\}?", word)
+        rest = word[name.end():] if name else word
+        if "$" in rest or ".." in rest:
+            return False
+        if not name:
+            return self.FIXED.fullmatch(word) is not None
+        # If mktemp fails, the script must end: the name is empty.
+        made = r"\$\(mktemp -d\)" + (r"( \|\| exit 1)?" if re.search("^set -e", text, re.M) else r" \|\| exit 1")
+        values = re.findall(rf"(?:^|[\s;]){name[1]}=(\$\([^)]*\)[^\n;]*|[^\s;]*)", text, re.M)
+        return bool(values) and all(re.fullmatch(made, value) or "$" not in value and self.may_remove(value, text)
+                                    for value in values)
+
+    def removed(self, text):
+        for line in text.splitlines():
+            for words in re.findall(r"(?:^|[\s;'(])rm +-\w*[rR]\w* +([^;&|')]*)", line.split(" # ")[0]):
+                yield from (word for word in words.split() if not word.startswith((">", "2>", "-")))
+
+    def test_all_scripts(self):
+        self.assertGreater(len(SCRIPTS), 25)
+        n = 0
+        for path in SCRIPTS:
+            text = path.read_text()
+            for word in self.removed(text):
+                n += 1
+                self.assertTrue(self.may_remove(word, text), f"{path.relative_to(ROOT)} removes {word}")
+        self.assertGreater(n, 5)
+
+    def test_the_check(self):
+        for text, expected in (("set -eu\nw=$(mktemp -d)\nrm -rf \"$w\"", True), ("w=$(mktemp -d)\nrm -rf \"$w\"", False),
+                               ("w=$(mktemp -d) || exit 1\ntrap 'rm -rf \"$w\"' EXIT", True),
+                               ("set -eu\nw=$1\nrm -rf \"$w\"", False), ("set -eu\nw=${1-x}/readme\nrm -rf $w", False),
+                               ("set -eu\nw=build/a\nrm -rf \"$w\"", True), ("set -eu\nrm -rf build-ci/a", True),
+                               ("set -eu\nw=build/a\nrm -rf \"$w.new\"", True), ("set -eu\nw=build/a\nrm -rf \"$w-$b\"", False),
+                               ("set -eu\nw=build/..\nrm -rf \"$w\"", False), ("set -eu\nw=build/a\nw=$w-$1\nrm -rf $w", False),
+                               ("set -eu\nrm -fr \"$w\"", False), ("set -eu\nw=.\n[ -n \"$x\" ] || rm -r $w", False)):
+            self.assertEqual(all(self.may_remove(word, text) for word in self.removed(text)), expected, text)
+            self.assertEqual(len(list(self.removed(text))), 1, text)
+
+    def test_no_python_script_removes_trees(self):
+        for folder in ("tools", "packaging", "bench", "docs"):
+            for path in (ROOT / folder).rglob("*.py"):
+                self.assertNotIn("rmtree", path.read_text(), path)
+
+
+class DebianPackages(ScriptTest):
+    def setUp(self):
+        super().setUp()
+        self.command("dpkg-checkbuilddeps", ":")
+        self.command("dpkg-buildpackage", "test -f debian/control && test -f uncommitted.c || exit 9\n"
+                     "mkdir debian/tmp; for name in partita_0_all.deb partita_0.changes; do echo made >../$name; done")
+        (self.tree / "uncommitted.c").write_text("mine")
+        self.git("add", "uncommitted.c")
+        self.mine.append(self.tree / "uncommitted.c")
+
+    def build(self, folder, **how):
+        result = self.run_script(str(self.tree / "packaging/build-deb.sh"), str(folder), **how)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def test_beside_the_checkout(self):
+        self.mine.append(self.keep(self.folder / "partita.txt"))
+        self.build("..")
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()),
+                         ["commands", "partita", "partita.txt", "partita_0.changes", "partita_0_all.deb"])
+
+    def test_into_a_folder_with_one_named_partita(self):
+        self.mine.append(self.keep(self.folder / "out/partita/file"))
+        self.build(self.folder / "out")
+        self.assertEqual(sorted(path.name for path in (self.folder / "out").iterdir()),
+                         ["partita", "partita_0.changes", "partita_0_all.deb"])
+
+    def test_into_the_checkout_and_from_elsewhere(self):
+        self.build(".")
+        self.assertTrue((self.tree / "partita_0_all.deb").exists())
+        elsewhere = self.folder / "else where"
+        elsewhere.mkdir()
+        self.build("debs", cwd=elsewhere)
+        self.assertEqual(len(list((elsewhere / "debs").iterdir())), 2)
+
+    def test_nothing_stays_behind(self):
+        temporary = self.folder / "temporary"
+        temporary.mkdir()
+        self.build("..", TMPDIR=str(temporary))
+        self.command("dpkg-buildpackage", "echo >../partita_0_all.deb; exit 7")
+        before = sorted(self.folder.iterdir())
+        self.assertNotEqual(self.run_script("packaging/build-deb.sh", "..", TMPDIR=str(temporary)).returncode, 0)
+        self.assertEqual(sorted(self.folder.iterdir()), before)
+        self.assertEqual((self.folder / "partita_0_all.deb").read_text(), "made\n")
+        self.assertEqual(list(temporary.iterdir()), [])
+
+    def test_missing_packages(self):
+        self.command("dpkg-checkbuilddeps", "echo 'dpkg-checkbuilddeps: error: Unmet build dependencies: "
+                     "debhelper-compat (= 13) lv2-dev' >&2; exit 1")
+        self.command("dpkg-buildpackage", "exit 9")
+        result = self.run_script("packaging/build-deb.sh", "../out")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("debhelper-compat (= 13) lv2-dev", result.stderr)
+        self.assertIn("apt-get build-dep ./packaging", result.stderr)
+        self.assertNotIn("Unmet", result.stderr)
+        self.assertFalse((self.folder / "out").exists())
+
+    def test_usage(self):
+        for words in ([], ["a", "b"], [""]):
+            result = self.run_script("packaging/build-deb.sh", *words)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn("usage: packaging/build-deb.sh FOLDER", result.stderr)
+
+
+class FoldersOfUsers(ScriptTest):
+    def test_examples_of_readme(self):
+        """The compiler's stand-in makes a program that prints what the source says."""
+        self.command("cc", "while [ $# -gt 0 ]; do case $1 in -o) out=$2 ;; *.c) source=$1 ;; esac; shift; done\n"
+                     "sed -n 's,.*// prints: \\(.*\\),echo \"\\1\",p' \"$source\" >\"$out\"; chmod +x \"$out\"")
+        self.mine.append(self.keep(self.folder / "build/readme/file"))
+        (self.folder / "build/lib").mkdir()
+        result = self.run_script("tools/readme-example.sh", "../build", CC="cc")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_wheel(self):
+        for folder in ("build-ci/wheel-work", "../out"):
+            self.mine.append(self.keep(self.tree / folder / "file"))
+            self.assertNotEqual(self.run_script("tools/wheel.sh", folder, PYTHON="false").returncode, 0)
+
+    def test_pages_of_the_interface(self):
+        for name in ("file", "file.3", "folder/file"):
+            for other in ("man", "html"):
+                folder = self.folder / name.replace("/", "-") / other
+                self.mine.append(self.keep(folder / name))
+                words = ["1.0", "include/partita", str(folder), str(self.folder / "html")]
+                if other == "html":
+                    words[2:] = [str(self.folder / "man"), str(folder)]
+                result = self.run_script(sys.executable, "tools/api_pages.py", *words)
+                self.assertEqual(result.returncode, 1, name)
+                self.assertIn(str(folder), result.stderr)
+
+    def test_pages_of_the_interface_again(self):
+        words = ["tools/api_pages.py", "1.0", "include/partita", str(self.folder / "man"), str(self.folder / "html")]
+        for _ in range(2):
+            self.assertEqual(self.run_script(sys.executable, *words).returncode, 0)
+            self.assertTrue((self.folder / "man/partita.3").exists())
+            self.assertFalse((self.folder / "man/removed.3").exists())
+            shutil.copy(self.folder / "man/partita.3", self.folder / "man/removed.3")
+
+    def test_pages_of_the_site(self):
+        self.mine.append(self.keep(self.folder / "pages/file"))
+        result = self.run_script(sys.executable, "docs/site/pages.py", "true", str(self.folder / "pages"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("pages has files", result.stderr)
+
+
+def main():
+    n_done = n_failed = 0
+    for tests_of in (Removal, DebianPackages, FoldersOfUsers):
+        for test in unittest.defaultTestLoader.loadTestsFromTestCase(tests_of):
+            result = unittest.TestResult()
+            with contextlib.redirect_stdout(io.StringIO()):
+                test.run(result)
+            n_done += 1
+            n_failed += not result.wasSuccessful()
+            print("ok" if result.wasSuccessful() else "not ok", n_done, "-",
+                  f"{tests_of.__name__.lower()}: " + test.id().split(".test_")[-1].replace("_", " "))
+            for _, text in result.failures + result.errors:
+                print("\n".join("# " + text_line for text_line in text.splitlines()))
+    print(f"1..{n_done}")
+    sys.exit(n_failed > 0)
+
+
+main()
