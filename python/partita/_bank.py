@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Many streams of one size that are processed together."""
-import threading
-
-from partita import _arrays, _objects, _stream
+from partita import _arrays, _fork, _objects, _stream
 from partita._errors import check, failure, log
 from partita._partita import ffi, lib
 from partita._plan import Filter
@@ -44,7 +42,8 @@ class Bank:
     Notes
     -----
     One thread at a time processes and reads and writes the slots' arrays. One thread at a time, the same or another,
-    opens, closes and swaps. Any thread makes filters.
+    opens, closes and swaps. Any thread makes filters. In a child after fork() a bank is closed if another thread of the
+    parent was in a call of it.
 
     Examples
     --------
@@ -81,10 +80,19 @@ class Bank:
             "error_budget": 0 if error_budget is None else float(error_budget),
             "log": log(),
         })
-        self._c = _objects.create("bank", lib.partita_bank_create, options)
-        self._owner = _objects.Owner("bank", self._c)
+        self._owner = _objects.Owner("bank", _objects.create("bank", lib.partita_bank_create, options))
         self._filters = {}  # of each slot: filters that it may still use, the newest last
-        self._control, self._busy = threading.Lock(), threading.Lock()
+        self._control, self._busy = _fork.lock(), _fork.lock()
+        _fork.watch(self)
+
+    @property
+    def _c(self):
+        return _objects.alive(self._owner, "the bank")
+
+    def after_fork(self):
+        """In a child: closes a bank in a call of which another thread was."""
+        if self._control.locked() or self._busy.locked():
+            self._owner.abandon()
 
     def __repr__(self):
         plan = lib.partita_bank_plan(self._c)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Objects of the library, each released after those that use it."""
-import threading
-
+from partita import _fork
 from partita._errors import StateError, check
 from partita._partita import ffi, lib
 
@@ -13,7 +12,7 @@ _RELEASE = {
 }
 
 
-_lock = threading.Lock()
+_lock = _fork.lock()
 
 
 class Owner:

@@ -2,15 +2,12 @@
 """Filters of signals without end: the state of one running stream."""
 import contextlib
 import math
-import os
-import threading
 import time
 import typing
-import weakref
 
 import numpy as np
 
-from partita import _arrays, _device, _objects, _taps
+from partita import _arrays, _device, _fork, _objects, _taps
 from partita._errors import StateError, check, failure
 from partita._partita import ffi, lib
 from partita._plan import Filter, Plan, device_number, filter_of
@@ -41,19 +38,6 @@ def read_stats(function, pointer):
 
 def _two_threads():
     return RuntimeError("another thread is in a call of this stream; one at a time may be")
-
-
-# Streams with threads of their own, which a child after fork() has not.
-_threaded: weakref.WeakSet = weakref.WeakSet()
-
-
-def _abandon_threaded():
-    for stream in _threaded:
-        stream._call = None
-        stream._owner.abandon()
-
-
-os.register_at_fork(after_in_child=_abandon_threaded)
 
 
 class Stream:
@@ -102,6 +86,9 @@ class Stream:
     One thread at a time may call `process`, `drain`, `save`, `restore`, `clone` and `reset`: a second one gets a
     RuntimeError. Another thread may call `swap`. With `out` given `process` allocates no arrays. Python itself may
     delay a thread at any time, by its global lock and its collector: an audio callback in Python can be late.
+
+    In a child after fork() a stream is closed if it has threads of its own, or if another thread of the parent was in a
+    call of it.
 
     A stream of a device takes arrays in the memory of the CPU or, from its first call or `reset` on, of PyTorch and CuPy in
     the memory of that device, ``[channels, frames]``. Such a call puts its work on the library's current CUDA stream and
@@ -167,10 +154,14 @@ class Stream:
         })
         self._device = device_number(plan.options.get("device"))
         self._library = None  # of the arrays on the device that the stream has filtered
-        self._busy = threading.Lock()
-        self._swapper = threading.Lock()
-        if (plan.options["threads"] or 1) > 1:
-            _threaded.add(self)
+        self._busy, self._swapper = _fork.lock(), _fork.lock()
+        _fork.watch(self)
+
+    def after_fork(self):
+        """In a child: closes a stream whose threads, or a call of which, went on in the parent only."""
+        if (self.plan.options["threads"] or 1) > 1 or self._busy.locked() or self._swapper.locked():
+            self._call = None
+            self._owner.abandon()
 
     @property
     def _c(self):

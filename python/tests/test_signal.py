@@ -121,7 +121,7 @@ def test_real_taps_stay_real(rng):
     x, h = oracle.noise(rng, 20000, "complex64"), oracle.noise(rng, 301, "float32")
     native.plans.clear()
     oracle.check(signal.convolve(x, h), oracle.full(x, h), x, h)
-    (problem, *_), = native.plans._plans
+    (problem, *_), = native.plans._items
     assert dict(problem)["signal"] == "cf32" and dict(problem)["taps"] == "f32"
 
 

@@ -171,7 +171,7 @@ def test_set_threads_is_followed(rng):
         signal.convolve(x, h)
     finally:
         partita.set_threads(None)
-    assert sorted(str(plan.options["threads"]) for plan in native.plans._plans.values()) == ["1", "None"]
+    assert sorted(str(plan.options["threads"]) for plan in native.plans._items.values()) == ["1", "None"]
 
 
 def test_many_threads(rng):

@@ -2,7 +2,8 @@
 """Calls that SciPy answers, and patched(), inside which SciPy's names call the package."""
 import contextlib
 import functools
-import threading
+
+from partita import _fork
 
 NAMES = ("convolve", "correlate", "fftconvolve", "oaconvolve", "convolve2d", "correlate2d", "lfilter", "upfirdn",
          "choose_conv_method")
@@ -36,7 +37,7 @@ def scipy_answers(name, reason, *args, error=NotImplementedError, **kwargs):
     return function(*args, **kwargs)
 
 
-_lock = threading.Lock()
+_lock = _fork.lock()
 _depth = 0
 _replaced: dict = {}
 

@@ -210,7 +210,7 @@ def engine_of(x, h, spans, options=native.DEFAULTS):
     real = native.NAMES[x.real.dtype]
     taps = native.NAMES[h.dtype] if layout.rank == 1 and is_complex(x) else real
     signal = native.NAMES[x.dtype] if layout.rank == 1 else real
-    return native.plans.get(layout.problem(op, signal, taps), options).engine
+    return native.plan_of(layout.problem(op, signal, taps), options).engine
 
 
 def suits(out, x, h, spans, dtype):

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Calls of the library: slices of one signal without a plan, and problems with plans that are kept."""
-import collections
-import threading
 import typing
 
 import numpy as np
 
+from partita import _store
 from partita._arrays import TYPES
 from partita._errors import check, failure, log
 from partita._options import get_threads
@@ -91,47 +90,23 @@ def range_of(function, y, x, h, first, options=DEFAULTS):
     del kept
 
 
-class Plans:
-    """Plans of the problems that were used last."""
-
-    def __init__(self, most):
-        self._most = most
-        self._plans = collections.OrderedDict()
-        self._lock = threading.Lock()
-
-    def __len__(self):
-        return len(self._plans)
-
-    def get(self, problem, options, kept=True):
-        """The plan of a problem, whose fields are (name, value) pairs."""
-        threads = get_threads() if options.threads is None else options.threads
-        key = problem, options, threads
-        with self._lock:
-            plan = self._plans.get(key)
-            if plan is not None:
-                self._plans.move_to_end(key)
-                return plan
-        plan = Plan(Problem(**dict(problem)), device=options.device or "cpu", engine=options.engine,
-                    threads=threads, directions=("forward",))
-        if kept:
-            with self._lock:
-                self._plans[key] = plan
-                while len(self._plans) > self._most:
-                    self._plans.popitem(last=False)
-        return plan
-
-    def clear(self):
-        """Releases all plans that no call uses."""
-        with self._lock:
-            self._plans.clear()
+plans = _store.Store(KEPT_PLANS)
 
 
-plans = Plans(KEPT_PLANS)
+def plan_of(problem, options, kept=True):
+    """The plan of a problem, whose fields are (name, value) pairs."""
+    threads = get_threads() if options.threads is None else options.threads
+
+    def make():
+        return Plan(Problem(**dict(problem)), device=options.device or "cpu", engine=options.engine, threads=threads,
+                    directions=("forward",))
+
+    return plans.get((problem, options, threads), make, kept)
 
 
 def forward(problem, options, y, x, taps):
     """y = a bounded problem; contiguous arrays. `problem`: (name, value) pairs of the fields of Problem."""
-    plan = plans.get(problem, options, x.size + taps.size + y.size <= KEPT_SAMPLES)
+    plan = plan_of(problem, options, x.size + taps.size + y.size <= KEPT_SAMPLES)
     pointer = ffi.from_buffer(taps)
     call = ffi.new("struct partita_call *", {"taps": pointer})
     status = lib.partita_forward(plan._c, NULL, ffi.from_buffer(y), ffi.from_buffer(x), call)

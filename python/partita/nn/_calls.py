@@ -6,7 +6,6 @@ other taps the filter is kept with their tensor, and updated when the tensor has
 counter. Writes through `tensor.data` and NumPy do not count versions, so values are compared too: all of them, or a
 sample of those of large tensors.
 """
-import collections
 import os
 import re
 import threading
@@ -14,7 +13,7 @@ import weakref
 
 import torch
 
-from partita import _arrays, _options
+from partita import _arrays, _fork, _options, _store
 from partita._errors import check
 from partita._partita import ffi, lib
 from partita._plan import Plan
@@ -30,19 +29,12 @@ _MAX_FILTERS = 4    # of one tensor of taps
 _MAX_COMPARED = 65536
 _SAMPLES = 16384
 
-_layers: collections.OrderedDict = collections.OrderedDict()  # by key, the least recently used first
+_layers = _store.Store(_MAX_LAYERS)
 _taps: dict = {}  # filters of a tensor, by its id
-_lock = threading.Lock()
+_lock = _fork.lock()
 
-
-def _forget_locks():
-    """In a child after fork(): other threads of the parent may have held locks."""
-    global _lock
-    _lock = threading.Lock()
-    _taps.clear()
-
-
-os.register_at_fork(after_in_child=_forget_locks)
+# In a child after fork(): other threads of the parent may have been packing a filter or counted as its users.
+os.register_at_fork(after_in_child=_taps.clear)
 
 
 def _shares_openmp():
@@ -140,7 +132,7 @@ class _Kept:
 
     def __init__(self, layer):
         self.layer, self.filter, self.seen, self.users = layer, None, None, [0]
-        self.lock = threading.Lock()
+        self.lock = _fork.lock()
 
     def acquire(self, w, b):
         """The filter and the count of its users, which the caller decrements with `lock`."""
@@ -191,28 +183,15 @@ def _is_seen(t, seen):
 def _kept_filters(w):
     """The filters of a tensor of taps, which are forgotten when the tensor is."""
     key = id(w)
-    found = _taps.get(key)
-    if found is None or found[0]() is not w:
-        def forget(reference):
-            if _taps.get(key, (None,))[0] is reference:
-                del _taps[key]
-        found = _taps[key] = weakref.ref(w, forget), collections.OrderedDict()
+    with _lock:
+        before = found = _taps.get(key)  # `before`: what another tensor has left is released without the lock
+        if found is None or found[0]() is not w:
+            def forget(reference):
+                if _taps.get(key, (None,))[0] is reference:
+                    del _taps[key]
+            found = _taps[key] = weakref.ref(w, forget), _store.Store(_MAX_FILTERS)
+    del before
     return found[1]
-
-
-def _find(store, key, limit, make):
-    """An entry of a store that keeps so many, those that were used last."""
-    with _lock:
-        found = store.get(key)
-        if found is not None:
-            store.move_to_end(key)
-            return found
-    found = make()  # without the lock: planning takes a while, and two threads may well plan the same
-    with _lock:
-        found = store.setdefault(key, found)
-        while len(store) > limit:
-            store.popitem(last=False)
-    return found
 
 
 def _layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses):
@@ -227,7 +206,7 @@ def _layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses):
 
 def _find_layer(*described):
     key, make = _layer(*described)
-    return _find(_layers, key, _MAX_LAYERS, make)
+    return _layers.get(key, make)
 
 
 def _run(layer, w, b, uses, result, operand):
@@ -237,9 +216,7 @@ def _run(layer, w, b, uses, result, operand):
         layer.run(filter, result, operand)
         layer.spare[b is not None].append(filter)
         return
-    with _lock:
-        filters = _kept_filters(w)
-    kept = _find(filters, (layer, b is None), _MAX_FILTERS, lambda: _Kept(layer))
+    kept = _kept_filters(w).get((layer, b is None), lambda: _Kept(layer))
     filter, users = kept.acquire(w, b)
     try:
         layer.run(filter, result, operand)

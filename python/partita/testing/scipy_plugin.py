@@ -24,7 +24,7 @@ import threading
 import numpy as np
 import pytest
 
-from partita import signal
+from partita import _fork, signal
 from partita._signal import fallback, filters
 
 SHARE = 0.95
@@ -46,7 +46,7 @@ class Counter:
     """Calls of replaced functions. Calls that such a call makes itself belong to it."""
 
     def __init__(self):
-        self._lock = threading.Lock()
+        self._lock = _fork.lock()
         self._now = threading.local()  # reasons: those that the call of this thread has met; None outside of calls
         self._counts = collections.Counter()
 

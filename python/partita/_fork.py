@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: MIT
+"""Locks and objects in a child after fork(), which has none of its parent's other threads."""
+import os
+import threading
+import weakref
+
+_locks: weakref.WeakSet = weakref.WeakSet()
+_objects: weakref.WeakSet = weakref.WeakSet()
+
+
+def lock():
+    """A lock that is free in a child, whichever thread held it in the parent."""
+    made = threading.Lock()
+    _locks.add(made)
+    return made
+
+
+def watch(used):
+    """In a child `used.after_fork()` is called, before its locks are freed."""
+    _objects.add(used)
+
+
+def _begin_child():
+    for used in _objects:
+        used.after_fork()
+    for held in _locks:
+        held._at_fork_reinit()
+
+
+os.register_at_fork(after_in_child=_begin_child)
