@@ -9,9 +9,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/engine_name.h"
 #include "cli/interrupt.h"
-#include "cli/option_words.h"
 #include "cli/report.h"
 #include "cli/wisdom_file.h"
 #include "combine.h"
@@ -42,7 +40,9 @@ struct convolve_job {
     struct pass_stats stats;
     struct search search;
     struct search_request search_request;
-    struct sigmf_origin origin; // of the output's metadata
+    uint64_t margin;                    // results before those of a shard, for its peaks
+    const struct encoding *in_encoding; // with --format
+    struct sigmf_origin origin;         // of the output's metadata
 };
 
 // Standard input that may never end, unlike a redirected file.
@@ -58,20 +58,27 @@ static bool has_suffix(const char *path, const char *suffix)
     return dot && strcasecmp(dot, suffix) == 0;
 }
 
-static bool open_inputs(struct convolve_job *job, const struct encoding *in,
-                        const struct encoding *ir, struct fault *fault)
+static bool open_signal(struct convolve_job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault)) return false;
     const struct audio_request request = {
         .path = s->operands[1],
-        .raw = s->format ? in : NULL,
+        .raw = job->in_encoding,
         .channels = (size_t)s->channels,
         .rate = (uint32_t)s->rate,
         .max_channels = options_max_channels(s),
         .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
     };
-    if (!audio_open(&job->in, &request, fault)) return false;
+    return audio_open(&job->in, &request, fault);
+}
+
+static bool open_inputs(struct convolve_job *job, const struct encoding *in,
+                        const struct encoding *ir, struct fault *fault)
+{
+    const struct settings *s = &job->settings;
+    job->in_encoding = s->format ? in : NULL;
+    if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault) || !open_signal(job, fault))
+        return false;
     if (!s->format && has_suffix(s->operands[1], ".iq"))
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
                        s->operands[1]);
@@ -143,16 +150,6 @@ static double timing_rate(const struct convolve_job *job)
     return job->stats.rate ? job->stats.rate : 1;
 }
 
-// An engine for bounded signals cannot filter a stream; says how to filter in segments.
-static bool explain_refusal(const struct settings *s, struct fault *fault)
-{
-    const struct fault said = *fault;
-    if (engine_needs_bounds(said.text))
-        fault_set(fault, "%s; %s--threads 2 filters in segments, which are bounded", said.text,
-                  s->block ? "leave out --block: " : "");
-    return option_words(s->command, fault);
-}
-
 static bool open_runner(struct convolve_job *job, enum partita_type type, struct fault *fault)
 {
     const struct runner_request request = {
@@ -165,27 +162,25 @@ static bool open_runner(struct convolve_job *job, enum partita_type type, struct
         .taps = &job->taps,
         .wisdom = job->wisdom,
     };
-    if (!runner_open(&job->runner, &request, fault)) return explain_refusal(&job->settings, fault);
+    if (!runner_open(&job->runner, &request, fault)) return false;
     report_plan_detail(&job->settings, runner_plan(job->runner));
     return true;
 }
 
-// The peaks of a shard are those of its own results, but results around them can change them.
+// The peaks of a shard are those of its results, but results around them can change them: those
+// behind as far as the pass needs, those before by a margin that grows if it is too small.
 static void widen_for_peaks(struct convolve_job *job, struct search_request *q)
 {
-    const struct settings *s = &job->settings;
     const struct shard_record *record = &job->shard.record;
+    const uint64_t margin = job->margin ? job->margin : 8 * search_distance(q->settings, q->length);
     q->offset = record->first;
-    if (!job->shard.active || !options_want_peaks(s)) return;
-    const uint64_t margin = search_distance(s, q->length) + PEAKS_MARGIN,
-                   behind = record->total - record->end,
-                   before = margin < record->first ? margin : record->first,
-                   after = margin < behind ? margin : behind;
+    if (!job->shard.active || !options_want_peaks(q->settings)) return;
+    const uint64_t before = shard_widen(&job->shard, margin + PEAKS_MARGIN, &job->pass.range);
+    job->margin = margin;
     q->first = before;
     q->end = before + record->end - record->first;
     q->offset -= before;
-    job->pass.range.begin -= (int64_t)before * s->stride;
-    job->pass.range.end += (int64_t)after * s->stride;
+    q->continues = q->offset > 0;
 }
 
 static bool open_search(struct convolve_job *job, enum partita_type type, struct fault *fault)
@@ -240,8 +235,6 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     job->output.first = job->shard.record.first;
     // Positions are those of the whole result, whose tags join takes from its beginning.
     if (job->shard.record.first) tags_remove_positions(&job->tags);
-    if (!job->settings.operands[2])
-        job->output.frames = (uint64_t)range_count(&job->pass.range, 0, job->settings.stride);
     return shard_create(&job->shard, &job->out, &job->output, fault) &&
            (!level_is_wanted(&job->settings) ||
             audio_spool_create(&job->spool, job->settings.operands[2], type, job->output.channels,
@@ -263,17 +256,10 @@ static bool resolve_times(struct convolve_job *job, struct fault *fault)
 
 static bool tune(struct convolve_job *job, struct fault *fault)
 {
-    const double hz = job->settings.tune;
     const uint32_t rate = audio_reader_info(job->in)->rate;
-    const char *in = operand_name(&job->settings, 1);
-    if (!isfinite(hz)) return true;
-    if (!rate)
-        return fault_set(fault, "--tune %g: the sample rate of %s is unknown; add --rate", hz, in);
-    if (fabs(hz) > rate / 2.0)
-        return fault_set(
-            fault, "--tune %.10g: is not between -%.10g and %.10g, half the sample rate of %s", hz,
-            rate / 2.0, rate / 2.0, in);
-    tuner_begin(&job->tuner, hz, rate);
+    if (!isfinite(job->settings.tune)) return true;
+    if (!usage_check_tune(&job->settings, rate, fault)) return false;
+    tuner_begin(&job->tuner, job->settings.tune, rate);
     job->pass.tuner = &job->tuner;
     return true;
 }
@@ -314,6 +300,36 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     return open_runner(job, type, fault) && open_output(job, type, fault);
 }
 
+// Prepares another pass of a shard that begins earlier. Its results were written as far as
+// pass.done says.
+static bool begin_earlier(struct convolve_job *job, const struct pass *pass, struct fault *fault)
+{
+    const uint64_t done = job->pass.done;
+    pass_release(&job->pass);
+    runner_close(job->runner);
+    audio_reader_close(job->in);
+    job->runner = NULL;
+    job->in = NULL;
+    job->pass = *pass;
+    job->pass.done = done;
+    job->stats.replaced = 0;
+    job->margin *= 8;
+    if (!open_signal(job, fault) || !open_runner(job, pass->type, fault)) return false;
+    job->pass.reader = job->in;
+    job->pass.runner = job->runner;
+    return open_search(job, pass->type, fault);
+}
+
+static bool pass_and_search(struct convolve_job *job, struct fault *fault)
+{
+    const struct pass pass = job->pass;
+    for (;;) {
+        const bool good = pass_run(&job->pass, fault) && search_finish(&job->search, fault);
+        if (!job->search.peaks || !peaks_lost(job->search.peaks)) return good;
+        if (!begin_earlier(job, &pass, fault)) return false;
+    }
+}
+
 // Filters all of IN, and sets the level of the result if that depends on its peak.
 static bool run_pass(struct convolve_job *job, struct fault *fault)
 {
@@ -321,7 +337,7 @@ static bool run_pass(struct convolve_job *job, struct fault *fault)
     struct level_copy copy = {job->spool, job->out, job->pass.type, 1};
     job->pass.runner = job->runner;
     job->pass.writer = job->spool ? job->spool : job->out;
-    if (!pass_run(&job->pass, fault) || !shard_check_input(&job->shard, job->in, fault))
+    if (!pass_and_search(job, fault) || !shard_check_input(&job->shard, job->in, fault))
         return false;
     if (!job->spool) return true;
     if (!level_factor(&job->settings, job->output.encoding, stats->peak, &copy.factor, fault))
@@ -351,17 +367,6 @@ static void fill_stats(struct convolve_job *job)
     s->interrupted = audio_interrupted(job->in);
 }
 
-// Whether the input has no samples. For a pipe this is known at its end, which is not reached if
-// the range needs no input.
-static bool input_is_empty(const struct convolve_job *job)
-{
-    const struct pass_stats *stats = &job->stats;
-    const uint64_t frames = audio_reader_info(job->in)->frames;
-    if (stats->truncated || stats->interrupted) return false;
-    return frames == 0 ||
-           (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
-}
-
 static void print_warnings(const struct convolve_job *job)
 {
     const struct settings *s = &job->settings;
@@ -370,19 +375,11 @@ static void print_warnings(const struct convolve_job *job)
         const char *shortfall = audio_shortfall(i < s->n_irs ? job->irs[i] : job->in);
         if (shortfall) report_warning(s, "%s", shortfall);
     }
-    if (input_is_empty(job)) report_warning(s, "%s: has no samples", operand_name(s, 1));
-    if (stats->interrupted)
-        report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
-    if (stats->replaced)
-        report_warning(s, "%s: %llu NaN or infinite samples were read as 0", operand_name(s, 1),
-                       (unsigned long long)stats->replaced);
+    pass_stats_warn(stats, s, audio_reader_info(job->in)->frames);
     if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))
         report_warning(s, "no peak reaches --threshold %g; the largest magnitude is %g",
                        s->threshold, job->search.largest);
     level_warn_clipped(s, &job->output, &stats->written);
-    if (stats->written.nonfinite)
-        report_warning(s, "%s: %llu NaN or infinite samples in the result", operand_name(s, 2),
-                       (unsigned long long)stats->written.nonfinite);
 }
 
 static int convolve_conclude(struct convolve_job *job)
@@ -431,8 +428,7 @@ static bool compute(struct convolve_job *job, const struct encoding *raw_in,
                     const struct encoding *raw_ir, struct fault *fault)
 {
     bool good = begin_shard(job, fault) && open_inputs(job, raw_in, raw_ir, fault) &&
-                convolve_prepare(job, fault) && run_pass(job, fault) &&
-                search_finish(&job->search, fault);
+                convolve_prepare(job, fault) && run_pass(job, fault);
     if (good) {
         struct audio_writer *out = job->out;
         job->out = NULL;

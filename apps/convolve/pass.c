@@ -189,33 +189,29 @@ static void print_progress(struct pass *p)
     fflush(stderr);
 }
 
-// Of the next n results those that belong to the shard are measured, not those around it that only
-// its peaks need.
-static void measure_results(struct pass *p, const char *y, size_t n)
-{
-    const size_t channels = p->taps->out_channels;
-    const uint64_t at = (uint64_t)p->written, first = p->first > at ? p->first - at : 0,
-                   end = p->end > at ? p->end - at : 0, stop = end < n ? end : n;
-    if (first >= stop) return;
-    p->stats->frames_out += stop - first;
-    if (p->measure)
-        pass_stats_measure(p->stats, p->type, y + first * channels * partita_type_size(p->type),
-                           (stop - first) * channels);
-}
-
 static bool pass_emit(struct pass *p, void *made, size_t n, struct fault *fault)
 {
     size_t drop = (int64_t)n < p->skip ? n : (size_t)p->skip;
     const size_t in_frame = p->output.rows.buffer ? 1 : p->taps->out_channels;
-    char *y = (char *)made + drop * in_frame * partita_type_size(p->type);
+    const size_t bytes = in_frame * partita_type_size(p->type);
+    char *y = (char *)made + drop * bytes;
     p->skip -= (int64_t)drop;
     n -= drop;
     if (p->count >= 0 && (int64_t)n > p->count - p->written) n = (size_t)(p->count - p->written);
     if (!n) return true;
     if (p->norm) window_norm_divide(p->norm, y, n);
     if (p->peaks && !peaks_add(p->peaks, y, n, fault)) return false;
-    measure_results(p, y, n);
+    if (p->peaks && peaks_lost(p->peaks)) return fault_set(fault, "peaks depend on results before");
+    const uint64_t at = (uint64_t)p->written, begin = p->first + p->done,
+                   before = begin > at ? begin - at : 0, behind = p->end > at ? p->end - at : 0;
     p->written += (int64_t)n;
+    if (behind < n) n = (size_t)behind;
+    if (before >= n) return true;
+    y += before * bytes;
+    n -= before;
+    p->done += n;
+    p->stats->frames_out += n;
+    if (p->measure) pass_stats_measure(p->stats, p->type, y, n * in_frame);
     if (!p->output.running) return pass_output_write(&p->output, y, n, fault);
     pass_output_send(&p->output, y, n);
     return true;
@@ -297,7 +293,7 @@ static bool feed_input(struct pass *p, struct fault *fault)
     int64_t limit = input_limit(p);
     const bool show = shows_progress(p->settings);
     void *x = NULL;
-    for (;;) {
+    while (!p->peaks || !peaks_settled(p->peaks)) {
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
         size_t n = left < (int64_t)p->chunk ? (size_t)(left > 0 ? left : 0) : p->chunk;
         if (!n) return true;
@@ -313,6 +309,7 @@ static bool feed_input(struct pass *p, struct fault *fault)
         p->consumed += (int64_t)n;
         if (show) print_progress(p);
     }
+    return true;
 }
 
 // A compressed file may end before its header says. The range of a shard was chosen by the header,
@@ -325,7 +322,7 @@ static bool check_end_of_shard(const struct pass *p, struct fault *fault)
 
 static bool feed_tail(struct pass *p, struct fault *fault)
 {
-    while (p->written < p->count) {
+    while (p->written < p->count && (!p->peaks || !peaks_settled(p->peaks))) {
         const bool enough = p->written + (int64_t)runner_pending(p->runner) - p->skip >= p->count;
         if (!(enough ? pass_drain(p, fault) : feed_silence(p, (int64_t)p->chunk, fault)))
             return false;

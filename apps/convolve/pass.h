@@ -26,7 +26,8 @@ struct pass {
     struct pass_stats *stats;
     struct peaks *peaks; // finds peaks in the result; NULL: none are wanted
     bool measure;        // peak and RMS are wanted
-    uint64_t first, end; // results that the statistics are about
+    uint64_t first, end; // results to write and to measure; the others are for their peaks
+    uint64_t done;       // of these, by a pass that began too late for the peaks (peaks_lost)
     size_t chunk;        // set by pass_run: frames per call, at most
     // Private:
     void *x, *y; // buffers, without threads

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/json_values.h"
+#include "cli/report.h"
+#include "io/audio.h"
 
 enum { LANES = 8, CHUNK = 512 };
 
@@ -161,4 +163,28 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
                 fputc('\n', to) != EOF && fflush(to) == 0;
     json_decref(j);
     return good;
+}
+
+// Whether the input has no samples. For a pipe this is known at its end, which is not reached if
+// the range needs no input.
+static bool input_is_empty(const struct pass_stats *stats, uint64_t frames)
+{
+    if (stats->truncated || stats->interrupted) return false;
+    return frames == 0 ||
+           (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
+}
+
+void pass_stats_warn(const struct pass_stats *stats, const struct settings *settings,
+                     uint64_t frames)
+{
+    const struct settings *s = settings;
+    if (input_is_empty(stats, frames)) report_warning(s, "%s: has no samples", operand_name(s, 1));
+    if (stats->interrupted)
+        report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);
+    if (stats->replaced)
+        report_warning(s, "%s: %llu NaN or infinite samples were read as 0", operand_name(s, 1),
+                       (unsigned long long)stats->replaced);
+    if (stats->written.nonfinite)
+        report_warning(s, "%s: %llu NaN or infinite samples in the result", operand_name(s, 2),
+                       (unsigned long long)stats->written.nonfinite);
 }

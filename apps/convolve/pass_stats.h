@@ -32,4 +32,9 @@ void pass_stats_print(const struct pass_stats *stats, FILE *to);
 bool pass_stats_print_json(const struct pass_stats *stats, const struct settings *settings,
                            FILE *to);
 
+// Warns of an input of `frames` frames that is empty, of an end before its end, and of samples that
+// are not finite.
+void pass_stats_warn(const struct pass_stats *stats, const struct settings *settings,
+                     uint64_t frames);
+
 #endif

@@ -192,6 +192,17 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     return true;
 }
 
+uint64_t shard_widen(const struct shard *shard, uint64_t margin, struct range *ret)
+{
+    const struct shard_record *record = &shard->record;
+    const uint64_t before = margin < record->first ? margin : record->first;
+    const int64_t stride = shard->settings->stride;
+    *ret = shard->range;
+    ret->begin -= (int64_t)before * stride;
+    ret->end += (int64_t)(record->total - record->end) * stride;
+    return before;
+}
+
 static bool create_shared(struct shard *shard, struct audio_writer **ret_writer,
                           const struct audio_info *info, struct fault *fault)
 {

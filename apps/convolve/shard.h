@@ -49,6 +49,10 @@ struct shard_source {
 bool shard_open(struct shard *shard, const struct shard_source *source, struct range *range,
                 uint64_t *frames, struct fault *fault);
 
+// The range of results from up to `margin` before those of the shard to the last of the whole
+// result. Returns how many are before those of the shard. Needs shard_open.
+uint64_t shard_widen(const struct shard *shard, uint64_t margin, struct range *ret);
+
 // Creates OUT, or opens OUT.partial to continue it. Without OUT *ret_writer stays NULL; then
 // info->frames are those that will be passed to shard_write.
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,

@@ -2,6 +2,7 @@
 // See usage.h.
 #include "usage.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/engine_name.h"
@@ -122,4 +123,16 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
            check_format("--format", s->format, s->operands[1], ret_in, fault) &&
            check_format("--ir-format", s->ir_format, s->operands[0], ret_ir, fault) &&
            engine_check(s, fault);
+}
+
+bool usage_check_tune(const struct settings *settings, uint32_t rate, struct fault *fault)
+{
+    const double hz = settings->tune;
+    const char *in = operand_name(settings, 1);
+    if (!rate)
+        return fault_set(fault, "--tune %g: the sample rate of %s is unknown; add --rate", hz, in);
+    if (fabs(hz) <= rate / 2.0) return true;
+    return fault_set(fault,
+                     "--tune %.10g: is not between -%.10g and %.10g, half the sample rate of %s",
+                     hz, rate / 2.0, rate / 2.0, in);
 }

@@ -13,4 +13,7 @@ bool is_standard(const char *path);
 bool usage_check(const struct settings *settings, struct encoding *ret_in, struct encoding *ret_ir,
                  struct fault *fault);
 
+// Checks --tune. rate: of IN; 0: unknown.
+bool usage_check_tune(const struct settings *settings, uint32_t rate, struct fault *fault);
+
 #endif

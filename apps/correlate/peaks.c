@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: MIT
 // See peaks.h. Samples are examined PEAKS_MARGIN samples after they arrive, when both sides of them
-// are in a ring. The local maxima of the last `distance` samples are kept in a queue, without those
-// that a later one exceeds: their magnitudes fall from front to back (the queue of a sliding
-// maximum). The front has become a peak when it is `distance` samples old, unless an earlier one
-// was as large.
+// are in a ring.
+//
+// Of the local maxima since the last peak only those are kept in a queue that are larger than all
+// before them. Another one, which a larger one within the distance precedes, is never a peak:
+// either that larger one is a peak, or a still larger peak that follows it hides both. When no
+// larger one has followed the last of the queue within the distance, the last is a peak. So is then
+// each one before it, from the last to the first, that is at least the distance before the peak
+// after it. What follows is independent of all this but for the distance from the last peak.
+//
+// If the stream begins inside of a signal, there is first a search for a maximum that is larger
+// than all within the distance on both sides, and so a peak, or for a gap of the distance. Its
+// queue is that of a sliding maximum: levels fall from front to back.
 #include "peaks.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sample_type.h"
 
 enum { REACH = PEAKS_MARGIN, RING = 32, ABSENT = -1 };
@@ -21,16 +30,24 @@ struct sample {
 };
 
 struct maximum {
-    uint64_t index;
-    double level;
-    bool dominated; // an earlier one within the distance is as large
+    struct peak peak; // only index and level if what comes before it is unknown
+    bool dominated;   // what comes before it is unknown, or as large within the distance
 };
 
 struct channel {
     struct sample ring[RING]; // sample i at i % RING
     struct maximum *queue;    // circular
     size_t head, n, capacity; // capacity: 0 or a power of two
-    struct peak front;        // of the queue, unless dominated
+    bool known;               // what comes before does not matter, but for the last peak
+    bool hides;               // the last peak, at `last`, hides what is closer than the distance
+    uint64_t last;
+};
+
+// A binary heap: `before` holds for no item and the one above it.
+struct heap {
+    struct peak *items;
+    size_t n, capacity;
+    bool (*before)(const struct peak *a, const struct peak *b);
 };
 
 struct peaks {
@@ -39,27 +56,112 @@ struct peaks {
     uint64_t arrived;  // frames
     double threshold;  // as a level
     double largest;    // level
-    struct peak *kept; // a heap; none comes after its root
-    size_t n_kept;
+    struct heap kept;  // the largest ones; the root is the least of them
+    struct heap ready; // to be reported, when no earlier one can follow; the root is the first
+    bool lost;
 };
+
+static bool is_earlier(const struct peak *a, const struct peak *b)
+{
+    if (a->index != b->index) return a->index < b->index;
+    return a->channel < b->channel;
+}
+
+// The item to give up first: of equal ones the last.
+static bool is_less(const struct peak *a, const struct peak *b)
+{
+    if (a->level != b->level) return a->level < b->level;
+    return is_earlier(b, a);
+}
+
+static void swap_items(struct peak *items, size_t i, size_t j)
+{
+    const struct peak first = items[i];
+    items[i] = items[j];
+    items[j] = first;
+}
+
+static void sift_down(struct heap *heap)
+{
+    for (size_t i = 0, first;; i = first) {
+        first = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < heap->n; child++)
+            if (heap->before(&heap->items[child], &heap->items[first])) first = child;
+        if (first == i) return;
+        swap_items(heap->items, i, first);
+    }
+}
+
+static bool heap_add(struct heap *heap, const struct peak *item, struct fault *fault)
+{
+    if (heap->n == heap->capacity) {
+        const size_t capacity = heap->capacity ? 2 * heap->capacity : 16;
+        struct peak *grown = memory_resize(heap->items, capacity * sizeof *grown);
+        if (!grown) return memory_fault(fault, "%zu peaks", capacity);
+        heap->items = grown;
+        heap->capacity = capacity;
+    }
+    heap->items[heap->n] = *item;
+    for (size_t i = heap->n++; i && heap->before(&heap->items[i], &heap->items[(i - 1) / 2]);
+         i = (i - 1) / 2)
+        swap_items(heap->items, i, (i - 1) / 2);
+    return true;
+}
+
+static void heap_replace_root(struct heap *heap, const struct peak *item)
+{
+    heap->items[0] = *item;
+    sift_down(heap);
+}
+
+static bool push(struct channel *c, const struct maximum *maximum, struct fault *fault)
+{
+    if (c->n == c->capacity) {
+        const size_t capacity = c->capacity ? 2 * c->capacity : 16;
+        struct maximum *grown = memory_resize(c->queue, capacity * sizeof *grown);
+        if (!grown) return memory_fault(fault, "%zu local maxima", capacity);
+        // What wraps around continues in the new half.
+        memcpy(grown + c->capacity, grown, c->head * sizeof *grown);
+        c->queue = grown;
+        c->capacity = capacity;
+    }
+    c->queue[(c->head + c->n++) & (c->capacity - 1)] = *maximum;
+    return true;
+}
+
+static struct maximum *queue_at(const struct channel *c, size_t i)
+{
+    return &c->queue[(c->head + i) & (c->capacity - 1)];
+}
+
+static void pop_front(struct channel *c)
+{
+    c->head = (c->head + 1) & (c->capacity - 1);
+    c->n--;
+}
 
 bool peaks_open(struct peaks **ret, const struct peaks_request *request, struct fault *fault)
 {
+    // As if a very large sample came just before the first.
+    const struct maximum before = {{.index = UINT64_MAX, .level = INFINITY}, true};
     struct peaks *p = calloc(1, sizeof *p);
     *ret = NULL;
     if (!p) return fault_set(fault, "out of memory");
     p->request = *request;
+    p->kept.before = is_less;
+    p->ready.before = is_earlier;
     p->threshold = request->threshold;
     if (type_is_complex(request->type)) p->threshold *= request->threshold;
     p->channels = calloc(request->channels, sizeof *p->channels);
-    p->kept = calloc(request->most ? request->most : 1, sizeof *p->kept);
-    *ret = p;
-    for (size_t c = 0; p->channels && c < request->channels; c++)
+    bool good = p->channels || fault_set(fault, "out of memory");
+    for (size_t c = 0; good && c < request->channels; c++) {
         for (int i = 0; i < RING; i++) p->channels[c].ring[i].level = ABSENT;
-    if (p->channels && p->kept) return true;
-    peaks_close(p);
-    *ret = NULL;
-    return fault_set(fault, "out of memory for %zu peaks", request->most);
+        p->channels[c].known = !request->continues;
+        good = p->channels[c].known || push(&p->channels[c], &before, fault);
+    }
+    if (good) *ret = p;
+    else peaks_close(p);
+    return good;
 }
 
 static struct sample load(enum partita_type type, const void *y, size_t i)
@@ -142,73 +244,21 @@ static struct peak describe(const struct peaks *p, size_t channel, uint64_t i)
                          .shift = interpolate_shift(c, i)};
 }
 
-// Whether a is to be kept rather than b: the larger one, of equal ones the first.
-static bool comes_before(const struct peak *a, const struct peak *b)
-{
-    if (a->level != b->level) return a->level > b->level;
-    if (a->index != b->index) return a->index < b->index;
-    return a->channel < b->channel;
-}
-
-static void swap_kept(struct peak *heap, size_t i, size_t j)
-{
-    const struct peak first = heap[i];
-    heap[i] = heap[j];
-    heap[j] = first;
-}
-
-static void sift_up(struct peak *heap, size_t i)
-{
-    for (; i && comes_before(&heap[(i - 1) / 2], &heap[i]); i = (i - 1) / 2)
-        swap_kept(heap, i, (i - 1) / 2);
-}
-
-static void sift_down(struct peak *heap, size_t n)
-{
-    for (size_t i = 0, last;; i = last) {
-        last = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++)
-            if (comes_before(&heap[last], &heap[child])) last = child;
-        if (last == i) return;
-        swap_kept(heap, i, last);
-    }
-}
-
 // No later sample of this level is reported.
 static bool is_too_small(const struct peaks *p, double level)
 {
     const size_t most = p->request.most;
     return level <= 0 || level < p->threshold ||
-           (most && p->n_kept == most && level <= p->kept[0].level);
+           (most && p->kept.n == most && level <= p->kept.items[0].level);
 }
 
 static bool accept(struct peaks *p, const struct peak *found, struct fault *fault)
 {
     const struct peaks_request *q = &p->request;
     if (found->index < q->first || found->index >= q->end) return true;
-    if (!q->most) return q->report(q->context, found, fault);
-    if (p->n_kept < q->most) {
-        p->kept[p->n_kept] = *found;
-        sift_up(p->kept, p->n_kept++);
-    } else if (comes_before(found, &p->kept[0])) {
-        p->kept[0] = *found;
-        sift_down(p->kept, p->n_kept);
-    }
-    return true;
-}
-
-static bool push(struct channel *c, struct maximum maximum, struct fault *fault)
-{
-    if (c->n == c->capacity) {
-        const size_t capacity = c->capacity ? 2 * c->capacity : 16;
-        struct maximum *grown = realloc(c->queue, capacity * sizeof *grown);
-        if (!grown) return fault_set(fault, "out of memory for %zu local maxima", capacity);
-        // What wraps around continues in the new half.
-        memcpy(grown + c->capacity, grown, c->head * sizeof *grown);
-        c->queue = grown;
-        c->capacity = capacity;
-    }
-    c->queue[(c->head + c->n++) & (c->capacity - 1)] = maximum;
+    if (!q->most) return heap_add(&p->ready, found, fault);
+    if (p->kept.n < q->most) return heap_add(&p->kept, found, fault);
+    if (is_less(&p->kept.items[0], found)) heap_replace_root(&p->kept, found);
     return true;
 }
 
@@ -226,21 +276,77 @@ static bool is_local_maximum(const struct channel *c, uint64_t i)
 static bool add_maximum(struct peaks *p, size_t channel, uint64_t i, struct fault *fault)
 {
     struct channel *c = &p->channels[channel];
-    const double level = sample_at(c, i)->level;
+    struct maximum maximum = {{.index = i, .level = sample_at(c, i)->level}, false};
+    const double level = maximum.peak.level;
     if (is_too_small(p, level)) return true;
-    while (c->n && c->queue[(c->head + c->n - 1) & (c->capacity - 1)].level < level) c->n--;
-    if (!c->n) c->front = describe(p, channel, i);
-    return push(c, (struct maximum){i, level, c->n > 0}, fault);
+    if (c->known) {
+        const bool hidden = c->hides && i - c->last < p->request.distance;
+        if (hidden || (c->n && level <= queue_at(c, c->n - 1)->peak.level)) return true;
+        maximum.peak = describe(p, channel, i);
+        return push(c, &maximum, fault);
+    }
+    while (c->n && queue_at(c, c->n - 1)->peak.level < level) c->n--;
+    maximum.dominated = c->n > 0;
+    return push(c, &maximum, fault);
+}
+
+// The last of the queue is a peak. Its peaks are moved to its end.
+static bool take_queue(struct peaks *p, struct channel *c, struct fault *fault)
+{
+    size_t first = c->n - 1;
+    for (size_t j = first; j-- > 0;)
+        if (queue_at(c, first)->peak.index - queue_at(c, j)->peak.index >= p->request.distance)
+            *queue_at(c, --first) = *queue_at(c, j);
+    c->last = queue_at(c, c->n - 1)->peak.index;
+    c->hides = true;
+    for (size_t j = first; j < c->n; j++)
+        if (!accept(p, &queue_at(c, j)->peak, fault)) return false;
+    c->n = 0;
+    return true;
+}
+
+// What comes before is unknown: the front of the queue is `distance` samples old. If none within
+// the distance before it is as large, it is a peak, and so hides the rest of the queue; if the
+// queue is empty without it, nothing before matters.
+static void leave_unknown(struct peaks *p, struct channel *c)
+{
+    const struct maximum front = *queue_at(c, 0);
+    p->lost = p->lost || front.peak.index + 1 > p->request.first; // UINT64_MAX: before the stream
+    pop_front(c);
+    if (front.dominated && c->n) return;
+    c->known = true;
+    c->hides = true;
+    c->last = front.peak.index;
+    c->n = 0;
 }
 
 // All channels have examined the samples up to i.
-static bool take_front(struct peaks *p, struct channel *c, uint64_t i, struct fault *fault)
+static bool take_old(struct peaks *p, struct channel *c, uint64_t i, struct fault *fault)
 {
-    if (!c->n || i - c->queue[c->head].index + 1 < p->request.distance) return true;
-    const bool dominated = c->queue[c->head].dominated;
-    c->head = (c->head + 1) & (c->capacity - 1);
-    c->n--;
-    return dominated || accept(p, &c->front, fault);
+    if (!c->n) return true;
+    const uint64_t index = queue_at(c, c->known ? c->n - 1 : 0)->peak.index;
+    if (i - index + 1 < p->request.distance) return true;
+    if (c->known) return take_queue(p, c, fault);
+    leave_unknown(p, c);
+    return true;
+}
+
+// Reports the peaks before all maxima that may become peaks.
+static bool report_ready(struct peaks *p, struct fault *fault)
+{
+    struct heap *ready = &p->ready;
+    uint64_t begin = UINT64_MAX;
+    for (size_t k = 0; ready->n && k < p->request.channels; k++) {
+        const struct channel *c = &p->channels[k];
+        const uint64_t possible = !c->known ? 0 : c->n ? queue_at(c, 0)->peak.index : begin;
+        begin = possible < begin ? possible : begin;
+    }
+    while (ready->n && ready->items[0].index < begin && !p->lost) {
+        const struct peak first = ready->items[0];
+        heap_replace_root(ready, &ready->items[--ready->n]);
+        if (!p->request.report(p->request.context, &first, fault)) return false;
+    }
+    return true;
 }
 
 // Examines the sample that has REACH samples after it.
@@ -251,9 +357,9 @@ static bool examine(struct peaks *p, struct fault *fault)
     for (size_t channel = 0; channel < p->request.channels; channel++) {
         struct channel *c = &p->channels[channel];
         if (is_local_maximum(c, i) && !add_maximum(p, channel, i, fault)) return false;
-        if (!take_front(p, c, i, fault)) return false;
+        if (!take_old(p, c, i, fault)) return false;
     }
-    return true;
+    return !p->ready.n || report_ready(p, fault);
 }
 
 bool peaks_add(struct peaks *peaks, const void *y, size_t n, struct fault *fault)
@@ -273,26 +379,18 @@ bool peaks_add(struct peaks *peaks, const void *y, size_t n, struct fault *fault
 
 static int compare_positions(const void *a, const void *b)
 {
-    const struct peak *x = a, *y = b;
-    if (x->index != y->index) return x->index < y->index ? -1 : 1;
-    return (x->channel > y->channel) - (x->channel < y->channel);
+    return is_earlier(a, b) ? -1 : is_earlier(b, a);
 }
 
-// Of the maxima that are left only fronts can be peaks; in the order in which they would have
-// become old enough.
+// No more samples arrive.
 static bool take_rest(struct peaks *p, struct fault *fault)
 {
-    for (;;) {
-        struct channel *first = NULL;
-        for (size_t k = 0; k < p->request.channels; k++) {
-            struct channel *c = &p->channels[k];
-            if (c->n && c->queue[c->head].dominated) c->n = 0;
-            if (c->n && (!first || c->front.index < first->front.index)) first = c;
-        }
-        if (!first) return true;
-        first->n = 0;
-        if (!accept(p, &first->front, fault)) return false;
+    for (size_t k = 0; k < p->request.channels; k++) {
+        struct channel *c = &p->channels[k];
+        while (c->n && !c->known) leave_unknown(p, c);
+        if (c->n && !take_queue(p, c, fault)) return false;
     }
+    return report_ready(p, fault);
 }
 
 bool peaks_finish(struct peaks *peaks, struct fault *fault)
@@ -305,15 +403,32 @@ bool peaks_finish(struct peaks *peaks, struct fault *fault)
         if (!examine(peaks, fault)) return false;
     }
     if (!take_rest(peaks, fault)) return false;
-    if (peaks->n_kept) qsort(peaks->kept, peaks->n_kept, sizeof *peaks->kept, compare_positions);
-    for (size_t i = 0; i < peaks->n_kept; i++)
-        if (!q->report(q->context, &peaks->kept[i], fault)) return false;
+    struct heap *kept = &peaks->kept;
+    if (kept->n) qsort(kept->items, kept->n, sizeof *kept->items, compare_positions);
+    for (size_t i = 0; i < kept->n && !peaks->lost; i++)
+        if (!q->report(q->context, &kept->items[i], fault)) return false;
     return true;
+}
+
+bool peaks_lost(const struct peaks *peaks)
+{
+    return peaks->lost;
+}
+
+bool peaks_settled(const struct peaks *peaks)
+{
+    const struct peaks_request *q = &peaks->request;
+    bool settled = peaks->arrived >= REACH && peaks->arrived - REACH >= q->end;
+    for (size_t k = 0; settled && k < q->channels; k++) {
+        const struct channel *c = &peaks->channels[k];
+        settled = c->known && (!c->n || queue_at(c, 0)->peak.index >= q->end);
+    }
+    return settled;
 }
 
 static int compare_sizes(const void *a, const void *b)
 {
-    return comes_before(a, b) ? -1 : comes_before(b, a);
+    return is_less(b, a) ? -1 : is_less(a, b);
 }
 
 size_t peaks_select(struct peak *peaks, size_t n, size_t most)
@@ -336,8 +451,9 @@ void peaks_close(struct peaks *peaks)
 {
     if (!peaks) return;
     for (size_t c = 0; peaks->channels && c < peaks->request.channels; c++)
-        free(peaks->channels[c].queue);
+        memory_free(peaks->channels[c].queue);
     free(peaks->channels);
-    free(peaks->kept);
+    memory_free(peaks->kept.items);
+    memory_free(peaks->ready.items);
     free(peaks);
 }

@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Finds the peaks of a stream of results. A peak is a local maximum of the magnitude of one channel
-// (of equal neighbours the first; more than PEAKS_MARGIN of them after a smaller one are a maximum
-// whatever follows) that is at least the threshold and that no local maximum closer
-// than the distance exceeds; of equal ones within the distance the first is the peak. The ends of
-// the stream count as lower than any sample; samples that are not finite are ignored.
+// Finds the peaks of a stream of results. A local maximum is a sample of one channel whose
+// magnitude is at least the threshold and larger than that of its neighbours (of equal neighbours
+// the first; more than PEAKS_MARGIN of them after a smaller one are a maximum whatever follows).
+// Local maxima are taken in the order of their magnitude, the largest first, of equal ones the
+// first in time; one is a peak unless a peak that was taken before is closer than the distance.
+// This is the rule of scipy.signal.find_peaks, which leaves the order of equal ones open. The ends
+// of the stream count as lower than any sample; samples that are not finite are ignored.
 //
-// Whether a sample is a peak depends only on the samples up to the distance and PEAKS_MARGIN, and
-// not on how they arrive. Memory: 24 bytes for each local maximum of a falling sequence within the
-// distance, and the peaks that are kept.
+// The peaks do not depend on how samples arrive. A peak is known as soon as its samples decide it:
+// `distance` samples after it if no larger maximum follows within them, otherwise with the last of
+// the maxima that rise from it, each within the distance of the one before. Memory: 56 bytes for
+// each of these rising maxima, and 48 for each peak that is known but comes after one that is not
+// yet, or is one of the largest (--peaks). Noise has few rising maxima; a ramp of an hour has all
+// of its own, and the limit is --max-memory.
 //
 // The position is interpolated: the maximum of the magnitude of the polynomial through 8 samples to
 // each side. Without noise it is within 0.001 samples of the maximum of the continuous signal if
@@ -37,15 +42,16 @@ struct peaks_request {
     double threshold;    // of the magnitude
     uint64_t distance;   // samples, at least 1
     uint64_t first, end; // report peaks from sample `first` on, before `end`
-    // Takes a peak, ordered by index and then channel: as soon as it is known, or at the end if
-    // only the largest are reported.
+    bool continues;      // the stream begins inside of a signal that is not known before it
+    // Takes a peak, ordered by index and then channel: as soon as it and all before it are known,
+    // or at the end if only the largest are reported.
     bool (*report)(void *context, const struct peak *peak, struct fault *fault);
     void *context;
 };
 
 struct peaks;
 
-// Samples beyond the distance that can change a peak or its position.
+// Samples to each side that decide whether a sample is a local maximum, and its position.
 enum { PEAKS_MARGIN = 8 };
 
 bool peaks_open(struct peaks **ret, const struct peaks_request *request, struct fault *fault);
@@ -55,6 +61,13 @@ bool peaks_add(struct peaks *peaks, const void *y, size_t n, struct fault *fault
 
 // After the last frame.
 bool peaks_finish(struct peaks *peaks, struct fault *fault);
+
+// Whether a peak that is to be reported may depend on what comes before a stream that `continues`:
+// then what has been reported is wrong, and a stream that begins earlier is needed.
+bool peaks_lost(const struct peaks *peaks);
+
+// Whether all peaks before `end` have been reported, whatever follows.
+bool peaks_settled(const struct peaks *peaks);
 
 // Of n peaks of one signal, the largest `most`, or all if that is 0, in the order of `report`:
 // moves them to the front and returns how many they are.

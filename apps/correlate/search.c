@@ -64,6 +64,7 @@ bool search_open(struct search *search, const struct search_request *request, st
                                         .distance = search_distance(s, request->length),
                                         .first = request->first,
                                         .end = request->end,
+                                        .continues = request->continues,
                                         .report = p->n ? collect_peak : peak_report_add,
                                         .context = p->n ? (void *)search : &search->report};
     if (!options_want_peaks(s)) return true;
@@ -75,8 +76,10 @@ bool search_open(struct search *search, const struct search_request *request, st
                                           .stride = s->stride,
                                           .keep = s->annotate};
     search->offset = request->offset;
+    const bool again = search->peaks;
+    peaks_close(search->peaks);
     if (!peaks_open(&search->peaks, &peaks, fault)) return false;
-    if (!p->rank) peak_report_begin(&search->report);
+    if (!p->rank && !again) peak_report_begin(&search->report);
     return true;
 }
 

@@ -26,6 +26,7 @@ struct search_request {
     uint64_t length;        // frames of the template
     int64_t first_lag;      // of the first result
     uint64_t first, end;    // results whose peaks are reported
+    bool continues;         // the whole result has others before the first
     uint64_t offset;        // number of the first result in the whole result
     struct processes *processes;
 };
@@ -36,7 +37,8 @@ bool search_check_usage(const struct settings *settings, struct fault *fault);
 // The distance of peaks in results.
 uint64_t search_distance(const struct settings *settings, uint64_t length);
 
-// Opens the search, if peaks are wanted, and prints the header of their lines.
+// Opens the search, if peaks are wanted, and prints the header of their lines. Once more, of
+// results that begin earlier, if the peaks were lost (peaks.h).
 bool search_open(struct search *search, const struct search_request *request, struct fault *fault);
 
 // After the last result: prints the peaks that are left.

@@ -138,20 +138,6 @@ static bool is_maximum(const float *y, size_t i, size_t channel)
     return here > 0;
 }
 
-static bool is_peak(const float *y, size_t i, size_t channel, const struct peaks_request *q)
-{
-    const float here = fabsf(y[i * CHANNELS + channel]);
-    if (!is_maximum(y, i, channel) || (double)here < q->threshold) return false;
-    for (size_t j = 0; j < SAMPLES; j++) {
-        const float other = fabsf(y[j * CHANNELS + channel]);
-        const size_t apart = j < i ? i - j : j - i;
-        if (apart < q->distance && is_maximum(y, j, channel) &&
-            (other > here || (other == here && j < i)))
-            return false;
-    }
-    return true;
-}
-
 static int by_size(const void *a, const void *b)
 {
     const struct peak *x = a, *y = b;
@@ -167,17 +153,37 @@ static int by_place(const void *a, const void *b)
     return (x->channel > y->channel) - (x->channel < y->channel);
 }
 
+// All maxima of a channel, sorted by size, are taken in turn against those taken before.
+static void search_channel(struct found *ret, const float *y, size_t channel,
+                           const struct peaks_request *q)
+{
+    static struct peak maxima[SAMPLES];
+    size_t n = 0, n_taken = 0;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        const double size = fabs((double)y[i * CHANNELS + channel]);
+        if (is_maximum(y, i, channel) && size >= q->threshold)
+            maxima[n++] = (struct peak){.index = i, .channel = channel, .magnitude = size};
+    }
+    qsort(maxima, n, sizeof *maxima, by_size);
+    for (size_t k = 0; k < n; k++) {
+        bool hidden = false;
+        for (size_t j = 0; j < n_taken; j++) {
+            const uint64_t a = maxima[j].index, b = maxima[k].index;
+            hidden = hidden || (a < b ? b - a : a - b) < q->distance;
+        }
+        if (!hidden) maxima[n_taken++] = maxima[k];
+    }
+    for (size_t k = 0; k < n_taken; k++)
+        if (maxima[k].index >= q->first && maxima[k].index < q->end)
+            ret->peaks[ret->n++] = maxima[k];
+}
+
 static void search_whole(struct found *ret, const float *y, const struct peaks_request *q)
 {
     ret->n = 0;
-    for (size_t i = 0; i < SAMPLES; i++)
-        for (size_t c = 0; c < CHANNELS; c++)
-            if (i >= q->first && i < q->end && is_peak(y, i, c, q))
-                ret->peaks[ret->n++] = (struct peak){
-                    .index = i, .channel = c, .magnitude = fabs((double)y[i * CHANNELS + c])};
-    if (!q->most) return;
+    for (size_t c = 0; c < CHANNELS; c++) search_channel(ret, y, c, q);
     qsort(ret->peaks, ret->n, sizeof *ret->peaks, by_size);
-    if (ret->n > q->most) ret->n = q->most;
+    if (q->most && ret->n > q->most) ret->n = q->most;
     qsort(ret->peaks, ret->n, sizeof *ret->peaks, by_place);
 }
 
@@ -195,7 +201,26 @@ static void search_stream(struct found *ret, const float *y, struct peaks_reques
     peaks_close(peaks);
 }
 
-// Small integers, so that there are many equal maxima and plateaus.
+// Small integers, so that there are many equal maxima and plateaus; some rise or fall over the
+// whole signal, so that what is decided at one end decides the other.
+static void draw(float *y, size_t k, unsigned *seed)
+{
+    const double range = k % 2 ? 6 : 400, slope = k % 4 == 2 ? 3 : k % 4 == 3 ? -0.1 : 0;
+    for (size_t i = 0; i < SAMPLES * CHANNELS; i++)
+        y[i] =
+            (float)rint(uniform(seed) * range + slope * ((double)(i / CHANNELS) - SAMPLES / 2.0));
+}
+
+static void compare(const struct found *got, const struct found *wanted)
+{
+    assert_int_equal(got->n, wanted->n);
+    for (size_t i = 0; i < got->n; i++) {
+        assert_int_equal(got->peaks[i].index, wanted->peaks[i].index);
+        assert_int_equal(got->peaks[i].channel, wanted->peaks[i].channel);
+        assert_true(got->peaks[i].magnitude == wanted->peaks[i].magnitude);
+    }
+}
+
 static void peaks_equal_those_of_the_whole(void **state)
 {
     (void)state;
@@ -205,8 +230,7 @@ static void peaks_equal_those_of_the_whole(void **state)
                         chunks[] = {1, 17, SAMPLES};
     unsigned seed = 9;
     for (size_t k = 0; k < 5 * 4 * 3 * 2; k++) {
-        const double range = k % 2 ? 6 : 400;
-        for (size_t i = 0; i < SAMPLES * CHANNELS; i++) y[i] = (float)rint(uniform(&seed) * range);
+        draw(y, k, &seed);
         const struct peaks_request q = {.type = PARTITA_F32,
                                         .channels = CHANNELS,
                                         .most = mosts[k / 2 % 4],
@@ -217,16 +241,91 @@ static void peaks_equal_those_of_the_whole(void **state)
                                         .report = note};
         search_whole(&wanted, y, &q);
         search_stream(&got, y, q, chunks[k / 40]);
-        assert_int_equal(got.n, wanted.n);
-        for (size_t i = 0; i < got.n; i++) {
-            assert_int_equal(got.peaks[i].index, wanted.peaks[i].index);
-            assert_int_equal(got.peaks[i].channel, wanted.peaks[i].channel);
-            assert_true(got.peaks[i].magnitude == wanted.peaks[i].magnitude);
-        }
+        compare(&got, &wanted);
     }
 }
 
-// A falling and a rising sequence of maxima: the queue of the first is as long as the distance.
+// Searches the results from `begin` on for the peaks of q. False if they depend on what is before.
+// Stops as soon as it may.
+static bool search_part(struct found *ret, const float *y, struct peaks_request q, size_t begin)
+{
+    struct peaks *peaks;
+    struct fault fault;
+    ret->n = 0;
+    q.context = ret;
+    q.continues = begin > 0;
+    q.first -= begin;
+    q.end -= begin;
+    assert_true(peaks_open(&peaks, &q, &fault));
+    size_t at = begin;
+    for (; at < SAMPLES && !peaks_lost(peaks) && !peaks_settled(peaks); at++)
+        assert_true(peaks_add(peaks, y + at * CHANNELS, 1, &fault));
+    const size_t n = ret->n;
+    const bool settled = peaks_settled(peaks);
+    assert_true(peaks_finish(peaks, &fault));
+    if (settled && !q.most) assert_int_equal(ret->n, n);
+    const bool lost = peaks_lost(peaks);
+    if (lost) assert_int_equal(ret->n, 0);
+    peaks_close(peaks);
+    for (size_t i = 0; i < ret->n; i++) ret->peaks[i].index += begin;
+    return !lost;
+}
+
+// The peaks of a part, of a search that begins before it and is not told what came before that.
+static void peaks_of_parts(void **state)
+{
+    (void)state;
+    static float y[SAMPLES * CHANNELS];
+    static struct found wanted, got;
+    static const size_t distances[] = {1, 2, 7, 50};
+    unsigned seed = 10;
+    size_t n_found = 0, n_lost = 0, n_peaks = 0;
+    for (size_t k = 0; k < 400; k++) {
+        draw(y, k, &seed);
+        struct peaks_request q = {.type = PARTITA_F32,
+                                  .channels = CHANNELS,
+                                  .most = k % 5 == 0 ? 3 : 0,
+                                  .threshold = k % 3 ? 2 : 0,
+                                  .distance = distances[k / 4 % 4],
+                                  .first = 150 + k % 100,
+                                  .end = 300 + k % 200,
+                                  .report = note};
+        search_whole(&wanted, y, &q);
+        size_t margin = 2 * q.distance;
+        while (!search_part(&got, y, q, q.first > margin ? q.first - margin : 0)) {
+            n_lost++;
+            margin *= 2;
+        }
+        n_found += margin < q.first;
+        n_peaks += got.n;
+        compare(&got, &wanted);
+    }
+    // Both ways are taken.
+    assert_true(n_found > 100 && n_lost > 100 && n_peaks > 1000);
+}
+
+// A burst is not hidden by the side lobe of another.
+static void side_lobes_hide_nothing(void **state)
+{
+    (void)state;
+    static float y[SAMPLES * CHANNELS];
+    static struct found got;
+    memset(y, 0, sizeof y);
+    y[20 * CHANNELS] = 3;
+    y[26 * CHANNELS] = 4;
+    y[34 * CHANNELS] = 9;
+    struct peaks_request q = {.type = PARTITA_F32,
+                              .channels = CHANNELS,
+                              .distance = 10,
+                              .end = UINT64_MAX,
+                              .report = note};
+    search_stream(&got, y, q, 7);
+    assert_int_equal(got.n, 2);
+    assert_int_equal(got.peaks[0].index, 20);
+    assert_int_equal(got.peaks[1].index, 34);
+}
+
+// A falling and a rising sequence of maxima: the queue of the second is as long as the signal.
 static void long_sequences_of_maxima(void **state)
 {
     (void)state;
@@ -242,9 +341,9 @@ static void long_sequences_of_maxima(void **state)
                               .end = UINT64_MAX,
                               .report = note};
     search_stream(&got, y, q, 10);
-    assert_int_equal(got.n, 2);
-    assert_int_equal(got.peaks[0].index, 0);
-    assert_int_equal(got.peaks[1].index, SAMPLES - 2);
+    assert_int_equal(got.n, 2 * SAMPLES / 100);
+    for (size_t k = 0; k < got.n; k++)
+        assert_int_equal(got.peaks[k].index, k / 2 * 100 + (k % 2 ? 98 : 0));
 }
 
 // sinc(band (t - shift)) fills that part of the band; `limit` is what peaks.h promises.
@@ -318,6 +417,8 @@ int main(void)
         cmocka_unit_test(norms_do_not_depend_on_calls),
         cmocka_unit_test(silence_gives_zero),
         cmocka_unit_test(peaks_equal_those_of_the_whole),
+        cmocka_unit_test(peaks_of_parts),
+        cmocka_unit_test(side_lobes_hide_nothing),
         cmocka_unit_test(long_sequences_of_maxima),
         cmocka_unit_test(positions_are_interpolated),
         cmocka_unit_test(samples_that_are_not_finite),

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""`partita correlate`: normalised results and peaks, compared with sums in float64 and with maximum_filter1d of SciPy."""
+"""`partita correlate`: normalised results and peaks, compared with sums in float64 and with find_peaks of SciPy."""
 import json
 import os
 import shutil
 import subprocess
 
 import numpy as np
-from scipy.ndimage import maximum_filter1d
+from scipy.signal import find_peaks
 
 import rig
 import schemas
@@ -117,14 +117,48 @@ class Normalised(Peaks):
 
 class Search(Peaks):
     def reference(self, y, threshold, distance, most):
+        """Of equal maxima, which these results do not have, find_peaks may take any first. The ends count as lower."""
         size = abs(y)
-        inner = np.pad(size, 1, constant_values=-1)
-        maxima = np.where((size > inner[:-2]) & (size >= inner[2:]), size, 0)
-        window = maximum_filter1d(maxima, min(2 * distance - 1, 2 * len(y) - 1), mode="constant")
-        found = np.flatnonzero((maxima == window) & (maxima >= threshold) & (maxima > 0))
+        found = find_peaks(np.pad(size, 1, constant_values=-1), height=threshold or None, distance=distance)[0] - 1
         if most:
             found = np.sort(found[np.argsort(-size[found], kind="stable")[:most]])
         return found
+
+    def test_side_lobes_that_are_dropped_hide_nothing(self):
+        x = np.zeros(60, "f4")
+        x[[20, 26, 34]] = 3, 4, 9
+        np.save("x.npy", x)
+        np.save("h.npy", np.ones(1, "f4"))
+        for more in ([], ["--threshold", 1], ["--peaks", 2], ["--peaks", 9]):
+            got = self.objects(*(more or ["--threshold", 3]), "--min-distance", 10, "h.npy", "x.npy")
+            self.assertEqual([p["sample"] for p in got], [20, 34])
+        x[[40, 46, 52]] = 7
+        np.save("x.npy", x)
+        got = self.objects("--threshold", 1, "--min-distance", 10, "h.npy", "x.npy")
+        self.assertEqual([p["sample"] for p in got], [20, 34, 46])  # of equal ones the first that is not hidden
+        got = self.objects("--threshold", 1, "--min-distance", 10, "--range", "1/1", "h.npy", "x.npy")
+        self.assertEqual([p["sample"] for p in got], [20, 34, 46])
+
+    def test_chains_across_shards(self):
+        """Maxima that rise, fall or change slowly over the whole signal, each within the distance of the next: the peaks
+        of a shard depend on the far end. A template of one sample leaves the samples as they are."""
+        n = 40000
+        np.save("h.npy", np.ones(1, "f4"))
+        ramps = {"rise": np.linspace(1, 2, n), "fall": np.linspace(2, 1, n), "hills": 2 + np.sin(np.arange(n) / 1500),
+                 "valley": abs(np.linspace(-1, 1, n)) + 1}
+        for name, ramp in ramps.items():
+            x = ramp + 1e-4 * abs(self.noise(n, "f8"))
+            np.save("x.npy", x)
+            for distance in (30, 501):
+                wanted = self.reference(x, 0, distance, 0)
+                for block in (1, 512):
+                    got = self.objects("--threshold", 0, "--min-distance", distance, "--block", block, "h.npy", "x.npy")
+                    self.assertEqual([p["sample"] for p in got], wanted.tolist())
+                for parts in (1, 3):
+                    with self.subTest(ramp=name, distance=distance, parts=parts):
+                        shards = [self.objects("--range", "%d/%d" % (k + 1, parts), "--threshold", 0, "--min-distance",
+                                               distance, "h.npy", "x.npy") for k in range(parts)]
+                        self.assertEqual([p["sample"] for p in sum(shards, [])], wanted.tolist())
 
     def test_peaks_are_those_of_scipy(self):
         for kind in ("f4", "c8"):

@@ -114,6 +114,10 @@ class Brief(Processes):
         self.noise("t.npy", 300)
         self.noise("s.npy", 200000)
         self.check_peaks(5, "--peaks", 30, "t.npy", "s.npy")
+        # Every maximum is within the distance of the next and larger, then smaller: parts depend on the far ends.
+        np.save("ramp.npy", 2 - abs(np.linspace(-1, 1, 200000)) + 1e-4 * abs(self.random.standard_normal(200000)))
+        np.save("one.npy", np.ones(1))
+        self.check_peaks(3, "--threshold", 0, "--min-distance", 400, "one.npy", "ramp.npy")
 
     def test_a_fault_is_said_once(self):
         self.noise("h.npy", 300)
