@@ -3,8 +3,11 @@
 import concurrent.futures
 import threading
 
+import hypothesis
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+import scipy.signal
 import signal_oracle as oracle
 
 import partita
@@ -194,8 +197,11 @@ def peaks_by_definition(y, lags, threshold, distance, most):
     size = abs(y)
     inner = np.pad(size, 1, constant_values=-1)
     maxima = np.flatnonzero((size > inner[:-2]) & (size > inner[2:]) & (size >= threshold))
-    found = [i for i in maxima if all(size[j] < size[i] or j == i for j in maxima[abs(maxima - i) < distance])]
-    kept = sorted(sorted(found, key=lambda i: -size[i])[:most])
+    found = []
+    for i in sorted(maxima, key=lambda i: -size[i]):
+        if all(abs(j - i) >= distance for j in found):
+            found.append(i)
+    kept = sorted(found[:most])
     return lags[kept], size[kept], np.angle(y[kept])
 
 
@@ -211,6 +217,25 @@ def test_peaks(distance, most, lags, normalise, dtype, rng):
     np.testing.assert_array_equal(found.lag, expected[0])
     np.testing.assert_array_equal(found.magnitude, expected[1])
     np.testing.assert_array_equal(found.phase, expected[2])
+
+
+def test_peaks_beside_dropped_peaks():
+    """A maximum that is dropped drops nothing: 26 is closer than 10 to 34 and to 20."""
+    x = np.zeros(50)
+    x[[20, 26, 34]] = 3, 4, 9
+    assert signal.correlation_peaks(x, [1.0], distance=10).lag.tolist() == [20, 34]
+    assert signal.correlation_peaks(x, [1.0], distance=10, peaks=1).lag.tolist() == [34]
+    x = np.zeros(13)
+    x[[0, 6, 12]] = 5  # of equal ones the first is taken first
+    assert signal.correlation_peaks(x, [1.0], distance=10).lag.tolist() == [0, 12]
+
+
+@hypothesis.given(st.lists(st.integers(0, 1000), unique=True, min_size=1, max_size=300), st.integers(1, 50))
+def test_peaks_are_those_of_scipy(values, distance):
+    """Of samples that are all different, between zeros, as SciPy finds no peaks at the ends."""
+    x = np.concatenate([[0.0], values, [0.0]])
+    found = signal.correlation_peaks(x, [1.0], distance=distance, threshold=1)
+    assert found.lag.tolist() == scipy.signal.find_peaks(x, height=1, distance=distance)[0].tolist()
 
 
 def test_peaks_of_equal_samples():

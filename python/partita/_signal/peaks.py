@@ -23,8 +23,8 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
     """
     Find a template in a signal: the peaks of the magnitude of their correlation.
 
-    A peak is a local maximum that no local maximum closer than `distance` exceeds; of equal ones the first is the peak.
-    The first and the last lag can be peaks. More than 8 equal samples after a smaller one are a local maximum whatever
+    Peaks are local maxima. Each peak, the largest first and of equal ones the first, drops the local maxima closer than
+    `distance`, as in `scipy.signal.find_peaks`: what is dropped drops nothing. The first and the last lag can be peaks. More than 8 equal samples after a smaller one are a local maximum whatever
     follows them.
 
     Parameters
@@ -36,7 +36,7 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
     threshold : float, optional
         Return only peaks whose magnitude is at least this.
     distance : int, optional
-        Of local maxima closer than this only the largest can be a peak. By default the length of the template.
+        Peaks are at least this far from each other. By default the length of the template.
     normalise : bool, optional
         As in `correlate`.
     lags : (int, int) or range, optional
@@ -83,9 +83,7 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
     y = correlate(x, h, lags=lags, normalise=normalise, threads=threads, device=device, engine=engine)
     at = correlation_lags(len(x), len(h), lags=lags)
     size = np.where(np.isfinite(y), np.abs(y), -1)
-    found = _dominant(size, np.flatnonzero(_local_maxima(size) & (size > 0) & (size >= threshold)), distance)
-    if peaks is not None:
-        found = np.sort(found[np.argsort(-size[found], kind="stable")[:peaks]])
+    found = _dominant(size, np.flatnonzero(_local_maxima(size) & (size > 0) & (size >= threshold)), distance, peaks)
     return CorrelationPeaks(at[found], at[found] + _shifts(y, size, found), size[found], np.angle(y[found]))
 
 
@@ -102,23 +100,18 @@ def _local_maxima(size):
     return result
 
 
-def _sliding_maxima(x, width):
-    """The maxima of x[i:i + width], by maxima from the starts and from the ends of blocks (van Herk 1992)."""
-    blocks = np.pad(x, (0, -len(x) % width), constant_values=-1).reshape(-1, width)
-    on = np.maximum.accumulate(blocks, axis=1).ravel()
-    back = np.maximum.accumulate(blocks[:, ::-1], axis=1)[:, ::-1].ravel()
-    return np.maximum(back[:len(x) - width + 1], on[width - 1:len(x)])
-
-
-def _dominant(size, maxima, distance):
-    """The maxima without larger ones closer than `distance`, and without equal ones before them."""
-    width = min(distance, len(size)) - 1
-    if width == 0 or len(maxima) == 0:
-        return maxima
-    levels = np.full(len(size) + 2 * width, -1.0)
-    levels[maxima + width] = size[maxima]
-    around = _sliding_maxima(levels, width)
-    return maxima[(size[maxima] > around[maxima]) & (size[maxima] >= around[maxima + width + 1])]
+def _dominant(size, maxima, distance, limit):
+    """Of maxima closer than `distance` the larger ones: each, the largest first, drops what is closer; at most `limit`."""
+    first, after = np.searchsorted(maxima, maxima - distance, "right"), np.searchsorted(maxima, maxima + distance)
+    found, dropped = [], bytearray(len(maxima))
+    view = np.frombuffer(dropped, bool) if dropped else None
+    for i in np.argsort(-size[maxima], kind="stable").tolist():
+        if not dropped[i]:
+            view[first[i]:after[i]] = True
+            found.append(i)
+            if len(found) == limit:
+                break
+    return maxima[sorted(found)]
 
 
 def _shifts(y, size, found):
