@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+import zarr
 from dask.array import Array
 from numpy.typing import ArrayLike
+from zarr.abc.store import Store
+from zarr.storage import StorePath
 
 __all__ = ["convolve", "correlate", "oaconvolve", "to_zarr"]
 
@@ -32,4 +35,9 @@ def correlate(
     parts: tuple[_Sizes, _Sizes] | None = None,
 ) -> Array: ...
 def oaconvolve(in1: _Samples, in2: _Samples, mode: _Mode = "full", axes: _Sizes | None = None) -> Array: ...
-def to_zarr(array: Array, path: str | os.PathLike[str]) -> int: ...
+def to_zarr(
+    array: Array,
+    target: str | os.PathLike[str] | Store | StorePath | zarr.Array[Any],
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> int: ...

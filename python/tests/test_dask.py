@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """partita.dask: results against sums in long double, bit for bit whatever the chunks and workers; graphs; Zarr."""
 import doctest
+import importlib
 import importlib.util
 import itertools
+import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -20,7 +23,7 @@ da = pytest.importorskip("dask.array", exc_type=ImportError)
 import dask  # noqa: E402
 
 from partita import dask as parallel  # noqa: E402
-from partita._dask import arrays, layout, storage, tasks  # noqa: E402
+from partita._dask import arrays, layout, made_by, storage, tasks  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = (37, 100)  # sizes that divide nothing
@@ -241,10 +244,12 @@ def test_tasks_of_long_taps_follow_the_formula():
 def test_memory_of_a_task():
     """What the formula of docs/many-machines.md says, and one block of results, which is computed before it is stored."""
     x, taps = 2**20, 2**16
-    product = layout.Product("convolve", np.dtype("f4"), (layout.convolved_axis(2 * x, taps, (0, 2 * x, 1), (taps, 2**18)),))
+    f4 = np.dtype("f4")
+    product = layout.Product("convolve", f4, (layout.convolved_axis(2 * x, taps, (0, 2 * x, 1), (taps, 2**18)),), f4,
+                             made_by.own())
     pieces, h = (np.ones(taps - 1, np.float32), np.ones(x, np.float32)), np.ones(taps, np.float32)
     tracemalloc.start()
-    tasks.multiply(product, (0,), ((x, 2 * x),), (2,), h, *pieces)
+    tasks.multiply(product, (0,), ((x, 2 * x),), ("x", (((0, taps - 1), (1, x)),)), h, *pieces)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     # The pieces, which are in memory before, are counted in the formula once more than here.
@@ -304,26 +309,10 @@ def filtered(folder, taps=60):
     return parallel.convolve(x, np.arange(taps, dtype=np.float32), parts=(40, 100))
 
 
-def test_zarr_goes_on_where_it_was(stored, monkeypatch):
-    y = filtered(stored)
-    wanted, left = y.compute(scheduler="synchronous"), [3]
-
-    def failing(*arguments):
-        if left[0] == 0:
-            raise Interrupted
-        left[0] -= 1
-        return write(*arguments)
-
-    write = tasks.write
-    with dask.config.set(scheduler="synchronous"):
-        with monkeypatch.context() as patch:
-            patch.setattr(tasks, "write", failing)
-            with pytest.raises(Interrupted):
-                parallel.to_zarr(y, stored / "y.zarr")
-        # Another process finds the same result: names of arrays depend on what they are made of.
-        assert parallel.to_zarr(filtered(stored), stored / "y.zarr") == y.npartitions - 3
-        assert parallel.to_zarr(filtered(stored), stored / "y.zarr") == 0  # also chunks of zeros are there
-    assert same_bits(da.from_zarr(str(stored / "y.zarr")).compute(), wanted)
+def test_zarr_goes_on_where_it_was(stored):
+    """Another process finds the same result: names of arrays depend on what they are made of. Chunks of zeros are there,
+    too."""
+    check_resumed(stored, stored / "y.zarr", lambda place: da.from_zarr(str(place)))
 
 
 def test_the_program_of_the_page(stored, monkeypatch):
@@ -392,8 +381,188 @@ def test_zarr_of_another_version_or_instruction_set_is_refused(stored, other):
         parallel.to_zarr(filtered(stored), stored / "y.zarr")
 
 
-def test_the_instruction_set_is_known(monkeypatch):
-    monkeypatch.setenv("PARTITA_CPU", "c")
-    program = "from partita._dask import storage; print(storage._made_by())"
-    made_by = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
-    assert made_by == f"partita {library_version()} with c\n"
+def lower(program):
+    """The last line of a program that runs with the plain instruction set."""
+    environment = os.environ | {"PARTITA_CPU": "c"}
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                          env=environment).stdout.splitlines()[-1]
+
+
+def test_the_instruction_set_is_known():
+    assert lower("from partita._dask import made_by; print(made_by.own())") == f"partita {library_version()} with c"
+
+
+def test_workers_of_another_instruction_set_are_refused(stored, monkeypatch):
+    """The graph of this process in one whose instruction set is another, as in a worker; and the setting that allows it."""
+    if made_by.own().endswith(" c"):
+        pytest.skip("one processor level")
+    program = f"""
+import sys; sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
+import pathlib, pickle, dask, test_dask as here
+dask.config.set(scheduler="synchronous")
+try:
+    pickle.loads(pathlib.Path({str(stored / 'graph')!r}).read_bytes()).compute()
+    print(here.parallel.to_zarr(here.filtered(pathlib.Path({str(stored)!r})), {str(stored / 'y.zarr')!r}))
+except here.StateError as error:
+    print(error)
+"""
+    stored.joinpath("graph").write_bytes(pickle.dumps(filtered(stored)))
+    said = lower(program)
+    assert "with c, but the array was made for " + made_by.own() in said
+    assert "PARTITA_CPU" in said and "dask.config.set({'partita.instruction-set': 'c'})" in said
+    with dask.config.set({made_by.SETTING: "c"}):
+        y = filtered(stored)
+        assert y.name != dask.array.from_array(np.zeros(1)).name
+        stored.joinpath("graph").write_bytes(pickle.dumps(y))
+        with pytest.raises(StateError, match="but the array was made for .* with c"):
+            y.compute(scheduler="synchronous")
+        with pytest.raises(StateError, match="but the array was made for .* with c"):
+            parallel.to_zarr(da.zeros(5, chunks=2), stored / "zeros.zarr")
+    assert lower(program) == str(y.npartitions)
+    with pytest.raises(StateError, match=r"was made by partita [0-9.]+ with c, this is"):
+        parallel.to_zarr(filtered(stored), stored / "y.zarr")
+
+
+def short(x):
+    return x.map_blocks(lambda a: a[..., :-1], dtype=x.dtype)
+
+
+def long(x):
+    return x.map_blocks(lambda a: np.concatenate([a, a], -1), dtype=x.dtype)
+
+
+def deep(x):
+    return x.map_blocks(lambda a: a[None], dtype=x.dtype)
+
+
+def wide(x):
+    return x.map_blocks(lambda a: a.astype("f8"), dtype=x.dtype)
+
+
+@pytest.mark.parametrize("change", [short, long, deep, wide])
+@pytest.mark.parametrize("call", [
+    lambda x, h: parallel.convolve(x, h),
+    lambda x, h: parallel.convolve(x, h, parts=(2, 8)),
+    lambda x, h: parallel.convolve(x, h, slice(0, 30), parts=(5, 10)),
+    lambda x, h: parallel.correlate(x, h, normalise=True),
+    lambda x, h: parallel.convolve(x[None], da.stack([h, h]), axes=1),
+])
+def test_chunks_that_are_not_what_they_are_said_to_be(call, change):
+    """Of the signal and of the taps; whole chunks and those that are cut."""
+    x, h = da.ones(30, chunks=10, dtype="f4"), da.ones(6, chunks=6, dtype="f4")
+    for operands in ((change(x), h), (x, change(h))):
+        with pytest.raises(ValueError, match=r"^chunk .*, its array says "):
+            call(*operands).compute(scheduler="synchronous")
+    with pytest.raises(ValueError, match=r"chunk \('lambda-\w+', 0\) has shape \(9,\) and type float32, its array says "
+                                         r"\(10,\) and float32"):
+        parallel.convolve(short(x), np.ones(2, "f4")).compute(scheduler="synchronous")
+
+
+def test_wrong_chunks_are_not_stored(tmp_path):
+    """One sample would fill its chunk."""
+    pytest.importorskip("zarr")
+    x = da.ones(30, chunks=10).map_blocks(lambda a: a[:1], dtype="f8")
+    with pytest.raises(ValueError, match=r"^chunk .*\(1,\).*\(10,\)"):
+        parallel.to_zarr(x, tmp_path / "y.zarr")
+
+
+@pytest.fixture
+def bucket(monkeypatch):
+    """An object store on this machine: what a URL's file system takes."""
+    server = pytest.importorskip("moto.server", exc_type=ImportError)
+    pytest.importorskip("s3fs", exc_type=ImportError)
+    for name, value in {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_DEFAULT_REGION": "us-east-1"}.items():
+        monkeypatch.setenv(name, value)
+    served = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    served.start()
+    host, port = served.get_host_and_port()
+    options = {"endpoint_url": f"http://{host}:{port}"}
+    importlib.import_module("s3fs").S3FileSystem(**options).mkdir("bucket")
+    yield options
+    served.stop()
+
+
+def places(folder):
+    """A target of each kind that needs no server, and what reads it again."""
+    zarr = pytest.importorskip("zarr")
+    stores = zarr.storage.MemoryStore(), zarr.storage.LocalStore(folder / "store.zarr")
+    yield f"memory://{folder.name}/y.zarr", da.from_zarr
+    yield f"file://{folder}/file.zarr", lambda _: da.from_zarr(str(folder / "file.zarr"))
+    yield from ((store, da.from_zarr) for store in stores)
+    yield zarr.storage.StorePath(zarr.storage.MemoryStore(), "deep/y"), lambda place: da.from_zarr(zarr.open_array(place))
+    group = zarr.create_group(folder / "group.zarr")
+    yield group.store_path / "y", lambda place: da.from_zarr(zarr.open_array(place))
+    yield group.create_array("made", shape=(3059,), chunks=(700,), dtype="f4"), da.from_zarr
+
+
+def check_resumed(folder, target, read, **options):
+    """Interrupted after three chunks, whose samples are then not written again."""
+    y, left = filtered(folder), [3]
+
+    def failing(*arguments):
+        if left[0] == 0:
+            raise Interrupted
+        left[0] -= 1
+        return write(*arguments)
+
+    write = tasks.write
+    with dask.config.set(scheduler="synchronous"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tasks, "write", failing)
+            with pytest.raises(Interrupted):
+                parallel.to_zarr(y, target, **options)
+        assert parallel.to_zarr(filtered(folder), target, **options) == y.npartitions - 3
+        assert parallel.to_zarr(filtered(folder), target, **options) == 0
+        with pytest.raises(StateError, match="holds another result"):
+            parallel.to_zarr(filtered(folder, 59), target, **options)
+        assert same_bits(read(target).compute(), y.compute())
+
+
+def test_stores_and_urls(stored, monkeypatch):
+    monkeypatch.chdir(stored)
+    before = set(stored.iterdir())
+    for target, read in places(stored):
+        check_resumed(stored, target, read)
+    assert {path.name for path in set(stored.iterdir()) - before} == {"file.zarr", "store.zarr", "group.zarr"}
+
+
+def test_an_object_store(stored, bucket, monkeypatch):
+    monkeypatch.chdir(stored)
+    url = "s3://bucket/y.zarr"
+    check_resumed(stored, url, lambda _: da.from_zarr(url, storage_options=bucket), storage_options=bucket)
+    assert [path.name for path in stored.iterdir()] == ["x.zarr"]
+    # Two processes, and a chunk that somebody has removed since this one listed the store.
+    importlib.import_module("s3fs").S3FileSystem(**bucket, use_listings_cache=False).rm(f"{url}/c/2")
+    with dask.config.set(scheduler="processes", num_workers=2):
+        assert parallel.to_zarr(filtered(stored), url, storage_options=bucket) == 1
+
+
+def test_results_that_workers_keep_to_themselves(stored):
+    """Each process has a memory of its own."""
+    zarr = pytest.importorskip("zarr")
+    with dask.config.set(scheduler="processes", num_workers=2):
+        for target, text in ((zarr.storage.MemoryStore(), "chunks that were computed are not there"),
+                             (f"memory://{stored.name}/kept.zarr", "a worker finds no Zarr array there")):
+            with pytest.raises(StateError, match=text):
+                parallel.to_zarr(filtered(stored), target)
+
+
+def test_targets_that_are_refused(stored):
+    zarr = pytest.importorskip("zarr")
+    y = filtered(stored)
+    for target, error, text in (
+            (zarr.create_group(stored / "g.zarr"), TypeError, "store_path / 'name'"),
+            (5, TypeError, "target is a int: a path, a URL, or a store"),
+            ("nowhere://y.zarr", ValueError, "nowhere"),
+            (zarr.storage.LocalStore(stored / "r.zarr", read_only=True), ValueError, "read-only"),
+            (zarr.create_array(stored / "n.zarr", shape=(9,), chunks=(3,), dtype="f4"), ValueError, "has shape (9,), chunks (3,)"),
+            (zarr.create_array(stored / "m.zarr", data=np.ones(3059, "f4"), chunks=700), StateError, "holds another result"),
+            ("/proc/y.zarr", OSError, "cannot make a Zarr array here")):
+        with pytest.raises(error) as caught:
+            parallel.to_zarr(y, target)
+        assert text in str(caught.value)
+    with pytest.raises(TypeError, match="from_array"):
+        parallel.to_zarr(np.ones(3), stored / "y.zarr")
+    with pytest.raises(TypeError, match="storage_options"):
+        parallel.to_zarr(y, stored / "y.zarr", storage_options={"key": 1})
+    assert not stored.joinpath("y.zarr").exists()

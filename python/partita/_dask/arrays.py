@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
 """convolve, correlate and oaconvolve of arrays of dask."""
+import dataclasses
 import functools
 import math
 
 import dask.array as da
 import numpy as np
 
-from partita._dask import graph, layout, tasks
+from partita._dask import graph, layout, made_by, tasks
 from partita._errors import UnsupportedError
 from partita._problem import positive
 from partita._signal import axes as _axes
@@ -88,8 +89,10 @@ def _in_parts(h, product, x):
 
 def _product(op, x, h, windows, parts, dtype):
     """Both operands' product as an array of dask, and what it was made of."""
-    product = layout.Product(op, np.dtype(dtype), _layout(x, h, windows, parts))
+    product = layout.Product(op, np.dtype(dtype), _layout(x, h, windows, parts), x.dtype, made_by.wanted())
+    h = graph.checked(h)
     if not windows:
+        x = graph.checked(x)
         return x * (h.conj() if op == "correlate" else h), product, h
     h = _in_parts(h, product, x)
     return graph.array(tasks.multiply, product, x, h), product, h
@@ -123,8 +126,10 @@ def convolve(in1, in2, mode="full", *, axes=None, stride=1, parts=None):
     Convolve two arrays of dask, chunk by chunk.
 
     The results are those of `partita.signal.convolve`. They are equal bit for bit whatever the chunks of the inputs, the
-    scheduler, and the number of workers, as long as all workers have the same version of this package, the same
-    instruction set (`PARTITA_CPU` lowers it), and last caches of the same size.
+    scheduler, and the number of workers, as long as all workers have last caches of the same size. A worker with another
+    version of this package or another instruction set than the process that calls this raises StateError: `PARTITA_CPU`
+    lowers the instruction set, and ``dask.config.set({"partita.instruction-set": "avx512"})`` names that of the workers
+    where this process has another one.
 
     Parameters
     ----------
@@ -154,7 +159,7 @@ def convolve(in1, in2, mode="full", *, axes=None, stride=1, parts=None):
     from their chunks where these are. docs/many-machines.md has formulas for tasks, bytes moved and memory.
 
     Integers are exact, as in `partita.signal`; the call that computes them raises UnsupportedError if their sums may
-    exceed 2^53.
+    exceed 2^53. A chunk that has another shape or type than its array says raises ValueError when it is computed.
 
     Examples
     --------
@@ -244,7 +249,7 @@ def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, p
 def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
     """A correlation of arrays that are checked. An axis of one item is one of the template's or signal's length."""
     convolved = listed if lags is not None or normalise else _convolved(x, h, listed, dict.fromkeys(listed, 1), None)
-    h = h[tuple(slice(None, None, -1 if a in listed and a not in convolved else None) for a in range(h.ndim))]
+    h = graph.checked(h)[tuple(slice(None, None, -1 if a in listed and a not in convolved else None) for a in range(h.ndim))]
     windows = {}
     for a in convolved:
         n, m = x.shape[a], h.shape[a]
@@ -268,7 +273,7 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
 def _normalised(y, product, x, h, axis):
     """A correlation of one axis, divided by the norms of both operands."""
     axes = tuple(a if a.convolved else layout.broadcast_axis(a.n, 1 if a.n == 1 else a.m) for a in product.axes)
-    under = graph.array(tasks.energies, layout.Product(product.op, np.dtype(np.float64), axes), x, None)
+    under = graph.array(tasks.energies, dataclasses.replace(product, dtype=np.dtype(np.float64), axes=axes), x, None)
     ones = tuple((1,) * len(c) if a == axis else c for a, c in enumerate(h.chunks))
     template = h.map_blocks(tasks.energy, axis, dtype=np.float64, chunks=ones)
     template = template.rechunk({axis: -1}).map_blocks(functools.partial(np.sum, axis=axis, keepdims=True),

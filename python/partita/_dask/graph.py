@@ -5,6 +5,7 @@ import itertools
 import math
 
 import dask.array as da
+import numpy as np
 from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
@@ -12,6 +13,16 @@ from dask.highlevelgraph import HighLevelGraph
 from partita._dask import layout, tasks
 
 TERMS = 8  # arrays that one task adds
+
+
+def checked(x):
+    """The same array, of chunks that are what it says; further operations of dask take their sizes as they are declared."""
+    name = f"partita-checked-{x.name}"
+    tasks_of = {}
+    for index, shape in zip(np.ndindex(*x.numblocks), itertools.product(*x.chunks)):
+        chunk = (x.name, *index)
+        tasks_of[name, *index] = Task((name, *index), tasks.checked, TaskRef(chunk), chunk, shape, x.dtype)
+    return da.Array(HighLevelGraph.from_collections(name, tasks_of, dependencies=[x]), name, x.chunks, dtype=x.dtype)
 
 
 class Windows:
@@ -25,20 +36,21 @@ class Windows:
         self._found = {}
 
     def _pieces(self, axis, begin, end):
-        """What one axis of a window has of which chunks: (chunk, begin, end)."""
+        """What one axis of a window has of which chunks: (chunk, begin, end); and the same as (chunk, length)."""
         pieces = self._found.get((axis, begin, end))
         if pieces is None:
             bounds = self._bounds[axis]
             chunks = range(bisect.bisect_right(bounds, begin) - 1, bisect.bisect_left(bounds, end))
             pieces = [(i, max(begin - bounds[i], 0), min(end, bounds[i + 1]) - bounds[i])
                       for i in chunks if bounds[i + 1] > bounds[i]]
+            pieces = pieces, tuple((i, end - begin) for i, begin, end in pieces)
             self._found[axis, begin, end] = pieces
         return pieces
 
     def window(self, ranges):
-        """The shape of the grid of pieces, and references to them, those of the last axis next to each other."""
-        found = [self._pieces(a, *r) for a, r in enumerate(ranges)]
-        return tuple(map(len, found)), [self._piece(piece) for piece in itertools.product(*found)]
+        """The grid of pieces, by axes, and references to them, those of the last axis next to each other."""
+        found, grid = zip(*(self._pieces(a, *r) for a, r in enumerate(ranges)))
+        return grid, [self._piece(piece) for piece in itertools.product(*found)]
 
     def _piece(self, piece):
         chunk = (self._x.name, *(i for i, _, _ in piece))
@@ -46,7 +58,9 @@ class Windows:
             return TaskRef(chunk)
         key = (self._cuts, *itertools.chain.from_iterable(piece))
         if key not in self._graph:
-            self._graph[key] = Task(key, tasks.cut, TaskRef(chunk), tuple(slice(b, e) for _, b, e in piece))
+            shape = tuple(sizes[i] for (i, _, _), sizes in zip(piece, self._x.chunks))
+            self._graph[key] = Task(key, tasks.cut, TaskRef(chunk), tuple(slice(b, e) for _, b, e in piece), chunk, shape,
+                                    self._x.dtype)
         return TaskRef(key)
 
 
@@ -54,19 +68,19 @@ class _Builder:
     """The tasks of one product. `h`: the taps, each part a chunk; None if `compute` reads the signal alone."""
 
     def __init__(self, compute, product, x, h):
-        self._compute, self._product, self._h = compute, product, h
+        self._compute, self._product, self._x, self._h = compute, product, x, h
         self._graph = {}
         self._windows = Windows(x, self._graph)
         self._name = f"partita-{compute.__name__}-{tokenize(product, x.name, None if h is None else h.name)}"
         self._chunks = tuple(layout.result_chunks(axis, sizes) for axis, sizes in zip(product.axes, x.chunks))
         self._parts = tuple(axis.parts for axis in product.axes)
 
-    def array(self, x):
+    def array(self):
         bounds = [list(itertools.pairwise([0, *itertools.accumulate(sizes)])) for sizes in self._chunks]
         for index in itertools.product(*(range(len(sizes)) for sizes in self._chunks)):
             self._chunk(index, tuple(b[i] for b, i in zip(bounds, index)))
         graph = HighLevelGraph.from_collections(self._name, self._graph,
-                                                dependencies=[x] if self._h is None else [x, self._h])
+                                                dependencies=[v for v in (self._x, self._h) if v is not None])
         return da.Array(graph, self._name, self._chunks, dtype=self._product.dtype)
 
     def _chunk(self, index, where):
@@ -101,7 +115,7 @@ class _Builder:
         if self._h is not None:
             taps = TaskRef((self._h.name, *(k if axis.convolved else i if axis.m > 1 else 0
                                             for axis, k, i in zip(product.axes, part, index))))
-        self._graph[key] = Task(key, self._compute, product, part, where, grid, taps, *pieces)
+        self._graph[key] = Task(key, self._compute, product, part, where, (self._x.name, grid), taps, *pieces)
         return True
 
     def _add(self, key, where, terms):
@@ -122,4 +136,4 @@ class _Builder:
 
 def array(compute, product, x, h):
     """The results of a product as an array of dask: `compute` is the function of tasks.py for each part of the taps."""
-    return _Builder(compute, product, x, h).array(x)
+    return _Builder(compute, product, x, h).array()

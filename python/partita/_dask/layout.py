@@ -73,6 +73,8 @@ class Product:
     op: str
     dtype: np.dtype
     axes: tuple[Axis, ...]
+    signal: np.dtype  # type of its samples
+    made_by: str  # what computes it (made_by.py)
 
     @property
     def shape(self):

@@ -4,22 +4,36 @@ import itertools
 
 import numpy as np
 
-from partita._errors import UnsupportedError
+from partita._dask import made_by
+from partita._errors import StateError, UnsupportedError
 from partita._signal import dtypes, native, sums
 
 # Workers have a thread for each core, and results do not depend on the threads of a call.
 _OPTIONS = native.Options(threads=1)
 
 
-def cut(chunk, where):
-    """Some samples of a chunk. A copy: a view would keep the whole chunk in memory."""
-    return chunk[where].copy()
+def checked(chunk, key, shape, dtype):
+    """The chunk; ValueError if it is not what its array says: dask does not know what a function of map_blocks returns."""
+    real = getattr(chunk, "dtype", np.dtype(object))
+    if np.shape(chunk) != shape or real.newbyteorder("=") != dtype.newbyteorder("="):
+        raise ValueError(f"chunk {key} has shape {np.shape(chunk)} and type {real}, its array says {shape} and {dtype}: "
+                         "name sizes and type where the array is made (chunks= and dtype= of map_blocks)")
+    return chunk
 
 
-def _joined(pieces, grid):
-    """One array of pieces that lie on a grid, those of the last axis next to each other."""
+def cut(chunk, where, key, shape, dtype):
+    """Some samples of a chunk. A copy: a view would keep the whole chunk in memory. `key`, `shape`, `dtype`: of the chunk."""
+    return checked(chunk, key, shape, dtype)[where].copy()
+
+
+def _joined(product, source, pieces):
+    """One array of pieces that lie on a grid, those of the last axis next to each other. `source`: the name of their array,
+    and for each axis of the grid the number of each chunk and the length of the piece."""
+    name, grid = source
+    for where, piece in zip(itertools.product(*grid), pieces):
+        checked(piece, (name, *(i for i, _ in where)), tuple(n for _, n in where), product.signal)
     for axis in reversed(range(len(grid))):
-        step = grid[axis]
+        step = len(grid[axis])
         if step > 1:
             pieces = [np.concatenate(pieces[i:i + step], axis) for i in range(0, len(pieces), step)]
     return pieces[0]
@@ -48,12 +62,13 @@ def _computed(product, x, h, spans):
     return y
 
 
-def multiply(product, part, where, grid, h, *pieces):
+def multiply(product, part, where, source, h, *pieces):
     """Some results, [begin, end) along each axis, of the signal with one part of the taps.
 
-    `pieces`: the samples that these results read, as `_joined` takes them.
+    `source`, `pieces`: the samples that these results read, as `_joined` takes them.
     """
-    x = _joined(pieces, grid)
+    made_by.check(product.made_by)
+    x = _joined(product, source, pieces)
     origin = [begin for begin, _ in product.reads(part, where)]
     y = np.zeros([end - begin for begin, end in where], product.dtype)
     for target, block, reads in _blocks(product, part, where):
@@ -92,9 +107,9 @@ def _sliding_sums(x, width):
     return (back + np.cumsum(on, axis=1)).ravel()[:count]
 
 
-def energies(product, part, where, grid, _, *pieces):
+def energies(product, part, where, source, _, *pieces):
     """The energy of the signal under one part of a template, at some lags; one axis is correlated."""
-    x = _joined(pieces, grid)
+    x = _joined(product, source, pieces)
     origin = [begin for begin, _ in product.reads(part, where)]
     y = np.zeros([end - begin for begin, end in where])
     at = next(a for a, axis in enumerate(product.axes) if axis.convolved)
@@ -120,9 +135,14 @@ def normalise(y, under, template):
     return (y * factor).astype(y.dtype)
 
 
-def write(block, path, where):
-    """Stores one chunk, also one of zeros alone: a chunk that exists is complete."""
+def write(block, key, place, where, made):
+    """Stores one chunk, also one of zeros alone: a chunk that exists is complete. `place`: of the array in its Zarr store."""
     import zarr
 
-    zarr.open_array(path, mode="r+").with_config({"write_empty_chunks": True})[where] = block
+    made_by.check(made)
+    try:
+        target = zarr.open_array(place, mode="r+").with_config({"write_empty_chunks": True})
+    except FileNotFoundError as error:
+        raise StateError(f"{place}: a worker finds no Zarr array there; name a place that all workers reach") from error
+    target[where] = checked(block, key, tuple(w.stop - w.start for w in where), target.dtype)
     return 1
