@@ -154,7 +154,10 @@ void manual_print(void)
         "not beyond the end of the file: missing samples are reported with status 3. Sizes that "
         "programs write into pipes stand for the end of the input: 0, unless the size of the whole "
         "file says that there are no samples; and 0x7ffff000 to 0x80000000 or 0xfffff000 to "
-        "0xffffffff, unless a file is that long.");
+        "0xffffffff, unless a file is that long. A size that has wrapped at 4 GiB is corrected if "
+        "the file is longer by a multiple of it, and samples after the stated end are reported. "
+        "The first bytes of a file decide what it is, and its name where they say nothing: raw "
+        "samples and text are named.");
     printf(".SH MATRICES\n");
     put_text("The channels of IR from two inputs to two outputs:");
     printf("\n.PP\n.nf\n");

@@ -20,6 +20,7 @@ static bool open_file(struct audio_reader **ret, const struct impulse *impulse, 
     const struct audio_request request = {
         .path = impulse->path,
         .raw = impulse->source == IMPULSE_RAW ? &impulse->raw : NULL,
+        .headed = impulse->offset > 0,
         .is_text = impulse->source == IMPULSE_TEXT,
         .skip_lines = impulse->skip_lines,
         .max_channels = max_channels,
@@ -50,6 +51,8 @@ static bool read_whole(struct impulse_file *file, const struct impulse *impulse,
         good = fault_set(fault, "%s", audio_shortfall(reader));
     }
     file->rate = audio_reader_info(reader)->rate;
+    if (good && audio_note(reader))
+        snprintf(file->note, sizeof file->note, "%s", audio_note(reader));
     audio_reader_close(reader);
     if (good) file->kept = impulse;
     return good;

@@ -135,6 +135,8 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
     fir_release(&l->impulse);
     l->loaded = IMPULSE_UNIT;
     if (!impulse_file_read(&l->file, l->network, impulse, &f, &rate, l->fault)) return false;
+    if (*l->file.note) report_warning(l->settings, "%s", l->file.note);
+    *l->file.note = 0;
     if (!rate) rate = known;
     bool good = true;
     if (rate && l->rate && rate != l->rate) {

@@ -52,12 +52,6 @@ static bool may_be_endless(const char *path)
     return is_standard(path) && (fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode));
 }
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, suffix) == 0;
-}
-
 static bool open_signal(struct convolve_job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
@@ -79,7 +73,8 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
     job->in_encoding = s->format ? in : NULL;
     if (!taps_open(job->irs, s, s->ir_format ? ir : NULL, fault) || !open_signal(job, fault))
         return false;
-    if (!s->format && has_suffix(s->operands[1], ".iq"))
+    const char *dot = strrchr(s->operands[1], '.');
+    if (!s->format && dot && strcasecmp(dot, ".iq") == 0)
         report_warning(s, "%s: is read as cf32; if it has another type, add --format",
                        s->operands[1]);
     const struct audio_info *x = audio_reader_info(job->in);
@@ -372,8 +367,9 @@ static void print_warnings(const struct convolve_job *job)
     const struct settings *s = &job->settings;
     const struct pass_stats *stats = &job->stats;
     for (int i = 0; i <= s->n_irs; i++) {
-        const char *shortfall = audio_shortfall(i < s->n_irs ? job->irs[i] : job->in);
-        if (shortfall) report_warning(s, "%s", shortfall);
+        const struct audio_reader *reader = i < s->n_irs ? job->irs[i] : job->in;
+        if (audio_shortfall(reader)) report_warning(s, "%s", audio_shortfall(reader));
+        if (audio_note(reader)) report_warning(s, "%s", audio_note(reader));
     }
     pass_stats_warn(stats, s, audio_reader_info(job->in)->frames);
     if (job->search.peaks && !job->search.report.n && !isnan(s->threshold))

@@ -30,7 +30,7 @@ static const double CLIPPED = 0.99996; // of 16 bits, the largest has 0.99997
 struct deconvolve {
     struct settings settings;
     struct frames sweep, recording;
-    struct fault shortfall[2]; // of the files that end too early; empty: of none
+    struct fault shortfall[2], note[2]; // of the files; empty: none
     uint32_t rate;
     size_t first, n;  // of the response, in frames
     double *response; // [n][channels]
@@ -62,6 +62,7 @@ static bool load(struct deconvolve *d, struct frames *ret, uint32_t *ret_rate, i
     good = good && frames_read(ret, reader, PARTITA_F64, name, fault);
     if (good && audio_shortfall(reader))
         fault_set(&d->shortfall[operand], "%s", audio_shortfall(reader));
+    if (good && audio_note(reader)) fault_set(&d->note[operand], "%s", audio_note(reader));
     audio_reader_close(reader);
     return good;
 }
@@ -104,8 +105,10 @@ static bool choose_length(struct deconvolve *d, struct fault *fault)
 
 static void warn_about_files(const struct deconvolve *d)
 {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++) {
         if (*d->shortfall[i].text) report_warning(&d->settings, "%s", d->shortfall[i].text);
+        if (*d->note[i].text) report_warning(&d->settings, "%s", d->note[i].text);
+    }
     const double *x = d->recording.data;
     double peak = 0;
     size_t clipped = 0;

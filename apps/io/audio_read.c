@@ -26,37 +26,83 @@ static bool open_wav(struct audio_reader *r, size_t max_channels, struct fault *
 static bool open_raw(struct audio_reader *r, const struct audio_request *request,
                      struct fault *fault)
 {
+    const struct content *content = request->headed ? NULL : content_of(&r->source);
     r->ops = &flat_reader;
+    if (content)
+        return fault_set(fault, "%s: begins like %s, not with raw samples; %s", r->source.name,
+                         content->name,
+                         strcmp(request->path, "-") == 0 ? "leave out --format" : content->remedy);
     return raw_layout(&r->source, request, &r->info, fault);
 }
 
-static bool starts_with(const unsigned char *bytes, size_t n, const char *magic)
+static bool open_npy(struct audio_reader *r, size_t max_channels, struct fault *fault)
 {
-    return n >= strlen(magic) && memcmp(bytes, magic, strlen(magic)) == 0;
+    r->ops = &flat_reader;
+    if (!npy_parse(&r->source, max_channels, &r->info, fault)) return false;
+    flat_limit_frames(r);
+    return true;
 }
 
-// Formats with a header are detected by the first bytes of the file, text and SOFA by its name,
-// which is also what --azimuth needs.
+static bool open_sndfile(struct audio_reader *r, size_t max_channels, struct fault *fault)
+{
+    return sndfile_open(r, fault) &&
+           container_check_channels(r->source.name, r->info.channels, max_channels, fault);
+}
+
+// Files whose first bytes say what they are, whatever their name says.
+static bool open_content(struct audio_reader *r, const struct content *content,
+                         const struct audio_request *request, struct fault *fault)
+{
+    const char *name = r->source.name;
+    if (content->foreign)
+        return fault_set(fault, "%s: begins like %s; %s", name, content->name, content->remedy);
+    if (content->container == CONTAINER_WAV) return open_wav(r, request->max_channels, fault);
+    if (content->container == CONTAINER_NPY) return open_npy(r, request->max_channels, fault);
+    if (!r->source.seekable)
+        return fault_set(fault,
+                         "%s: begins like %s, which is read from files; pipes can carry WAV, .npy "
+                         "and, with --format, raw samples",
+                         name, content->name);
+    return open_sndfile(r, request->max_channels, fault);
+}
+
+// Files that begin like none of the known formats, and those whose format has no first bytes.
+static bool open_by_name(struct audio_reader *r, const struct audio_request *request,
+                         struct fault *fault)
+{
+    const char *name = r->source.name;
+    struct audio_request typed = *request;
+    struct encoding encoding;
+    bool known;
+    const enum container named = container_of_name(request->path, &known);
+    typed.raw = &encoding;
+    if (container_raw_type(request->path, &encoding)) return open_raw(r, &typed, fault);
+    if (known && named == CONTAINER_TEXT) return text_open(r, 0, fault);
+    const unsigned char *x;
+    if (!source_peek(&r->source, 1, &x) && !r->source.error)
+        return fault_set(fault, "%s: is empty", name);
+    if (known && named == CONTAINER_WAV && content_is_text(&r->source))
+        return fault_set(fault, "%s: not a WAV: begins like text; name it .txt", name);
+    if (known && named == CONTAINER_WAV) return open_wav(r, request->max_channels, fault);
+    if (known && named == CONTAINER_NPY) return open_npy(r, request->max_channels, fault);
+    return open_sndfile(r, request->max_channels, fault);
+}
+
+// Of a SOFA file the name decides: its shape is known before it is opened.
 static bool open_by_content(struct audio_reader *r, const struct audio_request *request,
                             struct fault *fault)
 {
-    const unsigned char *x;
-    bool known;
-    if (sofa_is_named(request->path)) return sofa_open_reader(r, request->direction, fault);
-    size_t n = source_peek(&r->source, 12, &x);
-    enum container named = container_of_name(request->path, &known);
-    if (starts_with(x, n, "RIFF") || starts_with(x, n, "RF64") || starts_with(x, n, "BW64") ||
-        (known && named == CONTAINER_WAV))
-        return open_wav(r, request->max_channels, fault);
-    if (starts_with(x, n, "\x93NUMPY") || (known && named == CONTAINER_NPY)) {
-        r->ops = &flat_reader;
-        if (!npy_parse(&r->source, request->max_channels, &r->info, fault)) return false;
-        flat_limit_frames(r);
-        return true;
+    const struct content *content = content_of(&r->source);
+    struct encoding ignored;
+    if (sofa_is_named(request->path)) {
+        if (!content || content->container == CONTAINER_SOFA)
+            return sofa_open_reader(r, request->direction, fault);
+        return fault_set(fault, "%s: begins like %s; %s", r->source.name, content->name,
+                         content->remedy);
     }
-    if (known && named == CONTAINER_TEXT) return text_open(r, 0, fault);
-    return sndfile_open(r, fault) &&
-           container_check_channels(r->source.name, r->info.channels, request->max_channels, fault);
+    if (!content || container_raw_type(request->path, &ignored))
+        return open_by_name(r, request, fault);
+    return open_content(r, content, request, fault);
 }
 
 static bool open_any(struct audio_reader *r, const struct audio_request *request,
@@ -121,6 +167,7 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     raw.path = sigmf->data;
     raw.raw = &sigmf->encoding;
     raw.channels = sigmf->channels;
+    raw.headed = sigmf->part.n_gaps > 0;
     if (sigmf->rate) raw.rate = sigmf->rate;
     if (!good || !audio_open_file(ret_reader, &raw, sigmf, fault)) {
         sigmf_release(sigmf);
@@ -139,15 +186,12 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,
                 struct fault *fault)
 {
-    struct audio_request typed = *request;
-    struct encoding named;
     const bool by_name = !request->raw && !request->is_text;
     if (by_name && sigmf_is_recording(request->path))
         return open_recording(ret_reader, request, fault);
     if (by_name && sofa_is_named(request->path) && !audio_check_regular(request->path, fault))
         return false;
-    if (by_name && container_raw_type(request->path, &named)) typed.raw = &named;
-    return audio_open_file(ret_reader, &typed, NULL, fault);
+    return audio_open_file(ret_reader, request, NULL, fault);
 }
 
 bool audio_check_regular(const char *path, struct fault *fault)
@@ -246,6 +290,11 @@ uint64_t audio_position(const struct audio_reader *reader)
 const char *audio_shortfall(const struct audio_reader *reader)
 {
     return reader->shortfall[0] ? reader->shortfall : NULL;
+}
+
+const char *audio_note(const struct audio_reader *reader)
+{
+    return reader->info.note[0] ? reader->info.note : NULL;
 }
 
 bool audio_interrupted(const struct audio_reader *reader)

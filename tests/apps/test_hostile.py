@@ -103,14 +103,24 @@ class Promises(Case):
                                     preexec_fn=limit_output)
             self.assertIn(b"ends after 4000 of", done.stderr)
 
-    def test_sizes_that_no_file_has_stand_for_the_end(self):
-        for size in (1 << 62, 1 << 63, (1 << 64) - 2, (1 << 64) - 1):
+    def test_sizes_that_no_file_has_are_promises_too(self):
+        for size in (1 << 62, 1 << 63, (1 << 64) - 2):
             self.write("b.wav", rf64(size))
-            for options in ([], ["--range", "1/1"], ["--resume"]):
-                self.run_program("convolve", *options, "ir.txt", "b.wav", "y.wav", preexec_fn=limit_output)
+            for options in (["--range", "1/1"], ["--resume"]):
+                said = self.run_program("convolve", *options, "ir.txt", "b.wav", "y.wav", rc=1).stderr
+                self.assertIn(b"ends after 4000 of", said)
+            for name, more in (("b.wav", {}), ("-", {"stdin": rf64(size)})):
+                said = self.run_program("convolve", "ir.txt", name, "y.wav", rc=3, preexec_fn=limit_output, **more).stderr
+                self.assertRegex(said.decode(), "ends after 4000 of|its header counts [0-9]{18,} frames")
                 self.assertEqual(len(parse_wav(self.read("y.wav"))[1]), 4001)
-            self.run_program("convolve", "ir.txt", "-", "y.wav", stdin=rf64(size), preexec_fn=limit_output)
+
+    def test_the_largest_size_stands_for_the_end(self):
+        self.write("b.wav", rf64((1 << 64) - 1))
+        for options in ([], ["--range", "1/1"], ["--resume"]):
+            self.run_program("convolve", *options, "ir.txt", "b.wav", "y.wav", preexec_fn=limit_output)
             self.assertEqual(len(parse_wav(self.read("y.wav"))[1]), 4001)
+        self.run_program("convolve", "ir.txt", "-", "y.wav", stdin=rf64((1 << 64) - 1), preexec_fn=limit_output)
+        self.assertEqual(len(parse_wav(self.read("y.wav"))[1]), 4001)
 
     def test_filters_and_layers_are_not_allocated_before(self):
         self.write("h.npy", self.array(4000, 100000000000))

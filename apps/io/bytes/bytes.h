@@ -74,6 +74,10 @@ size_t source_read_some(struct source *source, void *to, size_t n);
 // available.
 size_t source_peek(struct source *source, size_t n, const unsigned char **ret_bytes);
 
+// Copies up to n of the next bytes that a pipe has within a moment; another reader of the pipe can
+// still read them. Returns how many: 0 also for what is no pipe.
+size_t source_glimpse(struct source *source, void *to, size_t n);
+
 // Moves to a position. A source that cannot seek moves forward only, by reading the bytes in
 // between. False if the input ends before.
 bool source_seek(struct source *source, uint64_t position);

@@ -215,6 +215,20 @@ size_t source_peek(struct source *source, size_t n, const unsigned char **ret_by
     return source->n_peeked < n ? source->n_peeked : n;
 }
 
+size_t source_glimpse(struct source *source, void *to, size_t n)
+{
+    enum { PATIENCE = 200 }; // milliseconds
+    struct pollfd ready = {.fd = source->fd, .events = POLLIN};
+    int copy[2];
+    if (source->seekable || source->fd < 0 || source->n_peeked) return 0;
+    if (poll(&ready, 1, PATIENCE) <= 0 || pipe2(copy, O_CLOEXEC)) return 0;
+    ssize_t got = tee(source->fd, copy[1], n, SPLICE_F_NONBLOCK);
+    if (got > 0) got = read(copy[0], to, (size_t)got);
+    close(copy[0]);
+    close(copy[1]);
+    return got > 0 ? (size_t)got : 0;
+}
+
 static bool seek_file(struct source *s, uint64_t position)
 {
     if (position > s->size) return false;

@@ -26,21 +26,30 @@ static const char *suffix_of(const char *path)
     return dot ? dot : "";
 }
 
+// Whether a suffix is in the table, whose formats go before sample types: .rf64 is a WAV.
+static bool find_suffix(const char *suffix, enum container *ret_container)
+{
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (strcasecmp(suffix, suffixes[i].suffix) != 0) continue;
+        *ret_container = suffixes[i].container;
+        return true;
+    }
+    return false;
+}
+
 bool container_raw_type(const char *path, struct encoding *ret_encoding)
 {
     const char *suffix = suffix_of(path);
-    return *suffix && encoding_parse(suffix + 1, ret_encoding);
+    enum container ignored;
+    return *suffix && !find_suffix(suffix, &ignored) && encoding_parse(suffix + 1, ret_encoding);
 }
 
 enum container container_of_name(const char *path, bool *ret_known)
 {
-    const char *suffix = suffix_of(path);
+    enum container container = CONTAINER_RAW;
     struct encoding e;
-    *ret_known = true;
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        if (strcasecmp(suffix, suffixes[i].suffix) == 0) return suffixes[i].container;
-    *ret_known = container_raw_type(path, &e);
-    return CONTAINER_RAW;
+    *ret_known = find_suffix(suffix_of(path), &container) || container_raw_type(path, &e);
+    return container;
 }
 
 static struct encoding wav_encoding(struct encoding requested)

@@ -20,6 +20,8 @@ enum container {
 struct sigmf_origin;
 struct sofa_direction;
 
+enum { NOTE_SIZE = 192 };
+
 // A signal and its layout in a file.
 struct audio_info {
     enum container container;
@@ -29,6 +31,7 @@ struct audio_info {
     uint64_t frames;       // or SIZE_UNKNOWN; of a regular file never more than it holds
     int rank;              // of an .npy array: 1, 2 for [channels, frames], 3 for [out, in, frames]
     size_t outputs;        // of an .npy array of rank 3, whose channels are [out][in]; else 0
+    char note[NOTE_SIZE];  // how a header was understood that contradicts its file; empty: as it is
     uint32_t channel_mask; // of WAVEFORMATEXTENSIBLE: loudspeakers of the channels; 0: not stated
     const struct tags *tags; // NULL: none; audio_create copies them
     bool certain;            // of an output: it will have `frames` frames, however long inputs are
@@ -46,6 +49,7 @@ struct audio_info {
 struct audio_request {
     const char *path;
     const struct encoding *raw; // encoding of raw samples; NULL: the file's name or header has it
+    bool headed;                // the caller skips what is in front of raw samples
     size_t channels;            // of raw samples
     uint32_t rate;              // of raw samples, .npy and text
     bool is_text;               // one number a line, whatever the name implies

@@ -29,13 +29,44 @@ static void set_shortfall(struct audio_reader *r, uint64_t frames)
              r->source.name, (unsigned long long)frames, (unsigned long long)r->info.frames);
 }
 
+// No pipe brings so many frames, and numbers of results are to stay below 2^63.
+static void limit_pipe(struct audio_reader *r)
+{
+    if (r->info.frames >> 58 == 0) return;
+    snprintf(r->shortfall, sizeof r->shortfall,
+             "%.80s: its header counts %llu frames, more than there can be", r->source.name,
+             (unsigned long long)r->info.frames);
+    r->info.frames = SIZE_UNKNOWN;
+}
+
+// After the last frame that the header of a piped WAV counts, chunks may follow, but no samples.
+static void check_rest_of_pipe(struct audio_reader *r)
+{
+    unsigned char x[5] = {0}; // one byte may be padding
+    if (r->info.container != CONTAINER_WAV || r->source.seekable || r->info.note[0]) return;
+    const size_t n = source_glimpse(&r->source, x, sizeof x);
+    bool chunk = n < sizeof x;
+    for (size_t at = 0; at < 2 && !chunk; at++) {
+        chunk = true;
+        for (size_t i = at; i < at + 4; i++) chunk = chunk && x[i] >= ' ' && x[i] <= '~';
+    }
+    if (!chunk)
+        snprintf(r->info.note, NOTE_SIZE,
+                 "%.80s: goes on after the samples that its header counts, and is not read further",
+                 r->source.name);
+}
+
 // Of channels that lie one after the other, a frame needs the last one.
 void flat_limit_frames(struct audio_reader *reader)
 {
     struct audio_info *info = &reader->info;
     const uint64_t bytes = encoding_size(info->encoding), left = reader->source.size - info->offset;
     info->plane = info->frames;
-    if (!reader->source.seekable || info->frames == SIZE_UNKNOWN) return;
+    if (info->frames == SIZE_UNKNOWN) return;
+    if (!reader->source.seekable) {
+        limit_pipe(reader);
+        return;
+    }
     uint64_t held = left / (bytes * info->channels);
     if (info->planar) {
         const uint64_t before = (info->channels - 1) * info->plane;
@@ -135,6 +166,7 @@ static bool flat_read(struct audio_reader *reader, bool as_double, void *scalars
     uint64_t left = reader->info.frames - reader->position; // practically unlimited if SIZE_UNKNOWN
     if (n > left) n = (size_t)left;
     *ret_n = 0;
+    if (!left) check_rest_of_pipe(reader);
     if (!n) return true;
     if (reader->info.planar) return read_planar(reader, as_double, scalars, n, ret_n, fault);
     return read_interleaved(reader, as_double, scalars, n, ret_n, fault);

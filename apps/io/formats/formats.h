@@ -96,6 +96,20 @@ bool text_open(struct audio_reader *reader, uint64_t skip_lines, struct fault *f
 bool sofa_open_reader(struct audio_reader *reader, const struct sofa_direction *direction,
                       struct fault *fault);
 
+// What a file is by its first bytes, whatever its name says.
+struct content {
+    const char *name;         // "FLAC"
+    const char *remedy;       // for users whose file has another name: "name it .flac"
+    enum container container; // that reads it
+    bool foreign;             // nothing here reads it
+};
+
+// NULL: none of the known ones. The next bytes are looked at without consuming them.
+const struct content *content_of(struct source *source);
+
+// Whether the next bytes are ASCII characters of a text, and there are some.
+bool content_is_text(struct source *source);
+
 // Grows *raw to at least n bytes.
 bool raw_reserve(unsigned char **raw, size_t *capacity, size_t n);
 

@@ -2,10 +2,12 @@
 // See sigmf.h.
 #include "sigmf_carry.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,16 +18,19 @@ static const char DATA[] = ".sigmf-data", META[] = ".sigmf-meta", ARCHIVE[] = ".
 static bool ends_with(const char *path, const char *suffix)
 {
     size_t n = strlen(path), m = strlen(suffix);
-    return n > m && strcmp(path + n - m, suffix) == 0;
+    return n > m && strcasecmp(path + n - m, suffix) == 0;
 }
 
-// Replaces the suffix of SigMF that `path` has, if any.
+// Replaces the suffix of SigMF that `path` has, if any: one in capitals by another in capitals.
 static bool with_suffix(char ret[PATH_MAX], const char *path, const char *suffix)
 {
     size_t n = strlen(path);
     if (ends_with(path, DATA) || ends_with(path, META)) n -= strlen(DATA);
     else if (ends_with(path, ARCHIVE)) n -= strlen(ARCHIVE);
-    return snprintf(ret, PATH_MAX, "%.*s%s", (int)n, path, suffix) < PATH_MAX;
+    if (snprintf(ret, PATH_MAX, "%.*s%s", (int)n, path, suffix) >= PATH_MAX) return false;
+    for (char *c = ret + n; path[n] && path[n + 1] == 'S' && *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return true;
 }
 
 static bool is_archive(const char *path)

@@ -177,8 +177,8 @@ static uint32_t flac_mask(const SF_INFO *sf)
     return flac && sf->channels <= 8 ? masks[sf->channels] : 0;
 }
 
-// What to do with a file of another kind, by the suffix of its name.
-static const char *remedy_for(const char *name)
+// What to do with a file of another kind, by the suffix of its name and its first bytes.
+static const char *remedy_for(struct source *source)
 {
     enum { MAX_SUFFIXES = 7 };
     static const struct {
@@ -190,11 +190,13 @@ static const char *remedy_for(const char *name)
          {".mp3", ".mp4", ".m4a", ".aac", ".wma", ".mov", ".webm"}},
         {"name a configuration with --config, in place of IR", {".conf", ".cfg", ".yml", ".yaml"}},
     };
-    const char *dot = strrchr(name, '.');
+    const char *dot = strrchr(source->name, '.');
     for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
         for (size_t k = 0; k < MAX_SUFFIXES && kinds[i].suffixes[k]; k++)
             if (strcasecmp(dot, kinds[i].suffixes[k]) == 0) return kinds[i].remedy;
-    return "for raw samples use --format, for example --format cf32";
+    return source_seek(source, 0) && content_is_text(source)
+               ? "it begins like text, whose name ends with .txt"
+               : "for raw samples use --format, for example --format cf32";
 }
 
 bool sndfile_open(struct audio_reader *reader, struct fault *fault)
@@ -210,7 +212,7 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
     reader->state = sf_open_virtual(&io, SFM_READ, &sf, &reader->source);
     if (!reader->state) {
         return fault_set(fault, "%s: %llu bytes of no known format; %s", reader->source.name,
-                         (unsigned long long)reader->source.size, remedy_for(reader->source.name));
+                         (unsigned long long)reader->source.size, remedy_for(&reader->source));
     }
     check_truncation(reader, &sf);
     read_texts(reader);

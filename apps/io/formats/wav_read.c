@@ -29,18 +29,18 @@ struct wav {
     struct audio_info *info;
     struct tags *tags;
     size_t max_channels;
-    uint32_t riff_size;
+    uint64_t riff_size; // of the file from byte 8 on, also from the ds64 chunk
     uint64_t long_size; // size of the data, from the ds64 chunk
     bool has_long, has_format;
     unsigned block_align;
 };
 
 // Placeholder sizes that programs write into pipes: 0, SoX's 0x7FFFF000, ffmpeg's 0xFFFFFFFF, and
-// values close to them.
+// values close to them; of 64 bits, ffmpeg's UINT64_MAX.
 static bool is_placeholder(uint64_t size)
 {
     return size == 0 || (size >= 0x7FFFF000u && size <= 0x80000000u) ||
-           (size >= 0xFFFFF000u && size <= UINT32_MAX);
+           (size >= 0xFFFFF000u && size <= UINT32_MAX) || size == UINT64_MAX;
 }
 
 static bool wav_parse_coding(struct wav *w, unsigned tag, unsigned bits, struct fault *fault)
@@ -149,6 +149,7 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
             return fault_set(fault, "%s: ds64 chunk of %zu bytes, at least 28 needed",
                              w->source->name, n);
         if (!wav_read_chunk(w, "the ds64 chunk", x, n, fault)) return false;
+        if (w->riff_size == UINT32_MAX) w->riff_size = get64(x);
         w->long_size = get64(x + 8);
         w->has_long = true;
     } else if (tags_know(id) && !wav_parse_tags(w, id, size, fault)) {
@@ -157,30 +158,74 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
     return skip_rest(w, end, size & 1, fault);
 }
 
-// A size of 0 may be a placeholder or true. It is true if the RIFF size counts more than the header
-// or another chunk follows.
+// Whether nothing but whole chunks are between a position and the end of a file, apart from up to
+// seven bytes at the end.
+static bool ends_in_chunks(struct wav *w, uint64_t at)
+{
+    unsigned char x[8];
+    struct source *s = w->source;
+    for (int n = 0; s->size - at >= sizeof x; n++) {
+        if (n == MAX_CHUNKS || !source_seek(s, at) || source_read(s, x, sizeof x) < sizeof x)
+            return false;
+        for (int i = 0; i < 4; i++)
+            if (x[i] < ' ' || x[i] > '~') return false;
+        const uint64_t size = get32(x + 4), left = s->size - at - sizeof x;
+        if (size > left) return false;
+        at += sizeof x + size + (size & 1 && size < left);
+    }
+    return true;
+}
+
+// Whether a size that may be a placeholder is none. 0 is true if the RIFF size counts more than the
+// header or another chunk follows.
 static bool size_is_unknown(const struct wav *w, uint64_t size)
 {
-    if (w->has_long) return size >> 62; // no file is that long
     if (!is_placeholder(size)) return false;
     if (size == 0) return is_placeholder(w->riff_size) || w->riff_size <= w->source->position - 8;
-    return size == UINT32_MAX || !w->source->seekable ||
-           size > w->source->size - w->source->position;
+    return size == UINT32_MAX || size == UINT64_MAX || !w->source->seekable ||
+           size > w->source->size - w->info->offset;
+}
+
+// What follows the samples of a file that is longer than its header says. If these are no chunks,
+// samples follow: the recorder stopped, or its size has wrapped at 2^32. Then the size is corrected
+// where that explains the file's length.
+static uint64_t check_size(struct wav *w, uint64_t size)
+{
+    const struct source *s = w->source;
+    const uint64_t held = s->size - w->info->offset, wraps = (held - size) >> 32 << 32;
+    const uint64_t end = w->info->offset + size;
+    char *note = w->info->note;
+    if (ends_in_chunks(w, end + (size & 1)) || ends_in_chunks(w, end)) return size;
+    if (wraps && !w->has_long && ends_in_chunks(w, end + wraps + (size & 1))) {
+        snprintf(note, NOTE_SIZE,
+                 "%.80s: is longer by %llu bytes than its header can count, and is read to its end",
+                 s->name, (unsigned long long)wraps);
+        return size + wraps;
+    }
+    if (is_placeholder(size)) return held;
+    snprintf(note, NOTE_SIZE,
+             "%.80s: %llu bytes follow the samples that its header counts, and are not read",
+             s->name, (unsigned long long)(held - size));
+    return size;
 }
 
 static bool wav_parse_data(struct wav *w, uint32_t short_size, struct fault *fault)
 {
-    if (!w->has_format)
-        return fault_set(fault, "%s: data chunk before the format chunk", w->source->name);
-    uint64_t size = w->has_long && short_size == UINT32_MAX ? w->long_size : short_size;
+    const struct source *s = w->source;
+    if (!w->has_format) return fault_set(fault, "%s: data chunk before the format chunk", s->name);
+    uint64_t size = w->has_long && is_placeholder(short_size) ? w->long_size : short_size;
     struct audio_info *info = w->info;
-    info->offset = w->source->position;
+    info->offset = s->position;
     info->rank = info->channels > 1 ? 2 : 1;
     info->frames = SIZE_UNKNOWN;
-    bool unknown = size_is_unknown(w, size);
-    if (!unknown) info->frames = size / w->block_align;
-    if (unknown && w->source->seekable && (w->source->size - info->offset) % w->block_align == 0)
-        info->frames = (w->source->size - info->offset) / w->block_align;
+    if (size_is_unknown(w, size)) {
+        size = s->seekable ? s->size - info->offset : SIZE_UNKNOWN;
+        if (size % w->block_align) return true;
+    } else if (s->seekable && size < s->size - info->offset) {
+        size = check_size(w, size);
+        if (!source_seek(w->source, info->offset)) return wav_truncated(w, "its samples", fault);
+    }
+    if (size != SIZE_UNKNOWN) info->frames = size / w->block_align;
     return true;
 }
 

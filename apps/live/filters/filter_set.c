@@ -167,6 +167,7 @@ static bool load_responses(struct filter_set *set, struct response *responses,
                            &set->direction, fault))
             return false;
         if (*responses[i].shortfall) report_warning(set->settings, "%s", responses[i].shortfall);
+        if (*responses[i].note) report_warning(set->settings, "%s", responses[i].note);
         if (responses[i].length > set->kernel) set->kernel = responses[i].length;
         set->diagonal = set->diagonal && responses[i].diagonal;
     }

@@ -207,6 +207,7 @@ static bool load_file(struct response *r, const struct audio_info *device,
     good = good && taps_load(&r->taps, &reader, PARTITA_F32, device, settings, fault);
     if (good && audio_shortfall(reader))
         snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));
+    if (good && audio_note(reader)) snprintf(r->note, sizeof r->note, "%s", audio_note(reader));
     audio_reader_close(reader);
     return good;
 }

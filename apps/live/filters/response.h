@@ -18,15 +18,16 @@ struct response_shape {
 struct response {
     const char *path;
     struct taps taps;
-    size_t channels;     // of the file
-    size_t first;        // taps omitted at the start
-    size_t length;       // taps used
-    size_t onset;        // see struct filter_info
-    bool diagonal;       // from each input only to the output of the same number
-    bool spread;         // one response from one input to all outputs
-    char shortfall[160]; // what the file lacks; empty: nothing
-    struct sofa *sofa;   // of a SOFA file; whoever takes it sets this to NULL
-    int pair;            // of the SOFA file
+    size_t channels;      // of the file
+    size_t first;         // taps omitted at the start
+    size_t length;        // taps used
+    size_t onset;         // see struct filter_info
+    bool diagonal;        // from each input only to the output of the same number
+    bool spread;          // one response from one input to all outputs
+    char shortfall[160];  // what the file lacks; empty: nothing
+    char note[NOTE_SIZE]; // audio_note of the file; empty: none
+    struct sofa *sofa;    // of a SOFA file; whoever takes it sets this to NULL
+    int pair;             // of the SOFA file
 };
 
 // The path of a response as the user names it: with "matrix:" before the path its channels are a
