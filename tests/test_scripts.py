@@ -222,9 +222,137 @@ class FoldersOfUsers(ScriptTest):
         self.assertIn("pages has files", result.stderr)
 
 
+HEADER = "case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n"
+
+
+class Benchmarks(ScriptTest):
+    """tools/bench.sh with programs that print one row each."""
+
+    def setUp(self):
+        super().setUp()
+        self.script(self.tree / "tools/python_env.sh", ":")
+        self.script(self.tree / "tools/load-plot.sh", ":")
+        self.script(self.tree / "build-ci/python/bin/python", "case $* in *torch*) exit 1 ;; *freeze*) echo numpy==1 ;; "
+                    f"*) echo '{HEADER[:-1]}' ;; esac")
+        self.command("meson", f'echo "$@" >>{self.folder}/meson.log; case $1 in setup) mkdir -p build-bench/bench\n'
+                     "echo 'zita-convolver (libzita-convolver-dev)' >build-bench/bench/absent-peers\n"
+                     ": >build-bench/build.ninja ;; introspect) echo '[]' ;; esac")
+        subjects = "plan small fft nonfinite fir stream signal cli layer network bank accuracy"
+        program = f"echo '{HEADER[:-1]}'"
+        self.command("ninja", f"for name in {subjects}; do cp ../commands/program build-bench/bench/bench_$name; done")
+        self.script(self.commands / "program", program)
+        for name in ("control", "long_file"):
+            self.script(self.tree / f"bench/programs/{name}.py", program)
+        self.command("sox", ":")
+        self.command("ffmpeg", ":")
+        self.git("add", ".")
+        self.git("-c", "user.name=test", "-c", "user.email=test@localhost", "commit", "-q", "-m", "test")
+        self.kept = self.keep(self.tree / "build/bench-results/fir.csv")
+
+    def test_absent_peers_are_named_first(self):
+        for n in (1, 2):
+            result = self.run_script("tools/bench.sh", "--quick")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            lines = result.stderr.splitlines()
+            begin = lines.index("absent peers, whose rows will be missing:")
+            self.assertIn("  zita-convolver (libzita-convolver-dev)", lines[begin:lines.index("plan")])
+            self.assertIn("  torch (", "\n".join(lines[begin:lines.index("plan")]))
+            self.assertIn("tools/setup.sh bench", "\n".join(lines[begin:lines.index("plan")]))
+            said = (self.folder / "meson.log").read_text()
+            self.assertEqual("setup --wipe build-bench" in said, n == 2)
+            self.assertNotIn(" build ", said.replace("\n", " "))
+        self.assertFalse((self.tree / "build/build.ninja").exists())
+
+    def test_nothing_is_said_where_all_are_there(self):
+        self.command("meson", "mkdir -p build-bench/bench; echo >build-bench/bench/absent-peers")
+        self.script(self.tree / "build-ci/python/bin/python",
+                    f"case $* in *freeze*) echo numpy==1 ;; *.py*) echo '{HEADER[:-1]}' ;; esac")
+        self.assertNotIn("absent", self.run_script("tools/bench.sh", "--quick").stderr)
+
+    def test_results_stay_if_nothing_will_run(self):
+        self.mine.append(self.kept)
+        self.git("rm", "-q", "--cached", "README.md")  # a change
+        for words, status in ((["--help"], 2), (["--quik"], 2), (["--again"], 2), (["--again", "fi"], 2),
+                              (["--again", "fir", "x"], 2), (["--quick", "--avx2"], 2), ([], 1), (["--avx2"], 1),
+                              (["--again", "fir"], 1)):
+            result = self.run_script("tools/bench.sh", *words)
+            self.assertEqual(result.returncode, status, words)
+            self.assertIn("usage:" if status == 2 else "commit the changes", result.stderr)
+        self.assertEqual(self.kept.read_text(), "mine")
+
+
+class BenchTable(ScriptTest):
+    ROWS = (("direct-f32-t64", "cpu/direct", 1, 0.9, 0.1), ("direct-f32-t64", "auto", 1, 0.5, 0.1),
+            ("direct-f32-t64", "liquid-dsp", 1, 20, 0.1), ("mono-b64-t480000", "cpu/partitioned", 1, 13, 0.1),
+            ("mono-b64-t480000", "auto", 1, 12, 0.1), ("mono-b64-t480000", "zita-convolver", 1, 90, 0.3),
+            ("long-10M-x-1024", "auto", 1, 1, 0.1), ("long-10M-x-1024", "scipy-oaconvolve", 1, 12, 0.31),
+            ("convolve-10min-stereo-t4096", "partita", 1, 5, 1.265), ("convolve-10min-stereo-t4096", "ffmpeg", 1, 10, 0.1),
+            ("depthwise-31-forward", "auto", 1, 0.001, 0.1), ("depthwise-31-forward", "onednn", 1, 0.02, 0.1),
+            ("caffenet-2-forward", "auto", 1, 0.001, 0.4), ("caffenet-2-forward", "onednn", 1, 0.02, 0.1),
+            ("vgg-a-n16-forward", "auto", 1, 0.001, 0.2), ("vgg-a-n16-forward", "onednn", 1, 0.004, 0.1),
+            ("vgg-b-n16-forward", "auto", 1, 0.003, 0.3), ("vgg-b-n16-forward", "onednn", 1, 0.004, 0.1))
+
+    def results(self, commit="0123abc", again=None):
+        folder = self.folder / "results"
+        folder.mkdir()
+        layers = ("depthwise", "caffenet", "vgg")
+        for name, chosen in (("fir", False), ("layer", True)):
+            (folder / f"{name}.csv").write_text(HEADER + "".join(
+                f"{case},{contender},{threads},{ns},{spread},,0,0\n" for case, contender, threads, ns, spread in self.ROWS
+                if case.startswith(layers) == chosen))
+        (folder / "load").write_text("0.1 0.1")
+        (folder / "commit").write_text(commit)
+        (folder / "layer-weights").write_text("case,network,depth,multiply_adds\n" + "".join(
+            f"vgg-{layer}-n16-forward,vgg-e-n16-forward,1,{n}\n" for layer, n in (("a", 100), ("b", 300))))
+        if again:
+            (folder / "layer.commit").write_text(again)
+        return str(folder)
+
+    def table(self, *words):
+        return self.run_script(sys.executable, "tools/bench-table.py", *words)
+
+    def test_rows_with_a_large_spread(self):
+        result = self.table("build", self.results())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        readme = (self.tree / "README.md").read_text()
+        self.assertIn("| FIR filter, 64 taps, f32 stream | 0.5 | 20 (liquid-dsp) | 40x |", readme)
+        self.assertIn("| 13 | 90 (zita-convolver) | 6.92x |", readme)
+        self.assertIn("| depthwise, 31x31, forward | 2000 | 100 (onednn) | 20x |", readme)
+        for label in ("10 M samples", "`partita convolve`, 10 min", "CaffeNet"):
+            self.assertNotIn("| " + label, readme)
+        for words in ("long-10M-x-1024 left out: the spread of scipy-oaconvolve is 0.310",
+                      "convolve-10min-stereo-t4096 left out: the spread of partita is 1.265",
+                      "caffenet-2-forward left out: the spread of auto is 0.400"):
+            self.assertIn(words, result.stderr)
+        self.assertEqual(result.stderr.count("left out"), 3)
+
+    def test_one_contender_and_the_sums_on_both_pages(self):
+        self.assertEqual(self.table("build", self.results()).returncode, 0)
+        page = (self.tree / "docs/bench.md").read_text()
+        self.assertRegex(page, r"\| real f32 stream, liquid-dsp \| `direct-f32-t64` \| 15x \|  \| 40x \|")
+        self.assertRegex(page, r"\| long filter, zita-convolver \| `mono-b64-t480000` \| 6x \| 9x \| 6.92x \|")
+        # (100 * 0.001 + 300 * 0.003) / 400 = 0.0025 ns; (0.1 * 0.2 + 0.9 * 0.3) / 1 = 0.29.
+        self.assertIn("| `vgg-e-n16-forward` | auto | 1 | 800 | 0.0025 | 0.290 |", page)
+        self.assertIn("| VGG-E, 3x3, all layers, 16 images, forward | 800 | 500 (onednn) | 1.6x |",
+                      (self.tree / "README.md").read_text())
+
+    def test_changes_that_no_commit_has(self):
+        before = (self.tree / "README.md").read_text()
+        for commit, again in (("0123abc-dirty", None), ("0123abc", "0123abd-dirty")):
+            folder = self.results(commit, again)
+            for option in ([], ["--avx2"]):
+                result = self.table(*option, "build", folder)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("-dirty", result.stderr)
+            self.assertEqual(self.table("--print", "build", folder).returncode, 0)
+            shutil.rmtree(folder)
+        self.assertFalse((self.tree / "docs/bench.md").exists())
+        self.assertEqual((self.tree / "README.md").read_text(), before)
+
+
 def main():
     n_done = n_failed = 0
-    for tests_of in (Removal, DebianPackages, FoldersOfUsers):
+    for tests_of in (Removal, DebianPackages, FoldersOfUsers, Benchmarks, BenchTable):
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(tests_of):
             result = unittest.TestResult()
             with contextlib.redirect_stdout(io.StringIO()):

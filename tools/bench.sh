@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds, runs every benchmark with its peers, and writes docs/bench.md, its picture and the table
-# in README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing.
+# Builds into build-bench/, runs every benchmark with its peers, and writes docs/bench.md, its picture and the table
+# in README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing. Peers that are absent
+# are named before anything runs.
 #   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
 #   tools/bench.sh --again SUBJECT  repeats one benchmark and keeps the other rows of the last whole run; the table
 #                                   names its commit
@@ -10,10 +11,29 @@
 # Subjects are the names of bench/programs, for example signal, python_signal or long_file.
 set -eu
 cd "$(dirname "$0")/.."
+build="build-bench"
 results=build/bench-results
 subjects="plan small fft nonfinite fir stream control signal cli layer network bank long_file python_signal python_networks"
-python=build-ci/python/bin/python
+python="build-ci/python/bin/python"
 status=0
+
+usage() {
+    echo "usage: tools/bench.sh [--quick | --avx2 | --again SUBJECT]; subjects are $subjects" >&2
+    exit 2
+}
+case "$*" in
+'' | --quick | --avx2) ;;
+'--again '*) case " $subjects " in *" $2 "*) [ $# -eq 2 ] || usage ;; *) usage ;; esac ;;
+*) usage ;;
+esac
+commit=$(git describe --always --dirty)
+case "$commit $*" in
+*-dirty\ --quick) ;;
+*-dirty\ *)
+    echo "tools/bench.sh: commit the changes first: the page names the commit that was measured" >&2
+    exit 1
+    ;;
+esac
 
 # run SUBJECT [--quick]
 run() {
@@ -22,36 +42,65 @@ run() {
     echo "$subject" >&2
     case $subject in
     python_*) "$python" bench/programs/"$subject".py "$@" ;;
-    control | long_file) bench/programs/"$subject".py build "$@" ;;
-    bank) build/bench/bench_bank "$@" ;;
-    *) build/bench/bench_"$subject" "$@" --calls $results/calls ;;
+    control | long_file) bench/programs/"$subject".py $build "$@" ;;
+    bank) $build/bench/bench_bank "$@" ;;
+    *) $build/bench/bench_"$subject" "$@" --calls $results/calls ;;
     esac >$results/"$subject".csv || status=1
 }
 
-# The environment of the package, with the peers that PyPI has today.
-prepare_python() {
-    tools/python_env.sh 3600
-    mkdir -p $results
+# Meson remembers which libraries and headers it did not find: where peers are absent it begins anew.
+build() {
+    if grep -q . $build/bench/absent-peers; then
+        meson setup --wipe $build
+    elif [ ! -f $build/build.ninja ]; then
+        meson setup $build -Dprogram=enabled -Dtests=false -Dexamples=false -Dcuda=disabled -Dlive=disabled \
+            -Dplot=disabled -Dlv2=disabled -Dmpi=disabled
+    fi && ninja -C $build
+}
+
+# What PyPI's peers are today.
+note_python_peers() {
     "$python" -m pip list --disable-pip-version-check --format=freeze | grep -E '^(numpy|scipy|torch)==' \
         >$results/python-peers
 }
 
+# Peers that this machine does not have, each with what it needs.
+absent() {
+    sed '/^$/d' $build/bench/absent-peers
+    for program in ffmpeg sox; do command -v $program >/dev/null || echo "$program ($program)"; done
+    /usr/bin/python3 -c 'import scipy.signal' 2>/dev/null || echo "scipy-* (python3-scipy)"
+    "$python" -c 'import torch' 2>/dev/null || echo "torch (PyTorch in build-ci/python: tools/python_env.sh 3600, with 15 GB free)"
+}
+
 tools/setup.sh bench
-[ -f build/build.ninja ] || meson setup build >/dev/null
-ninja -C build >/dev/null
-commit=$(git describe --always --dirty)
+build >$build.log 2>&1 || {
+    tail -n 60 $build.log >&2
+    exit 1
+}
 awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loadavg >&2
+case $* in
+'--again python_'* | '--again network' | '' | --quick | --avx2) tools/python_env.sh 3600 ;;
+esac
+absent=$(absent)
+[ -z "$absent" ] || {
+    echo "absent peers, whose rows will be missing:"
+    echo "$absent" | sed 's/^/  /'
+    echo "To have them, install what stands in brackets (\`tools/setup.sh bench\` does on Debian 12) and start again."
+} >&2
 
 if [ "${1-}" = --again ]; then
-    case $2 in python_* | network) prepare_python ;; esac
+    [ -e $results/commit ] || {
+        echo "tools/bench.sh: $results has no run whose rows could be kept" >&2
+        exit 1
+    }
+    case $2 in python_* | network) note_python_peers ;; esac
     run "$2"
     echo "$commit" >$results/"$2".commit
-    python3 tools/bench-table.py build $results
+    python3 tools/bench-table.py $build $results
     exit $status
 fi
 only=
-case "$*" in
-*--avx2*)
+if [ "${1-}" = --avx2 ]; then
     only=avx2
     results=build/bench-results-avx2
     subjects="stream signal layer network"
@@ -59,32 +108,28 @@ case "$*" in
     # oneDNN's, also in PyTorch, PyTorch's own, OpenBLAS's and MKL's switch. Others have none.
     export PARTITA_CPU=$only ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=$only OPENBLAS_CORETYPE=Haswell \
         MKL_ENABLE_INSTRUCTIONS=AVX2
-    ;;
-esac
+fi
 rm -rf $results
 mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
-prepare_python
+note_python_peers
 for subject in $subjects; do
     run "$subject" "$@"
 done
-build/bench/bench_layer --weights >$results/layer-weights
+$build/bench/bench_layer --weights >$results/layer-weights
 if [ -n "$only" ]; then
-    python3 tools/bench-table.py --$only build $results
+    python3 tools/bench-table.py --$only $build $results
     exit $status
 fi
-build/bench/bench_accuracy >$results/layer-accuracy || status=1
+$build/bench/bench_accuracy >$results/layer-accuracy || status=1
 plotted=mono-b64-t480000
-case "$*" in
-*--quick*)
-    python3 tools/bench-table.py --print build $results
+if [ "${1-}" = --quick ]; then
+    python3 tools/bench-table.py --print $build $results
     images=$results
-    ;;
-*)
-    python3 tools/bench-table.py build $results
+else
+    python3 tools/bench-table.py $build $results
     images=docs/images
-    ;;
-esac
+fi
 tools/load-plot.sh $results/calls $plotted $images/load-$plotted.png || status=1
 exit $status

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The part of tools/bench-table.py about layers: required figures and goals, networks summed by depth, the table of errors."""
 import csv
+import sys
 
 AUTO, DIRECTIONS = ("auto", 1), ("forward", "backward-data", "backward-weight")
 BEST = (("onednn", "onednn-winograd"), 1)  # the faster of the two
@@ -9,6 +10,7 @@ CHOICES = "all cases"
 POINTWISE = ("resnet-2-expand", "resnet-3-reduce", "resnet-4-expand", "resnet-5-reduce")  # of ResNet-50
 # Where oneDNN's Winograd convolution refuses a layer of a network, its direct one is taken.
 SUBSTITUTES = {"onednn-winograd": "onednn"}
+MAX_SPREAD = 0.3  # of a row in README.md
 
 
 def interpolate(low, high, r):
@@ -78,15 +80,35 @@ def add_networks(times, weights):
     for network, layers in members.items():
         if all(case in times for case, _ in layers):
             sums = {key: total(times, layers, key) for key in {key for case, _ in layers for key in times[case]}}
-            times[network] = {key: {"ns": ns, "flat": None, "bytes": 0} for key, ns in sums.items() if ns is not None}
+            times[network] = {key: figures for key, figures in sums.items() if figures is not None}
+
+
+def network_rows(times, weights):
+    """The rows of the networks that add_networks added, as those of a CSV."""
+    networks = sorted({row["network"] for row in weights.values()} & set(times))
+    return [{"case": network, "contender": name, "threads": threads, "ns_per_item": f"{figures['ns']:.5g}",
+             "spread": f"{figures['spread']:.3f}", "bytes": "", "check": ""}
+            for network in networks for (name, threads), figures in times[network].items()]
 
 
 def total(times, layers, key):
-    """Mean time of a multiply-add over the layers; None if a row is missing."""
+    """Mean time of a multiply-add over the layers and a bound of its spread, which is their mean; None if a row is missing."""
     rows = [times[case].get(key) or times[case].get((SUBSTITUTES.get(key[0]), key[1])) for case, _ in layers]
     if None in rows:
         return None
-    return sum(row["ns"] * weight for row, (_, weight) in zip(rows, layers)) / sum(weight for _, weight in layers)
+    parts = [(row["ns"] * weight, row["spread"]) for row, (_, weight) in zip(rows, layers)]
+    ns = sum(part for part, _ in parts)
+    return {"ns": ns / sum(weight for _, weight in layers), "flat": None, "bytes": 0,
+            "spread": sum(part * spread for part, spread in parts) / ns}
+
+
+def is_steady(case, rows):
+    """Whether no row's spread is above MAX_SPREAD; names those where it is. `rows` has figures by contender."""
+    unsteady = [name for name, figures in rows.items() if figures["spread"] > MAX_SPREAD]
+    for name in unsteady:
+        print(f"README.md: {case} left out: the spread of {name} is {rows[name]['spread']:.3f}, at most {MAX_SPREAD} is "
+              "allowed; repeat it on an idle machine", file=sys.stderr)
+    return not unsteady
 
 
 def choice_shares(times):
@@ -177,10 +199,11 @@ def short_table(times):
     for label, case in wanted:
         for direction in ("forward", "backward-weight"):
             rows = times.get(f"{case}-{direction}", {})
-            peers = {name: rows[name, 1]["ns"] for name in BEST[0] if (name, 1) in rows}
-            if AUTO in rows and peers:
-                own, best = rows[AUTO]["ns"], min(peers, key=peers.get)
-                lines.append(f"| {label}, {direction.replace('-', ' ')} | {digits(2 / own)} | {digits(2 / peers[best])} ({best}) "
-                             f"| {peers[best] / own:.3g}x |")
+            peers = {name: rows[name, 1] for name in BEST[0] if (name, 1) in rows}
+            best = min(peers, key=lambda name: peers[name]["ns"], default=None)
+            if AUTO in rows and best and is_steady(f"{case}-{direction}", {AUTO[0]: rows[AUTO], best: peers[best]}):
+                ours, theirs = rows[AUTO]["ns"], peers[best]["ns"]
+                lines.append(f"| {label}, {direction.replace('-', ' ')} | {digits(2 / ours)} | {digits(2 / theirs)} ({best}) "
+                             f"| {theirs / ours:.3g}x |")
     head = ["\n\n| layers, one thread, effective GFLOP/s | Partita | oneDNN's best | ratio |", "|---|---|---|---|"]
     return "\n".join(head + lines) if lines else ""
