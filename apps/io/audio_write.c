@@ -69,13 +69,15 @@ static bool check_space(int fd, const char *path, const struct audio_info *info,
                      name_size(free_bytes, has));
 }
 
-bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
-                  struct fault *fault)
+typedef int open_function(struct temp *temp, const char *path, struct fault *fault);
+
+static bool create(struct audio_writer **ret_writer, const char *path,
+                   const struct audio_info *info, open_function *open_output, struct fault *fault)
 {
     struct audio_writer *w = calloc(1, sizeof *w);
     if (!w) return fault_set(fault, "out of memory");
     w->info = *info;
-    int fd = temp_open(&w->temp, path, fault);
+    int fd = open_output(&w->temp, path, fault);
     if (fd < 0) {
         free(w);
         return false;
@@ -88,6 +90,23 @@ bool audio_create(struct audio_writer **ret_writer, const char *path, const stru
     w->info.offset = w->sink.position;
     *ret_writer = w;
     return true;
+}
+
+bool audio_create(struct audio_writer **ret_writer, const char *path, const struct audio_info *info,
+                  struct fault *fault)
+{
+    return create(ret_writer, path, info, temp_open, fault);
+}
+
+bool audio_create_recording(struct audio_writer **ret_writer, const char *path,
+                            const struct audio_info *info, struct fault *fault)
+{
+    return create(ret_writer, path, info, temp_open_recording, fault);
+}
+
+bool audio_refresh(struct audio_writer *writer, struct fault *fault)
+{
+    return !writer->ops->refresh || writer->ops->refresh(writer, fault);
 }
 
 // Continues after the frames that the file is known to hold; what follows them is cut off.

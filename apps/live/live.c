@@ -244,6 +244,7 @@ static void continue_previous(struct live *live)
 {
     struct settings *s = &live->settings;
     if (!restart_read(&live->restart)) {
+        recorder_report_left(s);
         live->restart.gain = s->gain;
         live->restart.dry = s->dry;
         live->restart.azimuth = options_direction(s).azimuth;

@@ -57,13 +57,80 @@ class Files(Live):
         The limit is set when all devices are open, because JACK's library writes files too."""
         child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_null", "--record", name)
         self.assertIn(b"fl_in to fl_null", child.stderr.readline())
-        size = os.stat([n for n in os.listdir(".") if n.startswith("." + name)][0]).st_size
+        size = os.stat(name + ".partial").st_size
         resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (size + space, size + space))
         self.assertIn(name.encode() + b": cannot write: File too large; playing continues without recording", child.stderr.readline())
         child.send_signal(signal.SIGINT)
         said = self.ends(child, rc=1)[1]
-        self.assertEqual([n for n in os.listdir(".") if n.startswith("." + name)], [])
+        self.assertFalse(os.path.exists(name + ".partial"))
         return said
+
+    def killed(self, name):
+        """A run that was killed after some seconds of sound, whose recording has a name that users see."""
+        child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_null", "--record", name)
+        self.wait_for(lambda: os.path.exists(name + ".partial") and os.stat(name + ".partial").st_size > 2000000)
+        child.kill()
+        child.wait()
+        self.assertFalse(os.path.exists(name))
+
+    def test_killed(self):
+        """The header tells all but the last second of sound and one write of the recorder."""
+        missing_at_most = 8 * (48000 + 4096 + 1)
+        for name in ("rec.wav", "rec.npy", "rec.aiff", "rec.w64", "rec.caf", "rec.au", "rec.raw", "rec.flac"):
+            with self.subTest(name=name):
+                self.killed(name)
+                size = os.stat(name + ".partial").st_size
+                os.rename(name + ".partial", name)
+                raw = ["--format", "f32", "--channels", 2] if name == "rec.raw" else []
+                done = self.run_program("convolve", "-q", *raw, "ir.wav", name, "out.npy")
+                self.assertEqual(done.stderr, b"")
+                got = np.load("out.npy").T
+                if name != "rec.flac": # whose header has no length, and which is compressed
+                    self.assertLess(size - 8 * len(got), missing_at_most)
+                self.assertGreater(len(got), len(self.x))
+                np.testing.assert_allclose(got[:len(self.x)], self.x, atol=2.0**-23)
+        # What other programs believe.
+        data = self.read("rec.wav")
+        _, got, _, declared = parse_wav(data)
+        self.assertEqual((declared, len(got)), (8 * len(got), declared // 8))
+        self.assertLess(len(data) - declared, missing_at_most)
+        self.assertLess(os.stat("rec.npy").st_size - np.load("rec.npy").nbytes, missing_at_most)
+
+    def test_recordings_of_killed_runs_stay(self):
+        """The next run says where they are, and does not overwrite them; that of a run which still plays is not such."""
+        self.killed("rec.wav")
+        self.write("rec-2.wav.partial", b"a later take")
+        before = self.read("rec.wav.partial")
+        play = ["--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", "rec.wav"]
+        for i in range(2):
+            said = self.live(*play).stderr.decode()
+            for name in ("rec.wav.partial", "rec-2.wav.partial"):
+                self.assertIn(name + ": is the recording of a run that was killed", said)
+            self.assertEqual(len(parse_wav(self.read("rec.wav"))[1]), 4800)
+            self.assertEqual(self.read("rec.wav.partial"), before)
+            self.assertFalse(os.path.exists("rec.wav.2.partial"))
+        self.assertEqual(self.read("rec-2.wav.partial"), b"a later take")
+        os.unlink("rec.wav.partial")
+        os.unlink("rec-2.wav.partial")
+        child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_null", "--record", "rec.wav")
+        self.wait_for(lambda: os.path.exists("rec.wav.partial"))
+        self.assertNotIn("killed", self.live(*play).stderr.decode())
+        child.kill()
+        child.wait()
+        self.assertTrue(os.path.exists("rec.wav.partial"))
+
+    def test_signals_complete_the_recording(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            with self.subTest(number=number):
+                child = self.start("--ir", "ir.wav", "--input", "fl_in", "--output", "fl_null", "--record", "rec.wav")
+                self.wait_for(lambda: os.path.exists("rec.wav.partial") and os.stat("rec.wav.partial").st_size > 100000)
+                child.send_signal(number)
+                child.wait(timeout=60 * SLOWER)
+                self.assertIn(child.returncode, (0, RECORDING_HAS_GAPS))
+                data = self.read("rec.wav")
+                self.assertEqual(parse_wav(data)[3], len(data) - data.index(b"data") - 8)
+                os.unlink("rec.wav")
+                self.assertFalse(os.path.exists("rec.wav.partial"))
 
     def is_what_was_played(self, got):
         self.assertGreater(len(got), len(self.x))
@@ -111,18 +178,16 @@ class Terminal(Live):
         child.wait(timeout=60 * SLOWER)
         self.assertEqual(child.returncode, rc)
 
-    def unfinished(self):
-        return [n for n in os.listdir(".") if n.startswith(".rec.wav.")]
-
     def test_quit_key(self):
-        """Like a second interrupt: the terminal is restored, and the unfinished file is named."""
+        """Like an interrupt: the terminal is restored, and the recording is complete."""
         child, controller, terminal = self.open_terminal(*self.play, preexec_fn=own_terminal)
         self.until(controller, b"q quit")
         os.write(controller, b"\x1c")
-        self.until(controller, b"unfinished recording is .rec.wav.")
-        self.ends_at_last(child, -signal.SIGQUIT)
+        child.wait(timeout=60 * SLOWER)
+        self.assertIn(child.returncode, (0, RECORDING_HAS_GAPS))
         self.assertTrue(termios.tcgetattr(terminal)[3] & termios.ECHO)
-        self.assertEqual(len(self.unfinished()), 1)
+        self.assertGreater(len(parse_wav(self.read("rec.wav"))[1]), 0)
+        self.assertFalse(os.path.exists("rec.wav.partial"))
 
     def test_terminal_closed(self):
         """After a hang-up nobody can end it by keys: it ends, with complete files."""

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// See temp.h. SIGKILL leaves a file named .NAME.XXXXXX, never an incomplete one under the final
-// name.
+// See temp.h. SIGKILL leaves a file named .NAME.XXXXXX, or NAME.partial of a recording, never an
+// incomplete one under the final name.
 #include "temp.h"
 
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@
 // Global, because a signal handler takes no argument of ours. An output and the files beside it may
 // be unfinished at once, in several threads.
 enum { MAX_PENDING = 8 };
-enum { FREE, TAKEN, SET };
+enum { FREE, TAKEN, SET, KEPT };
 static struct {
     char path[PATH_MAX];
     atomic_int state;
@@ -35,7 +36,7 @@ static void pending_add(struct temp *temp)
         int expected = FREE;
         if (!atomic_compare_exchange_strong(&pending[i].state, &expected, TAKEN)) continue;
         strcpy(pending[i].path, temp->temporary);
-        pending[i].state = SET;
+        pending[i].state = temp->is_recording ? KEPT : SET;
         temp->pending = 1 + i;
         if (!temp->beside) last_pending = i;
         return;
@@ -57,7 +58,7 @@ void temp_discard_on_signal(void)
 const char *temp_pending(void)
 {
     const int i = last_pending;
-    return pending[i].state == SET ? pending[i].path : NULL;
+    return pending[i].state == SET || pending[i].state == KEPT ? pending[i].path : NULL;
 }
 
 static mode_t new_file_mode(void)
@@ -95,6 +96,48 @@ static int open_temporary(struct temp *temp, const char *path, mode_t mode, stru
         return -1;
     }
     return fd;
+}
+
+// Locked until the descriptor is closed, which tells the file from those that a killed run left.
+static int open_recording(struct temp *temp, const char *path, mode_t mode, struct fault *fault)
+{
+    int fd = -1;
+    for (int i = 1; fd < 0 && (i == 1 || errno == EEXIST); i++) {
+        free(temp->temporary);
+        temp->temporary = temp_recording_name(temp->final, i);
+        if (!temp->temporary) break;
+        fd = open(temp->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    }
+    if (fd < 0) {
+        fault_set(fault, "%s: cannot create: %s", path, strerror(errno));
+        free(temp->temporary);
+        temp->temporary = NULL;
+        return -1;
+    }
+    pending_add(temp);
+    (void)flock(fd, LOCK_EX | LOCK_NB); // some file systems have no locks
+    if (fchmod(fd, mode) == 0) return fd;
+    fault_set(fault, "%s: cannot set its mode: %s", temp->temporary, strerror(errno));
+    close(fd);
+    return -1;
+}
+
+char *temp_recording_name(const char *final, int number)
+{
+    char *name = NULL;
+    const int n = number == 1 ? asprintf(&name, "%s.partial", final)
+                              : asprintf(&name, "%s.%d.partial", final, number);
+    return n < 0 ? NULL : name;
+}
+
+bool temp_is_left(const char *recording)
+{
+    const int fd = open(recording, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    struct stat st;
+    const bool left = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                      (flock(fd, LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK);
+    if (fd >= 0) close(fd);
+    return left;
 }
 
 static int open_directly(int fd, const char *path, struct fault *fault)
@@ -143,17 +186,31 @@ char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault)
     return name;
 }
 
-int temp_open(struct temp *temp, const char *path, struct fault *fault)
+typedef int open_function(struct temp *temp, const char *path, mode_t mode, struct fault *fault);
+
+static int open_output(struct temp *temp, const char *path, open_function *open_unfinished,
+                       struct fault *fault)
 {
-    *temp = (struct temp){0};
     mode_t mode;
     if (strcmp(path, "-") == 0)
         return open_directly(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "standard output", fault);
     if (temp_is_special(path)) return open_directly(open(path, O_WRONLY | O_CLOEXEC), path, fault);
     temp->final = temp_final(path, &mode, fault);
-    int fd = temp->final ? open_temporary(temp, path, mode, fault) : -1;
+    int fd = temp->final ? open_unfinished(temp, path, mode, fault) : -1;
     if (fd < 0) temp_discard(temp);
     return fd;
+}
+
+int temp_open(struct temp *temp, const char *path, struct fault *fault)
+{
+    *temp = (struct temp){0};
+    return open_output(temp, path, open_temporary, fault);
+}
+
+int temp_open_recording(struct temp *temp, const char *path, struct fault *fault)
+{
+    *temp = (struct temp){.is_recording = true};
+    return open_output(temp, path, open_recording, fault);
 }
 
 // Opens a file that replaces whatever has its name. Returns the descriptor, or -1.

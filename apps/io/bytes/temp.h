@@ -15,7 +15,8 @@ struct temp {
     char *temporary; // its name until then
     bool keep;       // temp_discard does not remove the unfinished file
     bool beside;     // its name was derived from that of another file
-    int pending;     // 1 + its index in the list of unfinished files; 0: none
+    bool is_recording;
+    int pending; // 1 + its index in the list of unfinished files; 0: none
 };
 
 // Whether `path` is written directly: standard output ("-"), a pipe, a device.
@@ -27,6 +28,18 @@ char *temp_final(const char *path, mode_t *ret_mode, struct fault *fault);
 
 // Opens `path` for writing ("-" is standard output) and returns the descriptor, or -1.
 int temp_open(struct temp *temp, const char *path, struct fault *fault);
+
+// The same for a recording, which cannot be repeated: until it is finished it has a name that users
+// see, that of temp_recording_name with the lowest number that is free, and is left there if the
+// process ends.
+int temp_open_recording(struct temp *temp, const char *path, struct fault *fault);
+
+// FINAL.partial, FINAL.2.partial, FINAL.3.partial .., counted from 1. The caller frees it. NULL:
+// out of memory.
+char *temp_recording_name(const char *final, int number);
+
+// Whether this is an unfinished recording of a process that has ended.
+bool temp_is_left(const char *recording);
 
 // The same for a file that may already exist in part under the name `partial`, in the folder of
 // temp_final, and that temp_discard keeps. `path` is not special.
@@ -50,10 +63,11 @@ bool temp_commit(struct temp *temp, bool durable, struct fault *fault);
 void temp_discard(struct temp *temp);
 
 // The same for signal handlers and the end of the process: removes all files that were not
-// committed.
+// committed, except recordings.
 void temp_discard_on_signal(void);
 
-// The unfinished file that temp_open created last; NULL: none. Safe in signal handlers.
+// The unfinished file that temp_open or temp_open_recording created last; NULL: none. Safe in
+// signal handlers.
 const char *temp_pending(void);
 
 // False, with a fault, if `path` names the same file as one of `inputs` ("-": the standard

@@ -65,8 +65,8 @@ static bool raw_end(struct audio_writer *writer, struct fault *fault)
 }
 
 const struct writer_ops wav_writer = {
-    .write = flat_write, .finish = wav_end, .close = flat_writer_close};
+    .write = flat_write, .finish = wav_end, .refresh = wav_refresh, .close = flat_writer_close};
 const struct writer_ops npy_writer = {
-    .write = flat_write, .finish = npy_end, .close = flat_writer_close};
+    .write = flat_write, .finish = npy_end, .refresh = npy_end, .close = flat_writer_close};
 const struct writer_ops raw_writer = {
     .write = flat_write, .finish = raw_end, .close = flat_writer_close};

@@ -42,6 +42,8 @@ struct writer_ops {
     bool (*write)(struct audio_writer *writer, bool as_double, const void *scalars, size_t n,
                   struct fault *fault);
     bool (*finish)(struct audio_writer *writer, struct fault *fault); // headers
+    // Makes headers tell what is written so far; NULL: there is nothing to do.
+    bool (*refresh)(struct audio_writer *writer, struct fault *fault);
     void (*close)(struct audio_writer *writer);
 };
 
@@ -75,9 +77,11 @@ bool raw_layout(const struct source *source, const struct audio_request *request
 // length only.
 void flat_limit_frames(struct audio_reader *reader);
 
-// Header writers: *_begin is called before the samples, *_end after them.
+// Header writers: *_begin is called before the samples, *_end after them, *_refresh in between. An
+// .npy that is refreshed is one whose end is now.
 bool wav_begin(struct audio_writer *writer, struct fault *fault);
 bool wav_end(struct audio_writer *writer, struct fault *fault);
+bool wav_refresh(struct audio_writer *writer, struct fault *fault);
 bool npy_begin(struct audio_writer *writer, struct fault *fault);
 bool npy_end(struct audio_writer *writer, struct fault *fault);
 

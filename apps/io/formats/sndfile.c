@@ -364,14 +364,24 @@ static bool sndfile_finish(struct audio_writer *w, struct fault *fault)
     return !w->sink.error || sink_fault(&w->sink, fault);
 }
 
+// Compressed formats have no length in their header before the end; libsndfile would write it anew.
+static bool sndfile_refresh(struct audio_writer *w, struct fault *fault)
+{
+    if (!w->sink.seekable || sndfile_is_compressed(w->sink.name)) return true;
+    sf_command(w->state, SFC_UPDATE_HEADER_NOW, NULL, 0);
+    return !w->sink.error || sink_fault(&w->sink, fault);
+}
+
 static void sndfile_close_writer(struct audio_writer *w)
 {
     if (w->state) sf_close(w->state);
     free(w->raw);
 }
 
-static const struct writer_ops sndfile_writer = {
-    .write = sndfile_write, .finish = sndfile_finish, .close = sndfile_close_writer};
+static const struct writer_ops sndfile_writer = {.write = sndfile_write,
+                                                 .finish = sndfile_finish,
+                                                 .refresh = sndfile_refresh,
+                                                 .close = sndfile_close_writer};
 
 bool sndfile_create(struct audio_writer *writer, const char *path, struct fault *fault)
 {

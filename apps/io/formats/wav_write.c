@@ -99,14 +99,23 @@ bool wav_begin(struct audio_writer *writer, struct fault *fault)
     return sink_write(&writer->sink, h.bytes, h.n) || sink_fault(&writer->sink, fault);
 }
 
+static bool patch_header(struct audio_writer *writer, size_t after)
+{
+    struct wav_header h;
+    wav_compose_header(&h, &writer->info, writer->frames, after);
+    return sink_patch(&writer->sink, 0, h.bytes, h.n);
+}
+
+bool wav_refresh(struct audio_writer *writer, struct fault *fault)
+{
+    return !writer->sink.seekable || patch_header(writer, 0) || sink_fault(&writer->sink, fault);
+}
+
 bool wav_end(struct audio_writer *writer, struct fault *fault)
 {
     if (!writer->sink.seekable) return true;
-    struct wav_header h;
-    wav_compose_header(&h, &writer->info, writer->frames, writer->tags.n);
     uint64_t data = writer->frames * writer->info.encoding.bytes * writer->info.channels;
     bool good = !(data & 1) || sink_write(&writer->sink, "", 1);
     good = good && sink_write(&writer->sink, writer->tags.bytes, writer->tags.n);
-    good = good && sink_patch(&writer->sink, 0, h.bytes, h.n);
-    return good || sink_fault(&writer->sink, fault);
+    return (good && patch_header(writer, writer->tags.n)) || sink_fault(&writer->sink, fault);
 }

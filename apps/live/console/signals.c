@@ -33,7 +33,7 @@ static void print_unfinished_file(void)
 static void handle_live_signal(int number)
 {
     unsigned char byte = (unsigned char)number;
-    bool at_once = number == SIGQUIT || (number != SIGHUP && end_requested);
+    bool at_once = number != SIGHUP && end_requested;
     if (!at_once) {
         if (number != SIGHUP) end_requested = 1;
         if (write(wake[1], &byte, 1) == 1) return;

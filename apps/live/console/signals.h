@@ -3,10 +3,10 @@
 #ifndef PARTITA_APPS_LIVE_SIGNALS_H
 #define PARTITA_APPS_LIVE_SIGNALS_H
 
-// Installs the handlers and returns the descriptor from which SIGINT, SIGTERM and SIGHUP can be
-// read, or -1 on failure. A second SIGINT or SIGTERM, or a SIGQUIT, restores the terminal, prints
-// the name of the unfinished recording and ends the program by that signal. SIGPIPE, SIGXFSZ,
-// SIGTTIN and SIGTTOU are ignored, so that calls fail instead.
+// Installs the handlers and returns the descriptor from which SIGINT, SIGTERM, SIGQUIT and SIGHUP
+// can be read, or -1 on failure. After one of the first three, another one restores the terminal,
+// prints the name of the unfinished recording and ends the program by that signal. SIGPIPE,
+// SIGXFSZ, SIGTTIN and SIGTTOU are ignored, so that calls fail instead.
 int signals_install(void);
 
 // The next signal; 0: none.

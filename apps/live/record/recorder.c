@@ -6,9 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "cli/report.h"
 #include "convolve/partial/shard_record.h"
 #include "io/audio.h"
+#include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
 #include "output_names.h"
 #include "ring_writer.h"
@@ -16,18 +19,29 @@
 // Length of the ring, to bridge pauses of the disk; spinning up takes several seconds.
 static const double RING_SECONDS = 10;
 
+// The header is refreshed after each second of sound.
+static const double REFRESH_SECONDS = 1;
+
+// Recordings of killed runs are looked for up to this take.
+enum { MAX_TAKES_LEFT = 100 };
+
 struct recorder {
     struct ring ring;
     struct audio_writer *file;
     struct ring_writer *writer;
     char *path;
-    double rate; // Hz
+    double rate;                // Hz
+    uint64_t frames, refreshed; // written, and told by the header
 };
 
 static bool recorder_write(void *user, const void *frames, size_t n, struct fault *fault)
 {
     struct recorder *r = user;
-    return audio_write(r->file, PARTITA_F32, frames, n, fault);
+    if (!audio_write(r->file, PARTITA_F32, frames, n, fault)) return false;
+    r->frames += n;
+    if (r->refreshed && (double)(r->frames - r->refreshed) < REFRESH_SECONDS * r->rate) return true;
+    r->refreshed = r->frames;
+    return audio_refresh(r->file, fault);
 }
 
 static bool recorder_choose_format(struct audio_info *ret, const struct settings *s,
@@ -58,6 +72,34 @@ bool recorder_check_format(const struct settings *settings, struct fault *fault)
     return !settings->record || recorder_choose_format(&ignored, settings, settings->record, fault);
 }
 
+static void report_left(const struct settings *s, const char *path)
+{
+    struct fault ignored;
+    mode_t mode;
+    char *final = temp_is_special(path) ? NULL : temp_final(path, &mode, &ignored);
+    bool exists = final;
+    for (int i = 1; exists; i++) {
+        char *name = temp_recording_name(final, i);
+        exists = name && access(name, F_OK) == 0;
+        if (exists && temp_is_left(name))
+            report_warning(s,
+                           "%s: is the recording of a run that was killed; it stays until you "
+                           "rename or remove it",
+                           name);
+        free(name);
+    }
+    free(final);
+}
+
+void recorder_report_left(const struct settings *settings)
+{
+    for (int take = 1; settings->record && take <= MAX_TAKES_LEFT; take++) {
+        char *path = output_names_take(settings->record, take);
+        if (path) report_left(settings, path);
+        free(path);
+    }
+}
+
 static void recorder_release(struct recorder *r)
 {
     audio_discard(r->file);
@@ -82,7 +124,7 @@ bool recorder_open(struct recorder **ret_recorder, const struct settings *settin
     good = good &&
            (ring_open(&r->ring, (size_t)(RING_SECONDS * rate), channels * sizeof(float)) ||
             fault_set(fault, "out of memory for %g s of %zu channels", RING_SECONDS, channels));
-    good = good && audio_create(&r->file, r->path, &info, fault) &&
+    good = good && audio_create_recording(&r->file, r->path, &info, fault) &&
            shard_record_discard(r->path, fault);
     good = good && ring_writer_start(&r->writer, &r->ring, recorder_write, r, fault);
     if (good) *ret_recorder = r;

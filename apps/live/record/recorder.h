@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Records the output to a file. Until it is finished the file has a temporary name and a header
-// that says "up to the end", so that even a killed program leaves a readable file.
+// Records the output to a file. Until it is finished the file is named NAME.partial, and its header
+// is refreshed after each second, so that even a killed program leaves a readable file.
 #ifndef PARTITA_APPS_LIVE_RECORDER_H
 #define PARTITA_APPS_LIVE_RECORDER_H
 
@@ -15,6 +15,9 @@ struct recorder;
 // False, with a fault, if --record has a name without a format, or --output-format is not one of
 // that format's.
 bool recorder_check_format(const struct settings *settings, struct fault *fault);
+
+// Warns of recordings that earlier runs with this --record left unfinished, in any of its takes.
+void recorder_report_left(const struct settings *settings);
 
 // Creates settings->record; for take 2 and later NAME-2.wav and so on.
 bool recorder_open(struct recorder **ret_recorder, const struct settings *settings, size_t channels,
