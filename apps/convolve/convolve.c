@@ -329,6 +329,7 @@ static bool pass_and_search(struct convolve_job *job, struct fault *fault)
 static bool run_pass(struct convolve_job *job, struct fault *fault)
 {
     struct pass_stats *stats = &job->stats;
+    if (job->shard.complete) return true;
     struct level_copy copy = {job->spool, job->out, job->pass.type, 1};
     job->pass.runner = job->runner;
     job->pass.writer = job->spool ? job->spool : job->out;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // `partita join`: concatenates the shards of --range, after checking that they belong to one result
-// and that none is missing, repeated or truncated.
+// of one input and that none is missing, repeated or truncated, and while checking that their
+// samples are those that were computed.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,11 @@ static bool check_sequence(const struct shard_file *shards, size_t n, struct fau
             strcmp(r->format, shards[0].record.format) != 0)
             return fault_set(fault, "%s and %s: are not shards of one result", shards[0].path,
                              shards[i].path);
+        if (r->input != shards[0].record.input)
+            return fault_set(fault,
+                             "%s and %s: were made of inputs of one length but with other samples; "
+                             "compute all shards from one file or copies of it",
+                             shards[0].path, shards[i].path);
         if (r->first < at)
             return fault_set(fault, "%s: begins at sample %" PRIu64 ", but %s ends at %" PRIu64,
                              shards[i].path, r->first, shards[i - 1].path, at);
@@ -131,7 +137,13 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
         struct audio_reader *in = NULL;
         good = open_shard(&shards[i], s, &in, fault);
         if (good && !i) good = create_joined(&out, s->files[0], first = in, &origin, fault);
-        good = good && copy_frames(out, in, fault);
+        if (good) audio_digest_begin(out, 0);
+        good = good && copy_frames(out, in, fault) &&
+               (audio_digest(out) == shards[i].record.digest ||
+                fault_set(fault,
+                          "%s: its samples have changed since they were computed; compute the "
+                          "shard again",
+                          shards[i].path));
         if (in != first) audio_reader_close(in);
     }
     good = good && shard_record_discard(s->files[0], fault);

@@ -179,6 +179,7 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
     if (!audio_reader_state(source->in, &shard->input_bytes, &record->input_time))
         return fault_set(fault, "%s: cannot get the size and time of %s", option,
                          settings->operands[1]);
+    if (!audio_reader_fingerprint(source->in, &record->input, fault)) return false;
     shard->shared.round = SEGMENTS_PER_ROUND * runner_results(source->runner);
     shard->shared.progress = *record;
     shard->shared.progress.first = 0;
@@ -218,6 +219,42 @@ static bool create_shared(struct shard *shard, struct audio_writer **ret_writer,
     return shared_output_create(&shard->shared, ret_writer, out ? &part : &searched, &own, fault);
 }
 
+// Whether OUT has all frames of the shard.
+static bool has_frames(const struct shard *shard, const struct audio_info *info)
+{
+    const struct settings *s = shard->settings;
+    const struct audio_request request = {.path = s->operands[2],
+                                          .raw = info->container == CONTAINER_RAW ? &info->encoding
+                                                                                  : NULL,
+                                          .channels = info->channels,
+                                          .max_channels = options_max_channels(s),
+                                          .wake_fd = -1};
+    struct audio_reader *out;
+    struct fault ignored;
+    if (!audio_open(&out, &request, &ignored)) return false;
+    const uint64_t frames = audio_reader_info(out)->frames;
+    audio_reader_close(out);
+    return frames == shard->record.end - shard->record.first;
+}
+
+// Whether an earlier run has completed the shard that --resume is to continue. What is reported
+// about samples is computed again.
+static bool is_complete(const struct shard *shard, const struct audio_info *info)
+{
+    const struct settings *s = shard->settings;
+    const struct shard_record *r = &shard->record;
+    struct shard_record earlier;
+    struct fault ignored;
+    bool exists;
+    if (!s->resume || !shard->record_path || s->stats || s->json ||
+        !shard_record_read(shard->record_path, &earlier, &exists, &ignored) || !exists)
+        return false;
+    return earlier.key == r->key && earlier.first == r->first && earlier.end == r->end &&
+           earlier.total == r->total && earlier.done == r->end - r->first &&
+           earlier.input == r->input && earlier.input_time == r->input_time &&
+           strcmp(earlier.format, r->format) == 0 && has_frames(shard, info);
+}
+
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
                   const struct audio_info *info, struct fault *fault)
 {
@@ -225,8 +262,16 @@ bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
     const char *out = shard->settings->operands[2];
     if (shard->settings->shared) return create_shared(shard, ret_writer, info, fault);
     if (!out) return true;
-    if (!shard->settings->resume) return audio_create(ret_writer, out, info, fault);
-    return resume_create(&shard->resume, &shard->record, ret_writer, out, info, fault);
+    shard->complete = is_complete(shard, info);
+    if (shard->complete)
+        report_warning(shard->settings, "%s: is complete; nothing was computed", out);
+    if (shard->complete) return true;
+    if (!(shard->settings->resume
+              ? resume_create(&shard->resume, &shard->record, ret_writer, out, info, fault)
+              : audio_create(ret_writer, out, info, fault)))
+        return false;
+    if (shard->record_path) audio_digest_begin(*ret_writer, shard->record.digest);
+    return true;
 }
 
 bool shard_write(struct shard *shard, struct audio_writer *writer, enum partita_type type,
@@ -254,11 +299,12 @@ bool shard_check_input(const struct shard *shard, const struct audio_reader *in,
 
 // After OUT is complete: removes the progress file and writes the record.
 static bool write_final_record(struct shard *shard, const struct sample_counts *counts,
-                               struct fault *fault)
+                               uint64_t digest, struct fault *fault)
 {
     if (shard->resume.progress_path) unlink(shard->resume.progress_path);
     if (!shard->record_path) return true;
     shard->record.done = shard->record.end - shard->record.first;
+    shard->record.digest = digest;
     shard->record.clipped = counts->clipped;
     shard->record.invalid = counts->nonfinite;
     return shard_record_write(shard->record_path, &shard->record, fault);
@@ -273,8 +319,9 @@ static bool finish_file(struct shard *shard, struct audio_writer *writer,
         return false;
     }
     if (!shard->active) return audio_finish(writer, ret_counts, fault);
+    const uint64_t digest = audio_digest(writer);
     return audio_finish_durably(writer, ret_counts, fault) &&
-           write_final_record(shard, ret_counts, fault);
+           write_final_record(shard, ret_counts, digest, fault);
 }
 
 bool shard_finish(struct shard *shard, struct audio_writer *writer,

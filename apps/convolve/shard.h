@@ -19,6 +19,7 @@
 struct shard {
     const struct settings *settings;
     bool active;                // --range or --resume was given, or there are several processes
+    bool complete;              // an earlier run has computed all; there is no writer
     struct shard_record record; // record.done: what an earlier run has written
     struct range range;         // of the result that it computes
     uint64_t input_bytes;
@@ -54,7 +55,8 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
 uint64_t shard_widen(const struct shard *shard, uint64_t margin, struct range *ret);
 
 // Creates OUT, or opens OUT.partial to continue it. Without OUT *ret_writer stays NULL; then
-// info->frames are those that will be passed to shard_write.
+// info->frames are those that will be passed to shard_write. It also stays NULL if the shard is
+// complete.
 bool shard_create(struct shard *shard, struct audio_writer **ret_writer,
                   const struct audio_info *info, struct fault *fault);
 

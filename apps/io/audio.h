@@ -30,6 +30,11 @@ bool audio_reader_is_pipe(const struct audio_reader *reader);
 // and on errors.
 bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, int64_t *ret_time);
 
+// A hash of blocks that are spread over the whole file, the same for each run and machine that reads
+// a copy of it; of a small file, of all its bytes. False, with a fault, if they cannot be read.
+bool audio_reader_fingerprint(const struct audio_reader *reader, uint64_t *ret_hash,
+                              struct fault *fault);
+
 struct sigmf;
 
 // The recording that the signal is; NULL: it is none.
@@ -90,6 +95,12 @@ bool audio_sync(struct audio_writer *writer, struct sample_counts *ret_counts, s
 
 bool audio_write(struct audio_writer *writer, enum partita_type type, const void *frames, size_t n,
                  struct fault *fault);
+
+// From here on the writer keeps a digest of the samples as it encodes them, which continues
+// `digest`; 0: a new one. Samples that it converts neither to integers nor to the bytes of a WAV,
+// .npy or raw file do not change it: floats of other formats, and text.
+void audio_digest_begin(struct audio_writer *writer, uint64_t digest);
+uint64_t audio_digest(const struct audio_writer *writer);
 
 // Completes the header, checks for write errors, and gives the file its final name. Frees the
 // writer, also on failure.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Opens a signal of any format, detects which, and reads frames in the caller's sample type.
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "../../lib/base/hash.h"
 #include "audio.h"
 #include "base/sample_type.h"
 #include "io/formats/formats.h"
@@ -230,6 +233,27 @@ bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, 
     *ret_bytes = (uint64_t)st.st_size;
     *ret_time = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
     return true;
+}
+
+bool audio_reader_fingerprint(const struct audio_reader *reader, uint64_t *ret_hash,
+                              struct fault *fault)
+{
+    enum { PROBES = 128, PROBE_BYTES = 32768 }; // about a second of a disk that seeks
+    const struct source *s = &reader->source;
+    unsigned char *block = malloc(PROBE_BYTES);
+    if (!block) return fault_set(fault, "out of memory");
+    const uint64_t after = s->size > PROBE_BYTES ? s->size - PROBE_BYTES : 0;
+    const uint64_t n = s->size / PROBE_BYTES < PROBES ? s->size / PROBE_BYTES + 1 : PROBES;
+    ssize_t got = 0;
+    uint64_t hash = hash_bytes(HASH_BEGIN, &s->size, sizeof s->size);
+    for (uint64_t i = 0; got >= 0 && i < n; i++) {
+        const uint64_t at = n > 1 ? after / (n - 1) * i + after % (n - 1) * i / (n - 1) : 0;
+        got = pread(s->fd, block, PROBE_BYTES, (off_t)(s->base + at));
+        if (got > 0) hash = hash_words(hash, block, (size_t)got);
+    }
+    free(block);
+    *ret_hash = hash;
+    return got >= 0 || fault_set(fault, "%s: cannot read: %s", s->name, strerror(errno));
 }
 
 const struct sigmf *audio_reader_recording(const struct audio_reader *reader)

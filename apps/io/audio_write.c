@@ -181,6 +181,17 @@ bool audio_write(struct audio_writer *writer, enum partita_type type, const void
     return w->ops->write(w, true, dithered, n, fault);
 }
 
+void audio_digest_begin(struct audio_writer *writer, uint64_t digest)
+{
+    writer->digested = true;
+    writer->digest = digest;
+}
+
+uint64_t audio_digest(const struct audio_writer *writer)
+{
+    return writer->digest;
+}
+
 static bool audio_close_file(struct audio_writer *writer, bool durable,
                              struct sample_counts *ret_counts, struct fault *fault)
 {

@@ -130,6 +130,72 @@ class Ranges(Shards):
         self.run_program("convolve", "--range", "2/2", "h.txt", "x.npy", "b.npy")
         self.fails("join", "y.npy", "a.npy", "b.npy", says=["one result"])
 
+    def shards_of(self, inputs, *options, taps="h.npy", suffix=".npy"):
+        """One shard of each input, in order."""
+        names = ["s%d%s" % (k, suffix) for k in range(len(inputs))]
+        for k, (x, name) in enumerate(zip(inputs, names)):
+            self.run_program("convolve", *options, "--range", "%d/%d" % (k + 1, len(inputs)), taps, x, name)
+        return names
+
+    def test_shards_of_other_inputs_of_one_length_are_refused(self):
+        """Small inputs are compared as a whole, long ones where all runs look."""
+        self.noise("h.npy", 100)
+        for n in (1000, 4000000):
+            self.noise("monday.npy", n)
+            x = np.load("monday.npy")
+            np.save("tuesday.npy", 2 * x)
+            x[n // 2] += 1
+            np.save("spot.npy", x)
+            others = ["tuesday.npy"] + ["spot.npy"] * (n == 1000)
+            for other in others:
+                for inputs in ((other, "monday.npy"), ("monday.npy", other), ("monday.npy", "monday.npy", other)):
+                    said = self.fails("join", "y.npy", *self.shards_of(inputs), says=["inputs of one length", "copies"])
+                    self.assertIn("s0.npy and s%d.npy" % (len(inputs) - 1 - (inputs[0] == other) * (len(inputs) - 2)), said)
+
+    def test_copies_of_an_input_are_one_input(self):
+        self.noise("h.npy", 100)
+        self.noise("x.npy", 3000000)
+        self.write("copy.npy", self.read("x.npy"))
+        os.utime("copy.npy", (5, 5))
+        self.run_program("join", "y.npy", *self.shards_of(["x.npy", "copy.npy", "x.npy"]))
+        self.run_program("convolve", "--range", "1/1", "h.npy", "x.npy", "whole.npy")
+        self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
+
+    def test_shards_whose_samples_have_changed_are_refused(self):
+        self.noise("h.npy", 100)
+        x = self.random.integers(-9000, 9000, (300000, 2))
+        for suffix, more in ((".wav", ["-o", "i16"]), (".wav", ["-o", "i24"]), (".npy", []), (".raw", ["-o", "f32_be"]),
+                             (".raw", ["-o", "u8"]), (".flac", ["-o", "i24"]), (".aiff", ["-o", "i16"])):
+            with self.subTest(suffix=suffix, more=more):
+                self.write("x.wav", wav_bytes(x))
+                names = self.shards_of(["x.wav"] * 3, "-g", -30, *more, suffix=suffix)
+                join = ["join"] + (["--channels", 2] if suffix == ".raw" else []) + ["y" + suffix]
+                self.run_program(*join, *names)
+                self.run_program("convolve", "-g", -30, *more, "--range", "1/1", "h.npy", "x.wav", "whole" + suffix)
+                self.assertEqual(self.read("y" + suffix), self.read("whole" + suffix))
+                os.remove("y" + suffix)
+                if suffix == ".flac": # has sums of its own
+                    continue
+                data = self.read(names[1])
+                for n, at in ((1000, len(data) // 2), (1, len(data) - 1), (1000, 500)):
+                    with open(names[1], "r+b") as f:
+                        f.seek(at)
+                        f.write(bytes(b ^ 1 for b in data[at:at + n]))
+                    self.fails(*join, *names, says=[names[1] + ": its samples have changed", "compute the shard again"])
+                    self.write(names[1], data)
+                self.run_program(*join, *names)
+                os.remove("y" + suffix)
+
+    def test_records_of_older_versions_are_refused(self):
+        self.noise("h.npy", 100)
+        self.noise("x.npy", 1000)
+        names = self.shards_of(["x.npy"] * 2)
+        record = json.loads(self.read(names[1] + ".range"))
+        record["kind"] = "partita part 1"
+        del record["input"], record["digest"]
+        self.write(names[1] + ".range", json.dumps(record).encode())
+        self.fails("join", "y.npy", *names, says=[names[1] + ".range: was written by an older version", "remove it"])
+
     def test_wrong_usage(self):
         self.write("h.txt", b"1\n")
         self.noise("x.npy", 100)
@@ -273,9 +339,15 @@ class Resumed(Shards):
         self.fails("convolve", "--resume", "h2.npy", "x.npy", "y.npy", says=["y.npy.partial", "another command"])
         self.fails("convolve", "--resume", "-g", 1, "h.npy", "x.npy", "y.npy", says=["y.npy.partial", "another command"])
         with open("x.npy", "r+b") as f:
+            before = f.read()[5000:5004]
             f.seek(5000)
             f.write(b"1234")
         self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["x.npy: has changed"])
+        os.utime("x.npy", ns=(0, int(json.loads(self.read("y.npy.partial.range"))["input_time"])))
+        self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["x.npy: has changed"])
+        with open("x.npy", "r+b") as f:
+            f.seek(5000)
+            f.write(before)
         self.write("y.npy.partial", b"short")
         os.utime("x.npy", ns=(0, int(json.loads(self.read("y.npy.partial.range"))["input_time"])))
         self.fails("convolve", "--resume", "h.npy", "x.npy", "y.npy", says=["y.npy.partial", "shorter"])
@@ -319,6 +391,44 @@ class Resumed(Shards):
         self.run_program("join", "y.npy", "a.npy", "b.npy")
         self.run_program("convolve", "--resume", "h.npy", "x.npy", "whole.npy")
         self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
+
+    def test_resumed_shard_has_the_sums_of_one_run(self):
+        self.noise("h.npy", 200000)
+        self.noise("x.npy", 12000000)
+        child = self.start("--range", "1/2", "h.npy", "x.npy", "a.npy")
+        self.until_noted(child, "a.npy.partial.range")
+        child.kill()
+        child.communicate()
+        if not os.path.exists("a.npy.partial"):
+            self.skipTest("done before it was killed")
+        self.run_program("convolve", "--range", "1/2", "--resume", "h.npy", "x.npy", "a.npy")
+        self.run_program("convolve", "--range", "2/2", "h.npy", "x.npy", "b.npy")
+        self.run_program("join", "y.npy", "a.npy", "b.npy")
+
+    def test_complete_shard_is_not_computed_again(self):
+        """Requeued jobs run all their commands again. The mark shows that nothing was written."""
+        self.noise("h.npy", 300)
+        self.noise("x.npy", 100000)
+        run = ("convolve", "--range", "1/2", "--resume", "h.npy", "x.npy", "a.npy")
+        self.run_program(*run)
+        whole = self.read("a.npy")
+        marked = whole[:-4] + b"mark"
+        self.write("a.npy", marked)
+        said = self.run_program(*run).stderr.decode()
+        self.assertIn("a.npy: is complete", said)
+        self.assertEqual(self.read("a.npy"), marked)
+        self.assertEqual(sorted(name for name in os.listdir(".") if name.startswith("a.npy")), ["a.npy", "a.npy.range"])
+        for change in (lambda: os.truncate("a.npy", len(whole) - 4), lambda: os.remove("a.npy"),
+                       lambda: os.remove("a.npy.range"), lambda: os.utime("x.npy", (1, 1)),
+                       lambda: self.noise("h.npy", 300), lambda: self.noise("x.npy", 100000)):
+            self.run_program(*run)
+            with open("a.npy", "r+b") as f:
+                f.seek(-4, os.SEEK_END)
+                f.write(b"mark")
+            change()
+            self.assertNotIn("complete", self.run_program(*run).stderr.decode())
+            self.assertNotEqual(self.read("a.npy")[-4:], b"mark")
+        self.run_program(*run[:1], "--json", *run[1:]) # reports about samples, which it computes
 
     def test_unfinished_file_as_input_is_refused(self):
         self.write("h.raw", bytes(40))

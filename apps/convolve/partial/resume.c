@@ -91,7 +91,7 @@ bool resume_load(struct resume *resume, struct shard_record *record, const char 
                          "%s: was started by another command, with other taps or with another "
                          "plan%s; remove it to start again",
                          resume->partial_path, resume->shared ? " or number of processes" : "");
-    if (earlier.input_time != record->input_time)
+    if (earlier.input_time != record->input_time || earlier.input != record->input)
         return fault_set(fault,
                          "%s: has changed since %s was started; remove the latter to start again",
                          in, resume->partial_path);
@@ -131,6 +131,7 @@ bool resume_save(struct resume *resume, const struct shard_record *record,
     struct shard_record progress = *record;
     struct sample_counts counts;
     if (!audio_sync(writer, &counts, fault)) return false;
+    progress.digest = audio_digest(writer);
     progress.done += written;
     progress.clipped = counts.clipped;
     progress.invalid = counts.nonfinite;

@@ -14,20 +14,21 @@
 #include "io/bytes/bytes.h"
 #include "io/bytes/temp.h"
 
-static const char KIND[] = "partita part 1";
+static const char KIND[] = "partita part 2", OLD_KIND[] = "partita part 1";
 
 // NULL: out of memory. Written without jansson, which without memory returns damaged text.
 static char *shard_record_compose(const struct shard_record *r)
 {
     char *text;
-    const int n = asprintf(&text,
-                           "{\n \"kind\": \"%s\",\n \"key\": \"%" PRIu64
-                           "\",\n \"first\": \"%" PRIu64 "\",\n \"end\": \"%" PRIu64
-                           "\",\n \"total\": \"%" PRIu64 "\",\n \"done\": \"%" PRIu64
-                           "\",\n \"input_time\": \"%" PRIu64 "\",\n \"clipped\": \"%" PRIu64
-                           "\",\n \"invalid\": \"%" PRIu64 "\",\n \"format\": \"%s\"\n}",
-                           KIND, r->key, r->first, r->end, r->total, r->done,
-                           (uint64_t)r->input_time, r->clipped, r->invalid, r->format);
+    const int n = asprintf(
+        &text,
+        "{\n \"kind\": \"%s\",\n \"key\": \"%" PRIu64 "\",\n \"first\": \"%" PRIu64
+        "\",\n \"end\": \"%" PRIu64 "\",\n \"total\": \"%" PRIu64 "\",\n \"done\": \"%" PRIu64
+        "\",\n \"input_time\": \"%" PRIu64 "\",\n \"input\": \"%" PRIu64
+        "\",\n \"digest\": \"%" PRIu64 "\",\n \"clipped\": \"%" PRIu64
+        "\",\n \"invalid\": \"%" PRIu64 "\",\n \"format\": \"%s\"\n}",
+        KIND, r->key, r->first, r->end, r->total, r->done, (uint64_t)r->input_time, r->input,
+        r->digest, r->clipped, r->invalid, r->format);
     return n >= 0 ? text : NULL;
 }
 
@@ -60,11 +61,12 @@ static bool shard_record_parse(const json_t *object, struct shard_record *r)
     if (!kind || strcmp(kind, KIND) != 0 || !format || strlen(format) >= sizeof r->format)
         return false;
     strcpy(r->format, format);
-    bool good = get_number(object, "key", &r->key) && get_number(object, "first", &r->first) &&
-                get_number(object, "end", &r->end) && get_number(object, "total", &r->total) &&
-                get_number(object, "done", &r->done) && get_number(object, "input_time", &time) &&
-                get_number(object, "clipped", &r->clipped) &&
-                get_number(object, "invalid", &r->invalid);
+    bool good =
+        get_number(object, "key", &r->key) && get_number(object, "first", &r->first) &&
+        get_number(object, "end", &r->end) && get_number(object, "total", &r->total) &&
+        get_number(object, "done", &r->done) && get_number(object, "input_time", &time) &&
+        get_number(object, "input", &r->input) && get_number(object, "digest", &r->digest) &&
+        get_number(object, "clipped", &r->clipped) && get_number(object, "invalid", &r->invalid);
     if (!good) return false;
     r->input_time = (int64_t)time;
     return r->first <= r->end && r->end <= r->total && r->done <= r->end - r->first;
@@ -82,7 +84,14 @@ bool shard_record_read(const char *path, struct shard_record *ret_record, bool *
     json_t *object = json_loadf(file, 0, &error);
     fclose(file);
     *ret_exists = object && shard_record_parse(object, ret_record);
+    const char *kind = json_string_value(json_object_get(object, "kind"));
+    const bool old = kind && strcmp(kind, OLD_KIND) == 0;
     json_decref(object);
+    if (old)
+        return fault_set(fault,
+                         "%s: was written by an older version, without sums of the samples; remove "
+                         "it and start again",
+                         path);
     return *ret_exists || fault_set(fault, "%s: is not the record of a shard", path);
 }
 

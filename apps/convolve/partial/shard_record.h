@@ -15,6 +15,8 @@ struct shard_record {
     uint64_t total;            // samples of the whole result
     uint64_t done;             // samples written, of end - first
     int64_t input_time;        // time of the input's last change, ns
+    uint64_t input;            // audio_reader_fingerprint
+    uint64_t digest;           // audio_digest of the samples written
     uint64_t clipped, invalid; // counts of the samples written
     char format[ENCODING_NAME_SIZE];
 };

@@ -6,12 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../lib/base/hash.h"
+
 // About the size of a stripe of a parallel file system.
 static const size_t BLOCK_BYTES = (size_t)1 << 20;
 
 // What the processes tell each other before the first round.
 struct extent {
-    uint64_t key;  // of the result
+    uint64_t key;  // of the result and the input
     uint64_t left; // frames to write
     uint64_t held; // the file holds frames of this process up to here
 };
@@ -22,9 +24,10 @@ static bool compare_extents(struct shared_output *o, const struct shared_part *p
                             uint64_t *ret_held, struct fault *fault)
 {
     struct processes *p = o->processes;
-    const struct extent own = {.key = o->progress.key,
-                               .left = part->end - part->first - part->done,
-                               .held = part->done ? part->first + part->done : 0};
+    const struct extent own = {
+        .key = hash_bytes(o->progress.key, &o->progress.input, sizeof o->progress.input),
+        .left = part->end - part->first - part->done,
+        .held = part->done ? part->first + part->done : 0};
     struct extent *all = calloc(p->n, sizeof *all);
     if (!processes_agree(p, all || fault_set(fault, "out of memory"), fault)) {
         free(all);

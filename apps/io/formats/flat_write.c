@@ -45,8 +45,9 @@ static bool flat_write(struct audio_writer *w, bool as_double, const void *scala
     if (!w->raw) return fault_set(fault, "out of memory");
     for (size_t at = 0, m; at < n * in_frame; at += m) {
         m = to_boundary(&w->sink, n * in_frame - at, bytes);
-        if (!sink_write(&w->sink, encode_scalars(w, as_double, scalars, at, m), m * bytes))
-            return sink_fault(&w->sink, fault);
+        const unsigned char *encoded = encode_scalars(w, as_double, scalars, at, m);
+        if (!sink_write(&w->sink, encoded, m * bytes)) return sink_fault(&w->sink, fault);
+        if (w->digested) w->digest = samples_digest(w->digest, encoded, m, w->info.encoding.bytes);
     }
     w->frames += n;
     return true;

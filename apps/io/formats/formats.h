@@ -58,6 +58,8 @@ struct audio_writer {
     size_t raw_capacity;
     void *state;
     struct tags tags;
+    bool digested;           // audio_digest_begin
+    uint64_t digest;         // of the encoded samples
     unsigned char *dithered; // buffer of doubles
     size_t dithered_capacity;
 };

@@ -31,6 +31,10 @@ void samples_encode_f64(unsigned char *y, const double *x, size_t n, struct enco
 void samples_dither(double *y, const void *x, bool as_double, size_t n, unsigned bits,
                     uint64_t position);
 
+// Continues a digest of 64 bits over n scalars of 1, 2, 3, 4 or 8 bytes, which does not depend on
+// how they are divided into calls.
+uint64_t samples_digest(uint64_t digest, const void *x, size_t n, unsigned bytes);
+
 // How many of n scalars are NaN or infinite.
 uint64_t samples_count_nonfinite_f32(const float *x, size_t n);
 uint64_t samples_count_nonfinite_f64(const double *x, size_t n);
