@@ -44,7 +44,9 @@ static struct addrinfo *find_address(const char *text, struct fault *fault)
     struct number number;
     if (port[strspn(port, "0123456789")] || !number_parse(port, QUANTITY_COUNT, &number) ||
         !number.whole || number.integer < 1 || number.integer > MAX_PORT) {
-        fault_set(fault, "--osc %s: the port must be a whole number from 1 to %d, such as 9000",
+        fault_set(fault,
+                  "--osc %s: must be PORT or ADDRESS:PORT, with a whole number from 1 to %d as the "
+                  "port",
                   text, MAX_PORT);
         return NULL;
     }

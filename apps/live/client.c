@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/ir_name.h"
 #include "cli/commands.h"
 #include "cli/report.h"
 #include "control/socket.h"
@@ -51,14 +52,13 @@ static bool add_text(char line[CONTROL_LINE_BYTES], const char *text, struct fau
 // A file name is relative to the folder of this process, not to that of the other one.
 static bool add_file(char line[CONTROL_LINE_BYTES], const char *ir, struct fault *fault)
 {
-    const char *colon = strncmp(ir, "matrix:", 7) == 0 ? ir + 7 : ir;
-    char prefix[8] = "", buffer[PATH_MAX],
-         *folder = *colon == '/' ? NULL : getcwd(buffer, sizeof buffer);
-    memcpy(prefix, ir, (size_t)(colon - ir));
-    if (*colon != '/' && !folder) return fault_set(fault, "%s: %s", ir, strerror(errno));
-    return add_text(line, prefix, fault) &&
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
+    char buffer[PATH_MAX], *folder = *path == '/' ? NULL : getcwd(buffer, sizeof buffer);
+    if (*path != '/' && !folder) return fault_set(fault, "%s: %s", ir, strerror(errno));
+    return add_text(line, ir_prefixes[layout], fault) &&
            (!folder || (add_text(line, folder, fault) && add_text(line, "/", fault))) &&
-           add_text(line, colon, fault);
+           add_text(line, path, fault);
 }
 
 static bool compose_line(char line[CONTROL_LINE_BYTES], char *const *words, int n,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ir_name.h"
 #include "cli/report.h"
 #include "live/device/choose.h"
 #include "live/device/jack_connections.h"
@@ -83,8 +84,8 @@ static bool open_chain(struct session *s, double rate, struct fault *fault)
 // The names that the first filter has for the ports of JACK.
 static bool name_ports(struct session *s, struct fault *fault)
 {
-    bool matrix;
-    const char *path = response_path(s->settings->irs.words[0], &matrix);
+    enum ir_layout layout;
+    const char *path = ir_name_path(s->settings->irs.words[0], &layout);
     if (!network_is_named(path)) return true;
     if (!network_read(&s->ports, path, fault)) return false;
     if (device_is_jack(&s->out) && !jack_connections_check(&s->ports, fault)) return false;

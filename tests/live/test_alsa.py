@@ -3,6 +3,7 @@
 """`partita live` and `partita devices` with PortAudio's ALSA code and files as devices: the output,
 bit by bit, and all errors before playing starts."""
 import os
+import re
 import signal
 import termios
 import time
@@ -281,6 +282,19 @@ class Wrong(Live):
                                 (["--ir", "ir.wav", "--mode", "full"], "--mode")):
             with self.subTest(arguments=arguments):
                 self.fails_live(*arguments, rc=2, says=says)
+
+    def test_documented_filters(self):
+        """The filters of every command of docs/live.md and of the help, of files as they are described there."""
+        self.ir(np.ones((9, 2)), "hall.wav")
+        self.ir(np.ones((9, 4)), "church.wav")
+        with open(os.path.join(os.path.dirname(rig_live.__file__), "..", "..", "docs", "live.md")) as page:
+            lines = page.readlines()
+        lines += self.run_program("live", "--help", env=self.environment()).stdout.decode().splitlines()
+        commands = {tuple(re.findall(r"--ir (\S+)", l)) for l in lines if l.strip().startswith("partita live --ir")}
+        self.assertIn(("hall.wav", "true-stereo:church.wav"), commands)
+        for irs in commands - {("head.sofa",)}:
+            with self.subTest(irs=irs):
+                self.live(*(w for ir in irs for w in ("--ir", ir)), *FILES, "--duration", 0.01)
 
     def test_values_are_checked_before_devices(self):
         """A device that does not exist is not reached: each value outside its range is a usage error."""

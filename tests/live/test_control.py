@@ -137,7 +137,9 @@ class Socket(Steered):
         self.ok("status", filters=["ir.wav", "four.wav"], taps=1)
         self.ok("next", filter="four.wav")
         self.ok("load matrix:four.wav", filter="four.wav")
-        self.refused("load four.wav", "4 channels")
+        self.refused("load four.wav", "4 channels", "name it true-stereo:", "four.wav")
+        self.ok("load true-stereo:four.wav", filter="four.wav")
+        self.ok("load ir.wav", filter="ir.wav")
         self.quits(child)
 
     def test_subscribers_and_other_clients(self):
@@ -190,6 +192,9 @@ class Command(Steered):
         path = os.path.join("..", PATH)
         answer = schemas.load(self.control(path, "load", "my own.wav", cwd="sub").stdout)
         self.assertTrue(answer["filter"].endswith("/sub/my own.wav"), answer)
+        self.ir(np.ones((1, 4)), "sub/four.wav")
+        answer = schemas.load(self.control(path, "load", "true-stereo:four.wav", cwd="sub").stdout)
+        self.assertTrue(answer["filter"].endswith("/sub/four.wav"), answer)
         follower = subprocess.Popen([rig.PROGRAM, "control", PATH, "subscribe", "20"], stdout=subprocess.PIPE)
         self.children.append(follower)
         self.assertTrue(schemas.load(follower.stdout.readline())["ok"])
@@ -241,7 +246,7 @@ class Osc(Steered):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        said = self.run_program("live", "--ir", "ir.wav", *DEVICES, "--osc", "x", rc=1, env=self.environment()).stderr
+        said = self.run_program("live", "--ir", "ir.wav", *DEVICES, "--osc", "x", rc=2, env=self.environment()).stderr
         if b"without liblo" in said:
             self.skipTest("built without liblo")
         self.assertIn(b"--osc x: must be PORT or ADDRESS:PORT", said)

@@ -19,20 +19,26 @@
 static const char SOFA[] = "/usr/share/libmysofa/MIT_KEMAR_normal_pinna.sofa";
 enum { SOFA_RATE = 44100 };
 
-static struct filter_set *open_filters(struct settings *settings, int n, const char **irs)
+// irs: also options without a value, or with one behind an equals sign.
+static bool try_to_open(struct filter_set **ret, struct settings *settings, int n, const char **irs,
+                        struct fault *fault)
 {
     static char *argv[1 + 2 * MAX_WORDS] = {"live"}; // which the settings point to
     int argc = 1;
-    struct filter_set *set = NULL;
-    struct fault fault = {""};
     for (int i = 0; i < n; i++) {
-        argv[argc++] = (char *)"--ir";
+        if (*irs[i] != '-') argv[argc++] = (char *)"--ir";
         argv[argc++] = (char *)irs[i];
     }
     const struct filter_set_request request = {.max_in = 2, .max_out = 2, .rate = SOFA_RATE};
-    if (!options_parse(settings, COMMAND_LIVE, argc, argv, &fault) ||
-        !filter_set_open(&set, settings, &request, &fault))
-        fail_msg("%s", fault.text);
+    return options_parse(settings, COMMAND_LIVE, argc, argv, fault) &&
+           filter_set_open(ret, settings, &request, fault);
+}
+
+static struct filter_set *open_filters(struct settings *settings, int n, const char **irs)
+{
+    struct filter_set *set = NULL;
+    struct fault fault = {""};
+    if (!try_to_open(&set, settings, n, irs, &fault)) fail_msg("%s", fault.text);
     filter_set_fade(set, 0);
     return set;
 }
@@ -49,18 +55,20 @@ static void await_news(struct filter_set *set, uint64_t request)
     assert_int_equal(news.request, request);
 }
 
-static void write_impulse(const char *path)
+// A file of one frame.
+static void write_frame(const char *path, size_t channels, const float *frame)
 {
     const struct audio_info info = {.container = CONTAINER_WAV,
                                     .encoding = {.kind = ENCODING_FLOAT, .bytes = 4},
-                                    .channels = 1,
+                                    .channels = channels,
                                     .rate = SOFA_RATE,
-                                    .frames = 1};
+                                    .frames = 1,
+                                    .rank = 2};
     struct audio_writer *writer;
     struct sample_counts counts;
     struct fault fault;
     assert_true(audio_create(&writer, path, &info, &fault));
-    assert_true(audio_write(writer, PARTITA_F32, (float[]){1}, 1, &fault));
+    assert_true(audio_write(writer, PARTITA_F32, frame, 1, &fault));
     assert_true(audio_finish(writer, &counts, &fault));
 }
 
@@ -70,7 +78,7 @@ static void write_impulses(char *folder, char paths[2][64])
     assert_non_null(mkdtemp(folder));
     for (int i = 0; i < 2; i++) {
         snprintf(paths[i], sizeof paths[i], "%s/%d.wav", folder, i);
-        write_impulse(paths[i]);
+        write_frame(paths[i], 1, (float[]){1});
     }
 }
 
@@ -178,6 +186,171 @@ static void turns_leave_a_place_for_a_file(void **state)
     filter_set_close(set);
 }
 
+// The gains from input to output of a filter with one tap.
+struct gains {
+    float left_to_left, left_to_right, right_to_left, right_to_right;
+};
+
+static void plays_with(struct filter_set *set, struct gains gains)
+{
+    float left[256], right[256], silence[256] = {0}, ones[256];
+    const float wanted[2][2] = {{gains.left_to_left, gains.left_to_right},
+                                {gains.right_to_left, gains.right_to_right}};
+    play(set);
+    for (int i = 0; i < 256; i++) ones[i] = 1;
+    for (int in = 0; in < 2; in++) {
+        partita_stream_process(filter_set_stream(set), (float *[]){left, right},
+                               (const float *[]){in ? silence : ones, in ? ones : silence}, 256);
+        // Gains are multiples of 1/8 and sums have two terms, so that float sums are exact; engines
+        // with transforms are not chosen for one tap.
+        assert_true(left[255] == wanted[in][0]);
+        assert_true(right[255] == wanted[in][1]);
+    }
+}
+
+static void loads(struct filter_set *set, const char *ir)
+{
+    struct fault fault;
+    const uint64_t request = filter_set_load(set, ir, &fault);
+    if (!request) fail_msg("%s", fault.text);
+    await_news(set, request);
+}
+
+static const struct gains HALL = {0.5f, 0, 0, 0.25f},
+                          CHURCH = {0.125f, 0.25f, 0.375f, 0.625f}, // in the usual order
+    EXCHANGED = {0.125f, 0.375f, 0.25f, 0.625f};
+
+// What the names "hall", "church", "true" (true-stereo:church) and "matrix" (matrix:church) stand
+// for.
+struct halls {
+    char folder[48], hall[64], church[64], true_stereo[80], matrix[80], mono[64], six[64];
+};
+
+static void write_halls(struct halls *h)
+{
+    *h = (struct halls){.folder = "/tmp/partita-test-filters-XXXXXX"};
+    assert_non_null(mkdtemp(h->folder));
+    snprintf(h->hall, sizeof h->hall, "%s/hall.wav", h->folder);
+    snprintf(h->church, sizeof h->church, "%s/church.wav", h->folder);
+    snprintf(h->mono, sizeof h->mono, "%s/mono.wav", h->folder);
+    snprintf(h->six, sizeof h->six, "%s/six.wav", h->folder);
+    snprintf(h->true_stereo, sizeof h->true_stereo, "true-stereo:%s", h->church);
+    snprintf(h->matrix, sizeof h->matrix, "matrix:%s", h->church);
+    write_frame(h->hall, 2, (float[]){0.5f, 0.25f});
+    write_frame(h->church, 4, (float[]){0.125f, 0.25f, 0.375f, 0.625f});
+    write_frame(h->mono, 1, (float[]){0.5f});
+    write_frame(h->six, 6, (float[]){1, 1, 1, 1, 1, 1});
+}
+
+static void remove_halls(struct halls *h)
+{
+    unlink(h->hall);
+    unlink(h->church);
+    unlink(h->mono);
+    unlink(h->six);
+    rmdir(h->folder);
+}
+
+// In one run, in any order, also with the options that are meant for all files.
+static void stereo_and_true_stereo_in_one_run(void **state)
+{
+    (void)state;
+    struct halls h;
+    struct settings settings;
+    write_halls(&h);
+    const struct {
+        const char *words[4];
+        int n;
+        struct gains first, second;
+    } cases[] = {
+        {{h.hall, h.true_stereo}, 2, HALL, CHURCH},
+        {{h.true_stereo, h.hall}, 2, CHURCH, HALL},
+        {{h.hall, h.matrix}, 2, HALL, EXCHANGED},
+        {{h.true_stereo, h.matrix}, 2, CHURCH, EXCHANGED},
+        {{h.hall, h.church, "--true-stereo"}, 3, HALL, CHURCH},
+        {{h.church, h.hall, "--true-stereo"}, 3, CHURCH, HALL},
+        {{h.church, h.hall, "--matrix"}, 3, EXCHANGED, HALL},
+        {{h.church, h.hall, "--matrix-order=in,out"}, 3, CHURCH, HALL},
+        {{h.matrix, h.hall, "--matrix-order=in,out"}, 3, CHURCH, HALL},
+        {{h.true_stereo, h.church, "--matrix"}, 3, CHURCH, EXCHANGED},
+        {{h.mono, h.true_stereo}, 2, {0.5f, 0, 0, 0.5f}, CHURCH},
+        {{h.true_stereo, h.mono}, 2, CHURCH, {0.5f, 0, 0, 0.5f}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct filter_set *set = open_filters(&settings, cases[i].n, (const char **)cases[i].words);
+        plays_with(set, cases[i].first);
+        filter_set_select(set, 1);
+        plays_with(set, cases[i].second);
+        filter_set_select(set, 0);
+        plays_with(set, cases[i].first);
+        filter_set_close(set);
+    }
+    remove_halls(&h);
+}
+
+// Whatever the run began with; `load` exists where there is a socket or OSC.
+static void stereo_and_true_stereo_by_load(void **state)
+{
+    (void)state;
+    struct halls h;
+    struct settings settings;
+    write_halls(&h);
+    const char *const starts[] = {h.hall, h.true_stereo, h.matrix, h.mono};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        struct filter_set *set =
+            open_filters(&settings, 2, (const char *[]){starts[i], "--control=/unused"});
+        loads(set, h.true_stereo);
+        plays_with(set, CHURCH);
+        loads(set, h.hall);
+        plays_with(set, HALL);
+        loads(set, h.matrix);
+        plays_with(set, EXCHANGED);
+        loads(set, h.mono);
+        plays_with(set, (struct gains){0.5f, 0, 0, 0.5f});
+        filter_set_close(set);
+    }
+    remove_halls(&h);
+}
+
+static void is_refused(struct filter_set *set, const char *ir, const char *says)
+{
+    struct fault fault;
+    struct filter_set_news news = {0};
+    assert_int_not_equal(filter_set_load(set, ir, &fault), 0);
+    while (news.event == FILTER_SET_UNCHANGED) {
+        filter_set_poll(set, &news);
+        usleep(1000);
+    }
+    assert_int_equal(news.event, FILTER_SET_FAILED);
+    if (!strstr(news.message.text, says)) fail_msg("%s", news.message.text);
+}
+
+static void channels_that_do_not_fit_are_named(void **state)
+{
+    (void)state;
+    struct halls h;
+    struct settings settings;
+    struct fault fault;
+    char name[96], remedy[96];
+    struct filter_set *none = NULL;
+    write_halls(&h);
+    struct filter_set *set =
+        open_filters(&settings, 2, (const char *[]){h.hall, "--control=/unused"});
+    snprintf(remedy, sizeof remedy, "name it %s", h.true_stereo);
+    is_refused(set, h.church, remedy);
+    snprintf(name, sizeof name, "true-stereo:%s", h.hall);
+    is_refused(set, name, "needs a response of 4 channels");
+    is_refused(set, h.six, "6 channels");
+    snprintf(name, sizeof name, "matrix:%s", h.six);
+    is_refused(set, name, "gives 3 output channels for 2 inputs");
+    plays_with(set, HALL);
+    filter_set_close(set);
+    assert_false(
+        try_to_open(&none, &settings, 2, (const char *[]){h.true_stereo, "--channels=1"}, &fault));
+    assert_non_null(strstr(fault.text, "an input of 2"));
+    remove_halls(&h);
+}
+
 #ifdef HAVE_LIBMYSOFA
 
 struct MYSOFA_HRTF *__real_mysofa_load(const char *path, int *error);
@@ -267,6 +440,9 @@ int main(void)
         cmocka_unit_test(a_reload_keeps_the_file_being_loaded),
         cmocka_unit_test(a_filter_that_became_a_pipe_is_not_read_again),
         cmocka_unit_test(turns_leave_a_place_for_a_file),
+        cmocka_unit_test(stereo_and_true_stereo_in_one_run),
+        cmocka_unit_test(stereo_and_true_stereo_by_load),
+        cmocka_unit_test(channels_that_do_not_fit_are_named),
 #ifdef HAVE_LIBMYSOFA
         cmocka_unit_test(a_direction_without_a_pair_changes_nothing),
         cmocka_unit_test(damaged_sofa_files_are_refused),

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ir_name.h"
 #include "base/thread_start.h"
 #include "cli/engine_name.h"
 #include "cli/option_words.h"
@@ -104,10 +105,11 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
         return fault_set(fault, "%s: %zu taps, more than the %zu that are reserved (--max-taps)",
                          r->path, r->length, set->kernel);
     if (set->diagonal && !r->diagonal)
-        return fault_set(fault,
-                         "%s: %zu channels; the run started with filters from each input to the "
-                         "output of the same number",
-                         r->path, r->channels);
+        return fault_set(
+            fault,
+            "%s: leads from inputs to other outputs; this run was started with filters "
+            "from each input to the output of the same number: start it with this one",
+            r->path);
     struct partita_path *paths = calloc(max_paths, sizeof *paths);
     if (!paths) return fault_set(fault, "%s: out of memory", r->path);
     for (size_t out = 0; out < set->shape.out_channels; out++) {
@@ -129,10 +131,10 @@ static bool create_filter(struct filter_set *set, struct filter_slot *ret,
 
 static bool name_slot(struct filter_slot *slot, const char *ir, struct fault *fault)
 {
-    bool matrix;
+    enum ir_layout layout;
     slot->ir = strdup(ir);
     if (!slot->ir) return fault_set(fault, "%s: out of memory", ir);
-    slot->info.path = response_path(slot->ir, &matrix);
+    slot->info.path = ir_name_path(slot->ir, &layout);
     return true;
 }
 
@@ -153,6 +155,16 @@ static void release_slot(struct filter_slot *slot)
     *slot = (struct filter_slot){0};
 }
 
+// Whether `load` may name a filter with paths between channels, in a run that starts without such.
+// The plan then has all paths; those that a filter lacks are not computed. With two channels that
+// costs up to a tenth more time; with many the plan would be made for far more products than there
+// are.
+static bool may_load_matrix(const struct filter_set *set)
+{
+    return (set->settings->control || set->settings->osc) && set->shape.in_channels == 2 &&
+           set->shape.out_channels == 2;
+}
+
 // Loads all files before planning, since the plan depends on all of them.
 static bool load_responses(struct filter_set *set, struct response *responses,
                            const struct filter_set_request *request, struct fault *fault)
@@ -160,7 +172,7 @@ static bool load_responses(struct filter_set *set, struct response *responses,
     const struct word_list *irs = &set->settings->irs;
     if (!response_choose_shape(&set->shape, set->settings, irs->words[0], request, fault))
         return false;
-    set->diagonal = true;
+    set->diagonal = !may_load_matrix(set);
     set->kernel = set->settings->max_taps > 0 ? (size_t)set->settings->max_taps : 1;
     for (int i = 0; i < irs->n; i++) {
         if (!response_load(&responses[i], set->settings, irs->words[i], &set->shape,
@@ -276,10 +288,10 @@ static void *load_thread(void *argument)
     struct filter_set *set = argument;
     struct response response = {0};
     struct fault *fault = &set->load_fault;
-    bool matrix;
+    enum ir_layout layout;
     set->fresh = (struct filter_slot){0};
     // A pipe could keep the thread waiting for ever.
-    set->loaded = audio_check_regular(response_path(set->present.ir, &matrix), fault) &&
+    set->loaded = audio_check_regular(ir_name_path(set->present.ir, &layout), fault) &&
                   response_load(&response, set->settings, set->present.ir, &set->shape,
                                 &set->present.direction, fault) &&
                   (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
@@ -334,8 +346,8 @@ uint64_t filter_set_reload(struct filter_set *set, struct fault *fault)
 
 uint64_t filter_set_load(struct filter_set *set, const char *ir, struct fault *fault)
 {
-    bool matrix;
-    const char *path = response_path(ir, &matrix);
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
     if (set->loading || set->next.ir) {
         fault_set(fault, "%s: another file is being read; repeat the command later", path);
         return 0;

@@ -6,34 +6,46 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/ir_name.h"
 #include "base/memory.h"
 #include "config/matrix.h"
 #include "convolve/network_taps.h"
 #include "filter_set.h"
 #include "io/rows.h"
 
+enum { STEREO = 2 };
+
 // The onset of a response, as in ISO 3382-1: within 20 dB of its peak.
 static const float ONSET_THRESHOLD = 0.1f;
 
-static const char MATRIX_PREFIX[] = "matrix:";
-
-const char *response_path(const char *ir, bool *ret_matrix)
+// The settings for reading a response: its own word overrides the options. A file that has as many
+// channels as the filter of a run has inputs and outputs, and not as many as paths, goes from each
+// input to the output of the same number, also beside matrices.
+static struct settings settings_for(const struct settings *settings, enum ir_layout layout,
+                                    size_t channels, const struct response_shape *shape)
 {
-    size_t n = sizeof MATRIX_PREFIX - 1;
-    *ret_matrix = strncmp(ir, MATRIX_PREFIX, n) == 0;
-    return ir + (*ret_matrix ? n : 0);
+    struct settings s = *settings;
+    const size_t in = shape->in_channels, out = shape->out_channels;
+    const bool fits_paths = settings->true_stereo ? channels == 4 : channels == in * out;
+    s.true_stereo = layout == IR_TRUE_STEREO || (layout == IR_PLAIN && s.true_stereo);
+    if (layout == IR_TRUE_STEREO) s.matrix_order = MATRIX_IN_OUT;
+    if (layout != IR_PLAIN) s.matrix = 1;
+    else if (in == out && (channels == in || channels == 1) && !fits_paths)
+        s.matrix = s.true_stereo = 0;
+    return s;
 }
 
 bool response_check(const struct settings *settings, const char *ir, struct fault *fault)
 {
-    bool matrix;
-    const char *path = response_path(ir, &matrix);
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
     const bool is_sofa = sofa_is_named(path);
-    return (!is_sofa && !network_is_named(path)) || (!matrix && !settings->matrix) ||
+    return (!is_sofa && !network_is_named(path)) || (layout == IR_PLAIN && !settings->matrix) ||
            fault_set(fault, "%s: %s; leave out %s", path,
                      is_sofa ? "the responses of a SOFA file lead from one input to two ears"
                              : "a configuration names the responses and their paths",
-                     matrix ? MATRIX_PREFIX : "--matrix, --matrix-order and --true-stereo");
+                     layout != IR_PLAIN ? ir_prefixes[layout]
+                                        : "--matrix, --matrix-order and --true-stereo");
 }
 
 static bool response_open(struct audio_reader **ret_reader, const struct settings *s,
@@ -75,9 +87,9 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
                            struct fault *fault)
 {
     struct audio_reader *reader;
-    bool matrix;
-    const char *path = response_path(ir, &matrix);
-    matrix = matrix || settings->matrix;
+    enum ir_layout layout;
+    const char *path = ir_name_path(ir, &layout);
+    bool matrix = layout != IR_PLAIN || settings->matrix;
     size_t n_ir = SOFA_EARS, in = 1, out = 0;
     if (network_is_named(path)) {
         if (!choose_network_shape(settings, path, (uint32_t)lrint(request->rate), &in, &out, fault))
@@ -85,13 +97,22 @@ bool response_choose_shape(struct response_shape *ret, const struct settings *se
     } else if (!sofa_is_named(path)) {
         if (!response_open(&reader, settings, path, fault)) return false;
         n_ir = audio_reader_info(reader)->channels;
+        if (layout == IR_PLAIN && settings->true_stereo) matrix = n_ir == 4;
         in = choose_inputs(settings, matrix, n_ir, request);
+        if (layout == IR_TRUE_STEREO || (layout == IR_PLAIN && matrix && settings->true_stereo)) {
+            in = settings->channels ? in : STEREO;
+            out = STEREO;
+        }
         audio_reader_close(reader);
     }
     if (!out) out = matrix ? n_ir / in : in == 1 ? n_ir : in;
     if (settings->out_channels) out = (size_t)settings->out_channels;
     if (in > request->max_in)
-        return fault_set(fault, "--channels %zu: the device has %zu inputs", in, request->max_in);
+        return settings->channels
+                   ? fault_set(fault, "--channels %zu: the device has %zu input channels", in,
+                               request->max_in)
+                   : fault_set(fault, "%s: needs %zu input channels; the device has %zu", path, in,
+                               request->max_in);
     if (out > request->max_out)
         return fault_set(fault, "%s: gives %zu output channels; the device has %zu", path, out,
                          request->max_out);
@@ -113,9 +134,9 @@ static double rate_of_network(const char *path)
 double response_rate(const struct settings *settings, const char *ir)
 {
     struct audio_reader *reader;
-    bool matrix;
+    enum ir_layout layout;
     struct fault ignored; // response_load will report it
-    const char *path = response_path(ir, &matrix);
+    const char *path = ir_name_path(ir, &layout);
     if (sofa_is_named(path)) return sofa_rate(path, &ignored);
     if (network_is_named(path)) return rate_of_network(path);
     if (!response_open(&reader, settings, path, &ignored)) return 0;
@@ -137,8 +158,11 @@ static bool check_outputs(struct response *r, const struct response_shape *shape
     r->spread = in == 1 && out == 1 && shape->out_channels > 1;
     if (r->spread) r->diagonal = false;
     if (r->spread || out == shape->out_channels) return true;
-    return fault_set(fault, "%s: gives %zu output channels for %zu inputs; this run has %zu",
-                     r->path, out, in, shape->out_channels);
+    return fault_set(fault,
+                     "%s: gives %zu output channel%s for %zu input%s; this run has %zu, as its "
+                     "first filter or --out-channels decided",
+                     r->path, out, out == 1 ? "" : "s", in, in == 1 ? "" : "s",
+                     shape->out_channels);
 }
 
 bool response_turn(struct response *ret, const char *path, const struct sofa *sofa,
@@ -184,27 +208,49 @@ static bool load_sofa(struct response *ret, const struct settings *settings, con
     return false;
 }
 
-static bool load_network(struct response *r, const struct audio_info *device,
+static bool load_network(struct response *r, const struct response_shape *shape,
                          const struct settings *settings, struct fault *fault)
 {
+    const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct network network;
     if (!network_read(&network, r->path, fault)) return false;
-    network_select(&network, device->rate);
+    network_select(&network, device.rate);
     r->channels = network.out_channels;
-    const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, device, settings, fault);
+    const bool good = network_taps_load(&r->taps, &network, PARTITA_F32, &device, settings, fault);
     network_release(&network);
     return good;
 }
 
-static bool load_file(struct response *r, const struct audio_info *device,
+// False, with a fault, for a file whose channels fit the inputs of a run only if its name says how.
+static bool check_channels(const struct response *r, const struct settings *s, size_t in,
+                           bool is_matrix, struct fault *fault)
+{
+    const size_t n = r->channels;
+    if (s->matrix || is_matrix || in == 1 || n == 1 || n == in) return true;
+    if (n == 4 && in == 2)
+        return fault_set(fault,
+                         "%s: 4 channels for 2 inputs: name it true-stereo:%s if they lead from "
+                         "left to left, left to right, right to left, right to right, or matrix:%s "
+                         "if the second and the third are exchanged",
+                         r->path, r->path, r->path);
+    return fault_set(
+        fault, "%s: %zu channels; this run has %zu inputs: the filter needs 1 or %zu%s%s", r->path,
+        n, in, in, n % in ? "" : ", or is a matrix named matrix:", n % in ? "" : r->path);
+}
+
+static bool load_file(struct response *r, enum ir_layout layout, const struct response_shape *shape,
                       const struct settings *settings, struct fault *fault)
 {
+    const struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct audio_reader *reader;
     if (!response_open(&reader, settings, r->path, fault)) return false;
-    r->channels = audio_reader_info(reader)->channels;
-    bool good = audio_reader_info(reader)->encoding.is_complex == 0 ||
+    const struct audio_info *info = audio_reader_info(reader);
+    r->channels = info->channels;
+    const struct settings s = settings_for(settings, layout, r->channels, shape);
+    bool good = info->encoding.is_complex == 0 ||
                 fault_set(fault, "%s: complex taps; sound is real", r->path);
-    good = good && taps_load(&r->taps, &reader, PARTITA_F32, device, settings, fault);
+    good = good && check_channels(r, &s, shape->in_channels, info->outputs != 0, fault) &&
+           taps_load(&r->taps, &reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));
     if (good && audio_note(reader)) snprintf(r->note, sizeof r->note, "%s", audio_note(reader));
@@ -217,18 +263,16 @@ bool response_load(struct response *ret, const struct settings *settings, const 
                    struct fault *fault)
 {
     struct response r = {0};
-    struct audio_info device = {.channels = shape->in_channels, .rate = shape->rate};
     struct settings s = *settings; // with the names that taps_load prints
-    bool matrix;
-    r.path = response_path(ir, &matrix);
+    enum ir_layout layout;
+    r.path = ir_name_path(ir, &layout);
     if (sofa_is_named(r.path)) return load_sofa(ret, settings, r.path, shape, direction, fault);
-    if (matrix) s.matrix = 1;
     s.operands[0] = r.path;
     s.operands[1] = "the audio device";
     s.gain = 0; // this and --dry are applied to the output, where they can change while playing
     s.dry = -INFINITY;
-    bool good = network_is_named(r.path) ? load_network(&r, &device, &s, fault)
-                                         : load_file(&r, &device, &s, fault);
+    bool good = network_is_named(r.path) ? load_network(&r, shape, &s, fault)
+                                         : load_file(&r, layout, shape, &s, fault);
     if (good && !check_outputs(&r, shape, fault)) {
         taps_release(&r.taps);
         good = false;

@@ -30,11 +30,7 @@ struct response {
     int pair;             // of the SOFA file
 };
 
-// The path of a response as the user names it: with "matrix:" before the path its channels are a
-// matrix, as with --matrix.
-const char *response_path(const char *ir, bool *ret_matrix);
-
-// False, with a fault, if a configuration is to be read as a matrix.
+// False, with a fault, if a configuration or a SOFA file is to be read as a matrix.
 bool response_check(const struct settings *settings, const char *ir, struct fault *fault);
 
 // The channels of a run whose first response is `ir`.

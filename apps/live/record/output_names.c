@@ -8,10 +8,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/ir_name.h"
 #include "config/network.h"
 #include "io/bytes/temp.h"
 #include "io/formats/sigmf.h"
-#include "live/filters/response.h"
 
 static const char *base_of(const char *path)
 {
@@ -68,10 +68,11 @@ static bool differs_from_files(const char *out, const char *configuration, struc
 // False if an output, which may be NULL, is a file that is read for a filter.
 static bool differs_from_filters(const struct settings *s, const char *out, struct fault *fault)
 {
-    bool matrix, good = true;
+    enum ir_layout layout;
+    bool good = true;
     char buffer[PATH_MAX];
     for (int i = 0; out && good && i < s->irs.n; i++) {
-        const char *path = response_path(s->irs.words[i], &matrix);
+        const char *path = ir_name_path(s->irs.words[i], &layout);
         good = temp_differs(out, (const char *[]){path, sigmf_samples(path, buffer)}, 2, fault) &&
                (!network_is_named(path) || differs_from_files(out, path, fault));
     }
