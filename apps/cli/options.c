@@ -147,6 +147,7 @@ static int64_t count_processors(void)
 static bool store_threads(const struct option_row *row, struct settings *settings,
                           const char *value, struct fault *fault)
 {
+    settings->threads_given = 1;
     if (strcmp(value, "auto") != 0) return store_whole(row, settings, value, fault);
     *(int64_t *)(void *)((char *)settings + row->field) = count_processors();
     return true;

@@ -78,6 +78,7 @@ struct settings {
     int mode, tail, precision, nan, dither;
     int64_t first, last, max_lag, up, stride;
     int64_t block, threads;
+    int threads_given, launched; // launched: by a launcher of MPI, perhaps as the only process
     const char *engine, *device;
     double gain, dry, wet; // dB
     double normalize;      // dB; NaN: not given

@@ -19,6 +19,7 @@
 #include "network_taps.h"
 #include "output.h"
 #include "pass.h"
+#include "processes/launcher.h"
 #include "usage.h"
 
 // The state of one run.
@@ -473,6 +474,7 @@ static bool join_processes(struct convolve_job *job, struct fault *fault)
     struct settings *s = &job->settings;
     if (!s->range && !processes_begin(&job->processes, s->argc, s->argv, fault)) return false;
     s->shared = job->processes.n > 0;
+    s->launched = launcher_started();
     if (job->processes.rank) {
         s->quiet = true;
         s->verbose = false;

@@ -29,8 +29,8 @@ struct runner {
     struct fault log; // the library's last line
 };
 
-// Longer files are filtered in segments, as --range and --resume do, so that these give the same
-// results.
+// Longer files are filtered in segments, as --range, --resume and --threads do, so that these give
+// the same results.
 static const uint64_t MAX_STREAMED_FRAMES = (uint64_t)1 << 24;
 
 // 2^20 samples (a few MiB), or four filter lengths, so that the overlap costs little. A shorter
@@ -197,7 +197,9 @@ static bool wants_segments(const struct runner_request *q)
     if (options_sharded_by(s)) return true;
     const bool long_file =
         q->frames != SIZE_UNKNOWN && q->frames > MAX_STREAMED_FRAMES && !q->is_pipe;
-    return !s->block && (s->threads > 1 || long_file);
+    // One thread or process has the result of several.
+    const bool one_of_many = !q->is_pipe && (s->threads_given || s->launched);
+    return !s->block && (s->threads > 1 || one_of_many || long_file);
 }
 
 // An engine for bounded signals cannot filter a stream; says how to filter in segments.

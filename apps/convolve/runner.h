@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Applies one filter to frames as they arrive: through a stream of the library, or in long segments
 // that are filtered as bounded signals. Segments are used with --range, --resume and mpirun and,
-// unless
-// --block is given, with several threads and for files of more than 2^24 frames. In both cases the
-// output is the result from its first sample on, without latency.
+// unless --block is given, for files of more than 2^24 frames, with several threads, and of files
+// with any --threads. In both cases the output is the result from its first sample on, without
+// latency.
 #ifndef PARTITA_APPS_RUNNER_H
 #define PARTITA_APPS_RUNNER_H
 

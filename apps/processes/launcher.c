@@ -4,12 +4,22 @@
 
 #include <stdlib.h>
 
-bool launcher_started_several(void)
+// How many processes a launcher of MPI has started; 0: there is none, 2: more than one, or unknown.
+static int count_processes(void)
 {
     const char *n = getenv("OMPI_COMM_WORLD_SIZE"); // by Open MPI
     if (!n) n = getenv("PMI_SIZE");                 // by MPICH
-    if (n) return atoi(n) > 1;
-    if (!getenv("PMIX_RANK")) return false;
-    n = getenv("SLURM_STEP_NUM_TASKS"); // PMIx itself has no variable for the number
-    return !n || atoi(n) > 1;
+    if (!n && !getenv("PMIX_RANK")) return 0;
+    if (!n) n = getenv("SLURM_STEP_NUM_TASKS"); // PMIx itself has no variable for the number
+    return !n || atoi(n) > 1 ? 2 : 1;
+}
+
+bool launcher_started(void)
+{
+    return count_processes() > 0;
+}
+
+bool launcher_started_several(void)
+{
+    return count_processes() > 1;
 }

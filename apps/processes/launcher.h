@@ -5,7 +5,10 @@
 
 #include <stdbool.h>
 
-// Whether a launcher of MPI started this process, and not as the only one as far as is known.
+// Whether a launcher of MPI started this process.
+bool launcher_started(void);
+
+// The same, and not as the only one as far as is known.
 bool launcher_started_several(void);
 
 #endif

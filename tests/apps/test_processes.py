@@ -164,6 +164,19 @@ class Launchers(Case):
             self.assertEqual(self.run_program(*run, env=said).stdout, alone)
 
 
+    def test_one_process_has_the_bytes_of_several(self):
+        """Those of --range 1/1, for files."""
+        self.write("x.wav", wav_bytes(self.random.integers(-9000, 9000, (70000, 2))))
+        np.save("h.npy", self.random.standard_normal(20000).astype("f4"))
+        for command in (["convolve"], ["correlate"], ["correlate", "--normalised"]):
+            files = ["h.npy", "x.wav", "y.wav"]
+            self.run_program(*command, "--range", "1/1", *files)
+            whole = self.read("y.wav")
+            for said in ({"OMPI_COMM_WORLD_SIZE": "1"}, {"PMI_SIZE": "1"}, {"PMIX_RANK": "0", "SLURM_STEP_NUM_TASKS": "1"}):
+                self.run_program(*command, *files, env=said)
+                self.assertEqual(self.read("y.wav"), whole)
+
+
 class Absent(Case):
     @unittest.skipIf(MPIRUN, "the program has MPI")
     def test_without_mpi(self):

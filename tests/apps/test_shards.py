@@ -54,13 +54,17 @@ class Ranges(Shards):
         self.write("loaded.npy", data)
         return np.load("loaded.npy")
 
-    def test_several_threads_give_the_bytes_of_shards(self):
-        self.noise("h.npy", 700)
-        self.noise("x.npy", 2500000)
-        self.run_program("convolve", "--threads", 2, "h.npy", "x.npy", "y.npy")
-        whole = self.read("y.npy")
-        for n in (1, 4):
-            self.assertEqual(self.joined(n, "z.npy", "h.npy", "x.npy"), whole)
+    def test_any_number_of_threads_gives_the_bytes_of_shards(self):
+        """One included, also if there is only one processor; plain convolve filters a stream."""
+        for taps, n in ((700, 2500000), (20000, 60000)):
+            self.noise("h.npy", taps)
+            self.noise("x.npy", n)
+            whole = self.joined(1, "z.npy", "h.npy", "x.npy")
+            self.assertEqual(self.joined(4, "z.npy", "h.npy", "x.npy"), whole)
+            one = dict(preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}))
+            for threads, more in ((1, {}), (2, {}), (3, {}), ("auto", {}), ("auto", one)):
+                self.run_program("convolve", "--threads", threads, "h.npy", "x.npy", "y.npy", **more)
+                self.assertEqual(self.read("y.npy"), whole, threads)
 
     def test_results_in_rows_equal_interleaved_ones(self):
         """Statistics need interleaved results; pipes have no thread that writes. The first of the results are dropped."""
