@@ -109,8 +109,9 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
     struct matrix m;
     const uint64_t rate = (uint64_t)signal->rate * (uint64_t)settings->up;
     if (network->in_channels != signal->channels)
-        return fault_set(fault, "%s: is for %zu input channels; %s has %zu", network->path,
-                         network->in_channels, operand_name(settings, 1), signal->channels);
+        return fault_set(fault, "%s: is for %zu input channel%s; %s has %zu", network->path,
+                         network->in_channels, network->in_channels == 1 ? "" : "s",
+                         operand_name(settings, 1), signal->channels);
     if (!signal->rate && network->list && network->next)
         return fault_set(fault,
                          "%s: has no sample rate, by which a configuration of %s is chosen; add "

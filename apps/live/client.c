@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -16,6 +17,26 @@
 #include "cli/report.h"
 #include "control/socket.h"
 #include "control/table.h"
+
+static void explain_connection(const char *path, int error, struct fault *fault)
+{
+    struct stat st;
+    const bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISSOCK(st.st_mode))
+        fault_set(
+            fault,
+            "%s: is not a socket; the socket of `partita live --control PATH` is named before "
+            "the command",
+            path);
+    else if (exists && error == ECONNREFUSED)
+        fault_set(fault,
+                  "%s: cannot connect: the program that created this socket has ended; start it "
+                  "again with --control %s",
+                  path, path);
+    else
+        fault_set(fault, "%s: cannot connect: %s; partita live --control %s creates this socket",
+                  path, strerror(error), path);
+}
 
 // Connects and sends the line. Returns the connection for reading, or NULL.
 static FILE *send_to(const char *path, const char *line, struct fault *fault)
@@ -33,8 +54,7 @@ static FILE *send_to(const char *path, const char *line, struct fault *fault)
     // If the other side refuses the connection, its reason is there to be read.
     if (file) (void)!send(fd, line, strlen(line), MSG_NOSIGNAL);
     if (file) return file;
-    fault_set(fault, "%s: cannot connect: %s; partita live --control %s creates this socket", path,
-              strerror(errno), path);
+    explain_connection(path, errno, fault);
     if (fd >= 0) close(fd);
     return NULL;
 }

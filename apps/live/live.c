@@ -25,6 +25,7 @@
 #include "restart.h"
 #include "session.h"
 #include "status.h"
+#include "steer.h"
 
 // Time limits for closing a stream, and one whose device is lost.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
@@ -110,6 +111,7 @@ static int open_session(struct live *live, struct session *session, struct fault
                                     .dry = r->dry,
                                     .input_gain = r->input_gain,
                                     .direction = {r->azimuth, r->elevation},
+                                    .fade = r->fade,
                                     .mute = r->mute,
                                     .bypass = r->bypass};
         if (device_initialize_for(&live->settings, fault) &&
@@ -200,6 +202,7 @@ static void store_restart(struct live *live, const struct session *s)
         .input_gain = s->input_gain,
         .azimuth = s->direction.azimuth,
         .elevation = s->direction.elevation,
+        .fade = s->fade,
         .played = live->restart.played + (double)chain_counts(s->chain).frames / s->format.rate,
         .mute = s->mute,
         .bypass = s->bypass,
@@ -240,6 +243,13 @@ static int live_play(struct live *live)
     return status;
 }
 
+static void warn_levels(const struct settings *s)
+{
+    struct fault warning;
+    if (steer_doubt_level("--gain", s->gain, &warning)) report_warning(s, "%s", warning.text);
+    if (steer_doubt_level("--dry", s->dry, &warning)) report_warning(s, "%s", warning.text);
+}
+
 static void continue_previous(struct live *live)
 {
     struct settings *s = &live->settings;
@@ -249,6 +259,8 @@ static void continue_previous(struct live *live)
         live->restart.dry = s->dry;
         live->restart.azimuth = options_direction(s).azimuth;
         live->restart.elevation = options_direction(s).elevation;
+        live->restart.fade = s->fade;
+        warn_levels(s);
         return;
     }
     s->duration = fmax(0, s->duration - live->restart.played);

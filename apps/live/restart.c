@@ -16,9 +16,9 @@ bool restart_read(struct restart *ret)
     const char *text = getenv(VARIABLE);
     struct restart r = {.take = 1};
     int mute, bypass, waiting;
-    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%d:%d:%d", &r.take,
+    bool good = text && sscanf(text, "%d:%d:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%d:%d:%d", &r.take,
                                &r.filter, &r.gain, &r.wet, &r.dry, &r.input_gain, &r.azimuth,
-                               &r.elevation, &r.played, &mute, &bypass, &waiting) == 12;
+                               &r.elevation, &r.fade, &r.played, &mute, &bypass, &waiting) == 13;
     unsetenv(VARIABLE);
     *ret = (struct restart){.take = 1};
     if (!good) return false;
@@ -46,9 +46,9 @@ void restart_exec(const struct restart *restart, int argc, char **argv)
     char text[256];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
     if (!arguments) return;
-    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%d:%d:%d", r->take,
-             r->filter, r->gain, r->wet, r->dry, r->input_gain, r->azimuth, r->elevation, r->played,
-             r->mute, r->bypass, r->waiting);
+    snprintf(text, sizeof text, "%d:%d:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%.17g:%d:%d:%d",
+             r->take, r->filter, r->gain, r->wet, r->dry, r->input_gain, r->azimuth, r->elevation,
+             r->fade, r->played, r->mute, r->bypass, r->waiting);
     setenv(VARIABLE, text, 1);
     arguments[0] = "partita";
     for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];

@@ -11,6 +11,7 @@ struct restart {
     int filter;                        // index of the current filter
     double gain, wet, dry, input_gain; // dB
     double azimuth, elevation;         // degrees
+    double fade;                       // ms
     double played;                     // s
     bool mute, bypass;
     bool waiting; // for a device; the user has been told

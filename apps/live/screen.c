@@ -136,13 +136,15 @@ static void draw_all(struct screen *s, const struct session *session, const char
     for (size_t c = 0; c < out; c++) draw_meter(s, "out", c, levels_out(session->levels, c));
     draw_line(s, "load    mean %.1f %%  p99 %.1f %%  worst %.1f %% of the deadline, %llu late",
               100 * load.mean, 100 * load.p99, 100 * load.worst, (unsigned long long)load.late);
-    draw_line(s,
-              "xruns   %llu: input %llu under %llu over, output %llu under %llu over; limited "
-              "%llu, NaN %llu",
-              (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0],
-              (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
-              (unsigned long long)counts.lost[3], (unsigned long long)counts.limited,
-              (unsigned long long)(counts.nonfinite_in + counts.nonfinite_out));
+    draw_line(
+        s,
+        "xruns   %llu: in %llu under %llu over, out %llu under %llu over, %llu several; limited "
+        "%llu, NaN %llu",
+        (unsigned long long)counts.xruns, (unsigned long long)counts.lost[0],
+        (unsigned long long)counts.lost[1], (unsigned long long)counts.lost[2],
+        (unsigned long long)counts.lost[3], (unsigned long long)counts.lost[CHAIN_SEVERAL],
+        (unsigned long long)counts.limited,
+        (unsigned long long)(counts.nonfinite_in + counts.nonfinite_out));
     draw_latency(s, session);
     draw_filter(s, session);
     draw_line(s, "keys    m mute  b bypass  -+ gain  pn filter  ? all  q quit");

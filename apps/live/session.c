@@ -125,6 +125,7 @@ bool session_open(struct session *session, struct settings *settings, int take, 
         .direction = s->direction,
     };
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
+    filter_set_fade(s->filters, s->fade);
     report_plan_detail(settings, filter_set_plan(s->filters));
     if (settings->osc && !osc_open(&s->osc, settings->osc, fault)) return false;
     // Last: who sees its path may use both.

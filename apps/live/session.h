@@ -32,6 +32,7 @@ struct session {
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
     // Changed by the user.
     double gain, wet, dry, input_gain; // dB; -INFINITY: off
+    double fade;                       // ms
     bool mute, bypass;
     struct sofa_direction direction; // of a SOFA file
     // Outcome.

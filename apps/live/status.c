@@ -12,8 +12,8 @@
 #include "base/json_values.h"
 #include "cli/report.h"
 
-static const char *const loss_names[N_DEVICE_LOSSES] = {"in_underflows", "in_overflows",
-                                                        "out_underflows", "out_overflows"};
+static const char *const loss_names[N_CHAIN_LOSSES] = {
+    "in_underflows", "in_overflows", "out_underflows", "out_overflows", "several"};
 
 static double decibels(double factor)
 {
@@ -54,7 +54,7 @@ static json_t *latency_object(const struct session *s)
 static json_t *losses_object(const struct chain_counts *counts)
 {
     json_t *lost = json_object();
-    for (int i = 0; i < N_DEVICE_LOSSES; i++)
+    for (int i = 0; i < N_CHAIN_LOSSES; i++)
         json_object_set_new(lost, loss_names[i], json_integer((json_int_t)counts->lost[i]));
     return lost;
 }
@@ -77,6 +77,7 @@ void status_put_settings(json_t *object, const struct session *session)
     json_object_set_new(j, "input_gain", json_real(s->input_gain));
     json_object_set_new(j, "azimuth", json_real(s->direction.azimuth));
     json_object_set_new(j, "elevation", json_real(s->direction.elevation));
+    json_object_set_new(j, "fade", json_real(s->fade));
     json_object_set_new(j, "mute", json_boolean(s->mute));
     json_object_set_new(j, "bypass", json_boolean(s->bypass));
 }
@@ -133,11 +134,12 @@ static void warn_losses(const struct session *s, const struct chain_counts *coun
 {
     if (counts->xruns)
         report_warning(s->settings,
-                       "xruns: %llu in all; input %llu underflows, %llu overflows; output %llu "
-                       "underflows, %llu overflows",
+                       "xruns: %llu, of which %llu input underflows, %llu input overflows, %llu "
+                       "output underflows, %llu output overflows, %llu of several kinds at once",
                        (unsigned long long)counts->xruns, (unsigned long long)counts->lost[0],
                        (unsigned long long)counts->lost[1], (unsigned long long)counts->lost[2],
-                       (unsigned long long)counts->lost[3]);
+                       (unsigned long long)counts->lost[3],
+                       (unsigned long long)counts->lost[CHAIN_SEVERAL]);
     if (counts->unrecorded)
         report_warning(s->settings, "%s: %llu frames are missing because the disk was too slow",
                        s->settings->record, (unsigned long long)counts->unrecorded);

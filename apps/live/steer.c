@@ -12,6 +12,18 @@
 // Steps of a level that has "off" end and begin here, in decibels.
 static const double MIN_STEP_LEVEL = -60;
 
+// Responses that are 30 dB below full scale exist; more is a slip, such as 60 for 6.
+static const double DOUBTFUL_LEVEL = 30;
+
+bool steer_doubt_level(const char *name, double decibels, struct fault *ret_warning)
+{
+    if (!(decibels > DOUBTFUL_LEVEL)) return false;
+    fault_set(ret_warning,
+              "%s %g: multiplies samples by %.3g; what exceeds full scale is distorted", name,
+              decibels, pow(10, decibels / 20));
+    return true;
+}
+
 static void change_number(double *value, const struct control_command *c)
 {
     const struct control_row *row = &control_rows[c->id];
@@ -40,6 +52,14 @@ static bool select_neighbour(struct session *s, int step, struct fault *fault)
 {
     int n = filter_set_size(s->filters);
     return n == 1 || select_filter(s, (filter_set_current(s->filters) + step + n) % n, fault);
+}
+
+static bool can_turn(const struct session *s, const struct control_command *c, struct fault *fault)
+{
+    return filter_set_has_directions(s->filters) ||
+           fault_set(fault,
+                     "%s: no filter of this run is from a SOFA file (.sofa), which has directions",
+                     control_rows[c->id].name);
 }
 
 static bool steer_execute(struct session *s, const struct control_command *c,
@@ -77,14 +97,17 @@ static bool steer_execute(struct session *s, const struct control_command *c,
         reply->ticket = filter_set_reload(s->filters, fault);
         return reply->ticket != 0;
     case CONTROL_FADE:
-        filter_set_fade(s->filters, c->number);
+        s->fade = c->number;
+        filter_set_fade(s->filters, s->fade);
         return true;
     case CONTROL_AZIMUTH:
+        if (!can_turn(s, c, fault)) return false;
         change_number(&s->direction.azimuth, c);
         s->direction.azimuth = remainder(s->direction.azimuth, 360);
         filter_set_turn(s->filters, &s->direction);
         return true;
     case CONTROL_ELEVATION:
+        if (!can_turn(s, c, fault)) return false;
         change_number(&s->direction.elevation, c);
         filter_set_turn(s->filters, &s->direction);
         return true;
@@ -131,10 +154,23 @@ static const char *state_of(const struct session *s)
     return s->ending ? "ending" : "running";
 }
 
+// The level that a command has changed; 0: it has not changed one.
+static double level_of(const struct session *s, enum control_id id)
+{
+    return id == CONTROL_GAIN         ? s->gain
+           : id == CONTROL_WET        ? s->wet
+           : id == CONTROL_DRY        ? s->dry
+           : id == CONTROL_INPUT_GAIN ? s->input_gain
+                                      : 0;
+}
+
 static char *compose_answer(const struct session *s, enum control_id id)
 {
+    struct fault warning;
     json_t *j = report_control();
     json_object_set_new(j, "ok", json_true());
+    if (steer_doubt_level(control_rows[id].name, level_of(s, id), &warning))
+        json_object_set_new(j, "warning", json_text(warning.text));
     if (id == CONTROL_HELP) json_object_set_new(j, "commands", list_commands());
     else if (id == CONTROL_STATUS) status_put_all(j, s, state_of(s));
     else status_put_settings(j, s);
@@ -195,6 +231,7 @@ static void send_status(const struct session *s)
     osc_send(s->osc, "/partita/wet", "f", osc_level(s->wet));
     osc_send(s->osc, "/partita/dry", "f", osc_level(s->dry));
     osc_send(s->osc, "/partita/input-gain", "f", s->input_gain);
+    osc_send(s->osc, "/partita/fade", "f", s->fade);
     osc_send(s->osc, "/partita/mute", "i", (int)s->mute);
     osc_send(s->osc, "/partita/bypass", "i", (int)s->bypass);
     send_filter(s);

@@ -6,6 +6,9 @@
 #include "control/table.h"
 #include "session.h"
 
+// True, with a warning, for a level in decibels that is probably a mistake.
+bool steer_doubt_level(const char *name, double decibels, struct fault *ret_warning);
+
 // Executes a line, which is changed. True: done, or with reply->ticket under way until a
 // filter_set_poll reports that request. False, with a fault: nothing has changed. Sets ticket and
 // period of the reply, and its line if `answers`.

@@ -283,6 +283,12 @@ class Wrong(Live):
             with self.subTest(arguments=arguments):
                 self.fails_live(*arguments, rc=2, says=says)
 
+    def test_doubtful_levels(self):
+        play = ["--ir", "ir.wav", *FILES, "--duration", 0.01]
+        for more, says in ((["--gain", 60], b"--gain 60: multiplies samples by 1e+03"), (["--dry", 31], b"--dry 31: multiplies")):
+            self.assertIn(says, self.live(*play, *more).stderr)
+        self.assertNotIn(b"multiplies", self.live(*play, "--gain", 30, "--dry", 30).stderr)
+
     def test_documented_filters(self):
         """The filters of every command of docs/live.md and of the help, of files as they are described there."""
         self.ir(np.ones((9, 2)), "hall.wav")

@@ -90,7 +90,16 @@ class Socket(Steered):
         self.ok("next", filter="ir.wav")
         self.ok("previous", filter="b.wav")
         self.ok("filter 1", filter="ir.wav")
-        self.ok("fade 10ms")
+        self.ok("fade 10ms", fade=10)
+        self.ok("fade 100", fade=100)
+        for line in ("azimuth 30", "azimuth up 1", "elevation 10"): # neither filter has directions
+            self.refused(line, line.split()[0], "no filter of this run is from a SOFA file")
+        self.ok("status", azimuth=0, elevation=0, fade=100)
+        for line, field in (("gain 60", "gain"), ("dry up 100", "dry"), ("input-gain 31", "input_gain")):
+            answer = self.ok(line)
+            self.assertIn("%s %g: multiplies samples by" % (line.split()[0], answer[field]), answer["warning"])
+        for line in ("gain 30", "gain 0", "dry off", "input-gain 0", "mute on"):
+            self.assertNotIn("warning", self.ok(line))
         self.refused("filter 3", "filter 3", "there are 2")
         self.refused("wet loud", "wet loud", "off")
         self.refused("nonsense", "no such command", "help")
@@ -114,7 +123,10 @@ class Socket(Steered):
         os.mkfifo("pipe.wav")
         os.mkfifo("x.sigmf-data")
         self.write("x.sigmf-meta", b'{"global": {"core:datatype": "rf32_le"}, "captures": []}')
-        for name, says in (("none.wav", "No such file"), ("long.wav", "--max-taps"), ("empty.wav", "empty.wav"),
+        self.ir(np.ones((9, 2)), "room44.wav", rate=44100)
+        remedy = " (an option of `partita live`, which has to be started with it); the old filter stays"
+        for name, says in (("none.wav", "No such file"), ("long.wav", "(--max-taps)" + remedy), ("empty.wav", "empty.wav"),
+                           ("room44.wav", "use --resample-ir" + remedy),
                            ("pipe.wav", "not a regular file"), (".", "not a regular file")):
             self.refused("load " + name, name, says)
         self.refused("load x.sigmf-meta", "x.sigmf-data", "not a regular file")
@@ -125,7 +137,7 @@ class Socket(Steered):
         said = self.quits(child)[1]
         self.assertIn("c d.wav: loaded\n", said)
         self.assertIn("c d.wav: read again\n", said)
-        self.assertIn("long.wav: 101 taps, more than the 100 that are reserved (--max-taps); the old filter stays", said)
+        self.assertIn("long.wav: 101 taps, more than the 100 that are reserved (--max-taps)" + remedy, said)
 
     def test_matrix_of_one_filter(self):
         """From a stereo filter to a true-stereo one. The channels of a matrix are [out][in]."""
@@ -203,8 +215,12 @@ class Command(Steered):
         follower.stdout.read()
         self.assertEqual(follower.wait(), 0)
         self.ends(child)
+        dead = socket.socket(socket.AF_UNIX)
+        dead.bind("dead")
+        dead.close()
         for words, says in (((PATH, "status"), ["cannot connect", "--control"]), (("x" * 200, "status"), ["107"]),
-                            (("ir.wav", "status"), ["ir.wav"])):
+                            (("ir.wav", "gain", "3"), ["ir.wav: is not a socket", "before the command"]),
+                            (("dead", "status"), ["dead: cannot connect: the program", "has ended", "--control dead"])):
             self.fails("control", *words, says=says)
         self.fails("control", PATH, rc=2, says="COMMAND")
         self.fails("control", PATH, "gain\n3", rc=2, says="one line")

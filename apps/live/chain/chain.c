@@ -34,7 +34,7 @@ struct chain {
     float *frames, **x, **y; // CHUNK frames of every channel
     float *interleaved;
     // Set by the audio thread.
-    atomic_ullong n_calls, n_frames, xruns, lost[N_DEVICE_LOSSES], nonfinite_in, nonfinite_out,
+    atomic_ullong n_calls, n_frames, xruns, lost[N_CHAIN_LOSSES], nonfinite_in, nonfinite_out,
         limited, unrecorded;
     atomic_bool ended;
     struct stats load; // relative to the deadline
@@ -190,7 +190,10 @@ static void count_call(struct chain *c, size_t n, unsigned losses, double second
                              (float)seconds};
     if (c->calls) ring_put(c->calls, &time, 1);
     if (n) stats_count(&c->load, seconds * c->rate / (double)n, 1);
-    for (int i = 0; i < N_DEVICE_LOSSES; i++) add_to_counter(&c->lost[i], losses >> i & 1);
+    const bool several = losses & (losses - 1);
+    for (int i = 0; i < N_DEVICE_LOSSES; i++)
+        add_to_counter(&c->lost[i], !several && losses >> i & 1);
+    add_to_counter(&c->lost[CHAIN_SEVERAL], several);
     add_to_counter(&c->xruns, losses != 0);
     add_to_counter(&c->n_frames, n);
     add_to_counter(&c->n_calls, 1);
@@ -264,7 +267,7 @@ struct chain_counts chain_counts(const struct chain *chain)
         .limited = atomic_load_explicit(&c->limited, memory_order_relaxed),
         .unrecorded = atomic_load_explicit(&c->unrecorded, memory_order_relaxed),
     };
-    for (int i = 0; i < N_DEVICE_LOSSES; i++)
+    for (int i = 0; i < N_CHAIN_LOSSES; i++)
         counts.lost[i] = atomic_load_explicit(&c->lost[i], memory_order_relaxed);
     return counts;
 }

@@ -36,11 +36,16 @@ struct chain_request {
     struct ring *calls;  // of struct call_time; NULL: none
 };
 
+// What a call with a loss is counted as: the loss, in the order of enum device_loss, or
+// CHAIN_SEVERAL if several are reported at once, which is one event. JACK reports each as a loss of
+// both directions.
+enum { CHAIN_SEVERAL = N_DEVICE_LOSSES, N_CHAIN_LOSSES };
+
 // Counts since the start.
 struct chain_counts {
     uint64_t calls, frames;
-    uint64_t xruns;                       // calls with any loss
-    uint64_t lost[N_DEVICE_LOSSES];       // calls with that loss, in the order of enum device_loss
+    uint64_t xruns; // calls with any loss, the sum of lost
+    uint64_t lost[N_CHAIN_LOSSES];
     uint64_t nonfinite_in, nonfinite_out; // NaN and infinite samples, replaced by 0
     uint64_t limited;                     // frames that the limiter attenuated
     uint64_t unrecorded;                  // frames that did not fit into the record ring

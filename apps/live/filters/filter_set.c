@@ -200,7 +200,6 @@ bool filter_set_open(struct filter_set **ret_set, const struct settings *setting
         set->settings = settings;
         set->rate = request->rate;
         set->direction = request->direction;
-        filter_set_fade(set, settings->fade);
         set->wisdom = wisdom_file_load();
         good = load_responses(set, responses, request, fault);
     }
@@ -375,7 +374,10 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
     if (!set->loaded) {
         release_slot(&set->fresh);
         news->event = FILTER_SET_FAILED;
-        fault_set(&news->message, "%.500s; the old filter stays", set->load_fault.text);
+        fault_set(&news->message, "%.500s%s; the old filter stays", set->load_fault.text,
+                  strstr(set->load_fault.text, "--")
+                      ? " (an option of `partita live`, which has to be started with it)"
+                      : "");
         return;
     }
     set->retired[set->n_retired++] = slot->filter;
@@ -386,6 +388,13 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
     news->event = FILTER_SET_CHANGED;
     fault_set(&news->message, "%s: %s", slot->info.path,
               set->present.is_load ? "loaded" : "read again");
+}
+
+bool filter_set_has_directions(const struct filter_set *set)
+{
+    for (int i = 0; i < set->n; i++)
+        if (set->slots[i].sofa) return true;
+    return false;
 }
 
 static bool is_turned_away(const struct filter_set *set)

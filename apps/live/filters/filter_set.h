@@ -48,7 +48,10 @@ void filter_set_select(struct filter_set *set, int i);
 void filter_set_turn(struct filter_set *set, const struct sofa_direction *direction);
 bool filter_set_is_turning(const struct filter_set *set);
 
-// The length of later fades, in milliseconds.
+// Whether a filter is from a SOFA file, so that the direction matters.
+bool filter_set_has_directions(const struct filter_set *set);
+
+// The length of later fades, in milliseconds; 0 at first.
 void filter_set_fade(struct filter_set *set, double milliseconds);
 
 // Reads the file of the current filter again, on another thread; if that thread is already reading

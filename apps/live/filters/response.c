@@ -222,11 +222,20 @@ static bool load_network(struct response *r, const struct response_shape *shape,
 }
 
 // False, with a fault, for a file whose channels fit the inputs of a run only if its name says how.
-static bool check_channels(const struct response *r, const struct settings *s, size_t in,
-                           bool is_matrix, struct fault *fault)
+static bool check_channels(const struct response *r, enum ir_layout layout,
+                           const struct settings *s, size_t in, struct fault *fault)
 {
     const size_t n = r->channels;
-    if (s->matrix || is_matrix || in == 1 || n == 1 || n == in) return true;
+    if (layout == IR_TRUE_STEREO && (n != 4 || in != STEREO))
+        return fault_set(fault,
+                         "%s: %zu channel%s for %zu input%s: a true-stereo response has 4 channels "
+                         "and needs 2 inputs",
+                         r->path, n, n == 1 ? "" : "s", in, in == 1 ? "" : "s");
+    if (layout == IR_MATRIX && n % in)
+        return fault_set(
+            fault, "%s: %zu channel%s for %zu inputs: a matrix has a multiple of %zu channels",
+            r->path, n, n == 1 ? "" : "s", in, in);
+    if (s->matrix || in == 1 || n == 1 || n == in) return true;
     if (n == 4 && in == 2)
         return fault_set(fault,
                          "%s: 4 channels for 2 inputs: name it true-stereo:%s if they lead from "
@@ -249,7 +258,7 @@ static bool load_file(struct response *r, enum ir_layout layout, const struct re
     const struct settings s = settings_for(settings, layout, r->channels, shape);
     bool good = info->encoding.is_complex == 0 ||
                 fault_set(fault, "%s: complex taps; sound is real", r->path);
-    good = good && check_channels(r, &s, shape->in_channels, info->outputs != 0, fault) &&
+    good = good && (info->outputs || check_channels(r, layout, &s, shape->in_channels, fault)) &&
            taps_load(&r->taps, &reader, PARTITA_F32, &device, &s, fault);
     if (good && audio_shortfall(reader))
         snprintf(r->shortfall, sizeof r->shortfall, "%s", audio_shortfall(reader));
