@@ -24,6 +24,12 @@ json_t *json_finite(double x)
     return isfinite(x) ? json_real(x) : json_null();
 }
 
+json_t *json_rate(double hz)
+{
+    if (hz == 0) return json_null();
+    return hz < 0x1p53 && hz == floor(hz) ? json_integer((json_int_t)hz) : json_real(hz);
+}
+
 json_t *json_report(const char *schema, const char *command)
 {
     return json_pack("{s:s, s:s, s:s}", "schema", schema, "version", partita_version(), "command",

@@ -13,6 +13,9 @@ json_t *json_text(const char *bytes);
 // A number; null for infinity and NaN.
 json_t *json_finite(double x);
 
+// A sample rate: a whole number if it is one; null if it is 0, which means unknown.
+json_t *json_rate(double hz);
+
 // An object with the fields that every output of the program begins with: `schema`, the name and
 // version of a file of docs/schemas; `version` of the library; `command`.
 json_t *json_report(const char *schema, const char *command);

@@ -89,6 +89,20 @@ static size_t exponent_length(const char *text)
     return digits ? 1 + sign + digits : 0;
 }
 
+bool number_parse_rate(const char *text, double *ret)
+{
+    char above[MAX_DIGITS + 16];
+    struct number rate, divisor = {.value = 1};
+    const char *slash = strchr(text, '/');
+    const size_t n = slash ? (size_t)(slash - text) : strlen(text);
+    if (n >= sizeof above || (slash && !number_parse(slash + 1, QUANTITY_COUNT, &divisor)))
+        return false;
+    snprintf(above, sizeof above, "%.*s", (int)n, text);
+    if (!number_parse(above, QUANTITY_FREQUENCY, &rate)) return false;
+    *ret = rate.value / divisor.value;
+    return rate_is_usable(*ret);
+}
+
 bool number_parse(const char *text, enum quantity quantity, struct number *ret)
 {
     char decimal[MAX_DIGITS + 16];

@@ -23,6 +23,22 @@ struct number {
     long long integer;
 };
 
+// A sample rate that is neither 0 nor absurd.
+static inline bool rate_is_usable(double rate)
+{
+    return rate >= 1e-9 && rate <= 1e18;
+}
+
+// Whether two rates are the same but for the rounding of what they were computed from.
+static inline bool rates_agree(double a, double b)
+{
+    return a - b <= 1e-14 * a && b - a <= 1e-14 * a;
+}
+
+// A sample rate in Hz: like QUANTITY_FREQUENCY, or a fraction such as 100M/3. False if it is no
+// usable one.
+bool number_parse_rate(const char *text, double *ret);
+
 // False if the text is not such a number. Rounds once, also with a prefix: 4.35M is 4350000.
 // Accepts neither spaces nor infinity nor NaN.
 bool number_parse(const char *text, enum quantity quantity, struct number *ret);

@@ -170,7 +170,8 @@ void manual_print(void)
     put_section(
         "NUMBERS",
         "Numbers may have an exponent or end in k, M or G: 1e6, 48k, 2.4M; rates and frequencies "
-        "may also end in Hz, kHz, MHz or GHz. FRAMES is a number of frames, or a time in us, ms, s "
+        "may also end in Hz, kHz, MHz or GHz, and a sample rate may be a fraction, such as 100M/3. "
+        "FRAMES is a number of frames, or a time in us, ms, s "
         "or min, which is rounded to frames at the sample rate. Times may have these units too; "
         "without one they have that of the option. K, M, G and T in numbers of bytes are powers of "
         "1024; kB, MB, GB and TB are powers of 1000.");

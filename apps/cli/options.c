@@ -91,7 +91,7 @@ static const struct number_kind {
     [OPTION_NUMBER] = {QUANTITY_COUNT, "a whole number", "4"},
     [OPTION_THREADS] = {QUANTITY_COUNT, "auto or a whole number", "4"},
     [OPTION_BYTES] = {QUANTITY_BYTES, "a whole number of bytes", "512M or 4G"},
-    [OPTION_RATE] = {QUANTITY_FREQUENCY, "a whole number of Hz", "48k or 2.4M"},
+    [OPTION_RATE] = {QUANTITY_FREQUENCY, "a number of Hz above 0", "48k, 62.5 or 100M/3"},
     [OPTION_FRAMES] = {QUANTITY_FRAMES, "a whole number of frames or a time", "4096 or 250ms"},
     [OPTION_REAL] = {QUANTITY_COUNT, "a number", "0.5"},
     [OPTION_DECIBELS] = {QUANTITY_DECIBELS, "a number of decibels", "-6"},
@@ -170,6 +170,15 @@ static bool store_real(const struct option_row *row, double *field, const char *
     return true;
 }
 
+static bool store_rate(const struct option_row *row, double *field, const char *value,
+                       struct fault *fault)
+{
+    return (number_parse_rate(value, field) &&
+            (row->low == row->high ||
+             (*field >= (double)row->low && *field <= (double)row->high))) ||
+           refuse_number(row, value, fault);
+}
+
 bool options_resolve_times(struct settings *settings, double rate, struct fault *fault)
 {
     for (int i = 0; i < settings->n_times; i++) {
@@ -186,7 +195,7 @@ bool options_resolve_times(struct settings *settings, double rate, struct fault 
         if (!(frames >= (double)t->row->low && frames <= (double)t->row->high)) {
             struct fault said;
             refuse_number(t->row, t->text, &said);
-            return fault_set(fault, "%s; at %g Hz it is %.0f frames", said.text, rate, frames);
+            return fault_set(fault, "%s; at %.12g Hz it is %.0f frames", said.text, rate, frames);
         }
         *(int64_t *)(void *)((char *)settings + t->row->field) = (int64_t)frames;
     }
@@ -258,11 +267,12 @@ static bool store_option(const struct option_row *row, struct settings *settings
         return store_sample_type(row, settings->command, field, value, fault);
     case OPTION_NUMBER:
     case OPTION_BYTES:
-    case OPTION_RATE:
     case OPTION_FRAMES:
         return store_whole(row, settings, value, fault);
     case OPTION_THREADS:
         return store_threads(row, settings, value, fault);
+    case OPTION_RATE:
+        return store_rate(row, field, value, fault);
     case OPTION_REAL:
     case OPTION_DECIBELS:
     case OPTION_GAIN:

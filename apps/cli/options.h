@@ -87,7 +87,8 @@ struct settings {
     double azimuth, elevation;                          // degrees; NaN: not given
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix
     const char *format, *ir_format, *output_format;
-    int64_t rate, channels, max_channels, max_memory;
+    double rate; // Hz; 0: not given
+    int64_t channels, max_channels, max_memory;
     const char *range;
     int resume, shared; // shared: by several processes (processes/processes.h)
     int normalised;
@@ -133,7 +134,6 @@ enum option_kind {
     OPTION_NUMBER,
     OPTION_THREADS, // also `auto`: as many as the process has processors
     OPTION_BYTES,
-    OPTION_RATE,   // Hz
     OPTION_FRAMES, // also a time; see options_resolve_times
     // double within [low, high], unless both are 0
     OPTION_REAL,
@@ -141,6 +141,7 @@ enum option_kind {
     OPTION_LEVEL,     // decibels, 0 without a value
     OPTION_GAIN,      // decibels, or "auto" for GAIN_AUTO
     OPTION_FREQUENCY, // Hz
+    OPTION_RATE,      // Hz, also a fraction
     OPTION_SECONDS,
     OPTION_MILLISECONDS,
 };

@@ -196,7 +196,7 @@ int plan_main(const struct settings *settings)
 {
     struct settings s = *settings;
     struct fault fault;
-    if (!options_resolve_times(&s, (double)s.rate, &fault) || !plan_check_usage(&s, &fault))
+    if (!options_resolve_times(&s, s.rate, &fault) || !plan_check_usage(&s, &fault))
         return report_usage(COMMAND_PLAN, &fault);
     struct partita_wisdom *wisdom = wisdom_file_load();
     bool good = plan_run(&s, wisdom, &fault);

@@ -39,6 +39,17 @@ void report_warning(const struct settings *settings, const char *format, ...)
     va_end(arguments);
 }
 
+void report_stored_rate(const struct settings *settings, const char *path,
+                        const struct audio_info *info)
+{
+    const double stored = container_rate(info->container, path, info->rate);
+    if (stored != info->rate)
+        report_warning(settings, "%s: its sample rate of %.12g Hz is stored as %.0f Hz", path,
+                       info->rate, stored);
+    else if (info->rate > 0 && info->container == CONTAINER_NPY)
+        report_detail(settings, "%s: stores no sample rate; it is %.12g Hz", path, info->rate);
+}
+
 void report_detail(const struct settings *settings, const char *format, ...)
 {
     va_list arguments;

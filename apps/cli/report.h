@@ -3,6 +3,7 @@
 #ifndef PARTITA_APPS_REPORT_H
 #define PARTITA_APPS_REPORT_H
 
+#include "io/formats/container.h"
 #include "options.h"
 
 enum exit_status {
@@ -22,6 +23,10 @@ int report_usage(enum command command, const struct fault *fault);
 // A warning, unless --quiet.
 __attribute__((format(printf, 2, 3))) void report_warning(const struct settings *settings,
                                                           const char *format, ...);
+
+// A warning if the output `path` cannot store the sample rate of `info`.
+void report_stored_rate(const struct settings *settings, const char *path,
+                        const struct audio_info *info);
 
 // Prints a decision, with --verbose only.
 __attribute__((format(printf, 2, 3))) void report_detail(const struct settings *settings,

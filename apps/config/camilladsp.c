@@ -133,7 +133,7 @@ static bool parse_file_name(struct camilladsp *c, const yaml_node_t *map, struct
     if (!yaml_node_get_text(&c->yaml, map, "filename", &text)) return false;
     const yaml_node_t *node = yaml_node_get(&c->yaml, map, "filename");
     if ((size_t)snprintf(name, sizeof name, "%s", text) >= sizeof name ||
-        !replace_token(name, sizeof name, "$samplerate$", c->network->rate) ||
+        !replace_token(name, sizeof name, "$samplerate$", (size_t)c->network->rate) ||
         !replace_token(name, sizeof name, "$channels$", c->network->in_channels))
         return yaml_node_fault(&c->yaml, node, "filename: is longer than %d characters",
                                PATH_MAX - 1);
@@ -449,7 +449,7 @@ static bool parse_devices(struct camilladsp *c, const yaml_node_t *root)
     if (!rate || !channels)
         return yaml_node_fault(&c->yaml, devices ? devices : root, "devices: needs %s",
                                rate ? "capture: channels" : "samplerate");
-    c->network->rate = (uint32_t)rate;
+    c->network->rate = (double)rate;
     c->network->in_channels = c->channels = (size_t)channels;
     return true;
 }

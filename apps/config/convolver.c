@@ -73,7 +73,7 @@ static bool parse_header(struct convolver *c)
     if (mask && strspn(mask, "0123456789abcdefABCDEFxX") != strlen(mask))
         return network_fault(n, c->lines.number, c->fault,
                              "'%.40s' is not a mask in hexadecimal digits", mask);
-    n->rate = (uint32_t)values[0];
+    n->rate = (double)values[0];
     n->in_channels = (size_t)values[1];
     n->out_channels = (size_t)values[2];
     return network_add_stage(n, n->out_channels, n->in_channels, c->fault);

@@ -101,7 +101,7 @@ static bool read_impulse(struct impulse_file *file, const struct network *networ
 }
 
 bool impulse_file_read(struct impulse_file *file, const struct network *network,
-                       const struct impulse *impulse, struct frames *ret, uint32_t *ret_rate,
+                       const struct impulse *impulse, struct frames *ret, double *ret_rate,
                        struct fault *fault)
 {
     struct fault said;
@@ -118,12 +118,12 @@ void impulse_file_release(struct impulse_file *file)
     file->kept = NULL;
 }
 
-uint32_t impulse_file_rate(const struct impulse *impulse)
+double impulse_file_rate(const struct impulse *impulse)
 {
     struct audio_reader *reader;
     struct fault ignored;
     if (impulse->source == IMPULSE_VALUES || !open_file(&reader, impulse, 1024, &ignored)) return 0;
-    const uint32_t rate = audio_reader_info(reader)->rate;
+    const double rate = audio_reader_info(reader)->rate;
     audio_reader_close(reader);
     return rate;
 }

@@ -11,19 +11,19 @@ struct impulse_file {
     size_t max_channels;
     const struct impulse *kept; // whose file `frames` is; NULL: none
     struct frames frames;
-    uint32_t rate;
+    double rate;
     char note[NOTE_SIZE]; // audio_note of the file; the caller prints and empties it
 };
 
 // The frames of an impulse, of one channel in double, which the caller releases, and the rate of
 // its file; 0: it has none. False, with a fault that names the line of the configuration.
 bool impulse_file_read(struct impulse_file *file, const struct network *network,
-                       const struct impulse *impulse, struct frames *ret, uint32_t *ret_rate,
+                       const struct impulse *impulse, struct frames *ret, double *ret_rate,
                        struct fault *fault);
 
 void impulse_file_release(struct impulse_file *file);
 
 // The rate of the file of an impulse; 0: it has none or cannot be read.
-uint32_t impulse_file_rate(const struct impulse *impulse);
+double impulse_file_rate(const struct impulse *impulse);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/report.h"
 #include "impulse_file.h"
 #include "io/frames.h"
@@ -15,7 +16,7 @@
 struct matrix_loader {
     const struct network *network;
     const struct settings *settings;
-    uint32_t rate;
+    double rate;
     struct impulse_file file;
     struct fir impulse; // of number `loaded`
     size_t loaded;
@@ -109,27 +110,27 @@ bool matrix_add_unit(struct matrix *matrix, size_t out, size_t in, double gain, 
 // Frames of the configuration's rate in frames of the signal's.
 static double rate_ratio(const struct matrix_loader *l)
 {
-    return l->network->rate && l->rate ? (double)l->rate / l->network->rate : 1;
+    return l->network->rate > 0 && l->rate > 0 ? l->rate / l->network->rate : 1;
 }
 
 enum { RATE_TEXT = 400 };
 
 // The rate that responses need, from that of the signal.
-static const char *name_rate(const struct settings *s, uint32_t rate, char text[RATE_TEXT])
+static const char *name_rate(const struct settings *s, double rate, char text[RATE_TEXT])
 {
     char times[32] = "";
-    const uint32_t up = s->up > 1 ? (uint32_t)s->up : 1;
-    if (up > 1) snprintf(times, sizeof times, " times %u", up);
-    snprintf(text, RATE_TEXT, "%u Hz of %.300s%s", rate / up, operand_name(s, 1), times);
+    const int64_t up = s->up > 1 ? s->up : 1;
+    if (up > 1) snprintf(times, sizeof times, " times %lld", (long long)up);
+    snprintf(text, RATE_TEXT, "%.12g Hz of %.300s%s", rate / (double)up, operand_name(s, 1), times);
     return text;
 }
 
 static bool load_impulse(struct matrix_loader *l, size_t index)
 {
     const struct impulse *impulse = &l->network->impulses[index];
-    const uint32_t known = l->network->rate ? l->network->rate : l->rate;
+    const double known = l->network->rate > 0 ? l->network->rate : l->rate;
     struct frames f = {0};
-    uint32_t rate;
+    double rate;
     size_t lead = 0;
     if (l->loaded == index) return true;
     fir_release(&l->impulse);
@@ -137,15 +138,16 @@ static bool load_impulse(struct matrix_loader *l, size_t index)
     if (!impulse_file_read(&l->file, l->network, impulse, &f, &rate, l->fault)) return false;
     if (*l->file.note) report_warning(l->settings, "%s", l->file.note);
     *l->file.note = 0;
-    if (!rate) rate = known;
+    if (!(rate > 0)) rate = known;
     bool good = true;
-    if (rate && l->rate && rate != l->rate) {
+    if (rate > 0 && l->rate > 0 && !rates_agree(rate, l->rate)) {
         char text[RATE_TEXT];
         const char *name = impulse->path ? impulse->path : l->network->path;
         good = l->settings->resample_ir
                    ? frames_resample(&f, rate, l->rate, &lead, name, l->fault)
                    : network_fault(l->network, impulse->line, l->fault,
-                                   "%s: sample rate %u Hz differs from the %s; use --resample-ir",
+                                   "%s: sample rate %.12g Hz differs from the %s; use "
+                                   "--resample-ir",
                                    name, rate, name_rate(l->settings, l->rate, text));
     }
     if (!good) {
@@ -246,7 +248,7 @@ static bool compute_stages(struct matrix_loader *l, struct matrix *m)
     return good;
 }
 
-bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rate,
+bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                  const struct settings *settings, struct fault *fault)
 {
     struct matrix_loader l = {.network = network,
@@ -257,16 +259,16 @@ bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rat
                               .fault = fault};
     struct matrix m = {0};
     char text[RATE_TEXT];
-    const bool other_rate =
-        network->rate && rate && network->rate != rate && !settings->resample_ir;
+    const bool other_rate = network->rate > 0 && rate > 0 && !rates_agree(network->rate, rate) &&
+                            !settings->resample_ir;
     if (other_rate && network->list)
         return fault_set(fault,
                          "%s: lists no configuration for the %s; add one, or use "
-                         "--resample-ir, which takes %s for %u Hz",
+                         "--resample-ir, which takes %s for %.12g Hz",
                          network->list, name_rate(settings, rate, text), network->path,
                          network->rate);
     if (other_rate)
-        return fault_set(fault, "%s: is for %u Hz, not for the %s; use --resample-ir",
+        return fault_set(fault, "%s: is for %.12g Hz, not for the %s; use --resample-ir",
                          network->path, network->rate, name_rate(settings, rate, text));
     const bool good = compute_stages(&l, &m);
     fir_release(&l.impulse);
@@ -276,8 +278,8 @@ bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rat
     return good;
 }
 
-uint32_t matrix_rate(const struct network *network)
+double matrix_rate(const struct network *network)
 {
-    if (network->rate || !network->n_impulses) return network->rate;
+    if (network->rate > 0 || !network->n_impulses) return network->rate;
     return impulse_file_rate(&network->impulses[0]);
 }

@@ -22,7 +22,7 @@ struct matrix {
 // Reads the files of a network, resamples what has another rate than `rate` Hz if --resample-ir
 // allows it, and computes its stages one after the other. Rate 0 is unknown. False, with a fault
 // that names the configuration, its line and the file.
-bool matrix_load(struct matrix *ret, const struct network *network, uint32_t rate,
+bool matrix_load(struct matrix *ret, const struct network *network, double rate,
                  const struct settings *settings, struct fault *fault);
 
 // Adds a unit impulse times `gain`.
@@ -32,6 +32,6 @@ bool matrix_add_unit(struct matrix *matrix, size_t out, size_t in, double gain,
 void matrix_release(struct matrix *matrix);
 
 // The rate of a configuration, or of the first file that it names; 0: neither has one.
-uint32_t matrix_rate(const struct network *network);
+double matrix_rate(const struct network *network);
 
 #endif

@@ -66,7 +66,7 @@ enum network_direction { NETWORK_INPUTS = 0, NETWORK_OUTPUTS };
 
 struct network {
     const char *path; // of the configuration, for messages
-    uint32_t rate;    // Hz, of delays and of impulses whose file has no rate; 0: that of the signal
+    double rate;      // Hz, of delays and of impulses whose file has no rate; 0: that of the signal
     size_t max_length; // frames after which responses end; 0: unlimited
     size_t in_channels, out_channels;
     struct network_stage *stages; // none: outputs are inputs
@@ -90,7 +90,7 @@ bool network_is_named(const char *path);
 bool network_read(struct network *ret, const char *path, struct fault *fault);
 
 // Of a list: makes the network the first configuration for this rate, if there is one.
-void network_select(struct network *network, uint64_t rate);
+void network_select(struct network *network, double rate);
 
 // The same for a text in memory that ends with a zero byte and is changed, and whose size is
 // without that byte.

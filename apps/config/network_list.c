@@ -4,6 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/number.h"
 #include "io/audio.h"
 #include "network.h"
 #include "words.h"
@@ -89,10 +90,10 @@ bool network_read_list(struct network *ret, const char *path, char *text, struct
     return good;
 }
 
-void network_select(struct network *network, uint64_t rate)
+void network_select(struct network *network, double rate)
 {
     struct network *chosen = network;
-    while (chosen && chosen->rate != rate) chosen = chosen->next;
+    while (chosen && !rates_agree(chosen->rate, rate)) chosen = chosen->next;
     if (!chosen || chosen == network) return;
     const struct network before = *network, other = *chosen;
     *network = other;

@@ -60,7 +60,7 @@ static bool open_signal(struct convolve_job *job, struct fault *fault)
         .path = s->operands[1],
         .raw = job->in_encoding,
         .channels = (size_t)s->channels,
-        .rate = (uint32_t)s->rate,
+        .rate = s->rate,
         .max_channels = options_max_channels(s),
         .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
     };
@@ -82,7 +82,7 @@ static bool open_inputs(struct convolve_job *job, const struct encoding *in,
     if (x->outputs)
         return fault_set(fault, "%s: array of 3 dimensions; a signal has 1 or 2, only a filter 3",
                          operand_name(s, 1));
-    network_select(&job->network, (uint64_t)x->rate * (uint64_t)s->up);
+    network_select(&job->network, x->rate * (double)s->up);
     if (s->config) return true;
     const struct audio_info *taps = audio_reader_info(job->irs[0]);
     return x->channels == taps->channels ||
@@ -143,7 +143,7 @@ static bool choose_range(struct convolve_job *job, uint64_t *ret_frames, struct 
 static double timing_rate(const struct convolve_job *job)
 {
     if (!job->settings.stats && !job->settings.json) return 0;
-    return job->stats.rate ? job->stats.rate : 1;
+    return job->stats.rate > 0 ? job->stats.rate : 1;
 }
 
 static bool open_runner(struct convolve_job *job, enum partita_type type, struct fault *fault)
@@ -238,21 +238,21 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
 }
 
 // The rate of the taps; 0: unknown.
-static uint32_t taps_rate(const struct convolve_job *job)
+static double taps_rate(const struct convolve_job *job)
 {
     return job->settings.config ? job->network.rate : audio_reader_info(job->irs[0])->rate;
 }
 
 static bool resolve_times(struct convolve_job *job, struct fault *fault)
 {
-    const uint32_t rate = audio_reader_info(job->in)->rate;
-    return options_resolve_times(&job->settings, rate ? rate : taps_rate(job), fault) &&
+    const double rate = audio_reader_info(job->in)->rate;
+    return options_resolve_times(&job->settings, rate > 0 ? rate : taps_rate(job), fault) &&
            range_check(&job->settings, fault);
 }
 
 static bool tune(struct convolve_job *job, struct fault *fault)
 {
-    const uint32_t rate = audio_reader_info(job->in)->rate;
+    const double rate = audio_reader_info(job->in)->rate;
     if (!isfinite(job->settings.tune)) return true;
     if (!usage_check_tune(&job->settings, rate, fault)) return false;
     tuner_begin(&job->tuner, job->settings.tune, rate);
@@ -292,7 +292,7 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     if (!output_choose(&job->output, &output, fault)) return false;
     job->output.certain = !job->pass.range.end_counts_from_n;
     job->wisdom = wisdom_file_load();
-    job->stats.rate = in->rate ? in->rate : job->output.rate;
+    job->stats.rate = in->rate > 0 ? in->rate : job->output.rate;
     return open_runner(job, type, fault) && open_output(job, type, fault);
 }
 

@@ -107,20 +107,17 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
 {
     struct taps t = {.type = type};
     struct matrix m;
-    const uint64_t rate = (uint64_t)signal->rate * (uint64_t)settings->up;
     if (network->in_channels != signal->channels)
         return fault_set(fault, "%s: is for %zu input channel%s; %s has %zu", network->path,
                          network->in_channels, network->in_channels == 1 ? "" : "s",
                          operand_name(settings, 1), signal->channels);
-    if (!signal->rate && network->list && network->next)
+    if (!(signal->rate > 0) && network->list && network->next)
         return fault_set(fault,
                          "%s: has no sample rate, by which a configuration of %s is chosen; add "
                          "--rate",
                          operand_name(settings, 1), network->list);
-    if (rate > UINT32_MAX)
-        return fault_set(fault, "%s: a rate of %llu Hz is too high", network->path,
-                         (unsigned long long)rate);
-    if (!matrix_load(&m, network, (uint32_t)rate, settings, fault)) return false;
+    if (!matrix_load(&m, network, signal->rate * (double)settings->up, settings, fault))
+        return false;
     scale_matrix(&m, settings->wet);
     bool good = add_dry_units(&m, settings, fault);
     scale_matrix(&m, options_gain(settings));

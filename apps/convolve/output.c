@@ -128,14 +128,10 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
 {
     const struct output_request *q = request;
     const struct settings *s = q->settings;
-    const double rate =
-        (double)(q->in->rate ? q->in->rate : q->ir_rate) * (double)s->up / (double)s->stride;
-    if (rate > UINT32_MAX)
-        return fault_set(fault, "%s: files cannot store the sample rate of %.10g Hz",
-                         s->operands[2], rate);
+    const double rate = q->in->rate > 0 ? q->in->rate : q->ir_rate;
     *ret = (struct audio_info){
         .channels = q->taps->out_channels,
-        .rate = (uint32_t)lround(rate),
+        .rate = rate * (double)s->up / (double)s->stride,
         .frames = q->frames,
         .rank = q->taps->out_channels > 1 ? 2 : q->in->rank,
         .channel_mask = q->taps->out_channels == q->in->channels ? q->in->channel_mask : 0,
@@ -148,8 +144,6 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
         return false;
     note_wider_output(ret, q);
     note_level(ret, q);
-    if (rate != ret->rate && ret->container != CONTAINER_NPY && ret->container != CONTAINER_RAW)
-        report_warning(s, "%s: its sample rate of %.10g Hz is stored as %u Hz", s->operands[2],
-                       rate, ret->rate);
+    report_stored_rate(s, s->operands[2], ret);
     return true;
 }

@@ -10,7 +10,7 @@
 struct output_request {
     const struct settings *settings;
     const struct audio_info *in;
-    uint32_t ir_rate; // the taps' own rate, or 0
+    double ir_rate; // the taps' own rate, or 0
     const struct taps *taps;
     enum partita_type type;  // of the result
     uint64_t frames;         // of the result, or SIZE_UNKNOWN

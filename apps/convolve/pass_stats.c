@@ -68,7 +68,7 @@ static double pass_stats_rms(const struct pass_stats *s)
 
 static double times_real_time(const struct pass_stats *s)
 {
-    return s->rate && s->seconds > 0 ? (double)s->frames_in / s->rate / s->seconds : 0;
+    return s->rate > 0 && s->seconds > 0 ? (double)s->frames_in / s->rate / s->seconds : 0;
 }
 
 static void print_calls(const struct pass_stats *s, FILE *to)
@@ -76,7 +76,7 @@ static void print_calls(const struct pass_stats *s, FILE *to)
     const struct partita_stream_stats *calls = &s->calls;
     fprintf(to, "calls       %llu of up to %zu frames", (unsigned long long)calls->calls,
             s->call_frames);
-    if (s->rate) fprintf(to, ", %llu longer than real time", (unsigned long long)calls->missed);
+    if (s->rate > 0) fprintf(to, ", %llu longer than real time", (unsigned long long)calls->missed);
     fprintf(to,
             "\ncall time   mean %.3g us, 50 %% below %.3g, 99 %% below %.3g, 99.9 %% below %.3g, "
             "max %.3g us\n",
@@ -100,7 +100,7 @@ void pass_stats_print(const struct pass_stats *s, FILE *to)
         fprintf(to, "not finite  %llu samples read, set to 0; %llu written\n",
                 (unsigned long long)s->replaced, (unsigned long long)s->written.nonfinite);
     fprintf(to, "time        %.3g s", s->seconds);
-    if (s->rate) fprintf(to, ", %.1f times real time", times_real_time(s));
+    if (s->rate > 0) fprintf(to, ", %.1f times real time", times_real_time(s));
     fprintf(to, "\n");
     if (s->calls.calls && s->delayed) print_calls(s, to);
 }
@@ -113,7 +113,7 @@ static json_t *calls_object(const struct pass_stats *s)
     json_object_set_new(j, "count", json_integer((json_int_t)calls->calls));
     json_object_set_new(j, "frames", json_integer((json_int_t)s->call_frames));
     json_object_set_new(j, "missed",
-                        s->rate ? json_integer((json_int_t)calls->missed) : json_null());
+                        s->rate > 0 ? json_integer((json_int_t)calls->missed) : json_null());
     json_object_set_new(j, "mean", json_finite(calls->mean));
     json_object_set_new(j, "p50", json_finite(calls->p50));
     json_object_set_new(j, "p99", json_finite(calls->p99));
@@ -143,7 +143,7 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "taps", json_integer((json_int_t)s->taps));
     json_object_set_new(j, "in_channels", json_integer((json_int_t)s->in_channels));
     json_object_set_new(j, "out_channels", json_integer((json_int_t)s->out_channels));
-    json_object_set_new(j, "rate", known(s->rate, json_integer(s->rate)));
+    json_object_set_new(j, "rate", json_rate(s->rate));
     json_object_set_new(j, "frames_in", json_integer((json_int_t)s->frames_in));
     json_object_set_new(j, "frames_out", json_integer((json_int_t)s->frames_out));
     json_object_set_new(j, "tail", json_integer((json_int_t)s->tail));
@@ -157,7 +157,7 @@ bool pass_stats_print_json(const struct pass_stats *s, const struct settings *se
     json_object_set_new(j, "interrupted", json_boolean(s->interrupted));
     json_object_set_new(j, "seconds", json_finite(s->seconds));
     json_object_set_new(j, "times_real_time",
-                        known(s->rate && s->seconds > 0, json_finite(times_real_time(s))));
+                        known(s->rate > 0 && s->seconds > 0, json_finite(times_real_time(s))));
     json_object_set_new(j, "calls", calls_object(s));
     bool good = j && json_dumpf(j, to, one_line ? JSON_COMPACT : JSON_INDENT(2)) == 0 &&
                 fputc('\n', to) != EOF && fflush(to) == 0;

@@ -12,7 +12,7 @@ struct pass_stats {
     double peak, energy; // of the result: largest magnitude, sum of squared magnitudes
     uint64_t frames_in, frames_out, tail;
     size_t in_channels, out_channels, taps, latency;
-    uint32_t rate;
+    double rate;
     uint64_t replaced; // non-finite samples of IN that were set to 0
     struct sample_counts written;
     const char *engine, *type;

@@ -111,7 +111,6 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
                                (int64_t)taps->in_channels,
                                (int64_t)taps->out_channels,
                                (int64_t)taps->groups,
-                               in->rate,
                                (int64_t)in->frames,
                                (int64_t)in->channels,
                                range->begin,
@@ -119,6 +118,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
                                range->end_counts_from_n};
     char name[ENCODING_NAME_SIZE];
     uint64_t hash = hash_bytes(HASH_BEGIN, numbers, sizeof numbers);
+    hash = hash_bytes(hash, &in->rate, sizeof in->rate);
     hash = hash_bytes(hash, &s->gain, sizeof s->gain);
     hash = hash_bytes(hash, &s->tune, sizeof s->tune);
     hash = hash_text(hash_text(hash, s->engine), s->output_format);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/number.h"
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/frames.h"
@@ -63,23 +64,23 @@ static bool delay(struct frames *f, size_t n, const char *name, struct fault *fa
     return true;
 }
 
-static bool fit_rate(struct frames *f, size_t *ret_lead, uint32_t rate,
+static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
                      const struct audio_info *signal, const struct settings *settings,
                      struct fault *fault)
 {
-    const uint64_t wanted = (uint64_t)signal->rate * (uint64_t)settings->up;
+    const double wanted = signal->rate * (double)settings->up;
     char times[32] = "";
     *ret_lead = 0;
-    if (!rate || !signal->rate || rate == wanted) return true;
+    if (!(rate > 0) || !(signal->rate > 0) || rates_agree(rate, wanted)) return true;
     if (settings->up > 1) snprintf(times, sizeof times, " times %lld", (long long)settings->up);
-    if (!settings->resample_ir || wanted > UINT32_MAX)
+    if (!settings->resample_ir)
         return fault_set(
-            fault, "%s: sample rate %u Hz differs from the %u Hz of %s%s; use --resample-ir",
+            fault, "%s: sample rate %.12g Hz differs from the %.12g Hz of %s%s; use --resample-ir",
             operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times);
     const size_t before = f->n;
-    if (!frames_resample(f, rate, (uint32_t)wanted, ret_lead, operand_name(settings, 0), fault))
-        return false;
-    report_detail(settings, "%s: resampled from %u Hz to the %u Hz of %s%s, %zu frames to %zu",
+    if (!frames_resample(f, rate, wanted, ret_lead, operand_name(settings, 0), fault)) return false;
+    report_detail(settings,
+                  "%s: resampled from %.12g Hz to the %.12g Hz of %s%s, %zu frames to %zu",
                   operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times,
                   before, f->n - 2 * *ret_lead);
     return true;
@@ -218,10 +219,10 @@ static bool join_shapes(struct audio_info *ret, struct audio_reader *const *read
         ret->channels += info->channels;
         if (ret->frames < info->frames) ret->frames = info->frames; // SIZE_UNKNOWN is the largest
         ret->outputs = 0;
-        if (info->rate != ret->rate)
+        if (!rates_agree(info->rate, ret->rate))
             return fault_set(
                 fault,
-                "%s: sample rate %u Hz differs from the %u Hz of %s; all files of IR need "
+                "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; all files of IR need "
                 "the same",
                 s->files[i], info->rate, ret->rate, s->files[0]);
     }

@@ -125,14 +125,14 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
            engine_check(s, fault);
 }
 
-bool usage_check_tune(const struct settings *settings, uint32_t rate, struct fault *fault)
+bool usage_check_tune(const struct settings *settings, double rate, struct fault *fault)
 {
     const double hz = settings->tune;
     const char *in = operand_name(settings, 1);
-    if (!rate)
+    if (!(rate > 0))
         return fault_set(fault, "--tune %g: the sample rate of %s is unknown; add --rate", hz, in);
-    if (fabs(hz) <= rate / 2.0) return true;
+    if (fabs(hz) <= rate / 2) return true;
     return fault_set(fault,
                      "--tune %.10g: is not between -%.10g and %.10g, half the sample rate of %s",
-                     hz, rate / 2.0, rate / 2.0, in);
+                     hz, rate / 2, rate / 2, in);
 }

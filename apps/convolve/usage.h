@@ -14,6 +14,6 @@ bool usage_check(const struct settings *settings, struct encoding *ret_in, struc
                  struct fault *fault);
 
 // Checks --tune. rate: of IN; 0: unknown.
-bool usage_check_tune(const struct settings *settings, uint32_t rate, struct fault *fault);
+bool usage_check_tune(const struct settings *settings, double rate, struct fault *fault);
 
 #endif

@@ -111,7 +111,7 @@ static json_t *new_metadata(const struct audio_reader *in, const char *name)
     json_object_set_new(global, "core:datatype", json_string(encoding_name(info->encoding, type)));
     json_object_set_new(global, "core:version", json_string("1.0.0"));
     json_object_set_new(global, "core:num_channels", json_integer((json_int_t)info->channels));
-    if (info->rate) json_object_set_new(global, "core:sample_rate", json_integer(info->rate));
+    if (info->rate > 0) json_object_set_new(global, "core:sample_rate", json_rate(info->rate));
     json_object_set_new(capture, "core:sample_start", json_integer(0));
     if (!name || !is_flat(in)) {
         json_object_set_new(global, "core:metadata_only", json_true());

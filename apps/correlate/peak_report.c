@@ -18,7 +18,7 @@ void peak_report_begin(const struct peak_report *report)
 static void print_line(const struct peak_report *r, const struct match *m)
 {
     char seconds[32] = "-";
-    if (r->rate) snprintf(seconds, sizeof seconds, "%.9f", m->position / r->rate);
+    if (r->rate > 0) snprintf(seconds, sizeof seconds, "%.9f", m->position / r->rate);
     fprintf(r->to, "%14" PRId64 " %16.3f %15s %11.6g %8.4f %8zu\n", m->sample, m->position, seconds,
             m->magnitude, m->phase, m->channel);
 }
@@ -30,7 +30,7 @@ static void print_object(const struct peak_report *r, const struct match *m)
     json_object_set_new(j, "channel", json_integer((json_int_t)m->channel));
     json_object_set_new(j, "sample", json_integer(m->sample));
     json_object_set_new(j, "position", json_real(m->position));
-    json_object_set_new(j, "seconds", r->rate ? json_real(m->position / r->rate) : json_null());
+    json_object_set_new(j, "seconds", r->rate > 0 ? json_real(m->position / r->rate) : json_null());
     json_object_set_new(j, "magnitude", json_real(m->magnitude));
     json_object_set_new(j, "phase", json_real(m->phase));
     json_dumpf(j, r->to, JSON_COMPACT);

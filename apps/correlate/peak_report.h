@@ -19,7 +19,7 @@ struct match {
 struct peak_report {
     FILE *to;
     bool json, flush;  // flush: after each peak
-    uint32_t rate;     // Hz; 0: unknown
+    double rate;       // Hz; 0: unknown
     int64_t first_lag; // of the first result
     int64_t stride;    // lags from one result to the next
     bool keep;         // keep a list

@@ -8,6 +8,7 @@
 
 #include "base/json_values.h"
 #include "base/memory.h"
+#include "base/number.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
 #include "cli/report.h"
@@ -31,7 +32,7 @@ struct deconvolve {
     struct settings settings;
     struct frames sweep, recording;
     struct fault shortfall[2], note[2]; // of the files; empty: none
-    uint32_t rate;
+    double rate;
     size_t first, n;  // of the response, in frames
     double *response; // [n][channels]
     double *channel;  // of the recording, and its response
@@ -40,13 +41,13 @@ struct deconvolve {
     bool any; // a channel has a response
 };
 
-static bool load(struct deconvolve *d, struct frames *ret, uint32_t *ret_rate, int operand,
+static bool load(struct deconvolve *d, struct frames *ret, double *ret_rate, int operand,
                  struct fault *fault)
 {
     const struct settings *s = &d->settings;
     const struct audio_request request = {.path = s->operands[operand],
                                           .max_channels = options_max_channels(s),
-                                          .rate = (uint32_t)s->rate,
+                                          .rate = s->rate,
                                           .wake_fd = -1};
     struct audio_reader *reader = NULL;
     if (!audio_open(&reader, &request, fault)) return false;
@@ -70,13 +71,13 @@ static bool load(struct deconvolve *d, struct frames *ret, uint32_t *ret_rate, i
 static bool load_files(struct deconvolve *d, struct fault *fault)
 {
     const struct settings *s = &d->settings;
-    uint32_t rate;
+    double rate;
     if (!load(d, &d->sweep, &rate, 0, fault) || !load(d, &d->recording, &d->rate, 1, fault))
         return false;
-    if (rate && d->rate && rate != d->rate)
-        return fault_set(fault, "%s: sample rate %u Hz differs from the %u Hz of %s",
+    if (rate > 0 && d->rate > 0 && !rates_agree(rate, d->rate))
+        return fault_set(fault, "%s: sample rate %.12g Hz differs from the %.12g Hz of %s",
                          operand_name(s, 0), rate, d->rate, operand_name(s, 1));
-    if (!d->rate) d->rate = rate;
+    if (!(d->rate > 0)) d->rate = rate;
     if (d->recording.n >= d->sweep.n + MIN_AFTER) return true;
     return fault_set(fault,
                      "%s: %zu frames, but %s has %zu; record the sweep and what follows it, at "
@@ -148,7 +149,7 @@ static struct found measure(const struct deconvolve *d, const double *response, 
 
 static void print_found(const struct deconvolve *d, size_t channel, const struct found *found)
 {
-    const double seconds = d->rate ? (double)found->latency / d->rate : NAN;
+    const double seconds = d->rate > 0 ? (double)found->latency / d->rate : NAN;
     FILE *to = strcmp(d->settings.operands[2], "-") == 0 ? stderr : stdout;
     if (d->settings.json) {
         json_t *j = json_object();
@@ -162,7 +163,7 @@ static void print_found(const struct deconvolve *d, size_t channel, const struct
         json_array_append_new(d->list, j);
     } else if (found->level > 0) {
         fprintf(to, "channel %zu: latency %zu frames", channel + 1, found->latency);
-        if (d->rate) fprintf(to, ", %.3f ms", 1e3 * seconds);
+        if (d->rate > 0) fprintf(to, ", %.3f ms", 1e3 * seconds);
         fprintf(to, "; level %.1f dB; noise %.1f dB below the peak\n", 20 * log10(found->level),
                 -20 * log10(found->noise));
     } else {
@@ -228,6 +229,7 @@ static bool write_response(const struct deconvolve *d, struct fault *fault)
     if (s->output_format) encoding_parse(s->output_format, &requested);
     if (!container_encoding(info.container, path, requested, &info.encoding))
         return fault_set(fault, "%s: cannot store %s samples", path, s->output_format);
+    report_stored_rate(s, path, &info);
     if (!sigmf_check_output(path, fault) || !shard_record_discard(path, fault) ||
         !audio_create(&writer, path, &info, fault))
         return false;
@@ -249,7 +251,7 @@ static bool print_json(const struct deconvolve *d)
     json_object_set_new(j, "sweep", json_text(s->operands[0]));
     json_object_set_new(j, "recording", json_text(s->operands[1]));
     json_object_set_new(j, "out", json_text(s->operands[2]));
-    json_object_set_new(j, "rate", d->rate ? json_integer(d->rate) : json_null());
+    json_object_set_new(j, "rate", json_rate(d->rate));
     json_object_set_new(j, "frames", json_integer((json_int_t)d->n));
     json_object_set(j, "channels", d->list);
     return json_print(j, strcmp(s->operands[2], "-") == 0 ? stderr : stdout);

@@ -10,7 +10,7 @@
 // Frames per second, or 1 if frequencies are fractions of the rate.
 static double rate_of(const struct achieved *a)
 {
-    return a->settings->rate ? (double)a->settings->rate : 1;
+    return a->settings->rate > 0 ? a->settings->rate : 1;
 }
 
 int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
@@ -50,7 +50,7 @@ static void print_bands(const struct achieved *a, bool pass, FILE *to)
 {
     struct band bands[MAX_BANDS];
     const char *between = " from ";
-    const char *unit = a->settings->rate ? " Hz" : " of the rate";
+    const char *unit = a->settings->rate > 0 ? " Hz" : " of the rate";
     const int n = achieved_bands(a, bands);
     for (int i = 0; i < n; i++) {
         if (bands[i].pass != pass) continue;
@@ -81,7 +81,7 @@ bool achieved_print(const struct achieved *a, FILE *to)
         print_bands(a, hilbert, to);
     }
     fprintf(to, "delay        %.6g frames", r->delay);
-    if (a->settings->rate) fprintf(to, ", %.6g ms", 1000 * r->delay / rate_of(a));
+    if (a->settings->rate > 0) fprintf(to, ", %.6g ms", 1000 * r->delay / rate_of(a));
     fprintf(to, "\n");
     return fflush(to) == 0;
 }
@@ -90,7 +90,7 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
 {
     const struct partita_design *d = &a->specification->design;
     const struct partita_design_result *r = &a->result;
-    const bool rate = a->settings->rate != 0;
+    const bool rate = a->settings->rate > 0;
     char name[ENCODING_NAME_SIZE];
     json_t *j = json_report("partita-design/1", command_rows[COMMAND_DESIGN].name);
     json_t *cutoff = json_array();
@@ -103,7 +103,7 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     json_object_set_new(j, "out", json_text(specification_out(a->settings)));
     json_object_set_new(j, "type", json_text(type_of(a, name)));
     json_object_set_new(j, "taps", json_integer((json_int_t)a->n));
-    json_object_set_new(j, "rate_hz", rate ? json_integer(a->settings->rate) : json_null());
+    json_object_set_new(j, "rate_hz", json_rate(a->settings->rate));
     json_object_set_new(j, "cutoff", cutoff);
     json_object_set_new(j, "width", json_finite(r->width));
     json_object_set_new(j, "ripple_db", json_finite(r->ripple));

@@ -72,8 +72,9 @@ static bool choose_format(struct job *job, struct fault *fault)
                          s->output_format);
     job->info.channels = 1;
     job->info.rank = 1;
-    job->info.rate = (uint32_t)s->rate;
-    if (job->info.container != CONTAINER_WAV || s->rate) return true;
+    job->info.rate = s->rate;
+    report_stored_rate(s, specification_out(s), &job->info);
+    if (job->info.container != CONTAINER_WAV || s->rate > 0) return true;
     return fault_set(fault,
                      "%s: a WAV needs a sample rate; add --rate, for example --rate 48k, or "
                      "write to .npy, .txt or .raw",

@@ -48,10 +48,10 @@ static bool is_table(const struct plot *plot)
 
 static void choose_unit(struct plot *plot)
 {
-    const int64_t rate = plot->achieved->settings->rate;
-    plot->rate = rate ? (double)rate : 1;
+    const double rate = plot->achieved->settings->rate;
+    plot->rate = rate > 0 ? rate : 1;
     plot->scale = 1;
-    plot->unit = rate ? "frequency in Hz" : "frequency / sample rate";
+    plot->unit = rate > 0 ? "frequency in Hz" : "frequency / sample rate";
     if (plot->rate >= 2e3) plot->scale = 1e-3, plot->unit = "frequency in kHz";
     if (plot->rate >= 2e6) plot->scale = 1e-6, plot->unit = "frequency in MHz";
 }

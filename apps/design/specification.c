@@ -74,7 +74,7 @@ bool specification_parse(struct specification *ret, const struct settings *setti
     const struct settings *s = settings;
     *ret = (struct specification){
         .design = {.method = s->equiripple ? PARTITA_DESIGN_EQUIRIPPLE : PARTITA_DESIGN_KAISER,
-                   .rate = (double)s->rate,
+                   .rate = s->rate,
                    .width = s->width,
                    .attenuation = s->attenuation,
                    .ripple = s->ripple,
@@ -82,7 +82,7 @@ bool specification_parse(struct specification *ret, const struct settings *setti
                    .minimum_phase = s->minimum_phase}};
     if (!find_kind(ret, s->operands[0], fault) || !parse_cutoff(ret, s->cutoff, fault))
         return false;
-    if (!s->rate && (ret->design.cutoff[0] >= 0.5 || ret->design.width >= 0.5))
+    if (!(s->rate > 0) && (ret->design.cutoff[0] >= 0.5 || ret->design.width >= 0.5))
         return fault_set(fault, "frequencies are fractions of the sample rate, below 0.5, without "
                                 "--rate; add it, for example --rate 48k");
     const enum partita_design_kind kind = ret->design.kind;

@@ -8,6 +8,7 @@
 
 #include "../../lib/base/hash.h"
 #include "audio.h"
+#include "base/number.h"
 #include "base/sample_type.h"
 #include "io/formats/formats.h"
 #include "io/formats/sigmf.h"
@@ -116,8 +117,8 @@ static bool open_any(struct audio_reader *r, const struct audio_request *request
                                  : open_by_content(r, request, fault);
     if (r->source.error)
         return fault_set(fault, "%s: cannot read: %s", r->source.name, strerror(r->source.error));
-    if (good && request->rate && r->info.rate && r->info.rate != request->rate)
-        return fault_set(fault, "--rate %u: %s has %u Hz; leave out --rate", request->rate,
+    if (good && request->rate > 0 && r->info.rate > 0 && !rates_agree(r->info.rate, request->rate))
+        return fault_set(fault, "--rate %.12g: %s has %.12g Hz; leave out --rate", request->rate,
                          r->source.name, r->info.rate);
     if (good && r->info.rate == 0) r->info.rate = request->rate;
     return good;
@@ -164,14 +165,14 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
     struct audio_request raw = *request;
     if (!sigmf) return fault_set(fault, "out of memory");
     bool good = sigmf_read(request->path, sigmf, fault);
-    if (good && request->rate && sigmf->rate && request->rate != sigmf->rate)
-        good = fault_set(fault, "--rate %u: %s has %u Hz; leave out --rate", request->rate,
+    if (good && request->rate > 0 && sigmf->rate > 0 && !rates_agree(request->rate, sigmf->rate))
+        good = fault_set(fault, "--rate %.12g: %s has %.12g Hz; leave out --rate", request->rate,
                          request->path, sigmf->rate);
     raw.path = sigmf->data;
     raw.raw = &sigmf->encoding;
     raw.channels = sigmf->channels;
     raw.headed = sigmf->part.n_gaps > 0;
-    if (sigmf->rate) raw.rate = sigmf->rate;
+    if (sigmf->rate > 0) raw.rate = sigmf->rate;
     if (!good || !audio_open_file(ret_reader, &raw, sigmf, fault)) {
         sigmf_release(sigmf);
         free(sigmf);

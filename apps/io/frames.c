@@ -79,7 +79,7 @@ bool frames_check_finite(const struct frames *frames, const char *name, struct f
     return true;
 }
 
-bool frames_resample(struct frames *frames, uint32_t rate_in, uint32_t rate_out, size_t *ret_lead,
+bool frames_resample(struct frames *frames, double rate_in, double rate_out, size_t *ret_lead,
                      const char *name, struct fault *fault)
 {
     const struct resample_request request = {frames->type, frames->channels, rate_in, rate_out};

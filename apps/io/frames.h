@@ -25,7 +25,7 @@ bool frames_check_finite(const struct frames *frames, const char *name, struct f
 
 // Converts a response to another sample rate as resample_taps does (resample.h). *ret_lead frames
 // now precede its start, and as many follow its end.
-bool frames_resample(struct frames *frames, uint32_t rate_in, uint32_t rate_out, size_t *ret_lead,
+bool frames_resample(struct frames *frames, double rate_in, double rate_out, size_t *ret_lead,
                      const char *name, struct fault *fault);
 
 // Copies one channel to row[n].

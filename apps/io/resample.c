@@ -5,6 +5,7 @@
 // pulses reach is kept as the lead.
 #include "resample.h"
 
+#include <math.h>
 #include <soxr.h>
 #include <string.h>
 
@@ -15,21 +16,34 @@
 // Length of the lead in frames of the lower rate: soxr's pulses are below -140 dB before it.
 enum { RISE = 512 };
 
-// Rates without a common divisor need a whole second of silence; this bounds the memory for absurd
-// rates.
+// Bounds the memory for long responses and absurd rates.
 static const size_t MAX_FRAMES = (size_t)1 << 28;
 
 // The lead grows with the ratio of the rates: at this one it has half a million frames.
 enum { MAX_RATIO = 1000 };
 
-static uint32_t gcd(uint32_t a, uint32_t b)
+// Frames at both rates that take the same time.
+struct steps {
+    size_t in, out;
+};
+
+// The best fraction in / out with terms up to MAX_STEP, by continued fractions: exact for rates
+// with such a fraction, and otherwise wrong by less than a frame in MAX_STEP steps.
+static struct steps choose_steps(double in, double out)
 {
-    while (b) {
-        uint32_t rest = a % b;
+    static const double MAX_STEP = 1 << 22;
+    struct steps before = {0, 1}, at = {1, 0};
+    for (double a = in, b = out; b > 0;) {
+        const double rest = fmod(a, b), whole = rint((a - rest) / b);
+        const double next_in = whole * (double)at.in + (double)before.in,
+                     next_out = whole * (double)at.out + (double)before.out;
+        if (next_in > MAX_STEP || next_out > MAX_STEP) break;
+        before = at;
+        at = (struct steps){(size_t)next_in, (size_t)next_out};
         a = b;
         b = rest;
     }
-    return a;
+    return at;
 }
 
 struct resample_buffers {
@@ -49,7 +63,7 @@ static bool call_soxr(const struct resample_buffers *b, const struct resample_re
     soxr_error_t error = soxr_oneshot(q->rate_in, q->rate_out, channels, b->x, b->n_x, &used, b->y,
                                       b->n_y, &made, &io, &quality, &runtime);
     if (!error) return true;
-    return fault_set(fault, "resampling from %u to %u Hz failed: %s", q->rate_in, q->rate_out,
+    return fault_set(fault, "resampling from %.12g to %.12g Hz failed: %s", q->rate_in, q->rate_out,
                      error);
 }
 
@@ -57,23 +71,21 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
                    const void *frames, size_t n, struct fault *fault)
 {
     const struct resample_request *q = request;
-    const uint32_t in = q->rate_in, out = q->rate_out, divisor = gcd(in, out),
-                   slower = in < out ? in : out;
+    const double in = q->rate_in, out = q->rate_out, slower = in < out ? in : out;
     const size_t frame_bytes = partita_type_size(q->type) * q->channels;
-    const size_t step_in = in / divisor, step_out = out / divisor;
-    const size_t rise_in = (size_t)((uint64_t)RISE * in / slower);
-    const size_t rise_out = (size_t)((uint64_t)RISE * out / slower);
-    const size_t steps = (rise_in + step_in - 1) / step_in;
-    const size_t n_silence = steps * step_in, skip = steps * step_out - rise_out;
-    struct resample_buffers b = {.n_x = n + 2 * n_silence};
     if (in / slower >= MAX_RATIO || out / slower >= MAX_RATIO)
-        return fault_set(fault,
-                         "resampling from %u to %u Hz: the rates differ by a factor of %d or more",
-                         in, out, (int)MAX_RATIO);
+        return fault_set(
+            fault, "resampling from %.12g to %.12g Hz: the rates differ by a factor of %d or more",
+            in, out, (int)MAX_RATIO);
+    const struct steps step = choose_steps(in, out);
+    const size_t rise_in = (size_t)(RISE * in / slower), rise_out = (size_t)(RISE * out / slower);
+    const size_t steps = (rise_in + step.in - 1) / step.in;
+    const size_t n_silence = steps * step.in, skip = steps * step.out - rise_out;
+    struct resample_buffers b = {.n_x = n + 2 * n_silence};
     b.n_y = (size_t)((double)b.n_x * out / in) + 2;
 
     if (b.n_x > MAX_FRAMES || b.n_y > MAX_FRAMES)
-        return fault_set(fault, "resampling from %u to %u Hz would take %zu frames", in, out,
+        return fault_set(fault, "resampling from %.12g to %.12g Hz would take %zu frames", in, out,
                          b.n_x > b.n_y ? b.n_x : b.n_y);
 
     b.x = memory_allocate_zeros(b.n_x * frame_bytes);
@@ -84,11 +96,11 @@ bool resample_taps(struct resampled *ret, const struct resample_request *request
         good = call_soxr(&b, q, fault);
     }
     if (good) {
-        const size_t kept = 2 * rise_out + (size_t)(((uint64_t)n * out + in - 1) / in);
+        const size_t kept = 2 * rise_out + (n * step.out + step.in - 1) / step.in;
         *ret = (struct resampled){.frames = b.y, .n = kept, .lead = rise_out};
         memmove(b.y, b.y + skip * frame_bytes, kept * frame_bytes);
         samples_scale(b.y, kept * frame_bytes / (type_is_double(q->type) ? 8 : 4),
-                      type_is_double(q->type), (double)in / out);
+                      type_is_double(q->type), in / out);
         b.y = NULL;
     }
     memory_free(b.x);

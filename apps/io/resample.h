@@ -10,7 +10,7 @@
 struct resample_request {
     enum partita_type type;
     size_t channels;
-    uint32_t rate_in, rate_out; // Hz
+    double rate_in, rate_out; // Hz
 };
 
 struct resampled {

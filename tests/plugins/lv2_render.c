@@ -15,7 +15,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void read_input(struct frames *ret, const char *path, uint32_t *ret_rate)
+static void read_input(struct frames *ret, const char *path, double *ret_rate)
 {
     const struct audio_request request = {.path = path, .max_channels = MAX_PORTS, .wake_fd = -1};
     struct audio_reader *reader;
@@ -29,7 +29,7 @@ static void read_input(struct frames *ret, const char *path, uint32_t *ret_rate)
 int main(int argc, char **argv)
 {
     struct frames in;
-    uint32_t rate;
+    double rate;
     char log[HOST_LOG];
     float *x[MAX_PORTS], *y[MAX_PORTS];
     if (argc != 5) fail("URI STATE-FOLDER IN OUT");

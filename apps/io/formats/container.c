@@ -2,6 +2,7 @@
 // See container.h.
 #include "container.h"
 
+#include <math.h>
 #include <string.h>
 #include <strings.h>
 
@@ -83,6 +84,15 @@ bool container_encoding(enum container container, const char *path, struct encod
         return false;
     }
     return false;
+}
+
+double container_rate(enum container container, const char *path, double rate)
+{
+    const double whole = rate < 1 ? 1 : round(rate);
+    double max = UINT32_MAX;
+    if (rate == 0 || (container != CONTAINER_WAV && container != CONTAINER_SNDFILE)) return rate;
+    if (container == CONTAINER_SNDFILE) max = sndfile_max_rate(path);
+    return whole < max ? whole : max;
 }
 
 bool container_check_channels(const char *name, uint64_t channels, size_t max_channels,

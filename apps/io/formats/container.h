@@ -27,7 +27,7 @@ struct audio_info {
     enum container container;
     struct encoding encoding;
     size_t channels;
-    uint32_t rate;         // Hz; 0: unknown
+    double rate;           // Hz; 0: unknown
     uint64_t frames;       // or SIZE_UNKNOWN; of a regular file never more than it holds
     int rank;              // of an .npy array: 1, 2 for [channels, frames], 3 for [out, in, frames]
     size_t outputs;        // of an .npy array of rank 3, whose channels are [out][in]; else 0
@@ -51,7 +51,7 @@ struct audio_request {
     const struct encoding *raw; // encoding of raw samples; NULL: the file's name or header has it
     bool headed;                // the caller skips what is in front of raw samples
     size_t channels;            // of raw samples
-    uint32_t rate;              // of raw samples, .npy and text
+    double rate;                // of raw samples, .npy and text
     bool is_text;               // one number a line, whatever the name implies
     uint64_t skip_lines;        // of such a file, before its first number
     // Of the pair of a SOFA file; NULL: such files are refused.
@@ -71,6 +71,10 @@ bool container_raw_type(const char *path, struct encoding *ret_encoding);
 // container of real ones.
 bool container_encoding(enum container container, const char *path, struct encoding requested,
                         struct encoding *ret_encoding);
+
+// The sample rate that the container stores for `rate`: the nearest that it can, or `rate` itself
+// if it stores none.
+double container_rate(enum container container, const char *path, double rate);
 
 // False, with a fault, for 0 channels or more than max_channels.
 bool container_check_channels(const char *name, uint64_t channels, size_t max_channels,

@@ -13,6 +13,8 @@
 
 #include <partita/partita.h>
 
+#include "base/number.h"
+
 static const char DATA[] = ".sigmf-data", META[] = ".sigmf-meta", ARCHIVE[] = ".sigmf";
 
 static bool ends_with(const char *path, const char *suffix)
@@ -143,11 +145,9 @@ static bool sigmf_parse_global(const json_t *global, const char *meta, struct si
     if (!type) return fault_set(fault, "%s: has no core:datatype", meta);
     if (!encoding_parse(type, &ret->encoding))
         return fault_set(fault, "%s: core:datatype %s is not supported", meta, type);
-    double hertz = json_is_number(rate) ? json_number_value(rate) : 0;
-    if (hertz < 0 || hertz > UINT32_MAX || hertz != (double)(uint32_t)hertz)
-        return fault_set(fault, "%s: core:sample_rate %g is not a whole number of Hz below 2^32",
-                         meta, hertz);
-    ret->rate = (uint32_t)hertz;
+    ret->rate = json_number_value(rate);
+    if ((rate && !json_is_number(rate)) || (ret->rate != 0 && !rate_is_usable(ret->rate)))
+        return fault_set(fault, "%s: core:sample_rate is not a number of Hz above 0", meta);
     ret->channels = channels ? (size_t)json_integer_value(channels) : 1;
     if (ret->channels < 1)
         return fault_set(fault, "%s: core:num_channels is not a number above 0", meta);
@@ -296,12 +296,22 @@ bool sigmf_check_captures(const struct sigmf *sigmf, uint64_t frames, struct fau
     return true;
 }
 
+// Whether a number is read back from so many digits.
+static bool same_number(double x, int digits)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.*g", digits, x);
+    return strtod(text, NULL) == x;
+}
+
 // NULL: out of memory. Written without jansson, which without memory returns damaged text.
 static char *sigmf_compose(const struct audio_info *info)
 {
     char type[ENCODING_NAME_SIZE], rate[64] = "", *text;
-    if (info->rate)
-        snprintf(rate, sizeof rate, ",\n    \"core:sample_rate\": %u", (unsigned)info->rate);
+    int digits = 15; // more only where they are needed
+    while (digits < 17 && !same_number(info->rate, digits)) digits++;
+    if (info->rate != 0)
+        snprintf(rate, sizeof rate, ",\n    \"core:sample_rate\": %.*g", digits, info->rate);
     const int n =
         asprintf(&text,
                  "{\n  \"global\": {\n    \"core:datatype\": \"%s\",\n"

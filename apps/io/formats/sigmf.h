@@ -22,7 +22,7 @@ struct sigmf {
     char meta[PATH_MAX]; // their file, for messages
     struct encoding encoding;
     size_t channels;
-    uint32_t rate; // Hz; 0: unknown
+    double rate; // Hz; 0: unknown
     char data[PATH_MAX];
     struct source_part part;  // of `data`, which holds the samples
     char sha512[SHA512_TEXT]; // of the samples, in lower case; empty: not stated

@@ -2,12 +2,15 @@
 // See sigmf_carry.h. Positions are whole numbers up to 2^63; sums of them are formed in 128 bits.
 #include "sigmf_carry.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include <partita/partita.h>
+
+#include "base/json_values.h"
 
 typedef __int128 wide;
 
@@ -56,11 +59,19 @@ bool sigmf_check_positions(const struct sigmf *sigmf, struct fault *fault)
            check_list(sigmf, "annotations", "annotation", fault);
 }
 
-// 2026-01-31T23:59:59.25Z plus seconds, numerator / rate of them; NULL if it is no such time.
 enum { DIGITS = 12 };
-static json_t *later(const char *time, int64_t numerator, wide rate)
+static const int64_t UNIT = 1000000000000; // 10^DIGITS
+
+// The time of `frames` frames in units of 10^-DIGITS s; exact if the rate is a whole number.
+static wide frames_time(int64_t frames, double rate, int64_t up)
 {
-    static const int64_t UNIT = 1000000000000; // 10^DIGITS
+    if (rate < 0x1p53 && rate == floor(rate)) return (wide)frames * UNIT / ((wide)rate * up);
+    return (wide)((long double)frames * UNIT / ((long double)rate * (long double)up));
+}
+
+// 2026-01-31T23:59:59.25Z plus `moved` such units; NULL if it is no such time.
+static json_t *later(const char *time, wide moved)
+{
     struct tm tm = {0};
     int n = 0, digits = 0;
     if (sscanf(time, "%4d-%2d-%2dT%2d:%2d:%2d%n", &tm.tm_year, &tm.tm_mon, &tm.tm_mday, &tm.tm_hour,
@@ -75,7 +86,7 @@ static json_t *later(const char *time, int64_t numerator, wide rate)
             }
     if (strcmp(time + n, "Z") != 0) return NULL;
     for (int i = digits; i < DIGITS; i++) fraction *= 10;
-    fraction += (wide)numerator * UNIT / rate;
+    fraction += moved;
     tm.tm_year -= 1900;
     tm.tm_mon--;
     const time_t seconds = timegm(&tm) + (time_t)floor_div(fraction, UNIT);
@@ -115,8 +126,9 @@ static void move_capture(json_t *capture, const struct sigmf_origin *o, int64_t 
         json_object_set_new(capture, "core:frequency",
                             json_real(json_number_value(frequency) + o->tune));
     if (!time || !moved) return;
-    const bool known = o->sigmf->rate && moved < MAX_MOVE && moved > -MAX_MOVE;
-    json_t *moved_time = known ? later(time, (int64_t)moved, (wide)o->sigmf->rate * o->up) : NULL;
+    const bool known = o->sigmf->rate > 0 && moved < MAX_MOVE && moved > -MAX_MOVE;
+    json_t *moved_time =
+        known ? later(time, frames_time((int64_t)moved, o->sigmf->rate, o->up)) : NULL;
     if (moved_time) json_object_set_new(capture, "core:datetime", moved_time);
     else json_object_del(capture, "core:datetime");
 }
@@ -185,7 +197,7 @@ json_t *sigmf_carry(const struct sigmf_origin *origin, const struct audio_info *
     json_object_set_new(global, "core:datatype", json_string(encoding_name(info->encoding, type)));
     json_object_set_new(global, "core:recorder", json_string(recorder));
     json_object_set_new(global, "core:num_channels", json_integer((json_int_t)info->channels));
-    if (info->rate) json_object_set_new(global, "core:sample_rate", json_integer(info->rate));
+    if (info->rate > 0) json_object_set_new(global, "core:sample_rate", json_rate(info->rate));
     if (total != frames || origin->first)
         json_object_set_new(global, "core:offset", json_integer((json_int_t)origin->first));
     json_object_set_new(root, "captures", carry_captures(origin, total));

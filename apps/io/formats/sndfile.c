@@ -221,7 +221,7 @@ bool sndfile_open(struct audio_reader *reader, struct fault *fault)
         .container = CONTAINER_SNDFILE,
         .encoding = encoding_of_subtype(sf.format),
         .channels = (size_t)sf.channels,
-        .rate = (uint32_t)sf.samplerate,
+        .rate = sf.samplerate,
         .frames = sf.frames >= 0 && sf.frames < SF_COUNT_MAX ? (uint64_t)sf.frames : SIZE_UNKNOWN,
         .rank = sf.channels > 1 ? 2 : 1,
         .channel_mask = flac_mask(&sf),
@@ -287,6 +287,11 @@ bool sndfile_is_compressed(const char *path)
 {
     const int major = sndfile_major(path) & SF_FORMAT_TYPEMASK;
     return major == SF_FORMAT_FLAC || major == SF_FORMAT_OGG;
+}
+
+double sndfile_max_rate(const char *path)
+{
+    return (sndfile_major(path) & SF_FORMAT_TYPEMASK) == SF_FORMAT_FLAC ? 655350 : INT32_MAX;
 }
 
 bool sndfile_encoding(const char *path, struct encoding requested, struct encoding *ret_encoding)
@@ -388,16 +393,17 @@ bool sndfile_create(struct audio_writer *writer, const char *path, struct fault 
 {
     SF_VIRTUAL_IO io = {sndfile_sink_length, sndfile_sink_seek, no_read, sndfile_sink_write,
                         sndfile_sink_tell};
-    SF_INFO sf = {.samplerate = (int)writer->info.rate,
+    const double rate = container_rate(CONTAINER_SNDFILE, path, writer->info.rate);
+    SF_INFO sf = {.samplerate = (int)rate,
                   .channels = (int)writer->info.channels,
                   .format = sndfile_format(path, writer->info.encoding)};
-    if (writer->info.rate == 0 || writer->info.rate > INT32_MAX)
+    if (rate == 0)
         return fault_set(fault, "%s: needs a sample rate and the input has none; use --rate",
                          writer->sink.name);
     writer->state = sf_open_virtual(&io, SFM_WRITE, &sf, &writer->sink);
     if (!writer->state)
-        return fault_set(fault, "%s: cannot write %zu channels at %u Hz: %s", writer->sink.name,
-                         writer->info.channels, writer->info.rate, sf_strerror(NULL));
+        return fault_set(fault, "%s: cannot write %zu channels at %.0f Hz: %s", writer->sink.name,
+                         writer->info.channels, rate, sf_strerror(NULL));
     writer->ops = &sndfile_writer;
     tags_visit(&writer->tags, write_text, writer->state);
     return true;

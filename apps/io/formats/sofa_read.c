@@ -87,15 +87,12 @@ bool sofa_open_reader(struct audio_reader *reader, const struct sofa_direction *
         return fault_set(fault, "%s: is not a regular file, as a SOFA file must be", path);
     const double rate = sofa_rate(path, fault);
     if (!(rate > 0)) return false;
-    if (rate != rint(rate) || rate > UINT32_MAX)
-        return fault_set(fault, "%s: has a sample rate of %g Hz, which is no whole number", path,
-                         rate);
     if (!sofa_open(&sofa, path, rate, fault)) return false;
     reader->info = (struct audio_info){
         .container = CONTAINER_SOFA,
         .encoding = {.kind = ENCODING_FLOAT, .bytes = 4},
         .channels = SOFA_EARS,
-        .rate = (uint32_t)rate,
+        .rate = rate,
         .frames = sofa_length(sofa),
         .rank = 2,
     };

@@ -82,7 +82,7 @@ static bool wav_parse_format(struct wav *w, const unsigned char *x, size_t size,
     w->info->rate = get32(x + 4);
     w->block_align = get16(x + 12);
     if (!container_check_channels(name, w->info->channels, w->max_channels, fault)) return false;
-    if (w->info->rate == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
+    if (get32(x + 4) == 0) return fault_set(fault, "%s: sample rate 0 Hz", name);
     if (!wav_parse_coding(w, tag, bits, fault)) return false;
     size_t expected = w->info->encoding.bytes * w->info->channels;
     if (w->block_align != expected)

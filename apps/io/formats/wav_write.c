@@ -30,6 +30,7 @@ static void wav_put_format(struct wav_header *h, const struct audio_info *info)
                                                 0, 0, 0xAA, 0, 0x38, 0x9B, 0x71};
     unsigned bits = info->encoding.bytes * 8, tag = info->encoding.kind == ENCODING_FLOAT ? 3 : 1;
     size_t block = info->encoding.bytes * info->channels;
+    const uint64_t rate = (uint64_t)container_rate(CONTAINER_WAV, "", info->rate);
     const uint32_t usual = info->channels == 1 ? 4 : 3; // centre; left and right
     bool extensible = info->channels > 2 || (tag == 1 && bits > 16) ||
                       (info->channel_mask && info->channel_mask != usual);
@@ -37,8 +38,8 @@ static void wav_put_format(struct wav_header *h, const struct audio_info *info)
     wav_put(h, extensible ? 40 : tag == 3 ? 18 : 16, 4);
     wav_put(h, extensible ? 0xFFFE : tag, 2);
     wav_put(h, info->channels, 2);
-    wav_put(h, info->rate, 4);
-    wav_put(h, (uint64_t)info->rate * block, 4);
+    wav_put(h, rate, 4);
+    wav_put(h, rate * block, 4);
     wav_put(h, block, 2);
     wav_put(h, bits, 2);
     if (extensible || tag == 3) wav_put(h, extensible ? 22 : 0, 2); // bytes that follow

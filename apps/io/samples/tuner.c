@@ -32,7 +32,7 @@ static void rotation(double factor[2], unsigned __int128 turns)
     factor[1] = -sin(angle);
 }
 
-void tuner_begin(struct tuner *tuner, double hz, uint32_t rate)
+void tuner_begin(struct tuner *tuner, double hz, double rate)
 {
     tuner->step = turns_per_sample(hz, rate);
     for (unsigned k = 0; k < TUNER_BLOCK; k++) rotation(tuner->table[k], k * tuner->step);

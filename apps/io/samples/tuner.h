@@ -22,7 +22,7 @@ struct tuner_frames {
 
 // The step is exact but for less than 2^-128 turns, so the phase of sample n is exact but for less
 // than n 2^-128 turns.
-void tuner_begin(struct tuner *tuner, double hz, uint32_t rate);
+void tuner_begin(struct tuner *tuner, double hz, double rate);
 
 // Shifts frames in place. `first`: the number of the first one in the signal. The factors have an
 // error below 2^-48, and depend on the number alone, not on how the signal is split.
