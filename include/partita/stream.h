@@ -73,9 +73,15 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          zeros. partita_stream_tail frames of it give the complete tail.
 // Ranges:  n_frames >= 0. With problem.whole_blocks it is a multiple of problem.block: frames
 //          beyond the last whole block are ignored, and their outputs are zero. y[c] == x[c] is
-//          allowed, unless problem.up is above the stride; any other overlap is not. Where an
-//          engine transforms blocks, outputs may be NaN if the sum of the magnitudes of a block's
-//          samples, times that of the taps, is near the largest float.
+//          allowed, unless problem.up is above the stride; any other overlap is not.
+//          An infinite or NaN sample makes exactly the outputs that depend on it NaN (infinite or
+//          NaN where the sums are direct), all others are as with 0 in its place. These are, in
+//          every output channel of its group, the outputs from the first tap to the last; zeros
+//          between dilated taps count as taps, and for problem.up see there. A path without taps,
+//          or with zeros alone, counts with some engines only (not with cpu/partitioned). The call
+//          takes longer by a few operations for each sample, output and input that is affected.
+//          Where an engine transforms blocks, outputs may be NaN if the sum of the magnitudes of a
+//          block's samples, times that of the taps, is near the largest float.
 // Errors:  none: arguments are not checked.
 // Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls.
 // Devices: a stream on a device queues one CUDA graph per quantum and waits for it once;

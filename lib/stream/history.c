@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/sizes.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
 
@@ -104,25 +105,41 @@ bool history_any_nonfinite(const struct history *history, const struct shape *sh
     return false;
 }
 
-// The end of an input's effect of non-finite samples, given the one before output frame `frame`.
-static uint64_t history_affected_after(const struct history *history, const struct shape *shape,
-                                       size_t channel, uint64_t frame, uint64_t until)
+// The first of the output frames from .. end-1 whose input is not finite; `end` if none is.
+static uint64_t next_nonfinite(const struct history *history, size_t channel, uint64_t from,
+                               uint64_t end)
 {
-    if (frame < history->delay) return until;
-    const uint64_t input = frame - history->delay;
-    if (input >= history->nonfinite_until[channel]) return until;
-    if (!history->nonfinite[channel * history->frames + input % history->frames]) return until;
-    return frame + shape->axis[0].span;
+    const unsigned char *flags = history->nonfinite + channel * history->frames;
+    const uint64_t last = history->nonfinite_until[channel] + history->delay;
+    if (from < history->delay) from = history->delay;
+    for (size_t n; from < end && from < last; from += n) {
+        const size_t at = (size_t)((from - history->delay) % history->frames);
+        n = size_min((size_t)((end < last ? end : last) - from), history->frames - at);
+        const unsigned char *found = memchr(flags + at, 1, n);
+        if (found) return from + (size_t)(found - (flags + at));
+    }
+    return end;
 }
 
+// Calls for many outputs and inputs should not take much longer: whole ranges are searched and set.
 void history_mark_nonfinite(const struct history *history, const struct shape *shape, uint64_t now,
                             size_t channel, char *y, size_t n)
 {
+    const size_t bytes = shape->sample_bytes;
+    const uint64_t end = now + n;
+    uint64_t until = history->affected_until[channel], marked = now, from = now;
     assert(channel < shape->in_channels);
-    uint64_t until = history->affected_until[channel];
-    for (size_t i = 0; i < n; i++) {
-        until = history_affected_after(history, shape, channel, now + i, until);
-        if (now + i < until) memset(y + i * shape->sample_bytes, 0xff, shape->sample_bytes); // NaN
+    for (;;) {
+        const uint64_t stop = until < end ? until : end;
+        if (marked < stop) { // NaN
+            memset(y + (marked - now) * bytes, 0xff, (size_t)(stop - marked) * bytes);
+            marked = stop;
+        }
+        if (marked == end) return;
+        from = next_nonfinite(history, channel, from, end);
+        if (from == end) return;
+        if (marked < from) marked = from;
+        until = from++ + shape->axis[0].span;
     }
 }
 
@@ -131,8 +148,8 @@ void history_advance(const struct history *history, const struct shape *shape, u
 {
     for (size_t c = 0; c < shape->in_channels; c++) {
         if (!history_nonfinite(history, now, c)) continue;
-        uint64_t *until = &history->affected_until[c];
-        for (size_t i = 0; i < n; i++)
-            *until = history_affected_after(history, shape, c, now + i, *until);
+        uint64_t from = now + n;
+        while (from > now && next_nonfinite(history, c, from - 1, from) == from) from--;
+        if (from > now) history->affected_until[c] = from - 1 + shape->axis[0].span;
     }
 }

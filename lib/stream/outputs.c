@@ -10,6 +10,8 @@
 static bool output_depends_on(const struct outputs *outputs, const struct partita_filter *filter,
                               size_t out, size_t in)
 {
+    const struct shape *shape = &filter->plan->shape;
+    if (!outputs->paths) return out / shape->group_out == in / shape->group_in;
     const struct path_view paths = outputs->paths(filter);
     for (size_t p = paths.first_path[out]; p < paths.first_path[out + 1]; p++)
         if (paths.heads[p].channel == in) return true;
@@ -23,9 +25,11 @@ static void outputs_mark_nonfinite(const struct partita_stream *stream,
     const bool fading = stream->swap.state == SWAP_FADING;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
         if (!history_nonfinite(outputs->history, outputs->now, c)) continue;
-        if (output_depends_on(outputs, stream->filter, channel, c) ||
-            (fading && output_depends_on(outputs, stream->swap.incoming, channel, c)))
-            history_mark_nonfinite(outputs->history, &stream->plan->shape, outputs->now, c, y, n);
+        if (!output_depends_on(outputs, stream->filter, channel, c) &&
+            !(fading && output_depends_on(outputs, stream->swap.incoming, channel, c)))
+            continue;
+        history_mark_nonfinite(outputs->history, &stream->plan->shape, outputs->now, c, y, n);
+        if (outputs->history->affected_until[c] >= outputs->now + n) return; // all are marked
     }
 }
 
@@ -34,8 +38,9 @@ static void outputs_compute(const struct partita_stream *stream, const struct ou
                             bool incoming, size_t channel, char *y, size_t n)
 {
     const struct partita_filter *filter = incoming ? stream->swap.incoming : stream->filter;
-    const struct path_view paths = outputs->paths(filter);
     outputs->begin(stream, incoming ? 1 - outputs->set : outputs->set, channel, y, n);
+    if (!outputs->paths) return;
+    const struct path_view paths = outputs->paths(filter);
     for (size_t p = paths.first_path[channel]; p < paths.first_path[channel + 1]; p++)
         if (paths.heads[p].n)
             history_filter(outputs->history, stream->plan, outputs->now, &paths.heads[p], y, n);

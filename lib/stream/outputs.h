@@ -30,9 +30,10 @@ struct outputs {
     size_t set;           // which of the two sets of outputs belongs to the stream's own filter
     char *const *samples; // [2] buffers for a step's outputs of one channel
     // Writes to y the finished outputs of a set, n of one channel, to which the heads' sums are
-    // added.
+    // added if there are paths.
     void (*begin)(const struct partita_stream *stream, size_t set, size_t channel, char *y,
                   size_t n);
+    // NULL: no heads, and outputs depend on all inputs of their group.
     struct path_view (*paths)(const struct partita_filter *filter);
 };
 

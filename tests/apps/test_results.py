@@ -491,6 +491,33 @@ class Values(Case):
         self.assertTrue(np.array_equal(np.flatnonzero(np.isnan(y)), np.arange(100, 109)))
         self.assertEqual(schemas.load(done.stdout)["not_finite_written"], 9)
 
+    def test_a_propagated_nan_reaches_the_same_frames_everywhere(self):
+        """257 taps: 1000..1009 reach 1000..1265, with every engine, in shards, by calls and on several threads."""
+        h = self.random.standard_normal(257).astype("f4")
+        for shape in ((60000,), (2, 60000)):
+            x = self.random.standard_normal(shape).astype("f4")
+            x[..., 1000:1010] = np.nan
+            x[..., 40000] = np.inf
+            self.save(x, h)
+            reached = np.zeros(60256, bool)
+            reached[1000:1266] = reached[40000:40257] = True
+            ways = [[], ["--engine", "direct"], ["--engine", "overlap-save"], ["--engine", "partitioned"],
+                    ["--block", "64"], ["--block", "1000"], ["--threads", "2"], ["--range"],
+                    ["--range", "--engine", "overlap-add"], ["--range", "--engine", "overlap-save"],
+                    ["--range", "--engine", "direct"]]
+            for way, stride in itertools.product(ways, (1, 3)):
+                options = ["--nan", "propagate", "--stride", stride, *way[1 if "--range" in way else 0:], "h.npy", "x.npy"]
+                if "--range" in way:
+                    shards = [f"s{k}.npy" for k in (1, 2, 3)]
+                    for k in (1, 2, 3):
+                        self.run_program("convolve", "--range", f"{k}/3", *options, shards[k - 1])
+                    self.run_program("join", "y.npy", *shards)
+                else:
+                    self.run_program("convolve", *options, "y.npy")
+                y = np.load("y.npy")
+                for row in y.reshape(-1, y.shape[-1]):
+                    self.assertTrue(np.array_equal(~np.isfinite(row), reached[::stride]), (way, stride))
+
     def test_nan_becomes_zero_in_pcm(self):
         x = np.zeros(50, "f4")
         x[10] = np.nan

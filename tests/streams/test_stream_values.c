@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values and times of a stream's outputs: exact latency, the tail, the reach of special values,
-// extreme values.
+// Values and times of a stream's outputs: exact latency, the tail, extreme values.
 
 #include "support/stream_rig.h"
 
@@ -91,62 +90,6 @@ static void drain_brings_the_tail(void **state)
     }
 }
 
-// The first and last output that a special value at input frame `at` may affect. cpu/direct: those
-// of its taps. Transforms: all blocks whose window (the block and span-1 frames before it) contains
-// it. Later outputs are not affected.
-static void reach(const struct stream_rig *rig, size_t at, size_t *ret_first, size_t *ret_last)
-{
-    size_t span = rig->problem.kernel[0], hop = rig->plan->choice.hop,
-           late = partita_plan_latency(rig->plan);
-    *ret_first = at + late;
-    *ret_last = at + late + span - 1;
-    if (!rig->plan->choice.transform) return;
-    *ret_first = at / hop * hop + late;
-    *ret_last = ((at + span - 1) / hop + 1) * hop - 1 + late;
-}
-
-// With one NaN or infinity, outputs out of its reach do not change, and outputs of its taps are NaN
-// or infinite.
-static void check_reach(const struct stream_case *c, size_t latency)
-{
-    enum { M = 45 };
-    struct random random = random_start("special");
-    struct stream_rig rig;
-    struct partita_problem problem = {STREAM(64), KERNEL(M), LATENCY(latency)};
-    stream_rig_open(&rig, c, &problem, stream_rig_frames(c, &problem), &random);
-    void *clean = stream_rig_alloc_output(&rig);
-    stream_rig_feed(&rig, rig.stream, clean, &split_whole, &random);
-    for (size_t round = 0; round < 10; round++) {
-        size_t at = random_below(&random, rig.n_frames), first, last;
-        double complex kept = reference_sample(rig.problem.signal, rig.x, at);
-        sample_put(rig.problem.signal, rig.x, at, round % 2 ? (double)NAN : (double)INFINITY);
-        void *y = stream_rig_alloc_output(&rig);
-        partita_stream_reset(rig.stream);
-        stream_rig_feed(&rig, rig.stream, y, &(struct call_split){"", 300, true}, &random);
-        reach(&rig, at, &first, &last);
-        for (size_t i = 0; i < rig.n_outputs; i++) {
-            bool same = memcmp((char *)y + i * rig.sample_bytes,
-                               (char *)clean + i * rig.sample_bytes, rig.sample_bytes) == 0;
-            if (!same && (i < first || i > last))
-                fail_msg("frame %zu affects output %zu outside %zu..%zu", at, i, first, last);
-            double complex value = reference_sample(rig.problem.signal, y, i);
-            size_t late = partita_plan_latency(rig.plan);
-            if (i >= at + late && i < at + late + M)
-                assert_false(isfinite(creal(value)) && isfinite(cimag(value)));
-        }
-        sample_put(rig.problem.signal, rig.x, at, kept);
-        guarded_free(y);
-    }
-    guarded_free(clean);
-    stream_rig_close(&rig);
-}
-
-static void special_value_reach(void **state)
-{
-    check_reach(*state, 0);
-    check_reach(*state, 16); // blocks shorter than the taps
-}
-
 // Denormal signals pass a direct filter of one unit tap unchanged; half the largest finite value
 // stays finite.
 static void extreme_values(void **state)
@@ -225,7 +168,6 @@ static void floating_point_mode_kept(void **state)
 static const struct promise promises[] = {
     {"impulse-at-latency", impulse_at_latency},
     {"drain-brings-the-tail", drain_brings_the_tail},
-    {"special-value-reach", special_value_reach},
     {"extreme-values", extreme_values},
     {"floating-point-mode-kept", floating_point_mode_kept},
 };

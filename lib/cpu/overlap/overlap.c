@@ -158,7 +158,8 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double transforms = channels * (shape->complex_signal ? 2 : 1);
     const double products = (double)shape_path_count(shape) * (double)shape_bins(shape, n);
-    const size_t outputs = hop * shape->out_channels * shape->sample_bytes;
+    const size_t history = size_mul(overlap_history_frames(shape, hop), shape->in_channels);
+    const size_t held = (2 * history + 2 * hop * shape->out_channels) * shape->sample_bytes;
     const size_t filter = size_mul(shape_path_count(shape), overlap_spectrum_bytes(shape, n));
     *ret = (struct estimate){
         .applicable = true,
@@ -169,7 +170,7 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
         .seconds = seconds,
         .flops = blocks * (transforms * 2.5 * (double)n * log2((double)n) + 8 * products),
         .worker = stream ? 0 : work,
-        .bytes = size_add(filter, work + (stream ? block * shape->in_channels + outputs : 0)),
+        .bytes = size_add(filter, work + (stream ? held : 0)),
         .error = shape_roundoff(shape) * 1.3 * sqrt(log2((double)n)),
     };
     if (!stream && !request_used_once(request, shape)) // once_seconds has it

@@ -144,7 +144,9 @@ void overlap_long_forward(const struct fft *fft, void *spectrum, const void *x, 
 void overlap_long_filter(const struct partita_filter *filter, size_t channel, char *y,
                          const char *x, const struct overlap_buffers *buffers);
 
-// The stream of overlap-save (stream.c).
+// The stream of overlap-save (stream.c). overlap_history_frames: frames that it keeps of each
+// input.
+size_t overlap_history_frames(const struct shape *shape, size_t hop);
 enum partita_status overlap_stream_open(struct partita_stream *stream);
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames);
 void overlap_stream_reset(struct partita_stream *stream);

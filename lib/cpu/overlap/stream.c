@@ -6,17 +6,23 @@
 #include <string.h>
 
 #include "overlap.h"
-#include "stream/stream.h"
+#include "stream/outputs.h"
 
 // Latency hop - 1: the first output of a block leaves with its last input.
 struct overlap_stream {
-    size_t *fill; // input frames of the current block so far
-    size_t *set;  // which set of outputs belongs to the stream's own filter
-    char *window; // [in_channels][n]: span - 1 samples of history, then the block
-    char *ready;  // [2 sets][out_channels][hop]: outputs of the last complete block
-    char *faded;  // [hop] outputs of one channel while fading
+    struct position *position; // a quantum is a block
+    struct history history;
+    char *ready;      // [2 sets][out_channels][hop]: outputs of the last complete block
+    char *samples[2]; // [hop] outputs of one channel by either filter
     struct overlap_buffers buffers;
 };
+
+// The transform of a block also reads the frames before it. They are whole blocks, so that none
+// wraps; two at least, since samples that are not finite are looked up when outputs are written.
+size_t overlap_history_frames(const struct shape *shape, size_t hop)
+{
+    return size_round_up(size_add(size_max(shape->axis[0].span - 1, hop), hop), hop);
+}
 
 static struct overlap_stream *overlap_stream_layout(const struct partita_plan *plan,
                                                     struct arena *arena)
@@ -24,13 +30,16 @@ static struct overlap_stream *overlap_stream_layout(const struct partita_plan *p
     const struct shape *shape = &plan->shape;
     const struct overlap *overlap = overlap_of(plan);
     const size_t bytes = shape->sample_bytes;
-    struct overlap_stream *state = arena_take(arena, sizeof *state), fresh;
-    fresh.fill = arena_take(arena, sizeof *fresh.fill);
-    fresh.set = arena_take(arena, sizeof *fresh.set);
-    fresh.window = arena_take(arena, size_mul(shape->in_channels, overlap->n * bytes));
+    struct overlap_stream *state = arena_take(arena, sizeof *state);
+    struct overlap_stream fresh = {
+        .history = {.frames = overlap_history_frames(shape, overlap->hop),
+                    .delay = overlap->hop - 1}};
+    fresh.position = arena_take(arena, sizeof *fresh.position);
+    history_layout(&fresh.history, shape, arena);
     fresh.ready = arena_take(arena, size_mul(2 * shape->out_channels, overlap->hop * bytes));
-    fresh.faded = arena_take(arena, overlap->hop * bytes);
+    fresh.samples[0] = arena_take(arena, overlap->hop * bytes);
     fresh.buffers = overlap_buffers_layout(plan, arena);
+    fresh.samples[1] = fresh.buffers.samples;
     if (state) *state = fresh;
     return state;
 }
@@ -45,11 +54,12 @@ enum partita_status overlap_stream_open(struct partita_stream *stream)
     return PARTITA_OK;
 }
 
-// From the fill to the outputs that are ready.
+// From the position to the outputs that are ready.
 struct region overlap_stream_region(struct partita_stream *stream)
 {
     const struct overlap_stream *state = stream->state;
-    return (struct region){state->fill, (size_t)(state->faded - (char *)state->fill)};
+    char *begin = (char *)state->position;
+    return (struct region){begin, (size_t)(state->samples[0] - begin)};
 }
 
 void overlap_stream_reset(struct partita_stream *stream)
@@ -72,13 +82,13 @@ static char *ready_at(const struct partita_stream *stream, size_t set, size_t ch
 size_t overlap_swap_begin(struct partita_stream *stream)
 {
     const struct overlap_stream *state = stream->state;
-    return overlap_of(stream->plan)->hop - *state->fill - 1;
+    return overlap_of(stream->plan)->hop - state->position->fill - 1;
 }
 
 size_t overlap_swap_end(struct partita_stream *stream)
 {
     const struct overlap_stream *state = stream->state;
-    *state->set = 1 - *state->set;
+    state->position->set = 1 - state->position->set;
     return 0;
 }
 
@@ -93,55 +103,19 @@ void overlap_stream_load(const struct partita_plan *plan, struct partita_load *r
                                  .swap_delay = hop};
 }
 
-static void collect_inputs(const struct partita_stream *stream, const struct frames *frames,
-                           size_t n)
+// The samples of a transform: the frames before the block, the block, and zeros behind it.
+static const char *block_window(const struct partita_stream *stream, size_t channel)
 {
     const struct overlap_stream *state = stream->state;
     const struct overlap *overlap = overlap_of(stream->plan);
-    const size_t bytes = overlap->shape.sample_bytes;
-    const size_t at = overlap->shape.axis[0].span - 1 + *state->fill;
-    assert(at + n <= overlap->n);
-    for (size_t c = 0; c < overlap->shape.in_channels; c++) {
-        char *end = state->window + (c * overlap->n + at) * bytes;
-        if (frames->x)
-            samples_copy(end, 1, frames_x(frames, c, 0, bytes), frames->x_stride, n, bytes);
-        else memset(end, 0, n * bytes);
-    }
-}
-
-// Outputs that fall due with inputs of the current block.
-struct due {
-    size_t n;       // these inputs, from *fill on: frames
-    size_t frame;   // of the step from this one on,
-    size_t phase;   // where the stream is then;
-    size_t written; // output frame of the step that comes next
-};
-
-// Returns how many outputs there were.
-static size_t play_outputs(const struct partita_stream *stream, const struct frames *frames,
-                           const struct due *due)
-{
-    const struct overlap_stream *state = stream->state;
-    const struct shape *shape = &stream->plan->shape;
-    const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
-    const size_t wait = (stride - due->phase) % stride;
-    const size_t first = (*state->fill + wait + 1) % overlap_of(stream->plan)->hop * bytes;
-    if (wait >= due->n) return 0;
-    const size_t n = (due->n - wait - 1) / stride + 1;
-    for (size_t k = 0; k < shape->out_channels; k++) {
-        char *to = frames_y(frames, k, due->written, bytes);
-        const char *y = ready_at(stream, *state->set, k) + first;
-        if (stream->swap.state != SWAP_FADING) {
-            samples_copy(to, frames->y_stride, y, stride, n, bytes);
-            continue;
-        }
-        char *incoming = state->buffers.samples;
-        samples_copy(state->faded, 1, y, stride, n, bytes);
-        samples_copy(incoming, 1, ready_at(stream, 1 - *state->set, k) + first, stride, n, bytes);
-        swap_fade(stream, state->faded, incoming, n, due->frame + wait, stride);
-        samples_copy(to, frames->y_stride, state->faded, 1, n, bytes);
-    }
-    return n;
+    const struct history *history = &state->history;
+    const size_t before = overlap->shape.axis[0].span - 1, n = before + overlap->hop;
+    const size_t at = state->position->quantum * overlap->hop % history->frames;
+    const size_t first = (at < before ? at + history->frames : at) - before;
+    const char *x = history_at(history, &overlap->shape, channel, first);
+    if (n == overlap->n) return x;
+    samples_window(state->buffers.samples, x, n, 0, 1, overlap->n, overlap->shape.sample_bytes);
+    return state->buffers.samples;
 }
 
 static void filter_channel(struct partita_stream *stream, const struct partita_filter *filter,
@@ -158,39 +132,46 @@ static void filter_channel(struct partita_stream *stream, const struct partita_f
 static void overlap_stream_filter(struct partita_stream *stream)
 {
     struct overlap_stream *state = stream->state;
-    const struct overlap *overlap = overlap_of(stream->plan);
-    const struct shape *shape = &overlap->shape;
-    const size_t bytes = shape->sample_bytes, history = (shape->axis[0].span - 1) * bytes;
+    const struct shape *shape = &overlap_of(stream->plan)->shape;
+    const size_t set = state->position->set;
     for (size_t group = 0; group < shape->groups; group++) {
-        for (size_t c = 0; c < shape->group_in; c++) {
-            char *samples = state->window + (group * shape->group_in + c) * overlap->n * bytes;
-            overlap_transform(overlap, c, samples, &state->buffers);
-            memmove(samples, samples + overlap->hop * bytes, history);
-        }
+        for (size_t c = 0; c < shape->group_in; c++)
+            overlap_transform(overlap_of(stream->plan), c,
+                              block_window(stream, group * shape->group_in + c), &state->buffers);
         for (size_t k = group * shape->group_out; k < (group + 1) * shape->group_out; k++) {
-            filter_channel(stream, stream->filter, *state->set, k);
-            if (stream->swap.incoming)
-                filter_channel(stream, stream->swap.incoming, 1 - *state->set, k);
+            filter_channel(stream, stream->filter, set, k);
+            if (stream->swap.incoming) filter_channel(stream, stream->swap.incoming, 1 - set, k);
         }
     }
 }
 
-struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames)
+static void copy_ready(const struct partita_stream *stream, size_t set, size_t channel, char *y,
+                       size_t n)
 {
     const struct overlap_stream *state = stream->state;
-    const size_t capacity = overlap_of(stream->plan)->hop - *state->fill;
-    const size_t n = size_min(frames->n, capacity), stride = stream->plan->shape.axis[0].stride;
-    collect_inputs(stream, frames, n);
-    // All but a block's last input meet outputs of the block before.
-    const struct due old = {.n = n < capacity ? n : n - 1, .phase = stream->phase};
-    size_t written = play_outputs(stream, frames, &old);
-    *state->fill += old.n;
-    if (n == capacity) {
-        const size_t phase = (stream->phase + old.n) % stride;
-        const struct due last = {.n = 1, .frame = old.n, .phase = phase, .written = written};
-        overlap_stream_filter(stream);
-        written += play_outputs(stream, frames, &last);
-        *state->fill = 0;
-    }
+    const size_t hop = overlap_of(stream->plan)->hop, bytes = stream->plan->shape.sample_bytes;
+    const size_t first = (state->position->fill + 1) % hop;
+    assert(first + n <= hop);
+    memcpy(y, ready_at(stream, set, channel) + first * bytes, n * bytes);
+}
+
+// All but a block's last input meet outputs of the block before: a step ends before it.
+struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames)
+{
+    struct overlap_stream *state = stream->state;
+    struct position *position = state->position;
+    const size_t hop = overlap_of(stream->plan)->hop;
+    const bool last = position->fill == hop - 1;
+    const size_t n = last ? 1 : size_min(frames->n, hop - 1 - position->fill);
+    const struct outputs outputs = {.history = &state->history,
+                                    .now = position_frame(position, hop),
+                                    .set = position->set,
+                                    .samples = state->samples,
+                                    .begin = copy_ready};
+    history_take(&state->history, stream->plan, outputs.now, frames, n);
+    if (last) overlap_stream_filter(stream);
+    const size_t written = outputs_emit(stream, &outputs, frames, n);
+    position->fill = last ? 0 : position->fill + n;
+    position->quantum += last;
     return (struct step){n, written};
 }
