@@ -156,36 +156,38 @@ static void choose_counted(struct pass *p)
     if (record->end < record->total) p->counted_end = input_before(p, shard->range.end);
 }
 
-// The estimated remaining seconds.
-static double remaining(const struct pass *p, double spent)
+// The number of results that this run writes, -1 if it is not known.
+static int64_t count_results(const struct pass *p)
 {
-    int64_t limit = input_limit(p), total = (int64_t)audio_reader_info(p->reader)->frames;
-    int64_t end = limit >= 0 && limit < total ? limit : total,
-            begin = p->origin > 0 ? p->origin : 0;
-    return p->consumed > begin ? spent * (double)(end - p->consumed) / (double)(p->consumed - begin)
-                               : 0;
+    const uint64_t frames = audio_reader_info(p->reader)->frames;
+    if (p->count >= 0 || frames == SIZE_UNKNOWN) return p->count;
+    return range_count(&p->range, (int64_t)frames * p->settings->up, p->settings->stride);
 }
 
-// Progress is printed in place on a terminal, and with --progress in lines of their own.
+// Progress is printed in place on a terminal, and with --progress in lines of their own. Of several
+// processes, whose parts are equal, the first prints it.
 static bool shows_progress(const struct settings *settings)
 {
     return !settings->quiet && (settings->progress > 0 || isatty(STDERR_FILENO));
 }
 
+// The share of the results of this run and of those that it continues.
 static void print_progress(struct pass *p)
 {
-    const double t = clock_now(), every = p->settings->progress;
+    const double t = clock_now(), every = p->settings->progress, spent = t - p->started;
     if (t - p->reported < (every > 0 ? every : 0.5)) return;
     p->reported = t;
-    const uint64_t total = audio_reader_info(p->reader)->frames, done = (uint64_t)p->consumed;
-    const double spent = t - p->started;
-    char text[80];
-    if (total != SIZE_UNKNOWN && total)
-        snprintf(text, sizeof text, "%3.0f %%, %.1f s, %.0f s left",
-                 100.0 * (double)done / (double)total, spent, remaining(p, spent));
-    else snprintf(text, sizeof text, "%llu frames, %.1f s", (unsigned long long)done, spent);
+    const double before = (double)p->shard->record.done, count = (double)count_results(p),
+                 written = (double)p->written;
+    char text[80], left[32] = "";
+    if (written > 0)
+        snprintf(left, sizeof left, ", %.0f s left", spent * (count - written) / written);
+    if (count > 0)
+        snprintf(text, sizeof text, "%3.0f %%, %.1f s%s",
+                 100 * (before + written) / (before + count), spent, left);
+    else snprintf(text, sizeof text, "%llu frames, %.1f s", (unsigned long long)p->consumed, spent);
     if (every > 0) report_warning(p->settings, "%s", text);
-    else fprintf(stderr, "\r%s  ", text);
+    else fprintf(stderr, "\r%-40s", text);
     fflush(stderr);
 }
 
@@ -291,7 +293,6 @@ static void *input_buffer(const struct pass *p, size_t *n)
 static bool feed_input(struct pass *p, struct fault *fault)
 {
     int64_t limit = input_limit(p);
-    const bool show = shows_progress(p->settings);
     void *x = NULL;
     while (!p->peaks || !peaks_settled(p->peaks)) {
         int64_t left = limit < 0 ? INT64_MAX : limit - p->consumed;
@@ -307,7 +308,7 @@ static bool feed_input(struct pass *p, struct fault *fault)
         if (p->tuner) tuner_shift(p->tuner, &frames, (uint64_t)p->consumed);
         if (!pass_feed(p, x, n, fault)) return false;
         p->consumed += (int64_t)n;
-        if (show) print_progress(p);
+        if (p->shows_progress) print_progress(p);
     }
     return true;
 }
@@ -326,6 +327,7 @@ static bool feed_tail(struct pass *p, struct fault *fault)
         const bool enough = p->written + (int64_t)runner_pending(p->runner) - p->skip >= p->count;
         if (!(enough ? pass_drain(p, fault) : feed_silence(p, (int64_t)p->chunk, fault)))
             return false;
+        if (p->shows_progress) print_progress(p);
     }
     return true;
 }
@@ -391,6 +393,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     size_t bytes = partita_type_size(pass->type);
     pass->count = -1;
     pass->started = pass->reported = clock_now();
+    pass->shows_progress = shows_progress(pass->settings);
     pass->chunk = choose_chunk(pass);
     align(pass);
     choose_counted(pass);

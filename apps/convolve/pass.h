@@ -41,6 +41,7 @@ struct pass {
     int64_t origin;      // input frame at which the runner starts; if negative, with silence
     int64_t skip, count; // results to drop, then to write; count -1: not known yet
     int64_t written;
+    bool shows_progress;
     double started, reported;
 };
 

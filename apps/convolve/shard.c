@@ -13,8 +13,9 @@
 #include "cli/report.h"
 #include "io/bytes/temp.h"
 
-// Of several processes: enough that one which is a little slower at times delays no other.
-enum { SEGMENTS_PER_ROUND = 4 };
+// Of several processes: enough that one which is a little slower at times delays no other. Between
+// two rounds no progress is recorded, and a segment of a long filter takes seconds.
+enum { SEGMENTS_PER_ROUND = 4, SEGMENTS_PER_ROUND_RESUMED = 1 };
 
 // Parses digits, without sign or spaces. Returns what follows them, or NULL.
 static const char *parse_digits(const char *text, uint64_t *ret)
@@ -180,7 +181,8 @@ bool shard_open(struct shard *shard, const struct shard_source *source, struct r
         return fault_set(fault, "%s: cannot get the size and time of %s", option,
                          settings->operands[1]);
     if (!audio_reader_fingerprint(source->in, &record->input, fault)) return false;
-    shard->shared.round = SEGMENTS_PER_ROUND * runner_results(source->runner);
+    const size_t segments = settings->resume ? SEGMENTS_PER_ROUND_RESUMED : SEGMENTS_PER_ROUND;
+    shard->shared.round = segments * runner_results(source->runner);
     shard->shared.progress = *record;
     shard->shared.progress.first = 0;
     shard->shared.progress.end = record->total;

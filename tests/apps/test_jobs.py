@@ -128,13 +128,30 @@ class Reports(Case):
         np.save("h.npy", self.random.standard_normal(300).astype("f4"))
         np.save("x.npy", self.random.standard_normal(3000000).astype("f4"))
 
+    def check_lines(self, lines):
+        """Percents of the run's own results, which grow from 0 to 100; the time left is known after the first results."""
+        found = [re.fullmatch(r"partita \w+: +(\d+) %, \d+\.\d s(, \d+ s left)?", line) for line in lines]
+        self.assertTrue(all(found), lines)
+        percents = [int(match[1]) for match in found]
+        self.assertEqual(percents, sorted(percents))
+        self.assertLess(percents[0], 40) # pieces of a third of the results
+        self.assertEqual(percents[-1], 100)
+        self.assertTrue(found[-1][2])
+
+    def test_progress_is_the_share_of_the_run(self):
+        """Of ranges and slices, also while the last results are computed, when all of IN has been read."""
+        for more in (["--range", "1/8"], ["--range", "5/8"], ["--range", "8/8"], ["--first", 100, "--last", 400000],
+                     ["--threads", 2], ["--mode", "valid", "--stride", 3], ["--up", 2], ["--first", 2900000]):
+            with self.subTest(more=more):
+                said = self.run_program("convolve", "-e", "direct", "--progress", "1us", *more, "h.npy", "x.npy", "y.npy")
+                self.check_lines(said.stderr.decode().splitlines())
+
     def test_progress_is_printed_in_lines(self):
         """Pieces are larger than 100 frames, so every one is due."""
         said = self.run_program("convolve", "--progress", "1us", "h.npy", "x.npy", "y.npy").stderr.decode()
         lines = said.splitlines()
         self.assertGreater(len(lines), 2)
-        for line in lines:
-            self.assertRegex(line, r"^partita convolve: +\d+ %, \d+\.\d s, \d+ s left$")
+        self.check_lines(lines)
         self.assertEqual(self.run_program("convolve", "-q", "--progress", "1us", "h.npy", "x.npy", "y.npy").stderr, b"")
         self.assertEqual(self.run_program("convolve", "h.npy", "x.npy", "y.npy").stderr, b"")
 

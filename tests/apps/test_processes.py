@@ -127,6 +127,29 @@ class Brief(Processes):
         self.fails_together(3, "convolve", "h.npy", "x.npy", "y.npy", shell="trap '' XFSZ; ulimit -f 40000;",
                             says=["y.npy: cannot write"])
 
+    def test_progress_is_recorded_and_printed(self):
+        """After each segment of each process: two have two each. Percents are those of the job."""
+        self.noise("h.npy", 8000)
+        self.noise("x.npy", 4 * 2**20)
+        child = self.start(2, "convolve", "--resume", "-e", "direct", "--progress", "1us", "h.npy", "x.npy", "y.npy")
+        seen = []
+
+        def recorded():
+            try:
+                seen.append(int(json.loads(self.read("y.npy.partial.range"))["done"]))
+            except FileNotFoundError:
+                pass
+            return seen and seen[-1]
+
+        until(recorded, child)
+        self.assertIsNone(child.poll())
+        said = child.communicate(timeout=60)[1].decode().splitlines()
+        self.assertEqual(child.returncode, 0)
+        self.assertEqual(seen[-1], 2**20)
+        percents = [int(line.split()[2]) for line in said]
+        self.assertEqual(percents, sorted(percents))
+        self.assertEqual(percents[-1], 100)
+
     def test_a_fault_after_the_last_round(self):
         """Each process reads a file of its own that is not on the disk: zeros, for one round of four segments of 2**20
         frames each. That of the second one changes all the time, which it finds at the end."""
