@@ -14,6 +14,7 @@ import json
 import socket
 import struct
 import sys
+import time
 
 import numpy as np
 
@@ -104,7 +105,8 @@ class Supervisor:
 
     After every `save_every` blocks the workers return the states of their streams. If a worker does not answer within
     `timeout` seconds, its streams are opened on others from these states, and the blocks since then are filtered again:
-    a filter and its state determine every bit that follows.
+    a filter and its state determine every bit that follows. Workers that do not answer at the beginning, within the same
+    time, are left out. The states are in the memory of this process alone: what is lost with it begins anew.
     """
 
     def __init__(self, addresses, taps, save_every=16, timeout=5.0):
@@ -115,9 +117,22 @@ class Supervisor:
         self.owners = dict.fromkeys(self.taps)       # addresses by key; None: the stream is not open yet
         self.states = dict.fromkeys(self.taps, b"")  # the last saved; empty: at the beginning
         self.since = {key: [] for key in self.taps}  # blocks since then
+        end = time.monotonic() + timeout
         for address in addresses:
-            self.workers[address] = socket.create_connection(split_address(address), timeout)
+            self._connect(address, timeout, end)
         self._open_where_lost()
+
+    def _connect(self, address, timeout, end):
+        """Tries until the time `end`, since a worker may start later than this process, and at least once."""
+        while True:
+            try:
+                self.workers[address] = socket.create_connection(split_address(address), timeout)
+                return
+            except OSError as error:
+                if time.monotonic() > end:
+                    print(f"{address}: does not answer ({error}); its keys go to others", file=sys.stderr)
+                    return
+            time.sleep(0.1)
 
     def process(self, blocks):
         """The results of blocks {key: BLOCK samples}."""
@@ -160,7 +175,7 @@ class Supervisor:
         """Opens a stream where its key belongs: the choice of a lost worker alone changes (rendezvous hashing)."""
         while True:
             if not self.workers:
-                raise RuntimeError("no worker is left; the last states are in `states`")
+                raise RuntimeError("no worker answers; the last states are in `states`")
             best = max(self.workers, key=lambda address: hashlib.sha256(f"{key} {address}".encode()).digest())
             if self._open(key, best):
                 return

@@ -6,8 +6,10 @@ import importlib.util
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -153,8 +155,46 @@ def test_no_worker_left(signals):
     with workers(1) as processes:
         supervisor = example.Supervisor(processes, taps)
         _, process = owner(supervisor, processes)
-        with pytest.raises(RuntimeError, match="no worker is left"):
+        with pytest.raises(RuntimeError, match="no worker answers"):
             run(supervisor, x, {3: process.kill})
+
+
+def free_address():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return "%s:%d" % listener.getsockname()
+
+
+def test_a_worker_that_is_down_at_the_beginning(signals, capsys):
+    taps, x = signals
+    down = free_address()
+    with workers(2) as processes:
+        supervisor = example.Supervisor([down, *processes], taps, timeout=0.5)
+        assert set(supervisor.workers) == set(processes)
+        assert f"{down}: does not answer" in capsys.readouterr().err
+        short = {key: x[key][:20 * example.BLOCK] for key in KEYS}
+        y = run(supervisor, short, {})
+        expected = of_one_process(taps, short)
+        for key in KEYS:
+            np.testing.assert_array_equal(y[key], expected[key])
+    with pytest.raises(RuntimeError, match="no worker answers"):
+        example.Supervisor([down], taps, timeout=0.2)
+
+
+def test_a_worker_that_starts_after_the_supervisor(signals):
+    taps, _ = signals
+    late, started = free_address(), []
+
+    def start():
+        started.append(subprocess.Popen([sys.executable, EXAMPLE, "worker", late], stdout=subprocess.DEVNULL))
+
+    timer = threading.Timer(0.5, start)
+    timer.start()
+    try:
+        assert list(example.Supervisor([late], taps, timeout=30).workers) == [late]
+    finally:
+        timer.join()
+        started[0].kill()
+        started[0].wait()
 
 
 def test_commands_of_the_page(tmp_path, signals):
