@@ -1,13 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Checks ptxas' output for the CUDA kernels in build/, for each architecture that the module is
+# Checks ptxas' output for the CUDA kernels in a build folder, for each architecture that the module is
 # built for: kernels must not spill registers to memory, and the critical ones have a limit of
 # registers, so that enough threads are resident. Without a module it prints a message and ends.
-#   tools/ptxas.sh [-v]        -v prints every kernel
+#   tools/ptxas.sh [-v] [BUILD]        [build]; -v prints every kernel
 set -eu
 cd "$(dirname "$0")/.."
 
-texts=$(find build/lib/cuda -name '*.ptxas' 2>/dev/null | sort)
+verbose=
+if [ "${1-}" = -v ]; then
+    verbose=1
+    shift
+fi
+texts=$(find "${1:-build}/lib/cuda" -name '*.ptxas' 2>/dev/null | sort)
 if [ -z "$texts" ]; then
     echo "the CUDA module was not built: registers of its kernels not checked"
     exit 0
@@ -61,7 +66,7 @@ forward_kernelIf 128
 inverse_kernelIf 128'
 
 # shellcheck disable=SC2086
-awk -v verbose="${1-}" -v limits="$limits" '
+awk -v verbose="$verbose" -v limits="$limits" '
     BEGIN { n = split(limits, words); for (i = 1; i < n; i += 2) limit[words[i]] = words[i + 1] }
     /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; architecture = quoted[4] }
     /bytes spill stores/ { spills = $5 + $9 }

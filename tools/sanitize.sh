@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # The suite under sanitizers, any finding being a failure.
 #   tools/sanitize.sh address,undefined|thread [--all]
-# address,undefined: the fast suite in brief, without the suites long and texts; --all runs these too, at full length.
-# The stand-in for a GPU runs its threads in one random order. Suites levels and providers are always left out: they
+# address,undefined: the fast suite in brief, without the suites long and texts, the stand-in for a GPU and checks inside
+# the kernels of the CPU, which take most of the time to compile; --all has these too, at full length. The stand-in runs
+# its threads in one random order. Suites levels and providers are always left out: they
 # repeat subjects that run here.
 # Threads: clang with its own OpenMP run-time and Archer, which tells the sanitizer how OpenMP synchronises; gcc's
 # run-time says nothing and every parallel loop would look like a race.
@@ -14,10 +15,15 @@ address,undefined)
     # The tests of kernels check kernels and transforms of every instruction set and provider; other subjects run with
     # the best instruction set and the default provider only.
     export TEST_ARGS='--no-suite levels --no-suite providers'
-    [ "${2-}" = --all ] || export PARTITA_TEST_BRIEF=1 TEST_ARGS="$TEST_ARGS --no-suite long --no-suite texts"
+    checked=true
+    [ "${2-}" = --all ] || {
+        checked=false
+        export PARTITA_TEST_BRIEF=1 TEST_ARGS="$TEST_ARGS --no-suite long --no-suite texts"
+    }
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 ASAN_OPTIONS=detect_leaks=1
     exec tools/suite.sh build-ci/address fast -Db_sanitize=address,undefined -Dbuildtype=debugoptimized -Doptimization=1 \
-        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled -Dc_args=-g1 -Dcpp_args=-g1
+        -Db_lundef=false -Dbench=false -Dwerror=true -Dcuda=disabled -Dc_args=-g1 -Dcpp_args=-g1 \
+        -Dsanitize_kernels=$checked -Dhostdev=$checked
     ;;
 thread)
     archer=$(find /usr/lib/llvm-*/lib -name libarcher.so | head -n 1)
