@@ -38,9 +38,9 @@ def moded(x, h, mode, axes=None):
     y = full(x, h, axes)
     if mode == "full":
         return y
-    if mode == "same":
-        return centre(y, x.shape)
     axes = range(x.ndim) if axes is None else [a % x.ndim for a in axes]
+    if mode == "same":
+        return centre(y, [n if a in axes else k for a, (n, k) in enumerate(zip(x.shape, y.shape))])
     return centre(y, [abs(n - m) + 1 if a in axes else k
                       for a, (n, m, k) in enumerate(zip(x.shape, h.shape, y.shape))])
 

@@ -140,6 +140,8 @@ def test_axes_that_are_broadcast(rng):
         oracle.check(y, oracle.full(signals, taps, [1]), signals[:1], taps[:1] * 2)
         z = parallel.oaconvolve(chunked(rng, signals), chunked(rng, taps), "same", axes=1).compute()
         assert z.shape == signal.oaconvolve(signals, taps, "same", axes=1).shape
+    same = parallel.correlate(x[:1], bank, "same", axes=1).compute()
+    oracle.check(same, signal.correlate(x[:1], bank, "same", axes=1), x[:1], bank[:1])
     y = parallel.convolve(x, each[:, :1], axes=1).compute()
     np.testing.assert_array_equal(y, x * each[:, :1])
     np.testing.assert_array_equal(parallel.correlate(x, 2 * each[:, :1], axes=1).compute(), x * (2 * each[:, :1]))

@@ -102,10 +102,14 @@ def test_booleans():
                                             ("float64", "complex128")])
 def test_axes(name, shape1, shape2, axes, mode, dtype1, dtype2, rng):
     x, h = oracle.noise(rng, shape1, dtype1), oracle.noise(rng, shape2, dtype2)
-    theirs = scipy_signal.fftconvolve(x, h, mode, axes)
+    listed = [a % x.ndim for a in ([axes] if isinstance(axes, int) else axes)]
+    if name == "convolve" and mode == "same":  # SciPy takes the centre of axes that are broadcast, too
+        theirs = scipy_signal.fftconvolve(x, h, "full", axes)
+        theirs = oracle.centre(theirs, [x.shape[a] if a in listed else n for a, n in enumerate(theirs.shape)])
+    else:
+        theirs = scipy_signal.fftconvolve(x, h, mode, axes)
     got = getattr(signal, name)(x, h, mode, axes=axes)
     assert got.dtype == theirs.dtype and got.shape == theirs.shape and got.flags.c_contiguous
-    listed = [axes] if isinstance(axes, int) else axes
     assert np.abs(got - theirs).max() <= 2 * oracle.tolerance(x, h, got.dtype, listed)
 
 
@@ -115,6 +119,19 @@ def test_correlation_of_rows(dtype, rng):
     got = signal.correlate(x, h, axes=1)
     for row in range(5):
         oracle.check(got[row], oracle.full(x[row], oracle.reverse(h[row])), x[row], h[row])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex128"))
+def test_a_signal_with_a_bank_of_templates(dtype, mode, rng):
+    """One row with seven: seven results, each as long as that of a pair of rows."""
+    for n, m in ((60, 9), (60, 8), (8, 60)):
+        x, bank = oracle.noise(rng, (1, n), dtype), oracle.noise(rng, (7, m), dtype)
+        for function in (signal.correlate, signal.convolve):
+            got = function(x, bank, mode, axes=1)
+            assert got.shape[0] == 7
+            for row in range(7):
+                oracle.check(got[row], function(x[0], bank[row], mode), x[0], bank[row])
 
 
 def test_real_taps_stay_real(rng):
@@ -169,6 +186,75 @@ def test_operands_are_not_changed(rng):
     signal.lfilter(h[:, 0], 2.0, x, axis=0)
     np.testing.assert_array_equal(x, before[0])
     np.testing.assert_array_equal(h, before[1])
+
+
+@pytest.mark.parametrize("name", ("convolve2d", "correlate2d"))
+@pytest.mark.parametrize("mode", MODES)
+def test_images_without_samples(name, mode):
+    """Zeros in the shape of SciPy's result; SciPy divides by zero where such an image is to be repeated."""
+    for shape1, shape2 in (((0, 3), (5, 6)), ((5, 6), (0, 3)), ((4, 0), (4, 2)), ((0, 0), (2, 2))):
+        x, h = np.ones(shape1, np.float32), np.ones(shape2, np.float32)
+        expected = getattr(scipy_signal, name)(x, h, mode, "fill")
+        for boundary in ("fill", "wrap", "symm"):
+            got = getattr(signal, name)(x, h, mode, boundary)
+            assert got.dtype == expected.dtype
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_images_without_samples_of_negative_size():
+    with pytest.raises(ValueError, match="negative dimensions"):
+        signal.convolve2d(np.ones((0, 3)), np.ones((0, 2)))
+
+
+def test_fill_values_that_are_not_used():
+    x, h = np.ones((3, 3)), np.ones((2, 2))
+    for value in (1j, None, [1, 2], []):
+        for boundary in ("wrap", "symm"):
+            np.testing.assert_array_equal(signal.convolve2d(x, h, "full", boundary, value), np.full((4, 4), 4.0))
+    assert np.isnan(signal.convolve2d(x, h, fillvalue=None)).sum() == 12  # all but the inner four
+
+
+def by_definition(x, h):
+    """The full convolution of one axis, of terms that are there: no zero around the arrays is multiplied."""
+    y = np.zeros(len(x) + len(h) - 1, np.result_type(x, h))
+    with np.errstate(invalid="ignore"):
+        for k, tap in enumerate(h):
+            y[k:k + len(x)] += tap * x
+    return y
+
+
+@pytest.mark.parametrize("bad", (np.nan, np.inf))
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex128"))
+@pytest.mark.parametrize("n, m", [(50, 50), (50, 51), (300, 7), (7, 300), (5000, 900), (40_000, 300)])
+def test_only_what_depends_on_a_tap_that_is_not_finite(n, m, dtype, bad, rng):
+    x, h = oracle.noise(rng, n, dtype), oracle.noise(rng, m, dtype)
+    h[m // 3] = bad
+    for first, second in ((x, h), (h, x)):
+        for op in ("convolve", "correlate"):
+            expected = by_definition(first, second if op == "convolve" else oracle.reverse(second))
+            for mode in MODES:
+                for method in ("auto", "direct"):
+                    got = getattr(signal, op)(first, second, mode, method)
+                    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(oracle.centre(expected, got.shape)))
+    both = x.copy()
+    both[n // 2] = bad
+    np.testing.assert_array_equal(np.isfinite(signal.convolve(both, h)), np.isfinite(by_definition(both, h)))
+
+
+@pytest.mark.parametrize("shape1, shape2, axes", [((20, 30), (4, 5), None), ((3, 20, 30), (1, 4, 5), (1, 2)),
+                                                  ((1, 400), (3, 20), 1), ((3, 400), (3, 20), 1)])
+def test_taps_that_are_not_finite_in_more_axes(shape1, shape2, axes, rng):
+    x, h = oracle.noise(rng, shape1, "float64"), oracle.noise(rng, shape2, "float64")
+    place = (0,) * (h.ndim - 2) + (1, 2)
+    h[place] = np.nan
+    got = signal.convolve(x, h, axes=axes)
+    touched = np.zeros(h.shape)
+    touched[place] = 1
+    reached = oracle.full(np.ones(shape1), touched, axes if axes is None or isinstance(axes, tuple) else [axes]) != 0
+    np.testing.assert_array_equal(np.isnan(got), reached)
+    clean = np.where(np.isnan(h), 0, h)
+    expected = signal.convolve(x, clean, axes=axes)
+    oracle.check(got[~reached], expected[~reached], x.ravel(), clean.ravel())
 
 
 def test_only_what_depends_on_a_nan_is_nan(rng):

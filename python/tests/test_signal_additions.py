@@ -7,12 +7,13 @@ import hypothesis
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scipy.signal
 import signal_oracle as oracle
 
 import partita
 from partita import signal
 from partita._signal import native
+
+scipy_signal = pytest.importorskip("scipy.signal")
 
 
 @pytest.fixture
@@ -235,7 +236,7 @@ def test_peaks_are_those_of_scipy(values, distance):
     """Of samples that are all different, between zeros, as SciPy finds no peaks at the ends."""
     x = np.concatenate([[0.0], values, [0.0]])
     found = signal.correlation_peaks(x, [1.0], distance=distance, threshold=1)
-    assert found.lag.tolist() == scipy.signal.find_peaks(x, height=1, distance=distance)[0].tolist()
+    assert found.lag.tolist() == scipy_signal.find_peaks(x, height=1, distance=distance)[0].tolist()
 
 
 def test_peaks_of_equal_samples():

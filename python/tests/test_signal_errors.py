@@ -56,10 +56,16 @@ def test_invalid_lags_mode():
         signal.correlation_lags(3, 3, "spam")
 
 
-@pytest.mark.parametrize("n, m", [(1, 1), (5, 4), (4, 5), (10, 10), (9, 3)])
+@pytest.mark.parametrize("n, m", [(1, 1), (5, 4), (4, 5), (10, 10), (9, 3), (3, 0), (4, 0), (0, 4), (1, 0), (0, 0)])
 @pytest.mark.parametrize("mode", ("full", "same", "valid"))
 def test_correlation_lags(n, m, mode):
     np.testing.assert_array_equal(signal.correlation_lags(n, m, mode), scipy_signal.correlation_lags(n, m, mode))
+
+
+@pytest.mark.parametrize("mode", ("full", "same", "valid"))
+def test_methods_of_other_numbers_of_axes(mode):
+    x, h = np.ones(9), np.ones((3, 3))
+    assert signal.choose_conv_method(x, h, mode) == scipy_signal.choose_conv_method(x, h, mode) == "direct"
 
 
 @pytest.mark.parametrize("make", (

@@ -44,6 +44,53 @@ def test_lfilter_in_blocks_is_lfilter_at_once(rng):
     near(np.concatenate(blocks, 1), signal.lfilter(b, 1, x), x, b)
 
 
+def test_masks_of_taps_are_ignored():
+    taps, x = np.random.default_rng(0).normal(size=7), np.ones(50)
+    masked = np.ma.masked_array(taps, mask=[0, 1, 0, 0, 0, 0, 0])
+    for a in (1.0, [2.0], np.ma.masked_array([2.0], mask=[1])):
+        got = signal.lfilter(masked, a, np.ma.masked_array(x, mask=x > 0))
+        np.testing.assert_array_equal(got, signal.lfilter(taps, np.asarray(a), x))
+        np.testing.assert_allclose(got, scipy_signal.lfilter(masked, a, x), rtol=1e-12)
+
+
+@pytest.mark.parametrize("a", ([2.0], [1.0, 0.5]))
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex128"))
+@pytest.mark.parametrize("shape, axis", [((0,), 0), ((0, 5), 0), ((0, 5), 1), ((5, 0), -1)])
+def test_lfilter_of_no_samples(shape, axis, dtype, a, rng):
+    """y is empty and zf is zi, so that the first or any later chunk of a signal may be empty."""
+    b, x = np.array([1, 2, 3], np.float32), np.empty(shape, dtype)
+    y = signal.lfilter(b, a, x, axis)
+    assert y.shape == shape and y.dtype == np.result_type(b, np.asarray(a), x)
+    zi = np.moveaxis(oracle.noise(rng, (2, *np.delete(shape, axis)), dtype), 0, axis)
+    y, zf = signal.lfilter(b, a, x, axis, zi)
+    assert y.shape == shape and y.dtype == zf.dtype and not np.shares_memory(zf, zi)
+    np.testing.assert_array_equal(zf, zi)
+    with pytest.raises(ValueError, match="zi"):
+        signal.lfilter(b, a, x, axis, np.ones(9))
+
+
+@pytest.mark.parametrize("up, down", [(2**20 + 1, 2**19), (1196411, 1195968), (3, 2**50)])
+def test_factors_that_the_library_does_not_have(up, down, rng):
+    h, x = rng.normal(size=40), rng.normal(size=9)
+    np.testing.assert_allclose(signal.upfirdn(h, x, up, down), scipy_signal.upfirdn(h, x, up, down), atol=1e-12)
+
+
+@pytest.mark.parametrize("bad", (np.nan, np.inf))
+@pytest.mark.parametrize("up, down", [(1, 1), (1, 3), (3, 1), (3, 2), (4, 6), (1, 100)])
+def test_only_what_depends_on_a_tap_that_is_not_finite(up, down, bad, rng):
+    h, x = rng.normal(size=20), rng.normal(size=(2, 50))
+    h[7] = bad
+    inserted = np.zeros((2, 50 * up))
+    inserted[:, ::up] = 1
+    reached = np.pad(inserted, ((0, 0), (7, 12)))[:, :49 * up + 20:down] > 0
+    got = signal.upfirdn(h, x, up, down)
+    np.testing.assert_array_equal(np.isfinite(got), ~reached)
+    clean = scipy_signal.upfirdn(np.where(np.isfinite(h), h, 0), x, up, down)
+    np.testing.assert_allclose(got[~reached], clean[~reached], atol=1e-12)
+    if up == down == 1:
+        np.testing.assert_array_equal(np.isfinite(signal.lfilter(h, 1, x)), ~reached[:, :50])
+
+
 def test_recursive_filters_are_scipys(rng):
     b, a = scipy_signal.butter(3, 0.2)
     x = oracle.noise(rng, 100, "float64")

@@ -116,7 +116,7 @@ def _convolve(x, h, mode, listed, stride, parts, dtype):
         x, h = h, x
     windows = {a: _strided((window[0], window[1] - window[0]) if window is not None
                            else _axes.full_window(mode, x.shape[a], h.shape[a]), stride[a]) for a in convolved}
-    h = _axes.narrow_broadcast(mode, x, h, windows)
+    h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
     x, h = _exchange(x, h, windows)
     return _product("convolve", x, h, windows, parts, dtype)[0]
 
@@ -199,6 +199,7 @@ def oaconvolve(in1, in2, mode="full", axes=None):
     """
     x, h, listed = _operands(in1, in2, axes)
     dtype = np.result_type(dtypes.transform_type(x.dtype), dtypes.transform_type(h.dtype))
+    h = _axes.narrow(mode, x, h, [a for a in range(x.ndim) if a not in listed])  # as SciPy does
     return _convolve(x, h, mode, listed, 1, None, dtype)
 
 
@@ -263,7 +264,7 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
         # The template is the longer one: the same as its conjugate, backwards, convolved with in1.
         windows = {a: (*_axes.full_window(mode, h.shape[a], x.shape[a]), 1) for a in convolved}
         return _product("convolve", general.reverse_conj(h, listed), x, windows, parts, dtype)[0]
-    h = _axes.narrow_broadcast(mode, x, h, windows)
+    h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
     y, product, h = _product("correlate", x, h, windows, parts, dtype)
     if not normalise:
         return y

@@ -73,16 +73,13 @@ def limits(window, name):
     return first, last
 
 
-def narrow_broadcast(mode, x, h, spans):
-    """h cut to what mode "same" keeps where an axis is not convolved and only h has several items.
-
-    SciPy takes the centre of the product of both arrays along all axes, also those that are broadcast.
-    """
+def narrow(mode, x, h, axes):
+    """h cut to what mode "same" keeps along axes of which x has one item: the centre of the product."""
     if mode != "same":
         return h
     index = [slice(None)] * h.ndim
-    for a in range(h.ndim):
-        if a not in spans and h.shape[a] > x.shape[a]:
+    for a in axes:
+        if h.shape[a] > x.shape[a]:
             first = (h.shape[a] - x.shape[a]) // 2
             index[a] = slice(first, first + x.shape[a])
     return h[tuple(index)]

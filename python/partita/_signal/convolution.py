@@ -40,7 +40,7 @@ def _compute(op, x, h, mode, method, listed, window, out, options):
     spans = _spans(mode, x, h, listed, window)
     if op == "correlate":
         h = h[tuple(slice(None, None, -1 if a in listed and a not in spans else None) for a in range(h.ndim))]
-    h = _axes.narrow_broadcast(mode, x, h, spans)
+    h = _axes.narrow(mode, x, h, [a for a in listed if a not in spans])
     if (method == "direct" and options.engine is None and spans
             and (x.ndim > 1 or general.Layout(x, h, spans).products() > native.SMALL_COMPLEX)):
         options = dtypes.direct_engine(options)
@@ -115,8 +115,8 @@ def convolve(in1, in2, mode="full", method="auto", *, axes=None, out=None, threa
     -----
     RuntimeWarning
         If ``method="fft"`` and the result is not finite. Other than in SciPy only results that depend on an infinite or
-        NaN sample of the longer input are affected by it, with every method. The shorter input is taken as the taps:
-        one of its values that is not finite makes results at the ends NaN, too.
+        NaN sample are affected by it, with every method; only if the shorter input has more than 256 such samples are
+        results at the ends NaN, too.
 
     See Also
     --------
@@ -304,8 +304,10 @@ def correlation_lags(in1_len, in2_len, mode="full", *, lags=None):
     if mode == "full":
         return np.arange(1 - in2_len, in1_len)
     if mode == "same":
-        first = 1 - in2_len + (in1_len + in2_len - 1) // 2 - in1_len // 2
-        return np.arange(first, first + in1_len)
+        lags = range(1 - in2_len, in1_len)
+        first = len(lags) // 2 - in1_len // 2
+        lags = lags[first:first + in1_len]  # first < 0 counts from the end, as in SciPy
+        return np.arange(lags.start, lags.stop)
     if mode == "valid":
         return np.arange(min(in1_len - in2_len, 0), max(in1_len - in2_len, 0) + 1)
     raise ValueError(f"Mode {mode} is invalid")
@@ -337,7 +339,8 @@ def _frequency(name, in1, in2, mode, axes):
     if reason is not None and ("O" in (x.dtype.kind, h.dtype.kind) or not dtypes.summed(x, h, spans)):
         error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
         return scipy_answers(name, reason, in1, in2, mode, axes, error=error)
-    h = _axes.narrow_broadcast(mode, x, h, spans)
+    # SciPy takes the centre along all axes, also along those that are broadcast (its issue 21876).
+    h = _axes.narrow(mode, x, h, [a for a in range(x.ndim) if a not in spans])
     if not spans:
         return x * h
     dtype = np.result_type(dtypes.transform_type(x.dtype), dtypes.transform_type(h.dtype))
@@ -360,12 +363,19 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     mode : {"full", "same", "valid"}, optional
         As in `convolve`.
     axes : int or sequence of int, optional
-        Axes to convolve, by default all. Other axes are broadcast.
+        Axes to convolve, by default all. Other axes are broadcast. In mode "same" the result has nevertheless the shape
+        of `in1`, as SciPy's has: of several items of `in2` for one of `in1` only the middle one is used. `convolve` keeps
+        them all.
 
     Returns
     -------
     ndarray
         Integers give results of float64.
+
+    Notes
+    -----
+    As in `convolve`, only results that depend on an infinite or NaN sample are not finite; SciPy's are then all NaN, with
+    a warning.
 
     Examples
     --------
@@ -446,10 +456,9 @@ def choose_conv_method(in1, in2, mode="full", measure=False):
         return ("fft" if times["fft"] < times["direct"] else "direct"), times
     if mode not in _axes.MODES:
         raise ValueError(_BAD_MODE + f", not mode={mode}")
-    if dtypes.reason_against(x.dtype, h.dtype) or x.dtype.kind == h.dtype.kind == "b" or 0 in (x.size, h.size):
+    if (dtypes.reason_against(x.dtype, h.dtype) or x.dtype.kind == h.dtype.kind == "b" or 0 in (x.size, h.size)
+            or x.ndim != h.ndim):
         return "direct"
-    if x.ndim != h.ndim:
-        raise ValueError("volume and kernel should have the same dimensionality")
     if any(v.dtype.kind in "ui" for v in (x, h)):
         if math.prod(dtypes.magnitude(v) for v in (x, h)) * min(x.size, h.size) > 2**52 - 1:
             return "direct"

@@ -11,6 +11,7 @@ try:
 except ImportError:  # before NumPy 2
     from numpy.core.multiarray import normalize_axis_index  # type: ignore[no-redef]
 
+_MAX_UP = 2**20  # of the library: problem.up
 RECURSIVE = "a filter with feedback"  # the reason why SciPy answers
 
 
@@ -63,7 +64,7 @@ def lfilter(b, a, x, axis=-1, zi=None):
     y : ndarray
         As many samples as `x`.
     zf : ndarray
-        What the input contributes to later outputs. Only if `zi` is given.
+        What the input contributes to later outputs; `zi` if there are no samples. Only if `zi` is given.
 
     Examples
     --------
@@ -74,11 +75,11 @@ def lfilter(b, a, x, axis=-1, zi=None):
     >>> y, zf
     (array([7., 6.]), array([4.]))
     """
-    b, a, x = np.atleast_1d(b), np.atleast_1d(a), np.asarray(x)
+    b, a, x = np.atleast_1d(np.asarray(b)), np.atleast_1d(np.asarray(a)), np.asarray(x)  # without the masks of subclasses
     for name, values in (("b", b), ("a", a)):
         if values.ndim != 1 or values.size == 0:
             raise ValueError(f"Parameter {name} is not a non-empty 1d array, since {name}.shape={values.shape!r}!")
-    if a.size > 1:
+    if a.size > 1 and x.size:
         return _scipy_lfilter(RECURSIVE, b, a, x, axis, zi)
     if x.ndim == 0:
         raise ValueError("x must be at least 1-D")
@@ -90,13 +91,16 @@ def lfilter(b, a, x, axis=-1, zi=None):
             raise ValueError(f"Dimensions of parameters x and zi must match, but x.ndim={x.ndim}, zi.ndim={zi.ndim}!")
     axis = normalize_axis_index(axis, x.ndim)
     if zi is not None:
-        zi = _expanded(zi, x.shape[:axis] + (b.size - 1,) + x.shape[axis + 1:], axis)
+        zi = _expanded(zi, x.shape[:axis] + (max(a.size, b.size) - 1,) + x.shape[axis + 1:], axis)
     dtype = np.result_type(*inputs)
     if dtype.char not in "fdFDgGO":
         raise NotImplementedError(f"Parameter's dtypes produced result type '{dtype}', which is not supported!")
     reason = dtypes.reason_against(dtype)
-    if x.size == 0 or (reason and (dtype.char == "O" or b.size > sums.TERMS)):
-        return _scipy_lfilter(reason or "no samples", b, a, x, axis, zi)
+    if x.size == 0:
+        y = np.empty(x.shape, dtype)
+        return y if zi is None else (y, zi.astype(dtype))
+    if reason and (dtype.char == "O" or b.size > sums.TERMS):
+        return _scipy_lfilter(reason, b, a, x, axis, zi)
     taps_type = _own_type(b if a.dtype.kind != "c" else a, dtype)
     taps = b.astype(taps_type) / a.astype(taps_type)[0]
     n, tail = x.shape[axis], taps.size - 1
@@ -151,6 +155,8 @@ def _extended(x, before, after, mode, cval):
 
 def _resampled(h, x, up, down, axis, begin, n_out):
     """Outputs of a filter at `up` times the rate: n_out of them, each `down`-th from input sample `begin` on."""
+    bad = general.bad_taps(h)
+    finite = h if bad is None else np.where(bad, 0, h)
     if h.dtype.kind == "c":
         x = x.astype(h.dtype, copy=False)
     x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
@@ -159,7 +165,10 @@ def _resampled(h, x, up, down, axis, begin, n_out):
     problem = (("signal", native.NAMES[x.dtype]), ("taps", native.NAMES[h.dtype]), ("batch", x.size // n),
                ("kernel", h.size), ("size", n), ("up", up), ("stride", down),
                ("pad", ((before, (n_out - 1) * down + h.size - up * n - before),)))
-    native.forward(problem, native.DEFAULTS, y, x, np.ascontiguousarray(h))
+    native.forward(problem, native.DEFAULTS, y, x, np.ascontiguousarray(finite))
+    if bad is not None:
+        last, shape = x.ndim - 1, (1,) * (x.ndim - 1) + h.shape
+        general.add_taps(y, x, h.reshape(shape), bad.reshape(shape), {last: (begin * up, n_out, down)}, up)
     return np.ascontiguousarray(np.moveaxis(y, -1, axis))
 
 
@@ -206,6 +215,8 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
     if up < 1 or down < 1:
         raise ValueError("Both up and down must be >= 1")
     reason = dtypes.reason_against(h.dtype, x.dtype) or ("no samples" if x.size == 0 or x.ndim == 0 else None)
+    if up > _MAX_UP:
+        reason = reason or f"up above {_MAX_UP}"
     if reason is None:
         dtype = np.result_type(h.dtype, x.dtype, np.float32)
         axis = range(x.ndim)[axis]
@@ -220,6 +231,7 @@ def upfirdn(h, x, up=1, down=1, axis=-1, mode="constant", cval=0):
         return scipy_answers("upfirdn", reason, h, x, up, down, axis, mode, cval, error=error)
     if begin:
         signals = np.moveaxis(signals, -1, axis)
+    down = down if n_out > 1 else 1  # the library bounds strides
     if up == 1:
         return _along(taps, signals, axis, (begin, n_out, down))
     return _resampled(taps, signals, up, down, axis, begin, n_out)

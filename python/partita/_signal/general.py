@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from partita._partita import lib
-from partita._signal import axes, native
+from partita._signal import axes, native, sums
 
 MAX_AXES = lib.PARTITA_MAX_RANK
 PRODUCTS = {"convolve": lib.partita_convolve, "correlate": lib.partita_correlate}
@@ -91,10 +91,15 @@ class Layout:
         return np.ascontiguousarray(y.transpose(np.argsort(self.order)))
 
 
-def _exchange(x, h, spans, op):
-    """The operand with more samples along the convolved axes becomes the signal."""
+def _is_exchanged(x, h, spans):
+    """Whether h is the signal and x are the taps: the operand with more samples along the convolved axes is the signal."""
     n, m = (math.prod(v.shape[a] for a in spans) for v in (x, h))
-    if n > m or (n == m and is_complex(x) >= is_complex(h)):
+    return n < m or (n == m and is_complex(x) < is_complex(h))
+
+
+def _exchange(x, h, spans, op):
+    """Signal and taps."""
+    if not _is_exchanged(x, h, spans):
         return x, h, op
     if op == "correlate":
         h = reverse_conj(h, spans)
@@ -173,10 +178,40 @@ def _flattened(x, h, spans, op, options):
     steps = [math.prod(widths[k:]) for k in range(len(convolved))]
     length = 1 + sum((m - 1) * step for m, step in zip(h.shape[lead:], steps))
     first, count, _ = spans[convolved[0]]
-    y = convolve(flat(x), flat(h)[..., :length], {lead: (first * steps[0], count * steps[0], 1)}, "convolve", options)
+    y = _convolve(flat(x), flat(h)[..., :length], {lead: (first * steps[0], count * steps[0], 1)}, "convolve", options, None)
     y = y.reshape(y.shape[:lead] + (count,) + widths)
     y = y[(..., *(slice(begin, begin + n) for begin, n, _ in (spans[a] for a in convolved[1:])))]
     return np.ascontiguousarray(y.transpose(np.argsort(order)))
+
+
+def _reached(window, up, n, k):
+    """The results to which tap k contributes, and the samples of x that it meets there, as slices; None if there are none."""
+    first, count, stride = window
+    at = first + stride * np.arange(count) - k
+    results = np.flatnonzero((at >= 0) & (at < n * up) & (at % up == 0))
+    if results.size == 0:
+        return None
+    step = results[1] - results[0] if results.size > 1 else 1
+    samples = at[results] // up
+    return (slice(results[0], results[-1] + 1, step), slice(samples[0], samples[-1] + 1, max(1, step * stride // up)))
+
+
+def add_taps(y, x, h, chosen, spans, up=1):
+    """y += what the chosen ones of the taps h contribute to the windows `spans` of the full convolution."""
+    for tap in np.argwhere(chosen.any(axis=tuple(a for a in range(h.ndim) if a not in spans), keepdims=True)):
+        reached = {a: _reached(spans[a], up, x.shape[a], tap[a]) for a in spans}
+        if None in reached.values():
+            continue
+        results, samples = (tuple(reached[a][i] if a in spans else slice(None) for a in range(h.ndim)) for i in (0, 1))
+        one = tuple(slice(tap[a], tap[a] + 1) if a in spans else slice(None) for a in range(h.ndim))
+        with np.errstate(invalid="ignore"):
+            y[results] += np.where(chosen[one], h[one] * x[samples], 0)
+
+
+def bad_taps(h):
+    """Where taps are not finite; None if all are finite, or if they are too many to be added one by one."""
+    bad = ~np.isfinite(h)
+    return bad if 0 < np.count_nonzero(bad) <= sums.TERMS else None
 
 
 def convolve(x, h, spans, op="convolve", options=native.DEFAULTS, out=None):
@@ -187,6 +222,20 @@ def convolve(x, h, spans, op="convolve", options=native.DEFAULTS, out=None):
     """
     if not spans:
         return x * (h.conj() if op == "correlate" else h)
+    bad = bad_taps(x if _is_exchanged(x, h, spans) else h)
+    if bad is None:
+        return _convolve(x, h, spans, op, options, out)
+    # The library multiplies taps by the zeros around x, too: those that are not finite are added here, where they count.
+    x, h, op = _exchange(x, h, spans, op)
+    if op == "correlate":
+        h, bad = reverse_conj(h, spans), reverse_conj(bad, spans)
+    y = _convolve(x, np.where(bad, 0, h), spans, "convolve", options, out)
+    add_taps(y, x, h, bad, spans)
+    return y
+
+
+def _convolve(x, h, spans, op, options, out):
+    """`convolve` with finite taps."""
     if is_one_shot(x, h, spans, options):
         return _run_small(x, h, spans, op, out)
     x, h, op = _exchange(x, h, spans, op)

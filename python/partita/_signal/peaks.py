@@ -24,8 +24,8 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
     Find a template in a signal: the peaks of the magnitude of their correlation.
 
     Peaks are local maxima. Each peak, the largest first and of equal ones the first, drops the local maxima closer than
-    `distance`, as in `scipy.signal.find_peaks`: what is dropped drops nothing. The first and the last lag can be peaks. More than 8 equal samples after a smaller one are a local maximum whatever
-    follows them.
+    `distance`, as in `scipy.signal.find_peaks`: what is dropped drops nothing. The first and the last lag can be peaks.
+    More than 8 equal samples after a smaller one are a local maximum whatever follows them.
 
     Parameters
     ----------

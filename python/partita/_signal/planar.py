@@ -13,7 +13,7 @@ _KINDS = "bBhHiIlLqQfdFD?"  # characters of the types that SciPy's functions of 
 
 def _fill(fillvalue, dtype):
     """The value around the image, in the type of the result. The errors are SciPy's."""
-    value = np.asarray(fillvalue, np.complex128)
+    value = np.asarray(np.nan if fillvalue is None and dtype.kind in "fc" else fillvalue, np.complex128)
     if value.size == 0:
         raise ValueError("`fillvalue` cannot be an empty array.")
     if value.size != 1:
@@ -58,8 +58,6 @@ def _images(name, in1, in2, mode, boundary, fillvalue):
     if boundary not in _BOUNDARIES and boundary != "reflect":
         raise ValueError("Acceptable boundary flags are 'fill', 'circular' (or 'wrap'), and 'symmetric' (or 'symm').")
     reason = dtypes.reason_against(x.dtype, h.dtype)
-    if reason is None and 0 in (x.size, h.size):
-        reason = "no samples"
     if reason is None and not (x.dtype.char in _KINDS and h.dtype.char in _KINDS):
         reason = "samples of 16 bits"
     if boundary == "reflect":
@@ -68,13 +66,23 @@ def _images(name, in1, in2, mode, boundary, fillvalue):
     if reason is None:
         boundary = _BOUNDARIES[boundary]
         dtype = np.result_type(x, h)
-        fill = _fill(fillvalue, dtype)
-        y = _compute(x, h.conj() if correlates else h, correlates, mode, boundary, fill, dtype)
-        reason = None if y is not None else "integers that f64 does not hold"
+        fill = _fill(fillvalue, dtype) if boundary == "fill" else 0
+        if 0 in (x.size, h.size) and fill == 0:
+            return _sums_of_nothing(x, h, mode, dtype)
+        y = None if x.size == 0 else _compute(x, h.conj() if correlates else h, correlates, mode, boundary, fill, dtype)
+        if y is None:
+            reason = "no samples" if x.size == 0 else "integers that f64 does not hold"
     if reason is not None:
         error = TypeError if reason.startswith(("samples", "long")) else UnsupportedError
         return scipy_answers(name, reason, in1, in2, mode, boundary, fillvalue, error=error)
     return y[::-1, ::-1] if exchanged and correlates else y
+
+
+def _sums_of_nothing(x, h, mode, dtype):
+    """Zeros in the shape of the result: one operand has no samples, and nothing that could be around them."""
+    if mode == "same":
+        return np.zeros(x.shape, dtype)
+    return np.zeros([n + m - 1 if mode == "full" else n - m + 1 for n, m in zip(x.shape, h.shape)], dtype)
 
 
 def _compute(x, h, correlates, mode, boundary, fill, dtype):
@@ -107,9 +115,10 @@ def convolve2d(in1, in2, mode="full", boundary="fill", fillvalue=0):
     mode : {"full", "same", "valid"}, optional
         As in `convolve`.
     boundary : {"fill", "wrap", "symm"}, optional
-        What is around `in1`: `fillvalue`, the array again (circular), or the array mirrored.
+        What is around `in1`: `fillvalue`, the array again (circular), or the array mirrored; zeros around an array without
+        samples.
     fillvalue : scalar, optional
-        The value around `in1`.
+        The value around `in1` with boundary "fill".
 
     Returns
     -------
