@@ -222,6 +222,73 @@ class FoldersOfUsers(ScriptTest):
         self.assertIn("pages has files", result.stderr)
 
 
+class Setup(ScriptTest):
+    def installed(self, *groups):
+        """The packages that a machine without any is given."""
+        shutil.copy(ROOT / "tools/setup.sh", self.tree / "tools/setup.sh")
+        self.command("dpkg", "echo amd64")
+        self.command("dpkg-query", ":")
+        self.command("id", "echo 0")
+        self.command("apt-get", ":")
+        result = self.run_script("tools/setup.sh", *groups)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.split()[0], "installing:")
+        return set(result.stdout.split()[1:])
+
+    def test_groups(self):
+        build = self.installed()
+        self.assertEqual(self.installed("build"), build)
+        for group in ("test", "bench", "ci", "slow"):
+            self.assertLess(build, self.installed(group), group)
+        demo, python = self.installed("demo"), self.installed("python")
+        self.assertLess(demo, build)
+        self.assertLessEqual({"gcc", "meson", "guitarix-common", "alsa-utils", "libsndfile1-dev"}, demo)
+        self.assertEqual(python, {"gcc", "libc6-dev", "python3", "python3-venv", "python3-dev"})
+        self.assertEqual(self.installed("demo", "python"), demo | python)
+
+    def test_no_such_group(self):
+        shutil.copy(ROOT / "tools/setup.sh", self.tree / "tools/setup.sh")
+        self.assertEqual(self.run_script("tools/setup.sh", "demos").returncode, 2)
+
+
+class Demo(ScriptTest):
+    """tools/demo.sh with a compiler that makes nothing."""
+
+    def setUp(self):
+        super().setUp()
+        self.script(self.tree / "tools/setup.sh", 'echo "installing: $1"')
+        self.script(self.tree / "tools/join-wav.py", "")
+        (self.tree / "tools/join-wav.py").write_text("")
+        self.command("meson", "mkdir -p $2; : >$2/build.ninja; echo \"$@\"")
+        self.command("ninja", "shift; folder=$1; shift; echo \"ninja: $*\"; for n in $(seq 200); do echo \"$n 200 cc x\"; done\n"
+                     "mkdir -p $folder/apps; printf '#!/bin/sh\\necho chosen\\n' >$folder/apps/partita\n"
+                     "chmod +x $folder/apps/partita")
+
+    def test_says_what_it_does(self):
+        lines = self.run_script("tools/demo.sh").stdout.splitlines()
+        self.assertEqual([line.split()[0].strip(":") for line in lines],
+                         ["installing", "configuring", "compiling"] + 10 * ["compiling"] +
+                         ["recording", "impulse", "chosen", "result"])
+        self.assertEqual(lines[0], "installing: demo")
+        self.assertEqual(lines[3].split()[1:], ["20", "of", "200"])
+        self.assertEqual(lines[12].split()[1:], ["200", "of", "200"])
+        log = (self.tree / "build-demo.log").read_text()
+        self.assertIn("ninja: apps/partita", log)
+        self.assertNotIn("configuring", self.run_script("tools/demo.sh").stdout)
+        self.assertFalse((self.tree / "build").exists())  # a later build is complete
+
+    def test_failures(self):
+        self.command("ninja", "echo '1 2 cc x'; echo 'x.c: error'; exit 1")
+        result = self.run_script("tools/demo.sh")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("x.c: error", result.stderr)
+        self.assertNotIn("chosen", result.stdout)
+        shutil.rmtree(self.tree / "build-demo")
+        self.command("meson", "echo 'no soxr'; exit 1")
+        result = self.run_script("tools/demo.sh")
+        self.assertEqual((result.returncode, result.stderr), (1, "no soxr\n"))
+
+
 HEADER = "case,contender,threads,ns_per_item,spread,p999_over_mean,bytes,check\n"
 
 
@@ -352,7 +419,7 @@ class BenchTable(ScriptTest):
 
 def main():
     n_done = n_failed = 0
-    for tests_of in (Removal, DebianPackages, FoldersOfUsers, Benchmarks, BenchTable):
+    for tests_of in (Removal, DebianPackages, FoldersOfUsers, Setup, Demo, Benchmarks, BenchTable):
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(tests_of):
             result = unittest.TestResult()
             with contextlib.redirect_stdout(io.StringIO()):

@@ -1,24 +1,34 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that building and the demo need; says nothing when all are there. Further groups by
-# name: test (what the suite compares with), python (to build and test the package for Python), bench (the peers,
-# pictures), ci (second compiler, sanitizers, checks), slow (Debian packages, fuzzers, digits to learn, aarch64 under
-# qemu, the web site).
-#   tools/setup.sh [test] [python] [bench] [ci] [slow]
+# Installs Debian packages by group; says nothing when all are there. Without a name: build (what a whole build uses).
+# Further groups: demo (what tools/demo.sh needs), python (to build and test the package for Python), and beside those of
+# build: test (what the suite compares with), bench (the peers, pictures), ci (second compiler, sanitizers, checks), slow
+# (Debian packages, fuzzers, digits to learn, aarch64 under qemu, the web site).
+#   tools/setup.sh [build] [demo] [python] [test] [bench] [ci] [slow]
 set -eu
 
+compiler="gcc libc6-dev python3"
+program="$compiler meson ninja-build pkg-config libsndfile1-dev libsoxr-dev libjansson-dev"
 # dpkg-dev tells meson where Debian keeps libraries; without it they end up where neither linker nor pkg-config looks.
-packages="gcc libc6-dev dpkg-dev meson ninja-build pkg-config libfftw3-dev libsndfile1-dev libsoxr-dev libjansson-dev
-    libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev libyaml-dev libopenmpi-dev openmpi-bin libcmocka-dev
-    libliquid-dev python3 alsa-utils guitarix-common"
+build="$program dpkg-dev libfftw3-dev libarchive-dev libcairo2-dev portaudio19-dev lv2-dev liblo-dev libmysofa-dev
+    libyaml-dev libopenmpi-dev openmpi-bin libcmocka-dev libliquid-dev alsa-utils guitarix-common"
+[ $# -gt 0 ] || set -- build
+packages=
 for group in "$@"; do
+    case $group in test | bench | ci | slow) packages="$packages $build" ;; esac
     case $group in
+    build)
+        packages="$packages $build"
+        ;;
+    demo)
+        packages="$packages $program alsa-utils guitarix-common"
+        ;;
     test)
         packages="$packages python3-scipy python3-h5py sox ffmpeg groff-base mandoc bash zsh fish g++ cmake jackd2
             libjack-jackd2-dev jconvolver jconvolver-config-files liblilv-dev lilv-utils sordi"
         ;;
     python)
-        packages="$packages python3-venv python3-dev"
+        packages="$packages $compiler python3-venv python3-dev"
         ;;
     bench)
         packages="$packages python3-scipy sox ffmpeg g++ libzita-convolver-dev libavfilter-dev libdnnl-dev libopenblas-dev
@@ -35,7 +45,7 @@ for group in "$@"; do
             python3-venv python3-dev chromium"
         ;;
     *)
-        echo "tools/setup.sh: no group '$group'; there are test, python, bench, ci and slow" >&2
+        echo "tools/setup.sh: no group '$group'; there are build, demo, python, test, bench, ci and slow" >&2
         exit 2
         ;;
     esac

@@ -6,7 +6,7 @@
 #   tools/site.sh [BUILD]        BUILD has the program `partita`; build if not given, which is then brought up to date
 set -eu
 cd "$(dirname "$0")/.."
-tools/setup.sh python >&2
+tools/setup.sh build python >&2
 site="build-ci/site"
 mkdir -p "$site"
 log=$site/log
