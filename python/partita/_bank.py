@@ -89,7 +89,7 @@ class Bank:
     def _c(self):
         return _objects.alive(self._owner, "the bank")
 
-    def after_fork(self):
+    def _after_fork(self):
         """In a child: closes a bank in a call of which another thread was."""
         if self._control.locked() or self._busy.locked():
             self._owner.abandon()

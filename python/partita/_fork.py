@@ -16,13 +16,13 @@ def lock():
 
 
 def watch(used):
-    """In a child `used.after_fork()` is called, before its locks are freed."""
+    """In a child `used._after_fork()` is called, before its locks are freed."""
     _objects.add(used)
 
 
 def _begin_child():
     for used in _objects:
-        used.after_fork()
+        used._after_fork()
     for held in _locks:
         held._at_fork_reinit()
 

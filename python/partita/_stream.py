@@ -157,7 +157,7 @@ class Stream:
         self._busy, self._swapper = _fork.lock(), _fork.lock()
         _fork.watch(self)
 
-    def after_fork(self):
+    def _after_fork(self):
         """In a child: closes a stream whose threads, or a call of which, went on in the parent only."""
         if (self.plan.options["threads"] or 1) > 1 or self._busy.locked() or self._swapper.locked():
             self._call = None

@@ -100,6 +100,30 @@ def test_training_equals_torchs():
     require_close(train(copy.deepcopy(model), 3, torch.float32), trained, 12)
 
 
+@pytest.mark.parametrize("write", (lambda w: w.data, lambda w: w.detach().numpy()), ids=("data", "numpy"))
+@pytest.mark.parametrize("make, size", [(lambda: torch.nn.Conv2d(64, 64, 7), (20, 20)),
+                                        (lambda: torch.nn.Conv1d(96, 96, 15), (40,)),
+                                        (lambda: torch.nn.ConvTranspose2d(64, 64, 7), (9, 9))])
+def test_large_taps_are_forgotten(make, size, write):
+    """A tap that the sample of _calls._sample does not hold is written where PyTorch does not count it."""
+    torch.manual_seed(0)
+    layer = make()
+    assert ours.replace_(layer) == [""]
+    x = torch.rand(1, layer.in_channels, *size)
+    with torch.no_grad():
+        before = layer(x)
+        write(layer.weight).reshape(-1)[1] = 1000.0  # samples are an odd number of taps apart, from tap 0 on
+        assert torch.equal(layer(x), before)
+        ours.forget(layer)
+        after = layer(x)
+    ours.restore_(layer)
+    with torch.no_grad():
+        expected = layer(x)
+    assert (after - before).abs().max() > 100
+    # Sums of 64 * 49 terms, or 96 * 15, of taps below 1 and one of 1000: 2 n u times the largest term, in f32.
+    torch.testing.assert_close(after, expected, rtol=0, atol=2 * 3136 * 2**-24 * 1000)
+
+
 def test_state_and_pickle():
     model = network()
     state = copy.deepcopy(model.state_dict())

@@ -18,6 +18,7 @@ ignore_missing_imports = True
 """
 # functools.cache has a type without parameters; mypy does not read PyTorch, whose functions have a metaclass.
 ALLOWED = """
+partita._dask.made_by._isa
 partita._signal.fallback.originals
 partita.nn._ops.RecordedConv
 """

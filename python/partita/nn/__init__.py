@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Layers of PyTorch that Partita computes: `partita.nn.replace_(model)`, or the layers and functions by name."""
 from . import functional, testing
-from .modules import (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, replace_, restore_)
+from .modules import (Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, forget, replace_,
+                      restore_)
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "functional",
-           "replace_", "restore_", "testing"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
+           "functional", "replace_", "restore_", "testing"]

@@ -7,8 +7,9 @@ from .modules import Conv3d as Conv3d
 from .modules import ConvTranspose1d as ConvTranspose1d
 from .modules import ConvTranspose2d as ConvTranspose2d
 from .modules import ConvTranspose3d as ConvTranspose3d
+from .modules import forget as forget
 from .modules import replace_ as replace_
 from .modules import restore_ as restore_
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "functional",
-           "replace_", "restore_", "testing"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
+           "functional", "replace_", "restore_", "testing"]

@@ -4,7 +4,7 @@
 Taps that change with every call (`uses` is 1) are packed into a filter that any layer of the same plan may borrow. For
 other taps the filter is kept with their tensor, and updated when the tensor has other memory or another version
 counter. Writes through `tensor.data` and NumPy do not count versions, so values are compared too: all of them, or a
-sample of those of large tensors.
+sample of those of large tensors; `forget` is for what the sample misses.
 """
 import os
 import re
@@ -192,6 +192,13 @@ def _kept_filters(w):
             found = _taps[key] = weakref.ref(w, forget), _store.Store(_MAX_FILTERS)
     del before
     return found[1]
+
+
+def forget(tensors):
+    """The next calls with these tensors of taps pack them again, whatever is known of their values."""
+    with _lock:
+        dropped = [_taps.pop(id(w), None) for w in tensors]
+    dropped.clear()
 
 
 def _layer(direction, dtype, memory_format, x_shape, w_shape, geometry, uses):

@@ -4,10 +4,10 @@ state, padding modes, errors."""
 import torch
 import torch.nn.functional as F
 
-from . import _stream, functional
+from . import _calls, _stream, functional
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "replace_",
-           "restore_"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "forget",
+           "replace_", "restore_"]
 
 
 def _forward(layer, conv, input, weight, bias):
@@ -117,6 +117,12 @@ def replace_(model, where=_is_large):
     list of str
         Names of the replaced layers; "" is the model itself.
 
+    Notes
+    -----
+    Without gradients a layer keeps its taps packed and compares them at each call. Of more than 65 536 taps it compares a
+    sample: after a few of these have been written through ``weight.data`` or NumPy, which PyTorch does not count as a new
+    version, call `forget`. Optimizers, ``load_state_dict`` and all other changes are seen.
+
     Examples
     --------
     >>> import torch, partita.nn
@@ -130,6 +136,21 @@ def replace_(model, where=_is_large):
 def restore_(model, where=lambda layer: True):
     """Gives the layers that `replace_` has replaced back to PyTorch, in place. Returns their names."""
     return _exchange(model, _TORCHS, where)
+
+
+def forget(model):
+    """
+    Lets layers pack their taps again at the next call, whatever is known of their values.
+
+    Needed only after some taps of a tensor with more than 65 536 of them have been written through ``tensor.data`` or
+    NumPy, while no gradients are recorded.
+
+    Parameters
+    ----------
+    model : torch.nn.Module or torch.Tensor
+        The layers, or the taps of a function of `partita.nn.functional`.
+    """
+    _calls.forget([model] if isinstance(model, torch.Tensor) else [*model.parameters(), *model.buffers()])
 
 
 def _exchange(model, classes, where):
