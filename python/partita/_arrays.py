@@ -201,10 +201,10 @@ def prepare_out(out, name, shape, like=None):
         raise TypeError(f"{what} is of type {type(out).__name__}: an array of NumPy or a tensor is needed")
     if tuple(out.shape) != tuple(shape):
         raise ValueError(f"{what} has shape {tuple(out.shape)}, not {tuple(shape)}")
-    if not contiguous:
-        raise ValueError(f"{what} is not contiguous, or not aligned")
     if not writable:
         raise ValueError(f"{what} is read-only")
+    if not contiguous:
+        raise ValueError(f"{what} is not contiguous, or not aligned")
     return out
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Many streams of one size that are processed together."""
-from partita import _arrays, _fork, _objects, _stream
+from partita import _arrays, _fork, _objects, _stream, _taps
 from partita._errors import check, failure, log
 from partita._partita import ffi, lib
 from partita._plan import Filter
@@ -85,6 +85,8 @@ class Bank:
         self._control, self._busy = _fork.lock(), _fork.lock()
         _fork.watch(self)
 
+    __reduce__ = _objects.not_pickled("a bank", "make another one, and its filters from their taps")
+
     @property
     def _c(self):
         return _objects.alive(self._owner, "the bank")
@@ -115,7 +117,7 @@ class Bank:
         -------
         Filter
         """
-        taps = _arrays.prepare(taps, self._taps_type, "taps", True)
+        taps = _taps.check_finite(_arrays.prepare(taps, self._taps_type, "taps", True))
         channels = (self.out_channels, self.in_channels)
         if tuple(taps.shape[:-1]) not in (channels, channels[1:] if channels[0] == 1 else channels,
                                           () if channels == (1, 1) else channels):

@@ -74,6 +74,14 @@ class Owner:
         ffi.gc(self._owner, None)
 
 
+def not_pickled(name, remedy):
+    """A method __reduce__ for objects that are not pickled or copied: their memory is the library's."""
+    def __reduce__(self):
+        raise TypeError(f"{name} cannot be pickled or copied: {remedy}")
+
+    return __reduce__
+
+
 def create(name, function, *arguments, what=""):
     """The pointer that a function of the library returns as its last argument."""
     result = ffi.new(f"struct partita_{name} **")

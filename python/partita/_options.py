@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What plans can be told: devices, threads, measured cost models, options."""
 import os
+import tempfile
 import typing
 
 from partita import _objects
@@ -81,6 +82,8 @@ class Wisdom:
     """
     What was measured on this machine: a cost model, and choices of plans made with ``effort="measure"``.
 
+    It is pickled as what `save` writes, and so for processes of the same machine.
+
     Parameters
     ----------
     path : str or path, optional
@@ -108,6 +111,19 @@ class Wisdom:
     def save(self, path):
         """Writes everything to a file."""
         check(lib.partita_wisdom_save(self._owner.c, os.fsencode(path)), os.fspath(path))
+
+    def __getstate__(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "wisdom")
+            self.save(path)
+            with open(path, "rb") as file:
+                return {"file": file.read()}
+
+    def __setstate__(self, state):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(state["file"])
+            file.flush()
+            self.__init__(file.name)  # refuses what another machine has measured
 
 
 def options_to_c(*, device="cpu", engine=None, effort="estimate", threads=None, directions=None, error_budget=None,

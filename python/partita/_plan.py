@@ -416,6 +416,8 @@ class Saved:
         self._c = _objects.create("saved", lib.partita_saved_create, plan._c)
         self._owner = _objects.Owner("saved", self._c, plan._owner)
 
+    __reduce__ = _objects.not_pickled("a Saved", "Plan.saved makes one, which Plan.forward fills")
+
 
 class Filter:
     """
@@ -433,6 +435,8 @@ class Filter:
         self.plan = plan
         self._c = pointer
         self._owner = _objects.Owner("filter", pointer, needed)
+
+    __reduce__ = _objects.not_pickled("a filter", "pickle its plan and its taps, and make it by Plan.filter(taps)")
 
     def __repr__(self):
         if self.plan is None:

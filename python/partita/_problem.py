@@ -59,6 +59,9 @@ def _axes(name, value, rank, convert=positive):
 
 
 def _pad(name, value):
+    if isinstance(value, str):
+        raise TypeError(f"{name} = {value!r}: numbers of zeros are needed; kernel // 2 on both sides of an odd kernel keep "
+                        "the size")
     if isinstance(value, (tuple, list)):
         if len(value) != 2:
             raise ValueError(f"{name} = {value!r}: zeros before and after an axis")

@@ -82,6 +82,8 @@ class Spectrum:
         del keep
         self._owner = _objects.Owner("spectrum", self._c)
 
+    __reduce__ = _objects.not_pickled("a spectrum", "pickle the signal that it was made from")
+
     def __repr__(self):
         return f"<partita.Spectrum, {len(self)} samples of {self._type}, blocks of {self.block}, {self.nbytes} bytes>"
 

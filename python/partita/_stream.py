@@ -378,6 +378,8 @@ class Stream:
         StateError
             While `swapping`, or if the state is damaged or of another plan; the stream is then unchanged.
         """
+        if not isinstance(state, (bytes, bytearray, memoryview, np.ndarray)):
+            raise TypeError(f"state is of type {type(state).__name__}: bytes that Stream.save returned are needed")
         with self._alone():
             what = ("restore, not while a swap is in progress" if lib.partita_stream_swapping(self._c)
                     else "restore: the state is damaged, or of a stream with another plan")

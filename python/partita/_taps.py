@@ -86,6 +86,16 @@ def _array(taps):
         raise (TypeError if isinstance(error, TypeError) else ValueError)(f"taps: {error}") from None
 
 
+def check_finite(taps):
+    """The taps, if all are finite: others would make every result of a stream NaN."""
+    values = np.asarray(taps)
+    finite = np.isfinite(values)
+    if not finite.all():
+        place = np.unravel_index(finite.argmin(), values.shape)
+        raise ValueError(f"taps[{', '.join(map(str, place))}] = {values[place]}: taps of a stream must be finite")
+    return taps
+
+
 def _converted(taps, name):
     """Taps as an array of this type of the library, a copy of the caller's."""
     if _arrays.is_tensor(taps):
@@ -113,7 +123,7 @@ def make_filter(plan, taps):
     """A filter of the plan of a stream, and a copy of the taps from which it can be made again."""
     shape, name = plan.problem.taps_shape, plan.problem.taps
     if _are_paths(taps):
-        taps = [(out, source, delay, _converted(h, name)) for out, source, delay, h in _checked(taps)]
+        taps = [(out, source, delay, check_finite(_converted(h, name))) for out, source, delay, h in _checked(taps)]
         return plan.filter(paths=taps), taps
     taps = _converted(taps, name)
     if taps.ndim == 0 or taps.size == 0:
@@ -125,5 +135,6 @@ def make_filter(plan, taps):
     if given.ndim == 3 and given.shape[:2] != shape[:2] or given.ndim == 1 and shape[1] != 1:
         forms = f"[m] or [{shape[0]}, m]" if shape[1] == 1 else f"[{shape[0]}, {shape[1]}, m]"
         raise ValueError(f"taps has shape {taps.shape}, but the stream was made for {forms}")
+    check_finite(taps)
     dense[..., :taps.shape[-1]] = given
     return plan.filter(dense), taps

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What newcomers do wrong is answered by an exception that names the argument and says what to do."""
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -76,7 +78,24 @@ def bank():
     (lambda: partita.Spectrum([]), ValueError, "x is empty"),
     (lambda: partita.Spectrum(X).correlate(TAPS, lags=5), ValueError, "lags = 5: two integers"),
     (lambda: partita.Spectrum(X).correlate(TAPS, lags=(5, 2)), ValueError, "lags = (5, 2): no results"),
+    (lambda: partita.Problem(kernel=5, size=9, pad="same"), TypeError,
+     "pad = 'same': numbers of zeros are needed; kernel // 2 on both sides"),
+    # Taps of a stream that are not finite.
+    (lambda: partita.Stream([1, np.nan, np.inf]), ValueError, "taps[1] = nan: taps of a stream must be finite"),
+    (lambda: partita.Stream([(0, 0, 3, [1.0, -np.inf])]), ValueError, "taps[1] = -inf: taps of a stream"),
+    (lambda: stream(channels=2).swap([[1, 2], [3, np.nan]]), ValueError, "taps[1, 1] = nan"),
+    (lambda: bank().filter([[[1, 2, np.nan]]]), ValueError, "taps[0, 0, 2] = nan"),
+    # Arrays for results that cannot be written.
+    (lambda: stream().process(X, np.broadcast_to(np.float32(0), 10)), ValueError, "out is read-only"),
+    # What cannot be pickled or copied.
+    (lambda: pickle.dumps(plan().filter(TAPS)), TypeError,
+     "a filter cannot be pickled or copied: pickle its plan and its taps, and make it by Plan.filter(taps)"),
+    (lambda: copy.deepcopy(bank()), TypeError, "a bank cannot be pickled or copied: make another one"),
+    (lambda: pickle.dumps(partita.Spectrum(X)), TypeError,
+     "a spectrum cannot be pickled or copied: pickle the signal that it was made from"),
     # States.
+    (lambda: stream().restore("text"), TypeError,
+     "state is of type str: bytes that Stream.save returned are needed"),
     (lambda: stream().restore(b"abc"), partita.StateError,
      "restore: the state is damaged, or of a stream with another plan"),
     (lambda: bank().close(0), partita.StateError, "close of slot 0, which must be open"),

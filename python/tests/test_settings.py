@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 import pathlib
+import pickle
 import re
 
 import numpy as np
@@ -88,3 +89,17 @@ def test_descriptions_are_one_line():
         assert repr(value).startswith(text) and "\n" not in repr(value), repr(value)
     stream.close()
     assert repr(stream) == "<partita.Stream, closed>"
+
+
+def test_pickled_wisdom(tmp_path):
+    wisdom, paths = partita.Wisdom(), [tmp_path / name for name in "ab"]
+    partita.Plan(partita.Problem(kernel=2, size=20), effort="measure", wisdom=wisdom)
+    copied = pickle.loads(pickle.dumps(wisdom))
+    for store, path in zip((wisdom, copied), paths):
+        store.save(path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    plan = partita.Plan(partita.Problem(kernel=2, size=20), effort="measure", wisdom=wisdom)
+    assert pickle.loads(pickle.dumps(plan)).engine == plan.engine
+    state = wisdom.__getstate__()
+    with pytest.raises(partita.StateError):
+        copied.__setstate__({"file": state["file"][1:]})
