@@ -1,0 +1,100 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes the files that the commands of README.md and docs/tutorials.md read. Needs nothing but Python.
+
+    make_files.py [FOLDER]      [.]
+"""
+import array
+import cmath
+import math
+import pathlib
+import random
+import sys
+import wave
+
+RATE = 48000  # of the sounds
+
+
+def write_wav(path, channels, bits):
+    """Channels are lists of numbers within -1 and 1."""
+    scale, size = 2.0 ** (bits - 1) - 1, bits // 8
+    frames = b"".join(round(scale * x).to_bytes(size, "little", signed=True) for frame in zip(*channels) for x in frame)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(len(channels))
+        file.setsampwidth(size)
+        file.setframerate(RATE)
+        file.writeframes(frames)
+
+
+def write_npy(path, kind, shape, numbers):
+    """Numbers of NumPy's type `kind`, f4 or c8: of c8 real and imaginary parts in turn."""
+    header = f"{{'descr': '<{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"  # 10 bytes before it
+    numbers = array.array("f", numbers)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + numbers.tobytes())
+
+
+def response(noise, frames, channels):
+    """Noise that decays by 60 dB: what a room makes of a click. Its first sample is the loudest."""
+    decay = [0.05 * 10 ** (-3 * n / frames) for n in range(frames)]
+    return [[max(-1.0, min(1.0, d * noise.gauss(0, 1))) for d in decay] for _ in range(channels)]
+
+
+def note(hz):
+    """One second of a tone with two overtones, struck four times."""
+    times = [n / RATE for n in range(RATE)]
+    return [0.25 * math.exp(-8 * (t % 0.25)) * sum(math.sin(2 * math.pi * k * hz * t) / k for k in (1, 2, 3)) for t in times]
+
+
+def burst():
+    """256 symbols of magnitude 1: a Zadoff-Chu sequence."""
+    return [cmath.exp(1j * math.pi * n * n / 256) for n in range(256)]
+
+
+def capture(noise):
+    """0.3 s of radio samples at 1 MHz: three bursts of 8 samples a symbol, 100 kHz above the middle, a strong neighbour at
+    300 kHz, and noise."""
+    samples = [complex(noise.gauss(0, 0.05), noise.gauss(0, 0.05)) + cmath.exp(0.6j * math.pi * n) for n in range(300000)]
+    symbols = burst()
+    for start in (80004, 160004, 240004):
+        for n in range(8 * len(symbols)):
+            samples[start + n] += 0.2j * symbols[n // 8] * cmath.exp(0.2j * math.pi * (start + n))
+    return samples
+
+
+def parts(samples):
+    return [part for z in samples for part in (z.real, z.imag)]
+
+
+def heartbeat(noise):
+    """Four seconds of heart beats at 1 kHz with mains hum and noise; a beat is a sum of pulses: their times after the main
+    one, heights and widths."""
+    pulses = ((-0.2, 0.15, 0.025), (-0.03, -0.1, 0.01), (0, 1, 0.012), (0.03, -0.2, 0.01), (0.25, 0.3, 0.05))
+    beats = []
+    for n in range(4000):
+        phase = n / 1000 % 0.8 - 0.3
+        beat = sum(height * math.exp(-0.5 * ((phase - at) / width) ** 2) for at, height, width in pulses)
+        beats.append(beat + 0.3 * math.sin(0.1 * math.pi * n) + noise.gauss(0, 0.1))
+    return beats
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    folder.mkdir(parents=True, exist_ok=True)
+    noise = random.Random(1)
+    write_wav(folder / "hall.wav", response(noise, 12000, 2), 24)
+    write_wav(folder / "church.wav", response(noise, 24000, 4), 24)
+    write_wav(folder / "voice.wav", [note(220)], 16)
+    write_wav(folder / "piano.wav", [note(220), note(330)], 16)
+    write_wav(folder / "day.wav", [note(165) * 5, note(247) * 5], 16)
+    write_npy(folder / "noisy.npy", "f4", (4000,), heartbeat(noise))
+    write_npy(folder / "capture.npy", "c8", (300000,), parts(capture(noise)))
+    write_npy(folder / "burst.npy", "c8", (256,), parts(burst()))
+    for name, shape in (("x", (2, 3, 32, 32)), ("w", (8, 3, 3, 3)), ("b", (8,)), ("gy", (2, 8, 32, 32))):
+        write_npy(folder / f"{name}.npy", "f4", shape, [noise.gauss(0, 1) for _ in range(math.prod(shape))])
+
+
+if __name__ == "__main__":
+    main()
