@@ -12,11 +12,17 @@
 # change. If OUT is set, they are also in the archive $OUT/gpu-results.tgz, which is renewed after
 # every step and case, so that a run that is cut off leaves what was done. The step report needs no
 # device, so results may be copied to another machine. For a machine with a GPU but without a
-# compiler, run the step pack elsewhere: build/gpu-pack then has all programs, and the libraries they need besides CUDA's. Copy this tree with build/gpu-pack, but
-# without build/build.ninja; the step build then does nothing. python3 and a driver suffice, except
+# compiler, run the step pack elsewhere: build/gpu-pack then has all programs, and the libraries they need besides CUDA's.
+# Copy this tree with build/gpu-pack, but without build/build.ninja; the step build then does nothing. python3 and a driver suffice, except
 # that long transforms need cuFFT and the step sanitizer needs compute-sanitizer. Building needs
 # CUDA 12 or later, and cmocka for the step suite (tools/setup.sh test installs it). Without cmocka
 # the step sanitizer has only bench_gpu's cases.
+# On a machine that is there for minutes only, three commands of ten minutes each bring back the most valuable results
+# first: the suite's counts, the GPU's rates, and rows of our engines and of cuFFT; the cases that are left, then
+# PyTorch's rows; what memcheck and racecheck find:
+#   bench/gpu.sh --limit 280 suite; bench/gpu.sh --limit 290 bench
+#   bench/gpu.sh --limit 570 bench peers
+#   bench/gpu.sh --limit 570 sanitizer
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tools/gpu_env.sh
@@ -27,6 +33,10 @@ CASE_SECONDS=240
 PEER_SECONDS=900
 while :; do
     case ${1-} in
+    -h | --help)
+        sed -n '3,/^set -eu/ { /^set -eu/d; s/^# \{0,1\}//; p }' bench/gpu.sh
+        exit 0
+        ;;
     --quick) quick=--quick results=build/gpu-results-quick ;;
     --limit)
         GPU_UNTIL=$(($(date +%s) + $2))

@@ -349,7 +349,9 @@ algorithm does. All contenders pack their filters beforehand. `onednn` works on 
 formats it prefers, `onednn+reorder` reads and writes plain ones, and `onednn-winograd` is its
 Winograd convolution, where it has one. `openblas` multiplies what Caffe's im2col copies, on one
 thread. A contender whose first pass takes more than 0.4 s is timed by that pass. `vgg-e-*` are the
-layers of network E, each counted as often as the network has it.
+layers of network E, each counted as often as the network has it. `thesis-4.5-*` and `thesis-4.6-*` are the layers of the
+sections 4.5 and 4.6 of a thesis on Caffe with FFT, `dieleman-*` those of a comparison of convolutions in Theano;
+`bench/workloads/layer_cases.c` has the sources.
 """
 
 PLOTTED = "mono-b64-t480000"

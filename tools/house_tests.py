@@ -4,7 +4,7 @@ slash; python-x is python/tests/test_x.py."""
 import pathlib
 import re
 
-PAGES = ("docs/faults.md", "docs/findings.md")
+PAGES = ("docs/faults.md",)
 
 
 def source_of(folder, name):
