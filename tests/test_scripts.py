@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(sys.argv[1])
-COPIED = ("README.md", "docs/c.md", "docs/site", "include", "packaging", "tools", "bench")
+COPIED = ("README.md", "python/README.md", "docs/c.md", "docs/site", "include", "packaging", "tools", "bench")
 SCRIPTS = sorted(path for folder in ("tools", "packaging", "bench", "tests", "lib", ".ci")
                  for path in (ROOT / folder).rglob("*") if path.suffix == ".sh" or path == ROOT / ".ci/run")
 
@@ -356,6 +356,9 @@ class BenchTable(ScriptTest):
             ("convolve-10min-stereo-t4096", "partita", 1, 5, 1.265), ("convolve-10min-stereo-t4096", "ffmpeg", 1, 10, 0.1),
             ("depthwise-31-forward", "auto", 1, 0.001, 0.1), ("depthwise-31-forward", "onednn", 1, 0.02, 0.1),
             ("caffenet-2-forward", "auto", 1, 0.001, 0.4), ("caffenet-2-forward", "onednn", 1, 0.02, 0.1),
+            ("python-small-f64-10-x-3", "partita", 1, 1000, 0.1), ("python-small-f64-10-x-3", "numpy-convolve", 1, 800, 0.1),
+            ("python-small-f32-10-x-3", "partita", 1, 800, 0.1), ("python-small-f32-10-x-3", "numpy-convolve", 1, 1000, 0.1),
+            ("network-small-layer-train", "partita", 2, 500, 0.1), ("network-small-layer-train", "torch", 2, 250, 0.1),
             ("vgg-a-n16-forward", "auto", 1, 0.001, 0.2), ("vgg-a-n16-forward", "onednn", 1, 0.004, 0.1),
             ("vgg-b-n16-forward", "auto", 1, 0.003, 0.3), ("vgg-b-n16-forward", "onednn", 1, 0.004, 0.1))
 
@@ -403,6 +406,13 @@ class BenchTable(ScriptTest):
         self.assertIn("| `vgg-e-n16-forward` | auto | 1 | 800 | 0.0025 | 0.290 |", page)
         self.assertIn("| VGG-E, 3x3, all layers, 16 images, forward | 800 | 500 (onednn) | 1.6x |",
                       (self.tree / "README.md").read_text())
+
+    def test_what_is_slower_from_python(self):
+        self.assertEqual(self.table("build", self.results()).returncode, 0)
+        page = (self.tree / "python/README.md").read_text()
+        self.assertIn("| `python-small-f64-10-x-3` | numpy-convolve | 1 | 1.25x |\n"
+                      "| `network-small-layer-train` | torch | 2 | 2.00x |\n<!-- bench: end -->", page)
+        self.assertNotIn("python-small-f32-10-x-3", page)
 
     def test_changes_that_no_commit_has(self):
         before = (self.tree / "README.md").read_text()

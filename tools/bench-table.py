@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Writes docs/bench.md, and the short tables and the chart of README.md, from the CSV that the benchmarks printed.
+"""Writes docs/bench.md, the short tables of README.md and python/README.md and the chart of README.md, from the CSV
+that the benchmarks printed.
 
     bench-table.py [--print] BUILD RESULTS      RESULTS holds one CSV a program; --print writes to stdout only
     bench-table.py --avx2 BUILD RESULTS         writes docs/bench-avx2.md only, from RESULTS of tools/bench.sh --avx2
@@ -408,11 +409,13 @@ def insert(path, table):
     path.write_text(before + begin + table + "\n" + end + after)
 
 
-def write_readme(times):
+def write_readmes(times):
     insert(ROOT / "README.md", short_table(times) + bench_layers.short_table(times, version_of))
     picture = bench_chart.chart(times, version_of)
     if picture:
         (ROOT / "docs/images/live-cost.svg").write_text(picture)
+    measured = [(target, measure(times, target)) for target in bench_python.TARGETS if target[4] == "ratio"]
+    insert(ROOT / "python/README.md", bench_python.slower_table([pair for pair in measured if pair[1] is not None]))
 
 
 def main():
@@ -433,7 +436,7 @@ def main():
     (ROOT / ("docs/bench-avx2.md" if avx2 else "docs/bench.md")).write_text(text)
     if avx2:
         return
-    write_readme(times)
+    write_readmes(times)
     targets = TARGETS + bench_layers.with_choices(times)
     missed = [target for target in targets if verdict(measure(times, target), target[5], target[4]) not in ("yes", "")]
     print(f"docs/bench.md: {len(targets) - len(missed)} required figures met or not set, {len(missed)} missed")

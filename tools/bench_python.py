@@ -25,6 +25,17 @@ for network, required, goal in (("convnext-block", 1.5, 2.5), ("depthwise-31", 4
             TARGETS.append((f"network, torch, {threads} thread{'s' * (threads > 1)}", f"network-{network}-{kind}",
                             ("partita", threads), ("torch", threads), "ratio", *floors))
 
+
+
+def slower_table(ratios):
+    """For python/README.md: the rows in which the peer is faster. `ratios`: its time by ours, by lines of TARGETS."""
+    lines = ["| case | peer | threads | the peer is faster by |", "|---|---|---|---|"]
+    for (_, case, (_, threads), (peer, _), _, _, _), ratio in ratios:
+        if ratio < 1:
+            lines.append(f"| `{case}` | {peer} | {threads} | {1 / ratio:.2f}x |")
+    return "\n".join(lines if len(lines) > 2 else ["There is none."])
+
+
 SIGNAL_HEAD = """Arrays are those of NumPy, results are allocated by each function. An item is a sample of the signal, in
 `python-small-*` and `python-stream-*` a call. `c-call` is the library's own time within the calls of `Stream.process`.
 """
