@@ -93,8 +93,9 @@ struct partita_options {
     // OpenMP's default, which is OMP_NUM_THREADS or all cores].
     // Bounded problems on a device: threads that copy pageable arrays [0: OpenMP's default, at most
     // 8]. Streams of the CPU: threads of one stream, the calling thread
-    // included [0: only that one]. 0 to 4096; no more than 16, or twice the number of cores if that
-    // is more, are used.
+    // included [0: only that one]; the others block after 100 ms without a call, and the next call
+    // wakes them by a system call (partita_stream_process). 0 to 4096; no more than 16, or twice
+    // the number of cores if that is more, are used.
     int threads;
     struct partita_executor executor; // streams of the CPU: use these threads and start none [none]
     double sample_rate;         // streams: frames per second, for statistics [calls are not timed]

@@ -27,8 +27,9 @@
 #define PARTITA_API
 #endif
 
-// Marks functions that never allocate, lock or make system calls, for compilers that check their
-// callers (clang 20 and later, -Wfunction-effects).
+// Marks functions that never allocate, lock or make system calls (but for the one that wakes the
+// threads of an idle stream: partita_stream_process), for compilers that check their callers
+// (clang 20 and later, -Wfunction-effects).
 #if defined(__has_attribute)
 #if __has_attribute(nonblocking)
 #define PARTITA_NONBLOCKING __attribute__((nonblocking))

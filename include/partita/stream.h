@@ -83,7 +83,11 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          Where an engine transforms blocks, outputs may be NaN if the sum of the magnitudes of a
 //          block's samples, times that of the taps, is near the largest float.
 // Errors:  none: arguments are not checked.
-// Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls.
+// Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls, with one
+//          exception: if the stream has threads of its own (options.threads) and nobody has
+//          processed it for 100 ms, these threads are blocked, and the call wakes them by one
+//          system call (sem_post), which does not wait. Until then they look for work every 50
+//          microseconds. An open stream that is not processed uses no processor time.
 // Devices: a stream on a device queues one CUDA graph per quantum and waits for it once;
 //          partita_plan_explain prints the frames of a quantum. The library itself still allocates
 //          and locks nothing. The CUDA driver may lock, make system calls, spin or sleep in these

@@ -170,17 +170,9 @@ static void copy_in(struct partita_stream *stream, const void *from)
     stream_resume(stream);
 }
 
-// Through host memory where the region is not in one place.
 static enum partita_status copy_state(struct partita_stream *from, struct partita_stream *to)
 {
-    const struct region region = from->plan->engine->stream_region(from);
-    if (!from->plan->engine->stream_copy_out) {
-        stream_pause(from);
-        copy_in(to, region.data);
-        stream_resume(from);
-        return PARTITA_OK;
-    }
-    void *copy = mem_reserve(&from->allocator, region.bytes);
+    void *copy = mem_reserve(&from->allocator, from->plan->engine->stream_region(from).bytes);
     if (!copy) return PARTITA_ERR_NOMEM;
     copy_out(from, copy);
     copy_in(to, copy);

@@ -51,7 +51,9 @@ size_t outputs_emit(const struct partita_stream *stream, const struct outputs *o
 {
     const struct shape *shape = &stream->plan->shape;
     const size_t stride = shape->axis[0].stride, bytes = shape->sample_bytes;
-    const size_t wait = stream_frames_until_due(stream), due = stream_frames_due(stream, n);
+    // With problem.up these are outputs of branches, whose stride is 1.
+    const size_t wait = stride > 1 ? stream_outputs_wait(stream) : 0;
+    const size_t due = stride > 1 ? stream_outputs_due(stream, n) : n;
     const bool straight = stride == 1 && frames->y_stride == 1;
     const bool nonfinite = history_any_nonfinite(outputs->history, shape, outputs->now);
     assert(outputs->set < 2);

@@ -10,26 +10,20 @@
 // Frames of the outputs of branches, unless calls are of whole blocks: few enough for a near cache.
 enum { BRANCH_FRAMES = 256 };
 
-static void layout_branches(struct partita_stream *stream, const struct partita_plan *plan,
-                            struct arena *arena)
+static struct partita_stream *layout_common(const struct partita_plan *plan, struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
-    if (!shape->up.branches || plan->choice.resamples) return;
+    struct partita_stream *stream = arena_take(arena, sizeof *stream);
+    if (!shape->up.branches || plan->choice.resamples) return stream;
     const size_t n = shape->whole_blocks ? shape->block : BRANCH_FRAMES;
     void **branches = arena_take(arena, size_mul(shape->out_channels, sizeof *branches));
     char *samples =
         arena_take(arena, size_mul(size_mul(shape->out_channels, n), shape->sample_bytes));
-    if (!stream) return;
+    if (!stream) return NULL;
     for (size_t k = 0; k < shape->out_channels; k++)
         branches[k] = samples + k * n * shape->sample_bytes;
     stream->branches = branches;
     stream->branch_frames = n;
-}
-
-static struct partita_stream *layout_common(const struct partita_plan *plan, struct arena *arena)
-{
-    struct partita_stream *stream = arena_take(arena, sizeof *stream);
-    layout_branches(stream, plan, arena);
     return stream;
 }
 
@@ -78,19 +72,6 @@ size_t stream_outputs_due(const struct partita_stream *stream, size_t n)
     if (step == 1) return positions;
     const size_t wait = stream_outputs_wait(stream);
     return positions > wait ? (positions - wait - 1) / step + 1 : 0;
-}
-
-size_t stream_frames_until_due(const struct partita_stream *stream)
-{
-    return stream->plan->shape.up.branches ? 0 : stream_outputs_wait(stream);
-}
-
-size_t stream_frames_due(const struct partita_stream *stream, size_t n)
-{
-    const size_t stride = stream->plan->shape.axis[0].stride;
-    if (stride == 1) return n;
-    const size_t wait = stream_frames_until_due(stream);
-    return n > wait ? (n - wait - 1) / stride + 1 : 0;
 }
 
 // Writes zeros for n frames, which do not count in the stream's time.
@@ -255,8 +236,11 @@ void stream_feed(struct partita_stream *stream, struct frames *frames)
 
 void stream_reset(struct partita_stream *stream)
 {
+    const struct engine *engine = stream->plan->engine;
+    const struct region region = engine->stream_region(stream);
     stream->phase = 0;
-    stream->plan->engine->stream_reset(stream);
+    if (engine->stream_reset) engine->stream_reset(stream);
+    else memset(region.data, 0, region.bytes);
     swap_end(stream); // nothing is left to fade from
     if (stream->arrays == STREAM_QUEUED) swap_queue_settle(&stream->swap_queue);
     stream->arrays = STREAM_NO_ARRAYS;

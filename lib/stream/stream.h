@@ -112,11 +112,6 @@ enum partita_status stream_queue(struct partita_stream *stream, struct frames fr
 size_t stream_outputs_wait(const struct partita_stream *stream);
 size_t stream_outputs_due(const struct partita_stream *stream, size_t n);
 
-// The same for what an engine's step writes, with problem.up the outputs of branches: at input
-// frames that are multiples of the shape's stride.
-size_t stream_frames_until_due(const struct partita_stream *stream);
-size_t stream_frames_due(const struct partita_stream *stream, size_t n);
-
 // Clears all input. A swap in progress is completed at once.
 void stream_reset(struct partita_stream *stream);
 

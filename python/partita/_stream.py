@@ -73,7 +73,8 @@ class Stream:
     device : str, optional
         One of the names of `devices`.
     threads : int, optional
-        Threads of this stream, the calling one included.
+        Threads of this stream, the calling one included. The others use no processor time while the stream is not
+        processed.
     sample_rate : float, optional
         Frames per second; calls are then timed, see `stats`.
     frames_first : bool, optional

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // On audio threads the library does not allocate, lock, sleep, make system calls or access files.
 // All functions that are documented as real-time safe are watched (interpose.h), for every engine,
-// type and mode of threads, while filters are swapped. Also tests that a forbidden call ends the
-// program.
+// type and mode of threads, while filters are swapped; but for the one that wakes idle threads.
+// Also tests that a forbidden call ends the program.
 
 #include "support/interpose.h"
 #include "support/pool.h"
@@ -50,6 +50,29 @@ static struct partita_options options_of(enum mode mode, struct pool *pool)
     return options;
 }
 
+static double seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+// Processes frames. A system call may wake the stream's threads, but only after 100 ms without a
+// call (stream.h). Returns how many there were.
+static unsigned process(const struct stream_rig *rig, void **y, const void **x, size_t n,
+                        bool strided)
+{
+    static double last; // end of a call
+    const unsigned permitted = seconds() - last >= 0.1;
+    watch_permit_wakes(permitted);
+    watch_this_thread(true);
+    if (strided) partita_stream_process_strided(rig->stream, y, 1, x, 1, n);
+    else partita_stream_process(rig->stream, y, x, n);
+    watch_this_thread(false);
+    last = seconds();
+    return permitted - watch_permit_wakes(0);
+}
+
 // Makes one call of each function at frame `at`.
 static void live(const struct stream_rig *rig, char *y, size_t at, size_t n, bool silence)
 {
@@ -64,10 +87,8 @@ static void live(const struct stream_rig *rig, char *y, size_t at, size_t n, boo
     partita_stream_output_frames(rig->stream, n);
     partita_stream_latency(rig->stream);
     partita_stream_tail(rig->stream);
-    if (silence) partita_stream_process(rig->stream, y_at, NULL, n);
-    else if (at % 2) partita_stream_process_strided(rig->stream, y_at, 1, x_at, 1, n);
-    else partita_stream_process(rig->stream, y_at, x_at, n);
     watch_this_thread(false);
+    process(rig, y_at, silence ? NULL : x_at, n, at % 2 && !silence);
 }
 
 // Swaps to either filter and queries the stream.
@@ -124,6 +145,33 @@ static void makes_no_forbidden_call(void **state)
     guarded_free(y);
     stream_rig_close(&rig);
     pool_close(&pool);
+}
+
+// A stream with threads makes no system call while it is processed regularly, and one after a
+// pause.
+static void wakes_once_after_a_pause(void **state)
+{
+    enum { PAUSES = 4, CALLS = 100, BLOCK = 64 };
+    static const struct stream_case c = {"cpu/partitioned", &type_pairs[0], NULL};
+    const struct partita_problem problem = {STREAM(BLOCK), KERNEL(20000)};
+    struct random random = random_start("pause");
+    for (int threads = 1; threads <= 4; threads++) {
+        const struct partita_options options = {.threads = threads};
+        struct stream_rig rig;
+        unsigned woken = 0;
+        stream_rig_open_exactly(&rig, &c, &problem, &options, BLOCK, &random);
+        float *y = stream_rig_alloc_output(&rig);
+        for (int pause = 0; pause < PAUSES; pause++) {
+            nanosleep(&(struct timespec){.tv_nsec = 400000000}, NULL);
+            for (int call = 0; call < CALLS; call++)
+                woken += process(&rig, &(void *){y}, &(const void *){rig.x}, BLOCK, false);
+        }
+        // All of them but where other programs kept the threads from running.
+        assert_true(threads == 1 ? woken == 0 : woken > 0);
+        guarded_free(y);
+        stream_rig_close(&rig);
+    }
+    (void)state;
 }
 
 // Opens, swaps and closes slots of a bank between blocks; all of it is watched.
@@ -401,13 +449,14 @@ int main(void)
 {
     static struct watched_case cases[N_ENGINES_OF_STREAMS][N_TYPE_PAIRS][N_PROBLEMS][N_MODES];
     static struct CMUnitTest
-        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_FORBIDDEN + 2];
+        tests[N_ENGINES_OF_STREAMS * N_TYPE_PAIRS * N_PROBLEMS * N_MODES + N_FORBIDDEN + 3];
     size_t n = 0;
     for (size_t i = 0; i < N_FORBIDDEN; i++)
         tests[n++] =
             named_test(ends_the_program, &forbidden_calls[i], "sees-%s%s", forbidden_calls[i].name,
                        forbidden_calls[i].call == call_the_library ? "-of-the-library" : "");
     tests[n++] = named_test(unwatched_threads_may_call, NULL, "lets-others-pass");
+    tests[n++] = named_test(wakes_once_after_a_pause, NULL, "wakes-once-after-a-pause");
     tests[n++] = named_test(bank_makes_no_forbidden_call, NULL, "bank");
     for (size_t e = 0; e < N_ENGINES_OF_STREAMS; e++) {
         for (size_t t = 0; t < N_TYPE_PAIRS; t++) {

@@ -22,10 +22,18 @@
 #include <unistd.h>
 
 static _Thread_local bool watching;
+static _Thread_local unsigned permitted_wakes;
 
 void watch_this_thread(bool watched)
 {
     watching = watched;
+}
+
+unsigned watch_permit_wakes(unsigned n)
+{
+    const unsigned left = permitted_wakes;
+    permitted_wakes = n;
+    return left;
 }
 
 static void check_watched(const char *name)
@@ -202,9 +210,18 @@ int sem_timedwait(sem_t *semaphore, const struct timespec *until)
     PASS(sem_timedwait, semaphore, until);
 }
 
-int sem_post(sem_t *semaphore)
+static int pass_sem_post(sem_t *semaphore)
 {
     PASS(sem_post, semaphore);
+}
+
+int sem_post(sem_t *semaphore)
+{
+    const bool watched = watching;
+    if (watching && permitted_wakes) permitted_wakes--, watching = false;
+    const int result = pass_sem_post(semaphore);
+    watching = watched;
+    return result;
 }
 
 // System calls, among them futexes, which have no function of their own.

@@ -11,4 +11,8 @@
 // Whether the calling thread is watched from now on.
 void watch_this_thread(bool watched);
 
+// How many calls of sem_post the calling thread may make although it is watched; returns how many
+// were left.
+unsigned watch_permit_wakes(unsigned n);
+
 #endif

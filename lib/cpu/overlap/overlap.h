@@ -149,7 +149,6 @@ void overlap_long_filter(const struct partita_filter *filter, size_t channel, ch
 size_t overlap_history_frames(const struct shape *shape, size_t hop);
 enum partita_status overlap_stream_open(struct partita_stream *stream);
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames);
-void overlap_stream_reset(struct partita_stream *stream);
 struct region overlap_stream_region(struct partita_stream *stream);
 size_t overlap_swap_begin(struct partita_stream *stream);
 size_t overlap_swap_end(struct partita_stream *stream);

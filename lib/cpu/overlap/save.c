@@ -271,7 +271,6 @@ const struct engine engine_overlap_save = {
     .filter_pack = overlap_filter_pack,
     .stream_open = overlap_stream_open,
     .stream_step = overlap_stream_step,
-    .stream_reset = overlap_stream_reset,
     .stream_region = overlap_stream_region,
     .swap_begin = overlap_swap_begin,
     .swap_end = overlap_swap_end,

@@ -62,12 +62,6 @@ struct region overlap_stream_region(struct partita_stream *stream)
     return (struct region){begin, (size_t)(state->samples[0] - begin)};
 }
 
-void overlap_stream_reset(struct partita_stream *stream)
-{
-    const struct region region = overlap_stream_region(stream);
-    memset(region.data, 0, region.bytes);
-}
-
 // The block of an output channel in a set.
 static char *ready_at(const struct partita_stream *stream, size_t set, size_t channel)
 {
@@ -110,9 +104,9 @@ static const char *block_window(const struct partita_stream *stream, size_t chan
     const struct overlap *overlap = overlap_of(stream->plan);
     const struct history *history = &state->history;
     const size_t before = overlap->shape.axis[0].span - 1, n = before + overlap->hop;
-    const size_t at = state->position->quantum * overlap->hop % history->frames;
-    const size_t first = (at < before ? at + history->frames : at) - before;
-    const char *x = history_at(history, &overlap->shape, channel, first);
+    const uint64_t end = (state->position->quantum + 1) * overlap->hop;
+    const char *x = history_at(history, &overlap->shape, channel,
+                               (size_t)((end + history->frames - n) % history->frames));
     if (n == overlap->n) return x;
     samples_window(state->buffers.samples, x, n, 0, 1, overlap->n, overlap->shape.sample_bytes);
     return state->buffers.samples;

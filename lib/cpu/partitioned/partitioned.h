@@ -177,8 +177,6 @@ enum partita_status partitioned_filter_create(struct partita_filter *filter,
 struct progress {
     size_t done;      // tasks that are done, in the order of the table; while workers run they
                       // count elsewhere
-    enum stage stage; // of the next task
-    size_t chain, number;
     bool running;     // there is a current block
     bool two_filters; // the block is computed with both the stream's filter and the incoming one
     bool sums_only; // the incoming one's sums are for later blocks: this block's output is not used
@@ -280,6 +278,10 @@ void tasks_prepare(const struct partita_stream *stream, size_t i);
 // Lists the products of a segment with the first or the second of the block's filters.
 void tasks_list_paths(const struct partita_stream *stream, size_t i, size_t which,
                       const struct partita_filter *filter);
+
+// Called in each step that does not complete a quantum: wakes threads that are blocked because the
+// stream was idle.
+void workers_step(const struct partita_stream *stream);
 
 // Runs the tasks that are due at the end of the quantum that is now complete.
 void workers_run_quantum(struct partita_stream *stream);

@@ -204,8 +204,8 @@ struct step partitioned_stream_step(struct partita_stream *stream, const struct 
                                     .paths = partitioned_paths};
     const size_t written = outputs_emit(stream, &outputs, frames, n);
     position->fill += n;
-    if (position->fill < layout->quantum) return (struct step){n, written};
-    if (layout->whole) position->fill = 0;
+    if (position->fill < layout->quantum) workers_step(stream);
+    else if (layout->whole) position->fill = 0;
     else end_quantum(stream);
     return (struct step){n, written};
 }

@@ -6,10 +6,12 @@
 // order, so results do not depend on threads.
 #include <assert.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/thread.h"
 #include "partitioned.h"
 
@@ -18,6 +20,9 @@ enum {
     IDLE_LOOKS = 2000, // in vain before a helper sleeps for a moment
     NAP_NANOSECONDS = 50000,
 };
+
+// Without a step of the stream for so long a helper blocks until the next one (stream.h says so).
+static const double IDLE_SECONDS = 0.1;
 
 // A chain of a stage, on a cache line of its own.
 struct chain {
@@ -38,11 +43,16 @@ struct queue {
 struct workers {
     struct partita_stream *stream;
     struct queue queue[PARTITION_MAX_SEGMENTS];
-    size_t due[PARTITION_MAX_SEGMENTS]; // of the current quantum, for the executor's threads
+    size_t due[PARTITION_MAX_SEGMENTS]; // in the current quantum
     pthread_t *threads;
     int n_threads;
     unsigned forks; // thread_forks() when these were started
     atomic_bool stop;
+    atomic_uint steps;   // of the stream, each counted after its work was made known
+    atomic_uint blocked; // helpers that wait for the semaphore, or are about to, and that
+                         // no step has begun to wake
+    atomic_uint waking;  // helpers that those that wake up must wake
+    sem_t semaphore;
 };
 
 static struct workers *workers_of(const struct partita_stream *stream)
@@ -143,16 +153,14 @@ static void executor_task(void *context)
     while (!run_due(workers->stream, workers->due)) cpu_pause();
 }
 
-// Returns when of each segment the first due[i] tasks are done.
-static void workers_run(struct partita_stream *stream, const size_t *due)
+// Returns when of each segment the tasks are done that are due.
+static void workers_run(struct partita_stream *stream)
 {
     const struct partita_executor *executor = &stream->plan->executor;
     struct workers *workers = workers_of(stream);
-    if (executor->run) {
-        for (size_t i = 0; i < segment_count(stream); i++) workers->due[i] = due[i];
+    if (executor->run)
         executor->run(executor->user, executor_task, workers, (size_t)stream->plan->stream_threads);
-    }
-    while (!run_due(stream, due)) cpu_pause();
+    while (!run_due(stream, workers->due)) cpu_pause();
 }
 
 // Looks for work from the shortest period to the longest: that is by deadline. Returns whether
@@ -167,16 +175,53 @@ static bool run_ahead(const struct partita_stream *stream)
     return false;
 }
 
+// Takes one from a count, unless it is 0.
+static bool count_take(atomic_uint *count)
+{
+    unsigned n = atomic_load(count);
+    while (n > 0)
+        if (atomic_compare_exchange_weak(count, &n, n - 1)) return true;
+    return false;
+}
+
+// Blocks a helper until the step after the `steps`-th. Either that step sees that the helper is
+// blocked, or the helper sees that step: both write before they read.
+static void block_helper(struct workers *workers, unsigned steps)
+{
+    atomic_fetch_add(&workers->blocked, 1);
+    if (atomic_load(&workers->steps) != steps && count_take(&workers->blocked)) return;
+    while (sem_wait(&workers->semaphore)) continue; // interrupted
+    if (count_take(&workers->waking)) sem_post(&workers->semaphore);
+}
+
+// A system call only if helpers are blocked: it wakes one of them, which wakes the next.
+void workers_step(const struct partita_stream *stream)
+{
+    struct workers *workers = workers_of(stream);
+    if (!workers || !workers->n_threads) return;
+    atomic_fetch_add(&workers->steps, 1);
+    if (!atomic_load(&workers->blocked)) return;
+    const unsigned blocked = atomic_exchange(&workers->blocked, 0);
+    if (!blocked) return;
+    atomic_fetch_add(&workers->waking, blocked - 1);
+    sem_post(&workers->semaphore);
+}
+
 static void *helper_thread(void *context)
 {
-    const struct workers *workers = context;
+    struct workers *workers = context;
     static const struct timespec nap = {.tv_nsec = NAP_NANOSECONDS};
-    for (int looks = 0; !atomic_load_explicit(&workers->stop, memory_order_acquire);) {
+    double active = clock_seconds();
+    unsigned seen = atomic_load(&workers->steps);
+    for (int looks = 0;;) {
+        const unsigned steps = atomic_load(&workers->steps);
+        if (atomic_load_explicit(&workers->stop, memory_order_acquire)) return NULL;
         if (run_ahead(workers->stream)) looks = 0;
-        else if (++looks < IDLE_LOOKS) cpu_pause();
-        else nanosleep(&nap, NULL);
+        else if (looks < IDLE_LOOKS) looks++, cpu_pause();
+        else if (steps != seen) active = clock_seconds(), seen = steps;
+        else if (clock_seconds() - active < IDLE_SECONDS) nanosleep(&nap, NULL);
+        else block_helper(workers, steps), looks = 0;
     }
-    return NULL;
 }
 
 // Sets the chains of a segment to where they are when `done` tasks are done. The stages' counts
@@ -194,29 +239,19 @@ static void set_progress(const struct partita_stream *stream, size_t i, size_t d
                               memory_order_release);
 }
 
-static size_t all_tasks(const struct partita_stream *stream, size_t i)
-{
-    return block_tasks(&partitioned_of(stream->plan)->work[i]);
-}
-
 // Runs the tasks of a segment in the table's order until `due` are done.
 static void run_until(const struct partita_stream *stream, size_t i, size_t due)
 {
     struct task at = task_first(stream, i);
-    struct progress *progress = at.state->progress;
-    assert(due <= all_tasks(stream, i));
-    if (progress->done >= due) return;
-    at.stage = progress->stage, at.chain = progress->chain, at.number = progress->number;
-    for (size_t left = due - progress->done; left > 0; left--) {
+    assert(due <= block_tasks(at.work));
+    for (size_t *done = &at.state->progress->done; *done < due; ++*done) {
+        size_t task = *done;
+        at.stage = STAGE_FORWARD;
+        for (size_t all; task >= (all = stage_tasks(at.work, at.stage)); task -= all) at.stage++;
+        at.chain = task / at.work->stage[at.stage].length;
+        at.number = task % at.work->stage[at.stage].length;
         task_run(&at);
-        if (++at.number < at.work->stage[at.stage].length) continue;
-        at.number = 0;
-        if (++at.chain < at.work->stage[at.stage].chains) continue;
-        at.chain = 0;
-        at.stage++;
     }
-    progress->done = due;
-    progress->stage = at.stage, progress->chain = at.chain, progress->number = at.number;
 }
 
 // Finds the inputs whose window is silent in a block, the one after own->progress->block. Returns
@@ -261,9 +296,8 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     const bool changed = update_silence(stream, segment, own, block);
     // Field by field: a copy of the struct would wait until its fields are stored.
     struct progress *progress = own->progress;
-    progress->done = progress->chain = progress->number = 0, progress->stage = STAGE_FORWARD;
+    progress->done = 0, progress->set = state->position->set, progress->block = block;
     progress->running = true, progress->two_filters = progress->sums_only = false;
-    progress->set = state->position->set, progress->block = block;
     if (stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING)
         swap_filters(state, segment, progress);
     const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
@@ -291,12 +325,13 @@ static size_t due_in_quantum(struct partita_stream *stream, size_t i)
 void workers_run_quantum(struct partita_stream *stream)
 {
     const struct partitioned_stream *state = partitioned_stream_of(stream);
-    size_t due[PARTITION_MAX_SEGMENTS];
     for (size_t i = 0; i < segment_count(stream); i++) {
-        due[i] = due_in_quantum(stream, i);
-        if (!state->workers) run_until(stream, i, due[i]);
+        const size_t due = due_in_quantum(stream, i);
+        if (state->workers) state->workers->due[i] = due;
+        else run_until(stream, i, due);
     }
-    if (state->workers) workers_run(stream, due);
+    workers_step(stream);
+    if (state->workers) workers_run(stream);
 }
 
 void workers_abandon(struct partita_stream *stream)
@@ -314,7 +349,8 @@ void workers_pause(struct partita_stream *stream)
     size_t due[PARTITION_MAX_SEGMENTS] = {0};
     if (!state->workers) return;
     for (size_t i = 0; i < segment_count(stream); i++)
-        if (state->segment[i].progress->running) due[i] = all_tasks(stream, i);
+        if (state->segment[i].progress->running)
+            due[i] = block_tasks(&partitioned_of(stream->plan)->work[i]);
     while (!run_due(stream, due)) cpu_pause();
     for (size_t i = 0; i < segment_count(stream); i++) state->segment[i].progress->done = due[i];
     workers_abandon(stream);
@@ -331,7 +367,7 @@ void workers_resume(struct partita_stream *stream)
     for (size_t i = 0; state->workers && i < segment_count(stream); i++) {
         const struct progress *progress = state->segment[i].progress;
         struct queue *queue = &state->workers->queue[i];
-        set_progress(stream, i, progress->running ? progress->done : all_tasks(stream, i));
+        set_progress(stream, i, progress->running ? progress->done : SIZE_MAX);
         for (size_t c = 0; c < queue->n_chains; c++) chain_release(&queue->chain[c]);
     }
 }
@@ -354,8 +390,10 @@ static struct workers *layout_workers(struct partita_stream *stream, int n_threa
 {
     struct workers *workers = arena_take(arena, sizeof *workers);
     pthread_t *threads = arena_take(arena, (size_t)n_threads * sizeof *threads);
-    if (workers)
+    if (workers) {
         *workers = (struct workers){.stream = stream, .threads = threads, .forks = thread_forks()};
+        sem_init(&workers->semaphore, 0, 0);
+    }
     for (size_t i = 0; i < segment_count(stream); i++) {
         const struct segment_work *work = &partitioned_of(stream->plan)->work[i];
         size_t chains = 0;
@@ -402,7 +440,9 @@ void workers_close(struct partita_stream *stream)
     struct workers *workers = workers_of(stream);
     if (!workers) return;
     atomic_store_explicit(&workers->stop, true, memory_order_release);
+    workers_step(stream);                               // ends those that are blocked
     const bool here = workers->forks == thread_forks(); // not in a child of fork()
     for (int i = 0; i < workers->n_threads && here; i++) pthread_join(workers->threads[i], NULL);
+    sem_destroy(&workers->semaphore);
     mem_release(&stream->plan->allocator, workers);
 }

@@ -98,7 +98,7 @@ static enum partita_status check_frames(struct partita_stream *stream, const str
 {
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
-    const size_t due = stream_frames_due(stream, frames->rest);
+    const size_t due = stream_outputs_due(stream, frames->rest);
     if (captured && frames->n % shape->axis[0].stride) {
         log_line(&plan->log, "queued stream: a captured call has whole output frames");
         return PARTITA_ERR_ARG;
@@ -210,12 +210,12 @@ static enum partita_status queue_steps(struct queued_call *call)
 {
     const struct frames *frames = call->frames;
     const size_t quantum = (size_t)call->layout.partitions.quantum;
-    const size_t wait = stream_frames_until_due(call->stream);
+    const size_t wait = stream_outputs_wait(call->stream);
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0, n; at < frames->n && status == PARTITA_OK; at += n) {
         n = size_min(frames->n - at, quantum);
-        const size_t before = stream_frames_due(call->stream, at);
-        const size_t due = stream_frames_due(call->stream, at + n) - before;
+        const size_t before = stream_outputs_due(call->stream, at);
+        const size_t due = stream_outputs_due(call->stream, at + n) - before;
         const size_t next = wait + before * (size_t)call->layout.stride;
         call->step = (struct cuda_queued_step){.x_first = (int64_t)at,
                                                .y_first = (int64_t)before,
@@ -244,13 +244,13 @@ enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
     const bool captured = status == PARTITA_OK && capture != cudaStreamCaptureStatusNone;
     if (status == PARTITA_OK) status = check_frames(stream, frames, captured);
     if (status != PARTITA_OK) return status;
-    const size_t whole = stream_frames_due(stream, frames->n);
+    const size_t whole = stream_outputs_due(stream, frames->n);
     call.captured = captured;
     if (!captured) status = post_swap(&call);
     if (status == PARTITA_OK) status = queue_steps(&call);
     if (status == PARTITA_OK)
         status =
-            queue_silence(stream, frames, whole, stream_frames_due(stream, frames->rest) - whole);
+            queue_silence(stream, frames, whole, stream_outputs_due(stream, frames->rest) - whole);
     if (status == PARTITA_OK || (status != PARTITA_ERR_DEVICE && !call.begun)) return status;
     cuda_partitioned_succeeds(stream, PARTITA_ERR_DEVICE);
     return PARTITA_ERR_DEVICE;
