@@ -147,6 +147,21 @@ def test_axes_that_are_broadcast(rng):
     np.testing.assert_array_equal(parallel.correlate(x, 2 * each[:, :1], axes=1).compute(), x * (2 * each[:, :1]))
 
 
+@pytest.mark.parametrize("level", (1e-22, 1.0, 1e19))
+@pytest.mark.parametrize("dtype", ("float32", "complex64"))
+def test_normalised_beside_a_loud_passage(rng, dtype, level):
+    """A template 1e8 times quieter than a passage beside it, and levels whose squares f32 does not hold."""
+    x, h = oracle.noise(rng, 6000, dtype), oracle.noise(rng, 100, dtype)
+    x[1000:1100] += 5 * h
+    x[3000:4000] *= 1e8 if level == 1 else 1
+    y = parallel.correlate(da.from_array(x * np.float32(level), chunks=1500), h * np.float32(level), lags=(0, 3100),
+                           normalise=True, parts=PARTS).compute()
+    expected = signal.correlate(x.astype(complex), h.astype(complex), lags=(0, 3100), normalise=True)
+    # Both operands are rounded to f32 once more, 2 u of a quotient, and so is the result.
+    assert y.dtype == dtype and np.abs(y).max() <= 1 + 2**-23
+    assert np.abs(y - expected).max() <= 8 * 2**-24 and np.abs(y).argmax() == 1000
+
+
 def test_oaconvolve_makes_floats_of_integers():
     y = parallel.oaconvolve(da.asarray([1, 2, 3]), [0, 1, 2]).compute()
     assert y.dtype == np.float64 and np.allclose(y, [0, 1, 4, 7, 6], atol=1e-14)

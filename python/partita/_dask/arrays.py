@@ -265,13 +265,12 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
         windows = {a: (*_axes.full_window(mode, h.shape[a], x.shape[a]), 1) for a in convolved}
         return _product("convolve", general.reverse_conj(h, listed), x, windows, parts, dtype)[0]
     h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
-    y, product, h = _product("correlate", x, h, windows, parts, dtype)
-    if not normalise:
-        return y
-    return _normalised(y, product, x, h, listed[0])
+    # Quotients are formed in double: the sums of a loud passage's neighbours would lose them in f32, or leave its range.
+    y, product, h = _product("correlate", x, h, windows, parts, np.result_type(dtype, np.float64) if normalise else dtype)
+    return _normalised(y, product, x, h, listed[0], dtype) if normalise else y
 
 
-def _normalised(y, product, x, h, axis):
+def _normalised(y, product, x, h, axis, dtype):
     """A correlation of one axis, divided by the norms of both operands."""
     axes = tuple(a if a.convolved else layout.broadcast_axis(a.n, 1 if a.n == 1 else a.m) for a in product.axes)
     under = graph.array(tasks.energies, dataclasses.replace(product, dtype=np.dtype(np.float64), axes=axes), x, None)
@@ -280,4 +279,4 @@ def _normalised(y, product, x, h, axis):
     template = template.rechunk({axis: -1}).map_blocks(functools.partial(np.sum, axis=axis, keepdims=True),
                                                        dtype=np.float64, chunks=tuple((1,) if a == axis else c for a, c in
                                                                                       enumerate(h.chunks)))
-    return da.map_blocks(tasks.normalise, y, under, template, dtype=product.dtype)
+    return da.map_blocks(tasks.normalise, y, under, template, dtype, dtype=dtype)

@@ -128,11 +128,11 @@ def energy(h, axis):
     return _squares(h).sum(axis, keepdims=True)
 
 
-def normalise(y, under, template):
-    """A correlation divided by the norms of both operands; 0 where one of them is 0."""
+def normalise(y, under, template, dtype):
+    """A correlation divided by the norms of both operands, in the type `dtype`; 0 where one of them is 0."""
     norm = np.sqrt(under) * np.sqrt(template)
     factor = np.divide(1, norm, out=np.zeros_like(norm), where=norm > 0)
-    return (y * factor).astype(y.dtype)
+    return (y * factor).astype(dtype)
 
 
 def write(block, key, place, where, made):
