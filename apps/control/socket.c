@@ -3,6 +3,7 @@
 #include "socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,10 +68,18 @@ static bool make_way(const struct control_socket *s, struct fault *fault)
                                           : "exists and is not a socket");
 }
 
+// Remembers which file the path names, so that no other one is removed.
+static void identify_file(struct control_socket *s)
+{
+    struct stat st;
+    if (lstat(s->path, &st)) return;
+    s->device = st.st_dev;
+    s->file = st.st_ino;
+}
+
 static bool bind_and_listen(struct control_socket *s, struct fault *fault)
 {
     const struct sockaddr_un address = address_of(s);
-    struct stat st;
     if (!make_way(s, fault)) return false;
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     mode_t mask = umask(077);
@@ -80,10 +89,7 @@ static bool bind_and_listen(struct control_socket *s, struct fault *fault)
     if (!bound)
         return fault_set(fault, "--control %s: cannot create the socket: %s", s->path,
                          strerror(error));
-    if (lstat(s->path, &st) == 0) {
-        s->device = st.st_dev;
-        s->file = st.st_ino;
-    }
+    identify_file(s);
     return listen(s->fd, BACKLOG) == 0 ||
            fault_set(fault, "--control %s: cannot listen: %s", s->path, strerror(errno));
 }
@@ -108,6 +114,63 @@ bool control_socket_open(struct control_socket **ret, const char *path, struct f
     }
     control_socket_close(s);
     return false;
+}
+
+// Descriptor and period of each connection; the first is the socket itself.
+void control_socket_keep(const struct control_socket *socket, char text[CONTROL_KEPT_BYTES])
+{
+    const struct control_socket *s = socket;
+    *text = 0;
+    if (!s) return;
+    int n = snprintf(text, CONTROL_KEPT_BYTES, "%d/0", s->fd);
+    fcntl(s->fd, F_SETFD, 0);
+    for (int i = 0; i < s->n; i++) {
+        const struct client *c = s->clients[i];
+        if (c->n_in || c->n_out || c->ticket || c->broken) continue;
+        n += snprintf(text + n, (size_t)(CONTROL_KEPT_BYTES - n), " %d/%.9g", c->fd, c->period);
+        fcntl(c->fd, F_SETFD, 0);
+    }
+}
+
+static bool is_unix_socket(int fd, struct sockaddr_un *ret_address)
+{
+    socklen_t size = sizeof *ret_address;
+    *ret_address = (struct sockaddr_un){.sun_family = AF_UNSPEC};
+    return getsockname(fd, (struct sockaddr *)ret_address, &size) == 0 &&
+           ret_address->sun_family == AF_UNIX && fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+}
+
+static void adopt_clients(struct control_socket *s, const char *text)
+{
+    struct sockaddr_un ignored;
+    int fd, used;
+    double period;
+    for (; s->n < CONTROL_MAX_CLIENTS && sscanf(text, "%d/%lf%n", &fd, &period, &used) == 2;
+         text += used) {
+        struct client *c = is_unix_socket(fd, &ignored) ? calloc(1, sizeof *c) : NULL;
+        if (!c) continue;
+        c->fd = fd;
+        c->period = period;
+        s->clients[s->n++] = c;
+    }
+}
+
+bool control_socket_adopt(struct control_socket **ret, const char *path, const char *text)
+{
+    struct sockaddr_un address;
+    int fd, used = 0;
+    struct control_socket *s = calloc(1, sizeof *s);
+    if (!s || sscanf(text, "%d/0%n", &fd, &used) != 1 || !used || !is_unix_socket(fd, &address) ||
+        strncmp(address.sun_path, path, sizeof address.sun_path) != 0) {
+        free(s);
+        return false;
+    }
+    memcpy(s->path, address.sun_path, sizeof s->path);
+    s->fd = fd;
+    identify_file(s);
+    adopt_clients(s, text + used);
+    *ret = s;
+    return true;
 }
 
 static void close_client(struct control_socket *s, int i)

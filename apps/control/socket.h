@@ -13,6 +13,7 @@ enum {
     CONTROL_LINE_BYTES = 8192, // with the end of line; longer lines are refused
     CONTROL_MAX_CLIENTS = 16,
     CONTROL_MAX_FILES = CONTROL_MAX_CLIENTS + 1,
+    CONTROL_KEPT_BYTES = 1024,
 };
 
 struct control_socket;
@@ -23,6 +24,13 @@ bool control_socket_check(const char *path, struct fault *fault);
 // Creates the socket, which only this user may connect to. A path that exists is refused, unless it
 // is a socket of this user that nobody listens to. Changes the umask for a moment.
 bool control_socket_open(struct control_socket **ret, const char *path, struct fault *fault);
+
+// For a program that executes itself anew: keeps the descriptors open beyond exec, except those of
+// clients that have sent part of a line or wait for an answer, and describes them in `text`, which
+// is empty for NULL. control_socket_adopt continues with them; false: they are no socket of this
+// path.
+void control_socket_keep(const struct control_socket *socket, char text[CONTROL_KEPT_BYTES]);
+bool control_socket_adopt(struct control_socket **ret, const char *path, const char *text);
 
 // Closes all connections and removes the path, unless it names another file by now. Accepts NULL.
 void control_socket_close(struct control_socket *socket);

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +17,7 @@
 #include "live/console/terminal.h"
 #include "live/device/choose.h"
 #include "live/device/jack_connections.h"
+#include "live/device/timed_call.h"
 #include "live/filters/response.h"
 #include "live/measure/measure.h"
 #include "live/record/output_names.h"
@@ -26,18 +25,20 @@
 #include "session.h"
 #include "status.h"
 #include "steer.h"
+#include "waiting.h"
 
 // Time limits for closing a stream, and one whose device is lost.
 static const double CLOSE_SECONDS = 2, CLOSE_LOST_SECONDS = 0.5;
 // A sweep has a quarter of full scale and no limiter.
 static const double MAX_SWEEP_GAIN = 12;
 // Pause before a lost device is tried again; time for writing the last line before a restart.
-enum { RETRY_MILLISECONDS = 500, LAST_LINE_MILLISECONDS = 500 };
+static const double RETRY_SECONDS = 0.5;
+enum { LAST_LINE_MILLISECONDS = 500 };
 
 struct live {
     struct settings settings;
-    int signals;
     struct restart restart;
+    struct waiting waiting; // with the descriptors that it shares with sessions
 };
 
 static bool live_check_usage(const struct settings *s, struct fault *fault)
@@ -81,15 +82,38 @@ static bool live_check_values(struct settings *s, struct fault *fault)
            (!s->rate || options_resolve_times(s, (double)s->rate, fault));
 }
 
-// Waits before the next attempt. False: the user ends the program. SIGHUP is ignored, since no
-// filter is loaded.
-static bool wait_for_device(const struct live *live)
+// Opens --osc and --control, or continues with the socket of the process before. The socket is
+// last: who sees its path may use both.
+static bool open_control(struct live *live, bool continues, struct fault *fault)
 {
-    struct pollfd file = {.fd = live->signals, .events = POLLIN};
-    poll(&file, 1, RETRY_MILLISECONDS);
-    for (int number; (number = signals_next(live->signals)) != 0;)
-        if (number != SIGHUP || terminal_has_gone()) return false;
-    return true;
+    const struct settings *s = &live->settings;
+    struct waiting *w = &live->waiting;
+    if (s->osc && !osc_open(&w->osc, s->osc, fault)) return false;
+    if (!s->control) return true;
+    return (continues && control_socket_adopt(&w->socket, s->control, live->restart.socket)) ||
+           control_socket_open(&w->socket, s->control, fault);
+}
+
+static void close_control(struct live *live)
+{
+    control_socket_close(live->waiting.socket);
+    live->waiting.socket = NULL;
+    osc_close(live->waiting.osc);
+    live->waiting.osc = NULL;
+}
+
+// Commands are answered while PortAudio looks for the device.
+static void begin_to_wait(struct live *live, const char *reason)
+{
+    struct steer_waiting *s = &live->waiting.steer;
+    snprintf(s->reason, sizeof s->reason, "%s", reason);
+    s->seconds = live->restart.played;
+    timed_call_meanwhile(waiting_serve, &live->waiting);
+}
+
+static void restart(struct live *live)
+{
+    restart_exec(&live->restart, live->waiting.socket, live->settings.argc, live->settings.argv);
 }
 
 // If a call of PortAudio hangs, memory that it may access must not be released.
@@ -100,9 +124,11 @@ static void leave_session(struct session *session)
     else session_close(session);
 }
 
-// Opens a session; with --retry it waits for the device. Returns EXIT_DONE, or another status with
-// a fault.
-static int open_session(struct live *live, struct session *session, struct fault *fault)
+// Opens a session; with --retry it waits for the device. False, with the exit status and, unless
+// that is EXIT_DONE, a fault: there is none. It is EXIT_DONE if the user ends the program while it
+// waits.
+static bool open_session(struct live *live, struct session *session, int *ret_status,
+                         struct fault *fault)
 {
     struct restart *r = &live->restart;
     for (;;) {
@@ -112,23 +138,29 @@ static int open_session(struct live *live, struct session *session, struct fault
                                     .input_gain = r->input_gain,
                                     .direction = {r->azimuth, r->elevation},
                                     .fade = r->fade,
+                                    .socket = live->waiting.socket,
+                                    .osc = live->waiting.osc,
                                     .mute = r->mute,
                                     .bypass = r->bypass};
         if (device_initialize_for(&live->settings, fault) &&
             session_open(session, &live->settings, r->take, fault)) {
             r->waiting = false;
-            return EXIT_DONE;
+            timed_call_meanwhile(NULL, NULL);
+            return true;
         }
         bool wait = live->settings.retry && (session->no_device || device_hangs());
         leave_session(session);
-        if (!wait) return device_hangs() ? EXIT_LOST : EXIT_FAILED;
+        *ret_status = device_hangs() ? EXIT_LOST : EXIT_FAILED;
+        if (!wait) return false;
         if (!r->waiting) report_warning(&live->settings, "%s; waiting for it", fault->text);
         r->waiting = true;
-        if (!wait_for_device(live)) {
-            fault_set(fault, "interrupted while there was no device");
-            return EXIT_FAILED;
+        begin_to_wait(live, fault->text);
+        if (!waiting_pause(&live->waiting, RETRY_SECONDS)) {
+            report_warning(&live->settings, "ended while there was no audio device");
+            *ret_status = EXIT_DONE;
+            return false;
         }
-        if (device_hangs()) restart_exec(r, live->settings.argc, live->settings.argv);
+        if (device_hangs()) restart(live);
     }
 }
 
@@ -181,9 +213,9 @@ static bool write_last_line(const struct live *live, struct session *s, bool aga
     struct fault fault;
     int limit = again ? LAST_LINE_MILLISECONDS : -1;
     if (!s->settings->json || s->lines.error == EPIPE) return true;
-    bool good = lines_flush(&s->lines, limit, live->signals);
+    bool good = lines_flush(&s->lines, limit, live->waiting.signals);
     if (good) lines_put(&s->lines, status_compose_json(s, true));
-    good = good && lines_flush(&s->lines, limit, live->signals);
+    good = good && lines_flush(&s->lines, limit, live->waiting.signals);
     if (good || s->lines.error == EPIPE) return true;
     fault_set(&fault, "standard output: cannot write: %s",
               s->lines.error ? strerror(s->lines.error) : "its reader does not read");
@@ -214,15 +246,16 @@ static int live_play(struct live *live)
 {
     struct session session;
     struct fault fault;
-    int status = open_session(live, &session, &fault);
-    if (status) return report_fault(COMMAND_LIVE, &fault, (enum exit_status)status);
+    int status;
+    if (!open_session(live, &session, &status, &fault))
+        return status ? report_fault(COMMAND_LIVE, &fault, (enum exit_status)status) : EXIT_DONE;
     if (live->restart.filter && live->restart.filter < filter_set_size(session.filters))
         filter_set_select(session.filters, live->restart.filter);
     bool started = device_start(session.stream, &fault);
     if (started) {
         print_session(&session);
-        control_run(&session, live->signals);
-        session_close_control(&session);
+        control_run(&session, live->waiting.signals);
+        if (!session.lost || !live->settings.retry || session.ending) close_control(live);
         status = live_conclude(live, &session);
     } else {
         session.lost = device_hangs();
@@ -233,7 +266,7 @@ static int live_play(struct live *live)
     if (again) {
         if (started) write_last_line(live, &session, true);
         if (started) store_restart(live, &session);
-        restart_exec(&live->restart, live->settings.argc, live->settings.argv);
+        restart(live);
     }
     if (session.stream)
         device_close(session.stream, true, started ? CLOSE_LOST_SECONDS : CLOSE_SECONDS);
@@ -250,7 +283,8 @@ static void warn_levels(const struct settings *s)
     if (steer_doubt_level("--dry", s->dry, &warning)) report_warning(s, "%s", warning.text);
 }
 
-static void continue_previous(struct live *live)
+// Whether this process continues a previous one.
+static bool continue_previous(struct live *live)
 {
     struct settings *s = &live->settings;
     if (!restart_read(&live->restart)) {
@@ -261,9 +295,10 @@ static void continue_previous(struct live *live)
         live->restart.elevation = options_direction(s).elevation;
         live->restart.fade = s->fade;
         warn_levels(s);
-        return;
+        return false;
     }
     s->duration = fmax(0, s->duration - live->restart.played);
+    return true;
 }
 
 int live_main(const struct settings *settings)
@@ -273,14 +308,17 @@ int live_main(const struct settings *settings)
     int status;
     if (!live_check_usage(&live.settings, &fault) || !live_check_values(&live.settings, &fault))
         return report_usage(COMMAND_LIVE, &fault);
-    continue_previous(&live);
+    const bool continues = continue_previous(&live);
     if (!output_names_check(&live.settings, live.restart.take, &fault) ||
         !recorder_check_format(&live.settings, &fault))
         return report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
-    live.signals = signals_install();
+    live.waiting.signals = signals_install();
     terminal_remember();
-    if (live.settings.measure_to) status = measure_run(&live.settings, live.signals);
-    else status = live_play(&live);
+    if (continues) begin_to_wait(&live, "it was lost");
+    if (live.settings.measure_to) status = measure_run(&live.settings, live.waiting.signals);
+    else if (open_control(&live, continues, &fault)) status = live_play(&live);
+    else status = report_fault(COMMAND_LIVE, &fault, EXIT_FAILED);
+    close_control(&live);
     status = report_close(COMMAND_LIVE, status);
     // The hanging thread may hold locks for which exit would wait.
     if (device_hangs()) _exit(status);

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char VARIABLE[] = "PARTITA_LIVE_RESTART";
+static const char VARIABLE[] = "PARTITA_LIVE_RESTART", SOCKET_VARIABLE[] = "PARTITA_LIVE_SOCKET";
 
 bool restart_read(struct restart *ret)
 {
-    const char *text = getenv(VARIABLE);
+    const char *text = getenv(VARIABLE), *socket = getenv(SOCKET_VARIABLE);
     struct restart r = {.take = 1};
     int mute, bypass, waiting;
     bool good = text && sscanf(text, "%d:%d:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%lf:%d:%d:%d", &r.take,
@@ -26,6 +26,8 @@ bool restart_read(struct restart *ret)
     ret->mute = mute;
     ret->bypass = bypass;
     ret->waiting = waiting;
+    snprintf(ret->socket, sizeof ret->socket, "%s", socket ? socket : "");
+    unsetenv(SOCKET_VARIABLE);
     return true;
 }
 
@@ -40,8 +42,10 @@ static void close_at_exec(void)
     if (folder) closedir(folder);
 }
 
-void restart_exec(const struct restart *restart, int argc, char **argv)
+void restart_exec(const struct restart *restart, const struct control_socket *socket, int argc,
+                  char **argv)
 {
+    char kept[CONTROL_KEPT_BYTES];
     const struct restart *r = restart;
     char text[256];
     char **arguments = calloc((size_t)argc + 2, sizeof *arguments);
@@ -54,6 +58,8 @@ void restart_exec(const struct restart *restart, int argc, char **argv)
     for (int i = 0; i < argc; i++) arguments[i + 1] = argv[i];
     fflush(NULL);
     close_at_exec();
+    control_socket_keep(socket, kept);
+    setenv(SOCKET_VARIABLE, kept, 1);
     execv("/proc/self/exe", arguments);
     free(arguments);
 }

@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#include "control/socket.h"
+
 struct restart {
     int take;                          // of the recording, from 1 on
     int filter;                        // index of the current filter
@@ -14,15 +16,17 @@ struct restart {
     double fade;                       // ms
     double played;                     // s
     bool mute, bypass;
-    bool waiting; // for a device; the user has been told
+    bool waiting;                    // for a device; the user has been told
+    char socket[CONTROL_KEPT_BYTES]; // of control_socket_keep
 };
 
 // Reads the state of the previous process. False, with take 1, if there is none.
 bool restart_read(struct restart *ret);
 
 // Executes `partita` with the same arguments; argv[0] is the subcommand. All descriptors but the
-// standard streams are closed, so that a server sees that its client is gone. Returns only on
-// failure.
-void restart_exec(const struct restart *restart, int argc, char **argv);
+// standard streams and the control socket, which may be NULL, are closed, so that a server sees
+// that its client is gone. Returns only on failure.
+void restart_exec(const struct restart *restart, const struct control_socket *socket, int argc,
+                  char **argv);
 
 #endif

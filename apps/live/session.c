@@ -127,10 +127,6 @@ bool session_open(struct session *session, struct settings *settings, int take, 
     if (!filter_set_open(&s->filters, settings, &request, fault)) return false;
     filter_set_fade(s->filters, s->fade);
     report_plan_detail(settings, filter_set_plan(s->filters));
-    if (settings->osc && !osc_open(&s->osc, settings->osc, fault)) return false;
-    // Last: who sees its path may use both.
-    if (settings->control && !control_socket_open(&s->socket, settings->control, fault))
-        return false;
     if (!open_files(s, rate, take, fault) || !open_chain(s, rate, fault)) return false;
     return name_ports(s, fault) && open_device(s, rate, fault);
 }
@@ -160,23 +156,13 @@ bool session_finish_files(struct session *session, struct fault *fault)
     return (!s->calls || call_log_finish(s->calls, fault)) && good;
 }
 
-void session_close_control(struct session *session)
-{
-    control_socket_close(session->socket);
-    session->socket = NULL;
-    osc_close(session->osc);
-    session->osc = NULL;
-}
-
 void session_discard_files(struct session *session)
 {
-    session_close_control(session);
     if (session->recorder) recorder_discard(session->recorder);
 }
 
 void session_close(struct session *session)
 {
-    session_close_control(session);
     levels_close(session->levels);
     recorder_close(session->recorder);
     call_log_close(session->calls);

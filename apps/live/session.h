@@ -25,8 +25,8 @@ struct session {
     struct recorder *recorder;
     struct call_log *calls;
     struct lines lines;            // JSON on standard output
-    struct control_socket *socket; // of --control; NULL: none
-    struct osc *osc;               // of --osc; NULL: none
+    struct control_socket *socket; // of --control; NULL: none; the caller's
+    struct osc *osc;               // of --osc; NULL: none; the caller's
     uint64_t osc_ticket;           // request whose outcome its last sender wants to know; 0: none
     struct levels *levels;
     struct network ports; // of the first filter, for names and connections of JACK; may be empty
@@ -58,15 +58,11 @@ void session_set_levels(struct session *session);
 // Fades out and ends, because the user wants it.
 void session_end(struct session *session);
 
-// Ends --control, removing its socket, and --osc.
-void session_close_control(struct session *session);
-
 // Completes recording and call log; further callbacks output silence. False, with a fault, if a
 // file could not be written.
 bool session_finish_files(struct session *session, struct fault *fault);
 
-// Removes a recording that never started and the control socket, when session_close may not be
-// called.
+// Removes a recording that never started, when session_close may not be called.
 void session_discard_files(struct session *session);
 
 // Releases everything and removes an unfinished recording. The device must be closed.

@@ -187,6 +187,52 @@ bool steer_run(struct session *session, char *line, bool answers, struct control
     return good;
 }
 
+static char *compose_waiting(const struct steer_waiting *w, enum control_id id)
+{
+    json_t *j = report_control();
+    json_object_set_new(j, "ok", json_true());
+    if (id == CONTROL_HELP) {
+        json_object_set_new(j, "commands", list_commands());
+        return status_dump(j);
+    }
+    json_object_set_new(j, "state", json_string(w->ended ? "ending" : "waiting"));
+    json_object_set_new(j, "waiting_for", json_text(w->reason));
+    json_object_set_new(j, "seconds", json_real(w->seconds));
+    return status_dump(j);
+}
+
+static bool execute_waiting(struct steer_waiting *w, char *line, enum control_id *ret_id,
+                            struct fault *fault)
+{
+    struct control_command c;
+    if (!control_parse(&c, line, fault)) return false;
+    *ret_id = c.id;
+    w->ended = w->ended || c.id == CONTROL_QUIT;
+    return c.id == CONTROL_STATUS || c.id == CONTROL_HELP || c.id == CONTROL_QUIT ||
+           fault_set(fault,
+                     "%s: is not possible while the program waits for the audio device (%.300s); "
+                     "status, help and quit are",
+                     control_rows[c.id].name, w->reason);
+}
+
+bool steer_run_waiting(struct steer_waiting *waiting, char *line, struct control_reply *reply,
+                       struct fault *fault)
+{
+    enum control_id id = CONTROL_STATUS;
+    const bool good = execute_waiting(waiting, line, &id, fault);
+    reply->line = good ? compose_waiting(waiting, id) : compose_error(fault->text);
+    return good;
+}
+
+void steer_run_osc_waiting(struct steer_waiting *waiting, struct osc *osc, char *line)
+{
+    enum control_id id = CONTROL_STATUS;
+    struct fault fault;
+    if (execute_waiting(waiting, line, &id, &fault))
+        fault_set(&fault, "waiting for the audio device: %.500s", waiting->reason);
+    osc_send(osc, "/partita/error", "s", fault.text);
+}
+
 char *steer_compose_news(const struct session *session, const struct filter_set_news *news)
 {
     return news->event == FILTER_SET_FAILED ? compose_error(news->message.text)

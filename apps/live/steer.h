@@ -19,6 +19,20 @@ bool steer_run(struct session *session, char *line, bool answers, struct control
 // `status` a message for each value.
 void steer_run_osc(void *session, char *line);
 
+// What there is instead of a session while the program waits for the audio device.
+struct steer_waiting {
+    char reason[sizeof((struct fault *)0)->text]; // why there is none
+    double seconds;                               // played so far
+    bool ended;                                   // the user has ended the program
+};
+
+// Executes a line then, and answers it: `status`, `help` and `quit`; other commands fail.
+bool steer_run_waiting(struct steer_waiting *waiting, char *line, struct control_reply *reply,
+                       struct fault *fault);
+
+// The same for a line that came by OSC.
+void steer_run_osc_waiting(struct steer_waiting *waiting, struct osc *osc, char *line);
+
 // The line that answers a command whose file has been read. The caller frees it; NULL: out of
 // memory.
 char *steer_compose_news(const struct session *session, const struct filter_set_news *news);

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "control/socket.h"
@@ -362,9 +363,50 @@ static void existing_paths_are_kept(void **state)
     rig_close(&rig);
 }
 
+// As in the next process after exec, here a child.
+static void another_process_continues(void **state)
+{
+    (void)state;
+    struct rig rig;
+    char kept[CONTROL_KEPT_BYTES];
+    int status;
+    rig_open(&rig);
+    int a = connect_to(rig.path), b = connect_to(rig.path), c = connect_to(rig.path);
+    put(a, "subscribe\n");
+    put(c, "half a li");
+    serve(&rig, 4);
+    assert_string_equal(got(a), "[subscribe]\n");
+    control_socket_keep(rig.socket, kept);
+    put(b, "one\n"); // meanwhile
+    const int later = connect_to(rig.path);
+    put(later, "two\n");
+    const pid_t child = fork();
+    if (child == 0) {
+        struct rig next = rig;
+        struct control_socket *other = NULL;
+        bool good = !control_socket_adopt(&other, "/another/path", kept) &&
+                    !control_socket_adopt(&other, rig.path, "") &&
+                    !control_socket_adopt(&other, rig.path, "99/0") &&
+                    control_socket_adopt(&next.socket, rig.path, kept);
+        good = good && serve(&next, 3) == 2 && control_socket_due(next.socket) <= 0;
+        if (good) control_socket_publish(next.socket, 5, "status\n");
+        good = good && serve(&next, 1) == 0 && control_socket_due(next.socket) == 5;
+        _exit(good ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_string_equal(got(a), "status\n");
+    assert_string_equal(got(b), "[one]\n");
+    assert_string_equal(got(later), "[two]\n");
+    assert_string_equal(got(c), ""); // whose line was not complete
+    for (int i = 0; i < 4; i++) close((int[]){a, b, c, later}[i]);
+    rig_close(&rig);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_process_continues),
         cmocka_unit_test(commands_are_understood),
         cmocka_unit_test(mistakes_are_explained),
         cmocka_unit_test(keys_are_commands),

@@ -189,6 +189,46 @@ class Socket(Steered):
         self.assertFalse(os.path.exists(PATH))
 
 
+class Waiting(Steered):
+    """With --retry and without a device the commands are answered, and the program ends when it is told to."""
+
+    def setUp(self):
+        super().setUp()
+        os.rename(".asoundrc", "later")
+
+    def wait_begins(self, *more):
+        child = self.begin("--retry", *more)
+        self.assertIn(b"waiting for it", child.stderr.readline())
+        self.connection = self.connect()
+        return child
+
+    def test_commands(self):
+        child = self.wait_begins()
+        status = self.ok("status", state="waiting", seconds=0)
+        self.assertIn("fl_in", status["waiting_for"])
+        self.assertIn("load", [c["name"] for c in self.ok("help")["commands"]])
+        for line in ("gain 3", "load ir.wav", "subscribe 500", "next"):
+            self.refused(line, line.split()[0] + ": is not possible while the program waits for the audio device", "fl_in", "status")
+        self.refused("nonsense", "no such command")
+        os.rename("later", ".asoundrc")
+        self.wait_for(lambda: self.ok("status")["state"] == "running") # the same connection goes on
+        self.ok("gain 3", gain=3)
+        self.quits(child)
+
+    def test_ends(self):
+        """The exit status is 0, as when it is ended while it plays, and the socket is removed."""
+        child = self.wait_begins()
+        self.ok("quit", state="ending")
+        self.assertIn("ended while there was no audio device", self.ends(child)[1])
+        self.assertFalse(os.path.exists(PATH))
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            with self.subTest(number=number):
+                child = self.wait_begins()
+                child.send_signal(number)
+                self.ends(child)
+                self.assertFalse(os.path.exists(PATH))
+
+
 class Command(Steered):
     def control(self, *words, rc=0, cwd=None):
         return self.run_program("control", *words, rc=rc, cwd=cwd)

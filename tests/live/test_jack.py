@@ -6,6 +6,7 @@ second argument is that client."""
 import fcntl
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -127,7 +128,7 @@ class Sound(Connected):
         for child in (first, second):
             child.send_signal(signal.SIGINT)
             self.ends(child)
-        self.fails_live("--ir", "ir.wav", *SYSTEM, "--name", "x" * 100, says=["--name", "too long"])
+        self.fails_live("--ir", "ir.wav", *SYSTEM, "--name", "x" * 100, rc=2, says=["--name", "too long"])
         self.fails_live("--ir", "ir.wav", *SYSTEM, "--name", "a:b", rc=2, says=["a:b", "colon"])
 
     def test_measure(self):
@@ -241,6 +242,14 @@ class Played(Connected):
             said = child.stderr.readline()
             self.assertTrue(said, "ended without a word")
 
+    def ask(self, line):
+        """A command by a connection of its own."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(60 * rig_live.SLOWER)
+            connection.connect("s.socket")
+            connection.sendall(line.encode() + b"\n")
+            return schemas.load(connection.makefile("rb").readline())
+
     def whole(self, name, seconds=0.5):
         frames = parse_wav(self.read(name))
         self.assertGreater(len(frames[1]), seconds * 48000 / rig_live.SLOWER)
@@ -293,6 +302,41 @@ class Lost(Played):
         self.assertGreater(min(frames), 0)
         self.assertLess(abs(sum(frames) - 7 * 48000), 3)
 
+    def test_control_while_it_waits_for_a_server(self):
+        """The socket exists all the time, also while the program executes itself anew; what was set stays."""
+        child = self.play("--retry", "--control", "s.socket")
+        file = os.stat("s.socket").st_ino
+        self.assertTrue(self.ask("fade 77")["ok"])
+        follower = socket.socket(socket.AF_UNIX)
+        self.addCleanup(follower.close)
+        follower.settimeout(60 * rig_live.SLOWER)
+        follower.connect("s.socket")
+        follower.sendall(b"subscribe 300\n") # what is not read fits the buffers
+        lines = follower.makefile("rb")
+        self.assertTrue(schemas.load(lines.readline())["ok"])
+        frames = schemas.load(lines.readline())["frames"]
+        for take in (2, 3):
+            self.server.kill()
+            self.server.wait()
+            self.says(child, b"lost")
+            self.wait_for(lambda: self.ask("status")["state"] == "waiting")
+            self.assertGreater(self.ask("status")["seconds"], 0)
+            self.assertFalse(self.ask("gain 3")["ok"])
+            if take == 3:
+                break
+            self.start_server(period=128)
+            self.wait_for(lambda: self.ask("status")["state"] == "running")
+            self.assertEqual(self.ask("status")["fade"], 77)
+            self.assertEqual(os.stat("s.socket").st_ino, file)
+            # Events on the same connection, up to one of the next process, which counts anew.
+            while (now := schemas.load(lines.readline())["frames"]) >= frames:
+                frames = now
+        child.send_signal(signal.SIGINT)
+        self.ends(child)
+        self.assertFalse(os.path.exists("s.socket"))
+        self.whole("rec.wav")
+        self.assertTrue(os.path.exists("rec-2.wav"))
+
     def test_interrupted_without_a_server(self):
         """The first interrupt waits for a server that does not respond; the second does not wait."""
         child = self.play()
@@ -340,7 +384,7 @@ class Stalled(Played):
         """The program does not hang. With --retry it tries until the server responds, which must
         see that the old client is gone before the new one connects. SIGHUP is ignored meanwhile,
         since no filter is loaded."""
-        child = self.play("--retry")
+        child = self.play("--retry", "--control", "s.socket")
         self.server.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         others = [self.start("--ir", "ir.wav", *SYSTEM, "--record", "other.wav"),
@@ -359,6 +403,10 @@ class Stalled(Played):
         child.send_signal(signal.SIGHUP)
         time.sleep(0.2)
         self.assertIsNone(child.poll())
+        # While PortAudio hangs and the program executes itself anew, again and again.
+        for _ in range(20):
+            self.assertEqual(self.ask("status")["state"], "waiting")
+            time.sleep(0.3)
         self.server.send_signal(signal.SIGCONT)
         self.wait_for(self.runs)
         self.wait_for(lambda: b"partita-01" not in self.tool("jack_lsp"), within=10)

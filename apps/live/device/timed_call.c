@@ -16,6 +16,8 @@ static struct {
     void (*function)(void *); // the current call; NULL: none
     void *argument;
     bool started, hangs;
+    bool (*meanwhile)(void *user); // NULL: none
+    void *user;
 } worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void *timed_call_thread(void *unused)
@@ -55,6 +57,12 @@ static void wait_step(void)
     pthread_cond_timedwait(&worker.changed, &worker.lock, &until);
 }
 
+void timed_call_meanwhile(bool (*function)(void *user), void *user)
+{
+    worker.meanwhile = function;
+    worker.user = user;
+}
+
 bool timed_call(void (*function)(void *argument), void *argument, double seconds)
 {
     if (worker.hangs || !start_thread_once()) return false;
@@ -62,8 +70,10 @@ bool timed_call(void (*function)(void *argument), void *argument, double seconds
     worker.function = function;
     worker.argument = argument;
     pthread_cond_broadcast(&worker.changed);
-    for (double waited = 0; worker.function && waited < seconds; waited += STEP_SECONDS)
+    for (double waited = 0; worker.function && waited < seconds; waited += STEP_SECONDS) {
         wait_step();
+        if (worker.meanwhile && !worker.meanwhile(worker.user)) break;
+    }
     worker.hangs = worker.function != NULL;
     pthread_mutex_unlock(&worker.lock);
     return !worker.hangs;

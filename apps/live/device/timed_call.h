@@ -11,6 +11,10 @@
 // one.
 bool timed_call(void (*function)(void *argument), void *argument, double seconds);
 
+// While calls are waited for this function is called every 50 ms; false: it is not waited any
+// longer, and the call counts as one that takes too long. NULL: none.
+void timed_call_meanwhile(bool (*function)(void *user), void *user);
+
 // Whether a call has not returned in time. Then the program can only end by _exit or exec.
 bool timed_call_hangs(void);
 
