@@ -11,6 +11,7 @@ package or another instruction set are refused. docs/many-machines.md says what 
 install '.[dask]'`` in a checkout), `to_zarr` also zarr.
 """
 from partita._dask.arrays import convolve, correlate, oaconvolve
+from partita._dask.memory import task_bytes
 from partita._dask.storage import to_zarr
 
-__all__ = ["convolve", "correlate", "oaconvolve", "to_zarr"]
+__all__ = ["convolve", "correlate", "oaconvolve", "task_bytes", "to_zarr"]

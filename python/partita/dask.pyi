@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from zarr.abc.store import Store
 from zarr.storage import StorePath
 
-__all__ = ["convolve", "correlate", "oaconvolve", "to_zarr"]
+__all__ = ["convolve", "correlate", "oaconvolve", "task_bytes", "to_zarr"]
 
 _Mode: TypeAlias = Literal["full", "same", "valid"]
 _Sizes: TypeAlias = int | Sequence[int]
@@ -35,6 +35,7 @@ def correlate(
     parts: tuple[_Sizes, _Sizes] | None = None,
 ) -> Array: ...
 def oaconvolve(in1: _Samples, in2: _Samples, mode: _Mode = "full", axes: _Sizes | None = None) -> Array: ...
+def task_bytes(array: Array) -> int: ...
 def to_zarr(
     array: Array,
     target: str | os.PathLike[str] | Store | StorePath | zarr.Array[Any],

@@ -23,7 +23,7 @@ da = pytest.importorskip("dask.array", exc_type=ImportError)
 import dask  # noqa: E402
 
 from partita import dask as parallel  # noqa: E402
-from partita._dask import arrays, layout, made_by, storage, tasks  # noqa: E402
+from partita._dask import arrays, layout, made_by, memory, storage, tasks  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PARTS = (37, 100)  # sizes that divide nothing
@@ -220,7 +220,7 @@ def test_default_parts_depend_on_shapes_alone(rng):
     assert layout.default_parts(2, 100) == (100, 2**9)
 
 
-@pytest.mark.parametrize("module", (arrays, storage), ids=lambda m: m.__name__)
+@pytest.mark.parametrize("module", (arrays, memory, storage), ids=lambda m: m.__name__)
 def test_examples_of_help_texts(module):
     if module is storage:
         pytest.importorskip("zarr")
@@ -271,6 +271,61 @@ def test_memory_of_a_task():
     tracemalloc.stop()
     # The pieces, which are in memory before, are counted in the formula once more than here.
     assert peak < 4 * ((x + taps) + x + 2**18) + 2**16
+
+
+TASK = """
+import pathlib, pickle, re, sys
+
+def memory(name):
+    return int(re.search(name + r":\\s+(\\d+) kB", pathlib.Path("/proc/self/status").read_text())[1]) * 1024
+
+task, values = pickle.load(open(sys.argv[1], "rb"))
+from partita import signal
+import numpy as np
+signal.convolve(np.ones(9000, "f4"), np.ones(900, "f4"))  # what is made once
+pathlib.Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins here
+before = memory("VmRSS")
+task({key: np.full(shape, 1, dtype) for key, (shape, dtype) in values.items()})
+print(memory("VmHWM") - before)
+"""
+
+
+def used_bytes(y, folder):
+    """What a process uses for the task of an array that needs most, by its resident memory."""
+    graph = y.__dask_graph__()
+    products = [task for task in graph.values() if getattr(task, "func", None) is tasks.multiply]
+    largest = max(products, key=lambda task: sum(e - b for r in (task.args[0].reads(*task.args[1:3]), task.args[2])
+                                                 for b, e in r))
+    product, part, where, (_, grid) = largest.args[:4]
+    shapes = itertools.product(*([n for _, n in pieces] for pieces in grid))
+    taps = tuple(axis.taps(k) if axis.convolved else e - b if axis.m > 1 else 1
+                 for axis, k, (b, e) in zip(product.axes, part, where))
+    values = {reference.key: (shape, product.signal) for reference, shape in zip(largest.args[5:], shapes)}
+    values[largest.args[4].key] = taps, product.dtype
+    path = folder / "task"
+    path.write_bytes(pickle.dumps((largest, values)))
+    said = subprocess.run([sys.executable, "-c", TASK, str(path)], capture_output=True, text=True, check=True).stdout
+    return int(said)
+
+
+@pytest.mark.parametrize("shape, chunk, kernel, dtype, parts", [
+    ((2**24,), 2**22, (2**16,), "f4", None), ((2**24,), 2**22, (50,), "f4", None), ((2**23,), 2**21, (2**17,), "c8", None),
+    ((2**24,), 2**22, (2**14,), "f8", None), ((2**24,), 2**22, (2**16,), "i2", None),
+    ((2**22,), 2**20, (2**19,), "f4", (2**17, 2**19)), ((4000012,), 1000003, (5000,), "f4", None),
+    ((4096, 4096), 2048, (33, 33), "f4", None), ((4096, 3000), 1500, (3, 5), "f4", None),
+    ((200, 300, 400), 200, (9, 9, 9), "f4", None)])
+def test_bytes_of_tasks(shape, chunk, kernel, dtype, parts, tmp_path):
+    """Not below what a process needs, but for 4 MB of pages that it had before. The upper limit is a hint that no factor is
+    wrong: workspaces are reserved, but not all of them is used."""
+    y = parallel.convolve(da.zeros(shape, chunks=chunk, dtype=dtype), np.zeros(kernel, dtype), parts=parts)
+    used = used_bytes(y, tmp_path)
+    assert used - 2**22 <= parallel.task_bytes(y) <= 4 * used + 2**22
+
+
+def test_bytes_of_what_has_no_tasks():
+    assert parallel.task_bytes(da.ones(3)) == 0
+    with pytest.raises(TypeError, match="not an array of dask"):
+        parallel.task_bytes(np.ones(3))
 
 
 def test_graphs_of_100_000_tasks():

@@ -9,7 +9,7 @@ from partita._errors import StateError, UnsupportedError
 from partita._signal import dtypes, native, sums
 
 # Workers have a thread for each core, and results do not depend on the threads of a call.
-_OPTIONS = native.Options(threads=1)
+OPTIONS = native.Options(threads=1)
 
 
 def checked(chunk, key, shape, dtype):
@@ -39,7 +39,7 @@ def _joined(product, source, pieces):
     return pieces[0]
 
 
-def _blocks(product, part, where):
+def blocks(product, part, where):
     """The blocks of some results: for each where it lies among them, its results and the samples that it reads. Results
     that read no samples are left out."""
     for begins in itertools.product(*(range(*r, axis.block) for axis, r in zip(product.axes, where))):
@@ -53,13 +53,19 @@ def _blocks(product, part, where):
 def _computed(product, x, h, spans):
     """One block of results by the library."""
     if product.dtype.kind not in "biu":
-        return dtypes.floats(x, h, spans, product.op, _OPTIONS, product.dtype)
-    y = dtypes.integers(x, h, spans, product.op, _OPTIONS)
+        return dtypes.floats(x, h, spans, product.op, OPTIONS, product.dtype)
+    y = dtypes.integers(x, h, spans, product.op, OPTIONS)
     if y is None and sums.few(x, h, spans):
         y = sums.convolve(x, h, spans, product.op, product.dtype)
     if y is None:
         raise UnsupportedError("sums of integers may exceed 2^53: convert the arrays to float64 first")
     return y
+
+
+def spans_of(product, part, block, reads):
+    """What one call computes of a block of results: first index in the full result, number, distance, by convolved axis."""
+    return {a: (axis.index(product.op, part[a], begin) - reads[a][0], end - begin, axis.stride)
+            for a, (axis, (begin, end)) in enumerate(zip(product.axes, block)) if axis.convolved}
 
 
 def multiply(product, part, where, source, h, *pieces):
@@ -71,12 +77,10 @@ def multiply(product, part, where, source, h, *pieces):
     x = _joined(product, source, pieces)
     origin = [begin for begin, _ in product.reads(part, where)]
     y = np.zeros([end - begin for begin, end in where], product.dtype)
-    for target, block, reads in _blocks(product, part, where):
+    for target, block, reads in blocks(product, part, where):
         samples = tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))
         taps = tuple(slice(None) if axis.convolved or axis.m == 1 else t for axis, t in zip(product.axes, target))
-        spans = {a: (axis.index(product.op, part[a], begin) - reads[a][0], end - begin, axis.stride)
-                 for a, (axis, (begin, end)) in enumerate(zip(product.axes, block)) if axis.convolved}
-        y[target] = _computed(product, x[samples], h[taps], spans)
+        y[target] = _computed(product, x[samples], h[taps], spans_of(product, part, block, reads))
     return y
 
 
@@ -114,7 +118,7 @@ def energies(product, part, where, source, _, *pieces):
     y = np.zeros([end - begin for begin, end in where])
     at = next(a for a, axis in enumerate(product.axes) if axis.convolved)
     axis, width = product.axes[at], product.axes[at].taps(part[at])
-    for target, block, reads in _blocks(product, part, where):
+    for target, block, reads in blocks(product, part, where):
         under = _squares(x[tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))]).ravel()
         begin, end = block[at]
         before = reads[at][0] - (axis.index(product.op, part[at], begin) - width + 1)
