@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
+import urllib.request
 
 import numpy as np
 import pytest
@@ -387,15 +388,77 @@ def test_zarr_goes_on_where_it_was(stored):
     check_resumed(stored, stored / "y.zarr", lambda place: da.from_zarr(str(place)))
 
 
+def run_program(mark, changes=None, names=None, **given):
+    """The program of docs/many-machines.md in which `mark` occurs first. names: gets its names."""
+    page = (ROOT / "docs/many-machines.md").read_text(encoding="utf-8")
+    program = next(text for text in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if mark in text)
+    for old, new in (changes or {}).items():
+        assert old in program
+        program = program.replace(old, new)
+    names = {} if names is None else names
+    names.update(given)
+    exec(compile(program, "many-machines.md", "exec"), names)  # noqa: S102
+
+
 def test_the_program_of_the_page(stored, monkeypatch):
     """docs/many-machines.md; run twice, as after a crash."""
-    page = (ROOT / "docs/many-machines.md").read_text(encoding="utf-8")
-    programs = [text for text in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S) if "partita.dask" in text]
     (stored / "x.zarr").rename(stored / "year.zarr")
     monkeypatch.chdir(stored)
-    for program in (*programs, *programs):
-        exec(compile(program, "many-machines.md", "exec"), {"taps": np.ones(100, np.float32)})  # noqa: S102
-    assert programs and da.from_zarr("filtered.zarr").shape == (3099,)
+    for _ in range(2):
+        run_program("filtered.zarr", taps=np.ones(100, np.float32))
+    assert da.from_zarr("filtered.zarr").shape == (3099,)
+
+
+def test_the_object_store_of_the_page(stored, bucket, monkeypatch):
+    """Run twice; the address is that of a store on this machine."""
+    x = da.from_zarr(str(stored / "x.zarr"))
+    importlib.import_module("s3fs").S3FileSystem(**bucket).mkdir("recordings")
+    x.to_zarr("s3://recordings/year.zarr", storage_options=bucket)
+    for _ in range(2):
+        run_program("10.0.0.5", {"http://10.0.0.5:9000": bucket["endpoint_url"]}, taps=np.ones(100, np.float32))
+    y = da.from_zarr("s3://recordings/filtered.zarr", storage_options=bucket)
+    assert same_bits(y.compute(), parallel.convolve(x, np.ones(100, np.float32)).compute())
+
+
+def test_ray_of_the_page(stored, monkeypatch):
+    ray = pytest.importorskip("ray", exc_type=ImportError)
+    pytest.importorskip("pandas", exc_type=ImportError)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.chdir(stored)
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        y = parallel.convolve(da.ones(3000, chunks=700), np.ones(60), parts=(40, 100))
+        run_program("ray_dask_get", y=y)
+        assert same_bits(da.from_zarr("filtered.zarr").compute(scheduler="synchronous"), y.compute(scheduler="synchronous"))
+    finally:
+        ray.shutdown()
+
+
+def test_jobs_of_the_page(tmp_path, monkeypatch):
+    """What is submitted, to a program that keeps it."""
+    pytest.importorskip("dask_jobqueue", exc_type=ImportError)
+    submit = tmp_path / "sbatch"
+    submit.write_text(f"#!/bin/sh\ncp \"$1\" {tmp_path}/job.$$\nmv {tmp_path}/job.$$ {tmp_path}/submitted.$$\n"
+                      "echo Submitted batch job $$\n")
+    submit.chmod(0o755)
+    tmp_path.joinpath("scancel").symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("DASK_TEMPORARY_DIRECTORY", str(tmp_path))
+    names = {}
+    options = {"scheduler_options": {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}}
+    with dask.config.set({"jobqueue.slurm." + key.replace("_", "-"): value for key, value in options.items()}):
+        run_program("SLURMCluster", names=names)
+        try:
+            end = time.monotonic() + 60
+            while len(list(tmp_path.glob("submitted.*"))) < 4:
+                assert time.monotonic() < end
+                time.sleep(0.05)
+        finally:
+            names["client"].close()
+            names["cluster"].close()
+    script = next(tmp_path.glob("submitted.*")).read_text()
+    for line in ("export PARTITA_CPU=avx2", "#SBATCH -p main", "#SBATCH --cpus-per-task=8", "--nthreads 1", "--nworkers 8"):
+        assert line in script
 
 
 def test_the_simulation_of_many_workers():
@@ -549,6 +612,8 @@ def bucket(monkeypatch):
     served.start()
     host, port = served.get_host_and_port()
     options = {"endpoint_url": f"http://{host}:{port}"}
+    # Servers of one process share what they store.
+    urllib.request.urlopen(urllib.request.Request(f"http://{host}:{port}/moto-api/reset", method="POST")).close()
     importlib.import_module("s3fs").S3FileSystem(**options).mkdir("bucket")
     yield options
     served.stop()

@@ -71,6 +71,8 @@ class Recipes(Case):
         self.write("join.sh", recipe("join.sh").encode())
         for k in (3, 8, 1, 2, 7, 6, 5, 4):
             self.sh("sh", "filter.sh", SLURM_ARRAY_TASK_ID=str(k), SLURM_ARRAY_TASK_COUNT=str(PARTS))
+        again = self.sh("sh", "filter.sh", SLURM_ARRAY_TASK_ID="3", SLURM_ARRAY_TASK_COUNT=str(PARTS)) # requeued
+        self.assertIn("part3.wav: is complete", again)
         self.sh("sh", "join.sh")
         self.check()
 

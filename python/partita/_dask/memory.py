@@ -19,7 +19,7 @@ def _workspace(product, read, taps, spans):
     dtype = np.dtype(f"{kind}{dtypes.precision_of(product.dtype) * (2 if kind == 'c' else 1)}")
     if len(spans) > 1:
         rows = [n + m - 1 if a in spans else max(n, m) for a, (n, m) in enumerate(zip(read, taps))]
-        return 4 * math.prod(rows) * dtype.itemsize
+        return 6 * math.prod(rows) * dtype.itemsize  # both operands, the result and its copies, workspace
     x, h = (np.broadcast_to(np.zeros((), dtype), shape) for shape in (read, taps))  # which take no memory
     if math.prod(read[a] for a in spans) < math.prod(taps[a] for a in spans):
         x, h = h, x
