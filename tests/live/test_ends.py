@@ -119,6 +119,14 @@ class Files(Live):
         child.wait()
         self.assertTrue(os.path.exists("rec.wav.partial"))
 
+    def test_longest_name(self):
+        """As long as file systems permit, so that nothing can be appended."""
+        name = "a/" + "n" * 251 + ".wav"
+        os.mkdir("a")
+        self.live("--ir", "ir.wav", *FILES, "--duration", 0.1, "--record", name, "-q")
+        self.assertEqual(os.listdir("a"), [name[2:]])
+        self.assertEqual(len(parse_wav(self.read(name))[1]), 4800)
+
     def test_signals_complete_the_recording(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
             with self.subTest(number=number):

@@ -134,7 +134,7 @@ class Sound(Connected):
     def test_measure(self):
         """The loop from a client to itself has one period of delay."""
         self.start_server(period=512)
-        for _ in range(5):
+        for _ in range(20):
             child = self.start("--measure", "m.wav", *SYSTEM, "--duration", 1, "--channels", 1)
             self.wait_for(self.runs)
             self.tool("jack_connect", "partita:out_0", "partita:in_0")

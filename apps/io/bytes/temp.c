@@ -68,11 +68,17 @@ static mode_t new_file_mode(void)
     return 0666 & ~mask;
 }
 
-// "dir/name" -> "dir/.name.XXXXXX"
+// The characters of "dir/" in "dir/name".
+static int directory_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (int)(slash - path + 1) : 0;
+}
+
+// "dir/name" -> "dir/.name.XXXXXX". Names of files have at most 255 bytes, so long ones are cut.
 static char *temporary_name(const char *final)
 {
-    const char *slash = strrchr(final, '/');
-    int n_directory = slash ? (int)(slash - final + 1) : 0;
+    const int n_directory = directory_length(final);
     char *name = NULL;
     if (asprintf(&name, "%.*s.%.200s.XXXXXX", n_directory, final, final + n_directory) < 0)
         return NULL;
@@ -124,10 +130,13 @@ static int open_recording(struct temp *temp, const char *path, mode_t mode, stru
 
 char *temp_recording_name(const char *final, int number)
 {
-    char *name = NULL;
-    const int n = number == 1 ? asprintf(&name, "%s.partial", final)
-                              : asprintf(&name, "%s.%d.partial", final, number);
-    return n < 0 ? NULL : name;
+    const int n_directory = directory_length(final);
+    char *name = NULL, digits[16] = "";
+    if (number > 1) snprintf(digits, sizeof digits, ".%d", number);
+    if (asprintf(&name, "%.*s%.200s%s.partial", n_directory, final, final + n_directory, digits) <
+        0)
+        return NULL;
+    return name;
 }
 
 bool temp_is_left(const char *recording)

@@ -34,8 +34,8 @@ int temp_open(struct temp *temp, const char *path, struct fault *fault);
 // process ends.
 int temp_open_recording(struct temp *temp, const char *path, struct fault *fault);
 
-// FINAL.partial, FINAL.2.partial, FINAL.3.partial .., counted from 1. The caller frees it. NULL:
-// out of memory.
+// FINAL.partial, FINAL.2.partial, FINAL.3.partial .., counted from 1; of names of more than 200
+// bytes the rest is left out. The caller frees it. NULL: out of memory.
 char *temp_recording_name(const char *final, int number);
 
 // Whether this is an unfinished recording of a process that has ended.
