@@ -16,7 +16,7 @@
 #include "io/formats/sigmf_carry.h"
 #include "partial/shard_record.h"
 
-enum { CHUNK_FRAMES = 65536 };
+enum { CHUNK_FRAMES = 65536, CHUNK_SAMPLES = 1 << 21 };
 
 struct shard_file {
     const char *path;
@@ -96,11 +96,12 @@ static bool copy_frames(struct audio_writer *out, struct audio_reader *in, struc
     const struct audio_info *info = audio_reader_info(in);
     const enum partita_type type =
         info->encoding.is_complex ? PARTITA_CF64 : PARTITA_F64; // represents every encoding exactly
-    void *frames = memory_allocate(CHUNK_FRAMES * info->channels * partita_type_size(type));
-    bool good = frames ||
-                memory_fault(fault, "%d frames of %zu channels", (int)CHUNK_FRAMES, info->channels);
+    const size_t few = CHUNK_SAMPLES / info->channels + 1,
+                 chunk = few < CHUNK_FRAMES ? few : CHUNK_FRAMES;
+    void *frames = memory_allocate(chunk * info->channels * partita_type_size(type));
+    bool good = frames || memory_fault(fault, "%zu frames of %zu channels", chunk, info->channels);
     for (size_t n = 1; good && n;)
-        good = audio_read(in, type, frames, CHUNK_FRAMES, &n, fault) &&
+        good = audio_read(in, type, frames, chunk, &n, fault) &&
                (!n || audio_write(out, type, frames, n, fault));
     memory_free(frames);
     if (good && audio_shortfall(in)) good = fault_set(fault, "%s", audio_shortfall(in));

@@ -54,7 +54,7 @@ static size_t choose_chunk(const struct pass *p)
     if (p->settings->block && (size_t)p->settings->block < chunk)
         chunk = (size_t)p->settings->block;
     if (runner_max_feed(p->runner) < chunk) chunk = runner_max_feed(p->runner);
-    return chunk;
+    return chunk ? chunk : 1; // a frame of more channels than a chunk has samples
 }
 
 static int64_t floor_div(int64_t a, int64_t b)
@@ -321,6 +321,19 @@ static bool check_end_of_shard(const struct pass *p, struct fault *fault)
            fault_set(fault, "%s", audio_shortfall(p->reader));
 }
 
+// Input that is there but was not read would be silence in the result.
+static bool check_consumed(const struct pass *p, struct fault *fault)
+{
+    const uint64_t frames = audio_reader_info(p->reader)->frames, read = (uint64_t)p->consumed;
+    const int64_t limit = input_limit(p);
+    if (frames == SIZE_UNKNOWN || audio_shortfall(p->reader) || audio_interrupted(p->reader) ||
+        read >= frames || (limit >= 0 && p->consumed >= limit))
+        return true;
+    return fault_set(fault, "%s: only %llu of its %llu frames were read",
+                     operand_name(p->settings, 1), (unsigned long long)read,
+                     (unsigned long long)frames);
+}
+
 static bool feed_tail(struct pass *p, struct fault *fault)
 {
     while (p->written < p->count && (!p->peaks || !peaks_settled(p->peaks))) {
@@ -357,7 +370,8 @@ static bool pass_transfer(struct pass *p, struct fault *fault)
     }
     start_threads(p);
     if (p->origin < 0 && !feed_silence(p, -p->origin, fault)) return false;
-    if (!feed_input(p, fault) || !check_end_of_shard(p, fault)) return false;
+    if (!feed_input(p, fault) || !check_end_of_shard(p, fault) || !check_consumed(p, fault))
+        return false;
     p->count = range_count(&p->range, p->consumed * p->settings->up, stride);
     p->stats->frames_in = (uint64_t)p->consumed;
     p->stats->tail =
@@ -383,6 +397,17 @@ static bool open_norm(struct pass *p, struct fault *fault)
     return !p->settings->normalised || window_norm_open(&p->norm, &request, fault);
 }
 
+// No success without the frames. Several processes write to a file of their own.
+static bool check_written(const struct pass *p, uint64_t before, struct fault *fault)
+{
+    if (!p->writer || p->settings->shared) return true;
+    const uint64_t written = audio_written(p->writer) - before, promised = (uint64_t)p->count;
+    return written == promised ||
+           fault_set(fault, "%s: only %llu of %llu frames were written",
+                     operand_name(p->settings, 2), (unsigned long long)written,
+                     (unsigned long long)promised);
+}
+
 bool pass_takes_rows(const struct pass *pass)
 {
     return !pass->measure && !pass->settings->normalised && !options_want_peaks(pass->settings);
@@ -391,6 +416,7 @@ bool pass_takes_rows(const struct pass *pass)
 bool pass_run(struct pass *pass, struct fault *fault)
 {
     size_t bytes = partita_type_size(pass->type);
+    const uint64_t before = pass->writer ? audio_written(pass->writer) : 0;
     pass->count = -1;
     pass->started = pass->reported = clock_now();
     pass->shows_progress = shows_progress(pass->settings);
@@ -412,7 +438,7 @@ bool pass_run(struct pass *pass, struct fault *fault)
     bool good = pass->y || memory_fault(fault, "%zu frames of the result", y_frames);
     good = good && open_norm(pass, fault) && pass_transfer(pass, fault);
     pass_input_end(&pass->input);
-    good = pass_output_end(&pass->output, good, fault);
+    good = pass_output_end(&pass->output, good, fault) && check_written(pass, before, fault);
     if (pass->reported > pass->started && !(pass->settings->progress > 0))
         fprintf(stderr, "\r%40s\r", "");
     pass->stats->seconds = clock_now() - pass->started;

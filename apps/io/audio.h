@@ -30,8 +30,9 @@ bool audio_reader_is_pipe(const struct audio_reader *reader);
 // and on errors.
 bool audio_reader_state(const struct audio_reader *reader, uint64_t *ret_bytes, int64_t *ret_time);
 
-// A hash of blocks that are spread over the whole file, the same for each run and machine that reads
-// a copy of it; of a small file, of all its bytes. False, with a fault, if they cannot be read.
+// A hash of blocks that are spread over the whole file, the same for each run and machine that
+// reads a copy of it; of a small file, of all its bytes. False, with a fault, if they cannot be
+// read.
 bool audio_reader_fingerprint(const struct audio_reader *reader, uint64_t *ret_hash,
                               struct fault *fault);
 
@@ -101,6 +102,9 @@ bool audio_write(struct audio_writer *writer, enum partita_type type, const void
 // .npy or raw file do not change it: floats of other formats, and text.
 void audio_digest_begin(struct audio_writer *writer, uint64_t digest);
 uint64_t audio_digest(const struct audio_writer *writer);
+
+// Frames written so far, with those of an earlier run that audio_resume kept.
+uint64_t audio_written(const struct audio_writer *writer);
 
 // Completes the header, checks for write errors, and gives the file its final name. Frees the
 // writer, also on failure.

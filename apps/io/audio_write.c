@@ -192,6 +192,11 @@ uint64_t audio_digest(const struct audio_writer *writer)
     return writer->digest;
 }
 
+uint64_t audio_written(const struct audio_writer *writer)
+{
+    return writer->frames;
+}
+
 static bool audio_close_file(struct audio_writer *writer, bool durable,
                              struct sample_counts *ret_counts, struct fault *fault)
 {

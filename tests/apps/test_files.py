@@ -525,6 +525,53 @@ class Text(Case):
         self.close(np.load("y.npy"), np.array([0.0, 1.0, 0.0]), 1e-9)
 
 
+class Channels(Case):
+    """More channels than a chunk of frames has samples."""
+
+    def test_many_channels(self):
+        self.write("h.txt", b"1\n0.5\n0.25\n")
+        for channels in (70000, 262143, 262144, 262145, 270000):
+            x = self.random.standard_normal((2, channels)).astype("<f4")
+            self.write("x.f32", x.tobytes())
+            expected = np.zeros((4, channels))
+            for k, tap in enumerate((1, 0.5, 0.25)):
+                expected[k:k + 2] += tap * x
+            for options, first, last in (([], 0, 4), (["--first", 0, "--last", 2], 0, 2), (["--range", "2/2"], 2, 4),
+                                         (["--threads", 2], 0, 4), (["--block", 64], 0, 4)):
+                with self.subTest(channels=channels, options=options):
+                    self.run_program("convolve", "-f", "f32", "-c", channels, "--max-channels", 1000000, *options, "h.txt",
+                                     "x.f32", "y.f32")
+                    y = np.fromfile("y.f32", "<f4").reshape(-1, channels)
+                    self.close(y, expected[first:last].astype("f4"))
+                    os.remove("y.f32")
+
+    def test_many_channels_resampled(self):
+        h = self.random.standard_normal(30).astype("f4")
+        np.save("h.npy", h)
+        for channels, frames in ((1500, 900), (70000, 40)):
+            x = self.random.standard_normal((frames, channels)).astype("<f4")
+            self.write("x.f32", x.tobytes())
+            stuffed = np.zeros((3 * frames + 29, channels))
+            for k in range(30):
+                stuffed[k:k + 3 * frames:3] += float(h[k]) * x
+            for options, expected in ((["--up", 3], stuffed), (["--up", 3, "--stride", 2], stuffed[::2])):
+                self.run_program("convolve", "-e", "cpu/direct", "-f", "f32", "-c", channels, "--max-channels", channels,
+                                 *options, "h.npy", "x.f32", "y.f32")
+                y = np.fromfile("y.f32", "<f4").reshape(-1, channels)
+                self.close(y[:len(expected)], expected.astype("f4"))
+                self.assertFalse(y[len(expected):].any())
+
+    def test_join(self):
+        x = self.random.standard_normal((2, 270000)).astype("<f4")
+        self.write("x.f32", x.tobytes())
+        self.write("one.txt", b"1\n")
+        shape = ["-c", 270000, "--max-channels", 1000000]
+        for k in (1, 2):
+            self.run_program("convolve", "-f", "f32", *shape, "--range", "%d/2" % k, "one.txt", "x.f32", "s%d.f32" % k)
+        self.run_program("join", *shape, "--max-memory", "200M", "y.f32", "s1.f32", "s2.f32")
+        np.testing.assert_array_equal(np.fromfile("y.f32", "<f4").reshape(2, -1), x)
+
+
 class Taps(Case):
     def test_one_tap_and_longer_than_the_signal(self):
         np.save("x.npy", np.array([1.0, 2.0]))

@@ -252,24 +252,22 @@ static enum partita_status direct_run(const struct partita_plan *plan,
 // to -k modulo the stride. Its samples are a plain array that slides back to its start when it is
 // full.
 struct direct_stream {
+    size_t chunk;             // input frames taken at once: all branches of a channel stay in L1
     size_t history, capacity; // samples of one branch
     size_t *fill;             // [branches] samples written, history included
     char *branches;           // [in_channels][branches][capacity]
     char *sum, *faded;        // one chunk of outputs of either filter
 };
 
-// Input frames taken at once: all branches of a channel together stay in L1.
-static size_t chunk_frames(const struct axis *axis)
-{
-    return size_max(axis->stride, DIRECT.stream_chunk);
-}
-
 static struct direct_stream *layout_stream(const struct shape *shape, struct arena *arena)
 {
     const struct axis *axis = &shape->axis[0];
-    const size_t per_chunk = chunk_frames(axis) / axis->stride + 1, bytes = shape->sample_bytes;
+    // The branches of more than 1024 channels would take gigabytes.
+    const size_t few = size_max(16, ((size_t)1 << 20) / shape->in_channels),
+                 chunk = size_max(axis->stride, size_min(DIRECT.stream_chunk, few)),
+                 per_chunk = chunk / axis->stride + 1, bytes = shape->sample_bytes;
     struct direct_stream *state = arena_take(arena, sizeof *state);
-    struct direct_stream layout = {.history = branch_taps(axis, 0)};
+    struct direct_stream layout = {.chunk = chunk, .history = branch_taps(axis, 0)};
     layout.capacity = size_add(layout.history, size_max(layout.history, 4 * per_chunk));
     layout.fill = arena_take(arena, branch_count(axis) * sizeof *layout.fill);
     layout.branches = arena_take(arena, size_mul(size_mul(shape->in_channels, branch_count(axis)),
@@ -433,13 +431,14 @@ static void resample_outputs(const struct partita_stream *stream, const struct f
 
 static struct step direct_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
+    const struct direct_stream *state = stream->state;
     struct frames chunk = *frames;
-    chunk.n = size_min(chunk.n, chunk_frames(&stream->plan->shape.axis[0]));
+    chunk.n = size_min(chunk.n, state->chunk);
     const size_t due = append_chunk(stream, &chunk);
     if (stream->plan->choice.variant == DIRECT_RESAMPLE) {
         const size_t outputs = stream_outputs_due(stream, chunk.n);
-        for (size_t i = 0; i < outputs; i += DIRECT.stream_chunk)
-            resample_outputs(stream, &chunk, i, size_min(outputs - i, DIRECT.stream_chunk));
+        for (size_t i = 0; i < outputs; i += state->chunk)
+            resample_outputs(stream, &chunk, i, size_min(outputs - i, state->chunk));
         return (struct step){chunk.n, outputs};
     }
     if (due) compute_outputs(stream, &chunk, due);
