@@ -228,8 +228,10 @@ void steer_run_osc_waiting(struct steer_waiting *waiting, struct osc *osc, char 
 {
     enum control_id id = CONTROL_STATUS;
     struct fault fault;
-    if (execute_waiting(waiting, line, &id, &fault))
+    if (execute_waiting(waiting, line, &id, &fault)) {
+        if (id == CONTROL_QUIT) return; // is not answered while the program plays either
         fault_set(&fault, "waiting for the audio device: %.500s", waiting->reason);
+    }
     osc_send(osc, "/partita/error", "s", fault.text);
 }
 

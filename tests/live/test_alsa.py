@@ -306,7 +306,7 @@ class Wrong(Live):
         """A device that does not exist is not reached: each value outside its range is a usage error."""
         ports = ["99999", "65536", "0", "-1", "1e3", "9000x", "", "127.0.0.1:70000", "[::1]:", "nowhere.example:9000", ":9000x"]
         values = {"--osc": ports, "--control": ["", "x" * 200], "--name": ["", "a:b", "x" * 100], "--latency": ["0", "-1", "11", "11s"],
-                  "--rate": ["0", "-1", "1.5e0Hz", "1e9"], "--block": ["-1", "-1ms", "65537", "70k", "1.5"],
+                  "--rate": ["0", "-1", "48kB", "1e9"], "--block": ["-1", "-1ms", "65537", "70k", "1.5"],
                   "--channels": ["0", "1025"], "--out-channels": ["0", "1025"], "--max-channels": ["0", "1e9"],
                   "--threads": ["0", "4097", "all"], "--gain": ["-301", "301", "nan"], "--dry": ["-301", "301", "inf"],
                   "--fade": ["-1", "60001", "61s"], "--duration": ["-1", "-1ms", "1e10"], "--max-taps": ["0", "-1s", "1e9"],

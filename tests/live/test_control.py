@@ -347,6 +347,19 @@ class Osc(Steered):
         self.fails_live("--ir", "ir.wav", *DEVICES, "--osc", self.port, says=["--osc", "in use"])
         self.quits(child)
 
+    def test_while_it_waits_for_a_device(self):
+        os.rename(".asoundrc", "later")
+        child = self.begin("--retry", "--osc", self.port)
+        self.assertIn(b"waiting for it", child.stderr.readline())
+        for message, says in ((osc_message("/partita/status"), "waiting for the audio device"),
+                              (osc_message("/partita/gain", "f", 3), "gain: is not possible while the program waits")):
+            self.udp.send(message)
+            path, (text,) = osc_parse(self.udp.recv(65536))
+            self.assertEqual(path, "/partita/error")
+            self.assertIn(says, text)
+        self.udp.send(osc_message("/partita/quit"))
+        self.ends(child)
+
     def test_garbage(self):
         """Packets that are no messages, or too long, are ignored."""
         child = self.begin("--osc", "127.0.0.1:%d" % self.port)
