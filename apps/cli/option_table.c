@@ -37,8 +37,8 @@ const struct command_row command_rows[N_COMMANDS] = {
      0},
     {"join", "OUT SHARD...", "joins the shards that convolve and correlate wrote with --range",
      "Every SHARD needs its record, the file SHARD.range, beside it. Shards of different results "
-     "are refused, and so are missing, overlapping and truncated ones. OUT has the same bytes as "
-     "with --range 1/1. ",
+     "or inputs are refused, and so are missing, overlapping, truncated and changed ones. OUT has "
+     "the same bytes as with --range 1/1. ",
      -2},
     {"deconvolve", "SWEEP RECORDING OUT", "computes the impulse response of a recorded sweep",
      "SWEEP is the signal that was played, with one channel; RECORDING may begin before it, must "

@@ -316,6 +316,15 @@ class Failures(Processes):
         self.fails_together(2, "convolve", "h.npy", "x.npy", "y.npy", says=["other inputs or plans"],
                             shell="test $OMPI_COMM_WORLD_RANK = 0 || export PARTITA_CPU=c;")
 
+    def test_inputs_that_differ(self):
+        """Recordings of one length, on disks of their own that should be one."""
+        self.write("h.txt", b"1\n0.5\n")
+        for rank in "01":
+            os.mkdir(rank)
+            self.noise(rank + "/x.npy", 300000)
+        self.fails_together(2, "convolve", "../h.txt", "x.npy", "../y.npy", says=["other inputs or plans"],
+                            shell="cd $OMPI_COMM_WORLD_RANK;")
+
     def test_a_fault_in_the_middle(self):
         """A sample that is refused, in the part of one process."""
         self.noise("h.npy", 300)
