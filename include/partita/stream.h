@@ -80,8 +80,14 @@ PARTITA_API void partita_stream_close(struct partita_stream *stream);
 //          between dilated taps count as taps, and for problem.up see there. A path without taps,
 //          or with zeros alone, counts with some engines only (not with cpu/partitioned). The call
 //          takes longer by a few operations for each sample, output and input that is affected.
-//          Where an engine transforms blocks, outputs may be NaN if the sum of the magnitudes of a
-//          block's samples, times that of the taps, is near the largest float.
+//          Largest floats: where an engine transforms blocks, outputs are finite for certain only
+//          if the magnitude of the samples, times the length n of the longest transform
+//          (partita_plan_explain), times the sum of the magnitudes of the taps, or 1 if that is
+//          less, is below a quarter of the largest float: in f32 and with n = 65536 samples up to
+//          1.2e33. Beyond it outputs may be infinite or NaN although the exact ones are finite,
+//          until the samples have left the taps and two such transforms. A bounded call is
+//          repeated with smaller samples (partita_forward); a stream has no time for it. The
+//          direct sums of cpu/direct overflow only if a partial sum does.
 // Errors:  none: arguments are not checked.
 // Memory:  none. On the CPU the call never allocates, locks, logs or makes system calls, with one
 //          exception: if the stream has threads of its own (options.threads) and nobody has

@@ -88,6 +88,10 @@ class Stream:
     RuntimeError. Another thread may call `swap`. With `out` given `process` allocates no arrays. Python itself may
     delay a thread at any time, by its global lock and its collector: an audio callback in Python can be late.
 
+    An infinite or NaN sample reaches exactly the outputs that depend on it. Samples near the largest float (float32:
+    from about 1e33 on) may overflow in transforms of a stream, so that outputs are not finite although exact ones would
+    be, until these samples have left the taps; the functions of bounded signals compute again instead.
+
     In a child after fork() a stream is closed if it has threads of its own, or if another thread of the parent was in a
     call of it.
 

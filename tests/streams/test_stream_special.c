@@ -6,6 +6,7 @@
 
 #include "support/stream_rig.h"
 
+#include <float.h>
 #include <math.h>
 
 // Latencies shorter than the taps, about as long, and many times as long; several channels and
@@ -228,10 +229,97 @@ static void bank_slots(void **state)
     (void)state;
 }
 
+static size_t largest_transform(const struct stream_rig *rig)
+{
+    return rig->plan->choice.transform ? rig->plan->choice.transform : 1;
+}
+
+// Sum of the magnitudes of the taps of all paths, at least 1.
+static double taps_sum(const struct stream_rig *rig)
+{
+    double sum = 0;
+    for (size_t i = 0; i < rig->n_taps; i++)
+        sum += cabs(reference_sample(rig->problem.taps, rig->w, i));
+    return sum > 1 ? sum : 1;
+}
+
+static void scale_input(const struct stream_rig *rig, size_t n, double factor)
+{
+    for (size_t c = 0; c < rig->in; c++)
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = c * rig->n_frames + i;
+            sample_put(rig->problem.signal, rig->x, at,
+                       reference_sample(rig->problem.signal, rig->x, at) * factor);
+        }
+}
+
+// stream.h: n times the largest magnitude of samples (here below 2: random_samples), times the
+// sum of those of the taps, below a quarter of the largest float: outputs are finite, and have the
+// bits of a signal that is a power of two smaller.
+static void largest_finite(void **state)
+{
+    const struct stream_case *c = *state;
+    const bool f64 = type_is_f64(c->types->signal);
+    struct random random = random_start("largest");
+    const struct partita_problem *problem = &c->named->problem;
+    struct stream_rig rig;
+    stream_rig_open(&rig, c, problem, 64 * (stream_rig_frames(c, problem) / 64), &random);
+    const double limit = (f64 ? DBL_MAX : (double)FLT_MAX) / 4 / 2;
+    const double sum = taps_sum(&rig) * (double)largest_transform(&rig);
+    const int exponent = (int)floor(log2(limit / sum));
+    char *y = stream_rig_alloc_output(&rig), *small = stream_rig_alloc_output(&rig);
+    stream_rig_feed(&rig, rig.stream, small, &split_whole, &random);
+    scale_input(&rig, rig.n_frames, ldexp(1, exponent));
+    partita_stream_reset(rig.stream);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    for (size_t i = 0; i < rig.out * rig.n_outputs; i++) {
+        const double complex large = reference_sample(rig.problem.signal, y, i),
+                             expected = reference_sample(rig.problem.signal, small, i);
+        assert_true(creal(large) == ldexp(creal(expected), exponent) &&
+                    cimag(large) == ldexp(cimag(expected), exponent));
+    }
+    guarded_free(y);
+    guarded_free(small);
+    stream_rig_close(&rig);
+}
+
+// Beyond that, outputs of transforms may be NaN, but none after the samples have left the taps and
+// two of the longest transforms: these have the bits that they have after silence.
+static void largest_leave_no_trace(void **state)
+{
+    const struct stream_case *c = *state;
+    const double largest = type_is_f64(c->types->signal) ? DBL_MAX : (double)FLT_MAX;
+    struct random random = random_start("largest");
+    const struct partita_problem *problem = &c->named->problem;
+    struct stream_rig rig;
+    const size_t n = 64 * (stream_rig_frames(c, problem) / 64), loud = n / 4;
+    stream_rig_open(&rig, c, problem, n, &random);
+    char *y = stream_rig_alloc_output(&rig), *silent = stream_rig_alloc_output(&rig);
+    for (size_t i = 0; i < rig.in * n; i++)
+        if (i % n < loud) sample_put(rig.problem.signal, rig.x, i, i % 2 ? largest : -largest);
+    stream_rig_feed(&rig, rig.stream, y, &split_whole, &random);
+    scale_input(&rig, loud, 0);
+    partita_stream_reset(rig.stream);
+    stream_rig_feed(&rig, rig.stream, silent, &split_whole, &random);
+    const size_t reach = loud + partita_plan_latency(rig.plan) + problem_span(&rig.problem) +
+                         2 * largest_transform(&rig);
+    const size_t first = stream_rig_outputs(&rig, reach);
+    assert_true(first < rig.n_outputs);
+    for (size_t k = 0; k < rig.out; k++)
+        assert_memory_equal(y + (k * rig.n_outputs + first) * rig.sample_bytes,
+                            silent + (k * rig.n_outputs + first) * rig.sample_bytes,
+                            (rig.n_outputs - first) * rig.sample_bytes);
+    guarded_free(y);
+    guarded_free(silent);
+    stream_rig_close(&rig);
+}
+
 static const struct promise promises[] = {
     {"reach", reach},
     {"reach-across-swaps", reach_across_swaps},
     {"reach-across-copies", reach_across_copies},
+    {"largest-finite", largest_finite},
+    {"largest-leave-no-trace", largest_leave_no_trace},
 };
 enum { N_PROMISES = sizeof promises / sizeof *promises };
 
