@@ -12,8 +12,8 @@ enum {
     ALL_DIRECTIONS = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT
 };
 
-// Cases that are not extra, in the order in which they run. A run may have a limit of time, so what is asked about most
-// comes first.
+// Cases that are not extra, in the order in which they run. A run may have a limit of time, so what
+// is asked about most comes first.
 static const char *const standard[] = {
     "causal-4K-forward", "vgg-1.2-n64-forward", "vgg-3.2-n64-forward", "vgg-5-n64-forward",
     "thesis-4.6-r15-n200-forward", "caffenet-2-n400-forward", "depthwise-31-c384-n64-forward",
