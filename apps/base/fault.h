@@ -8,10 +8,15 @@
 
 struct fault {
     char text[640];
+    bool usage; // an option is wrong: the program ends with status 2
 };
 
 // Writes the message and returns false, so that callers can `return fault_set(...)`. Control
 // characters, which file names may contain, become '?'.
 __attribute__((format(printf, 2, 3))) bool fault_set(struct fault *fault, const char *format, ...);
+
+// The same of an option that is wrong, which may be known only after a file was opened.
+__attribute__((format(printf, 2, 3))) bool fault_usage(struct fault *fault, const char *format,
+                                                       ...);
 
 #endif

@@ -111,13 +111,16 @@ bool option_words_of_status(struct fault *fault, enum command command, enum part
                             const struct fault *log)
 {
     // A line of the log says more than these.
-    const bool general = status == PARTITA_ERR_ARG || status == PARTITA_ERR_DEVICE;
+    const bool general =
+        status == PARTITA_ERR_ARG || status == PARTITA_ERR_DEVICE || command == COMMAND_DESIGN;
     if (status == PARTITA_ERR_NOMEM && !*log->text) return memory_fault(fault, "the computation");
     if (general && *log->text) fault_set(fault, "%s", log->text);
     else
         fault_set(fault, "%s%s%s", partita_status_string(status), *log->text ? ": " : "",
                   log->text);
-    return option_words(command, fault);
+    option_words(command, fault);
+    fault->usage = status == PARTITA_ERR_ARG && begins(fault->text, "--");
+    return false;
 }
 
 void option_words_log(void *user, const char *text)

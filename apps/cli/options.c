@@ -454,7 +454,7 @@ bool options_parse(struct settings *ret_settings, enum command command, int argc
     s.normalize = s.azimuth = s.elevation = NAN;
     s.fade = 50;
     s.duration = INFINITY;
-    s.threshold = NAN;
+    s.threshold = s.width = s.ripple = NAN;
     s.tune = INFINITY;
     list_options(command, longs, shorts);
     opterr = 0;

@@ -149,7 +149,7 @@ static bool print_plan(const struct settings *s, struct partita_wisdom *wisdom, 
 {
     struct partita_problem problem = plan_problem(s);
     char name[ENGINE_NAME_SIZE];
-    struct fault log = {{0}};
+    struct fault log = {.text = ""};
     struct partita_options options = {
         .device = s->device,
         .engine = s->parts && !s->engine ? "cpu/blocks" : engine_name(s->engine, name),

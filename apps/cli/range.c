@@ -37,16 +37,18 @@ bool range_check(const struct settings *settings, struct fault *fault)
 {
     bool slice = settings->first != NOT_GIVEN || settings->last != NOT_GIVEN;
     if (settings->tail == TAIL_NO && (slice || settings->mode != MODE_FULL))
-        return fault_set(fault,
-                         "--tail no selects the result; leave out --mode, --first and --last");
+        return fault_usage(fault,
+                           "--tail no selects the result; leave out --mode, --first and --last");
     if (slice && settings->mode != MODE_FULL)
-        return fault_set(fault, "--first and --last select from the full result; leave out --mode");
+        return fault_usage(fault,
+                           "--first and --last select from the full result; leave out --mode");
     if (settings->max_lag != NOT_GIVEN && (slice || settings->mode != MODE_FULL))
-        return fault_set(fault, "--max-lag selects the lags; leave out --mode, --first and --last");
+        return fault_usage(fault,
+                           "--max-lag selects the lags; leave out --mode, --first and --last");
     const bool known = settings->first != GIVEN_AS_TIME && settings->last != GIVEN_AS_TIME;
     if (known && settings->first != NOT_GIVEN && settings->last != NOT_GIVEN &&
         settings->first >= settings->last)
-        return fault_set(fault, "--first %lld --last %lld: there is no sample in between",
-                         (long long)settings->first, (long long)settings->last);
+        return fault_usage(fault, "--first %lld --last %lld: there is no sample in between",
+                           (long long)settings->first, (long long)settings->last);
     return true;
 }

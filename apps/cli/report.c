@@ -10,13 +10,14 @@
 
 int report_fault(enum command command, const struct fault *fault, enum exit_status status)
 {
+    if (fault->usage && status == EXIT_FAILED) return report_usage(command, fault);
     fprintf(stderr, "partita %s: %s\n", command_rows[command].name, fault->text);
     return (int)status;
 }
 
 int report_usage(enum command command, const struct fault *fault)
 {
-    report_fault(command, fault, EXIT_USAGE);
+    fprintf(stderr, "partita %s: %s\n", command_rows[command].name, fault->text);
     const struct command_row *c = &command_rows[command];
     fprintf(stderr, "usage: partita %s [options]%s%s   (partita %s --help)\n", c->name,
             *c->operands ? " " : "", c->operands, c->name);

@@ -130,9 +130,10 @@ bool usage_check_tune(const struct settings *settings, double rate, struct fault
     const double hz = settings->tune;
     const char *in = operand_name(settings, 1);
     if (!(rate > 0))
-        return fault_set(fault, "--tune %g: the sample rate of %s is unknown; add --rate", hz, in);
+        return fault_usage(fault, "--tune %g: the sample rate of %s is unknown; add --rate", hz,
+                           in);
     if (fabs(hz) <= rate / 2) return true;
-    return fault_set(fault,
-                     "--tune %.10g: is not between -%.10g and %.10g, half the sample rate of %s",
-                     hz, rate / 2, rate / 2, in);
+    return fault_usage(fault,
+                       "--tune %.10g: is not between -%.10g and %.10g, half the sample rate of %s",
+                       hz, rate / 2, rate / 2, in);
 }

@@ -45,6 +45,13 @@ int achieved_bands(const struct achieved *a, struct band bands[MAX_BANDS])
     }
 }
 
+bool achieved_pulse(const struct achieved *a, double *ret_period)
+{
+    const struct partita_design *d = &a->specification->design;
+    *ret_period = rate_of(a) / (2 * d->cutoff[0]);
+    return d->kind == PARTITA_DESIGN_RAISED_COSINE || d->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
+}
+
 // "0 to 17500 Hz and 30000 to 50000 Hz"
 static void print_bands(const struct achieved *a, bool pass, FILE *to)
 {
@@ -80,6 +87,16 @@ bool achieved_print(const struct achieved *a, FILE *to)
                 hilbert ? " of negative frequencies" : "");
         print_bands(a, hilbert, to);
     }
+    double period;
+    if (achieved_pulse(a, &period))
+        fprintf(
+            to,
+            "interference %.1f dB (%.3g %%) rms, %.3g %% at worst, of symbols of %.6g frames%s\n",
+            20 * log10(a->interference.rms), 100 * a->interference.rms, 100 * a->interference.worst,
+            period,
+            a->specification->design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE
+                ? " after a pair of this filter"
+                : "");
     fprintf(to, "delay        %.6g frames", r->delay);
     if (a->settings->rate > 0) fprintf(to, ", %.6g ms", 1000 * r->delay / rate_of(a));
     fprintf(to, "\n");
@@ -108,6 +125,12 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     json_object_set_new(j, "width", json_finite(r->width));
     json_object_set_new(j, "ripple_db", json_finite(r->ripple));
     json_object_set_new(j, "attenuation_db", json_finite(r->attenuation));
+    double period;
+    const bool pulse = achieved_pulse(a, &period);
+    json_object_set_new(j, "interference_rms",
+                        pulse ? json_finite(a->interference.rms) : json_null());
+    json_object_set_new(j, "interference_worst",
+                        pulse ? json_finite(a->interference.worst) : json_null());
     json_object_set_new(j, "delay_frames", json_finite(r->delay));
     json_object_set_new(j, "delay_seconds",
                         rate ? json_finite(r->delay / rate_of(a)) : json_null());

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "interference.h"
 #include "io/samples/encoding.h"
 #include "specification.h"
 
@@ -15,6 +16,7 @@ struct achieved {
     size_t n;
     struct encoding encoding;
     struct partita_design_result result;
+    struct interference interference; // of symbols, of raised cosines
 };
 
 // A band of a design, in the unit of its frequencies.
@@ -24,6 +26,9 @@ struct band {
 };
 
 enum { MAX_BANDS = 3 };
+
+// Whether the filter is the pulse of a modem, whose symbols last *ret_period frames.
+bool achieved_pulse(const struct achieved *achieved, double *ret_period);
 
 // The bands in which the result was measured; returns how many there are.
 int achieved_bands(const struct achieved *achieved, struct band bands[MAX_BANDS]);

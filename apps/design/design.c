@@ -22,8 +22,10 @@ struct job {
     double *taps;
     size_t n;
     struct audio_info info;
-    struct partita_design_result result;
+    struct partita_design_result result, // of the taps as they are stored,
+        exact;                           // and before
     uint64_t clipped;
+    bool missed; // an attenuation or a ripple that was asked for
 };
 
 static bool job_fail(const struct job *job, enum partita_status status, struct fault *fault)
@@ -100,6 +102,7 @@ static bool round_taps(struct job *job, struct fault *fault)
     const size_t bytes = encoding_size(job->info.encoding);
     unsigned char *stored = malloc(job->n * bytes);
     if (!stored) return fault_set(fault, "out of memory");
+    partita_design_measure(&job->specification.design, job->taps, job->n, &job->exact);
     samples_encode_f64(stored, job->taps, job->n, job->info.encoding, &counts);
     samples_decode_f64(job->taps, stored, job->n, job->info.encoding);
     free(stored);
@@ -108,6 +111,37 @@ static bool round_taps(struct job *job, struct fault *fault)
     const enum partita_status status =
         partita_design_measure(&job->specification.design, job->taps, job->n, &job->result);
     return status == PARTITA_OK || job_fail(job, status, fault);
+}
+
+// Kaiser's formulas err by less than this.
+static const double TOLERATED_DB = 1, TOLERATED_RIPPLE = 1.1;
+
+static bool misses(const struct settings *s, const struct partita_design_result *result)
+{
+    return s->attenuation - result->attenuation > TOLERATED_DB ||
+           (s->ripple > 0 && result->ripple > TOLERATED_RIPPLE * s->ripple);
+}
+
+// The attenuation of a table and of a raised cosine is that of a window.
+static void warn_of_misses(struct job *job, const struct achieved *achieved)
+{
+    const struct settings *s = &job->settings;
+    const struct partita_design_result *r = &job->result;
+    double period;
+    const bool measured = job->specification.design.kind != PARTITA_DESIGN_TABLE &&
+                          !achieved_pulse(achieved, &period);
+    job->missed = measured && misses(s, r);
+    if (!job->missed) return;
+    const bool rounded = !misses(s, &job->exact);
+    const char *remedy = rounded          ? "use --output-format f64"
+                         : s->design_taps ? "leave out --taps or use more, or a larger --width"
+                                          : "use a larger --width";
+    if (s->attenuation - r->attenuation > TOLERATED_DB)
+        report_warning(s, "--attenuation %g: %zu taps%s reach %.2f dB; %s", s->attenuation, job->n,
+                       rounded ? ", rounded as they are stored," : "", r->attenuation, remedy);
+    else
+        report_warning(s, "--ripple %g: %zu taps%s reach %.4g dB; %s", s->ripple, job->n,
+                       rounded ? ", rounded as they are stored," : "", r->ripple, remedy);
 }
 
 static bool write_taps(struct job *job, struct fault *fault)
@@ -128,7 +162,7 @@ static bool write_taps(struct job *job, struct fault *fault)
 static bool finish(struct job *job, struct fault *fault)
 {
     const struct settings *s = &job->settings;
-    const struct achieved achieved = {
+    struct achieved achieved = {
         .specification = &job->specification,
         .settings = s,
         .taps = job->taps,
@@ -137,12 +171,18 @@ static bool finish(struct job *job, struct fault *fault)
         .result = job->result,
     };
     FILE *to = strcmp(specification_out(s), "-") == 0 ? stderr : stdout;
+    double period;
+    const bool pair = job->specification.design.kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
+    if (achieved_pulse(&achieved, &period) &&
+        !interference_measure(&achieved.interference, job->taps, job->n, period, pair))
+        return fault_set(fault, "out of memory");
     if (s->plot && !plot_write(&achieved, fault)) return false;
     if (!write_taps(job, fault)) return false;
     if (job->clipped)
         report_warning(s,
                        "%llu taps are beyond full scale and were clipped; use --output-format f32",
                        (unsigned long long)job->clipped);
+    warn_of_misses(job, &achieved);
     const bool good =
         s->json ? achieved_print_json(&achieved, to) : s->quiet || achieved_print(&achieved, to);
     return good || fault_set(fault, "standard output: cannot write");
@@ -161,6 +201,7 @@ int design_main(const struct settings *settings)
         design_filter(&job, &fault) && round_taps(&job, &fault) && finish(&job, &fault);
     specification_release(&job.specification);
     free(job.taps);
+    const int status = job.missed && settings->strict ? EXIT_DEGRADED : EXIT_DONE;
     return report_close(COMMAND_DESIGN,
-                        good ? EXIT_DONE : report_fault(COMMAND_DESIGN, &fault, EXIT_FAILED));
+                        good ? status : report_fault(COMMAND_DESIGN, &fault, EXIT_FAILED));
 }

@@ -3,6 +3,7 @@
 #include "specification.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,18 +76,29 @@ bool specification_parse(struct specification *ret, const struct settings *setti
     *ret = (struct specification){
         .design = {.method = s->equiripple ? PARTITA_DESIGN_EQUIRIPPLE : PARTITA_DESIGN_KAISER,
                    .rate = s->rate,
-                   .width = s->width,
+                   .width = isnan(s->width) ? 0 : s->width,
                    .attenuation = s->attenuation,
-                   .ripple = s->ripple,
+                   .ripple = isnan(s->ripple) ? 0 : s->ripple,
                    .taps = (size_t)s->design_taps,
                    .minimum_phase = s->minimum_phase}};
     if (!find_kind(ret, s->operands[0], fault) || !parse_cutoff(ret, s->cutoff, fault))
         return false;
+    if (s->width <= 0)
+        return fault_set(fault,
+                         "--width %g: a transition is wider than 0, for example --width 500; or "
+                         "leave it out and set --taps",
+                         s->width);
+    if (s->ripple == 0)
+        return fault_set(fault,
+                         "--ripple 0: no filter has exactly the gain that is wanted; set the "
+                         "largest deviation, for example --ripple 0.01, or leave it out");
     if (!(s->rate > 0) && (ret->design.cutoff[0] >= 0.5 || ret->design.width >= 0.5))
         return fault_set(fault, "frequencies are fractions of the sample rate, below 0.5, without "
                                 "--rate; add it, for example --rate 48k");
     const enum partita_design_kind kind = ret->design.kind;
     const bool table = kind == PARTITA_DESIGN_TABLE;
+    const bool pulse =
+        kind == PARTITA_DESIGN_RAISED_COSINE || kind == PARTITA_DESIGN_ROOT_RAISED_COSINE;
     const bool two = kind == PARTITA_DESIGN_BAND_PASS || kind == PARTITA_DESIGN_BAND_STOP;
     if (s->n_operands != (table ? 3 : 2))
         return fault_set(fault, "%s needs %s, but %d %s given", ret->kind,
@@ -96,6 +108,12 @@ bool specification_parse(struct specification *ret, const struct settings *setti
         return fault_set(fault, "%s needs two cutoffs, for example --cutoff 1k,2k", ret->kind);
     if (!table && kind != PARTITA_DESIGN_HILBERT && !s->cutoff)
         return fault_set(fault, "%s needs --cutoff, for example --cutoff 1k", ret->kind);
+    if (isnan(s->width) && (!s->design_taps || pulse))
+        return fault_set(fault, "%s needs --width, %s%s", ret->kind,
+                         pulse ? "twice the cutoff times the roll-off: "
+                               : "the width of each transition, or --taps; ",
+                         pulse ? "for example --cutoff 1k --width 700 for a roll-off of 0.35"
+                               : "for example --width 500");
     return true;
 }
 

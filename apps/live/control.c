@@ -49,7 +49,7 @@ static void handle_key(struct control *c, int key)
 {
     char line[64];
     struct control_reply ignored = {0};
-    struct fault fault = {""};
+    struct fault fault = {.text = ""};
     const char *command = control_key_line(key);
     c->next_draw = 0;
     if (key == '?') c->screen.shows_keys = !c->screen.shows_keys;

@@ -64,7 +64,7 @@ bool processes_agree(struct processes *processes, bool good, struct fault *fault
     MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == INT_MAX) return true;
     processes->failed = true;
-    MPI_Bcast(fault->text, sizeof fault->text, MPI_CHAR, first, MPI_COMM_WORLD);
+    MPI_Bcast(fault, sizeof *fault, MPI_CHAR, first, MPI_COMM_WORLD);
     return false;
 }
 

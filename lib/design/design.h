@@ -81,12 +81,13 @@ double design_window_attenuation(const struct design_spec *spec);
 // taps[n] of the ideal response times the window.
 enum partita_status design_window(const struct design_spec *spec, double *taps, size_t n);
 
-// Kaiser's formulas for equiripple filters, of the same widths.
+// About the same for equiripple filters.
 double design_equiripple_count(const struct design_spec *spec, double width);
 double design_equiripple_width(const struct design_spec *spec, double count);
 
 // taps[n] whose largest deviation is smallest; *ret_deviation is that deviation in units of the one
-// allowed: 1 meets the specification exactly. Errors: PARTITA_ERR_UNSUPPORTED, after a line in the
+// allowed: 1 meets the specification exactly. taps NULL: only whether the deviation is above 1 is
+// wanted, and about how large it is. Errors: PARTITA_ERR_UNSUPPORTED, after a line in the
 // log, if the exchange does not converge.
 enum partita_status design_equiripple(const struct design_spec *spec, double *taps, size_t n,
                                       double *ret_deviation);

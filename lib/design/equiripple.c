@@ -6,8 +6,8 @@
 // smallest has m + 2 extrema of equal size and alternating signs. The exchange starts with any
 // m + 2 frequencies, finds the polynomial whose errors there are equal and alternate, and takes the
 // extrema of its error as the next frequencies, until all are equal. Polynomials are evaluated by
-// the barycentric formula. For many taps the exchange first runs with few, and then with twice as
-// many extrema, spread as those before: with evenly spread ones the first error may be so uneven
+// the barycentric formula. For many taps the exchange first runs with few, and then with more
+// extrema, spread as those before: with evenly spread ones the first error may be so uneven
 // that rounding hides extrema (Filip, A robust and scalable implementation of the Parks-McClellan
 // algorithm, ACM Trans. Math. Softw. 43, 2016).
 #include <math.h>
@@ -16,8 +16,11 @@
 #include "base/sizes.h"
 #include "design.h"
 
-enum { GRID_DENSITY = 20, MAX_EXCHANGES = 60, MAX_FIRST_REFERENCE = 16 };
-#define CONVERGED 1e-5 // relative difference of the smallest and the largest extremum
+enum { GROUP = 8, GRID_DENSITY = 14, MAX_EXCHANGES = 60, MAX_FIRST_REFERENCE = 4 };
+// Relative difference of the smallest and the largest extremum, of the last exchange and of those
+// with fewer extrema.
+#define CONVERGED 1e-5
+#define NEARLY_CONVERGED 1e-1
 
 // A frequency, and what is wanted of the polynomial there.
 struct point {
@@ -33,22 +36,27 @@ struct exchange {
     struct point *grid;
     size_t band_ends[DESIGN_MAX_BANDS]; // indices of the grid behind each band's last point
     struct point *reference, *extrema;  // extrema: up to n_grid
-    double *factors, *values;           // of the barycentric formula, at the reference
+    double *nodes, *factors, *values;   // of the barycentric formula: x of the reference
     double *amplitudes, *waves;         // n_taps and 2 n_taps, for the taps
     double deviation;                   // of the polynomial at the reference, weighted
+    bool searching;                     // only whether the deviation exceeds 1 is wanted
 };
 
+// The formula of Herrmann, Rabiner and Chan.
 double design_equiripple_count(const struct design_spec *spec, double width)
 {
-    const bool hilbert = spec->kind == PARTITA_DESIGN_HILBERT;
-    const double pass = hilbert ? spec->pass_deviation / 2 : spec->pass_deviation;
-    const double stop = hilbert ? pass : spec->stop_deviation;
-    return fmax(-10 * log10(pass * stop) - 13, 1) / (14.6 * width) + 1;
+    const double stop = spec->stop_deviation;
+    const double pass = spec->kind == PARTITA_DESIGN_HILBERT ? stop : spec->pass_deviation;
+    const double p = log10(fmax(pass, stop)), s = log10(fmin(pass, stop));
+    const double length =
+        ((0.005309 * p + 0.07114) * p - 0.4761) * s - ((0.00266 * p + 0.5941) * p + 0.4278);
+    return fmax(length, 0.1) / width + 1;
 }
 
+// 3 % more than the formula's, which is that much too small for some.
 double design_equiripple_width(const struct design_spec *spec, double count)
 {
-    return (design_equiripple_count(spec, 1) - 1) / (count - 1);
+    return 1.03 * (design_equiripple_count(spec, 1) - 1) / (count - 1);
 }
 
 // The factor that the symmetry of the taps implies.
@@ -62,7 +70,7 @@ static double polynomial_at(const struct exchange *e, double x)
 {
     double sum = 0, weights = 0;
     for (size_t i = 0; i < e->n_reference; i++) {
-        const double distance = x - e->reference[i].x;
+        const double distance = x - e->nodes[i];
         if (distance == 0) return e->values[i];
         const double weight = e->factors[i] / distance;
         sum += weight * e->values[i];
@@ -90,6 +98,26 @@ static struct point point_at(const struct exchange *e, int band, double frequenc
 static void find_error(const struct exchange *e, struct point *point)
 {
     point->error = point->weight * (point->wanted - polynomial_at(e, point->x));
+}
+
+// The same for a group of points, in loops that compilers turn into vectors. At a point of the
+// reference it divides infinity by infinity.
+static void find_errors(const struct exchange *e, struct point points[GROUP])
+{
+    double sums[GROUP] = {0}, weights[GROUP] = {0}, x[GROUP];
+    for (size_t k = 0; k < GROUP; k++) x[k] = points[k].x;
+    for (size_t i = 0; i < e->n_reference; i++) {
+        const double node = e->nodes[i], factor = e->factors[i], value = e->values[i];
+        for (size_t k = 0; k < GROUP; k++) {
+            const double weight = factor / (x[k] - node);
+            sums[k] += weight * value;
+            weights[k] += weight;
+        }
+    }
+    for (size_t k = 0; k < GROUP; k++) {
+        points[k].error = points[k].weight * (points[k].wanted - sums[k] / weights[k]);
+        if (isnan(points[k].error)) find_error(e, &points[k]);
+    }
 }
 
 // Where the factor is 0, taps have no influence: the bands keep a distance.
@@ -134,29 +162,7 @@ static void lay_out_grid(struct exchange *e)
         }
         e->band_ends[band] = at;
     }
-}
-
-// The first reference: over all bands, nearly evenly, but some in narrow ones too. Frequencies that
-// mirror each other around 1/4 would leave no error of a response that does so too, and then
-// nothing to exchange.
-static void lay_out_reference(struct exchange *e)
-{
-    const double extra = all_bands(e) / 8, bands = e->spec->n_bands;
-    const double total = all_bands(e) + bands * extra;
-    double passed = 0; // bands before this one
-    size_t i = 0;
-    for (int band = 0; band < e->spec->n_bands; band++) {
-        const struct design_band b = reachable_band(e, band);
-        const double length = e->spec->bands[band].end - e->spec->bands[band].begin + extra;
-        const bool last = band == e->spec->n_bands - 1;
-        for (; i < e->n_reference; i++) {
-            const double share = (double)i / (double)(e->n_reference - 1);
-            const double at = (share - 0.1 * share * (1 - share)) * total - passed;
-            if (at > length && !last) break;
-            e->reference[i] = point_at(e, band, b.begin + fmin(at / length, 1) * (b.end - b.begin));
-        }
-        passed += length;
-    }
+    for (size_t i = 1; i < GROUP; i++) e->grid[at + i - 1] = e->grid[at - 1]; // of the last group
 }
 
 // Spreads `before` frequencies of the reference to n_reference: in every band their share, at
@@ -190,12 +196,13 @@ static void find_factors(struct exchange *e)
 {
     double *exponents = e->values;
     double most = -INFINITY;
+    for (size_t i = 0; i < e->n_reference; i++) e->nodes[i] = e->reference[i].x;
     for (size_t i = 0; i < e->n_reference; i++) {
         double product = 1;
         int exponent = 0;
         for (size_t j = 0; j < e->n_reference; j++) {
             int more = 0;
-            if (j != i) product *= 2 * (e->reference[i].x - e->reference[j].x);
+            if (j != i) product *= 2 * (e->nodes[i] - e->nodes[j]);
             if (j % 16 == 15) product = frexp(product, &more);
             exponent -= more;
         }
@@ -254,7 +261,7 @@ static size_t find_extrema(struct exchange *e)
 {
     const double least = fabs(e->deviation) * (1 - 1e-3);
     size_t n = 0, begin = 0;
-    for (size_t i = 0; i < e->n_grid; i++) find_error(e, &e->grid[i]);
+    for (size_t i = 0; i < e->n_grid; i += GROUP) find_errors(e, &e->grid[i]);
     for (int band = 0; band < e->spec->n_bands; band++) {
         const size_t end = e->band_ends[band];
         for (size_t i = begin; i < end; i++) {
@@ -297,44 +304,45 @@ static size_t remove_surplus(struct exchange *e, size_t n)
 }
 
 // Exchanges references until all extrema are equal. False if that fails.
-static bool exchange_references(struct exchange *e, double *ret_deviation)
+static bool exchange_references(struct exchange *e, bool last, double *ret_deviation)
 {
     for (int i = 0; i < MAX_EXCHANGES; i++) {
+        const double before = fabs(e->deviation);
         fit(e);
         if (!isfinite(e->deviation)) return false;
+        // It grows up to that of the best polynomial.
+        *ret_deviation = fabs(e->deviation);
+        if (last && e->searching && *ret_deviation > 1 && *ret_deviation < 1.01 * before)
+            return true;
         const size_t n = find_extrema(e);
         if (n < e->n_reference) return false;
         remove_surplus(e, n);
-        double least = INFINITY, most = 0;
-        for (size_t k = 0; k < e->n_reference; k++) {
-            least = fmin(least, fabs(e->extrema[k].error));
-            most = fmax(most, fabs(e->extrema[k].error));
-        }
+        double most = 0;
+        for (size_t k = 0; k < e->n_reference; k++) most = fmax(most, fabs(e->extrema[k].error));
         if (!isfinite(most)) return false;
         *ret_deviation = most;
-        if (most - least <= CONVERGED * most) return true;
+        if (most - fabs(e->deviation) <= (last ? CONVERGED : NEARLY_CONVERGED) * most) return true;
         memcpy(e->reference, e->extrema, e->n_reference * sizeof *e->reference);
     }
     return false;
 }
 
-// The exchange with a growing number of extrema.
-static bool run_exchange(struct exchange *e, double *ret_deviation)
+// The exchange with a growing number of extrema, each time 1 / `share` as many.
+static bool run_exchange(struct exchange *e, double share, double *ret_deviation)
 {
     const size_t wanted = e->n_reference;
-    int doublings = 0;
-    while (wanted >> doublings > MAX_FIRST_REFERENCE) doublings++;
-    e->n_reference = wanted >> doublings;
-    lay_out_grid(e);
-    lay_out_reference(e);
-    for (;;) {
-        const bool converged = exchange_references(e, ret_deviation);
-        const size_t before = e->n_reference;
-        if (before == wanted) return converged;
-        doublings--;
-        e->n_reference = wanted >> doublings;
+    int steps = 0;
+    while ((double)wanted * pow(share, steps) > MAX_FIRST_REFERENCE) steps++;
+    size_t before = (size_t)e->spec->n_bands;
+    for (size_t band = 0; band < before; band++)
+        e->reference[band] = (struct point){.band = (int)band};
+    for (;; steps--) {
+        e->n_reference = (size_t)((double)wanted * pow(share, steps));
         lay_out_grid(e);
         stretch_reference(e, before);
+        const bool converged = exchange_references(e, steps == 0, ret_deviation);
+        if (steps == 0) return converged;
+        before = e->n_reference;
     }
 }
 
@@ -367,9 +375,10 @@ static void compute_taps(const struct exchange *e, double *taps)
 
 static void lay_out_exchange(struct exchange *e, struct arena *arena)
 {
-    e->grid = arena_take(arena, e->n_grid * sizeof *e->grid);
+    e->grid = arena_take(arena, (e->n_grid + GROUP - 1) * sizeof *e->grid);
     e->extrema = arena_take(arena, e->n_grid * sizeof *e->extrema);
     e->reference = arena_take(arena, e->n_reference * sizeof *e->reference);
+    e->nodes = arena_take(arena, e->n_reference * sizeof *e->nodes);
     e->factors = arena_take(arena, e->n_reference * sizeof *e->factors);
     e->values = arena_take(arena, e->n_reference * sizeof *e->values);
     e->amplitudes = arena_take(arena, e->n_taps * sizeof *e->amplitudes);
@@ -379,16 +388,18 @@ static void lay_out_exchange(struct exchange *e, struct arena *arena)
 enum partita_status design_equiripple(const struct design_spec *spec, double *taps, size_t n,
                                       double *ret_deviation)
 {
-    struct exchange e = {.spec = spec, .n_taps = n};
+    struct exchange e = {.spec = spec, .n_taps = n, .searching = !taps};
     struct arena arena = {0};
     e.n_reference = design_is_odd(spec) ? (n - 3) / 2 + 2 : (n - 1) / 2 + 2;
     for (int band = 0; band < spec->n_bands; band++) e.n_grid += band_points(&e, band);
     lay_out_exchange(&e, &arena);
     if (!arena_allocate(&arena, &spec->allocator)) return PARTITA_ERR_NOMEM;
     lay_out_exchange(&e, &arena);
-    const bool converged = run_exchange(&e, ret_deviation);
-    if (converged) compute_taps(&e, taps);
-    else
+    // Steps of two thirds take longer, but begin closer to what is wanted.
+    const bool converged =
+        run_exchange(&e, 0.5, ret_deviation) || run_exchange(&e, 2.0 / 3, ret_deviation);
+    if (converged && taps) compute_taps(&e, taps);
+    if (!converged)
         log_line(&spec->log,
                  "design.method: the exchange for %zu equiripple taps does not converge in double "
                  "precision; use Kaiser's window, a larger width or less attenuation",

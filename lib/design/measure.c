@@ -7,7 +7,7 @@
 #include "bins.h"
 #include "design.h"
 
-enum { POINTS_PER_TAP = 16 };
+enum { POINTS_PER_TAP = 16, POINTS_BETWEEN = 32 };
 
 void partita_design_response(const double *taps, size_t n, double frequency, double ret_response[2])
 {
@@ -36,15 +36,8 @@ struct measuring {
     struct extreme pass, stop;
 };
 
-// Where the deviation of a band counts. Deep parts of a table and of a raised cosine's slope are
-// left out: the window limits them, not the taps.
-static bool is_measured(const struct measuring *m, double wanted)
-{
-    if (m->spec->kind != PARTITA_DESIGN_TABLE) return wanted > 0;
-    return wanted >= design_largest_gain(m->spec) * pow(10, -m->spec->attenuation / 40);
-}
-
-// The deviation of a gain in pass bands, in dB without sign; the gain itself in stop bands.
+// The deviation of a gain in pass bands, in dB without sign; the gain itself in stop bands. Deep
+// parts of a table and of a raised cosine's slope are left out: the window limits them, not taps.
 static double value_of(const struct measuring *m, const struct design_band *band, double frequency,
                        double gain)
 {
@@ -52,7 +45,10 @@ static double value_of(const struct measuring *m, const struct design_band *band
     const double wanted = design_wanted_gain(m->spec, frequency);
     if (m->spec->kind == PARTITA_DESIGN_DIFFERENTIATOR)
         return 20 * log10(1 + fabs(gain - wanted) / design_largest_gain(m->spec));
-    return is_measured(m, wanted) ? fabs(20 * log10(gain / wanted)) : 0;
+    const double least = m->spec->kind == PARTITA_DESIGN_TABLE
+                             ? design_largest_gain(m->spec) * pow(10, -m->spec->attenuation / 40)
+                             : 0;
+    return wanted > 0 && wanted >= least ? fabs(20 * log10(gain / wanted)) : 0;
 }
 
 static void take_value(struct measuring *m, const struct design_band *band, double frequency,
@@ -80,24 +76,17 @@ static void take_ends(struct measuring *m)
     }
 }
 
-// Golden-section search around the largest value of a class.
-static void sharpen(struct measuring *m, struct extreme *extreme, bool pass)
+// Takes values between the points around the largest one of a class.
+static void sharpen(struct measuring *m, struct extreme extreme, bool pass)
 {
-    const double golden = 0.6180339887498949;
     for (int i = 0; i < m->spec->n_bands; i++) {
         const struct design_band *band = &m->spec->bands[i];
-        if (band->pass != pass || extreme->frequency < band->begin ||
-            extreme->frequency > band->end)
+        if (band->pass != pass || extreme.frequency < band->begin || extreme.frequency > band->end)
             continue;
-        double low = fmax(extreme->frequency - m->step, band->begin);
-        double high = fmin(extreme->frequency + m->step, band->end);
-        for (int k = 0; k < 20; k++) {
-            const double a = high - golden * (high - low), b = low + golden * (high - low);
-            const double at_a = value_of(m, band, a, exact_gain(m, a));
-            const double at_b = value_of(m, band, b, exact_gain(m, b));
-            extreme->value = fmax(extreme->value, fmax(at_a, at_b));
-            if (at_a > at_b) high = b;
-            else low = a;
+        for (int k = -POINTS_BETWEEN; k <= POINTS_BETWEEN; k++) {
+            const double at = extreme.frequency + m->step * k / POINTS_BETWEEN;
+            const double frequency = fmin(fmax(at, band->begin), band->end);
+            take_value(m, band, frequency, exact_gain(m, frequency));
         }
         return;
     }
@@ -156,8 +145,8 @@ enum partita_status design_measure(const struct design_spec *spec, const double 
     const enum partita_status status = take_all(&m);
     if (status) return status;
     take_ends(&m);
-    sharpen(&m, &m.pass, true);
-    sharpen(&m, &m.stop, false);
+    sharpen(&m, m.pass, true);
+    sharpen(&m, m.stop, false);
     *ret = (struct partita_design_result){.ripple = m.pass.value,
                                           .attenuation = INFINITY,
                                           .delay = energy_centre(taps, n),

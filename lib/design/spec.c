@@ -195,12 +195,13 @@ static bool resolve_deviations(const struct draft *draft)
     const double follows = hilbert ? 2 * stop : stop;
     const double ripple = d->ripple > 0 ? d->ripple : DEFAULT_RIPPLE;
     spec->pass_deviation = 1 - pow(10, -ripple / 20);
-    if (d->ripple == 0 && kaiser) spec->pass_deviation = follows;
+    if (d->ripple == 0 && (kaiser || hilbert)) spec->pass_deviation = follows;
     if (hilbert) spec->pass_deviation = fmin(spec->pass_deviation, follows);
-    if (hilbert && d->ripple == 0) spec->pass_deviation = follows;
-    spec->stop_deviation = stop;
+    spec->stop_deviation = hilbert ? spec->pass_deviation / 2 : stop;
     if (draft->kind->pulse || (d->taps && d->width > 0 && d->attenuation > 0))
         spec->window = design_window_attenuation(spec);
+    // A rectangle: others let the symbols of a pair of filters interfere more.
+    if (spec->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE && d->attenuation == 0) spec->window = 1;
     return true;
 }
 

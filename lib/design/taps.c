@@ -93,23 +93,22 @@ struct search {
     size_t most;
 };
 
-// Whether n taps meet the specification.
-static enum partita_status try_count(const struct search *search, size_t n, bool *ret_meets)
+// By how many decibels n taps miss the specification; 0 or less if they meet it.
+static enum partita_status try_count(const struct search *search, size_t n, double *ret_miss)
 {
     const struct design_spec *spec = search->spec;
     if (spec->method == PARTITA_DESIGN_EQUIRIPPLE) {
         double deviation = INFINITY;
-        const enum partita_status status = design_equiripple(spec, search->taps, n, &deviation);
-        *ret_meets = deviation <= 1;
+        const enum partita_status status = design_equiripple(spec, NULL, n, &deviation);
+        *ret_miss = 20 * log10(deviation);
         return status;
     }
     struct partita_design_result result = {0};
     enum partita_status status = design_window(spec, search->taps, n);
     if (status == PARTITA_OK) status = design_measure(spec, search->taps, n, &result);
-    const double stop =
-        spec->kind == PARTITA_DESIGN_HILBERT ? spec->pass_deviation / 2 : spec->stop_deviation;
-    *ret_meets = result.attenuation >= -20 * log10(stop) &&
-                 result.ripple <= -20 * log10(1 - spec->pass_deviation);
+    const double stop = -20 * log10(spec->stop_deviation);
+    const double pass = -20 * log10(1 - spec->pass_deviation);
+    *ret_miss = fmax(stop - result.attenuation, 20 * log10(result.ripple / pass));
     return status;
 }
 
@@ -122,24 +121,28 @@ static enum partita_status too_many(const struct search *search)
     return PARTITA_ERR_UNSUPPORTED;
 }
 
-// The smallest odd number that meets, near `start`: brackets it by growing steps, then bisects.
+// The smallest odd number that meets, near `start`. By both of Kaiser's formulas a tap is worth
+// about 14.5 dB times the width: by this the search jumps to the number, and bisects if it does not
+// find it soon.
 static enum partita_status search_count(const struct search *search, size_t start, size_t *ret)
 {
+    const double per_tap = 14.5 * design_window_width(search->spec);
     const size_t bottom =
         search->spec->method == PARTITA_DESIGN_EQUIRIPPLE ? DESIGN_MIN_EQUIRIPPLE : DESIGN_MIN_TAPS;
-    size_t fails = bottom - 2, meets = 0; // 0: unknown
-    size_t step = 2 * ((start + 127) / 128);
-    for (size_t n = start; meets - fails != 2;) {
-        bool good;
-        const enum partita_status status = try_count(search, n, &good);
+    size_t fails = bottom - 2, meets = search->most + 2;
+    for (size_t n = start, tries = 0; meets - fails > 2; tries++) {
+        double miss;
+        const enum partita_status status = try_count(search, n, &miss);
         if (status) return status;
-        if (good) meets = n;
+        if (miss <= 0) meets = n;
         else fails = n;
-        if (!good && n == search->most) return too_many(search);
-        if (!meets) n = size_min(n + step, search->most);
-        else if (fails < bottom && n > bottom + step) n -= step;
-        else n = fails + (meets - fails) / 4 * 2 + ((meets - fails) / 4 ? 0 : 2);
-        step *= 2;
+        if (fails == search->most) return too_many(search);
+        // At least twice as far as before, as long as all fail.
+        const double least = meets > search->most ? ldexp(2, (int)tries) : 2;
+        const double shift = fmax(2 * ceil(fabs(miss) / per_tap / 2), least);
+        const double next = miss > 0 ? (double)n + shift : (double)n - shift;
+        n = (size_t)fmin(fmax(next, (double)fails + 2), (double)meets - 2);
+        if (tries > 3 && meets <= search->most) n = fails + (meets - fails) / 4 * 2;
     }
     *ret = meets;
     return PARTITA_OK;
@@ -155,9 +158,7 @@ enum partita_status design_count(const struct design_spec *spec, size_t *ret_cou
 {
     struct search search = {.spec = spec, .most = DESIGN_MAX_TAPS - 1};
     const bool equiripple = spec->method == PARTITA_DESIGN_EQUIRIPPLE;
-    const bool formula = spec->kind == PARTITA_DESIGN_RAISED_COSINE ||
-                         spec->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE ||
-                         spec->kind == PARTITA_DESIGN_TABLE;
+    const bool formula = spec->kind >= PARTITA_DESIGN_RAISED_COSINE; // and tables
     *ret_count = spec->taps;
     if (spec->taps) return PARTITA_OK;
     if (spec->minimum_phase) search.most = DESIGN_MAX_MINIMUM_PHASE - 1;

@@ -33,9 +33,7 @@ double design_window_width(const struct design_spec *spec)
 
 double design_window_attenuation(const struct design_spec *spec)
 {
-    const bool hilbert = spec->kind == PARTITA_DESIGN_HILBERT;
-    const double pass = hilbert ? spec->pass_deviation / 2 : spec->pass_deviation;
-    return -20 * log10(fmin(pass, spec->stop_deviation));
+    return -20 * log10(fmin(spec->pass_deviation, spec->stop_deviation));
 }
 
 static double kaiser_shape(double attenuation)

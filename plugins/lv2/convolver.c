@@ -106,7 +106,7 @@ static void keep_line(void *user, const char *text)
 static bool plan_stream(struct convolver *c, const struct convolver_request *r, struct fault *fault)
 {
     const struct variant *v = r->variant;
-    struct fault line = {""};
+    struct fault line = {.text = ""};
     const struct partita_problem problem = {
         .in_channels = v->inputs,
         .out_channels = v->outputs,

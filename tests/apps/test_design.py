@@ -138,6 +138,58 @@ class Design(Case):
             expected = 0.2 * np.sin(2 * np.pi * 1000 / 48000 * t)[1000:-1000]
             self.assertLess(np.abs(y - expected).max(), 1e-4)  # ripple and attenuation of 80 dB, twice
 
+    def formula(self, n, period, roll_off):
+        """The truncated response of a root raised cosine, as textbooks have it."""
+        t = (np.arange(n) - (n - 1) / 2) / period + 1e-9  # beside its poles
+        u = 4 * roll_off * t
+        h = (np.sin(np.pi * t * (1 - roll_off)) + u * np.cos(np.pi * t * (1 + roll_off))) / (np.pi * t * (1 - u ** 2))
+        return h / np.sqrt((h ** 2).sum())
+
+    def interference(self, pulse, period):
+        """Root mean square and worst case of what other symbols add; between frames the sum of sinc pulses."""
+        middle = (len(pulse) - 1) / 2
+        at = np.arange(1, int(middle / period) + 1) * period
+        at = np.concatenate([middle - at, middle + at, [middle]])
+        y = np.sinc(at[:, None] - np.arange(len(pulse))) @ pulse
+        return np.sqrt((y[:-1] ** 2).sum()) / y[-1], abs(y[:-1]).sum() / y[-1]
+
+    def test_symbols_interfere_no_more_than_after_the_formula(self):
+        for period, roll_off, more in ((8, 0.35, []), (8, 0.35, ["--taps", 161]), (8, 0.35, ["--taps", 321]),
+                                       (4, 0.2, ["--taps", 64]), (2, 0.22, []), (25 / 3, 0.5, []), (16, 1, [])):
+            cutoff = 0.5 / period
+            options = ["--cutoff", repr(cutoff), "--width", repr(2 * cutoff * roll_off), "-o", "f64", *more]
+            self.run_program("design", "root-raised-cosine", *options, "h.npy")
+            h = np.load("h.npy")
+            best = self.formula(len(h), period, roll_off)
+            got, plain = (self.interference(np.convolve(x, x), period) for x in (h, best))
+            self.assertLessEqual(got[0], plain[0] * (1 + 1e-6))
+            self.assertLessEqual(got[1], plain[1] * (1 + 1e-6))
+            said = schemas.load(self.run_program("design", "root-raised-cosine", *options, "--json", "h.npy").stdout)
+            np.testing.assert_allclose((said["interference_rms"], said["interference_worst"]), got, rtol=1e-6)
+            # The raised cosine is zero at the other symbols, with any window.
+            self.run_program("design", "raised-cosine", *options, "h.npy")
+            said = schemas.load(self.run_program("design", "raised-cosine", *options, "--json", "h.npy").stdout)
+            np.testing.assert_allclose((said["interference_rms"], said["interference_worst"]),
+                                       self.interference(np.load("h.npy"), period), rtol=1e-6, atol=1e-12)
+        said = self.run_program("design", "root-raised-cosine", "--cutoff", 0.0625, "--width", 0.04375, "h.npy").stdout
+        self.assertIn(b"interference -48.6 dB (0.371 %) rms, 0.981 % at worst, of symbols of 8 frames after a pair", said)
+        said = self.run_program("design", "lowpass", "--cutoff", 0.1, "--width", 0.04, "--json", "h.npy").stdout
+        self.assertIsNone(schemas.load(said)["interference_rms"])
+
+    def test_what_is_not_reached_is_said(self):
+        low = ["lowpass", "--rate", "48k", "--cutoff", "1k"]
+        for arguments, says in (
+                (["--taps", 11, "--width", 200, "--attenuation", 80],
+                 "--attenuation 80: 11 taps reach 15.06 dB; leave out --taps or use more, or a larger --width"),
+                (["--width", 200, "--attenuation", 200], "as they are stored, reach 153.13 dB; use --output-format f64"),
+                (["--taps", 101, "--width", 200, "--ripple", 0.1, "--equiripple"], "--ripple 0.1: 101 taps reach ")):
+            for strict in (False, True):
+                done = self.run_program("design", *low, *arguments, *["--strict"] * strict, "h.npy", rc=3 * strict)
+                self.assertIn(says, done.stderr.decode())
+        for arguments in (["--width", 200, "--attenuation", 200, "-o", "f64"], ["--taps", 301], ["--width", 200],
+                          ["--width", 200, "--ripple", 0.5, "--equiripple"]):
+            self.assertEqual(self.run_program("design", *low, *arguments, "--strict", "h.npy").stderr, b"")
+
     def test_wrong_usage(self):
         for arguments, says in (
                 (["lopass", "h.npy"], "lopass: no such kind of filter (did you mean lowpass?); choose one of lowpass, highpass"),
@@ -157,13 +209,13 @@ class Design(Case):
                 (["lowpass", "--cutoff", "0", "--width", "1k"], "--cutoff 0: must be above 0"),
                 (["lowpass", "--cutoff", "30k", "--width", "1k"], "--cutoff 30000: must be above 0 and below 24000"),
                 (["bandpass", "--cutoff", "4k,3k", "--width", "100"], "--cutoff 3000: must be above --cutoff 4000"),
-                (["lowpass", "--cutoff", "4k"], "--width: must be set if --taps is not"),
                 (["highpass", "--cutoff", "4k", "--taps", "64"], "--taps 64: must be odd for a high pass; try 65"),
                 (["hilbert", "--width", "1k", "--minimum-phase"], "--minimum-phase: a Hilbert transformer"),
                 (["raised-cosine", "--cutoff", "4k", "--width", "1k", "--equiripple"], "--equiripple: a raised"),
                 (["lowpass", "--cutoff", "4k", "--width", "0.01"], "needs more than 262143 taps")):
             with self.subTest(arguments=arguments):
-                said = self.fails("design", *arguments, "--rate", "48k", "h.npy", says=says)
+                said = self.fails("design", *arguments, "--rate", "48k", "h.npy", says=says,
+                                  rc=1 if "more than" in says else 2)
                 self.assertNotIn("design.", said)
 
     def test_bad_files(self):
@@ -179,7 +231,8 @@ class Design(Case):
                            (b"100 0 1 2\n-5 0\n", "frequency -5 is not above")):
             self.write("t.txt", text)
             self.fails("design", "table", "t.txt", "h.npy", "--rate", "48k", "--width", "100", says=says)
-        self.fails("design", "table", "absent.txt", "h.npy", "--rate", "48k", says="absent.txt: cannot open")
+        self.fails("design", "table", "absent.txt", "h.npy", "--rate", "48k", "--width", "100",
+                   says="absent.txt: cannot open")
         self.fails("design", "table", "t.txt", "t.txt", "--rate", "48k", "--width", "100", says="t.txt")
 
     def test_plot(self):

@@ -135,8 +135,8 @@ class Tune(Case):
         self.assertIsNone(frequency(unknown, "--tune", 1000))
 
     def test_refused(self):
-        self.fails("convolve", "--tune", 1, "h.npy", "x.npy", "y.npy", says=["--tune 1", "x.npy", "--rate"])
-        self.fails("convolve", "--tune", "120000.5", "--rate", self.RATE, "h.npy", "x.npy", "y.npy",
+        self.fails("convolve", "--tune", 1, "h.npy", "x.npy", "y.npy", rc=2, says=["--tune 1", "x.npy", "--rate"])
+        self.fails("convolve", "--tune", "120000.5", "--rate", self.RATE, "h.npy", "x.npy", "y.npy", rc=2,
                    says=["--tune 120000.5", "half the sample rate of x.npy"])
         self.fails("convolve", "--tune", "1x", "h.npy", "x.npy", "y.npy", rc=2, says="--tune 1x")
         self.write("in.wav", wav_bytes(np.ones((10, 1), int)))

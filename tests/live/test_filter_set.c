@@ -37,7 +37,7 @@ static bool try_to_open(struct filter_set **ret, struct settings *settings, int 
 static struct filter_set *open_filters(struct settings *settings, int n, const char **irs)
 {
     struct filter_set *set = NULL;
-    struct fault fault = {""};
+    struct fault fault = {.text = ""};
     if (!try_to_open(&set, settings, n, irs, &fault)) fail_msg("%s", fault.text);
     filter_set_fade(set, 0);
     return set;
