@@ -81,12 +81,18 @@ static void texts()
     const partita::plan plan(echo_problem());
     const partita_taps wrong = {};
     const bool first = throws("taps", [&] { partita::filter(plan, wrong); });
-    report(first && throws(partita_status_string(PARTITA_ERR_ARG),
+    report(first && throws("y is NULL",
                            [&] {
                                plan.forward(partita::filter(plan, std::vector<float>(4)),
                                             std::vector<float>(), std::vector<float>());
                            }),
            "the text of an error is not that of an earlier one");
+    partita_problem image = {};
+    image.signal = PARTITA_CF32;
+    image.kernel[0] = image.kernel[1] = 3;
+    image.size[0] = image.size[1] = 10;
+    report(throws("complex problems have one axis", [&] { partita::plan no(image); }),
+           "the text of an error is the reason, not what the last engine says");
 }
 
 static void layers()

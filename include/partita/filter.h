@@ -13,9 +13,10 @@ extern "C" {
 // Prepares taps for a plan.
 // Shapes:  taps [out_channels][in_channels/groups][kernel], contiguous, of the problem's taps type:
 //          partita_plan_taps_count samples; copied.
-// Errors:  PARTITA_ERR_ARG for NULL, and for taps that break problem.separable if the engine relies
-//          on it; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE; on a device also PARTITA_ERR_UNSUPPORTED,
-//          see enum partita_status.
+// Ranges:  taps are aligned to their scalar.
+// Errors:  PARTITA_ERR_ARG for NULL, misaligned taps, and taps that break problem.separable if the
+//          engine relies on it; PARTITA_ERR_NOMEM; PARTITA_ERR_DEVICE; on a device also
+//          PARTITA_ERR_UNSUPPORTED, see enum partita_status.
 // Devices: taps may be in the device's memory or in host memory.
 // Memory:  for each planned direction that reads taps (options.directions): the taps; or one
 //          spectrum per path (input channel to output channel) of the transform size that
@@ -33,7 +34,7 @@ struct partita_path {
     size_t out, in;   // channels, both counted over all groups; they must belong to one group
     size_t delay;     // zeros before the taps
     size_t length;    // taps; delay + length <= the problem's kernel
-    const void *taps; // of the problem's taps type; copied
+    const void *taps; // of the problem's taps type, aligned to their scalar; copied
 };
 
 // What a filter is made from: dense taps or paths. Plain data; zero-initialise it and set what
@@ -54,15 +55,16 @@ struct partita_taps {
     // before the new filter. Only with cpu/partitioned and cuda/partitioned [none].
     const struct partita_filter *base;
     // Bounded real problems: forward adds bias[k] to every output of channel k before the
-    // activation. [out_channels] of the problem's type; copied [none].
+    // activation. [out_channels] of the problem's type, aligned to it; copied [none].
     const void *bias;
 };
 
 // Prepares a filter from dense taps or paths, and a bias.
 // Errors:  PARTITA_ERR_ARG for NULL, neither or both of dense taps and paths, a wrong count, a path
-//          out of range or given twice, paths for a problem of several axes, or a base of another
-//          plan; PARTITA_ERR_UNSUPPORTED for a bias if the problem is a stream or complex, and for
-//          a base with other engines; PARTITA_ERR_NOMEM. The plan's log says which.
+//          out of range or given twice, misaligned taps or bias, paths for a problem of several
+//          axes, or a base of another plan; PARTITA_ERR_UNSUPPORTED for a bias if the problem is a
+//          stream or complex, and for a base with other engines; PARTITA_ERR_NOMEM. The plan's log
+//          says which.
 // Memory, Threads: as partita_filter_create.
 PARTITA_API enum partita_status
 partita_filter_create_from_sized(const struct partita_plan *plan, const struct partita_taps *taps,
@@ -79,13 +81,14 @@ static inline enum partita_status partita_filter_create_from(const struct partit
 // for bit, those of a new filter with the same taps and bias.
 // Shapes:  taps as partita_filter_create takes them, also if the filter was made from paths; bias
 //          [out_channels] of the problem's type, or NULL: the filter keeps the bias that it has.
-// Errors:  PARTITA_ERR_ARG for a filter or taps that are NULL, a misaligned workspace, call.taps
-//          and call.saved; PARTITA_ERR_STATE for a filter of streams or banks, which may be playing
-//          (partita_stream_swap replaces it by another), and for a bias if the filter was created
-//          without one; PARTITA_ERR_UNSUPPORTED for call.queue on the CPU. These leave the filter
-//          as it was, others leave it with undefined taps until it is updated again:
-//          PARTITA_ERR_ARG for taps that break problem.separable if the engine relies on it,
-//          PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE, and any status for work that CUDA refuses.
+// Errors:  PARTITA_ERR_ARG for a filter or taps that are NULL, a misaligned pointer, a workspace
+//          that overlaps taps or bias, call.taps and call.saved; PARTITA_ERR_STATE for a filter of
+//          streams or banks, which may be playing (partita_stream_swap replaces it by another), and
+//          for a bias if the filter was created without one; PARTITA_ERR_UNSUPPORTED for call.queue
+//          on the CPU. These leave the filter as it was, others leave it with undefined taps until
+//          it is updated again: PARTITA_ERR_ARG for taps that break problem.separable if the engine
+//          relies on it, PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE, and any status for work that CUDA
+//          refuses.
 // Memory:  call.workspace holds the larger of partita_plan_workspace for PARTITA_FORWARD and for
 //          PARTITA_BACKWARD_DATA. With it the call allocates nothing on the CPU, nor on a device if
 //          taps and workspace are in the device's memory. NULL: the call allocates what it needs to

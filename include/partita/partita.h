@@ -71,9 +71,11 @@ extern "C" {
 // Ranges:  n, m >= 1; y must not overlap x or h. x, y and h are aligned to their scalar.
 //          options: as for the plan of a bounded problem, but directions and filter_uses must be 0;
 //          NULL means defaults.
-// Errors:  PARTITA_ERR_ARG for NULL, zero sizes, an empty or malformed slice, or an option out of
-//          range (the log line names it); PARTITA_ERR_UNSUPPORTED if no engine fits the options;
-//          PARTITA_ERR_DEVICE; PARTITA_ERR_NOMEM.
+// Errors:  PARTITA_ERR_ARG for NULL, zero sizes, an empty or malformed slice, misaligned arrays, a
+// y
+//          that overlaps x or h, or an option out of range (the log line names it);
+//          PARTITA_ERR_UNSUPPORTED if no engine fits the options; PARTITA_ERR_DEVICE;
+//          PARTITA_ERR_NOMEM.
 // Memory:  allocates working memory; a plan of your own avoids that, and small signals need none.
 // Devices: on a device, arrays may be in its memory or in host memory.
 // Time:    plans in each call, and by default uses as many threads as the work pays for. Signals of

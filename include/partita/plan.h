@@ -180,7 +180,8 @@ PARTITA_API size_t partita_plan_taps_count(const struct partita_plan *plan);
 PARTITA_API size_t partita_plan_workspace(const struct partita_plan *plan,
                                           enum partita_direction direction);
 
-// Added delay of a stream in input frames, a multiple of the stride; 0 for bounded problems.
+// Added delay of a stream in input frames; 0 for bounded problems. It is a multiple of the stride;
+// with problem.up, up times the delay is one.
 // Threads: any.
 PARTITA_API size_t partita_plan_latency(const struct partita_plan *plan);
 
@@ -238,21 +239,23 @@ PARTITA_API enum partita_status partita_plan_prepare(const struct partita_plan *
 // Computes a bounded problem. The filter is NULL if call.taps brings taps.
 // Shapes:  x [batch][in_channels][size], y [batch][out_channels][output size], contiguous, of the
 //          problem's types; with problem.channels_last the channels are the last axis of both.
-// Ranges:  x and y are aligned to their scalar and do not overlap. On the CPU an infinite or NaN
-//          sample of x affects only the outputs that depend on it: they become NaN (infinite or
-//          NaN where the sums are direct), all others are as with 0 in its place. If the engine
-//          transforms blocks, the call then takes twice as long and allocates a copy of x.
-//          Results of finite samples are finite if the sum of the magnitudes of their products is,
-//          and that of the taps of a path: where a transform overflows, the call is repeated with x
-//          scaled down (in layers only if a magnitude of x is 2^32 or more, in f64 2^256). This
-//          does not hold for filters of which any tap is infinite or NaN.
-//          With PARTITA_RELU a sum that overflows to minus infinity in a transform gives 0.
-// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, or a filter or saved transforms of
-//          another plan; PARTITA_ERR_STATE if the plan is for a stream; PARTITA_ERR_UNSUPPORTED if
-//          options.directions omitted forward; PARTITA_ERR_NOMEM only without a workspace, with
-//          call.taps, for copies of x and y where a sample is not finite or a transform overflows,
-//          or on a device, where copies of arrays take memory; PARTITA_ERR_DEVICE if the device
-//          failed, now or earlier, which leaves y undefined.
+// Ranges:  x, y and call.taps are aligned to their scalar. y and the workspace share no memory with
+//          each other, x or taps: no engine works in place. On the CPU an infinite or NaN sample of
+//          x affects only the outputs that depend on it: they become NaN (infinite or NaN where the
+//          sums are direct), all others are as with 0 in its place. If the engine transforms
+//          blocks, the call then takes twice as long and allocates a copy of x. Results of finite
+//          samples are finite if the sum of the magnitudes of their products is, and that of the
+//          taps of a path: where a transform overflows, the call is repeated with x scaled down (in
+//          layers only if a magnitude of x is 2^32 or more, in f64 2^256). This does not hold for
+//          filters of which any tap is infinite or NaN. With PARTITA_RELU a sum that overflows to
+//          minus infinity in a transform gives 0.
+// Errors:  PARTITA_ERR_ARG for NULL, a misaligned pointer, arrays that overlap, or a filter or
+// saved
+//          transforms of another plan; PARTITA_ERR_STATE if the plan is for a stream;
+//          PARTITA_ERR_UNSUPPORTED if options.directions omitted forward; PARTITA_ERR_NOMEM only
+//          without a workspace, with call.taps, for copies of x and y where a sample is not finite
+//          or a transform overflows, or on a device, where copies of arrays take memory;
+//          PARTITA_ERR_DEVICE if the device failed, now or earlier, which leaves y undefined.
 // Devices: arrays in the memory of the plan's device are used in place; others are copied there and
 //          back within the call. The call queues its work on the thread's default CUDA stream
 //          (cudaStreamPerThread) and returns when all of it is done. A workspace is used only if it

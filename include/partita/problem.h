@@ -91,16 +91,16 @@ PARTITA_API size_t partita_type_size(enum partita_type type);
 // "f32", "f64", "cf32", "cf64", "f16", "bf16"; "?" for a value that is not a type. Threads: any.
 PARTITA_API const char *partita_type_name(enum partita_type type);
 
-// Receives lines of text (without newline) that say why a call was rejected: by the functions that
-// create plans, filters, banks and spectra, by partita_filter_update, by
-// partita_stream_process_queued, and by calls of bounded problems. The line names the field and its
-// value. It is called on the thread of that call. Streams of the CPU never call it.
-// When a device fails, the call that notices reports it once, which may be partita_stream_process.
-// The library does not lock: a function that several threads may reach must be thread-safe.
+// Receives a line of text (without newline) for each call that fails, which says why: it names the
+// argument or field, its value and what it may be. It is called on the thread of that call. No line
+// is written for PARTITA_ERR_NOMEM and by functions that are real-time safe: partita_bank_open and
+// those marked PARTITA_NONBLOCKING, but for partita_stream_process_queued. When a device fails, the
+// call that notices reports it once, which may be partita_stream_process. The library does not
+// lock: a function that several threads may reach must be thread-safe.
 //
-// Without a log the lines are lost, unless the environment variable PARTITA_LOG is "stderr" when
-// the process creates its first plan, bank or spectrum: then all of these without a log use
-// partita_log_stderr.
+// Calls without a log or an object that has one (NULL, functions of wisdom) write no lines, unless
+// the environment variable PARTITA_LOG is "stderr" when the library first looks for a log: they
+// then use partita_log_stderr.
 struct partita_log {
     void (*line)(void *user, const char *text); // NULL: no log
     void *user;
@@ -139,9 +139,9 @@ enum partita_activation {
 };
 
 // Describes a problem. Plain data: zero-initialise it and set what differs; a zero means the
-// default given in brackets. A field that has no meaning for the kind of problem must be zero:
-// partita_plan_create rejects the problem otherwise, and the log names the field. So does a field
-// of an axis beyond the rank; there kernel, size, stride and dilation may also be 1.
+// default given in brackets. A field that has no meaning for the kind of problem must be zero, and
+// so must the fields of an axis beyond the rank, of which kernel, size, stride and dilation may
+// also be 1. Otherwise partita_plan_create rejects the problem, and the log names the field.
 //
 // A bounded problem is computed by partita_forward on x[batch][in_channels][size] and
 // y[batch][out_channels][output size], or with `channels_last` on these with the channels
@@ -188,9 +188,9 @@ struct partita_problem {
     // Engines that filter one axis after the other apply only with this promise, and reject a
     // filter that breaks it (PARTITA_ERR_ARG); other engines ignore it [false].
     bool separable;
-    // Bounded problems of real types, on the CPU: x is [batch][size][in_channels] and y is
-    // [batch][output size][out_channels], as PyTorch's memory format channels_last has them. The
-    // taps stay [out_channels][in_channels/groups][kernel] [false].
+    // Bounded problems of real types, on the CPU, without `up`: x is [batch][size][in_channels] and
+    // y is [batch][output size][out_channels], as PyTorch's memory format channels_last has them.
+    // The taps stay [out_channels][in_channels/groups][kernel] [false].
     bool channels_last;
     bool reserved; // must be false
     // Problems of one axis: up - 1 zeros are inserted after each sample of x before it is filtered;

@@ -155,8 +155,8 @@ PARTITA_API enum partita_status partita_stream_process_queued(struct partita_str
 PARTITA_API size_t partita_stream_output_frames(const struct partita_stream *stream,
                                                 size_t n_frames) PARTITA_NONBLOCKING;
 
-// Added delay in input frames, exact and constant; a multiple of the problem's stride. Real-time
-// safe.
+// Added delay in input frames, exact and constant. It is a multiple of the problem's stride; with
+// problem.up, up times the delay is one. Real-time safe.
 // Threads: any.
 PARTITA_API size_t partita_stream_latency(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
@@ -178,7 +178,8 @@ PARTITA_API enum partita_status
 partita_stream_status(const struct partita_stream *stream) PARTITA_NONBLOCKING;
 
 // Replaces the filter of a running stream, from any thread, without a lock. Old and new filter run
-// on the same history while the output fades over `fade` frames: frame i of the fade is old +
+// on the same history while the output fades over `fade` input frames (with a stride about
+// fade / stride outputs): frame i of the fade is old +
 // (new - old) * (i + 1) / (fade + 1), where old and new are the outputs that each filter alone
 // would have given all along. The fade begins when everything that the new filter contributes has
 // been computed, at most swap_delay frames (struct partita_load) after the first process call that

@@ -2,6 +2,7 @@
 // Public functions of banks.
 #include "stream/bank.h"
 
+#include "core/arguments.h"
 #include "core/filter.h"
 #include "plan.h"
 #include "sized.h"
@@ -13,8 +14,7 @@ static bool size_in_range(const struct partita_log *log, const char *field, size
                           size_t min, size_t max)
 {
     if (value >= min && value <= max) return true;
-    log_line(log, "bank.%s = %zu: %zu to %zu", field, value, min, max);
-    return false;
+    return log_line(log, "bank.%s = %zu: %zu to %zu", field, value, min, max);
 }
 
 static bool is_type_of_streams(enum partita_type type)
@@ -42,10 +42,9 @@ static enum partita_status check_options(const struct partita_bank_options *opti
 {
     const struct partita_log *log = &options->log;
     if (!sizes_in_range(options)) return PARTITA_ERR_ARG;
-    if (on_device(options) && options->block % 16) {
-        log_line(log, "bank.block = %zu: on a device a multiple of 16", options->block);
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    if (on_device(options) && options->block % 16)
+        return log_error(log, PARTITA_ERR_UNSUPPORTED,
+                         "bank.block = %zu: on a device a multiple of 16", options->block);
     if (options->in_channels > 1 && !options->out_channels)
         log_line(log, "bank.in_channels = %zu without out_channels: 1 sums the inputs",
                  options->in_channels);
@@ -90,8 +89,8 @@ enum partita_status partita_bank_create_sized(const struct partita_bank_options 
                                               size_t options_bytes, struct partita_bank **ret_bank)
 {
     struct partita_bank_options own;
-    if (!options || !ret_bank) return PARTITA_ERR_ARG;
-    const struct partita_log log = options->log.line ? options->log : log_default();
+    const struct partita_log log = options && options->log.line ? options->log : log_default();
+    if (!arguments_given(log, options, ret_bank)) return PARTITA_ERR_ARG;
     if (!sized_read(&own, sizeof own, options, options_bytes, &log, "options"))
         return PARTITA_ERR_UNSUPPORTED;
     own.log = log;
@@ -119,8 +118,10 @@ const struct partita_plan *partita_bank_plan(const struct partita_bank *bank)
 enum partita_status partita_bank_filter_create(const struct partita_bank *bank, const void *taps,
                                                size_t n_taps, struct partita_filter **ret_filter)
 {
-    if (!bank || !taps || !ret_filter) return PARTITA_ERR_ARG;
-    const struct partita_plan *plan = bank->plan;
+    const struct partita_plan *plan = partita_bank_plan(bank);
+    if (!arguments_given(log_of(plan), bank, taps, ret_filter) ||
+        !arrays_usable(plan->log, {"taps", taps, 1, shape_alignment(&plan->shape), false}))
+        return PARTITA_ERR_ARG;
     const struct shape *shape = &plan->shape;
     const size_t kernel = shape->axis[0].kernel, bytes = shape->tap_bytes;
     if (!size_in_range(&plan->log, "taps of a filter", n_taps, 1, kernel)) return PARTITA_ERR_ARG;

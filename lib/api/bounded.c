@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Public functions that run bounded problems, in every direction.
-#include "bounded.h"
-
 #include "base/sizes.h"
 #include "base/thread.h"
+#include "core/arguments.h"
 #include "core/filter.h"
 #include "geometry/upsampling.h"
 #include "kernels/kernels.h"
 #include "nonfinite.h"
+#include "plan.h"
 #include "sized.h"
 
 const struct partita_plan *bounded_direction(const struct partita_plan *plan,
@@ -27,21 +27,49 @@ struct run {
     struct partita_call call;
 };
 
-static enum partita_status check_arrays(struct run *run)
+// The arrays of a public call, by what they hold.
+enum contents { X, Y, TAPS, BIAS };
+
+struct arrays {
+    const char *function;
+    struct {
+        const char *name;
+        enum contents contents;
+    } to, from[2];
+};
+
+// Results that share memory with operands would be computed from results.
+static enum partita_status check_arrays(struct run *run, const struct arrays *arrays)
 {
-    const size_t alignment = shape_alignment(&run->plan->shape);
+    const struct partita_plan *plan = run->plan;
+    const struct shape *shape = &plan->shape;
     const struct operands *operands = &run->operands;
-    if (run->plan->shape.stream) return PARTITA_ERR_STATE;
-    if (!run->of) return PARTITA_ERR_UNSUPPORTED;
-    if (run->call.queue && !run->of->device) {
-        log_line(&run->plan->log, "call.queue: the CPU has no queues");
-        return PARTITA_ERR_UNSUPPORTED;
-    }
-    if ((uintptr_t)operands->to % alignment || (uintptr_t)operands->from[0] % alignment ||
-        (uintptr_t)operands->from[1] % alignment || (uintptr_t)run->call.workspace % MEM_ALIGN)
-        return PARTITA_ERR_ARG;
+    const size_t alignment = shape_alignment(shape), sample = shape->sample_bytes;
+    if (shape->stream)
+        return log_error(&plan->log, PARTITA_ERR_STATE,
+                         "plan: of streams, not of a bounded problem");
+    if (!run->of)
+        return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "%s: the plan has no such direction",
+                         arrays->function);
+    if (run->call.queue && !run->of->device)
+        return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: the CPU has no queues");
+    const size_t plane = shape->up.branches ? shape->up.axis.out : shape_outputs(shape);
+    const size_t bytes[] = {
+        [X] = shape->batch * shape->in_channels * shape_inputs(shape) * sample,
+        [Y] = shape->batch * shape_own_outputs(shape) * plane * sample,
+        [TAPS] = partita_plan_taps_count(plan) * shape->tap_bytes,
+        [BIAS] = shape->out_channels * sample,
+    };
+    const struct call_array list[] = {
+        {arrays->to.name, operands->to, bytes[arrays->to.contents], alignment, true},
+        {"call.workspace", run->call.workspace, bounded_workspace(run->of), MEM_ALIGN, true},
+        {arrays->from[0].name, operands->from[0], bytes[arrays->from[0].contents], alignment,
+         false},
+        {arrays->from[1].name, operands->from[1] ? operands->from[1] : run->call.taps,
+         bytes[arrays->from[1].contents], alignment, false},
+        {.name = NULL}};
     run->operands.queue = run->call.queue;
-    return PARTITA_OK;
+    return arrays_check(plan->log, arrays->function, list) ? PARTITA_OK : PARTITA_ERR_ARG;
 }
 
 // Whether the engine computes outputs of branches, from which a call takes its results.
@@ -109,10 +137,9 @@ static enum partita_status run_taps(struct run *run)
         run->operands.from_taps = true;
         return run_checked(run);
     }
-    if (run->call.queue) {
-        log_line(&run->plan->log, "call.queue: %s needs a filter", run->of->engine->name);
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    if (run->call.queue)
+        return log_error(&run->plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: %s needs a filter",
+                         run->of->engine->name);
     const struct partita_plan *of = run->of;
     const struct partita_allocator *allocator = &of->allocator;
     char *branches = up ? mem_reserve(allocator, upsampling_taps_bytes(&of->shape)) : NULL;
@@ -153,8 +180,7 @@ static bool filter_is_valid(const struct partita_plan *plan, const struct partit
 static bool saved_is_valid(const struct partita_plan *plan, const struct partita_saved *saved)
 {
     if (!saved || saved->plan == plan) return true;
-    log_line(&plan->log, "call.saved: of another plan");
-    return false;
+    return log_line(&plan->log, "call.saved: of another plan");
 }
 
 enum partita_status partita_forward_sized(const struct partita_plan *plan,
@@ -162,7 +188,7 @@ enum partita_status partita_forward_sized(const struct partita_plan *plan,
                                           const void *x, const struct partita_call *call,
                                           size_t call_bytes)
 {
-    if (!plan || !y || !x) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan, y, x)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
                       .of = bounded_direction(plan, PARTITA_FORWARD),
                       .filter = filter,
@@ -172,7 +198,8 @@ enum partita_status partita_forward_sized(const struct partita_plan *plan,
     if (!filter_is_valid(plan, filter, &run.call) || !saved_is_valid(plan, saved))
         return PARTITA_ERR_ARG;
     if (saved) run.operands.cached_spectra = saved->data;
-    enum partita_status status = check_arrays(&run);
+    enum partita_status status = check_arrays(
+        &run, &(struct arrays){"partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}});
     if (status != PARTITA_OK) return status;
     status = filter ? run_checked(&run) : run_taps(&run);
     if (saved) saved->filled = status == PARTITA_OK;
@@ -184,18 +211,19 @@ enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
                                                 const void *gy, const struct partita_call *call,
                                                 size_t call_bytes)
 {
-    if (!plan || !gx || !gy) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan, gx, gy)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
                       .of = bounded_direction(plan, PARTITA_BACKWARD_DATA),
                       .filter = filter ? filter->backward_data : NULL,
                       .operands = {.to = gx, .from = {gy}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     if (!filter_is_valid(plan, filter, &run.call)) return PARTITA_ERR_ARG;
-    if (run.call.saved) {
-        log_line(&plan->log, "call.saved: of forward and backward weight only");
-        return PARTITA_ERR_ARG;
-    }
-    const enum partita_status status = check_arrays(&run);
+    if (run.call.saved)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call.saved: of forward and backward weight only");
+    const enum partita_status status = check_arrays(
+        &run,
+        &(struct arrays){"partita_backward_data", {"gx", X}, {{"gy", Y}, {"call.taps", TAPS}}});
     if (status != PARTITA_OK) return status;
     return filter ? run_checked(&run) : run_taps(&run);
 }
@@ -205,27 +233,33 @@ enum partita_status partita_backward_weight_sized(const struct partita_plan *pla
                                                   const struct partita_call *call,
                                                   size_t call_bytes)
 {
-    if (!plan || !gw || !gy) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan, gw, gy)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
                       .of = bounded_direction(plan, PARTITA_BACKWARD_WEIGHT),
                       .operands = {.to = gw, .from = {x, gy}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     const struct partita_saved *saved = run.call.saved;
-    if (run.call.taps) log_line(&plan->log, "call.taps: of forward and backward data only");
-    if (run.call.taps || (!x && !saved) || !saved_is_valid(plan, saved)) return PARTITA_ERR_ARG;
+    if (run.call.taps)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call.taps: of forward and backward data only");
+    if (!x && !saved) return log_error(&plan->log, PARTITA_ERR_ARG, "x: NULL, and no call.saved");
+    if (!saved_is_valid(plan, saved)) return PARTITA_ERR_ARG;
     if (saved) {
         run.of = &saved->weight;
         run.operands =
             (struct operands){.to = gw, .from = {NULL, gy}, .cached_spectra = saved->data};
     }
-    const enum partita_status status = check_arrays(&run);
+    const enum partita_status status = check_arrays(
+        &run, &(struct arrays){"partita_backward_weight", {"gw", TAPS}, {{"x", X}, {"gy", Y}}});
     if (status != PARTITA_OK) return status;
-    return saved && !saved->filled ? PARTITA_ERR_STATE : run_checked(&run);
+    if (saved && !saved->filled)
+        return log_error(&plan->log, PARTITA_ERR_STATE, "call.saved: filled by no partita_forward");
+    return run_checked(&run);
 }
 
 enum partita_status partita_plan_prepare(const struct partita_plan *plan)
 {
-    if (!plan) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan)) return PARTITA_ERR_ARG;
     return plan->device && !plan->shape.stream ? plan->device->prepare(plan) : PARTITA_OK;
 }
 
@@ -279,21 +313,22 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
                                                 const void *gy, const struct partita_call *call,
                                                 size_t call_bytes)
 {
-    if (!plan || !gb || !gy) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan, gb, gy)) return PARTITA_ERR_ARG;
     const bool supported = !plan->shape.complex_signal && (!plan->shape.half || plan->device);
     struct run run = {
         .plan = plan, .of = supported ? plan : NULL, .operands = {.to = gb, .from = {gy}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
-    if (run.call.taps || run.call.saved) {
-        log_line(&plan->log, "call: backward bias takes neither taps nor saved");
-        return PARTITA_ERR_ARG;
-    }
-    const enum partita_status status = check_arrays(&run);
+    if (run.call.taps || run.call.saved)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call: backward bias takes neither taps nor saved");
+    const enum partita_status status = check_arrays(
+        &run, &(struct arrays){"partita_backward_bias", {"gb", BIAS}, {{"gy", Y}, {"x", X}}});
     if (status != PARTITA_OK) return status;
+    const struct shape *shape = &plan->shape;
     if (plan->device) return plan->device->backward_bias(plan, &run.operands);
     struct bias_call sum = {plan, gb, gy};
-    const size_t channels = plan->shape.out_channels;
-    if (plan->shape.channels_last)
+    const size_t channels = shape->out_channels;
+    if (shape->channels_last)
         thread_loop(plan->threads, ceil_div(channels, BIAS_CHANNELS), sum_bias_channels, &sum);
     else thread_loop(plan->threads, channels, sum_bias_channel, &sum);
     return PARTITA_OK;

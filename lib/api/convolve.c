@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "core/slice.h"
+#include "core/arguments.h"
 #include "cpu/direct/small.h"
 #include "sized.h"
 
@@ -22,7 +22,9 @@ enum partita_status partita_slice_problem_sized(enum partita_op op, enum partita
                                                 size_t problem_bytes)
 {
     const struct range range = slice_resolve(op, n, m, slice);
-    if (!ret_problem || range.size == 0) return PARTITA_ERR_ARG;
+    const struct partita_log log = log_default();
+    if (!arguments_given(log, ret_problem)) return PARTITA_ERR_ARG;
+    if (!range.size) return slice_error(&log, n, m);
     const struct partita_problem problem = {
         .signal = type,
         .taps = type,
@@ -35,15 +37,6 @@ enum partita_status partita_slice_problem_sized(enum partita_op op, enum partita
     sized_write(ret_problem, problem_bytes, &problem, sizeof problem);
     return PARTITA_OK;
 }
-
-// Signal, taps and result of a one-shot call.
-struct one_shot {
-    enum partita_type type;
-    void *y;
-    const void *x, *h;
-    size_t n, m;
-    const struct partita_slice *slice;
-};
 
 // Whether no option requires a plan.
 static bool one_shot_unplanned(const struct partita_options *options)
@@ -58,41 +51,26 @@ static bool one_shot_unplanned(const struct partita_options *options)
            !options->allocator.allocate == !options->allocator.release;
 }
 
-static enum partita_status one_shot_run(enum partita_op op, const struct one_shot *call,
+static enum partita_status one_shot_run(const char *function, struct one_shot *call, void *y,
+                                        const struct partita_slice *slice,
                                         const struct partita_options *options, size_t options_bytes)
 {
-    const struct small_signal small = {op,
-                                       call->type,
-                                       call->x,
-                                       call->h,
-                                       call->n,
-                                       call->m,
-                                       slice_resolve(op, call->n, call->m, call->slice)};
     struct partita_options own;
     if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    if (call->y && call->x && call->h && small.range.size && one_shot_unplanned(&own) &&
-        direct_small(call->y, &small))
-        return PARTITA_OK;
+    if (!one_shot_resolve(call, function, y, slice, &own.log)) return PARTITA_ERR_ARG;
+    if (one_shot_unplanned(&own) && direct_small(y, call)) return PARTITA_OK;
+    if (own.directions || own.filter_uses)
+        return log_error(&own.log, PARTITA_ERR_ARG,
+                         "options.directions = %u, filter_uses = %u: of plans only", own.directions,
+                         own.filter_uses);
     struct partita_problem problem;
     struct partita_plan *plan = NULL;
     enum partita_status status =
-        partita_slice_problem(op, call->type, call->n, call->m, call->slice, &problem);
-    if (own.directions || own.filter_uses) {
-        log_line(&own.log, "options.directions = %u, filter_uses = %u: of plans only",
-                 own.directions, own.filter_uses);
-        return PARTITA_ERR_ARG;
-    }
-    if (status != PARTITA_OK || !call->y || !call->x || !call->h) {
-        log_line(&own.log, "%s: an array is NULL, or the slice of %zu samples with %zu is empty",
-                 op == PARTITA_CONVOLVE ? "partita_convolve" : "partita_correlate", call->n,
-                 call->m);
-        return PARTITA_ERR_ARG;
-    }
+        partita_slice_problem(call->op, call->type, call->n, call->m, slice, &problem);
     own.directions = PARTITA_FORWARD;
-    status = partita_plan_create(&problem, &own, &plan);
+    if (status == PARTITA_OK) status = partita_plan_create(&problem, &own, &plan);
     if (status == PARTITA_OK)
-        status =
-            partita_forward(plan, NULL, call->y, call->x, &(struct partita_call){.taps = call->h});
+        status = partita_forward(plan, NULL, y, call->x, &(struct partita_call){.taps = call->h});
     partita_plan_destroy(plan);
     return status;
 }
@@ -103,8 +81,8 @@ enum partita_status partita_convolve_sized(enum partita_type type, void *y, cons
                                            const struct partita_options *options,
                                            size_t options_bytes)
 {
-    const struct one_shot call = {type, y, x, h, n, m, slice};
-    return one_shot_run(PARTITA_CONVOLVE, &call, options, options_bytes);
+    struct one_shot call = {PARTITA_CONVOLVE, type, x, h, n, m, {0}};
+    return one_shot_run(__func__, &call, y, slice, options, options_bytes);
 }
 
 enum partita_status partita_correlate_sized(enum partita_type type, void *y, const void *x,
@@ -113,6 +91,6 @@ enum partita_status partita_correlate_sized(enum partita_type type, void *y, con
                                             const struct partita_options *options,
                                             size_t options_bytes)
 {
-    const struct one_shot call = {type, y, x, h, n, m, slice};
-    return one_shot_run(PARTITA_CORRELATE, &call, options, options_bytes);
+    struct one_shot call = {PARTITA_CORRELATE, type, x, h, n, m, {0}};
+    return one_shot_run(__func__, &call, y, slice, options, options_bytes);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/sizes.h"
+#include "core/arguments.h"
 #include "fft/fft.h"
 #include "kernels/kernels.h"
 
@@ -112,11 +113,16 @@ enum partita_status partita_deconvolve(double *h, const double *recording, size_
 {
     struct division d = {0};
     if (allocator) d.allocator = *allocator;
-    if (!h || !recording || !signal || !n || !m || !d.allocator.allocate != !d.allocator.release)
-        return PARTITA_ERR_ARG;
+    const struct partita_log log = log_default();
+    if (!arguments_given(log, h, recording, signal)) return PARTITA_ERR_ARG;
+    if (!n || !m || !d.allocator.allocate != !d.allocator.release)
+        return log_error(&log, PARTITA_ERR_ARG, "n = %zu, m = %zu: at least 1%s", n, m,
+                         n && m ? "; allocator: set both functions or none" : "");
     // Lags down to -(m - 1), before which there is nothing, do not wrap around to the results.
     const size_t size = fft_good_size(size_add(n, m));
-    if (!size) return PARTITA_ERR_UNSUPPORTED;
+    if (!size)
+        return log_error(&log, PARTITA_ERR_UNSUPPORTED, "n + m = %zu: too many samples",
+                         size_add(n, m));
     const enum partita_status status = division_open(&d, size);
     if (status == PARTITA_OK) {
         const double of_signal = scale_of(signal, m), of_recording = scale_of(recording, n);

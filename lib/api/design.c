@@ -5,15 +5,20 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/arguments.h"
 #include "sized.h"
+
+static struct partita_log design_log(const struct partita_design *design)
+{
+    return design && design->log.line ? design->log : log_default();
+}
 
 // Reads the caller's design; n as in design_resolve.
 static enum partita_status design_read(struct design_spec *ret, const struct partita_design *design,
                                        size_t design_bytes, size_t n)
 {
     struct partita_design own;
-    if (!design) return PARTITA_ERR_ARG;
-    const struct partita_log log = design->log.line ? design->log : log_default();
+    const struct partita_log log = design_log(design);
     if (!sized_read(&own, sizeof own, design, design_bytes, &log, "design"))
         return PARTITA_ERR_UNSUPPORTED;
     return design_resolve(ret, &own, n);
@@ -24,7 +29,7 @@ enum partita_status partita_design_taps_count_sized(const struct partita_design 
 {
     struct design_spec spec;
     size_t count;
-    if (!ret_count) return PARTITA_ERR_ARG;
+    if (!arguments_given(design_log(design), design, ret_count)) return PARTITA_ERR_ARG;
     enum partita_status status = design_read(&spec, design, design_bytes, 0);
     if (status == PARTITA_OK) status = design_count(&spec, &count);
     if (status == PARTITA_OK) *ret_count = count;
@@ -35,9 +40,10 @@ enum partita_status partita_design_taps_sized(const struct partita_design *desig
                                               size_t design_bytes, double *taps, size_t n)
 {
     struct design_spec spec;
-    if (!taps || !n) return PARTITA_ERR_ARG;
+    if (!arguments_given(design_log(design), design, taps)) return PARTITA_ERR_ARG;
     enum partita_status status = design_read(&spec, design, design_bytes, n);
     if (status) return status;
+    if (!n) return log_error(&spec.log, PARTITA_ERR_ARG, "n = 0: taps holds at least 1");
     double *made =
         mem_reserve(&spec.allocator, n * sizeof *made); // taps keep their values if it fails
     if (!made) return PARTITA_ERR_NOMEM;
@@ -49,14 +55,12 @@ enum partita_status partita_design_taps_sized(const struct partita_design *desig
 
 static enum partita_status check_taps(const struct design_spec *spec, const double *taps, size_t n)
 {
-    if (!n || n > DESIGN_MAX_TAPS) {
-        log_line(&spec->log, "n = %zu: must be from 1 to %d", n, DESIGN_MAX_TAPS);
-        return PARTITA_ERR_ARG;
-    }
+    if (!n || n > DESIGN_MAX_TAPS)
+        return log_error(&spec->log, PARTITA_ERR_ARG, "n = %zu: must be from 1 to %d", n,
+                         DESIGN_MAX_TAPS);
     for (size_t i = 0; i < n; i++) {
         if (isfinite(taps[i])) continue;
-        log_line(&spec->log, "taps[%zu] = %g: must be finite", i, taps[i]);
-        return PARTITA_ERR_ARG;
+        return log_error(&spec->log, PARTITA_ERR_ARG, "taps[%zu] = %g: must be finite", i, taps[i]);
     }
     return PARTITA_OK;
 }
@@ -68,7 +72,7 @@ enum partita_status partita_design_measure_sized(const struct partita_design *de
 {
     struct design_spec spec;
     struct partita_design_result result;
-    if (!taps || !ret_result) return PARTITA_ERR_ARG;
+    if (!arguments_given(design_log(design), design, taps, ret_result)) return PARTITA_ERR_ARG;
     enum partita_status status = design_read(&spec, design, design_bytes, 0);
     if (status == PARTITA_OK) status = check_taps(&spec, taps, n);
     if (status == PARTITA_OK) status = design_measure(&spec, taps, n, &result);

@@ -2,6 +2,8 @@
 // Making filters: arguments are checked, paths spread out where an engine wants dense taps.
 #include <string.h>
 
+#include "base/sizes.h"
+#include "core/arguments.h"
 #include "core/filter.h"
 #include "cpu/conv/finish.h"
 #include "geometry/upsampling.h"
@@ -75,6 +77,9 @@ static bool path_is_valid(const struct partita_plan *plan, const struct partita_
         log_line(&plan->log, "path %zu: %zu taps after %zu zeros are more than the kernel's %zu", i,
                  path->length, path->delay, kernel);
     else if (path->length && !path->taps) log_line(&plan->log, "path %zu: no taps", i);
+    else if ((uintptr_t)path->taps % shape_alignment(shape))
+        log_line(&plan->log, "path %zu: taps are not aligned to %zu bytes", i,
+                 shape_alignment(shape));
     else return true;
     return false;
 }
@@ -82,17 +87,14 @@ static bool path_is_valid(const struct partita_plan *plan, const struct partita_
 static bool paths_are_valid(const struct partita_plan *plan, const struct partita_path *paths,
                             size_t n_paths)
 {
-    if (plan->shape.rank > 1) {
-        log_line(&plan->log, "paths: the problem has %d axes, not one", plan->shape.rank);
-        return false;
-    }
+    if (plan->shape.rank > 1)
+        return log_line(&plan->log, "paths: the problem has %d axes, not one", plan->shape.rank);
     for (size_t i = 0; i < n_paths; i++) {
         if (!path_is_valid(plan, paths, i)) return false;
         for (size_t j = 0; j < i; j++) {
             if (paths[j].out != paths[i].out || paths[j].in != paths[i].in) continue;
-            log_line(&plan->log, "paths %zu and %zu: both %zu -> %zu", j, i, paths[i].in,
-                     paths[i].out);
-            return false;
+            return log_line(&plan->log, "paths %zu and %zu: both %zu -> %zu", j, i, paths[i].in,
+                            paths[i].out);
         }
     }
     return true;
@@ -182,10 +184,14 @@ enum partita_status partita_filter_create_from_sized(const struct partita_plan *
                                                      struct partita_filter **ret_filter)
 {
     struct partita_taps own;
-    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan, taps, ret_filter)) return PARTITA_ERR_ARG;
     if (!sized_read(&own, sizeof own, taps, taps_bytes, &plan->log, "taps"))
         return PARTITA_ERR_UNSUPPORTED;
-    if (!taps_are_valid(plan, &own)) return PARTITA_ERR_ARG;
+    const size_t alignment = shape_alignment(&plan->shape);
+    if (!arrays_usable(plan->log, {"taps.dense", own.dense, 1, alignment, false},
+                       {"taps.bias", own.bias, 1, alignment, false}) ||
+        !taps_are_valid(plan, &own))
+        return PARTITA_ERR_ARG;
     if (!taps_are_supported(plan, &own)) return PARTITA_ERR_UNSUPPORTED;
     return filter_create_from(plan, &own, ret_filter);
 }
@@ -193,7 +199,9 @@ enum partita_status partita_filter_create_from_sized(const struct partita_plan *
 enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
                                           struct partita_filter **ret_filter)
 {
-    if (!plan || !taps || !ret_filter) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_of(plan), plan, taps, ret_filter) ||
+        !arrays_usable(plan->log, {"taps", taps, 1, shape_alignment(&plan->shape), false}))
+        return PARTITA_ERR_ARG;
     return filter_create_from(plan, &(struct partita_taps){.dense = taps}, ret_filter);
 }
 
@@ -202,22 +210,16 @@ static enum partita_status check_update(const struct partita_filter *filter, con
                                         const struct partita_call *call)
 {
     const struct partita_plan *plan = filter->plan;
-    if (call->taps || call->saved) {
-        log_line(&plan->log, "call: an update of a filter takes neither call.taps nor call.saved");
-        return PARTITA_ERR_ARG;
-    }
-    if ((uintptr_t)call->workspace % MEM_ALIGN) return PARTITA_ERR_ARG;
-    if (plan->shape.stream) {
-        log_line(&plan->log, "filter: of streams, whose taps change by a swap to another filter");
-        return PARTITA_ERR_STATE;
-    }
-    if (bias && !filter->biased) {
-        log_line(&plan->log, "bias: the filter was created without one");
-        return PARTITA_ERR_STATE;
-    }
+    if (call->taps || call->saved)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "call: an update of a filter takes neither call.taps nor call.saved");
+    if (plan->shape.stream)
+        return log_error(&plan->log, PARTITA_ERR_STATE,
+                         "filter: of streams, whose taps change by a swap to another filter");
+    if (bias && !filter->biased)
+        return log_error(&plan->log, PARTITA_ERR_STATE, "bias: the filter was created without one");
     if (!call->queue || plan->device) return PARTITA_OK;
-    log_line(&plan->log, "call.queue: the CPU has no queues");
-    return PARTITA_ERR_UNSUPPORTED;
+    return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: the CPU has no queues");
 }
 
 enum partita_status partita_filter_update_sized(struct partita_filter *filter, const void *taps,
@@ -225,15 +227,24 @@ enum partita_status partita_filter_update_sized(struct partita_filter *filter, c
                                                 size_t call_bytes)
 {
     struct partita_call own;
-    if (!filter || !taps) return PARTITA_ERR_ARG;
-    const struct partita_plan *plan = filter->plan;
+    const struct partita_plan *plan = filter ? filter->plan : NULL;
+    if (!arguments_given(log_of(plan), filter, taps)) return PARTITA_ERR_ARG;
     if (!sized_read(&own, sizeof own, call, call_bytes, &plan->log, "call"))
         return PARTITA_ERR_UNSUPPORTED;
     enum partita_status status = check_update(filter, bias, &own);
     if (status != PARTITA_OK) return status;
+    const struct shape *shape = &plan->shape;
+    const size_t alignment = shape_alignment(shape);
+    const size_t forward = partita_plan_workspace(plan, PARTITA_FORWARD),
+                 data = partita_plan_workspace(plan, PARTITA_BACKWARD_DATA);
+    if (!arrays_usable(
+            plan->log, {"call.workspace", own.workspace, size_max(forward, data), MEM_ALIGN, true},
+            {"taps", taps, partita_plan_taps_count(plan) * shape->tap_bytes, alignment, false},
+            {"bias", bias, shape->out_channels * shape->sample_bytes, alignment, false}))
+        return PARTITA_ERR_ARG;
     const struct operands operands = {.from = {taps, bias}, .queue = own.queue};
     if (plan->device) return plan->device->filter_update(filter, &operands, own.workspace);
-    if (plan->shape.up.branches) return pack_branches(filter, taps, own.workspace);
+    if (shape->up.branches) return pack_branches(filter, taps, own.workspace);
     for (struct partita_filter *of = filter; of && status == PARTITA_OK; of = of->backward_data)
         status = filter_repack(of, taps, own.workspace);
     if (status == PARTITA_OK && filter->bias && bias) store_bias(filter, bias);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "nonfinite.h"
 
-#include <assert.h>
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -60,42 +58,31 @@ static bool look_at_outputs(const struct partita_plan *plan, const char *y, cons
     return false;
 }
 
-static size_t array_samples(const struct array *array)
-{
-    return array->items * array->channels * array->plane;
-}
-
 static bool scan_nonfinite(const struct partita_plan *plan, const void *samples, size_t n)
 {
     return scan_array(plan, samples, n, shape_infinity_bits(&plan->shape));
 }
 
-static struct array inputs_array(const struct shape *shape)
+static struct array array_of(const struct shape *shape, bool outputs)
 {
-    return (struct array){shape->batch, shape->in_channels, shape_inputs(shape),
-                          shape_strides(shape, false)};
-}
-
-static struct array outputs_array(const struct shape *shape)
-{
-    return (struct array){shape->batch, shape->out_channels, shape_outputs(shape),
-                          shape_strides(shape, true)};
+    return (struct array){shape->batch, outputs ? shape->out_channels : shape->in_channels,
+                          outputs ? shape_outputs(shape) : shape_inputs(shape),
+                          shape_strides(shape, outputs)};
 }
 
 static bool may_have_spread(const struct partita_plan *plan, const struct operands *operands)
 {
     const struct shape *shape = &plan->shape;
-    const struct array x = inputs_array(shape), y = outputs_array(shape);
     const bool forward = plan->direction == PARTITA_FORWARD;
+    const struct array to = array_of(shape, forward);
     if (!plan->choice.spread) return false;
     if (plan->direction == PARTITA_BACKWARD_WEIGHT)
         return scan_nonfinite(plan, operands->to, shape_path_count(shape) * shape_taps(shape));
     if (plan->choice.peaks) return atomic_load(operands->peak) >= large_bits(shape);
     if (plan->choice.spread == 1)
-        return scan_array(plan, operands->from[0], array_samples(forward ? &x : &y),
+        return scan_array(plan, operands->from[0], shape_samples(shape, !forward),
                           large_bits(shape));
-    const struct array *to = forward ? &y : &x;
-    return look_at_outputs(plan, operands->to, to);
+    return look_at_outputs(plan, operands->to, &to);
 }
 
 // A copy with zeros in place of samples that are not finite; NULL without memory.
@@ -155,8 +142,7 @@ static void repair_outputs(const struct repair *repair)
 {
     const struct shape *shape = &repair->plan->shape;
     const bool forward = repair->plan->direction == PARTITA_FORWARD;
-    const struct array x = inputs_array(shape), y = outputs_array(shape);
-    const struct array from = forward ? x : y, to = forward ? y : x;
+    const struct array from = array_of(shape, !forward), to = array_of(shape, forward);
     const size_t reads = from.channels / shape->groups, writes = to.channels / shape->groups;
     const size_t bytes = shape->sample_bytes;
     for (size_t i = 0; i < shape->batch * shape->groups; i++) {
@@ -184,7 +170,7 @@ static void repair_outputs(const struct repair *repair)
 static void repair_taps(const struct repair *repair, bool gy, size_t c)
 {
     const struct shape *shape = &repair->plan->shape;
-    const struct array from = gy ? outputs_array(shape) : inputs_array(shape);
+    const struct array from = array_of(shape, gy);
     const size_t taps = shape_taps(shape), bytes = shape->sample_bytes;
     const char *read = (const char *)repair->operands->from[gy] + c * from.strides.channel * bytes;
     bool any = false;
@@ -221,17 +207,17 @@ static enum partita_status repair_call(const struct partita_plan *plan,
                                        const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    const struct array x = inputs_array(shape), y = outputs_array(shape);
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const bool forward = plan->direction == PARTITA_FORWARD;
-    const size_t marks = size_max(size_max(x.plane, y.plane), shape_taps(shape));
-    const size_t first = array_samples(plan->direction == PARTITA_BACKWARD_DATA ? &y : &x);
+    const size_t marks =
+        size_max(size_max(shape_inputs(shape), shape_outputs(shape)), shape_taps(shape));
+    const size_t first = shape_samples(shape, plan->direction == PARTITA_BACKWARD_DATA);
     struct operands finite = *operands;
     finite.cached_spectra = NULL;
     struct repair repair = {.plan = plan, .operands = operands};
     reach_make(&repair.reach, shape, forward ? REACH_X_TO_Y : REACH_GY_TO_X);
     char *copy[2] = {copy_finite(plan, operands->from[0], first), NULL};
-    if (weight) copy[1] = copy_finite(plan, operands->from[1], array_samples(&y));
+    if (weight) copy[1] = copy_finite(plan, operands->from[1], shape_samples(shape, true));
     repair.from = mem_reserve(&plan->allocator, size_mul(2, mem_round(marks)));
     repair.reach.memory = mem_reserve(&plan->allocator, reach_bytes(shape));
     const bool made = copy[0] && (copy[1] || !weight) && repair.from && repair.reach.memory;
@@ -257,14 +243,13 @@ enum partita_status nonfinite_confine(const struct partita_plan *plan,
                                       const struct operands *operands, void *workspace)
 {
     const struct shape *shape = &plan->shape;
-    const struct array x = inputs_array(shape), y = outputs_array(shape);
     const bool data = plan->direction == PARTITA_BACKWARD_DATA;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     // With saved transforms x is not read.
     if (weight && operands->cached_spectra) return PARTITA_OK;
     if (!may_have_spread(plan, operands)) return PARTITA_OK;
-    if (!scan_nonfinite(plan, operands->from[0], array_samples(data ? &y : &x)) &&
-        !(weight && scan_nonfinite(plan, operands->from[1], array_samples(&y))))
+    if (!scan_nonfinite(plan, operands->from[0], shape_samples(shape, data)) &&
+        !(weight && scan_nonfinite(plan, operands->from[1], shape_samples(shape, true))))
         return overflow_confine(plan, filter, operands, workspace);
     return repair_call(plan, filter, operands, workspace);
 }

@@ -12,31 +12,34 @@ void reach_make(struct reach *reach, const struct shape *shape, enum reach_kind 
     reach->kind = kind;
 }
 
-// What sample i along an axis depends on: samples first + step*j for j < count, those of them that
-// exist. Samples are read `apart` elements apart.
-struct dependence {
-    ptrdiff_t first;
-    size_t step, count;
-};
-
-// A line that is read, sample i as element i * apart, and the samples of the one that is written.
+// One axis: samples are read as elements `apart` elements apart, and sample i that is written
+// depends on elements first + advance*i + step*j for j < count, those of them that exist.
 struct line {
     size_t read, apart, written;
+    ptrdiff_t first;
+    size_t advance, step, count;
 };
 
 static struct line line_of(const struct axis *axis, enum reach_kind kind)
 {
-    switch (kind) {
-    case REACH_X_TO_Y:
-        return (struct line){axis->size, 1, axis->out};
-    case REACH_GY_TO_X:
-        return (struct line){axis->out, axis->stride, axis->size};
-    case REACH_X_TO_TAPS:
-        return (struct line){axis->size, 1, axis->kernel};
-    default:
-        return (struct line){axis->out, 1, axis->kernel};
-    }
+    const ptrdiff_t reach = (ptrdiff_t)(axis->dilation * (axis->kernel - 1));
+    if (kind == REACH_X_TO_Y)
+        return (struct line){axis->size,     1,           axis->out, axis->begin, axis->stride,
+                             axis->dilation, axis->kernel};
+    if (kind == REACH_GY_TO_X)
+        return (struct line){axis->out, axis->stride,   axis->size,  -axis->begin - reach,
+                             1,         axis->dilation, axis->kernel};
+    if (kind == REACH_X_TO_TAPS)
+        return (struct line){axis->size,   1,        axis->kernel, axis->begin, axis->dilation,
+                             axis->stride, axis->out};
+    return (struct line){.read = axis->out, .apart = 1, .written = axis->kernel, .step = 1};
 }
+
+// The elements that a sample depends on.
+struct dependence {
+    ptrdiff_t first;
+    size_t step, count;
+};
 
 static size_t line_elements(const struct line *line)
 {
@@ -50,24 +53,6 @@ static struct dependence outputs_of_tap(const struct axis *axis, size_t i)
     const ptrdiff_t first = at < 0 ? -floor_div(at, axis->stride) : 0;
     const ptrdiff_t last = floor_div((ptrdiff_t)axis->size - 1 - at, axis->stride);
     return (struct dependence){first, 1, last < first ? 0 : (size_t)(last - first) + 1};
-}
-
-static struct dependence dependence_of(const struct axis *axis, enum reach_kind kind, size_t i)
-{
-    const ptrdiff_t reach = (ptrdiff_t)(axis->dilation * (axis->kernel - 1));
-    switch (kind) {
-    case REACH_X_TO_Y:
-        return (struct dependence){axis->begin + (ptrdiff_t)(axis->stride * i), axis->dilation,
-                                   axis->kernel};
-    case REACH_GY_TO_X:
-        return (struct dependence){(ptrdiff_t)i - axis->begin - reach, axis->dilation,
-                                   axis->kernel};
-    case REACH_X_TO_TAPS:
-        return (struct dependence){axis->begin + (ptrdiff_t)(axis->dilation * i), axis->stride,
-                                   axis->out};
-    default:
-        return outputs_of_tap(axis, i);
-    }
 }
 
 // Memory of a reach: counts of the longest line, and marks of two planes between axes.
@@ -123,10 +108,12 @@ static void spread_axis(const struct reach *reach, int a, size_t outer, size_t i
     const struct line line = line_of(axis, reach->kind);
     for (size_t o = 0; o < outer; o++)
         for (size_t i = 0; i < inner; i++) {
-            const size_t step = dependence_of(axis, reach->kind, 0).step;
-            count_marks(&line, from + o * line.read * inner + i, inner, step, reach->memory);
+            count_marks(&line, from + o * line.read * inner + i, inner, line.step, reach->memory);
             for (size_t k = 0; k < line.written; k++) {
-                const struct dependence d = dependence_of(axis, reach->kind, k);
+                const ptrdiff_t first = line.first + (ptrdiff_t)(line.advance * k);
+                const struct dependence d = reach->kind == REACH_GY_TO_TAPS
+                                                ? outputs_of_tap(axis, k)
+                                                : (struct dependence){first, line.step, line.count};
                 to[(o * line.written + k) * inner + i] =
                     any_marked(&d, reach->memory, line_elements(&line));
             }

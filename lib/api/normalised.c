@@ -6,8 +6,8 @@
 // on to its end (van Herk 1992; Gil and Werman 1993, for maxima).
 #include <math.h>
 
-#include "base/mem.h"
 #include "base/sizes.h"
+#include "core/arguments.h"
 #include "core/slice.h"
 #include "sized.h"
 
@@ -91,10 +91,15 @@ enum partita_status partita_correlate_normalised_sized(enum partita_type type, v
     struct partita_options own;
     if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
     const struct partita_allocator allocator = own.allocator;
-    const struct range range = slice_resolve(PARTITA_CORRELATE, n, m, slice);
-    if (!y || !x || !h || !range.size) return PARTITA_ERR_ARG;
-    if (type == PARTITA_F16 || type == PARTITA_BF16) return PARTITA_ERR_UNSUPPORTED;
-    if (!allocator.allocate != !allocator.release) return PARTITA_ERR_ARG;
+    struct one_shot call = {PARTITA_CORRELATE, type, x, h, n, m, {0}};
+    if (type_alignment(type) == 2)
+        return log_error(&own.log, PARTITA_ERR_UNSUPPORTED, "type: %s is not normalised",
+                         partita_type_name(type));
+    if (!one_shot_resolve(&call, __func__, y, slice, &own.log)) return PARTITA_ERR_ARG;
+    if (!allocator.allocate != !allocator.release)
+        return log_error(&own.log, PARTITA_ERR_ARG,
+                         "options.allocator: set both functions or none");
+    const struct range range = call.range;
     const size_t most = size_min(range.size, m);
     double *back = mem_reserve(&allocator, size_mul(most, sizeof *back));
     if (!back) return PARTITA_ERR_NOMEM;

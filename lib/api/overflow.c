@@ -21,12 +21,6 @@ struct scaled_call {
     char *from[2], *to;
 };
 
-static size_t samples_of(const struct shape *shape, bool outputs)
-{
-    return outputs ? shape->batch * shape->out_channels * shape_outputs(shape)
-                   : shape->batch * shape->in_channels * shape_inputs(shape);
-}
-
 static struct scaled_call scaled_call_of(const struct partita_plan *plan,
                                          const struct partita_filter *filter,
                                          const struct operands *operands)
@@ -37,10 +31,10 @@ static struct scaled_call scaled_call_of(const struct partita_plan *plan,
     call.plan.shape.relu = false;
     if (filter) call.filter.state = filter->state;
     call.operands.cached_spectra = NULL;
-    call.n_from[0] = samples_of(shape, data);
-    call.n_to = samples_of(shape, !data);
+    call.n_from[0] = shape_samples(shape, data);
+    call.n_to = shape_samples(shape, !data);
     if (plan->direction == PARTITA_BACKWARD_WEIGHT) {
-        call.n_from[1] = samples_of(shape, true);
+        call.n_from[1] = shape_samples(shape, true);
         call.n_to = shape_path_count(shape) * shape_taps(shape);
     }
     return call;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "bounded.h"
+#include "core/arguments.h"
 #include "kernels/kernels.h"
 #include "planner/planner.h"
 #include "sized.h"
@@ -18,14 +18,15 @@ enum partita_status partita_problem_output_size_sized(const struct partita_probl
                                                       size_t problem_bytes,
                                                       size_t ret_size[PARTITA_MAX_RANK])
 {
-    static const struct partita_log silent;
+    const struct partita_log log = log_default();
     struct partita_problem own;
     struct shape shape;
-    if (!problem || !ret_size) return PARTITA_ERR_ARG;
-    if (!sized_read(&own, sizeof own, problem, problem_bytes, &silent, "problem"))
+    if (!arguments_given(log, problem, ret_size)) return PARTITA_ERR_ARG;
+    if (!sized_read(&own, sizeof own, problem, problem_bytes, &log, "problem"))
         return PARTITA_ERR_UNSUPPORTED;
-    if (problem_canonical(&own, &silent, &shape) != PARTITA_OK || shape.stream)
-        return PARTITA_ERR_ARG;
+    if (problem_canonical(&own, &log, &shape) != PARTITA_OK) return PARTITA_ERR_ARG;
+    if (shape.stream)
+        return log_error(&log, PARTITA_ERR_ARG, "problem.size[0]: a stream has no output size");
     for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
     ret_size[0] = shape_own_axis(&shape)->out;
     return PARTITA_OK;
@@ -140,11 +141,10 @@ static enum partita_status plan_directions(struct partita_plan *plan,
                                   : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);
     enum partita_status status = PARTITA_OK;
-    if (wanted & ~possible) {
-        log_line(&plan->log, "options.directions = %u: %s problems have no gradients", wanted,
-                 shape->up.branches ? "resampling" : partita_type_name(shape->signal));
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    if (wanted & ~possible)
+        return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
+                         "options.directions = %u: %s problems have no gradients", wanted,
+                         shape->up.branches ? "resampling" : partita_type_name(shape->signal));
     if (wanted & PARTITA_FORWARD) status = planner_choose(plan, options);
     if (status == PARTITA_OK && wanted & PARTITA_BACKWARD_DATA)
         status = plan_gradient(plan, PARTITA_BACKWARD_DATA, options, &plan->backward_data);
@@ -179,6 +179,10 @@ enum partita_status plan_create(const struct partita_problem *problem,
     if (status == PARTITA_OK) status = problem_canonical(problem, &options->log, &shape);
     if (status == PARTITA_OK) status = check_kind(options, shape.stream);
     if (status != PARTITA_OK) return status;
+    if (shape.complex_signal && shape.rank > 1)
+        return log_error(&options->log, PARTITA_ERR_UNSUPPORTED,
+                         "problem.signal = %s: complex problems have one axis, this has %d",
+                         partita_type_name(shape.signal), shape.rank);
     struct device *device;
     status = open_device(problem, options, &shape, &device);
     if (status != PARTITA_OK) return status;
@@ -219,10 +223,7 @@ enum partita_status partita_plan_create_sized(const struct partita_problem *prob
     struct partita_options own;
     struct partita_problem known;
     if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    if (!problem || !ret_plan) {
-        log_line(&own.log, "partita_plan_create: %s is NULL", problem ? "ret_plan" : "problem");
-        return PARTITA_ERR_ARG;
-    }
+    if (!arguments_given(own.log, problem, ret_plan)) return PARTITA_ERR_ARG;
     if (!sized_read(&known, sizeof known, problem, problem_bytes, &own.log, "problem"))
         return PARTITA_ERR_UNSUPPORTED;
     return plan_create(&known, &own, 0, ret_plan);
@@ -279,8 +280,10 @@ enum partita_status partita_plan_load_sized(const struct partita_plan *plan,
                                             struct partita_load *ret_load, size_t load_bytes)
 {
     struct partita_load load;
-    if (!plan || !ret_load) return PARTITA_ERR_ARG;
-    if (!plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!arguments_given(log_of(plan), plan, ret_load)) return PARTITA_ERR_ARG;
+    if (!plan->shape.stream)
+        return log_error(&plan->log, PARTITA_ERR_STATE,
+                         "plan: of a bounded problem, not of streams");
     plan->engine->plan_load(plan, &load);
     sized_write(ret_load, load_bytes, &load, sizeof load);
     return PARTITA_OK;

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Plans for the public functions of other topics.
+// Plans and their directions, for the public functions of other topics.
 #ifndef PARTITA_API_PLAN_H
 #define PARTITA_API_PLAN_H
 
-#include <partita/plan.h>
+#include "core/plan.h"
 
 // As partita_plan_create, for so many streams of a bank; 0: one stream or a bounded problem.
 enum partita_status plan_create(const struct partita_problem *problem,
                                 const struct partita_options *options, size_t streams,
                                 struct partita_plan **ret_plan);
+
+// The plan of a direction of the caller's plan; NULL: not planned.
+const struct partita_plan *bounded_direction(const struct partita_plan *plan,
+                                             enum partita_direction direction);
+
+// Bytes of workspace of one call: the engine's and, where it computes the outputs of branches
+// (problem.up), behind them those outputs.
+size_t bounded_workspace(const struct partita_plan *plan);
 
 #endif

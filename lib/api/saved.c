@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Public functions of the transforms of x that forward saves for backward weight.
-#include "core/plan.h"
+#include "core/arguments.h"
 
 // The plan of backward weight if what forward transforms can serve it.
 static const struct partita_plan *saved_partner(const struct partita_plan *plan)
@@ -33,13 +33,11 @@ static enum partita_status reserve_spectra(const struct partita_plan *plan, void
 enum partita_status partita_saved_create(const struct partita_plan *plan,
                                          struct partita_saved **ret_saved)
 {
-    if (!plan || !ret_saved) return PARTITA_ERR_ARG;
-    if (partita_saved_bytes(plan) == 0) {
-        log_line(&plan->log,
-                 "saved transforms: forward and backward weight must both be planned by %s",
-                 plan->device ? "cuda/tiles, with spectra in memory" : "cpu/tiles");
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    if (!arguments_given(log_of(plan), plan, ret_saved)) return PARTITA_ERR_ARG;
+    if (partita_saved_bytes(plan) == 0)
+        return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
+                         "saved transforms: forward and backward weight must both be planned by %s",
+                         plan->device ? "cuda/tiles, with spectra in memory" : "cpu/tiles");
     struct partita_saved *saved = mem_allocate(&plan->allocator, sizeof *saved);
     if (!saved) return PARTITA_ERR_NOMEM;
     saved->plan = plan;

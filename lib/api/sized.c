@@ -13,9 +13,8 @@ bool sized_read(void *own, size_t own_bytes, const void *given, size_t given_byt
     memcpy(own, given, size_min(own_bytes, given_bytes));
     for (size_t i = own_bytes; i < given_bytes; i++) {
         if (!((const unsigned char *)given)[i]) continue;
-        log_line(log, "%s: byte %zu is set, but version %s of the library knows %zu bytes", name, i,
-                 PARTITA_VERSION, own_bytes);
-        return false;
+        return log_line(log, "%s: byte %zu is set, but version %s of the library knows %zu bytes",
+                        name, i, PARTITA_VERSION, own_bytes);
     }
     return true;
 }

@@ -6,12 +6,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
+#include "core/arguments.h"
+#include "core/slice.h"
 #include "sized.h"
-
-static size_t scalar_bytes(enum partita_type type)
-{
-    return type == PARTITA_F64 || type == PARTITA_CF64 ? 8 : 4;
-}
 
 // What is to be transformed.
 struct signal {
@@ -23,17 +20,14 @@ struct signal {
 static enum partita_status check(const struct signal *signal, const struct partita_options *options)
 {
     const size_t sample = partita_type_size(signal->type);
-    if (signal->x && sample >= sizeof(float) && signal->n &&
-        signal->n <= PTRDIFF_MAX / 8 / sample &&
-        (uintptr_t)signal->x % scalar_bytes(signal->type) == 0 &&
+    if (sample >= sizeof(float) && signal->n && signal->n <= PTRDIFF_MAX / 8 / sample &&
         signal->block <= SPECTRUM_LARGEST_BLOCK && options->threads >= 0 &&
         options->threads <= MAX_THREADS &&
         !options->allocator.allocate == !options->allocator.release)
         return PARTITA_OK;
-    log_line(&options->log,
-             "partita_spectrum_create: %s of %zu samples in blocks of %zu, %d threads",
-             partita_type_name(signal->type), signal->n, signal->block, options->threads);
-    return PARTITA_ERR_ARG;
+    return log_error(&options->log, PARTITA_ERR_ARG,
+                     "partita_spectrum_create: %s of %zu samples in blocks of %zu, %d threads",
+                     partita_type_name(signal->type), signal->n, signal->block, options->threads);
 }
 
 // The spectrum has the device from here on.
@@ -50,7 +44,7 @@ static enum partita_status spectrum_make(const struct signal *signal,
     *spectrum = (struct partita_spectrum){.backend = device ? device->spectra : &cpu_spectra,
                                           .device = device,
                                           .type = signal->type,
-                                          .scalar_bytes = scalar_bytes(signal->type),
+                                          .scalar_bytes = type_alignment(signal->type),
                                           .sample_bytes = partita_type_size(signal->type),
                                           .n = signal->n,
                                           .threads = thread_bound(options->threads),
@@ -74,10 +68,9 @@ enum partita_status partita_spectrum_create_sized(enum partita_type type, const 
     struct partita_options own;
     struct device *device = NULL;
     if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    if (!ret_spectrum) {
-        log_line(&own.log, "partita_spectrum_create: ret_spectrum is NULL");
+    if (!arguments_given(own.log, x, ret_spectrum) ||
+        !arrays_usable(own.log, {"x", x, 1, type_alignment(signal.type), false}))
         return PARTITA_ERR_ARG;
-    }
     enum partita_status status = check(&signal, &own);
     if (status == PARTITA_OK) status = device_of_options(&own, &device);
     return status == PARTITA_OK ? spectrum_make(&signal, &own, device, ret_spectrum) : status;
@@ -117,34 +110,36 @@ static bool spectrum_check_pair(const struct partita_spectrum *x, const struct p
     if (x->type == h->type && x->block == h->block && x->backend == h->backend &&
         x->backend->meet(x, h))
         return true;
-    log_line(&x->log,
-             "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
-             partita_type_name(x->type), x->block, spectrum_device_name(x),
-             partita_type_name(h->type), h->block, spectrum_device_name(h));
-    return false;
+    return log_line(
+        &x->log,
+        "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
+        partita_type_name(x->type), x->block, spectrum_device_name(x), partita_type_name(h->type),
+        h->block, spectrum_device_name(h));
 }
 
-static enum partita_status spectrum_multiply(enum partita_op op, void *y,
+static enum partita_status spectrum_multiply(const char *function, enum partita_op op, void *y,
                                              const struct partita_spectrum *x,
                                              const struct partita_spectrum *h,
                                              const struct partita_slice *slice)
 {
-    if (!y || !x || !h || (uintptr_t)y % x->scalar_bytes || !spectrum_check_pair(x, h))
+    const struct partita_log log = x ? x->log : log_default();
+    if (!arguments_check_null(log, function, "y, x, h", (const void *const[]){y, x, h}) ||
+        !arrays_usable(log, {"y", y, 1, x->scalar_bytes, true}) || !spectrum_check_pair(x, h))
         return PARTITA_ERR_ARG;
     const struct range range = slice_resolve(op, x->n, h->n, slice);
-    return range.size ? x->backend->multiply(op, y, x, h, &range) : PARTITA_ERR_ARG;
+    return range.size ? x->backend->multiply(op, y, x, h, &range) : slice_error(&log, x->n, h->n);
 }
 
 enum partita_status partita_spectrum_convolve(void *y, const struct partita_spectrum *x,
                                               const struct partita_spectrum *h,
                                               const struct partita_slice *slice)
 {
-    return spectrum_multiply(PARTITA_CONVOLVE, y, x, h, slice);
+    return spectrum_multiply(__func__, PARTITA_CONVOLVE, y, x, h, slice);
 }
 
 enum partita_status partita_spectrum_correlate(void *y, const struct partita_spectrum *x,
                                                const struct partita_spectrum *h,
                                                const struct partita_slice *slice)
 {
-    return spectrum_multiply(PARTITA_CORRELATE, y, x, h, slice);
+    return spectrum_multiply(__func__, PARTITA_CORRELATE, y, x, h, slice);
 }

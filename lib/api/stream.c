@@ -7,14 +7,19 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "core/arguments.h"
 #include "sized.h"
 
 enum partita_status partita_stream_open(const struct partita_plan *plan,
                                         const struct partita_filter *filter,
                                         struct partita_stream **ret_stream)
 {
-    if (!plan || !filter || !ret_stream || filter->plan != plan) return PARTITA_ERR_ARG;
-    if (!plan->shape.stream) return PARTITA_ERR_STATE;
+    if (!arguments_given(log_of(plan), plan, filter, ret_stream)) return PARTITA_ERR_ARG;
+    if (filter->plan != plan)
+        return log_error(&plan->log, PARTITA_ERR_ARG, "filter: of another plan");
+    if (!plan->shape.stream)
+        return log_error(&plan->log, PARTITA_ERR_STATE,
+                         "plan: of a bounded problem, not of streams");
     return stream_open(plan, filter, NULL, ret_stream);
 }
 
@@ -45,11 +50,12 @@ enum partita_status partita_stream_process_queued(struct partita_stream *stream,
                                                   union partita_outputs y, union partita_inputs x,
                                                   size_t n_frames, void *queue)
 {
-    if (!stream || !queue || (n_frames && !y.samples)) return PARTITA_ERR_ARG;
-    if (!stream->plan->engine->stream_queue) {
-        log_line(&stream->plan->log, "%s has no queues", stream->plan->engine->name);
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    const void *outputs = n_frames ? (const void *)y.samples : stream;
+    if (!arguments_given(log_of(stream ? stream->plan : NULL), stream, queue, outputs))
+        return PARTITA_ERR_ARG;
+    if (!stream->plan->engine->stream_queue)
+        return log_error(&stream->plan->log, PARTITA_ERR_UNSUPPORTED, "%s has no queues",
+                         stream->plan->engine->name);
     const struct frames frames = {
         .y = y.samples, .y_stride = 1, .x = x.samples, .x_stride = 1, .n = n_frames};
     return stream_queue(stream, frames, queue);
@@ -180,6 +186,20 @@ static enum partita_status copy_state(struct partita_stream *from, struct partit
     return PARTITA_OK;
 }
 
+// Whether a stream's state can be copied; `names` are those of the stream and of another argument.
+static enum partita_status check_copy(const struct partita_stream *stream, const char *function,
+                                      const char *names, const void *argument)
+{
+    const struct partita_log log = log_of(stream ? stream->plan : NULL);
+    if (!arguments_check_null(log, function, names, (const void *const[]){stream, argument}))
+        return PARTITA_ERR_ARG;
+    const enum partita_status status = partita_stream_status(stream);
+    const bool swapping = partita_stream_swapping(stream);
+    if (status == PARTITA_OK && !swapping) return status;
+    return log_error(&log, swapping ? PARTITA_ERR_STATE : status, "%s: the stream %s", function,
+                     swapping ? "still swaps filters" : "has failed");
+}
+
 size_t partita_stream_state_size(const struct partita_stream *stream)
 {
     // The region's place is asked for; nothing is changed.
@@ -189,9 +209,8 @@ size_t partita_stream_state_size(const struct partita_stream *stream)
 
 enum partita_status partita_stream_save(struct partita_stream *stream, void *state)
 {
-    if (!stream || !state) return PARTITA_ERR_ARG;
-    if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
-    if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
+    const enum partita_status status = check_copy(stream, __func__, "stream, state", state);
+    if (status != PARTITA_OK) return status;
     const struct region region = stream->plan->engine->stream_region(stream);
     struct header header = {.fingerprint = fingerprint(stream),
                             .bytes = region.bytes,
@@ -208,18 +227,19 @@ enum partita_status partita_stream_restore(struct partita_stream *stream, const 
                                            size_t size)
 {
     struct header header;
-    if (!stream || !state) return PARTITA_ERR_ARG;
-    const struct engine *engine = stream->plan->engine;
-    const struct region region = engine->stream_region(stream);
-    if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
-    if (partita_stream_swapping(stream) || size != sizeof header + region.bytes)
-        return PARTITA_ERR_STATE;
+    const enum partita_status status = check_copy(stream, __func__, "stream, state", state);
+    if (status != PARTITA_OK) return status;
+    const struct partita_log *log = &stream->plan->log;
+    const struct region region = stream->plan->engine->stream_region(stream);
+    if (size != sizeof header + region.bytes)
+        return log_error(log, PARTITA_ERR_STATE, "state: %zu bytes, but this stream's has %zu",
+                         size, sizeof header + region.bytes);
     memcpy(&header, state, sizeof header);
     if (memcmp(header.magic, magic, sizeof magic) != 0 ||
         header.fingerprint != fingerprint(stream) || header.bytes != region.bytes ||
         header.phase >= shape_output_step(&stream->plan->shape) ||
         header.sum != state_sum(&header, (const char *)state + sizeof header))
-        return PARTITA_ERR_STATE;
+        return log_error(log, PARTITA_ERR_STATE, "state: of a stream of another plan, or damaged");
     stream->phase = (size_t)header.phase;
     stream->arrays = (enum stream_arrays)header.arrays;
     copy_in(stream, (const char *)state + sizeof header);
@@ -230,10 +250,9 @@ enum partita_status partita_stream_clone(struct partita_stream *stream,
                                          struct partita_stream **ret_stream)
 {
     struct partita_stream *clone;
-    if (!stream || !ret_stream) return PARTITA_ERR_ARG;
-    if (partita_stream_status(stream) != PARTITA_OK) return partita_stream_status(stream);
-    if (partita_stream_swapping(stream)) return PARTITA_ERR_STATE;
-    enum partita_status status = stream_open(stream->plan, stream->filter, NULL, &clone);
+    enum partita_status status = check_copy(stream, __func__, "stream, ret_stream", ret_stream);
+    if (status != PARTITA_OK) return status;
+    status = stream_open(stream->plan, stream->filter, NULL, &clone);
     if (status != PARTITA_OK) return status;
     clone->phase = stream->phase;
     clone->arrays = stream->arrays;

@@ -40,15 +40,16 @@ double text_number(const char *text, char **ret_end)
     return number;
 }
 
-void log_line(const struct partita_log *log, const char *format, ...)
+bool log_line(const struct partita_log *log, const char *format, ...)
 {
-    if (!log->line) return;
-    char line[512];
+    if (!log->line) return false;
+    char line[1024];
     va_list arguments;
     va_start(arguments, format);
     print_arguments(line, sizeof line, format, arguments);
     va_end(arguments);
     log->line(log->user, line);
+    return false;
 }
 
 void partita_log_stderr(void *user, const char *text)

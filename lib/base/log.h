@@ -5,10 +5,12 @@
 
 #include <partita/problem.h>
 
-// Formats one line (truncated to 512 characters) and passes it to the callback; does nothing
-// without a callback.
-__attribute__((format(printf, 2, 3))) void log_line(const struct partita_log *log,
+// Formats one line (truncated to 1024 characters) and passes it to the callback; does nothing
+// without a callback. For checks, whose last words these are, log_line returns false, and log_error
+// the status.
+__attribute__((format(printf, 2, 3))) bool log_line(const struct partita_log *log,
                                                     const char *format, ...);
+#define log_error(log, status, ...) (log_line(log, __VA_ARGS__), status)
 
 // The log of plans whose caller gives none: partita_log_stderr if the environment variable
 // PARTITA_LOG, read once a process, is "stderr"; otherwise none.

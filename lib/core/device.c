@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
+#include "arguments.h"
 #include "base/log.h"
 #include "spectrum.h"
 
@@ -104,13 +105,13 @@ void device_close(struct device *device)
     if (device) device->close(device);
 }
 
-enum partita_status partita_device_describe(const char *name, char *text, size_t size)
+enum partita_status partita_device_describe(const char *device, char *text, size_t size)
 {
-    if (!name || !text) return PARTITA_ERR_ARG;
-    struct device *device;
-    const enum partita_status status = device_open(name, text, size, &device);
+    if (!arguments_given(log_default(), device, text)) return PARTITA_ERR_ARG;
+    struct device *opened;
+    const enum partita_status status = device_open(device, text, size, &opened);
     if (status == PARTITA_OK)
-        snprintf(text, size, "%s", device ? device->name : "the processors of this machine");
-    device_close(device);
+        snprintf(text, size, "%s", opened ? opened->name : "the processors of this machine");
+    device_close(opened);
     return status;
 }

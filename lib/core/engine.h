@@ -52,6 +52,10 @@ struct estimate {
     _Alignas(16) unsigned char decision[DECISION_BYTES];
 };
 
+// Says why an estimate is not applicable.
+#define estimate_refuse(estimate, ...)                                                             \
+    text_print((estimate)->reason, sizeof(estimate)->reason, __VA_ARGS__)
+
 // The planner's request to an engine. Thread count is omitted on purpose: results must not depend
 // on it.
 struct request {
@@ -128,6 +132,7 @@ struct engine {
     int max_rank;                // maximum number of axes; 0: one
     bool half;                   // its directions, on the CPU forward, support samples of two bytes
                                  // (f16, bf16)
+    bool real;                   // complex types are not served
     bool channels_last;          // x and y may be [batch][position][channel]
     // Fills *ret with the cheapest decision, or applicable = false with a reason. Allocates
     // nothing.

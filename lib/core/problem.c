@@ -22,11 +22,9 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
 {
     const enum partita_type signal = problem->signal ? problem->signal : PARTITA_F32;
     const enum partita_type taps = problem->taps ? problem->taps : signal;
-    if (partita_type_size(signal) == 0 || partita_type_size(taps) == 0) {
-        log_line(log, "problem.signal = %d, problem.taps = %d: not sample types", (int)signal,
-                 (int)taps);
-        return false;
-    }
+    if (partita_type_size(signal) == 0 || partita_type_size(taps) == 0)
+        return log_line(log, "problem.signal = %d, problem.taps = %d: not sample types",
+                        (int)signal, (int)taps);
     ret->signal = signal, ret->taps = taps;
     ret->f64 = signal == PARTITA_F64 || signal == PARTITA_CF64;
     ret->complex_signal = signal == PARTITA_CF32 || signal == PARTITA_CF64;
@@ -35,13 +33,9 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
     const bool taps_half = taps == PARTITA_F16 || taps == PARTITA_BF16;
     const bool taps_f64 = taps == PARTITA_F64 || taps == PARTITA_CF64;
     if (taps_f64 != ret->f64 || (ret->complex_taps && !ret->complex_signal) ||
-        ((ret->half || taps_half) && taps != signal)) {
-        log_line(log,
-                 "problem.taps = %s does not go with problem.signal = %s: use the signal's type or "
-                 "its real part's",
-                 partita_type_name(taps), partita_type_name(signal));
-        return false;
-    }
+        ((ret->half || taps_half) && taps != signal))
+        return log_line(log, "problem.taps = %s: not problem.signal = %s or its real type",
+                        partita_type_name(taps), partita_type_name(signal));
     ret->scalar_bytes = ret->f64 ? 8 : 4;
     ret->sample_bytes = partita_type_size(signal);
     ret->tap_bytes = partita_type_size(taps);
@@ -51,23 +45,20 @@ static bool types_canonical(const struct partita_problem *problem, const struct 
 static bool channels_canonical(const struct partita_problem *problem, const struct partita_log *log,
                                struct shape *ret)
 {
-    if (problem->in_channels > 1 && !problem->out_channels) {
-        log_line(log,
-                 "problem.in_channels = %zu without out_channels: 1 sums the inputs; as many as "
-                 "inputs, and as many groups, filter each input by itself",
-                 problem->in_channels);
-        return false;
-    }
+    if (problem->in_channels > 1 && !problem->out_channels)
+        return log_line(
+            log,
+            "problem.in_channels = %zu without out_channels: 1 sums the inputs; as many as "
+            "inputs, and as many groups, filter each input by itself",
+            problem->in_channels);
     ret->batch = or_default(problem->batch, 1);
     ret->in_channels = or_default(problem->in_channels, 1);
     ret->out_channels = or_default(problem->out_channels, 1);
     ret->groups = or_default(problem->groups, 1);
-    if (ret->in_channels % ret->groups || ret->out_channels % ret->groups) {
-        log_line(log,
-                 "problem.groups = %zu does not divide in_channels = %zu and out_channels = %zu",
-                 ret->groups, ret->in_channels, ret->out_channels);
-        return false;
-    }
+    if (ret->in_channels % ret->groups || ret->out_channels % ret->groups)
+        return log_line(
+            log, "problem.groups = %zu does not divide in_channels = %zu and out_channels = %zu",
+            ret->groups, ret->in_channels, ret->out_channels);
     ret->group_in = ret->in_channels / ret->groups;
     ret->group_out = ret->out_channels / ret->groups;
     return true;
@@ -76,16 +67,14 @@ static bool channels_canonical(const struct partita_problem *problem, const stru
 static bool in_range(const struct partita_log *log, const char *field, int index, size_t value)
 {
     if (value <= MAX_EXTENT) return true;
-    log_line(log, "problem.%s[%d] = %zu: at most %zu", field, index, value, MAX_EXTENT);
-    return false;
+    return log_line(log, "problem.%s[%d] = %zu: at most %zu", field, index, value, MAX_EXTENT);
 }
 
 static bool pad_in_range(const struct partita_log *log, const char *field, int index,
                          ptrdiff_t value)
 {
     if (value <= (ptrdiff_t)MAX_EXTENT && value >= -(ptrdiff_t)MAX_EXTENT) return true;
-    log_line(log, "problem.%s[%d] = %td: at most %zu either way", field, index, value, MAX_EXTENT);
-    return false;
+    return log_line(log, "problem.%s[%d] = %td: at most +-%zu", field, index, value, MAX_EXTENT);
 }
 
 // The axes of a problem: those asked for, or all up to the last one with a size; 0 if the log says
@@ -96,10 +85,8 @@ static int rank_of(const struct partita_problem *problem, const struct partita_l
     for (int i = 1; i < PARTITA_MAX_RANK; i++)
         if (problem->size[i]) sized = i + 1;
     const int rank = problem->rank ? problem->rank : sized;
-    if (rank < 1 || rank > PARTITA_MAX_RANK) {
-        log_line(log, "problem.rank = %d: 1 to %d", problem->rank, PARTITA_MAX_RANK);
-        return 0;
-    }
+    if (rank < 1 || rank > PARTITA_MAX_RANK)
+        return log_line(log, "problem.rank = %d: 1 to %d", problem->rank, PARTITA_MAX_RANK);
     for (int i = rank; i < PARTITA_MAX_RANK; i++) {
         const struct {
             const char *field;
@@ -109,17 +96,14 @@ static int rank_of(const struct partita_problem *problem, const struct partita_l
                        {"stride", problem->stride[i]},
                        {"dilation", problem->dilation[i]}};
         for (size_t f = 0; f < sizeof extents / sizeof *extents; f++)
-            if (extents[f].value > 1) {
-                log_line(log, "problem.%s[%d] = %zu: the problem has rank %d%s", extents[f].field,
-                         i, extents[f].value, rank,
-                         problem->rank ? "" : ", up to the last axis that has a size");
-                return 0;
-            }
-        if (problem->pad_begin[i] || problem->pad_end[i]) {
-            log_line(log, "problem.pad_begin[%d] = %td, pad_end[%d] = %td: the problem has rank %d",
-                     i, problem->pad_begin[i], i, problem->pad_end[i], rank);
-            return 0;
-        }
+            if (extents[f].value > 1)
+                return log_line(log, "problem.%s[%d] = %zu: the problem has rank %d%s",
+                                extents[f].field, i, extents[f].value, rank,
+                                problem->rank ? "" : ", up to the last axis that has a size");
+        if (problem->pad_begin[i] || problem->pad_end[i])
+            return log_line(
+                log, "problem.pad_begin[%d] = %td, pad_end[%d] = %td: the problem has rank %d", i,
+                problem->pad_begin[i], i, problem->pad_end[i], rank);
     }
     return rank;
 }
@@ -134,11 +118,10 @@ static bool axis_canonical(const struct partita_problem *problem, int i,
         !in_range(log, "dilation", i, ret->dilation))
         return false;
     ret->span = size_add(size_mul(ret->kernel - 1, ret->dilation), 1);
-    if (ret->span > MAX_EXTENT) {
-        log_line(log, "problem.kernel[%d] = %zu with dilation = %zu spans more than %zu samples", i,
-                 ret->kernel, ret->dilation, MAX_EXTENT);
-        return false;
-    }
+    if (ret->span > MAX_EXTENT)
+        return log_line(log,
+                        "problem.kernel[%d] = %zu with dilation = %zu spans more than %zu samples",
+                        i, ret->kernel, ret->dilation, MAX_EXTENT);
     return true;
 }
 
@@ -146,39 +129,28 @@ static bool stream_axis(const struct partita_problem *problem, const struct part
                         struct shape *ret)
 {
     struct axis *axis = &ret->axis[0];
-    if (ret->half) {
-        log_line(log, "problem.signal = %s: streams have samples of f32 or f64",
-                 partita_type_name(ret->signal));
-        return false;
-    }
-    if (ret->rank != 1 || ret->batch != 1) {
-        log_line(log,
-                 "a stream (problem.size[0] unbounded) has rank 1 and batch 1, not rank = %d, "
-                 "batch = %zu",
-                 ret->rank, ret->batch);
-        return false;
-    }
-    if (problem->pad_begin[0] || problem->pad_end[0]) {
-        log_line(log,
-                 "a stream is causal by itself: problem.pad_begin = %td, pad_end = %td must be 0",
-                 problem->pad_begin[0], problem->pad_end[0]);
-        return false;
-    }
-    if (problem->separable) {
-        log_line(log, "problem.separable: of bounded problems of rank 2 only, not of streams");
-        return false;
-    }
+    if (ret->half)
+        return log_line(log, "problem.signal = %s: streams have samples of f32 or f64",
+                        partita_type_name(ret->signal));
+    if (ret->rank != 1 || ret->batch != 1)
+        return log_line(
+            log, "problem.rank = %d, batch = %zu: both are 1 in a stream (size[0] unbounded)",
+            ret->rank, ret->batch);
+    if (problem->pad_begin[0] || problem->pad_end[0])
+        return log_line(
+            log, "a stream is causal by itself: problem.pad_begin = %td, pad_end = %td must be 0",
+            problem->pad_begin[0], problem->pad_end[0]);
+    if (problem->separable)
+        return log_line(log, "problem.separable: of bounded problems only, not of streams");
     axis->size = PARTITA_UNBOUNDED;
     axis->begin = -(ptrdiff_t)(axis->span - 1);
     axis->out = 0;
     ret->block = or_default(problem->block, 1024);
     ret->latency = problem->latency;
     ret->whole_blocks = problem->whole_blocks;
-    if (ret->whole_blocks && ret->block % 16) {
-        log_line(log, "whole blocks have a multiple of 16 frames, not problem.block = %zu",
-                 ret->block);
-        return false;
-    }
+    if (ret->whole_blocks && ret->block % 16)
+        return log_line(log, "whole blocks have a multiple of 16 frames, not problem.block = %zu",
+                        ret->block);
     return in_range(log, "block", 0, ret->block) &&
            (problem->latency == PARTITA_UNBOUNDED || in_range(log, "latency", 0, problem->latency));
 }
@@ -188,26 +160,21 @@ static bool bounded_axis(const struct partita_problem *problem, int i,
 {
     const ptrdiff_t begin = problem->pad_begin[i], end = problem->pad_end[i];
     ret->size = problem->size[i];
-    if (ret->size == 0 || ret->size == PARTITA_UNBOUNDED) {
-        log_line(log, "problem.size[%d] = %zu: a bounded axis holds at least 1 sample", i,
-                 ret->size);
-        return false;
-    }
+    if (ret->size == 0 || ret->size == PARTITA_UNBOUNDED)
+        return log_line(log, "problem.size[%d] = %zu: a bounded axis holds at least 1 sample", i,
+                        ret->size);
     if (!in_range(log, "size", i, ret->size) || !pad_in_range(log, "pad_begin", i, begin) ||
         !pad_in_range(log, "pad_end", i, end))
         return false;
     const size_t up = or_default(problem->up, 1), size = size_mul(ret->size, up);
-    if (size > MAX_EXTENT) {
-        log_line(log, "problem.up = %zu: more than %zu samples from a size of %zu", up, MAX_EXTENT,
-                 ret->size);
-        return false;
-    }
+    if (size > MAX_EXTENT)
+        return log_line(log, "problem.up = %zu: more than %zu samples from a size of %zu", up,
+                        MAX_EXTENT, ret->size);
     const ptrdiff_t last = (ptrdiff_t)size + begin + end - (ptrdiff_t)ret->span;
-    if (last < 0) {
-        log_line(log, "axis %d leaves no output: size %zu, padding %td and %td, taps spanning %zu",
-                 i, size, begin, end, ret->span);
-        return false;
-    }
+    if (last < 0)
+        return log_line(
+            log, "axis %d leaves no output: size %zu, padding %td and %td, taps spanning %zu", i,
+            size, begin, end, ret->span);
     ret->begin = -begin;
     ret->out = (size_t)last / ret->stride + 1;
     return true;
@@ -230,10 +197,9 @@ static bool bytes_in_range(const struct partita_log *log, const struct shape *sh
     size_t most = x > y ? x : y;
     most = size_mul(most > w ? most : w, 8 * shape->sample_bytes);
     if (most < PTRDIFF_MAX) return true;
-    log_line(log,
-             "problem too large: %zu x %zu -> %zu channels of this size exceed the address space",
-             shape->batch, shape->in_channels, shape->out_channels);
-    return false;
+    return log_line(
+        log, "problem too large: %zu x %zu -> %zu channels of this size exceed the address space",
+        shape->batch, shape->in_channels, shape->out_channels);
 }
 
 // Fields of streams, and of other ranks, in a bounded problem.
@@ -318,20 +284,16 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
 {
     *ret = (struct shape){.rank = rank_of(problem, log)};
     if (ret->rank == 0) return PARTITA_ERR_ARG;
-    if (problem->op != PARTITA_CONVOLVE && problem->op != PARTITA_CORRELATE) {
-        log_line(log, "problem.op = %d: neither PARTITA_CONVOLVE nor PARTITA_CORRELATE",
-                 (int)problem->op);
-        return PARTITA_ERR_ARG;
-    }
-    if (problem->activation != PARTITA_LINEAR && problem->activation != PARTITA_RELU) {
-        log_line(log, "problem.activation = %d: neither PARTITA_LINEAR nor PARTITA_RELU",
-                 (int)problem->activation);
-        return PARTITA_ERR_ARG;
-    }
-    if (problem->reserved) {
-        log_line(log, "problem.reserved: must be false");
-        return PARTITA_ERR_ARG;
-    }
+    if (problem->op != PARTITA_CONVOLVE && problem->op != PARTITA_CORRELATE)
+        return log_error(log, PARTITA_ERR_ARG,
+                         "problem.op = %d: neither PARTITA_CONVOLVE nor PARTITA_CORRELATE",
+                         (int)problem->op);
+    if (problem->activation != PARTITA_LINEAR && problem->activation != PARTITA_RELU)
+        return log_error(log, PARTITA_ERR_ARG,
+                         "problem.activation = %d: neither PARTITA_LINEAR nor PARTITA_RELU",
+                         (int)problem->activation);
+    if (problem->reserved)
+        return log_error(log, PARTITA_ERR_ARG, "problem.reserved: must be false");
     ret->flip = problem->op == PARTITA_CONVOLVE;
     ret->relu = problem->activation == PARTITA_RELU;
     ret->separable = problem->separable;
@@ -349,11 +311,10 @@ enum partita_status problem_canonical(const struct partita_problem *problem,
         if (!(ret->stream ? stream_axis(problem, log, ret) : bounded_axis(problem, i, log, axis)))
             return PARTITA_ERR_ARG;
     }
-    if (ret->relu && (ret->stream || ret->complex_signal)) {
-        log_line(log, "problem.activation = PARTITA_RELU: of bounded real problems only, not %s",
-                 ret->stream ? "streams" : partita_type_name(ret->signal));
-        return PARTITA_ERR_ARG;
-    }
+    if (ret->relu && (ret->stream || ret->complex_signal))
+        return log_error(log, PARTITA_ERR_ARG,
+                         "problem.activation = PARTITA_RELU: of bounded real problems only, not %s",
+                         ret->stream ? "streams" : partita_type_name(ret->signal));
     if (problem->channels_last && !check_channels_last(log, ret, problem->up))
         return PARTITA_ERR_ARG;
     // One channel has the same layout either way.

@@ -129,6 +129,12 @@ static inline struct sample_strides shape_strides(const struct shape *shape, boo
                                    .position = shape->channels_last ? channels : 1};
 }
 
+// Samples of x or of y.
+static inline size_t shape_samples(const struct shape *shape, bool outputs)
+{
+    return shape->batch * shape_strides(shape, outputs).item;
+}
+
 static inline size_t shape_taps(const struct shape *shape)
 {
     return shape->axis[0].kernel * shape->axis[1].kernel * shape->axis[2].kernel;

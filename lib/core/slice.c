@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "slice.h"
 
+#include "arguments.h"
+
 struct range slice_resolve(enum partita_op op, size_t n, size_t m,
                            const struct partita_slice *slice)
 {
@@ -27,4 +29,27 @@ struct range slice_resolve(enum partita_op op, size_t n, size_t m,
     const ptrdiff_t limit = PTRDIFF_MAX / 8, lag = op == PARTITA_CORRELATE ? (ptrdiff_t)m - 1 : 0;
     if (slice->first >= slice->last || slice->first < -limit || slice->last > limit) return none;
     return (struct range){slice->first + lag, (size_t)(slice->last - slice->first)};
+}
+
+enum partita_status slice_error(const struct partita_log *log, size_t n, size_t m)
+{
+    return log_error(log, PARTITA_ERR_ARG,
+                     "slice: of %zu samples with %zu it is empty or malformed", n, m);
+}
+
+bool one_shot_resolve(struct one_shot *call, const char *function, const void *y,
+                      const struct partita_slice *slice, const struct partita_log *log)
+{
+    const size_t bytes = partita_type_size(call->type), alignment = type_alignment(call->type);
+    const struct range range = slice_resolve(call->op, call->n, call->m, slice);
+    const struct call_array arrays[] = {{"y", y, range.size * bytes, alignment, true},
+                                        {"x", call->x, call->n * bytes, alignment, false},
+                                        {"h", call->h, call->m * bytes, alignment, false},
+                                        {.name = NULL}};
+    call->range = range;
+    if (!arguments_check_null(*log, function, "y, x, h",
+                              (const void *const[]){y, call->x, call->h}))
+        return false;
+    if (!range.size) return slice_error(log, call->n, call->m) == PARTITA_OK;
+    return arrays_check(*log, function, arrays);
 }

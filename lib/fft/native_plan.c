@@ -2,7 +2,6 @@
 // Sizes, radices and tables of the native transform.
 #include "native.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "roots.h"

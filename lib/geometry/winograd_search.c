@@ -168,12 +168,8 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
                  down->taps, along->taps);
     } else if (ret->deferred) return;
     else if (list.least_error < INFINITY)
-        text_print(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget of %.1e",
-                   list.least_error, budget);
+        estimate_refuse(ret, "error %.1e is beyond the budget of %.1e", list.least_error, budget);
     else if (request->transform)
-        snprintf(ret->reason, sizeof ret->reason, "has no tiles of %zu for these taps",
-                 request->transform);
-    else
-        snprintf(ret->reason, sizeof ret->reason, "serves 2 to %d taps of a branch along an axis",
-                 WINOGRAD_EXTENT - 1);
+        estimate_refuse(ret, "has no tiles of %zu for these taps", request->transform);
+    else estimate_refuse(ret, "serves 2 to %d taps of a branch along an axis", WINOGRAD_EXTENT - 1);
 }

@@ -270,35 +270,17 @@ static void reference_lines(enum matrix kind, REAL *y, const REAL *x, size_t ext
     }
 }
 
-void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_rows *rows)
-{
-    reference_winograd(INPUT, y, x, extent, count, rows);
-}
-
-void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
-                             const struct winograd_rows *rows)
-{
-    reference_winograd(OUTPUT, y, x, extent, count, rows);
-}
-
-void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
-                           const struct winograd_rows *rows)
-{
-    reference_winograd(TAPS, y, x, extent, count, rows);
-}
-
-void KERNEL(winograd_input_lines)(void *y, const void *x, size_t extent, size_t count,
-                                  const struct winograd_lines *lines)
-{
-    reference_lines(INPUT, y, x, extent, count, lines);
-}
-
-void KERNEL(winograd_taps_lines)(void *y, const void *x, size_t extent, size_t count,
-                                 const struct winograd_lines *lines)
-{
-    reference_lines(TAPS, y, x, extent, count, lines);
-}
+#define REFERENCE_WINOGRAD(name, function, kind, layout)                                           \
+    void KERNEL(name)(void *y, const void *x, size_t extent, size_t count,                         \
+                      const struct layout *lines)                                                  \
+    {                                                                                              \
+        function(kind, y, x, extent, count, lines);                                                \
+    }
+REFERENCE_WINOGRAD(winograd_input, reference_winograd, INPUT, winograd_rows)
+REFERENCE_WINOGRAD(winograd_output, reference_winograd, OUTPUT, winograd_rows)
+REFERENCE_WINOGRAD(winograd_taps, reference_winograd, TAPS, winograd_rows)
+REFERENCE_WINOGRAD(winograd_input_lines, reference_lines, INPUT, winograd_lines)
+REFERENCE_WINOGRAD(winograd_taps_lines, reference_lines, TAPS, winograd_lines)
 
 void KERNEL(winograd_store)(void *y_, const void *x_, size_t extent, size_t count,
                             const struct winograd_stores *stores)

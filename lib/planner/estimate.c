@@ -3,7 +3,6 @@
 
 #include "geometry/upsampling.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int estimate_variant(const char *name, const struct engine *engine)
@@ -53,16 +52,20 @@ static void estimate_checked(const struct partita_plan *plan, const struct reque
     const int max_rank = engine->max_rank ? engine->max_rank : 1;
     *ret = (struct estimate){0};
     if (plan->shape.rank > max_rank)
-        snprintf(ret->reason, sizeof ret->reason, "works along %s, the problem has %d",
-                 max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
+        estimate_refuse(ret, "works along %s, the problem has %d",
+                        max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
+    else if (plan->shape.stream && !engine->stream_open)
+        estimate_refuse(ret, "works on bounded signals, not on streams");
+    else if (!plan->shape.stream && !engine->run)
+        estimate_refuse(ret, "works on streams, not on bounded signals");
+    else if (plan->shape.complex_signal && engine->real)
+        estimate_refuse(ret, "computes problems of real types alone");
     else if (plan->shape.half && !engine->half)
-        snprintf(ret->reason, sizeof ret->reason, "has no storage in %s",
-                 partita_type_name(plan->shape.signal));
+        estimate_refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
     else if (plan->shape.channels_last && !engine->channels_last)
-        snprintf(ret->reason, sizeof ret->reason,
-                 "needs channels first, not problem.channels_last");
+        estimate_refuse(ret, "needs channels first, not problem.channels_last");
     else if (plan->direction != PARTITA_FORWARD && !(engine->directions & plan->direction))
-        snprintf(ret->reason, sizeof ret->reason, "does not compute this gradient");
+        estimate_refuse(ret, "does not compute this gradient");
     else engine->estimate(request, ret);
     if (!ret->applicable) return;
     const bool fits = estimate_fits(request, ret);
@@ -70,15 +73,12 @@ static void estimate_checked(const struct partita_plan *plan, const struct reque
     ret->applicable =
         fits && near && !(request->error_budget > 0 && ret->error > request->error_budget);
     if (!fits)
-        snprintf(ret->reason, sizeof ret->reason, "needs %zu bytes of workspace",
-                 size_add(ret->shared, ret->worker));
+        estimate_refuse(ret, "needs %zu bytes of workspace", size_add(ret->shared, ret->worker));
     else if (!near && ret->reach == SIZE_MAX)
-        snprintf(ret->reason, sizeof ret->reason, "rounding errors reach other tiles and items");
+        estimate_refuse(ret, "rounding errors reach other tiles and items");
     else if (!near)
-        snprintf(ret->reason, sizeof ret->reason, "rounding errors reach %zu positions",
-                 estimate_reach(ret));
-    else if (!ret->applicable)
-        text_print(ret->reason, sizeof ret->reason, "error %.1e is beyond the budget", ret->error);
+        estimate_refuse(ret, "rounding errors reach %zu positions", estimate_reach(ret));
+    else if (!ret->applicable) estimate_refuse(ret, "error %.1e is beyond the budget", ret->error);
 }
 
 void estimate_engine(const struct partita_plan *plan, const struct partita_options *options,

@@ -48,8 +48,8 @@ static struct trial_memory layout_trial(const struct partita_plan *trial, struct
     const size_t taps = shape->out_channels * shape->group_in * shape_taps(shape);
     size_t inputs = shape->block, outputs = size_mul(shape->block, shape_positions(shape));
     if (!shape->stream) {
-        inputs = shape->batch * shape->in_channels * shape_inputs(shape);
-        outputs = shape->batch * shape->out_channels * shape_outputs(shape);
+        inputs = shape_samples(shape, false);
+        outputs = shape_samples(shape, true);
     }
     struct trial_memory memory;
     memory.taps = arena_take(arena, taps * shape->tap_bytes);

@@ -49,12 +49,20 @@ static bool known_engine(const struct partita_plan *plan, const char *name)
     return false;
 }
 
-static void log_refusals(const struct partita_plan *plan, const char *forced)
+// One line: the reasons of the engines that were asked, each once for engines beside each other.
+static enum partita_status refuse(const struct partita_plan *plan, const char *forced)
 {
-    for (size_t i = 0; plan->engines[i]; i++)
-        if (!plan->estimates[i].applicable &&
-            estimate_variant(forced, plan->engines[i]) != NOT_NAMED)
-            log_line(&plan->log, "%s: %s", plan->engines[i]->name, plan->estimates[i].reason);
+    char line[960] = "";
+    struct text text = {line, sizeof line, 0};
+    const char *reason = NULL;
+    for (size_t i = 0; plan->engines[i]; i++) {
+        if (estimate_variant(forced, plan->engines[i]) == NOT_NAMED) continue;
+        const bool same = reason && !strcmp(reason, plan->estimates[i].reason);
+        if (reason && !same) text_add(&text, ": %s; ", reason);
+        text_add(&text, "%s%s", same ? ", " : "", plan->engines[i]->name);
+        reason = plan->estimates[i].reason;
+    }
+    return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "%s: %s", line, reason ? reason : "");
 }
 
 // Index of the cheapest applicable engine, or of the forced one; engine_count if there is none.
@@ -129,10 +137,8 @@ static void estimate_all(const struct partita_plan *plan, const struct partita_o
     for (size_t i = 0; plan->engines[i]; i++) {
         struct estimate *estimate = &plan->estimates[i];
         if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED)
-            snprintf(estimate->reason, sizeof estimate->reason, "options.engine names another");
-        else if (last)
-            snprintf(estimate->reason, sizeof estimate->reason, "cannot cost less than %s",
-                     last->name);
+            estimate_refuse(estimate, "options.engine names another");
+        else if (last) estimate_refuse(estimate, "cannot cost less than %s", last->name);
         else estimate_rival(plan, options, model, i, to_beat, estimate);
         if (estimate->applicable && !plan->measure) {
             const double seconds = estimate_cost(estimate, options->filter_uses);
@@ -166,10 +172,9 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
 {
     struct cost_model model;
     char key[256] = "";
-    if (options->engine && !known_engine(plan, options->engine)) {
-        log_line(&plan->log, "options.engine = \"%s\": no such engine", options->engine);
-        return PARTITA_ERR_ARG;
-    }
+    if (options->engine && !known_engine(plan, options->engine))
+        return log_error(&plan->log, PARTITA_ERR_ARG, "options.engine = \"%s\": no such engine",
+                         options->engine);
     plan->estimates = mem_allocate(&plan->allocator, engine_count(plan) * sizeof *plan->estimates);
     if (!plan->estimates) return PARTITA_ERR_NOMEM;
     wisdom_cost_model(options->wisdom, plan->isa, &model);
@@ -177,10 +182,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     estimate_all(plan, options, &model);
     if (!keep_planned(plan, options, &model)) return PARTITA_ERR_NOMEM;
     size_t index = planner_cheapest(plan, options);
-    if (!plan->engines[index]) {
-        log_refusals(plan, options->engine);
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    if (!plan->engines[index]) return refuse(plan, options->engine);
     struct estimate choice = plan->estimates[index];
     plan->remembered = recall(plan, options, &model, key, &index, &choice);
     if (plan->measure && !plan->device && !plan->remembered) {

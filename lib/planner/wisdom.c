@@ -16,6 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "core/arguments.h"
 #include "fft/fft.h"
 
 #define HEADER "partita wisdom 3"
@@ -39,7 +40,7 @@ static const struct partita_allocator plain;
 
 enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom)
 {
-    if (!ret_wisdom) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_default(), ret_wisdom)) return PARTITA_ERR_ARG;
     struct partita_wisdom *wisdom = mem_allocate(&plain, sizeof *wisdom);
     if (!wisdom) return PARTITA_ERR_NOMEM;
     pthread_mutex_init(&wisdom->lock, NULL);
@@ -57,7 +58,7 @@ void partita_wisdom_destroy(struct partita_wisdom *wisdom)
 
 enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom)
 {
-    if (!wisdom) return PARTITA_ERR_ARG;
+    if (!arguments_given(log_default(), wisdom)) return PARTITA_ERR_ARG;
     struct cost_model model;
     const enum partita_status status = cost_model_calibrate(&model, cpu_detect());
     if (status != PARTITA_OK) return status;
@@ -194,7 +195,8 @@ static bool write_file(int fd, const char *text, size_t length)
 
 enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, const char *path)
 {
-    if (!wisdom || !path) return PARTITA_ERR_ARG;
+    const struct partita_log log = log_default();
+    if (!arguments_given(log, wisdom, path)) return PARTITA_ERR_ARG;
     enum partita_status status = PARTITA_ERR_NOMEM;
     const size_t capacity = strlen(path) + 48;
     char *temporary = malloc(capacity), *text = NULL;
@@ -209,6 +211,7 @@ enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, con
     if (write_file(fd, text, length) && rename(temporary, path) == 0) status = PARTITA_OK;
     else remove(temporary);
 done:
+    if (status == PARTITA_ERR_IO) log_line(&log, "%s: cannot be written", path);
     free(text);
     free(temporary);
     return status;
@@ -337,15 +340,18 @@ static void wisdom_merge(struct partita_wisdom *wisdom, const struct partita_wis
 
 enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const char *path)
 {
-    if (!wisdom || !path) return PARTITA_ERR_ARG;
+    const struct partita_log log = log_default();
+    if (!arguments_given(log, wisdom, path)) return PARTITA_ERR_ARG;
     size_t length = 0;
     enum partita_status status;
     struct partita_wisdom fresh = {0};
     char *text = read_file(path, &length, &status);
-    if (status == PARTITA_OK) {
-        if (verify(text, length) && parse(text, &fresh)) wisdom_merge(wisdom, &fresh);
-        else status = PARTITA_ERR_STATE;
-    }
+    if (status == PARTITA_ERR_IO) log_line(&log, "%s: not readable, or no regular file", path);
+    else if (status == PARTITA_OK && verify(text, length) && parse(text, &fresh))
+        wisdom_merge(wisdom, &fresh);
+    else if (status == PARTITA_OK)
+        status = log_error(&log, PARTITA_ERR_STATE,
+                           "%s: no wisdom of this version and machine, or damaged", path);
     free(fresh.entries);
     free(text);
     return status;

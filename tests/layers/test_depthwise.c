@@ -298,19 +298,23 @@ static void rows_are_explained(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    static const struct partita_problem others[] = {
-        {SIZE(5, 5), CHANNELS(4, 4)},
-        {SIZE(5, 5), CHANNELS(4, 4), GROUPS(2)},
-        {LENGTH(50), .signal = PARTITA_CF32, .taps = PARTITA_CF32},
-        {.size = {PARTITA_UNBOUNDED}},
+    static const struct {
+        struct partita_problem problem;
+        const char *reason;
+    } others[] = {
+        {{SIZE(5, 5), CHANNELS(4, 4)}, "as many groups as input channels"},
+        {{SIZE(5, 5), CHANNELS(4, 4), GROUPS(2)}, "as many groups as input channels"},
+        {{LENGTH(50), TYPES(CF32, CF32)}, "real types"},
+        {{.size = {PARTITA_UNBOUNDED}}, "bounded signals"},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct log_lines lines;
         struct partita_plan *plan;
         const struct partita_options options = {
             .engine = "cpu/depthwise", .directions = PARTITA_FORWARD, .log = log_into(&lines)};
-        assert_int_equal(partita_plan_create(&others[i], &options, &plan), PARTITA_ERR_UNSUPPORTED);
-        assert_non_null(strstr(lines.text, "as many groups as input channels"));
+        assert_int_equal(partita_plan_create(&others[i].problem, &options, &plan),
+                         PARTITA_ERR_UNSUPPORTED);
+        assert_non_null(strstr(lines.text, others[i].reason));
     }
 }
 

@@ -94,22 +94,30 @@ static void unknown_engine_is_named(void **state)
     }
 }
 
-// No engine serves complex images, and each says why in a line of its own.
+// No engine has no errors, and one line says so for each of them, and once for those with the same
+// reason. A problem that no engine serves has a line of its own.
 static void unsupported_names_every_reason(void **state)
 {
     (void)state;
     struct log_lines lines;
-    struct partita_problem image = {SIZE(16, 16), TYPES(CF32, CF32), KERNEL(3, 3)};
+    const struct partita_problem image = {SIZE(16, 16), TYPES(CF32, CF32), KERNEL(3, 3)};
+    const struct partita_problem signal = {LENGTH(160), KERNEL(3)};
     struct partita_plan *plan = (struct partita_plan *)1;
-    struct partita_options options = {.log = log_into(&lines)};
-    assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    struct partita_options options = {.log = log_into(&lines), .error_budget = 1e-30};
+    assert_int_equal(partita_plan_create(&signal, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_ptr_equal(plan, (struct partita_plan *)1);
+    assert_int_equal(lines.n_lines, 1);
     for (int e = 0; e < N_SIGNAL_ENGINES; e++) assert_non_null(strstr(lines.text, engine_names[e]));
     options.engine = "cpu/overlap-add";
     options.log = log_into(&lines);
+    assert_int_equal(partita_plan_create(&signal, &options, &plan), PARTITA_ERR_UNSUPPORTED);
+    assert_int_equal(lines.n_lines, 1);
+    assert_non_null(strstr(lines.text, "cpu/overlap-add: "));
+    assert_null(strstr(lines.text, "cpu/direct"));
+    options = (struct partita_options){.log = log_into(&lines)};
     assert_int_equal(partita_plan_create(&image, &options, &plan), PARTITA_ERR_UNSUPPORTED);
     assert_int_equal(lines.n_lines, 1);
-    assert_non_null(strstr(lines.text, "cpu/overlap-add"));
+    assert_non_null(strstr(lines.text, "complex problems have one axis, this has 2"));
 }
 
 // With any limit the plan is within it and right, or it is refused.

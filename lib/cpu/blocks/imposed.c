@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/sizes.h"
 #include "blocks.h"
 #include "geometry/samples.h"
 

@@ -2,7 +2,6 @@
 #include "passes.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -43,11 +42,10 @@ bool conv_passes_refuse(const struct request *request, struct estimate *ret)
     const size_t taps = shape_taps(request->shape);
     const size_t passes = conv_pass_count(request->shape, request->direction);
     if (taps > MAX_TAPS)
-        snprintf(ret->reason, sizeof ret->reason, "stores every tap: %d at most, not %zu", MAX_TAPS,
-                 taps);
+        estimate_refuse(ret, "stores every tap: %d at most, not %zu", MAX_TAPS, taps);
     else if (passes > MAX_PASSES)
-        snprintf(ret->reason, sizeof ret->reason,
-                 "stride and kernel make %zu sub-problems; at most %d", passes, MAX_PASSES);
+        estimate_refuse(ret, "stride and kernel make %zu sub-problems; at most %d", passes,
+                        MAX_PASSES);
     return taps > MAX_TAPS || passes > MAX_PASSES;
 }
 

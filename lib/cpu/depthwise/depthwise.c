@@ -6,29 +6,24 @@
 #include "depthwise.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 static void depthwise_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    if (shape->stream || shape->complex_signal || shape->group_in > 1) {
-        snprintf(ret->reason, sizeof ret->reason,
-                 "serves bounded real problems with as many groups as input channels");
+    if (shape->group_in > 1) {
+        estimate_refuse(ret, "serves problems with as many groups as input channels");
         return;
     }
     // A transform of one sample is none.
-    struct estimate direct = {0}, fft = {0};
-    if (request->transform > 1)
-        snprintf(direct.reason, sizeof direct.reason, "sums tap by tap have no transform");
+    struct estimate direct = {0}, fft = {0}, rows;
+    if (request->transform > 1) estimate_refuse(&direct, "sums tap by tap have no transform");
     else if (request->direction == PARTITA_BACKWARD_WEIGHT) {
-        struct estimate rows;
         depthwise_weight_estimate(request, &direct);
         // Sums along rows take more memory.
         if (depthwise_weight_rows_estimate(request, &direct, &rows) &&
             (estimate_fits(request, &rows) || !estimate_fits(request, &direct)))
             direct = rows;
     } else {
-        struct estimate rows;
         depthwise_direct_estimate(request, &direct);
         if (depthwise_rows_estimate(request, &direct, &rows) ||
             depthwise_channels_estimate(request, &direct, &rows))
@@ -116,6 +111,7 @@ static void depthwise_plan_explain(const struct partita_plan *plan, struct text 
 const struct engine engine_depthwise = {
     .name = "cpu/depthwise",
     .max_rank = PARTITA_MAX_RANK,
+    .real = true,
     .channels_last = true,
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,

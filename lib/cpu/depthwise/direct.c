@@ -6,7 +6,6 @@
 // threads.
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -190,9 +189,8 @@ void depthwise_direct_estimate(const struct request *request, struct estimate *r
     const struct shape *shape = request->shape;
     const size_t passes = conv_pass_count(shape, request->direction), taps = shape_taps(shape);
     if (passes > DEPTHWISE.max_passes || taps > DEPTHWISE.max_taps) {
-        snprintf(ret->reason, sizeof ret->reason,
-                 "%zu taps in %zu sub-problems; at most %zu in %zu", taps, passes,
-                 DEPTHWISE.max_taps, DEPTHWISE.max_passes);
+        estimate_refuse(ret, "%zu taps in %zu sub-problems; at most %zu in %zu", taps, passes,
+                        DEPTHWISE.max_taps, DEPTHWISE.max_passes);
         return;
     }
     double reads = 0, writes = 0, rows = 0;

@@ -6,7 +6,6 @@
 // summed over tiles and images, and transformed back once.
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -76,11 +75,10 @@ void depthwise_fft_estimate(const struct request *request, struct estimate *ret)
     double seconds;
     bool strided = false;
     for (int i = 0; i < shape->rank; i++) strided |= shape->axis[i].stride > 1;
-    if (shape->rank > 2)
-        snprintf(ret->reason, sizeof ret->reason, "transforms are along two axes at most");
-    else if (strided) snprintf(ret->reason, sizeof ret->reason, "transforms have a stride of 1");
+    if (shape->rank > 2) estimate_refuse(ret, "transforms are along two axes at most");
+    else if (strided) estimate_refuse(ret, "transforms have a stride of 1");
     else if (!layout_fft(request, &p, &seconds))
-        snprintf(ret->reason, sizeof ret->reason, "no tiles of %zu", request->transform);
+        estimate_refuse(ret, "no tiles of %zu", request->transform);
     else ret->applicable = true;
     if (!ret->applicable) return;
     const struct grid_axis *h = &p.grid.axis[0], *w = &p.grid.axis[1];

@@ -4,7 +4,6 @@
 // boxes and images, both chosen by shape alone; splits have sums of their own, which are added in a
 // tree at the end, and then those of the lanes of one channel.
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -54,8 +53,7 @@ void depthwise_weight_estimate(const struct request *request, struct estimate *r
     const struct shape *shape = request->shape;
     const size_t n_taps = shape_taps(shape);
     if (n_taps > DEPTHWISE.weight_taps) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps; at most %zu", n_taps,
-                 DEPTHWISE.weight_taps);
+        estimate_refuse(ret, "%zu taps; at most %zu", n_taps, DEPTHWISE.weight_taps);
         return;
     }
     struct depthwise_weight weight;

@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -99,12 +98,12 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
                         !shape->channels_last;
     struct estimate layer = {.variant = DIRECT_LAYER};
     if (request->transform) {
-        snprintf(ret->reason, sizeof ret->reason, "has no transform");
+        estimate_refuse(ret, "has no transform");
         return;
     }
     if (filter) estimate_filter(request, ret);
     if (!filter && shape->complex_signal)
-        snprintf(ret->reason, sizeof ret->reason, "computes layers of real types alone");
+        estimate_refuse(ret, "computes layers of real types alone");
     if (!shape->stream && !shape->complex_signal) {
         conv_estimate(request, &direct_layer_methods, &layer);
         const bool better = !estimate_fits(request, ret) ||

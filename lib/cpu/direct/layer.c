@@ -3,7 +3,6 @@
 // inputs of some channels, sum eight output channels at once over all taps (kernels->conv), store
 // the sums in their rows. Boxes are chosen by shape alone and an output's sum has one order, so
 // bits do not depend on the number of threads.
-#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -49,42 +49,41 @@ static void small_window(const struct small_filter *filter, char *y, size_t p, s
     else filter->kernels->fir(y, x, filter->g, n, filter->taps, 1);
 }
 
-bool direct_small(void *y, const struct small_signal *signal)
+bool direct_small(void *y, const struct one_shot *call)
 {
     _Alignas(MEM_ALIGN) char causal[SMALL_BYTES];
-    const enum partita_type type = signal->type ? signal->type : PARTITA_F32;
+    const enum partita_type type = call->type ? call->type : PARTITA_F32;
     const bool complex = type == PARTITA_CF32 || type == PARTITA_CF64;
     const bool f64 = type == PARTITA_F64 || type == PARTITA_CF64;
-    const size_t bytes = partita_type_size(type), shorter = size_min(signal->n, signal->m);
-    const size_t products = size_mul(signal->range.size, size_mul(shorter, complex ? 4 : 1));
-    const uintptr_t addresses = (uintptr_t)y | (uintptr_t)signal->x | (uintptr_t)signal->h;
-    const bool correlate = signal->op == PARTITA_CORRELATE;
+    const size_t bytes = partita_type_size(type), shorter = size_min(call->n, call->m);
+    const size_t products = size_mul(call->range.size, size_mul(shorter, complex ? 4 : 1));
+    const uintptr_t addresses = (uintptr_t)y | (uintptr_t)call->x | (uintptr_t)call->h;
+    const bool correlate = call->op == PARTITA_CORRELATE;
     if (bytes < sizeof(float) || products > SMALL_PRODUCTS || addresses % (f64 ? 8 : 4) ||
-        shorter > SMALL_BYTES / 2 / bytes || (correlate && signal->m > SMALL_BYTES / bytes))
+        shorter > SMALL_BYTES / 2 / bytes || (correlate && call->m > SMALL_BYTES / bytes))
         return false;
-    const char *h = signal->h;
+    const char *h = call->h;
     if (correlate) {
-        const struct shape taps = {
-            .f64 = f64,
-            .complex_taps = complex,
-            .tap_bytes = bytes,
-            .axis[0] = {.kernel = signal->m, .dilation = 1, .span = signal->m}};
+        const struct shape taps = {.f64 = f64,
+                                   .complex_taps = complex,
+                                   .tap_bytes = bytes,
+                                   .axis[0] = {.kernel = call->m, .dilation = 1, .span = call->m}};
         causal_taps(&taps, causal, h);
         h = causal;
     }
     // The shorter operand is the filter.
-    const bool exchanged = signal->n < signal->m;
+    const bool exchanged = call->n < call->m;
     const struct small_filter filter = {.kernels = kernels_select(cpu_detect(), f64),
                                         .bytes = bytes,
                                         .complex = complex,
-                                        .x = exchanged ? h : signal->x,
-                                        .g = exchanged ? signal->x : h,
-                                        .size = size_max(signal->n, signal->m),
+                                        .x = exchanged ? h : call->x,
+                                        .g = exchanged ? call->x : h,
+                                        .size = size_max(call->n, call->m),
                                         .taps = shorter,
-                                        .first = signal->range.first};
+                                        .first = call->range.first};
     if (exchanged && !is_finite(&filter, filter.g, filter.taps, f64)) return false;
     const size_t tile = SMALL_BYTES / bytes - (shorter - 1);
-    for (size_t p = 0; p < signal->range.size; p += tile)
-        small_window(&filter, (char *)y + p * bytes, p, size_min(tile, signal->range.size - p));
+    for (size_t p = 0; p < call->range.size; p += tile)
+        small_window(&filter, (char *)y + p * bytes, p, size_min(tile, call->range.size - p));
     return true;
 }

@@ -5,19 +5,9 @@
 
 #include "core/slice.h"
 
-// A slice of x[n] convolved or correlated with h[m], as partita_convolve and partita_correlate
-// define it.
-struct small_signal {
-    enum partita_op op;
-    enum partita_type type;
-    const void *x, *h;
-    size_t n, m;
-    struct range range; // of the full result
-};
-
 // y[range.size] = that slice, by the kernel of cpu/direct, on the calling thread and without
 // allocating. Does nothing and returns false if the sums are too long, an array is misaligned, or
 // the samples have two bytes.
-bool direct_small(void *y, const struct small_signal *signal);
+bool direct_small(void *y, const struct one_shot *call);
 
 #endif

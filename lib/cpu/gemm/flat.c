@@ -5,7 +5,6 @@
 // holds one strip and what is fetched for the next one, and no vector is filled by half.
 #include "gemm.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/sizes.h"

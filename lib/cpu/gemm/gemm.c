@@ -8,7 +8,6 @@
 #include "gemm.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/sizes.h"
@@ -320,12 +319,7 @@ static const struct conv_methods gemm_methods = {&gemm_pass_method, &gemm_weight
 
 static void gemm_estimate(const struct request *request, struct estimate *ret)
 {
-    const struct shape *shape = request->shape;
-    const char *reason = NULL;
-    if (shape->stream) reason = "computes bounded problems alone";
-    else if (shape->complex_signal) reason = "computes layers of real types alone";
-    else if (request->transform) reason = "has no transform";
-    if (reason) snprintf(ret->reason, sizeof ret->reason, "%s", reason);
+    if (request->transform) estimate_refuse(ret, "has no transform");
     else conv_estimate(request, &gemm_methods, ret);
 }
 
@@ -347,6 +341,7 @@ const struct engine engine_gemm = {
     .name = "cpu/gemm",
     .max_rank = PARTITA_MAX_RANK,
     .half = true,
+    .real = true,
     .channels_last = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,

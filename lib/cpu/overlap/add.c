@@ -5,7 +5,6 @@
 // in parallel and no two of them write one sample (decision 3). Source: Stockham, High-speed
 // convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cpu/conv/finish.h"
@@ -42,10 +41,6 @@ static size_t carried_bytes(const struct shape *shape)
 static void add_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    if (shape->stream) {
-        snprintf(ret->reason, sizeof ret->reason, "works on bounded signals, not on streams");
-        return;
-    }
     overlap_search(request, overlap_estimate_filtering, 3, ret);
     if (!ret->applicable) return;
     const size_t chunks = shape->batch * shape->groups * add_chunks_of(shape, ret->hop).count;

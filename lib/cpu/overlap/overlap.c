@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 // What a block costs beyond its loops: calls, and tables and spectra that memory traffic has pushed
@@ -229,12 +228,11 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
     else if (fft_good_size(n) == n) estimate(request, n, moves, INFINITY, ret);
     if (ret->applicable || ret->deferred) return;
     if (shape->stream && shape->latency < shape_output_step(shape))
-        snprintf(ret->reason, sizeof ret->reason,
-                 "needs an allowed latency of at least %zu frames, not %zu",
-                 shape_output_step(shape), shape->latency);
+        estimate_refuse(ret, "needs an allowed latency of at least %zu frames, not %zu",
+                        shape_output_step(shape), shape->latency);
     else
-        snprintf(ret->reason, sizeof ret->reason,
-                 "no transform size fits taps, latency, workspace limit and error_reach");
+        estimate_refuse(ret,
+                        "no transform size fits taps, latency, workspace limit and error_reach");
 }
 
 enum partita_status overlap_plan_create(struct partita_plan *plan, const struct request *request)

@@ -5,7 +5,6 @@
 #include "partitioned.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
@@ -93,15 +92,12 @@ static void partitioned_estimate(const struct request *request, struct estimate 
 {
     const struct shape *shape = request->shape;
     struct partition_layout layout;
-    if (!shape->stream) {
-        snprintf(ret->reason, sizeof ret->reason, "works on streams, not on bounded signals");
-    } else if (size_max(shape->in_channels, shape->out_channels) > MAX_CHANNELS) {
-        snprintf(ret->reason, sizeof ret->reason, "works on at most %d channels", MAX_CHANNELS);
+    if (size_max(shape->in_channels, shape->out_channels) > MAX_CHANNELS) {
+        estimate_refuse(ret, "works on at most %d channels", MAX_CHANNELS);
     } else if (!find_layout(request, &layout)) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few for partitions",
-                 shape->axis[0].span);
+        estimate_refuse(ret, "%zu taps are too few for partitions", shape->axis[0].span);
     } else if (request->transform && request->transform != largest_transform(&layout)) {
-        snprintf(ret->reason, sizeof ret->reason, "chooses its transforms itself");
+        estimate_refuse(ret, "chooses its transforms itself");
     } else {
         *ret = (struct estimate){
             .applicable = true,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What a layout of cpu/tiles costs, and the search for the cheapest one (decision 15).
 #include <math.h>
-#include <stdio.h>
 
 #include "cpu/conv/cost.h"
 #include "geometry/tile_search.h"
@@ -375,7 +374,6 @@ void tiles_estimate(const struct request *request, struct estimate *ret)
         .sevens = true, .try_size = try_size, .lower_bound = size_lower_bound};
     tile_search(request, &engine, ret);
     if (!ret->applicable && !ret->deferred && !*ret->reason)
-        snprintf(ret->reason, sizeof ret->reason,
-                 "no tile of %s samples fits the taps, or the workspace",
-                 request->transform ? "so many" : "any number of");
+        estimate_refuse(ret, "no tile of %s samples fits the taps, or the workspace",
+                        request->transform ? "so many" : "any number of");
 }

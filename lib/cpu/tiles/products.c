@@ -9,7 +9,6 @@
 // in which they are read. Transposed products of backward weight are in gradient.c.
 // Sources: Knuth, The Art of Computer Programming 2, 4.6.4, on Gauss's product; Vasilache et al.,
 // Fast convolutional nets with fbfft (2015), on products by frequency.
-#include <assert.h>
 #include <string.h>
 
 #include "geometry/samples.h"

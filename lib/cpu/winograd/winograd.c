@@ -8,7 +8,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 // Multiply-adds of a vector in the transform of a tile, roughly: rows of half as many terms as an
 // extent.
@@ -234,13 +233,11 @@ static void winograd_estimate(const struct request *request, struct estimate *re
 {
     const struct shape *shape = request->shape;
     struct tile_grid grid;
-    if (shape->stream || shape->complex_signal)
-        snprintf(ret->reason, sizeof ret->reason, "computes layers of real types alone");
-    else if (!tile_grid_make(shape, request->direction, &grid))
-        snprintf(ret->reason, sizeof ret->reason, "steps are beyond the range of positions");
+    if (!tile_grid_make(shape, request->direction, &grid))
+        estimate_refuse(ret, "steps are beyond the range of positions");
     else if (grid.images > WINOGRAD.max_maps)
-        snprintf(ret->reason, sizeof ret->reason, "dilation makes %zu sub-images; at most %zu",
-                 grid.images, WINOGRAD.max_maps);
+        estimate_refuse(ret, "dilation makes %zu sub-images; at most %zu", grid.images,
+                        WINOGRAD.max_maps);
     else winograd_search(request, try_split, split_lower_bound, ret);
 }
 
@@ -292,6 +289,7 @@ static enum partita_status winograd_run(const struct partita_plan *plan,
 const struct engine engine_winograd = {
     .name = "cpu/winograd",
     .max_rank = WINOGRAD_AXES,
+    .real = true,
     .channels_last = true,
     .estimate = winograd_estimate,
     .plan_create = winograd_plan_create,

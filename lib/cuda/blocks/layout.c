@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // How to split: the search of geometry/block_search.h with the device's rates, and how much of it
 // is in work at once within the workspace.
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -110,12 +110,11 @@ static enum partita_status cuda_spectrum_create(struct partita_spectrum *spectru
     const size_t points = choose_points(spectrum, block);
     if (!points) return PARTITA_ERR_UNSUPPORTED;
     spectrum->block = points;
-    if (spectrum_count(spectrum) > MAX_BLOCKS) {
-        log_line(&spectrum->log,
-                 "partita_spectrum_create: %zu samples in blocks of %zu are more than %d blocks",
-                 spectrum->n, points, MAX_BLOCKS);
-        return PARTITA_ERR_UNSUPPORTED;
-    }
+    if (spectrum_count(spectrum) > MAX_BLOCKS)
+        return log_error(
+            &spectrum->log, PARTITA_ERR_UNSUPPORTED,
+            "partita_spectrum_create: %zu samples in blocks of %zu are more than %d blocks",
+            spectrum->n, points, MAX_BLOCKS);
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(&state->plan, &scope);
     if (status == PARTITA_OK) status = fill_cuda_spectrum(spectrum, x, points);

@@ -184,11 +184,10 @@ enum partita_status cuda_queued_update(struct partita_filter *filter,
         status = check_array(plan, "call.workspace", workspace, scratch.bytes, 1);
     for (const struct partita_filter *of = filter; of; of = of->backward_data) {
         if (status != PARTITA_OK || !of->plan->engine) continue;
-        if (of->plan->engine->host_filters) {
-            log_line(&plan->log, "call.queue: problem.separable: %s factors taps on the host",
-                     of->plan->engine->name);
-            return PARTITA_ERR_UNSUPPORTED;
-        }
+        if (of->plan->engine->host_filters)
+            return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
+                             "call.queue: problem.separable: %s factors taps on the host",
+                             of->plan->engine->name);
         status = prepare_for(of->plan, of->plan->direction, operands->queue);
     }
     if (status != PARTITA_OK) return status;

@@ -2,7 +2,6 @@
 // cuda/direct: the sum itself, for layers. A pass is split into thread blocks, which costs what its
 // threads do, by counting.
 #include <assert.h>
-#include <stdio.h>
 
 #include "base/sizes.h"
 #include "core/plan.h"
@@ -191,12 +190,12 @@ static void direct_estimate_variant(const struct request *request, enum cuda_dir
         stage = weight_stage(&pass, chunks);
         terms = results / CUDA_PASS_THREADS + log2(CUDA_PASS_THREADS);
     } else if (!pass_stage(request, variant, &pass, &stage)) {
-        snprintf(ret->reason, sizeof ret->reason, "no tile with these taps fits shared memory");
+        estimate_refuse(ret, "no tile with these taps fits shared memory");
         return;
     }
     if (stage.blocks > CUDA_MAX_BLOCKS) {
-        text_print(ret->reason, sizeof ret->reason, "%.3g thread blocks; a launch takes %.0f",
-                   stage.blocks, CUDA_MAX_BLOCKS);
+        estimate_refuse(ret, "%.3g thread blocks; a launch takes %.0f", stage.blocks,
+                        CUDA_MAX_BLOCKS);
         return;
     }
     const double outputs = (double)pass_outputs(&pass) * (double)pass.groups * (double)pass.to;
@@ -219,13 +218,8 @@ static void cuda_direct_estimate(const struct request *request, struct estimate 
     const bool backward = request->direction == PARTITA_BACKWARD_DATA;
     bool covers;
     const size_t passes = backward ? cuda_passes_backward(shape, &covers) : 1;
-    if (shape->stream || shape->complex_signal) {
-        snprintf(ret->reason, sizeof ret->reason, "computes bounded problems of real samples");
-        return;
-    }
     if (passes > MAX_PASSES) {
-        snprintf(ret->reason, sizeof ret->reason, "stride and kernel make more than %d passes",
-                 MAX_PASSES);
+        estimate_refuse(ret, "stride and kernel make more than %d passes", MAX_PASSES);
         return;
     }
     for (int v = 0; v < CUDA_DIRECT_VARIANTS; v++) {
@@ -324,6 +318,7 @@ const struct engine cuda_direct = {
     .variants = (const char *const[]){"plain", "halo", NULL},
     .directions = CUDA_ALL_DIRECTIONS,
     .max_rank = PARTITA_MAX_RANK,
+    .real = true,
     .estimate = cuda_direct_estimate,
     .plan_create = cuda_direct_plan_create,
     .filter_bytes = cuda_direct_filter_bytes,

@@ -7,7 +7,6 @@
 
 #include <assert.h>
 
-#include "base/sizes.h"
 #include "core/plan.h"
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
@@ -248,6 +247,7 @@ const struct engine cuda_gemm = {
     .variants = (const char *const[]){"panels", "in-place", NULL},
     .directions = CUDA_ALL_DIRECTIONS,
     .max_rank = PARTITA_MAX_RANK,
+    .real = true,
     .half = true,
     .estimate = cuda_gemm_estimate,
     .plan_create = cuda_gemm_plan_create,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/mem.h"
 #include "base/sizes.h"
@@ -329,11 +328,11 @@ static void gemm_estimate_variant(const struct request *request, int variant, st
     struct cuda_gemm_layout layout;
     const struct shape *shape = request->shape;
     if (!choose_gemm(request, variant, &layout, &ret->error)) {
-        snprintf(ret->reason, sizeof ret->reason, "samples are not operands as they are");
+        estimate_refuse(ret, "samples are not operands as they are");
         return;
     }
     if (layout.positions > INT32_MAX) {
-        snprintf(ret->reason, sizeof ret->reason, "more than 2^31 - 1 outputs of a channel");
+        estimate_refuse(ret, "more than 2^31 - 1 outputs of a channel");
         return;
     }
     const bool weight = request->direction == PARTITA_BACKWARD_WEIGHT;
@@ -357,14 +356,9 @@ void cuda_gemm_estimate(const struct request *request, struct estimate *ret)
 {
     const struct shape *shape = request->shape;
     bool covers;
-    if (shape->stream || shape->complex_signal) {
-        snprintf(ret->reason, sizeof ret->reason, "computes bounded problems of real samples");
-        return;
-    }
     if (request->direction == PARTITA_BACKWARD_DATA &&
         cuda_passes_backward(shape, &covers) > MAX_PASSES) {
-        snprintf(ret->reason, sizeof ret->reason, "stride and kernel make more than %d passes",
-                 MAX_PASSES);
+        estimate_refuse(ret, "stride and kernel make more than %d passes", MAX_PASSES);
         return;
     }
     for (int v = 0; v < CUDA_GEMM_VARIANTS; v++) {

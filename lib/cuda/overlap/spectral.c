@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/sizes.h"
 #include "cuda/device/filter.h"
@@ -58,12 +57,9 @@ void cuda_spectral_search(const struct request *request, const struct shape *sha
         }
     if (best.applicable) *ret = best;
     else if (!first || first > max)
-        snprintf(ret->reason, sizeof ret->reason,
-                 "taps span %zu samples; transforms in a thread block have at most %zu", span,
-                 cuda_spectral_samples(shape, max));
-    else
-        snprintf(ret->reason, sizeof ret->reason,
-                 "no transform size fits taps, reach and workspace limit");
+        estimate_refuse(ret, "taps span %zu samples; transforms in a thread block have at most %zu",
+                        span, cuda_spectral_samples(shape, max));
+    else estimate_refuse(ret, "no transform size fits taps, reach and workspace limit");
 }
 
 double cuda_transform_slots(size_t points, double n)

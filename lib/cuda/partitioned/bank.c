@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/sizes.h"
 #include "slots.h"
 
 // Nodes of a quantum: a copy, take, the kernels of kernels.h, emit. The last node copies outputs.

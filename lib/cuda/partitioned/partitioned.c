@@ -5,7 +5,6 @@
 // convolution without input-output delay, JAES 43 (1995).
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/hash.h"
 #include "base/sizes.h"
@@ -161,8 +160,7 @@ static bool cuda_partitioned_choose(const struct request *request, struct estima
                  outputs = size_mul(slots, shape->out_channels);
     if (inputs > PARTITIONED.max_channels || outputs > PARTITIONED.max_channels ||
         shape_path_count(shape) > PARTITIONED.max_paths) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu x %zu channels are more than a launch takes",
-                 inputs, outputs);
+        estimate_refuse(ret, "%zu x %zu channels are more than a launch takes", inputs, outputs);
         return false;
     }
     // Calls of banks wait for their outputs, so that no tap is summed directly.
@@ -171,8 +169,7 @@ static bool cuda_partitioned_choose(const struct request *request, struct estima
         partition_search(shape, &device, &layout);
     }
     if (!layout.n_segments) {
-        snprintf(ret->reason, sizeof ret->reason, "%zu taps are too few for partitions",
-                 shape->axis[0].span);
+        estimate_refuse(ret, "%zu taps are too few for partitions", shape->axis[0].span);
         return false;
     }
     const struct cuda_partitioned_choice choice = choice_of(request, &rates, &layout);
@@ -238,15 +235,11 @@ static void cuda_partitioned_estimate(const struct request *request, struct esti
 {
     const struct shape *shape = request->shape;
     struct cuda_partitioned_choice choice;
-    if (!shape->stream) {
-        snprintf(ret->reason, sizeof ret->reason, "works on streams, not on bounded signals");
-        return;
-    }
     if (!cuda_partitioned_choose(request, ret)) return;
     estimate_load(ret, &choice, sizeof choice);
     const struct cuda_partition_layout layout = cuda_partitioned_layout(shape, &choice);
     if (request->transform && request->transform != (size_t)layout.window) {
-        snprintf(ret->reason, sizeof ret->reason, "chooses its transforms itself");
+        estimate_refuse(ret, "chooses its transforms itself");
         return;
     }
     ret->applicable = true;

@@ -2,7 +2,6 @@
 // Streams of cuda/partitioned with arrays on the device and a queue of the caller's: kernels are
 // queued, and nothing else is done (decision 32). The host knows neither the position nor whether
 // its work is done; the stream's state is on the device.
-#include <assert.h>
 
 #include "kernels/kernels.h"
 #include "partitioned.h"
@@ -86,9 +85,8 @@ static enum partita_status check_channels(const struct partita_plan *plan, const
         if (status != PARTITA_OK) return status;
         const bool here = memory == CUDA_ON_DEVICE;
         if (here && (uintptr_t)channels[c] % plan->shape.scalar_bytes == 0) continue;
-        log_line(&plan->log, "queued stream: %s[%zu] is not %s", name, c,
-                 here ? "aligned" : "in the memory of the stream's device");
-        return PARTITA_ERR_ARG;
+        return log_error(&plan->log, PARTITA_ERR_ARG, "queued stream: %s[%zu] is not %s", name, c,
+                         here ? "aligned" : "in the memory of the stream's device");
     }
     return PARTITA_OK;
 }
@@ -99,10 +97,9 @@ static enum partita_status check_frames(struct partita_stream *stream, const str
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
     const size_t due = stream_outputs_due(stream, frames->rest);
-    if (captured && frames->n % shape->axis[0].stride) {
-        log_line(&plan->log, "queued stream: a captured call has whole output frames");
-        return PARTITA_ERR_ARG;
-    }
+    if (captured && frames->n % shape->axis[0].stride)
+        return log_error(&plan->log, PARTITA_ERR_ARG,
+                         "queued stream: a captured call has whole output frames");
     enum partita_status status = PARTITA_OK;
     if (frames->x && frames->n)
         status = check_channels(plan, "x", frames->x, shape->in_channels,

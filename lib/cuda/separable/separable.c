@@ -5,7 +5,6 @@
 #include "separable.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
@@ -22,7 +21,6 @@ static struct cuda_pass separable_pass(const struct shape *shape, enum partita_d
 static const char *reason_against(const struct request *request)
 {
     const struct shape *shape = request->shape;
-    if (shape->stream || shape->complex_signal) return "computes layers of f32 and f64 alone";
     if (!shape->separable) return "the problem does not promise that its taps are separable";
     if (request->direction == PARTITA_BACKWARD_WEIGHT) return "gradients of taps are not separable";
     if (shape->group_in != 1 || shape->group_out != 1) return "makes each channel from one channel";
@@ -40,7 +38,7 @@ static void separable_estimate(const struct request *request, struct estimate *r
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const char *reason = reason_against(request);
     if (reason) {
-        snprintf(ret->reason, sizeof ret->reason, "%s", reason);
+        estimate_refuse(ret, "%s", reason);
         return;
     }
     const struct cuda_pass pass = separable_pass(shape, request->direction);
@@ -49,9 +47,8 @@ static void separable_estimate(const struct request *request, struct estimate *r
     const double outputs =
         (double)(pass.axis[1].n * pass.axis[2].n) * (double)(shape->batch * shape->out_channels);
     if (form.shared_bytes > device->shared_bytes || form.blocks > CUDA_MAX_BLOCKS) {
-        text_print(ret->reason, sizeof ret->reason,
-                   "%zu bytes of shared memory, %.3g thread blocks are too many", form.shared_bytes,
-                   form.blocks);
+        estimate_refuse(ret, "%zu bytes of shared memory, %.3g thread blocks are too many",
+                        form.shared_bytes, form.blocks);
         return;
     }
     const double terms = (double)(pass.axis[1].taps + pass.axis[2].taps);
@@ -138,11 +135,10 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
         double factors[2][CUDA_SEPARABLE_TAPS];
         const double left =
             factor_path(shape, w + c * path * shape->tap_bytes, factors[0], factors[1]);
-        if (!(left <= gate)) {
-            log_line(&plan->log, "taps of channel %zu are not separable: %.1e of them is left", c,
-                     left);
-            return PARTITA_ERR_ARG;
-        }
+        if (!(left <= gate))
+            return log_error(&plan->log, PARTITA_ERR_ARG,
+                             "taps of channel %zu are not separable: %.1e of them is left", c,
+                             left);
         for (int a = 0; a < 2; a++) {
             const struct cuda_axis *axis = &pass->axis[1 + a];
             assert((size_t)axis->taps <= pitch && pitch <= CUDA_SEPARABLE_TAPS);
@@ -201,6 +197,7 @@ static enum partita_status separable_run(const struct partita_plan *plan,
 const struct engine cuda_separable = {
     .name = "cuda/separable",
     .max_rank = 2,
+    .real = true,
     .estimate = separable_estimate,
     .plan_create = separable_plan_create,
     .filter_bytes = separable_filter_bytes,

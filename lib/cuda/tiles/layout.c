@@ -472,10 +472,10 @@ void cuda_tiles_estimate(const struct request *request, struct estimate *ret)
     tile_search(request, &engine, ret);
     if (ret->applicable || ret->reason[0]) return;
     if (request->variant == CUDA_TILES_FUSED && request->shape->group_in > 1)
-        snprintf(ret->reason, sizeof ret->reason,
-                 "one kernel takes one input channel a group, not %zu", request->shape->group_in);
+        estimate_refuse(ret, "one kernel takes one input channel a group, not %zu",
+                        request->shape->group_in);
     else
-        snprintf(ret->reason, sizeof ret->reason,
-                 "no tile with these taps fits %zu bytes of shared memory, or workspace",
-                 ((const struct cuda_device *)request->device)->shared_bytes);
+        estimate_refuse(ret,
+                        "no tile with these taps fits %zu bytes of shared memory, or workspace",
+                        ((const struct cuda_device *)request->device)->shared_bytes);
 }

@@ -5,7 +5,6 @@
 // sub-images (tile_grid.h), so both are served with the taps that are left. Source: Lavin & Gray,
 // Fast algorithms for convolutional neural networks (2015), algorithm 1.
 #include <assert.h>
-#include <stdio.h>
 
 #include "base/sizes.h"
 #include "core/plan.h"
@@ -253,9 +252,7 @@ static void try_cuda_split(const struct request *request, const struct winograd_
 
 static void cuda_winograd_estimate(const struct request *request, struct estimate *ret)
 {
-    const struct shape *shape = request->shape;
-    if (shape->stream || shape->complex_signal || shape->half)
-        snprintf(ret->reason, sizeof ret->reason, "computes layers of f32 and f64 alone");
+    if (request->shape->half) estimate_refuse(ret, "computes layers of f32 and f64 alone");
     else winograd_search(request, try_cuda_split, NULL, ret);
 }
 
@@ -391,6 +388,7 @@ static enum partita_status cuda_winograd_filter_pack(struct partita_filter *filt
 const struct engine cuda_winograd = {
     .name = "cuda/winograd",
     .max_rank = CUDA_WINOGRAD_AXES,
+    .real = true,
     .estimate = cuda_winograd_estimate,
     .plan_create = cuda_winograd_plan_create,
     .filter_bytes = cuda_winograd_filter_bytes,

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: MIT
+// Every public function that returns a status, called with bad arguments: it logs exactly one line,
+// which says why, or none if it is real-time safe. Functions that have a plan use its log, others
+// that of PARTITA_LOG; here both are stderr. The list is compared with the public headers.
+#include "support/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static _Alignas(64) char memory[1 << 16];
+static int captured = -1;
+
+// What stderr has received since the last call.
+static const char *take_lines(int *ret_lines)
+{
+    static char text[8192];
+    fflush(stderr);
+    const ssize_t n = pread(captured, text, sizeof text - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    if (ftruncate(captured, 0) || lseek(captured, 0, SEEK_SET)) text[0] = 0;
+    *ret_lines = 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++) ++*ret_lines;
+    return text;
+}
+
+// `function` is the call as it stands in the source; its name is kept for the comparison.
+static const char *tested[256];
+static size_t n_tested;
+
+static void check_refusal(enum partita_status status, enum partita_status expected,
+                          const char *call, const char *words)
+{
+    int lines;
+    const char *text = take_lines(&lines);
+    tested[n_tested++ % 256] = call;
+    if (status == expected && lines == (words != NULL) && (!words || strstr(text, words))) return;
+    printf("# %s: status %d instead of %d, %d lines: %s\n", call, (int)status, (int)expected, lines,
+           text);
+    fail(); // whose text goes to stderr
+}
+#define REFUSED(status, words, ...)                                                                \
+    check_refusal(__VA_ARGS__, PARTITA_ERR_##status, #__VA_ARGS__, words)
+// Real-time safe: without a line.
+#define REFUSED_SILENTLY(status, ...)                                                              \
+    check_refusal(__VA_ARGS__, PARTITA_ERR_##status, #__VA_ARGS__, NULL)
+
+struct objects {
+    struct partita_plan *layer, *other, *stream_plan;
+    struct partita_filter *filter, *of_other, *of_stream;
+    struct partita_stream *stream;
+    struct partita_bank *bank;
+    struct partita_spectrum *spectrum, *short_spectrum;
+};
+static struct objects o;
+
+static const struct partita_problem layer = {SIZE(9, 9), CORRELATE, CHANNELS(3, 3), KERNEL(3, 3)};
+static const struct partita_problem endless = {STREAM(64), KERNEL(5)};
+static const struct partita_options forward_only = {.directions = PARTITA_FORWARD};
+
+static int open_objects(void **state)
+{
+    const struct partita_bank_options slots = {.slots = 2, .n_taps = 4, .block = 16};
+    (void)state;
+    assert_ok(partita_plan_create(&layer, NULL, &o.layer));
+    assert_ok(partita_plan_create(&layer, &forward_only, &o.other));
+    assert_ok(partita_plan_create(&endless, NULL, &o.stream_plan));
+    assert_ok(partita_filter_create(o.layer, memory, &o.filter));
+    assert_ok(partita_filter_create(o.other, memory, &o.of_other));
+    assert_ok(partita_filter_create(o.stream_plan, memory, &o.of_stream));
+    assert_ok(partita_stream_open(o.stream_plan, o.of_stream, &o.stream));
+    assert_ok(partita_bank_create(&slots, &o.bank));
+    assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 64, NULL, &o.spectrum));
+    assert_ok(partita_spectrum_create(PARTITA_F32, memory, 100, 32, NULL, &o.short_spectrum));
+    return 0;
+}
+
+static int close_objects(void **state)
+{
+    (void)state;
+    partita_spectrum_destroy(o.spectrum);
+    partita_spectrum_destroy(o.short_spectrum);
+    partita_bank_destroy(o.bank);
+    partita_stream_close(o.stream);
+    partita_filter_destroy(o.filter);
+    partita_filter_destroy(o.of_other);
+    partita_filter_destroy(o.of_stream);
+    partita_plan_destroy(o.layer);
+    partita_plan_destroy(o.other);
+    partita_plan_destroy(o.stream_plan);
+    return 0;
+}
+
+static void plans(void **state)
+{
+    struct partita_plan *plan;
+    size_t size[PARTITA_MAX_RANK];
+    struct partita_load load;
+    const struct partita_problem layer_of_complex = {SIZE(9, 9), TYPES(CF32, CF32), KERNEL(3, 3)};
+    const struct partita_options tiles = {.engine = "cpu/partitioned"};
+    const struct partita_options device = {.device = "abacus"};
+    const struct partita_options threads = {.threads = -1};
+    const struct partita_problem no_size = {KERNEL(3)}, no_output = {SIZE(2), KERNEL(3)};
+    (void)state;
+    REFUSED(ARG, "ret_plan is NULL", partita_plan_create(&layer, NULL, NULL));
+    REFUSED(ARG, "problem is NULL", partita_plan_create(NULL, NULL, &plan));
+    REFUSED(ARG, "problem.size[0]", partita_plan_create(&no_size, NULL, &plan));
+    REFUSED(ARG, "leaves no output", partita_plan_create(&no_output, NULL, &plan));
+    REFUSED(ARG, "options.threads = -1", partita_plan_create(&layer, &threads, &plan));
+    REFUSED(DEVICE, "abacus", partita_plan_create(&layer, &device, &plan));
+    REFUSED(UNSUPPORTED, "cpu/partitioned: ", partita_plan_create(&layer, &tiles, &plan));
+    REFUSED(UNSUPPORTED, "complex problems have one axis, this has 2",
+            partita_plan_create(&layer_of_complex, NULL, &plan));
+    REFUSED(ARG, "problem is NULL", partita_problem_output_size(NULL, size));
+    REFUSED(ARG, "ret_size is NULL", partita_problem_output_size(&layer, NULL));
+    REFUSED(ARG, "stream", partita_problem_output_size(&endless, size));
+    REFUSED(ARG, "leaves no output", partita_problem_output_size(&no_output, size));
+    REFUSED(ARG, "plan is NULL", partita_plan_load(NULL, &load));
+    REFUSED(ARG, "ret_load is NULL", partita_plan_load(o.stream_plan, NULL));
+    REFUSED(STATE, "of a bounded problem", partita_plan_load(o.layer, &load));
+    REFUSED(ARG, "plan is NULL", partita_plan_prepare(NULL));
+    REFUSED(ARG, "device is NULL", partita_device_describe(NULL, memory, 10));
+    REFUSED(ARG, "text is NULL", partita_device_describe("cpu", NULL, 10));
+}
+
+static void filters(void **state)
+{
+    struct partita_filter *filter;
+    const struct partita_taps neither = {0}, few = {.dense = memory, .dense_count = 3},
+                              crooked = {.dense = memory + 2, .dense_count = 81},
+                              bias = {.dense = memory, .dense_count = 81, .bias = memory + 1};
+    const struct partita_path path = {.length = 5, .taps = memory + 1};
+    const struct partita_taps paths = {.paths = &path, .path_count = 1};
+    const struct partita_call taps = {.taps = memory}, workspace = {.workspace = memory + 8},
+                              queue = {.queue = memory};
+    (void)state;
+    REFUSED(ARG, "plan is NULL", partita_filter_create(NULL, memory, &filter));
+    REFUSED(ARG, "taps is NULL", partita_filter_create(o.layer, NULL, &filter));
+    REFUSED(ARG, "ret_filter is NULL", partita_filter_create(o.layer, memory, NULL));
+    REFUSED(ARG, "not aligned to 4", partita_filter_create(o.layer, memory + 1, &filter));
+    REFUSED(ARG, "not aligned to 4", partita_filter_create(o.stream_plan, memory + 2, &filter));
+    REFUSED(ARG, "taps is NULL", partita_filter_create_from(o.layer, NULL, &filter));
+    REFUSED(ARG, "neither dense taps nor paths",
+            partita_filter_create_from(o.layer, &neither, &filter));
+    REFUSED(ARG, "dense_count = 3", partita_filter_create_from(o.layer, &few, &filter));
+    REFUSED(ARG, "taps.dense is not aligned",
+            partita_filter_create_from(o.layer, &crooked, &filter));
+    REFUSED(ARG, "taps.bias is not aligned", partita_filter_create_from(o.layer, &bias, &filter));
+    REFUSED(ARG, "path 0", partita_filter_create_from(o.stream_plan, &paths, &filter));
+    REFUSED(ARG, "filter is NULL", partita_filter_update(NULL, memory, NULL, NULL));
+    REFUSED(ARG, "taps is NULL", partita_filter_update(o.filter, NULL, NULL, NULL));
+    REFUSED(ARG, "taps is not aligned", partita_filter_update(o.filter, memory + 1, NULL, NULL));
+    REFUSED(ARG, "workspace is not aligned",
+            partita_filter_update(o.filter, memory, NULL, &workspace));
+    REFUSED(ARG, "call.taps", partita_filter_update(o.filter, memory, NULL, &taps));
+    REFUSED(UNSUPPORTED, "no queues", partita_filter_update(o.filter, memory, NULL, &queue));
+    REFUSED(STATE, "without one", partita_filter_update(o.filter, memory, memory, NULL));
+    REFUSED(STATE, "of streams", partita_filter_update(o.of_stream, memory, NULL, NULL));
+}
+
+static void directions(void **state)
+{
+    char *x = memory + 4096, *y = memory + 8192;
+    const struct partita_call both = {.taps = memory}, crooked = {.workspace = memory + 16384 + 8},
+                              queue = {.queue = memory};
+    (void)state;
+    REFUSED(ARG, "plan is NULL", partita_forward(NULL, o.filter, y, x, NULL));
+    REFUSED(ARG, "y is NULL", partita_forward(o.layer, o.filter, NULL, x, NULL));
+    REFUSED(ARG, "x is NULL", partita_forward(o.layer, o.filter, y, NULL, NULL));
+    REFUSED(ARG, "no call.taps", partita_forward(o.layer, NULL, y, x, NULL));
+    REFUSED(ARG, "besides a filter", partita_forward(o.layer, o.filter, y, x, &both));
+    REFUSED(ARG, "of another plan", partita_forward(o.layer, o.of_other, y, x, NULL));
+    REFUSED(ARG, "y is not aligned", partita_forward(o.layer, o.filter, y + 1, x, NULL));
+    REFUSED(ARG, "x is not aligned", partita_forward(o.layer, o.filter, y, x + 2, NULL));
+    REFUSED(ARG, "workspace is not", partita_forward(o.layer, o.filter, y, x, &crooked));
+    REFUSED(ARG, "y overlaps x", partita_forward(o.layer, o.filter, x, x, NULL));
+    REFUSED(UNSUPPORTED, "no queues", partita_forward(o.layer, o.filter, y, x, &queue));
+    REFUSED(STATE, "of streams", partita_forward(o.stream_plan, o.of_stream, y, x, NULL));
+    REFUSED(ARG, "gx is NULL", partita_backward_data(o.layer, o.filter, NULL, y, NULL));
+    REFUSED(ARG, "gy is NULL", partita_backward_data(o.layer, o.filter, x, NULL, NULL));
+    REFUSED(ARG, "gy is not", partita_backward_data(o.layer, o.filter, x, y + 1, NULL));
+    REFUSED(UNSUPPORTED, "direction", partita_backward_data(o.other, o.of_other, x, y, NULL));
+    REFUSED(STATE, "of streams", partita_backward_data(o.stream_plan, o.of_stream, x, y, NULL));
+    REFUSED(ARG, "gw is NULL", partita_backward_weight(o.layer, NULL, x, y, NULL));
+    REFUSED(ARG, "no call.saved", partita_backward_weight(o.layer, memory, NULL, y, NULL));
+    REFUSED(ARG, "gy is NULL", partita_backward_weight(o.layer, memory, x, NULL, NULL));
+    REFUSED(ARG, "gw is not", partita_backward_weight(o.layer, memory + 1, x, y, NULL));
+    REFUSED(ARG, "call.taps", partita_backward_weight(o.layer, memory, x, y, &both));
+    REFUSED(UNSUPPORTED, "direction", partita_backward_weight(o.other, memory, x, y, NULL));
+    REFUSED(ARG, "gb is NULL", partita_backward_bias(o.layer, NULL, y, NULL));
+    REFUSED(ARG, "gb is not", partita_backward_bias(o.layer, memory + 1, y, NULL));
+    REFUSED(ARG, "gb overlaps gy", partita_backward_bias(o.layer, y + 4, y, NULL));
+    REFUSED(ARG, "neither taps nor saved", partita_backward_bias(o.layer, memory, y, &both));
+    REFUSED(STATE, "of streams", partita_backward_bias(o.stream_plan, memory, y, NULL));
+}
+
+static void streams(void **state)
+{
+    struct partita_stream *stream;
+    struct partita_stream_stats stats;
+    const size_t size = partita_stream_state_size(o.stream);
+    float *const y[] = {(float *)memory};
+    const float *const x[] = {(float *)memory};
+    (void)state;
+    REFUSED(ARG, "plan is NULL", partita_stream_open(NULL, o.of_stream, &stream));
+    REFUSED(ARG, "filter is NULL", partita_stream_open(o.stream_plan, NULL, &stream));
+    REFUSED(ARG, "ret_stream is NULL", partita_stream_open(o.stream_plan, o.of_stream, NULL));
+    REFUSED(ARG, "of another plan", partita_stream_open(o.stream_plan, o.filter, &stream));
+    REFUSED(STATE, "bounded", partita_stream_open(o.layer, o.filter, &stream));
+    REFUSED(ARG, "stream is NULL", partita_stream_process_queued(NULL, y, x, 1, memory));
+    REFUSED(ARG, "queue is NULL", partita_stream_process_queued(o.stream, y, x, 1, NULL));
+    REFUSED(UNSUPPORTED, "no queues", partita_stream_process_queued(o.stream, y, x, 1, memory));
+    REFUSED(ARG, "stream is NULL", partita_stream_save(NULL, memory));
+    REFUSED(ARG, "state is NULL", partita_stream_save(o.stream, NULL));
+    REFUSED(ARG, "stream is NULL", partita_stream_restore(NULL, memory, size));
+    REFUSED(ARG, "state is NULL", partita_stream_restore(o.stream, NULL, size));
+    REFUSED(STATE, "bytes", partita_stream_restore(o.stream, memory, size - 1));
+    REFUSED(STATE, "damaged", partita_stream_restore(o.stream, memory, size));
+    REFUSED(ARG, "stream is NULL", partita_stream_clone(NULL, &stream));
+    REFUSED(ARG, "ret_stream is NULL", partita_stream_clone(o.stream, NULL));
+    REFUSED_SILENTLY(ARG, partita_stream_status(NULL));
+    REFUSED_SILENTLY(ARG, partita_stream_swap(NULL, o.of_stream, 0));
+    REFUSED_SILENTLY(ARG, partita_stream_swap(o.stream, o.filter, 0));
+    REFUSED_SILENTLY(ARG, partita_stream_stats(NULL, &stats));
+    REFUSED_SILENTLY(STATE, partita_stream_stats(o.stream, &stats));
+    assert_ok(partita_stream_swap(o.stream, o.of_stream, 8));
+    if (!partita_stream_swapping(o.stream)) return;
+    REFUSED(STATE, "swaps", partita_stream_save(o.stream, memory));
+    REFUSED(STATE, "swaps", partita_stream_restore(o.stream, memory, size));
+    REFUSED(STATE, "swaps", partita_stream_clone(o.stream, &stream));
+}
+
+static void banks(void **state)
+{
+    struct partita_bank *bank;
+    struct partita_filter *filter;
+    struct partita_stream_stats stats;
+    size_t slot;
+    const struct partita_bank_options none = {.n_taps = 4},
+                                      half = {.slots = 1, .n_taps = 1, .signal = PARTITA_F16};
+    (void)state;
+    REFUSED(ARG, "options is NULL", partita_bank_create_sized(NULL, 0, &bank));
+    REFUSED(ARG, "ret_bank is NULL", partita_bank_create(&none, NULL));
+    REFUSED(ARG, "bank.slots = 0", partita_bank_create(&none, &bank));
+    REFUSED(ARG, "bank.signal", partita_bank_create(&half, &bank));
+    REFUSED(ARG, "bank is NULL", partita_bank_filter_create(NULL, memory, 1, &filter));
+    REFUSED(ARG, "taps is NULL", partita_bank_filter_create(o.bank, NULL, 1, &filter));
+    REFUSED(ARG, "taps is not aligned", partita_bank_filter_create(o.bank, memory + 1, 1, &filter));
+    REFUSED(ARG, "= 5", partita_bank_filter_create(o.bank, memory, 5, &filter));
+    REFUSED_SILENTLY(ARG, partita_bank_open(o.bank, o.filter, &slot));
+    REFUSED_SILENTLY(ARG, partita_bank_close(NULL, 0));
+    REFUSED_SILENTLY(STATE, partita_bank_close(o.bank, 0));
+    REFUSED_SILENTLY(STATE, partita_bank_swap(o.bank, 0, o.filter, 0));
+    REFUSED_SILENTLY(ARG, partita_bank_status(NULL));
+    REFUSED_SILENTLY(STATE, partita_bank_stats(o.bank, &stats));
+}
+
+static void one_shots(void **state)
+{
+    float *x = (float *)memory, *h = x + 1000, *y = x + 2000;
+    const struct partita_slice empty = {PARTITA_RANGE, 5, 5};
+    const struct partita_options uses = {.filter_uses = 2}, engine = {.engine = "cpu/tail"};
+    struct partita_problem problem;
+    (void)state;
+    REFUSED(ARG, "y is NULL", partita_convolve(PARTITA_F32, NULL, x, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "x is NULL", partita_correlate(PARTITA_F32, y, NULL, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "h is NULL", partita_convolve(PARTITA_F32, y, x, 9, NULL, 3, NULL, NULL));
+    REFUSED(ARG, "slice", partita_convolve(PARTITA_F32, y, x, 0, h, 3, NULL, NULL));
+    REFUSED(ARG, "slice", partita_convolve(PARTITA_F32, y, x, 9, h, 3, &empty, NULL));
+    REFUSED(ARG, "99", partita_convolve((enum partita_type)99, y, x, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "filter_uses", partita_correlate(PARTITA_F32, y, x, 900, h, 900, NULL, &uses));
+    REFUSED(ARG, "cpu/tail", partita_convolve(PARTITA_F32, y, x, 9, h, 3, NULL, &engine));
+    REFUSED(ARG, "x is not", partita_convolve(PARTITA_F32, y, memory + 1, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "h is not", partita_correlate(PARTITA_F64, y, x, 9, memory + 4004, 3, NULL, NULL));
+    REFUSED(ARG, "y overlaps x", partita_convolve(PARTITA_F32, x, x, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "y overlaps h", partita_correlate(PARTITA_F32, h, x, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "y is NULL",
+            partita_correlate_normalised(PARTITA_F32, NULL, x, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "slice", partita_correlate_normalised(PARTITA_F32, y, x, 9, h, 0, NULL, NULL));
+    REFUSED(ARG, "overlaps", partita_correlate_normalised(PARTITA_F32, x, x, 9, h, 3, NULL, NULL));
+    REFUSED(UNSUPPORTED, "f16",
+            partita_correlate_normalised(PARTITA_F16, y, x, 9, h, 3, NULL, NULL));
+    REFUSED(ARG, "ret_problem is NULL",
+            partita_slice_problem_sized(PARTITA_CONVOLVE, PARTITA_F32, 9, 3, NULL, NULL, 0));
+    REFUSED(ARG, "slice",
+            partita_slice_problem(PARTITA_CONVOLVE, PARTITA_F32, 9, 3, &empty, &problem));
+}
+
+static void spectra(void **state)
+{
+    struct partita_spectrum *spectrum;
+    struct partita_saved *saved;
+    const struct partita_slice empty = {PARTITA_RANGE, 5, 5};
+    (void)state;
+    REFUSED(ARG, "x is NULL", partita_spectrum_create(PARTITA_F32, NULL, 9, 0, NULL, &spectrum));
+    REFUSED(ARG, "ret_spectrum is", partita_spectrum_create(PARTITA_F32, memory, 9, 0, NULL, NULL));
+    REFUSED(ARG, "x is not",
+            partita_spectrum_create(PARTITA_F32, memory + 1, 9, 0, NULL, &spectrum));
+    REFUSED(ARG, "0 samples", partita_spectrum_create(PARTITA_F32, memory, 0, 0, NULL, &spectrum));
+    REFUSED(ARG, "f16", partita_spectrum_create(PARTITA_F16, memory, 9, 0, NULL, &spectrum));
+    REFUSED(ARG, "y is NULL", partita_spectrum_convolve(NULL, o.spectrum, o.spectrum, NULL));
+    REFUSED(ARG, "x is NULL", partita_spectrum_convolve(memory, NULL, o.spectrum, NULL));
+    REFUSED(ARG, "h is NULL", partita_spectrum_correlate(memory, o.spectrum, NULL, NULL));
+    REFUSED(ARG, "y is not", partita_spectrum_correlate(memory + 2, o.spectrum, o.spectrum, NULL));
+    REFUSED(ARG, "slice", partita_spectrum_convolve(memory, o.spectrum, o.spectrum, &empty));
+    REFUSED(ARG, "do not meet",
+            partita_spectrum_convolve(memory, o.spectrum, o.short_spectrum, NULL));
+    REFUSED(ARG, "plan is NULL", partita_saved_create(NULL, &saved));
+    REFUSED(ARG, "ret_saved is NULL", partita_saved_create(o.layer, NULL));
+    REFUSED(UNSUPPORTED, "saved", partita_saved_create(o.other, &saved));
+}
+
+static void designs(void **state)
+{
+    double taps[9];
+    size_t count;
+    struct partita_design_result result;
+    const struct partita_design empty = {0}, good = {.cutoff = {0.1}, .width = 0.1};
+    (void)state;
+    REFUSED(ARG, "design is NULL", partita_design_taps_count_sized(NULL, 0, &count));
+    REFUSED(ARG, "ret_count is NULL", partita_design_taps_count(&good, NULL));
+    REFUSED(ARG, "design.cutoff[0]", partita_design_taps_count(&empty, &count));
+    REFUSED(ARG, "taps is NULL", partita_design_taps(&good, NULL, 9));
+    REFUSED(ARG, "n = 0", partita_design_taps(&good, taps, 0));
+    REFUSED(ARG, "taps is NULL", partita_design_measure(&good, NULL, 9, &result));
+    REFUSED(ARG, "ret_result is NULL",
+            partita_design_measure_sized(&good, sizeof good, taps, 9, NULL, 0));
+    REFUSED(ARG, "n = 0", partita_design_measure(&good, taps, 0, &result));
+    REFUSED(ARG, "recording is NULL", partita_deconvolve(taps, NULL, 9, taps, 9, NULL));
+    REFUSED(ARG, "m = 0", partita_deconvolve(taps, taps, 9, taps, 0, NULL));
+    REFUSED(UNSUPPORTED, "n + m", partita_deconvolve(taps, taps, (size_t)1 << 40, taps, 9, NULL));
+}
+
+static void wisdoms(void **state)
+{
+    struct partita_wisdom *wisdom;
+    (void)state;
+    assert_ok(partita_wisdom_create(&wisdom));
+    REFUSED(ARG, "ret_wisdom is NULL", partita_wisdom_create(NULL));
+    REFUSED(ARG, "wisdom is NULL", partita_wisdom_calibrate(NULL));
+    REFUSED(ARG, "wisdom is NULL", partita_wisdom_load(NULL, "x"));
+    REFUSED(ARG, "path is NULL", partita_wisdom_load(wisdom, NULL));
+    REFUSED(IO, "/no/such/file", partita_wisdom_load(wisdom, "/no/such/file"));
+    REFUSED(STATE, "/proc/self/status", partita_wisdom_load(wisdom, "/proc/self/status"));
+    REFUSED(ARG, "path is NULL", partita_wisdom_save(wisdom, NULL));
+    REFUSED(IO, "/no/such/file", partita_wisdom_save(wisdom, "/no/such/file"));
+    partita_wisdom_destroy(wisdom);
+}
+
+// Whether a call of the function is among those that were made; NAME and NAME_sized are one.
+static bool was_tested(const char *name, size_t length)
+{
+    for (size_t i = 0; i < n_tested; i++)
+        if (!strncmp(tested[i], name, length) &&
+            (tested[i][length] == '(' || !strncmp(tested[i] + length, "_sized(", 7)))
+            return true;
+    return false;
+}
+
+static void every_function(void **state)
+{
+    static const char *const headers[] = {"problem", "plan",   "filter",   "stream",
+                                          "bank",    "design", "advanced", "partita"};
+    static char text[1 << 16];
+    size_t functions = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/partita/%s.h", PUBLIC_HEADERS, headers[i]);
+        FILE *file = fopen(path, "r");
+        assert_non_null(file);
+        text[fread(text, 1, sizeof text - 1, file)] = 0;
+        fclose(file);
+        static const char begin[] = "PARTITA_API enum partita_status";
+        for (const char *at = text; (at = strstr(at, begin)); functions++) {
+            at = strstr(at + sizeof begin - 1, "partita_");
+            size_t length = strcspn(at, "(");
+            if (length > 6 && !strncmp(at + length - 6, "_sized", 6)) length -= 6;
+            if (was_tested(at, length)) continue;
+            printf("# %.*s is not tested\n", (int)length, at);
+            fail();
+        }
+    }
+    assert_true(functions > 35);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plans),          cmocka_unit_test(filters), cmocka_unit_test(directions),
+        cmocka_unit_test(streams),        cmocka_unit_test(banks),   cmocka_unit_test(one_shots),
+        cmocka_unit_test(spectra),        cmocka_unit_test(designs), cmocka_unit_test(wisdoms),
+        cmocka_unit_test(every_function),
+    };
+    char name[] = "/tmp/partita-refusals-XXXXXX";
+    captured = mkstemp(name);
+    if (captured < 0 || dup2(captured, STDERR_FILENO) < 0) return 1;
+    unlink(name);
+    setenv("PARTITA_LOG", "stderr", 1);
+    open_objects(NULL);
+    const int failed = run_all(tests);
+    close_objects(NULL);
+    return failed;
+}
