@@ -96,6 +96,7 @@ struct settings {
     double threshold;            // NaN: not given
     const char *annotate;
     double progress; // seconds between lines; 0: not given
+    int iq;
     int stats, json, quiet, verbose, help;
 
     int64_t taps, latency, out_channels, groups, size;

@@ -64,7 +64,7 @@ static bool open_signal(struct convolve_job *job, struct fault *fault)
         .max_channels = options_max_channels(s),
         .wake_fd = may_be_endless(s->operands[1]) ? interrupt_as_end_of_input() : -1,
     };
-    return audio_open(&job->in, &request, fault);
+    return audio_open(&job->in, &request, fault) && audio_pair_channels(job->in, s->iq, fault);
 }
 
 static bool open_inputs(struct convolve_job *job, const struct encoding *in,
@@ -233,7 +233,7 @@ static bool open_output(struct convolve_job *job, enum partita_type type, struct
     if (job->shard.record.first) tags_remove_positions(&job->tags);
     return shard_create(&job->shard, &job->out, &job->output, fault) &&
            (!level_is_wanted(&job->settings) ||
-            audio_spool_create(&job->spool, job->settings.operands[2], type, job->output.channels,
+            audio_spool_create(&job->spool, job->settings.operands[2], type, job->taps.out_channels,
                                fault));
 }
 
@@ -288,7 +288,8 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
     if (!choose_range(job, &output.frames, fault)) return false;
     if (in->tags && job->settings.command == COMMAND_CONVOLVE) tags_copy(&job->tags, in->tags);
     tags_move(&job->tags,
-              &(struct tags_move){job->pass.range.begin, job->settings.up, job->settings.stride});
+              &(struct tags_move){job->pass.range.begin, job->settings.up, job->settings.stride,
+                                  job->pass.tuner ? job->settings.tune : 0});
     if (!output_choose(&job->output, &output, fault)) return false;
     job->output.certain = !job->pass.range.end_counts_from_n;
     job->wisdom = wisdom_file_load();

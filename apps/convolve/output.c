@@ -100,17 +100,25 @@ static bool choose_encoding(struct audio_info *out, const struct output_request 
 {
     const struct settings *s = q->settings;
     const char *path = s->operands[2];
-    const struct encoding requested = preferred_encoding(q, out->container);
+    struct encoding requested = preferred_encoding(q, out->container);
     char closest[ENCODING_NAME_SIZE];
-    if (requested.is_complex != type_is_complex(q->type))
+    const bool pairs = type_is_complex(q->type) && (q->in->iq || s->iq) &&
+                       (out->container == CONTAINER_WAV || out->container == CONTAINER_SNDFILE);
+    if (pairs) {
+        out->channels *= 2;
+        out->rank = 2;
+        requested.is_complex = false;
+    } else if (requested.is_complex != type_is_complex(q->type))
         return fault_set(fault, "%s: the result is %s, which %s cannot store; use %s", path,
                          type_is_complex(q->type) ? "complex" : "real",
                          s->output_format ? s->output_format : strrchr(path, '.') + 1,
                          type_is_complex(q->type) ? "cf32 or cf64" : "f32 or f64");
     if (!container_encoding(out->container, path, requested, &out->encoding))
-        return fault_set(fault,
-                         "%s: cannot store complex samples, which the result has; use .npy or .raw",
-                         path);
+        return fault_set(
+            fault,
+            "%s: cannot store complex samples, which the result has; use .npy or .raw, "
+            "or --iq for I and Q in two channels",
+            path);
     if (s->dither == DITHER_TPDF && out->encoding.kind == ENCODING_FLOAT)
         return fault_set(fault,
                          "%s: --dither is for integers, and its samples are %s; use "

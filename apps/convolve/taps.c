@@ -298,6 +298,10 @@ bool taps_open(struct audio_reader **ret_readers, const struct settings *setting
     for (int i = 0; i < settings->n_irs; i++) {
         request.path = settings->files[i];
         if (!audio_open(&ret_readers[i], &request, fault)) return false;
+        // A template comes from the radio, too.
+        const bool pair = settings->iq && settings->command == COMMAND_CORRELATE &&
+                          audio_reader_info(ret_readers[i])->channels == 2;
+        if (!audio_pair_channels(ret_readers[i], pair, fault)) return false;
     }
     return true;
 }

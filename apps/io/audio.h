@@ -23,6 +23,11 @@ bool audio_open_memory(struct audio_reader **ret_reader, const void *bytes, size
                        bool as_pipe, const struct audio_request *request, struct fault *fault);
 const struct audio_info *audio_reader_info(const struct audio_reader *reader);
 
+// Makes one complex channel of I and Q in two channels, before the first frame is read: where that
+// is `wanted`, and where the header says that they are. False, with a fault, if it is wanted of
+// real samples that are not in two channels of a format with a header.
+bool audio_pair_channels(struct audio_reader *reader, bool wanted, struct fault *fault);
+
 // Whether the frames come from a pipe, so that reading may block.
 bool audio_reader_is_pipe(const struct audio_reader *reader);
 

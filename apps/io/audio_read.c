@@ -222,6 +222,25 @@ const struct audio_info *audio_reader_info(const struct audio_reader *reader)
     return &reader->info;
 }
 
+bool audio_pair_channels(struct audio_reader *reader, bool wanted, struct fault *fault)
+{
+    struct audio_info *info = &reader->info;
+    const bool pair = info->channels == 2 && !info->encoding.is_complex &&
+                      (info->container == CONTAINER_WAV || info->container == CONTAINER_SNDFILE);
+    info->iq = pair && (info->iq || wanted);
+    if (wanted && !pair && !info->encoding.is_complex)
+        return fault_set(fault,
+                         "%s: --iq needs I and Q in the two channels of a WAV; raw samples have a "
+                         "complex type, as in --format ci16",
+                         reader->source.name);
+    if (!info->iq) return true;
+    info->channels = 1;
+    info->encoding.is_complex = true;
+    info->rank = 1;
+    info->channel_mask = 0;
+    return true;
+}
+
 bool audio_reader_is_pipe(const struct audio_reader *reader)
 {
     return !reader->source.seekable;

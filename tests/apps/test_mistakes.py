@@ -58,7 +58,7 @@ MISTAKES = [
      "the axes are [channels, frames], so if these are [frames, channels], save the transpose, x.T"),
     ("convolve ir44.wav in.wav o.wav", 1,
      "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of in.wav; use --resample-ir"),
-    ("convolve c.npy in.wav o.wav", 1, "o.wav: cannot store complex samples, which the result has; use .npy or .raw"),
+    ("convolve c.npy in.wav o.wav", 1, "o.wav: cannot store complex samples, which the result has; use .npy or .raw, or --iq for I and Q in two channels"),
     ("convolve one.txt x.npy o.wav", 1, "o.wav: a WAV needs a sample rate and the input has none; use --rate"),
     ("convolve --config ir.wav in.wav o.wav", 1, "ir.wav: the name of a configuration ends with .conf (jconvolver), .cfg "
      "(Convolver), .yml or .yaml (CamillaDSP)"),

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """What receivers of radio signals do: names of sample types, recordings in 8 bits, tuning."""
 import json
+import struct
 
 import numpy as np
 
 import rig
-from rig import Case, parse_wav, wav_bytes
+from rig import Case, chunk, parse_wav, wav_bytes
 
 
 class Types(Case):
@@ -230,6 +231,98 @@ class Up(Case):
         self.fails("correlate", "--up", 2, "h.npy", "x.npy", "y.npy", rc=2, says="no such option")
         self.fails("convolve", "--up", 0, "h.npy", "x.npy", "y.npy", rc=2, says="--up 0: is not a whole number from 1 to 1048576")
         self.fails("convolve", "--up", 2, "--device", "cuda", "h.npy", "x.npy", "y.npy", says=[])
+
+
+class Pairs(Case):
+    """I and Q in the two channels of a WAV: --iq, and the chunk auxi of SDR programs."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = self.random.integers(-9000, 9000, (3000, 2))
+        self.z = (self.x[:, 0] + 1j * self.x[:, 1]) / 32768
+        self.h = self.random.standard_normal(50).astype("f4") / 50
+        np.save("h.npy", self.h)
+        self.expected = np.convolve(self.z, self.h)
+        time = struct.pack("<8H", 2026, 1, 6, 31, 23, 59, 59, 250)
+        self.auxi = chunk(b"auxi", time + time + struct.pack("<IIII", 100000000, 2400000, 0, 0) + bytes(16))
+
+    def pair(self, name):
+        y = parse_wav(self.read(name))[1]
+        self.assertEqual(y.shape[1], 2)
+        return y[:, 0] + 1j * y[:, 1]
+
+    def test_option(self):
+        self.write("iq.wav", wav_bytes(self.x, rate=250000))
+        self.run_program("convolve", "--iq", "h.npy", "iq.wav", "y.npy")
+        self.close(np.load("y.npy"), self.expected.astype("c8"))
+        self.run_program("convolve", "--iq", "--output-format", "f32", "h.npy", "iq.wav", "y.wav")
+        self.close(self.pair("y.wav").astype("c8"), self.expected.astype("c8"))
+        self.run_program("convolve", "--iq", "h.npy", "iq.wav", "y.wav")
+        np.testing.assert_allclose(self.pair("y.wav"), self.expected, atol=0.8 / 32768)  # rounded to 16 bits
+        self.run_program("convolve", "--iq", "h.npy", "-", "y.npy", stdin=self.read("iq.wav"))
+        self.close(np.load("y.npy"), self.expected.astype("c8"))
+        self.run_program("convolve", "--iq", "--output-format", "i16", "--gain", "auto", "h.npy", "iq.wav", "y.flac")
+        self.run_program("convolve", "--iq", "h.npy", "y.flac", "z.npy")
+        self.assertTrue(np.iscomplexobj(np.load("z.npy")))
+
+    def test_tuned(self):
+        self.write("iq.wav", wav_bytes(self.x, rate=250000))
+        self.run_program("convolve", "--iq", "--tune", "100k", "--stride", 5, "--output-format", "f32", "h.npy", "iq.wav",
+                         "y.wav")
+        n = np.arange(3000)
+        expected = np.convolve(self.z * np.exp(-2j * np.pi * 0.4 * n), self.h)[::5]
+        np.testing.assert_allclose(self.pair("y.wav"), expected, atol=1e-5)
+        self.assertEqual(parse_wav(self.read("y.wav"))[0], 50000)
+
+    def test_chunk(self):
+        for before, after in ((self.auxi, b""), (b"", self.auxi), (chunk(b"auxi", b"<?xml version='1.0'?><x/>"), b"")):
+            self.write("iq.wav", wav_bytes(self.x, rate=250000, before=before, after=after))
+            self.run_program("convolve", "h.npy", "iq.wav", "y.npy")
+            self.close(np.load("y.npy"), self.expected.astype("c8"))
+            self.run_program("convolve", "--tune", "10k", "--output-format", "f32", "h.npy", "iq.wav", "y.wav")
+            data = self.read("y.wav")
+            at = data.index(b"auxi") + 8
+            if b"xml" not in before:
+                self.assertEqual(struct.unpack_from("<I", data, at + 32)[0], 100010000)
+                self.assertEqual(struct.unpack_from("<H", data, at)[0], 2026)
+            self.run_program("convolve", "h.npy", "y.wav", "z.npy")  # known again
+            self.assertTrue(np.iscomplexobj(np.load("z.npy")))
+            self.run_program("convolve", "--first", 100, "h.npy", "iq.wav", "y.wav")
+            data = self.read("y.wav")
+            if b"xml" not in before:
+                self.assertEqual(data[data.index(b"auxi") + 8:][:32], bytes(32))
+
+    def test_mono_with_the_chunk_is_real(self):
+        self.write("in.wav", wav_bytes(self.x[:, :1], before=self.auxi))
+        self.run_program("convolve", "h.npy", "in.wav", "y.npy")
+        self.assertFalse(np.iscomplexobj(np.load("y.npy")))
+
+    def test_correlate(self):
+        self.write("iq.wav", wav_bytes(self.x, rate=250000))
+        self.write("t.wav", wav_bytes(self.x[1234:1300], rate=250000))
+        done = self.run_program("correlate", "--iq", "--peaks", 1, "--json", "t.wav", "iq.wav", "y.wav")
+        self.assertEqual(json.loads(done.stderr.splitlines()[0] if not done.stdout else done.stdout.splitlines()[0])["sample"],
+                         1234)
+        expected = np.correlate(self.z, self.z[1234:1300], "full")
+        y = parse_wav(self.read("y.wav"))[1]
+        self.assertEqual(y.shape, (len(expected), 2))
+
+    def test_shards(self):
+        self.write("iq.wav", wav_bytes(self.x, rate=250000, before=self.auxi))
+        for k in (1, 2):
+            self.run_program("convolve", "--range", "%d/2" % k, "--output-format", "f32", "h.npy", "iq.wav", "s%d.wav" % k)
+        self.run_program("join", "y.wav", "s1.wav", "s2.wav")
+        self.close(self.pair("y.wav").astype("c8"), self.expected.astype("c8"))
+
+    def test_refusals(self):
+        self.write("in.wav", wav_bytes(self.x[:, :1]))
+        self.fails("convolve", "--iq", "h.npy", "in.wav", "y.wav", says=["in.wav", "--iq needs I and Q in the two channels"])
+        np.save("pair.npy", self.x.T)
+        self.fails("convolve", "--iq", "h.npy", "pair.npy", "y.npy", says="--iq needs")
+        np.save("z.npy", self.z.astype("c8"))
+        self.fails("convolve", "--rate", 48000, "h.npy", "z.npy", "y.wav", says="or --iq for I and Q")
+        self.run_program("convolve", "--rate", 48000, "--iq", "h.npy", "z.npy", "y.wav")
+        np.testing.assert_allclose(self.pair("y.wav"), self.expected, atol=1e-5)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,10 @@
 
 enum { CUE_BYTES = 24, CUE_POSITION = 4, CUE_OFFSET = 20, BEXT_TIME = 338 };
 
+// The chunk auxi of SpectraVue: the times of the first and the last sample (SYSTEMTIME of Windows),
+// and the frequency at the centre in Hz. Some programs write XML instead.
+enum { AUXI_TIMES = 32, AUXI_FREQUENCY = 32 };
+
 static uint32_t load32(const unsigned char *x)
 {
     return (uint32_t)x[0] | (uint32_t)x[1] << 8 | (uint32_t)x[2] << 16 | (uint32_t)x[3] << 24;
@@ -26,7 +30,8 @@ static bool has_id(const unsigned char *chunk, const char *id)
 bool tags_know(const char id[4])
 {
     const unsigned char *chunk = (const unsigned char *)id;
-    return has_id(chunk, "LIST") || has_id(chunk, "bext") || has_id(chunk, "cue ");
+    return has_id(chunk, "LIST") || has_id(chunk, "bext") || has_id(chunk, "cue ") ||
+           has_id(chunk, "auxi");
 }
 
 unsigned char *tags_append(struct tags *tags, const char id[4], size_t n)
@@ -82,6 +87,15 @@ static void move_time(unsigned char *body, size_t n, const struct tags_move *mov
     store32(body + BEXT_TIME + 4, (uint32_t)(moved >> 32));
 }
 
+// Times that are no longer true are set to 0, which stands for unknown ones.
+static void move_auxi(unsigned char *body, size_t n, const struct tags_move *move)
+{
+    if (n < AUXI_FREQUENCY + 4 || body[0] == '<') return;
+    if (move->first) memset(body, 0, AUXI_TIMES);
+    const double hz = (double)load32(body + AUXI_FREQUENCY) + move->tune;
+    if (hz >= 0 && hz <= UINT32_MAX) store32(body + AUXI_FREQUENCY, (uint32_t)hz);
+}
+
 void tags_move(struct tags *tags, const struct tags_move *move)
 {
     for (size_t at = 0; at < tags->n;) {
@@ -90,6 +104,7 @@ void tags_move(struct tags *tags, const struct tags_move *move)
         size_t after = n;
         if (has_id(chunk, "bext")) move_time(chunk + 8, n, move);
         if (has_id(chunk, "cue ")) after = move_cues(chunk + 8, n, move);
+        if (has_id(chunk, "auxi")) move_auxi(chunk + 8, n, move);
         const size_t end = at + 8 + n + (n & 1);
         at += 8 + after + (after & 1);
         store32(chunk + 4, (uint32_t)after);

@@ -32,6 +32,7 @@ void tags_copy(struct tags *ret, const struct tags *from);
 // removed.
 struct tags_move {
     int64_t first, up, stride;
+    double tune; // Hz by which frequencies at the centre grow
 };
 void tags_move(struct tags *tags, const struct tags_move *move);
 

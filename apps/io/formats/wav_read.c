@@ -139,6 +139,7 @@ static bool wav_parse_chunk(struct wav *w, const char *id, uint32_t size, struct
     unsigned char x[40];
     size_t n = size < sizeof x ? size : sizeof x;
     uint64_t end = w->source->position + size;
+    w->info->iq = w->info->iq || memcmp(id, "auxi", 4) == 0; // SDR programs alone write it
     if (memcmp(id, "fmt ", 4) == 0) {
         if (w->has_format) return fault_set(fault, "%s: two format chunks", w->source->name);
         if (!wav_read_chunk(w, "the format chunk", x, n, fault) ||
