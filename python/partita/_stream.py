@@ -8,7 +8,7 @@ import typing
 import numpy as np
 
 from partita import _arrays, _device, _fork, _objects, _taps
-from partita._errors import StateError, check, failure
+from partita._errors import StateError, check, failure, log
 from partita._partita import ffi, lib
 from partita._plan import Filter, Plan, device_number, filter_of
 from partita._problem import natural, positive
@@ -381,14 +381,13 @@ class Stream:
         Raises
         ------
         StateError
-            While `swapping`, or if the state is damaged or of another plan; the stream is then unchanged.
+            While `swapping`, or if the state is damaged or of another plan, with the reason; the stream is then unchanged.
         """
         if not isinstance(state, (bytes, bytearray, memoryview, np.ndarray)):
             raise TypeError(f"state is of type {type(state).__name__}: bytes that Stream.save returned are needed")
         with self._alone():
-            what = ("restore, not while a swap is in progress" if lib.partita_stream_swapping(self._c)
-                    else "restore: the state is damaged, or of a stream with another plan")
-            check(lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state)), what)
+            log()
+            check(lib.partita_stream_restore(self._c, ffi.from_buffer(state), len(state)), "restore")
 
     def clone(self):
         """A second stream with the same filter and the same state."""

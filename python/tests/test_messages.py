@@ -96,8 +96,9 @@ def bank():
     # States.
     (lambda: stream().restore("text"), TypeError,
      "state is of type str: bytes that Stream.save returned are needed"),
-    (lambda: stream().restore(b"abc"), partita.StateError,
-     "restore: the state is damaged, or of a stream with another plan"),
+    (lambda: stream().restore(b"abc"), partita.StateError, "restore: state: 3 bytes, but this stream's has"),
+    (lambda: stream().restore(bytes(len(stream().save()))), partita.StateError,
+     "restore: state: of a stream of another plan, or damaged"),
     (lambda: bank().close(0), partita.StateError, "close of slot 0, which must be open"),
     (lambda: bank().input(7), ValueError, "slot = 7: there is no such slot"),
 ])
@@ -110,7 +111,7 @@ def test_restore_during_a_swap():
     running = stream()
     state = running.save()
     running.swap(TAPS, fade=10)
-    with pytest.raises(partita.StateError, match="restore, not while a swap is in progress"):
+    with pytest.raises(partita.StateError, match="restore: .*still swaps filters"):
         running.restore(state)
 
 

@@ -170,6 +170,16 @@ def test_explanations_have_values():
     assert partita.explain((30, 40), (5, 5), mode="same", dtype="f32").splitlines()[0].count("30x40") == 2
 
 
+@pytest.mark.parametrize("engine", (None, "cpu/direct", "cpu/overlap-save"))
+@pytest.mark.parametrize("shift", (0, 1, 64))
+def test_results_do_not_overlap_operands(engine, shift):
+    plan = partita.Plan(partita.Problem(kernel=9, size=1000, pad=4), engine=engine)
+    filter, memory = plan.filter(np.ones(9)), np.ones(1064, np.float32)
+    with pytest.raises(ValueError, match="y overlaps x; use separate arrays"):
+        plan.forward(filter, memory[:1000], out=memory[shift:shift + 1000])
+    assert (memory == 1).all()
+
+
 def test_plans_are_pickled_by_what_they_were_made_with():
     plan, x, w = make_layer(engine="cpu/direct", threads=1)
     copy = pickle.loads(pickle.dumps(plan))
