@@ -157,7 +157,7 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     const double channels = (double)(shape->in_channels + shape->out_channels);
     const double transforms = channels * (shape->complex_signal ? 2 : 1);
     const double products = (double)shape_path_count(shape) * (double)shape_bins(shape, n);
-    const size_t history = size_mul(overlap_history_frames(shape, hop), shape->in_channels);
+    const size_t history = size_mul(overlap_history_frames(n, hop), shape->in_channels);
     const size_t held = (2 * history + 2 * hop * shape->out_channels) * shape->sample_bytes;
     const size_t filter = size_mul(shape_path_count(shape), overlap_spectrum_bytes(shape, n));
     *ret = (struct estimate){

@@ -146,7 +146,7 @@ void overlap_long_filter(const struct partita_filter *filter, size_t channel, ch
 
 // The stream of overlap-save (stream.c). overlap_history_frames: frames that it keeps of each
 // input.
-size_t overlap_history_frames(const struct shape *shape, size_t hop);
+size_t overlap_history_frames(size_t n, size_t hop);
 enum partita_status overlap_stream_open(struct partita_stream *stream);
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames);
 struct region overlap_stream_region(struct partita_stream *stream);

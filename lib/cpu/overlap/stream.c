@@ -17,11 +17,11 @@ struct overlap_stream {
     struct overlap_buffers buffers;
 };
 
-// The transform of a block also reads the frames before it. They are whole blocks, so that none
+// The n samples of a block's transform end with the block. They are whole blocks, so that none
 // wraps; two at least, since samples that are not finite are looked up when outputs are written.
-size_t overlap_history_frames(const struct shape *shape, size_t hop)
+size_t overlap_history_frames(size_t n, size_t hop)
 {
-    return size_round_up(size_add(size_max(shape->axis[0].span - 1, hop), hop), hop);
+    return size_round_up(size_max(n, 2 * hop), hop);
 }
 
 static struct overlap_stream *overlap_stream_layout(const struct partita_plan *plan,
@@ -32,7 +32,7 @@ static struct overlap_stream *overlap_stream_layout(const struct partita_plan *p
     const size_t bytes = shape->sample_bytes;
     struct overlap_stream *state = arena_take(arena, sizeof *state);
     struct overlap_stream fresh = {
-        .history = {.frames = overlap_history_frames(shape, overlap->hop),
+        .history = {.frames = overlap_history_frames(overlap->n, overlap->hop),
                     .delay = overlap->hop - 1}};
     fresh.position = arena_take(arena, sizeof *fresh.position);
     history_layout(&fresh.history, shape, arena);
@@ -97,19 +97,16 @@ void overlap_stream_load(const struct partita_plan *plan, struct partita_load *r
                                  .swap_delay = hop};
 }
 
-// The samples of a transform: the frames before the block, the block, and zeros behind it.
+// The samples of a transform, also those before the block that no tap meets: zeros would have to be
+// copied there.
 static const char *block_window(const struct partita_stream *stream, size_t channel)
 {
     const struct overlap_stream *state = stream->state;
     const struct overlap *overlap = overlap_of(stream->plan);
-    const struct history *history = &state->history;
-    const size_t before = overlap->shape.axis[0].span - 1, n = before + overlap->hop;
+    const size_t frames = state->history.frames;
     const uint64_t end = (state->position->quantum + 1) * overlap->hop;
-    const char *x = history_at(history, &overlap->shape, channel,
-                               (size_t)((end + history->frames - n) % history->frames));
-    if (n == overlap->n) return x;
-    samples_window(state->buffers.samples, x, n, 0, 1, overlap->n, overlap->shape.sample_bytes);
-    return state->buffers.samples;
+    return history_at(&state->history, &overlap->shape, channel,
+                      (size_t)((end + frames - overlap->n) % frames));
 }
 
 static void filter_channel(struct partita_stream *stream, const struct partita_filter *filter,
@@ -117,10 +114,10 @@ static void filter_channel(struct partita_stream *stream, const struct partita_f
 {
     struct overlap_stream *state = stream->state;
     const struct overlap *overlap = overlap_of(stream->plan);
-    const size_t bytes = overlap->shape.sample_bytes, wrapped = overlap->shape.axis[0].span - 1;
+    const size_t bytes = overlap->shape.sample_bytes, hop = overlap->hop;
     overlap_output(filter, channel, &state->buffers);
-    memcpy(ready_at(stream, set, channel), state->buffers.samples + wrapped * bytes,
-           overlap->hop * bytes);
+    memcpy(ready_at(stream, set, channel), state->buffers.samples + (overlap->n - hop) * bytes,
+           hop * bytes);
 }
 
 static void overlap_stream_filter(struct partita_stream *stream)
