@@ -113,6 +113,20 @@ class Contents(Case):
                     else:
                         self.run_program("convolve", "--config", "c.conf", "mono.wav", "out.wav")
 
+    def test_names_and_contents_of_configurations(self):
+        jconvolver = b"/convolver/new 2 2 256 4000\n/impulse/dirac 1 1 1 0\n/impulse/dirac 2 2 1 0\n"
+        for name, data, says in (("c.conf", self.read("source.wav"), "it is no text"), ("c.YML", b"", "no configuration"),
+                                 ("c.cfg", b"", "the file ends"), ("c.CONF", b"", "no configuration of jconvolver"),
+                                 ("c.yaml", jconvolver, "no configuration of CamillaDSP"),
+                                 ("c.conf", b"devices: {samplerate: 48000}", "no command of jconvolver"),
+                                 ("c.wav", jconvolver, "the name of a configuration ends with"),
+                                 ("c", jconvolver, "the name of a configuration ends with")):
+            self.write(name, data)
+            self.fails("convolve", "--config", name, "source.wav", "out.wav", says=[name, says])
+        for name in ("c.conf", "C.CONF"):
+            self.write(name, jconvolver)
+            self.run_program("convolve", "--config", name, "source.wav", "out.wav")
+
     def test_camilladsp_may_skip_a_header(self):
         self.write("x.wav", wav_bytes(self.x[:, :1]))
         text = ("devices: {samplerate: 48000, chunksize: 64, capture: {channels: 1}, playback: {channels: 1}}\n"
