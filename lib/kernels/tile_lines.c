@@ -51,28 +51,31 @@ INLINE vec tile_finish(vec v, vec y, const struct conv_finish *finish, vec bias)
     return v;
 }
 
+// Samples from .. to-1 of a vector, one by one.
+NOINLINE void tile_store_samples(REAL *y, vec v, size_t from, size_t to,
+                                 const struct conv_finish *finish, vec bias)
+{
+    REAL part[LANES];
+    vec_store(part, v);
+    NO_UNROLL
+    for (size_t k = from; k < to; k++) {
+        const vec sum = vec_broadcast(finish->add ? y[k] : 0);
+        y[k] = tile_finish(vec_broadcast(part[k]), sum, finish, bias)[0];
+    }
+}
+
 // Samples i .. i+LANES-1 of one row, as far as they are wanted.
 INLINE void tile_store_row(REAL *y, vec v, size_t i, size_t begin, size_t end,
                            const struct conv_finish *finish, vec bias)
 {
-    if (begin <= i && end >= i + LANES) {
+    const size_t from = begin > i ? begin : i, to = end < i + LANES ? end : i + LANES;
+    if (begin <= i && end >= i + LANES)
         vec_store(y + i, tile_finish(v, finish->add ? vec_load(y + i) : v, finish, bias));
-        return;
-    }
-    const size_t to = end < i + LANES ? end : i + LANES;
-    if (begin <= i && i < to) {
+    else if (begin <= i && i < to)
         vec_store_first(
             y + i, tile_finish(v, finish->add ? vec_load_first(y + i, to - i) : v, finish, bias),
             to - i);
-        return;
-    }
-    REAL part[LANES];
-    vec_store(part, v);
-    for (size_t k = begin > i ? begin : i; k < to; k++) {
-        const vec one = tile_finish(vec_broadcast(part[k - i]),
-                                    vec_broadcast(finish->add ? y[k] : 0), finish, bias);
-        y[k] = one[0];
-    }
+    else if (from < to) tile_store_samples(y + i, v, from - i, to - i, finish, bias);
 }
 
 void KERNEL(tile_scatter)(const struct tile_rows *rows, const void *z_, size_t stride, size_t n,

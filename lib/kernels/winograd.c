@@ -126,8 +126,8 @@ INLINE void winograd_prefetch_output(const REAL *y, size_t ahead)
 }
 
 // One matrix over all rows and tiles.
-INLINE void winograd_transform(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
-                               size_t count, const struct winograd_rows *given)
+INLINE void winograd_of_rows(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
+                             size_t count, const struct winograd_rows *given)
 {
     const struct winograd_rows rows = *given; // y may not change it
     const size_t from = matrix == TAPS ? count : extent, to = matrix == OUTPUT ? count : extent;
@@ -157,35 +157,10 @@ void KERNEL(winograd_input)(void *y, const void *x, size_t extent, size_t count,
                             const struct winograd_rows *rows)
 {
     (void)count;
-    if (extent == 4) winograd_transform(INPUT, y, x, 4, 0, rows);
-    else if (extent == 6) winograd_transform(INPUT, y, x, 6, 0, rows);
-    else winograd_transform(INPUT, y, x, 8, 0, rows);
+    if (extent == 4) winograd_of_rows(INPUT, y, x, 4, 0, rows);
+    else if (extent == 6) winograd_of_rows(INPUT, y, x, 6, 0, rows);
+    else winograd_of_rows(INPUT, y, x, 8, 0, rows);
 }
-
-// clang-format off
-// Extent and count as constants.
-#define CASE_OF(extent, count) ((extent)*WINOGRAD_EXTENT + (count))
-#define CASE(matrix, extent, count) \
-    case CASE_OF(extent, count): winograd_transform(matrix, y, x, extent, count, rows); break;
-#define CASES(matrix) \
-    CASE(matrix, 4, 2) CASE(matrix, 4, 3) \
-    CASE(matrix, 6, 2) CASE(matrix, 6, 3) CASE(matrix, 6, 4) CASE(matrix, 6, 5) \
-    CASE(matrix, 8, 2) CASE(matrix, 8, 3) CASE(matrix, 8, 4) CASE(matrix, 8, 5) \
-    CASE(matrix, 8, 6) CASE(matrix, 8, 7)
-
-void KERNEL(winograd_output)(void *y, const void *x, size_t extent, size_t count,
-                             const struct winograd_rows *rows)
-{
-    switch (CASE_OF(extent, count)) { CASES(OUTPUT) }
-}
-
-void KERNEL(winograd_taps)(void *y, const void *x, size_t extent, size_t count,
-                           const struct winograd_rows *rows)
-{
-    switch (CASE_OF(extent, count)) { CASES(TAPS) }
-}
-#undef CASE
-// clang-format on
 
 // Samples of a row, of which first .. last-1 exist; `whole`, a constant: all that are read do.
 struct winograd_samples {
@@ -229,8 +204,8 @@ INLINE void winograd_gather(vec *in, const struct winograd_samples *row, size_t 
 }
 
 // Rows of samples to the transforms of their tiles; step, extent and count are constants.
-INLINE void winograd_transform_lines(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
-                                     size_t count, const struct winograd_lines *given)
+INLINE void winograd_of_lines(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
+                              size_t count, const struct winograd_lines *given)
 {
     const struct winograd_lines lines = *given; // y may not change it
     const size_t from = matrix == TAPS ? count : extent;
@@ -308,8 +283,8 @@ INLINE void winograd_put_tiles(const struct winograd_output *out, const vec *x, 
 }
 
 // Row by row of tiles, so that only the last vectors of a row of samples are stored in part.
-INLINE void winograd_store_tiles(REAL *y, const REAL *x, size_t extent, size_t count,
-                                 const struct winograd_stores *given)
+INLINE void winograd_of_stores(enum matrix matrix, REAL *y, const REAL *x, size_t extent,
+                               size_t count, const struct winograd_stores *given)
 {
     const struct winograd_stores to = *given; // y may not change it
     const REAL *bias = to.finish->bias;
@@ -330,7 +305,7 @@ INLINE void winograd_store_tiles(REAL *y, const REAL *x, size_t extent, size_t c
             UNROLL
             for (size_t k = 0; k < extent; k++) in[k] = vec_load(from + k * to.x_stride + t);
             if (extent == 1) results[0] = in[0];
-            else winograd_output_tile(results, in, extent, count);
+            else winograd_tile(matrix, results, in, extent, count);
             winograd_put_tiles(&out, results, count, t * count, left < LANES ? left : LANES);
         }
     }
@@ -397,28 +372,27 @@ void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride
     else interleave_columns(y, pitch, x, stride, count, n);
 }
 
+// A function for each extent and count, which are constants in it, and one that calls them.
 // clang-format off
-#define CASE(matrix, extent, count) \
-    case CASE_OF(extent, count): winograd_transform_lines(matrix, y, x, extent, count, lines); break;
+#define CASES(DO, ...) \
+    DO(4, 2, __VA_ARGS__) DO(4, 3, __VA_ARGS__) DO(6, 2, __VA_ARGS__) DO(6, 3, __VA_ARGS__) \
+    DO(6, 4, __VA_ARGS__) DO(6, 5, __VA_ARGS__) DO(8, 2, __VA_ARGS__) DO(8, 3, __VA_ARGS__) \
+    DO(8, 4, __VA_ARGS__) DO(8, 5, __VA_ARGS__) DO(8, 6, __VA_ARGS__) DO(8, 7, __VA_ARGS__)
+#define CASES_AND_1(DO, ...) DO(1, 1, __VA_ARGS__) CASES(DO, __VA_ARGS__)
+#define CASE_OF(extent, count) ((extent) * WINOGRAD_EXTENT + (count))
+#define CASE(extent, count, name, of, matrix) \
+    case CASE_OF(extent, count): name##_##extent##_##count(y, x, of); break;
+#define FUNCTION(extent, count, name, of, matrix) \
+    NOINLINE void name##_##extent##_##count(REAL *y, const REAL *x, const struct winograd_##of *of) \
+    { winograd_of_##of(matrix, y, x, extent, count, of); }
+#define TRANSFORM(cases, name, of, matrix) \
+    cases(FUNCTION, name, of, matrix) \
+    void KERNEL(name)(void *y, const void *x, size_t extent, size_t count, const struct winograd_##of *of) \
+    { switch (CASE_OF(extent, count)) { cases(CASE, name, of, matrix) } }
 
-void KERNEL(winograd_input_lines)(void *y, const void *x, size_t extent, size_t count,
-                                  const struct winograd_lines *lines)
-{
-    switch (CASE_OF(extent, count)) { CASE(INPUT, 1, 1) CASES(INPUT) }
-}
-
-void KERNEL(winograd_taps_lines)(void *y, const void *x, size_t extent, size_t count,
-                                 const struct winograd_lines *lines)
-{
-    switch (CASE_OF(extent, count)) { CASE(TAPS, 1, 1) CASES(TAPS) }
-}
-#undef CASE
-#define CASE(matrix, extent, count) \
-    case CASE_OF(extent, count): winograd_store_tiles(y, x, extent, count, stores); break;
-
-void KERNEL(winograd_store)(void *y, const void *x, size_t extent, size_t count,
-                            const struct winograd_stores *stores)
-{
-    switch (CASE_OF(extent, count)) { CASE(OUTPUT, 1, 1) CASES(OUTPUT) }
-}
+TRANSFORM(CASES, winograd_output, rows, OUTPUT)
+TRANSFORM(CASES, winograd_taps, rows, TAPS)
+TRANSFORM(CASES_AND_1, winograd_input_lines, lines, INPUT)
+TRANSFORM(CASES_AND_1, winograd_taps_lines, lines, TAPS)
+TRANSFORM(CASES_AND_1, winograd_store, stores, OUTPUT)
 // clang-format on
