@@ -9,17 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { ALIGNMENT = 64, LARGE_PAGE = 1 << 21 };
 
-static size_t limit; // 0: none
+static size_t limit;   // 0: none
+static bool is_chosen; // by this file
 static atomic_size_t in_use;
 // Of the last allocation that failed: its bytes, and those in use if it exceeded the limit.
 static atomic_size_t failed_bytes, failed_in_use;
 
+// What the machine has, and what `ulimit -v` leaves of it.
+static size_t available(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE);
+    const size_t all = pages > 0 && bytes > 0 ? (size_t)pages * (size_t)bytes : 0;
+    struct rlimit addresses;
+    if (getrlimit(RLIMIT_AS, &addresses) || addresses.rlim_cur == RLIM_INFINITY) return all;
+    return !all || addresses.rlim_cur < all ? (size_t)addresses.rlim_cur : all;
+}
+
 void memory_limit(size_t bytes)
 {
-    limit = bytes;
+    is_chosen = !bytes;
+    limit = bytes ? bytes : available() / 2;
 }
 
 static bool fail(size_t bytes, size_t used)
@@ -128,9 +142,11 @@ bool memory_fault(struct fault *fault, const char *format, ...)
     if (!limited)
         return fault_set(fault, "%s: out of memory: %s more are needed", what,
                          size_text(bytes, text[0]));
+    size_text(limit, text[1]);
     return fault_set(fault,
-                     "%s: %s more of memory are needed, but --max-memory is %s, of which %s are "
-                     "in use",
-                     what, size_text(bytes, text[0]), size_text(limit, text[1]),
-                     size_text(used, text[2]));
+                     "%s: %s more of memory are needed, but %s%s%s, of which %s are in use; add "
+                     "--max-memory %zuM or more",
+                     what, size_text(bytes, text[0]), is_chosen ? "" : "--max-memory is ", text[1],
+                     is_chosen ? ", half of what there is, is the limit" : "",
+                     size_text(used, text[2]), (used + bytes) / 1000000 + 1);
 }

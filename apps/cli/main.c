@@ -28,7 +28,7 @@ static int run_command(enum command command, int argc, char **argv)
     struct fault fault;
     if (!options_parse(&settings, command, argc, argv, &fault))
         return report_usage(command, &fault);
-    memory_limit((size_t)settings.max_memory);
+    memory_limit((size_t)settings.max_memory);              // 0: half of what there is
     if (command != COMMAND_LIVE) json_end_without_memory(); // live goes on without its status line
     if (!settings.help) return mains[command](&settings);
     help_print(command);

@@ -18,6 +18,7 @@ static const struct {
     {"options.device", "device", ANY},
     {"options.parts", "parts", ANY},
     {"options.threads", "threads", ANY},
+    {"options.error_reach", "error-reach", ANY},
     {"problem.groups", "groups", ANY},
     {"problem.block", "block", ANY},
     {"problem.latency", "latency", ANY},

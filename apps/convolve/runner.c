@@ -128,6 +128,7 @@ static enum partita_status runner_plan_create(struct runner *r, const struct run
         .threads = (int)r->plan_threads,
         .sample_rate = r->segment ? 0 : q->rate,
         .directions = PARTITA_FORWARD,
+        .error_reach = (size_t)q->settings->error_reach,
         // Segments share a filter and workspaces. Their number is not given, so that wisdom serves
         // files of all lengths.
         .filter_uses = r->segment && q->frames > r->segment ? TARGET_USES : 0,

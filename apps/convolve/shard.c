@@ -105,6 +105,7 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
                                s->resample_ir,
                                s->nan,
                                s->dither,
+                               s->error_reach,
                                source->type,
                                taps->type,
                                (int64_t)taps->length,

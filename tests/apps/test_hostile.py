@@ -326,10 +326,31 @@ class Memory(Case):
                 if done.returncode:
                     self.assertEqual(done.returncode, 1)
                     self.assertRegex(done.stderr.decode(), "^partita [a-z]+: .*more of memory are needed, but "
-                                     "--max-memory is [0-9.]+ [KM]iB, of which [0-9.]+ [KM]iB are in use\n$")
+                                     "--max-memory is [0-9.]+ [KM]iB, of which [0-9.]+ [KM]iB are in use; "
+                                     "add --max-memory [0-9]+M or more\n$")
             self.assertGreater(refused, 1, command)
             self.assertEqual(self.read("y.npy"), whole, command)
             os.remove("y.npy")
+
+    def test_the_default_follows_the_machine(self):
+        """Half of the memory that this process may have. A delay of 50 million samples is one long filter."""
+        if "SANITIZED" in os.environ:
+            self.skipTest("a sanitizer reserves address space")
+        np.save("one.npy", np.ones(100, "f4"))
+        self.write("delay.yml", b"""devices:
+  samplerate: 8000
+  capture: {type: Stdin, channels: 1, format: S16LE}
+  playback: {type: Stdout, channels: 1, format: S16LE}
+filters:
+  d: {type: Delay, parameters: {delay: 50000000, unit: samples}}
+  v: {type: Conv, parameters: {type: Values, values: [1.0, 0.5, 0.25]}}
+pipeline:
+  - {type: Filter, channel: 0, names: [d, v]}
+""")
+        limit = (1 << 30, 1 << 30)
+        self.fails("convolve", "--config", "delay.yml", "-r", 8000, "one.npy", "y.npy",
+                   says=["more of memory are needed, but 512 MiB, half of what there is, is the limit", "add --max-memory "],
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, limit))
 
     def test_the_process_stays_small(self):
         if "SANITIZED" in os.environ:

@@ -217,6 +217,29 @@ class Results(ArrayCase):
         self.assertEqual(narrow.dtype, np.dtype("f4"))
 
 
+class ErrorReach(ArrayCase):
+    def test_a_quiet_passage_after_a_loud_one(self):
+        """180 dB apart. Beyond the taps the quiet results are sums of quiet products: with a reach of 1 their error is at
+        most 2000 roundings of 2^-24 of the sum of magnitudes, which is about sqrt(2000) times a result. By transforms,
+        the default, it is that of the loud passage."""
+        x, h = self.noise(60000), self.noise(2000)
+        x[:30000] *= 1e6
+        x[30000:] *= 1e-3
+        expected = expect(x, h)
+        quiet = slice(32000, 60000)
+        bound = 2000 * 2.0 ** -24 * expect(abs(x), abs(h))[quiet].max()
+        for more in ([], ["--threads", 2], ["--block", 256], ["--range", "1/1"]):
+            plain = abs(self.filter(x, h, *more) - expected)[quiet].max()
+            exact = abs(self.filter(x, h, "--error-reach", 1, *more) - expected)[quiet].max()
+            self.assertLess(exact, bound)
+            if more != ["--block", 256]:  # whose transforms are short
+                self.assertGreater(plain, bound)
+        # A reach of 512 frames: right 512 frames behind the taps.
+        near = self.filter(x, h, "--error-reach", 512)
+        self.assertLess(abs(near - expected)[32512:60000].max(), bound)
+        self.fails("convolve", "--error-reach", 0, "h.npy", "x.npy", "y.npy", rc=2, says="--error-reach 0")
+
+
 class Channels(ArrayCase):
     def test_mono_taps_for_every_channel(self):
         x, h = self.noise(5, 700), self.noise(40)
