@@ -48,8 +48,9 @@
 //          it makes by fork() computes such calls on the calling thread, and may only close streams
 //          of its parent whose options.threads is above 1; it may open others. It cannot use
 //          devices that its parent has used. While one thread forks, others may be in
-//          partita_stream_process, and in no other call. The library leaves signals, locale and
-//          floating-point mode of the process as they are.
+//          any call: fork() waits for those that plan by FFTW or use wisdom. The child may not use a
+//          stream, a bank or a filter that another thread was changing then. The library leaves
+//          signals, locale and floating-point mode of the process as they are.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
 

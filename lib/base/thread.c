@@ -8,15 +8,27 @@
 #include <unistd.h>
 
 static unsigned forks;
+static pthread_mutex_t locks[THREAD_LOCKS] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
-static void count_fork(void)
+static void before_fork(void)
+{
+    for (int i = 0; i < THREAD_LOCKS; i++) pthread_mutex_lock(&locks[i]);
+}
+
+static void after_fork(void)
+{
+    for (int i = 0; i < THREAD_LOCKS; i++) pthread_mutex_unlock(&locks[i]);
+}
+
+static void begin_child(void)
 {
     forks++;
+    after_fork();
 }
 
 static void watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, count_fork);
+    pthread_atfork(before_fork, after_fork, begin_child);
 }
 
 unsigned thread_forks(void)
@@ -24,6 +36,17 @@ unsigned thread_forks(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     return forks;
+}
+
+void thread_lock(enum thread_lock lock)
+{
+    thread_forks(); // from the first lock on forks are waited for
+    pthread_mutex_lock(&locks[lock]);
+}
+
+void thread_unlock(enum thread_lock lock)
+{
+    pthread_mutex_unlock(&locks[lock]);
 }
 
 #ifdef _OPENMP

@@ -45,27 +45,19 @@ static bool resolve_choices(const struct draft *draft)
     const struct partita_design *d = draft->given;
     const struct partita_log *log = &draft->spec->log;
     const char *name = draft->kind->name;
-    if ((unsigned)d->method > PARTITA_DESIGN_EQUIRIPPLE) {
-        log_line(log, "design.method = %d: there is no such method", (int)d->method);
-        return false;
-    }
-    if (d->method == PARTITA_DESIGN_EQUIRIPPLE && !draft->kind->equiripple) {
-        log_line(log, "design.method: %s is made by Kaiser's window only, not equiripple", name);
-        return false;
-    }
-    if (d->minimum_phase && !draft->kind->minimum) {
-        log_line(log, "design.minimum_phase: %s has linear phase only", name);
-        return false;
-    }
+    if ((unsigned)d->method > PARTITA_DESIGN_EQUIRIPPLE)
+        return log_line(log, "design.method = %d: there is no such method", (int)d->method);
+    if (d->method == PARTITA_DESIGN_EQUIRIPPLE && !draft->kind->equiripple)
+        return log_line(log, "design.method: %s is made by Kaiser's window only, not equiripple",
+                        name);
+    if (d->minimum_phase && !draft->kind->minimum)
+        return log_line(log, "design.minimum_phase: %s has linear phase only", name);
     for (size_t i = 0; i < sizeof d->reserved; i++) {
         if (!d->reserved[i]) continue;
-        log_line(log, "design.reserved must be false");
-        return false;
+        return log_line(log, "design.reserved must be false");
     }
-    if (!(d->rate >= 0 && isfinite(d->rate))) {
-        log_line(log, "design.rate = %g: must be above 0", d->rate);
-        return false;
-    }
+    if (!(d->rate >= 0 && isfinite(d->rate)))
+        return log_line(log, "design.rate = %g: must be above 0", d->rate);
     return true;
 }
 
@@ -77,22 +69,19 @@ static bool resolve_cutoffs(const struct draft *draft)
     for (int i = 0; i < 2; i++) {
         if (i >= draft->kind->cutoffs) {
             if (cutoff[i] == 0) continue;
-            log_line(&spec->log, "design.cutoff[%d] = %g: %s has %s", i, cutoff[i],
-                     draft->kind->name, i ? "one cutoff" : "no cutoff");
-            return false;
+            return log_line(&spec->log, "design.cutoff[%d] = %g: %s has %s", i, cutoff[i],
+                            draft->kind->name, i ? "one cutoff" : "no cutoff");
         }
-        if (!(cutoff[i] > 0 && cutoff[i] < spec->rate / 2)) {
-            log_line(&spec->log,
-                     "design.cutoff[%d] = %g: must be above 0 and below %g, half of the rate", i,
-                     cutoff[i], spec->rate / 2);
-            return false;
-        }
+        if (!(cutoff[i] > 0 && cutoff[i] < spec->rate / 2))
+            return log_line(
+                &spec->log,
+                "design.cutoff[%d] = %g: must be above 0 and below %g, half of the rate", i,
+                cutoff[i], spec->rate / 2);
         spec->cutoff[i] = cutoff[i] / spec->rate;
     }
     if (draft->kind->cutoffs < 2 || cutoff[1] > cutoff[0]) return true;
-    log_line(&spec->log, "design.cutoff[1] = %g: must be above design.cutoff[0] = %g", cutoff[1],
-             cutoff[0]);
-    return false;
+    return log_line(&spec->log, "design.cutoff[1] = %g: must be above design.cutoff[0] = %g",
+                    cutoff[1], cutoff[0]);
 }
 
 static bool resolve_table(const struct draft *draft)
@@ -102,27 +91,20 @@ static bool resolve_table(const struct draft *draft)
     const size_t n = draft->given->table_count;
     if (spec->kind != PARTITA_DESIGN_TABLE) {
         if (!table && !n) return true;
-        log_line(&spec->log, "design.table: %s has no table", draft->kind->name);
-        return false;
+        return log_line(&spec->log, "design.table: %s has no table", draft->kind->name);
     }
-    if (!table || !n) {
-        log_line(&spec->log, "design.table: has no points");
-        return false;
-    }
+    if (!table || !n) return log_line(&spec->log, "design.table: has no points");
     for (size_t i = 0; i < n; i++) {
         const double f = table[i].frequency, before = i ? table[i - 1].frequency : 0;
-        if (!(f > before && f <= spec->rate / 2)) {
-            log_line(&spec->log,
-                     "design.table[%zu].frequency = %g: must be above %g%s and at most %g, half of "
-                     "the rate",
-                     i, f, before, i ? ", that of the point before," : "", spec->rate / 2);
-            return false;
-        }
-        if (!(fabs(table[i].decibels) <= MAX_DECIBELS)) {
-            log_line(&spec->log, "design.table[%zu].decibels = %g: must be from %d to %d", i,
-                     table[i].decibels, -MAX_DECIBELS, MAX_DECIBELS);
-            return false;
-        }
+        if (!(f > before && f <= spec->rate / 2))
+            return log_line(
+                &spec->log,
+                "design.table[%zu].frequency = %g: must be above %g%s and at most %g, half of "
+                "the rate",
+                i, f, before, i ? ", that of the point before," : "", spec->rate / 2);
+        if (!(fabs(table[i].decibels) <= MAX_DECIBELS))
+            return log_line(&spec->log, "design.table[%zu].decibels = %g: must be from %d to %d", i,
+                            table[i].decibels, -MAX_DECIBELS, MAX_DECIBELS);
     }
     spec->table = table;
     spec->table_count = n;
@@ -138,10 +120,8 @@ static bool resolve_taps(const struct draft *draft, size_t n)
     size_t most = equiripple ? DESIGN_MAX_EQUIRIPPLE : DESIGN_MAX_TAPS;
     const size_t least = equiripple ? DESIGN_MIN_EQUIRIPPLE : DESIGN_MIN_TAPS;
     if (spec->minimum_phase && most > DESIGN_MAX_MINIMUM_PHASE) most = DESIGN_MAX_MINIMUM_PHASE;
-    if (n && n != taps) {
-        log_line(&spec->log, "n = %zu: differs from design.taps = %zu", n, taps);
-        return false;
-    }
+    if (n && n != taps)
+        return log_line(&spec->log, "n = %zu: differs from design.taps = %zu", n, taps);
     if (taps && (taps < least || taps > most)) {
         const char *where = equiripple ? " for equiripple filters" : "";
         if (most == DESIGN_MAX_MINIMUM_PHASE) where = " with minimum phase";
@@ -149,11 +129,9 @@ static bool resolve_taps(const struct draft *draft, size_t n)
                  where);
         return false;
     }
-    if (taps && taps % 2 == 0 && !draft->kind->even) {
-        log_line(&spec->log, "design.taps = %zu: must be odd for %s; try %zu", taps,
-                 draft->kind->name, taps + 1);
-        return false;
-    }
+    if (taps && taps % 2 == 0 && !draft->kind->even)
+        return log_line(&spec->log, "design.taps = %zu: must be odd for %s; try %zu", taps,
+                        draft->kind->name, taps + 1);
     spec->taps = taps;
     return true;
 }
@@ -164,21 +142,15 @@ static bool resolve_deviations(const struct draft *draft)
     struct design_spec *spec = draft->spec;
     const struct partita_design *d = draft->given;
     if (!(d->attenuation == 0 ||
-          (d->attenuation >= MIN_ATTENUATION && d->attenuation <= MAX_ATTENUATION))) {
-        log_line(&spec->log, "design.attenuation = %g: must be from %d to %d dB", d->attenuation,
-                 MIN_ATTENUATION, MAX_ATTENUATION);
-        return false;
-    }
-    if (!(d->ripple == 0 || (d->ripple >= MIN_RIPPLE && d->ripple <= MAX_RIPPLE))) {
-        log_line(&spec->log, "design.ripple = %g: must be from %g to %d dB", d->ripple, MIN_RIPPLE,
-                 MAX_RIPPLE);
-        return false;
-    }
-    if (d->ripple > 0 && (draft->kind->pulse || spec->kind == PARTITA_DESIGN_TABLE)) {
-        log_line(&spec->log, "design.ripple = %g: %s has none; set design.attenuation", d->ripple,
-                 draft->kind->name);
-        return false;
-    }
+          (d->attenuation >= MIN_ATTENUATION && d->attenuation <= MAX_ATTENUATION)))
+        return log_line(&spec->log, "design.attenuation = %g: must be from %d to %d dB",
+                        d->attenuation, MIN_ATTENUATION, MAX_ATTENUATION);
+    if (!(d->ripple == 0 || (d->ripple >= MIN_RIPPLE && d->ripple <= MAX_RIPPLE)))
+        return log_line(&spec->log, "design.ripple = %g: must be from %g to %d dB", d->ripple,
+                        MIN_RIPPLE, MAX_RIPPLE);
+    if (d->ripple > 0 && (draft->kind->pulse || spec->kind == PARTITA_DESIGN_TABLE))
+        return log_line(&spec->log, "design.ripple = %g: %s has none; set design.attenuation",
+                        d->ripple, draft->kind->name);
     const bool kaiser = spec->method == PARTITA_DESIGN_KAISER;
     spec->attenuation = d->attenuation;
     if (d->attenuation == 0 && kaiser && d->taps && d->width > 0 && !draft->kind->pulse)
@@ -210,19 +182,16 @@ static bool resolve_width(const struct draft *draft)
 {
     struct design_spec *spec = draft->spec;
     const struct partita_design *d = draft->given;
-    if (!(d->width >= 0 && d->width < spec->rate / 2)) {
-        log_line(&spec->log, "design.width = %g: must be above 0 and below %g, half of the rate",
-                 d->width, spec->rate / 2);
-        return false;
-    }
+    if (!(d->width >= 0 && d->width < spec->rate / 2))
+        return log_line(&spec->log,
+                        "design.width = %g: must be above 0 and below %g, half of the rate",
+                        d->width, spec->rate / 2);
     if (d->width > 0) return true;
-    if (!d->taps || draft->kind->pulse) {
-        log_line(&spec->log, "design.width: must be set%s",
-                 draft->kind->pulse
-                     ? " for raised cosines: it is twice the cutoff times the roll-off"
-                     : " if design.taps is not");
-        return false;
-    }
+    if (!d->taps || draft->kind->pulse)
+        return log_line(&spec->log, "design.width: must be set%s",
+                        draft->kind->pulse
+                            ? " for raised cosines: it is twice the cutoff times the roll-off"
+                            : " if design.taps is not");
     const double count = (double)spec->taps;
     if (spec->method == PARTITA_DESIGN_KAISER)
         spec->width = design_kaiser_width(design_window_attenuation(spec), count);
@@ -303,16 +272,14 @@ enum partita_status design_resolve(struct design_spec *ret, const struct partita
         .log = design->log.line ? design->log : log_default(),
         .allocator = design->allocator,
     };
-    if ((unsigned)design->kind >= N_KINDS) {
-        log_line(&ret->log, "design.kind = %d: there is no such kind", (int)design->kind);
-        return PARTITA_ERR_ARG;
-    }
+    if ((unsigned)design->kind >= N_KINDS)
+        return log_error(&ret->log, PARTITA_ERR_ARG, "design.kind = %d: there is no such kind",
+                         (int)design->kind);
     ret->width = design->width / ret->rate;
     const struct draft draft = {ret, design, &kinds[design->kind]};
-    if (!design->allocator.allocate != !design->allocator.release) {
-        log_line(&ret->log, "design.allocator: needs both functions or none");
-        return PARTITA_ERR_ARG;
-    }
+    if (!design->allocator.allocate != !design->allocator.release)
+        return log_error(&ret->log, PARTITA_ERR_ARG,
+                         "design.allocator: needs both functions or none");
     const bool good = resolve_choices(&draft) && resolve_cutoffs(&draft) && resolve_table(&draft) &&
                       resolve_taps(&draft, n) && resolve_deviations(&draft) &&
                       resolve_width(&draft) && check_width(&draft);

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Transforms by FFTW 3 (any size; the reference provider). The only file that includes fftw3.h.
 // Real transforms keep their n/2 + 1 bins as they are, so every bin of a spectrum is an ordinary
-// complex number.
+// complex number. FFTW's planner, its wisdom included, is one global object; only executing a plan
+// is safe without LOCK_FFTW.
 #include <assert.h>
 #include <fftw3.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "base/sizes.h"
+#include "base/thread.h"
 #include "kernels/kernels.h"
 #include "provider.h"
-
-// FFTW's planner, its wisdom included, is one global object; only executing a plan is safe without
-// this lock.
-static pthread_mutex_t planner_lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct fftw {
     struct fft fft;
@@ -60,10 +57,10 @@ static enum partita_status plan_both(struct fftw *fftw, bool measure)
     if (!x) return PARTITA_ERR_NOMEM;
     char *bins = x + mem_round(samples_bytes(fftw));
     const unsigned flags = measure ? FFTW_MEASURE : FFTW_ESTIMATE;
-    pthread_mutex_lock(&planner_lock);
+    thread_lock(LOCK_FFTW);
     if (fftw->fft.f64) fftw_plan_f64(fftw, x, bins, flags);
     else fftw_plan_f32(fftw, x, bins, flags);
-    pthread_mutex_unlock(&planner_lock);
+    thread_unlock(LOCK_FFTW);
     mem_release(&fftw->fft.allocator, x);
     return fftw->forward && fftw->inverse ? PARTITA_OK : PARTITA_ERR_NOMEM;
 }
@@ -72,11 +69,11 @@ static void fftw_destroy(struct fft *fft)
 {
     struct fftw *fftw = (struct fftw *)fft;
     void *const plans[] = {fftw->forward, fftw->inverse};
-    pthread_mutex_lock(&planner_lock);
+    thread_lock(LOCK_FFTW);
     for (int i = 0; i < 2; i++)
         if (plans[i] && fft->f64) fftw_destroy_plan(plans[i]);
         else if (plans[i]) fftwf_destroy_plan(plans[i]);
-    pthread_mutex_unlock(&planner_lock);
+    thread_unlock(LOCK_FFTW);
 }
 
 static enum partita_status fftw_create(const struct fft_request *request,
@@ -160,18 +157,18 @@ static void fftw_add_rotated(const struct fft *fft, void *y, const void *x, size
 
 static char *fftw_wisdom_export(bool f64)
 {
-    pthread_mutex_lock(&planner_lock);
+    thread_lock(LOCK_FFTW);
     char *text = f64 ? fftw_export_wisdom_to_string() : fftwf_export_wisdom_to_string();
-    pthread_mutex_unlock(&planner_lock);
+    thread_unlock(LOCK_FFTW);
     return text;
 }
 
 static bool fftw_wisdom_import(bool f64, const char *text)
 {
-    pthread_mutex_lock(&planner_lock);
+    thread_lock(LOCK_FFTW);
     const int taken =
         f64 ? fftw_import_wisdom_from_string(text) : fftwf_import_wisdom_from_string(text);
-    pthread_mutex_unlock(&planner_lock);
+    thread_unlock(LOCK_FFTW);
     return taken != 0;
 }
 

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "core/arguments.h"
 #include "fft/fft.h"
 
@@ -29,7 +29,6 @@ struct entry {
 };
 
 struct partita_wisdom {
-    pthread_mutex_t lock; // several plans may be made with one store at once
     bool has_model;
     struct cost_model model;
     struct entry *entries;
@@ -43,7 +42,6 @@ enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom)
     if (!arguments_given(log_default(), ret_wisdom)) return PARTITA_ERR_ARG;
     struct partita_wisdom *wisdom = mem_allocate(&plain, sizeof *wisdom);
     if (!wisdom) return PARTITA_ERR_NOMEM;
-    pthread_mutex_init(&wisdom->lock, NULL);
     *ret_wisdom = wisdom;
     return PARTITA_OK;
 }
@@ -51,7 +49,6 @@ enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom)
 void partita_wisdom_destroy(struct partita_wisdom *wisdom)
 {
     if (!wisdom) return;
-    pthread_mutex_destroy(&wisdom->lock);
     free(wisdom->entries);
     mem_release(&plain, wisdom);
 }
@@ -62,10 +59,10 @@ enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom)
     struct cost_model model;
     const enum partita_status status = cost_model_calibrate(&model, cpu_detect());
     if (status != PARTITA_OK) return status;
-    pthread_mutex_lock(&wisdom->lock);
+    thread_lock(LOCK_WISDOM);
     wisdom->model = model;
     wisdom->has_model = true;
-    pthread_mutex_unlock(&wisdom->lock);
+    thread_unlock(LOCK_WISDOM);
     return PARTITA_OK;
 }
 
@@ -73,9 +70,9 @@ void wisdom_cost_model(struct partita_wisdom *wisdom, enum cpu_isa isa, struct c
 {
     cost_model_default(ret, isa);
     if (!wisdom) return;
-    pthread_mutex_lock(&wisdom->lock);
+    thread_lock(LOCK_WISDOM);
     if (wisdom->has_model && wisdom->model.isa == isa) *ret = wisdom->model;
-    pthread_mutex_unlock(&wisdom->lock);
+    thread_unlock(LOCK_WISDOM);
 }
 
 static struct entry *wisdom_find(const struct partita_wisdom *wisdom, const char *key)
@@ -88,10 +85,10 @@ static struct entry *wisdom_find(const struct partita_wisdom *wisdom, const char
 bool wisdom_recall(struct partita_wisdom *wisdom, const char *key, struct remembered *ret)
 {
     if (!wisdom) return false;
-    pthread_mutex_lock(&wisdom->lock);
+    thread_lock(LOCK_WISDOM);
     const struct entry *entry = wisdom_find(wisdom, key);
     if (entry) *ret = entry->choice;
-    pthread_mutex_unlock(&wisdom->lock);
+    thread_unlock(LOCK_WISDOM);
     return entry != NULL;
 }
 
@@ -112,9 +109,9 @@ void wisdom_remember(struct partita_wisdom *wisdom, const char *key,
                      const struct remembered *choice)
 {
     if (!wisdom || strlen(key) >= KEY_SIZE) return;
-    pthread_mutex_lock(&wisdom->lock);
+    thread_lock(LOCK_WISDOM);
     keep(wisdom, key, choice);
-    pthread_mutex_unlock(&wisdom->lock);
+    thread_unlock(LOCK_WISDOM);
 }
 
 enum { N_COSTS = sizeof(struct cost_rates) / sizeof(double) };
@@ -137,11 +134,13 @@ static void write_body(FILE *file, const struct partita_wisdom *wisdom)
     char name[128];
     cost_model_machine(name, sizeof name, cpu_detect());
     fprintf(file, HEADER "\nhost %s\n", name);
+    thread_lock(LOCK_WISDOM);
     if (wisdom->has_model)
         for (int f64 = 0; f64 < 2; f64++) write_costs(file, &wisdom->model.costs[f64]);
     for (size_t i = 0; i < wisdom->n_entries; i++)
         fprintf(file, "choice %s %zu %s\n", wisdom->entries[i].choice.engine,
                 wisdom->entries[i].choice.transform, wisdom->entries[i].key);
+    thread_unlock(LOCK_WISDOM);
     for (int f64 = 0; f64 < 2; f64++) {
         char *text = fft_wisdom_export(f64);
         if (text) fprintf(file, "fftw %zu\n%s\n", strlen(text), text);
@@ -150,14 +149,12 @@ static void write_body(FILE *file, const struct partita_wisdom *wisdom)
 }
 
 // The whole file as text, for the checksum; NULL without memory.
-static char *render(struct partita_wisdom *wisdom, size_t *ret_length)
+static char *render(const struct partita_wisdom *wisdom, size_t *ret_length)
 {
     char *text = NULL;
     FILE *file = open_memstream(&text, ret_length);
     if (!file) return NULL;
-    pthread_mutex_lock(&wisdom->lock);
     write_body(file, wisdom);
-    pthread_mutex_unlock(&wisdom->lock);
     if (fclose(file)) {
         free(text);
         return NULL;
@@ -202,8 +199,7 @@ enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, con
     char *temporary = malloc(capacity), *text = NULL;
     size_t length;
     if (!temporary) goto done;
-    // The lock is the store's own business: saving does not change what the caller sees.
-    text = render((struct partita_wisdom *)(uintptr_t)wisdom, &length);
+    text = render(wisdom, &length);
     if (!text) goto done;
     status = PARTITA_ERR_IO;
     const int fd = create_beside(path, temporary, capacity);
@@ -328,14 +324,14 @@ static bool parse(char *text, struct partita_wisdom *ret)
 // Moves what was read into the store; choices of the same problem are replaced.
 static void wisdom_merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fresh)
 {
-    pthread_mutex_lock(&wisdom->lock);
+    thread_lock(LOCK_WISDOM);
     if (fresh->has_model) {
         wisdom->model = fresh->model;
         wisdom->has_model = true;
     }
     for (size_t i = 0; i < fresh->n_entries; i++)
         keep(wisdom, fresh->entries[i].key, &fresh->entries[i].choice);
-    pthread_mutex_unlock(&wisdom->lock);
+    thread_unlock(LOCK_WISDOM);
 }
 
 enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const char *path)

@@ -7,9 +7,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FRAMES = 60000, TAPS = 3000, THREADS = 3, PATIENCE = 250 };
@@ -331,6 +335,78 @@ static void locales_with_commas(void **state)
     partita_wisdom_destroy(wisdom);
 }
 
+// What threads do while others fork, and what a child does: plans, arrays of changing lengths, and
+// wisdom that is read and written.
+static bool work(struct random *random, struct partita_wisdom *wisdom, const char *path)
+{
+    static const float signal[3000], h[300];
+    float result[3300];
+    const size_t n = 1000 + random_below(random, 2000), m = 100 + random_below(random, 200);
+    const struct partita_problem problem = {LENGTH(n), KERNEL(m)};
+    const struct partita_options options = {.engine = "cpu/overlap-save", .wisdom = wisdom};
+    struct partita_plan *plan;
+    if (partita_convolve(PARTITA_F32, result, signal, n, h, m, NULL, NULL)) return false;
+    if (partita_plan_create(&problem, &options, &plan)) return false;
+    partita_plan_destroy(plan);
+    return partita_wisdom_save(wisdom, path) == PARTITA_OK &&
+           partita_wisdom_load(wisdom, path) == PARTITA_OK;
+}
+
+struct load {
+    struct partita_wisdom *wisdom;
+    atomic_bool done;
+    atomic_int failed;
+    atomic_int started;
+    char folder[64];
+};
+
+static void *keep_working(void *argument)
+{
+    struct load *load = argument;
+    char path[96];
+    const int thread = load->started++;
+    struct random random = {(uint64_t)thread};
+    snprintf(path, sizeof path, "%s/%d", load->folder, thread);
+    while (!load->done) load->failed += !work(&random, load->wisdom, path);
+    remove(path);
+    return NULL;
+}
+
+// Children that are forked at any moment find every lock free, and what it guards whole.
+static void forks_under_load(void **state)
+{
+    enum { LOADS = 3, CHILDREN = 300, MAX_SECONDS = 60 };
+    struct load load = {.folder = "/tmp/partita-forks-XXXXXX"};
+    pthread_t threads[LOADS];
+    char path[96];
+    int failed = 0;
+    (void)state;
+    assert_non_null(mkdtemp(load.folder));
+    assert_ok(partita_wisdom_create(&load.wisdom));
+    snprintf(path, sizeof path, "%s/child", load.folder);
+    for (int i = 0; i < LOADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, keep_working, &load), 0);
+    struct random random = random_start("forks");
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+        nanosleep(&(struct timespec){.tv_nsec = (long)random_below(&random, 2000000)}, NULL);
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child) {
+            alarm(MAX_SECONDS); // its signal is what a child that hangs ends by
+            _exit(!work(&random, load.wisdom, path));
+        }
+        failed += waitpid(child, &status, 0) != child || status != 0;
+    }
+    load.done = true;
+    for (int i = 0; i < LOADS; i++) pthread_join(threads[i], NULL);
+    remove(path);
+    rmdir(load.folder);
+    partita_wisdom_destroy(load.wisdom);
+    assert_int_equal(failed, 0);
+    assert_int_equal(load.failed, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +414,7 @@ int main(void)
         named_test(handlers_stay, NULL, "handlers-stay"),
         named_test(children_compute, NULL, "children-compute"),
         named_test(grandchildren_compute, NULL, "grandchildren-compute"),
+        named_test(forks_under_load, NULL, "forks-under-load"),
         named_test(children_close_streams, NULL, "children-close-streams"),
         named_test(hosts_block_signals, NULL, "hosts-block-signals"),
         named_test(descriptors, NULL, "descriptors"),
