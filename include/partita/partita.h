@@ -48,8 +48,8 @@
 //          it makes by fork() computes such calls on the calling thread, and may only close streams
 //          of its parent whose options.threads is above 1; it may open others. It cannot use
 //          devices that its parent has used. While one thread forks, others may be in
-//          any call: fork() waits for those that plan by FFTW or use wisdom. The child may not use a
-//          stream, a bank or a filter that another thread was changing then. The library leaves
+//          any call: fork() waits for those that plan by FFTW or use wisdom. The child may not use
+//          a stream, a bank or a filter that another thread was changing then. The library leaves
 //          signals, locale and floating-point mode of the process as they are.
 #ifndef PARTITA_PARTITA_H
 #define PARTITA_PARTITA_H
@@ -116,14 +116,16 @@ static inline enum partita_status partita_correlate(enum partita_type type, void
 // As partita_correlate, but each lag is divided by the norms of the template and of the signal
 // under the template:
 //   y[lag] = sum_i x[i + lag] conj(h[i]) / sqrt(sum_i |x[i + lag]|^2 * sum_i |h[i]|^2),  i < m.
-// Magnitudes are at most 1, except for rounding; y is 0 where template or signal is silent. The
-// norms are summed in double without subtraction, so a quiet passage after a loud one is divided by
-// its own norm. The numerator may come from transforms, where a quiet passage has the rounding
-// errors of a loud passage beside it: for passages 100 dB below their surroundings use PARTITA_F64.
-// Shapes, Ranges, Time, Threads: as partita_correlate.
-// Errors:  as partita_correlate; PARTITA_ERR_UNSUPPORTED for f16 and bf16.
-// Memory:  as partita_correlate, and one double for each output or each template sample, whichever
-//          are fewer.
+// Magnitudes are at most 1, except for rounding, at any level; y is 0 where template or signal is
+// silent. Everything is computed in double, and both operands are scaled by powers of two, so that
+// a power of two on either changes no bit of y, unless samples are subnormal. The norms are summed
+// without subtraction, so a quiet passage after a loud one is divided by its own norm. The
+// numerator may come from transforms, where a quiet passage has the rounding errors of a loud
+// passage beside it: about 1e-16 of the louder one, which shows where that is 1e8 times louder and
+// more. Shapes, Ranges, Time, Threads: as partita_correlate. Errors:  as partita_correlate;
+// PARTITA_ERR_UNSUPPORTED for f16 and bf16. Memory:  as partita_correlate for f64 or cf64, copies
+// of x, h and y in that type, and one double
+//          for each output or each template sample, whichever are fewer.
 // Devices: a device computes the numerator and the CPU the norms: all arrays are in host memory.
 PARTITA_API enum partita_status
 partita_correlate_normalised_sized(enum partita_type type, void *y, const void *x, size_t n,

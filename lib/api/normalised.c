@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Normalised cross-correlation: the correlation over the lengths of both operands. The signal's
-// length under the template is a sliding sum of squares, in double. Sliding by differences would
-// leave a loud passage's rounding errors in the quiet one behind it, so the sums that share a
-// sample are made of two parts that only grow: from the shared sample back to a window's start, and
-// on to its end (van Herk 1992; Gil and Werman 1993, for maxima).
+// Normalised cross-correlation: the correlation over the lengths of both operands, in double for
+// all types, and scaled by powers of two, so that a result depends on no level. The signal's length
+// under the template is a sliding sum of squares, in double. Sliding by differences would leave a
+// loud passage's rounding errors in the quiet one behind it, so the sums that share a sample are
+// made of two parts that only grow: from the shared sample back to a window's start, and on to its
+// end (van Herk 1992; Gil and Werman 1993, for maxima).
 #include <math.h>
 
 #include "base/sizes.h"
@@ -13,31 +14,33 @@
 
 #include <partita/partita.h>
 
-// Samples of `reals` scalars each, 1 or 2.
+// Samples of `reals` scalars each, 1 or 2, as doubles.
 struct signal {
-    const void *x;
-    bool f64;
+    double *x;
     size_t reals, n;
 };
 
-static struct signal signal_of(enum partita_type type, const void *x, size_t n)
+// Converts a signal and scales it by a power of two, so that nothing of it overflows or vanishes.
+static void load_scaled(const struct signal *signal, bool f64, const void *from)
 {
-    const bool complex = type == PARTITA_CF32 || type == PARTITA_CF64;
-    const bool f64 = type == PARTITA_F64 || type == PARTITA_CF64;
-    return (struct signal){x, f64, complex ? 2 : 1, n};
-}
-
-static double scalar_at(const struct signal *signal, size_t i)
-{
-    return signal->f64 ? ((const double *)signal->x)[i] : (double)((const float *)signal->x)[i];
+    enum { MIN_EXPONENT = -1000 }; // 2^1000 is finite
+    double peak = 0;
+    int exponent;
+    for (size_t i = 0; i < signal->reals * signal->n; i++) {
+        signal->x[i] = f64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
+        if (isfinite(signal->x[i])) peak = fmax(peak, fabs(signal->x[i]));
+    }
+    frexp(peak, &exponent);
+    const double scale = ldexp(1, exponent < MIN_EXPONENT ? -MIN_EXPONENT : -exponent);
+    for (size_t i = 0; i < signal->reals * signal->n; i++) signal->x[i] *= scale;
 }
 
 // |x[i]|^2, zero outside the signal.
 static double energy_at(const struct signal *signal, ptrdiff_t i)
 {
     if (i < 0 || i >= (ptrdiff_t)signal->n) return 0;
-    const double re = scalar_at(signal, signal->reals * (size_t)i);
-    const double im = signal->reals == 2 ? scalar_at(signal, 2 * (size_t)i + 1) : 0;
+    const double re = signal->x[signal->reals * (size_t)i];
+    const double im = signal->reals == 2 ? signal->x[2 * (size_t)i + 1] : 0;
     return re * re + im * im;
 }
 
@@ -46,13 +49,6 @@ static double energy_between(const struct signal *signal, ptrdiff_t from, ptrdif
     double sum = 0;
     for (ptrdiff_t i = from; i < end; i++) sum += energy_at(signal, i);
     return sum;
-}
-
-static void scale_sample(const struct signal *signal, void *y, size_t i, double factor)
-{
-    for (size_t k = signal->reals * i; k < signal->reals * (i + 1); k++)
-        if (signal->f64) ((double *)y)[k] *= factor;
-        else ((float *)y)[k] = (float)((double)((float *)y)[k] * factor);
 }
 
 // One group of lags: y[at ..] are `count` of them from `lag` on. count <= m, so that all their
@@ -64,7 +60,7 @@ struct lag_group {
 };
 
 // Divides the lags of a group by the lengths of the template and of the signal under it.
-static void divide_lags(const struct signal *signal, void *y, const struct lag_group *group,
+static void divide_lags(const struct signal *signal, double *y, const struct lag_group *group,
                         double *back)
 {
     const ptrdiff_t shared = group->lag + (ptrdiff_t)group->count;
@@ -77,7 +73,8 @@ static void divide_lags(const struct signal *signal, void *y, const struct lag_g
         const double under = back[i] + on;
         // Roots first: the product of two energies may be too small or too large for a double.
         const double norm = sqrt(under) * sqrt(group->template);
-        scale_sample(signal, y, group->at + i, under > 0 && group->template > 0 ? 1 / norm : 0);
+        const double factor = under > 0 && group->template > 0 ? 1 / norm : 0;
+        for (size_t k = 0; k < signal->reals; k++) y[signal->reals * (group->at + i) + k] *= factor;
         on += energy_at(signal, end + (ptrdiff_t)i);
     }
 }
@@ -100,17 +97,28 @@ enum partita_status partita_correlate_normalised_sized(enum partita_type type, v
         return log_error(&own.log, PARTITA_ERR_ARG,
                          "options.allocator: set both functions or none");
     const struct range range = call.range;
-    const size_t most = size_min(range.size, m);
-    double *back = mem_reserve(&allocator, size_mul(most, sizeof *back));
-    if (!back) return PARTITA_ERR_NOMEM;
-    const enum partita_status status = partita_correlate(type, y, x, n, h, m, slice, &own);
-    const struct signal signal = signal_of(type, x, n), taps = signal_of(type, h, m);
+    const bool f64 = type_alignment(type) == 8;
+    const size_t reals = partita_type_size(type) / type_alignment(type), lags = range.size * reals;
+    const size_t most = size_min(range.size, m), bytes = reals * sizeof(double);
+    double *memory =
+        mem_reserve(&allocator, size_add(size_mul(size_add(size_add(n, m), range.size), bytes),
+                                         size_mul(most, sizeof *memory)));
+    if (!memory) return PARTITA_ERR_NOMEM;
+    const struct signal signal = {memory, reals, n}, taps = {memory + n * reals, reals, m};
+    double *result = taps.x + m * reals, *back = result + lags;
+    load_scaled(&signal, f64, x);
+    load_scaled(&taps, f64, h);
+    const enum partita_status status = partita_correlate(
+        reals == 2 ? PARTITA_CF64 : PARTITA_F64, result, signal.x, n, taps.x, m, slice, &own);
     const double template = energy_between(&taps, 0, (ptrdiff_t)m);
     for (size_t at = 0; at < range.size && status == PARTITA_OK; at += most) {
         const ptrdiff_t lag = range.first + (ptrdiff_t)at - (ptrdiff_t)(m - 1);
         const size_t count = size_min(range.size - at, most);
-        divide_lags(&signal, y, &(struct lag_group){lag, at, count, m, template}, back);
+        divide_lags(&signal, result, &(struct lag_group){lag, at, count, m, template}, back);
     }
-    mem_release(&allocator, back);
+    for (size_t i = 0; i < lags && status == PARTITA_OK; i++)
+        if (f64) ((double *)y)[i] = result[i];
+        else ((float *)y)[i] = (float)result[i];
+    mem_release(&allocator, memory);
     return status;
 }
