@@ -152,6 +152,10 @@ bool output_choose(struct audio_info *ret, const struct output_request *request,
         return false;
     note_wider_output(ret, q);
     note_level(ret, q);
+    if (!(q->in->rate > 0) && ret->rate > 0 && ret->container == CONTAINER_WAV)
+        report_warning(
+            s, "%s: has no sample rate and is taken to have the %.10g Hz of %s; else add --rate",
+            operand_name(s, 1), rate, operand_name(s, 0));
     report_stored_rate(s, s->operands[2], ret);
     return true;
 }

@@ -178,6 +178,11 @@ void pass_stats_warn(const struct pass_stats *stats, const struct settings *sett
                      uint64_t frames)
 {
     const struct settings *s = settings;
+    if (s->command == COMMAND_CONVOLVE && s->first < 0 && s->first != NOT_GIVEN)
+        report_warning(s,
+                       "--first %lld: the result begins with %lld frames of silence, which are "
+                       "before IN",
+                       (long long)s->first, (long long)-s->first);
     if (input_is_empty(stats, frames)) report_warning(s, "%s: has no samples", operand_name(s, 1));
     if (stats->interrupted)
         report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);

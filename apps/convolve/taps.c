@@ -36,7 +36,13 @@ static void shorten(struct frames *f, size_t lead, const struct settings *s)
     size_t end = f->n - lead, fade = (size_t)s->ir_fade;
     if (s->ir_length && (size_t)s->ir_length < length) end = lead + (size_t)s->ir_length;
     else if (!fade) return;
-    if (fade > end - lead) fade = end - lead;
+    if (fade > end - lead) {
+        report_warning(s,
+                       "--ir-fade: %zu frames are more than the %zu of %s, which fades from its "
+                       "beginning",
+                       fade, end - lead, operand_name(s, 0));
+        fade = end - lead;
+    }
     f->n = end + lead;
     for (size_t i = end - fade; i < f->n; i++) {
         const double phase = (double)(i - (end - fade) + 1) / (double)(fade + 1);

@@ -26,7 +26,7 @@ MISTAKES = [
     ("convolve --gain loud ir.wav in.wav o.wav", 2,
      "--gain loud: is not auto or a number of decibels from -300 to 300, for example -6"),
     ("convolve --block 0 ir.wav in.wav o.wav", 2,
-     "--block 0: is not a whole number of frames or a time from 1 to 16777216, for example 4096 or 250ms"),
+     "--block 0: is not a whole number of frames or a time in ms, s or min from 1 to 16777216, for example 4096 or 250ms"),
     ("convolve -m ful ir.wav in.wav o.wav", 2, "--mode ful: must be one of full|same|valid"),
     ("convolve -t many ir.wav in.wav o.wav", 2, "--threads many: is not auto or a whole number from 1 to 4096, for example 4"),
     ("convolve -f cf23 ir.wav raw.bin o.raw", 2, "--format cf23: unknown sample type (did you mean cf32?); there are f32, f64, "
@@ -38,6 +38,8 @@ MISTAKES = [
     ("convolve -d gpu ir.wav in.wav o.wav", 1,
      '--device "gpu": no such device; there are "cpu", "cuda" and "cuda:N"'),
     ("convolve --range 5/4 ir.wav in.wav o.wav", 2, "--range 5/4: is not K/N with 1 <= K <= N, for example 2/8"),
+    ("convolve --first 1h ir.wav in.wav o.wav", 2,
+     "--first 1h: is not a whole number of frames or a time in ms, s or min, for example 4096 or 250ms"),
     ("convolve --first 2s --last 1s ir.wav in.wav o.wav", 2, "--first 96000 --last 48000: there is no sample in between"),
     ("convolve --tune 9k x.npy x.npy o.npy", 2, "--tune 9000: the sample rate of x.npy is unknown; add --rate"),
     # Files.

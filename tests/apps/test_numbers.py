@@ -40,14 +40,15 @@ class Numbers(Case):
     def test_times_beyond_the_range(self):
         self.fails("convolve", "--block", "1us", "h.txt", "x.wav", "y.wav",
                    says=["--block 1us", "from 1 to 16777216", "at 8000 Hz it is 0 frames"])
-        self.fails("convolve", "--first", "2s", "--last", "1s", "h.txt", "x.wav", "y.wav", says="no sample in between")
+        self.fails("convolve", "--first", "2s", "--last", "1s", "h.txt", "x.wav", "y.wav", rc=2,
+                   says="no sample in between")
 
     def test_messages_have_value_range_and_example(self):
         for arguments, says in ((["--threads", "0"], ["--threads 0:", "whole number from 1 to 4096", "for example 4"]),
                                 (["--rate", "fast"], ["--rate fast:", "a number of Hz above 0", "48k"]),
                                 (["--gain", "9e9"], ["--gain 9e9:", "decibels from -300 to 300", "-6"]),
                                 (["--first", "soon"], ["--first soon:", "frames or a time", "250ms"]),
-                                (["--block", "1.5"], ["--block 1.5:", "frames or a time from 1 to", "4096"])):
+                                (["--block", "1.5"], ["--block 1.5:", "frames or a time in ms, s or min from 1 to", "4096"])):
             with self.subTest(arguments=arguments):
                 self.fails("convolve", *arguments, "h.txt", "x.wav", "y.wav", rc=2, says=says)
         self.fails("layer", "forward", "--workspace-limit", "some", rc=2, says=["bytes from 1 on", "512M or 4G"])

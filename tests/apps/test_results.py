@@ -217,6 +217,25 @@ class Results(ArrayCase):
         self.assertEqual(narrow.dtype, np.dtype("f4"))
 
 
+class TakenWithAWord(ArrayCase):
+    def test_what_is_probably_a_slip_is_said(self):
+        self.write("ir.wav", wav_bytes(np.full((100, 1), 300), rate=48000))
+        self.write("in.wav", wav_bytes(np.full((500, 1), 3000), rate=48000))
+        self.write("silence.wav", wav_bytes(np.zeros((500, 1), int), rate=48000))
+        np.save("in.npy", np.ones(500, "f4"))
+        for arguments, says in (
+                (["--first", -5, "ir.wav", "in.wav"], "--first -5: the result begins with 5 frames of silence"),
+                (["--ir-fade", "100s", "ir.wav", "in.wav"], "--ir-fade: 4800000 frames are more than the 100 of ir.wav"),
+                (["--normalize=-1", "ir.wav", "silence.wav"], "--normalize: the result is silent and stays so"),
+                (["ir.wav", "in.npy"], "in.npy: has no sample rate and is taken to have the 48000 Hz of ir.wav")):
+            for quiet in ([], ["-q"]):
+                said = self.run_program("convolve", *quiet, *arguments, "y.wav").stderr.decode()
+                self.assertEqual(says in said, not quiet, said)
+        for arguments in (["--first", 5, "ir.wav", "in.wav"], ["--ir-fade", 50, "ir.wav", "in.wav"],
+                          ["--rate", 8000, "in.npy", "in.npy"], ["--normalize=-1", "ir.wav", "in.wav"]):
+            self.assertEqual(self.run_program("convolve", *arguments, "y.wav").stderr, b"")
+
+
 class ErrorReach(ArrayCase):
     def test_a_quiet_passage_after_a_loud_one(self):
         """180 dB apart. Beyond the taps the quiet results are sums of quiet products: with a reach of 1 their error is at
@@ -300,7 +319,7 @@ class Warnings(Case):
         self.assertEqual(self.said("-f", "f32", "h.txt", "-", "-"), "partita convolve: standard input: has no samples\n")
         self.assertEqual(self.said("-q", "h.txt", "x.npy", "y.npy"), "")
         np.save("x.npy", np.zeros(5, "f4"))
-        self.assertEqual(self.said("--first", -5, "--last", 0, "h.txt", "x.npy", "y.npy"), "")
+        self.assertIn("5 frames of silence", self.said("--first", -5, "--last", 0, "h.txt", "x.npy", "y.npy"))
 
     def test_level_of_silence(self):
         self.write("h.txt", b"1\n")

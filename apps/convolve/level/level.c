@@ -72,6 +72,8 @@ bool level_factor(const struct settings *settings, struct encoding encoding, dou
     *ret_factor = 1;
     if (!isfinite(peak))
         return fault_set(fault, "the result has infinite samples, so that its level cannot be set");
+    if (!(peak > 0) && !isnan(settings->normalize))
+        report_warning(settings, "--normalize: the result is silent and stays so");
     if (peak > 0 && (!isnan(settings->normalize) || peak > full))
         *ret_factor = wanted * full / peak;
     return true;
