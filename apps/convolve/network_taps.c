@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "base/sample_type.h"
+#include "cli/report.h"
 #include "config/matrix.h"
 #include "io/frames.h"
 
@@ -25,6 +26,14 @@ static bool add_dry_units(struct matrix *m, const struct settings *s, struct fau
                          m->out_channels, m->in_channels);
     for (size_t c = 0; c < m->out_channels; c++)
         if (!matrix_add_unit(m, c, c, factor, fault)) return false;
+    return true;
+}
+
+// Whether all is muted.
+static bool is_silent(const struct matrix *m)
+{
+    for (size_t i = 0; i < count_firs(m); i++)
+        if (m->firs[i].taps) return false;
     return true;
 }
 
@@ -121,9 +130,12 @@ bool network_taps_load(struct taps *ret, const struct network *network, enum par
     scale_matrix(&m, settings->wet);
     bool good = add_dry_units(&m, settings, fault);
     scale_matrix(&m, options_gain(settings));
+    if (good && is_silent(&m)) {
+        report_warning(settings, "%s: has no path from an input to an output: the result is silent",
+                       network->path);
+        good = matrix_add_unit(&m, 0, 0, 0, fault);
+    }
     good = good && layout_taps(&t, &m, fault);
-    if (good && !t.length)
-        good = fault_set(fault, "%s: has no path from an input to an output", network->path);
     good = good && fill_taps(&t, &m, network->path, fault);
     matrix_release(&m);
     if (good) *ret = t;

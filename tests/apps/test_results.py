@@ -236,6 +236,28 @@ class TakenWithAWord(ArrayCase):
             self.assertEqual(self.run_program("convolve", *arguments, "y.wav").stderr, b"")
 
 
+class Muted(Case):
+    def test_a_configuration_that_mutes_all_is_silent(self):
+        self.write("in.wav", wav_bytes(np.full((500, 2), 3000), rate=8000))
+        self.write("mute.yml", b"""devices:
+  samplerate: 8000
+  capture: {type: Stdin, channels: 2, format: S16LE}
+  playback: {type: Stdout, channels: 2, format: S16LE}
+mixers:
+  none:
+    channels: {in: 2, out: 2}
+    mapping:
+      - {dest: 0, sources: [{channel: 0, gain: 0, mute: true}]}
+      - {dest: 1, mute: true, sources: [{channel: 1, gain: 0}]}
+pipeline:
+  - {type: Mixer, name: none}
+""")
+        said = self.run_program("convolve", "--config", "mute.yml", "in.wav", "y.wav").stderr.decode()
+        self.assertIn("mute.yml: has no path from an input to an output: the result is silent", said)
+        y = parse_wav(self.read("y.wav"))[1]
+        self.assertEqual((y.shape, abs(y).max()), ((500, 2), 0))
+
+
 class ErrorReach(ArrayCase):
     def test_a_quiet_passage_after_a_loud_one(self):
         """180 dB apart. Beyond the taps the quiet results are sums of quiet products: with a reach of 1 their error is at
