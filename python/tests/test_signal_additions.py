@@ -80,6 +80,34 @@ def test_normalised(n, m, dtype, rng):
     assert got.dtype == {"int16": np.float64, "float16": np.float32}.get(dtype, np.dtype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "complex128"))
+def test_normalised_at_any_level(dtype, rng):
+    """From the smallest normal numbers to the largest the peak is where the template is, and no magnitude exceeds 1."""
+    limits = np.finfo(dtype)
+    x, h = oracle.noise(rng, 3000, dtype), oracle.noise(rng, 100, dtype)
+    x[1000:1100] += 3 * h
+    expected = signal.correlate(x, h, normalise=True)
+    low, high = int(np.log2(float(limits.tiny))) + 30, int(np.log2(float(limits.max))) - 3
+    for first, second in ((low, low), (high, high), (low, high), (0, low), (high, 0)):
+        scaled = [v * limits.dtype.type(2.0**e) for v, e in ((x, first), (h, second))]
+        got = signal.correlate(*scaled, normalise=True)
+        assert abs(got).argmax() == 1000 + 99 and abs(got).max() <= 1 + 4 * limits.eps
+        np.testing.assert_allclose(got, expected, rtol=0, atol=4 * limits.eps)
+
+
+@pytest.mark.parametrize("louder", (1e6, 1e8))
+@pytest.mark.parametrize("dtype", ("float32", "complex64"))
+def test_normalised_beside_a_loud_passage(dtype, louder, rng):
+    """The true match is the only peak above 0.9."""
+    x, h = oracle.noise(rng, 3000, dtype), oracle.noise(rng, 400, dtype)
+    x[2000:2400] = h
+    x[200:1200] *= louder
+    y = signal.correlate(x, h, "valid", normalise=True)
+    # A transform errs by 2 * 21 log2(N) u of double of the loud samples' norm: 1e8 times that of the window.
+    assert abs(y).max() <= 1 + 4 * np.finfo(dtype).eps + 42 * 12 * 2**-53 * louder
+    assert np.flatnonzero(abs(y) > 0.9).tolist() == [2000]
+
+
 def test_normalised_rows(rng):
     x, h = oracle.noise(rng, (40, 3), "float64"), oracle.noise(rng, (6, 1), "float64")
     got = signal.correlate(x, h, axes=0, normalise=True)

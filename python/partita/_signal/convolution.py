@@ -251,11 +251,19 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
     return _axes.deliver(y, out)
 
 
+def _scaled(x, dtype):
+    """x in double, times the power of two that brings its largest magnitude to about 1: squares are in its range then."""
+    x = np.require(x, dtype, "CA")
+    _, exponent = np.frexp(np.abs(x).max(initial=0, where=np.isfinite(x)))
+    return x * 2.0**-max(exponent, -1000)
+
+
 def _normalised(x, h, mode, listed, window, options):
     """Normalised correlation of one axis, item after item along the others."""
     if len(listed) != 1:
         raise UnsupportedError(f"normalise needs one axis, not {len(listed)}: name it by axes")
     dtype = np.result_type(x.dtype, h.dtype, np.float32 if dtypes.precision_of(np.result_type(x, h)) == 4 else np.float64)
+    wide = np.result_type(dtype, np.float64)  # quotients of f32 would have left its range, or the errors of a loud passage
     x, h = (np.moveaxis(v, listed[0], -1) for v in (x, h))
     n, m = x.shape[-1], h.shape[-1]
     if window is None:
@@ -263,10 +271,10 @@ def _normalised(x, h, mode, listed, window, options):
         window = first - (m - 1), first - (m - 1) + count
     lead = np.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     x, h = (np.broadcast_to(v, lead + v.shape[-1:]) for v in (x, h))
-    y = np.empty(lead + (window[1] - window[0],), dtype)
+    y, row = np.empty(lead + (window[1] - window[0],), dtype), np.empty(window[1] - window[0], wide)
     for i in np.ndindex(*lead):
-        one, template = (np.require(v[i], dtype, "CA") for v in (x, h))
-        native.range_of(lib.partita_correlate_normalised, y[i], one, template, window[0], options)
+        native.range_of(lib.partita_correlate_normalised, row, _scaled(x[i], wide), _scaled(h[i], wide), window[0], options)
+        y[i] = row
     return np.ascontiguousarray(np.moveaxis(y, -1, listed[0]))
 
 
