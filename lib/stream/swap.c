@@ -54,9 +54,13 @@ void swap_fade(const struct partita_stream *stream, void *y, const void *y_new, 
                size_t first, size_t stride)
 {
     const struct swap *swap = &stream->swap;
-    const size_t reals = stream->plan->shape.complex_signal ? 2 : 1;
-    const double slope = (double)stride / ((double)swap->fade + 1);
-    const double begin = (double)(swap->fade - swap->left + first + 1) / (double)stride;
+    const struct shape *shape = &stream->plan->shape;
+    const size_t reals = shape->complex_signal ? 2 : 1, each = stride == 1 ? n : 1;
+    const double slope = 1 / ((double)swap->fade + 1);
     assert(swap->state == SWAP_FADING);
-    stream->plan->kernels->blend(y, y_new, n * reals, reals, begin, slope);
+    // Weights are of whole frames, which a double holds exactly wherever a call begins.
+    for (size_t i = 0; i < n; i += each)
+        stream->plan->kernels->blend(
+            (char *)y + i * shape->sample_bytes, (const char *)y_new + i * shape->sample_bytes,
+            each * reals, reals, (double)(swap->fade - swap->left + first + i * stride + 1), slope);
 }

@@ -19,6 +19,7 @@ static const struct named_problem problems[] = {
     {"matrix", {STREAM(64), CHANNELS(3, 2), KERNEL(800)}},
     {"few-taps", {STREAM(64), KERNEL(150)}},
 };
+static const struct partita_problem strided = {STREAM(64), CHANNELS(2, 1), KERNEL(150), STRIDE(7)};
 enum { N_PROBLEMS = sizeof problems / sizeof *problems };
 static const struct partita_problem *const mono = &problems[0].problem,
                                            *const matrix = &problems[1].problem,
@@ -101,14 +102,13 @@ static void fades_follow_each_other(void **state)
 }
 
 // The same bits for any lengths of calls between swaps.
-static void any_split_same_bits(void **state)
+static void check_splits(const struct stream_case *c, const struct partita_problem *problem)
 {
     static const struct call_split splits[] = {
         {"ones", 1, false}, {"up-to-70", 70, true}, {"up-to-3000", 3000, true}};
-    const struct stream_case *c = *state;
     struct random random = random_start("cuts");
     struct swap_rig s;
-    swap_rig_open(&s, c, matrix, NULL, BEFORE + AFTER, &random);
+    swap_rig_open(&s, c, problem, NULL, BEFORE + AFTER, &random);
     const struct swap four[] = {{101, 1, 50},
                                 {BEFORE, 2, 1000},
                                 {BEFORE + 700, 3, 20},
@@ -124,6 +124,12 @@ static void any_split_same_bits(void **state)
     guarded_free(other);
     guarded_free(y);
     swap_rig_close(&s);
+}
+
+static void any_split_same_bits(void **state)
+{
+    check_splits(*state, matrix);
+    check_splits(*state, &strided);
 }
 
 // partita_stream_swapping is true from the swap to the last frame of the fade, and then false: on
