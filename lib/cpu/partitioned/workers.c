@@ -244,12 +244,15 @@ static void run_until(const struct partita_stream *stream, size_t i, size_t due)
 {
     struct task at = task_first(stream, i);
     assert(due <= block_tasks(at.work));
-    for (size_t *done = &at.state->progress->done; *done < due; ++*done) {
-        size_t task = *done;
-        at.stage = STAGE_FORWARD;
-        for (size_t all; task >= (all = stage_tasks(at.work, at.stage)); task -= all) at.stage++;
-        at.chain = task / at.work->stage[at.stage].length;
-        at.number = task % at.work->stage[at.stage].length;
+    size_t *done = &at.state->progress->done, task = *done;
+    if (task >= due) return;
+    for (size_t all; task >= (all = stage_tasks(at.work, at.stage)); task -= all) at.stage++;
+    // Divided once and then counted: a task may take less time than some divisions.
+    at.chain = task / at.work->stage[at.stage].length;
+    at.number = task % at.work->stage[at.stage].length;
+    for (; *done < due; ++*done, at.number++) {
+        if (at.number == at.work->stage[at.stage].length) at.number = 0, at.chain++;
+        if (at.chain == at.work->stage[at.stage].chains) at.chain = 0, at.stage++;
         task_run(&at);
     }
 }
