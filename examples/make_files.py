@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the files that the commands of README.md and docs/tutorials.md read. Needs nothing but Python.
-
-    make_files.py [FOLDER]      [.]
-"""
+"""Writes the files that the commands of README.md and docs/tutorials.md read. Needs nothing but Python."""
+import argparse
 import array
 import cmath
 import math
@@ -81,7 +79,9 @@ def heartbeat(noise):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path, help="where the files go; it is made if needed")
+    folder = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     noise = random.Random(1)
     write_wav(folder / "hall.wav", response(noise, 12000, 2), 24)

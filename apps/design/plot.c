@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <strings.h>
 
 #include "io/bytes/bytes.h"
 #include "io/bytes/temp.h"
@@ -36,9 +38,10 @@ struct plot {
 
 bool plot_check(const struct settings *settings, struct fault *fault)
 {
-    (void)settings;
-    (void)fault;
-    return true;
+    const char *const name = settings->plot, *const end = name ? strrchr(name, '.') : NULL;
+    if (!name || (end && strcasecmp(end, ".png") == 0) || temp_is_special(name)) return true;
+    return fault_set(fault, "--plot %s: the picture is a PNG; use a name that ends with .png",
+                     name);
 }
 
 static bool is_table(const struct plot *plot)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """`partita design`: files, reports and pictures compared with SciPy and with each other, and wrong usage."""
+import os
 import struct
 import subprocess
 import zlib
@@ -249,7 +250,11 @@ class Design(Case):
             size, rows = pixels(self.read("p%d.png" % i))
             self.assertEqual(size, (1400, 1040))
             self.assertGreater(len(np.unique(rows, axis=0)), 300)  # neither blank nor broken off
-        self.fails("design", *shapes[2], "--plot", "h.npy", "h.npy", says="h.npy")
+        self.fails("design", *shapes[2], "--plot", "h.pdf", "h.npy", says="h.pdf: the picture is a PNG")
+        self.run_program("design", *shapes[2], "--plot", "/dev/null", "h.npy")
+        self.run_program("design", *shapes[2], "--plot", "h.PNG", "h.npy")
+        os.symlink("h.png", "both.npy")
+        self.fails("design", *shapes[2], "--plot", "h.png", "both.npy", says="h.png")
         self.fails("design", *shapes[2], "--plot", "nowhere/p.png", "h2.npy", says="nowhere")
 
 

@@ -33,7 +33,7 @@ class Page(Case):
         self.home = os.getcwd()
 
     def make_files(self):
-        subprocess.run([sys.executable, str(MAKE_FILES)], check=True)
+        subprocess.run([sys.executable, str(MAKE_FILES), "."], check=True)
 
     def run_blocks(self, text):
         """Runs the commands of a text. For each block: what it printed, and what the page shows until the next."""
