@@ -189,14 +189,15 @@ bool options_resolve_times(struct settings *settings, double rate, struct fault 
                                t->row->field == offsetof(struct settings, last);
         const double frames = rint(t->seconds * rate * (of_result ? (double)settings->up : 1));
         if (!(rate > 0))
-            return fault_set(fault,
-                             "--%s %s: a time needs the sample rate, which is unknown; add --rate, "
-                             "for example --rate 48k, or give a number of frames",
-                             t->row->name, t->text);
+            return fault_usage(
+                fault,
+                "--%s %s: a time needs the sample rate, which is unknown; add --rate, "
+                "for example --rate 48k, or give a number of frames",
+                t->row->name, t->text);
         if (!(frames >= (double)t->row->low && frames <= (double)t->row->high)) {
             struct fault said;
             refuse_number(t->row, t->text, &said);
-            return fault_set(fault, "%s; at %.12g Hz it is %.0f frames", said.text, rate, frames);
+            return fault_usage(fault, "%s; at %.12g Hz it is %.0f frames", said.text, rate, frames);
         }
         *(int64_t *)(void *)((char *)settings + t->row->field) = (int64_t)frames;
     }

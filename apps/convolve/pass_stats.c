@@ -174,6 +174,17 @@ static bool input_is_empty(const struct pass_stats *stats, uint64_t frames)
            (frames == SIZE_UNKNOWN && stats->frames_in == 0 && stats->frames_out == 0);
 }
 
+// Whether IR, in place of IN, is probably the long recording: of more than a minute and ten times
+// as long as the other.
+static bool may_be_exchanged(const struct pass_stats *stats, const struct settings *settings,
+                             uint64_t frames)
+{
+    const double up = (double)settings->up, taps = (double)stats->taps;
+    return settings->command == COMMAND_CONVOLVE && !settings->config && frames > 0 &&
+           frames != SIZE_UNKNOWN && taps > 10 * up * (double)frames && stats->rate > 0 &&
+           taps > 60 * up * stats->rate;
+}
+
 void pass_stats_warn(const struct pass_stats *stats, const struct settings *settings,
                      uint64_t frames)
 {
@@ -183,6 +194,12 @@ void pass_stats_warn(const struct pass_stats *stats, const struct settings *sett
                        "--first %lld: the result begins with %lld frames of silence, which are "
                        "before IN",
                        (long long)s->first, (long long)-s->first);
+    if (may_be_exchanged(stats, s, frames))
+        report_warning(
+            s,
+            "%s is more than ten times as long as %s; if they were exchanged by mistake, "
+            "IR comes before IN",
+            operand_name(s, 0), operand_name(s, 1));
     if (input_is_empty(stats, frames)) report_warning(s, "%s: has no samples", operand_name(s, 1));
     if (stats->interrupted)
         report_warning(s, "interrupted after %llu frames", (unsigned long long)stats->frames_in);

@@ -79,10 +79,17 @@ static bool fit_rate(struct frames *f, size_t *ret_lead, double rate,
     *ret_lead = 0;
     if (!(rate > 0) || !(signal->rate > 0) || rates_agree(rate, wanted)) return true;
     if (settings->up > 1) snprintf(times, sizeof times, " times %lld", (long long)settings->up);
+    if (!settings->resample_ir && settings->up > 1)
+        return fault_set(
+            fault,
+            "%s: sample rate %.12g Hz; with --up %lld IR needs %.12g Hz, which are the "
+            "%.12g Hz of %s%s; use --resample-ir",
+            operand_name(settings, 0), rate, (long long)settings->up, wanted, signal->rate,
+            operand_name(settings, 1), times);
     if (!settings->resample_ir)
         return fault_set(
-            fault, "%s: sample rate %.12g Hz differs from the %.12g Hz of %s%s; use --resample-ir",
-            operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1), times);
+            fault, "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; use --resample-ir",
+            operand_name(settings, 0), rate, signal->rate, operand_name(settings, 1));
     const size_t before = f->n;
     if (!frames_resample(f, rate, wanted, ret_lead, operand_name(settings, 0), fault)) return false;
     report_detail(settings,

@@ -30,7 +30,7 @@ class Numbers(Case):
 
     def test_times_need_a_rate(self):
         np.save("x.npy", np.arange(5000.0))
-        self.fails("convolve", "--first", "0.5s", "h.txt", "x.npy", "y.npy",
+        self.fails("convolve", "--first", "0.5s", "h.txt", "x.npy", "y.npy", rc=2,
                    says=["--first 0.5s", "sample rate", "--rate 48k", "number of frames"])
         self.run_program("convolve", "--rate", "1kHz", "--first", "0.5s", "h.txt", "x.npy", "y.npy")
         self.assertEqual(np.load("y.npy").size, 5002 - 500)
@@ -38,7 +38,7 @@ class Numbers(Case):
         self.assertIn(b"96000 f32 taps", self.run_program("plan", "--taps", "2s", "--rate", "48k").stdout)
 
     def test_times_beyond_the_range(self):
-        self.fails("convolve", "--block", "1us", "h.txt", "x.wav", "y.wav",
+        self.fails("convolve", "--block", "1us", "h.txt", "x.wav", "y.wav", rc=2,
                    says=["--block 1us", "from 1 to 16777216", "at 8000 Hz it is 0 frames"])
         self.fails("convolve", "--first", "2s", "--last", "1s", "h.txt", "x.wav", "y.wav", rc=2,
                    says="no sample in between")

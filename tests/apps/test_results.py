@@ -231,6 +231,20 @@ class TakenWithAWord(ArrayCase):
             for quiet in ([], ["-q"]):
                 said = self.run_program("convolve", *quiet, *arguments, "y.wav").stderr.decode()
                 self.assertEqual(says in said, not quiet, said)
+        # IR and IN exchanged: the long recording is named first.
+        self.write("long.wav", wav_bytes(np.full((61000, 1), 300), rate=1000))
+        self.write("minute.wav", wav_bytes(np.full((60000, 1), 300), rate=1000))
+        self.write("short.wav", wav_bytes(np.full((6000, 1), 300), rate=1000))
+        self.write("half.wav", wav_bytes(np.full((6100, 1), 300), rate=1000))
+        says = "long.wav is more than ten times as long as short.wav; if they were exchanged by mistake, IR comes before IN"
+        for arguments, hint in ((["long.wav", "short.wav"], True), (["long.wav", "half.wav"], False),
+                                (["minute.wav", "one.txt"], False), (["short.wav", "long.wav"], False),
+                                (["--up", 2, "--resample-ir", "long.wav", "short.wav"], True)):
+            self.write("one.txt", b"1\n")
+            said = self.run_program("convolve", "--gain", -90, *(["--rate", 1000] if "one.txt" in arguments else []),
+                                    *arguments, "y.wav").stderr.decode()
+            self.assertEqual(says in said, hint, said)
+            self.assertEqual("exchanged" in said, hint, said)
         for arguments in (["--first", 5, "ir.wav", "in.wav"], ["--ir-fade", 50, "ir.wav", "in.wav"],
                           ["--rate", 8000, "in.npy", "in.npy"], ["--normalize=-1", "ir.wav", "in.wav"]):
             self.assertEqual(self.run_program("convolve", *arguments, "y.wav").stderr, b"")
