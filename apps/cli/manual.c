@@ -140,6 +140,7 @@ void manual_print(void)
         "recording is named by its .sigmf-meta, its .sigmf-data, the name without these suffixes, "
         "or its .sigmf archive; for an OUT named .sigmf-data the .sigmf-meta is written beside it: "
         "that of the input, with captures and annotations moved to where their samples are. "
+        "Captures of different frequencies are selected with --first and --last, one at a time. "
         "The two channels of a WAV with the chunk auxi, which SDRangel, HDSDR, SDRuno and others "
         "write, are I and Q of one complex signal, and with --iq those of any WAV; a WAV of the "
         "result has I and Q in its channels, too. "

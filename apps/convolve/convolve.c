@@ -130,6 +130,7 @@ static bool choose_range(struct convolve_job *job, uint64_t *ret_frames, struct 
         n_seen = (int64_t)n;
     }
     job->pass.range = range_of(&job->settings, m, n_seen);
+    if (!pass_check_captures(&job->pass, fault)) return false;
     known = known || !job->pass.range.end_counts_from_n;
     *ret_frames = known ? (uint64_t)range_count(&job->pass.range, n_seen * job->settings.up,
                                                 job->settings.stride)

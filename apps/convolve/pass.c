@@ -12,6 +12,7 @@
 #include "base/sample_type.h"
 #include "cli/report.h"
 #include "io/bytes/temp.h"
+#include "io/formats/sigmf.h"
 
 static const size_t CHUNK_FRAMES = 16384, CHUNK_SAMPLES = (size_t)1 << 18;
 static const size_t WRITE_SAMPLES = (size_t)1 << 16; // interleaved at once
@@ -406,6 +407,19 @@ static bool check_written(const struct pass *p, uint64_t before, struct fault *f
            fault_set(fault, "%s: only %llu of %llu frames were written",
                      operand_name(p->settings, 2), (unsigned long long)written,
                      (unsigned long long)promised);
+}
+
+bool pass_check_captures(const struct pass *pass, struct fault *fault)
+{
+    const struct settings *s = pass->settings;
+    const struct range *r = &pass->range;
+    const int64_t reach = (int64_t)(pass->taps->length - 2 * pass->taps->lead) - 1;
+    const struct sigmf_use use = {.begin = r->begin,
+                                  .end = r->end_counts_from_n ? INT64_MAX : r->end,
+                                  .reach = reach,
+                                  .up = s->up,
+                                  .zero = s->command == COMMAND_CORRELATE ? reach : 0};
+    return audio_check_captures(pass->reader, &use, fault);
 }
 
 bool pass_takes_rows(const struct pass *pass)

@@ -49,6 +49,10 @@ struct pass {
 // many it has. Needs reader, taps, type and settings.
 bool pass_preload(struct pass *pass, size_t n, size_t *ret_n, struct fault *fault);
 
+// False, with a fault, if the range needs captures of a recording that differ in frequency. Needs
+// reader, taps, range and settings.
+bool pass_check_captures(const struct pass *pass, struct fault *fault);
+
 // Whether nothing needs interleaved results before they are written. Needs settings and measure.
 bool pass_takes_rows(const struct pass *pass);
 

@@ -178,13 +178,16 @@ static bool open_recording(struct audio_reader **ret_reader, const struct audio_
         free(sigmf);
         return false;
     }
-    struct audio_reader *r = *ret_reader;
-    r->source.name = request->path;
-    r->recording = sigmf;
-    if (sigmf_check_captures(sigmf, r->info.frames, fault)) return true;
-    audio_reader_close(r);
-    *ret_reader = NULL;
-    return false;
+    (*ret_reader)->source.name = request->path;
+    (*ret_reader)->recording = sigmf;
+    return true;
+}
+
+bool audio_check_captures(const struct audio_reader *reader, const struct sigmf_use *use,
+                          struct fault *fault)
+{
+    return !reader->recording ||
+           sigmf_check_captures(reader->recording, use, reader->info.frames, fault);
 }
 
 bool audio_open(struct audio_reader **ret_reader, const struct audio_request *request,

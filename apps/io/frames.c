@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/sample_type.h"
+#include "io/formats/sigmf.h"
 #include "resample.h"
 
 enum { READ_SAMPLES = 65536 };
@@ -53,7 +54,9 @@ bool frames_read(struct frames *ret, struct audio_reader *reader, enum partita_t
                  const char *name, struct fault *fault)
 {
     struct frames f = {.channels = audio_reader_info(reader)->channels, .type = type};
-    if (read_all(&f, reader, name, fault) && frames_check_finite(&f, name, fault)) {
+    const struct sigmf_use whole = {.end = INT64_MAX, .up = 1};
+    if (audio_check_captures(reader, &whole, fault) && read_all(&f, reader, name, fault) &&
+        frames_check_finite(&f, name, fault)) {
         *ret = f;
         return true;
     }

@@ -101,6 +101,24 @@ class Carried(Recordings):
         self.recording(captures=[CAPTURE, other])
         self.fails("convolve", "one.txt", "in.sigmf-meta", "out.npy",
                    says=["in.sigmf-meta", "captures 0 and 1", "433900000 and 868300000 Hz"])
+        # Ranges whose samples, with those before them that the taps reach, are in one capture.
+        self.write("five.txt", b"1\n2\n3\n4\n5\n")
+        for command, taps, first, last in (("convolve", "one.txt", 400, 1000), ("convolve", "five.txt", 404, 1000),
+                                           ("correlate", "five.txt", 400, 996)):
+            for begin, end in ((0, last - 600), (first, last)):
+                self.run_program(command, "--first", begin, "--last", end, taps, "in.sigmf-meta", "out.npy")
+            said = self.fails(command, "--first", first - 1, taps, "in.sigmf-meta", "out.npy", says="captures 0 and 1")
+            self.assertIn("select capture 0 with --first 0 --last %d\n" % (last - 600), said)
+            self.fails(command, "--last", last - 599, taps, "in.sigmf-meta", "out.npy", says="captures 0 and 1")
+        self.run_program("convolve", "--up", 3, "--first", 1204, "five.txt", "in.sigmf-meta", "out.npy")
+        self.run_program("convolve", "--up", 3, "--last", 1200, "five.txt", "in.sigmf-meta", "out.npy")
+        for more in (("--first", 1203), ("--last", 1201)):
+            self.fails("convolve", "--up", 3, *more, "five.txt", "in.sigmf-meta", "out.npy", says="--first 0 --last 1200")
+        self.assertEqual(self.convolve("--first", 400)["captures"], [{**other, "core:sample_start": 0}])
+        for taps in ("in.sigmf-meta", "in.sigmf-data"):
+            self.fails("convolve", taps, "one.txt", "out.npy", says="select capture 0 with --first 0 --last 400")
+        self.recording(captures=[CAPTURE, {**other, "core:sample_start": 3}])
+        self.fails("correlate", "five.txt", "in.sigmf-meta", "out.npy", says="capture 0 is shorter than the taps")
         self.recording(captures=[CAPTURE, {**other, "core:sample_start": 1000}])
         self.convolve()
         self.recording(captures=[CAPTURE, {**other, "core:frequency": 433900000}])

@@ -6,6 +6,7 @@
 #include "fuzz/input.h"
 #include "fuzz/read_all.h"
 
+#include "io/formats/sigmf.h"
 #include "io/formats/sigmf_carry.h"
 
 enum {
@@ -78,6 +79,8 @@ static void read_recording(const char *path, size_t size, uint8_t how)
     struct audio_reader *reader;
     struct fault fault;
     if (!audio_open(&reader, &request, &fault)) return;
+    const struct sigmf_use use = {.end = (int64_t)size, .reach = how, .up = 1 + how % 3};
+    audio_check_captures(reader, &use, &fault);
     read_frames(reader, PARTITA_F32, size, &request);
     carry(reader, how);
     audio_reader_close(reader);

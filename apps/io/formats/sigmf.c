@@ -271,27 +271,64 @@ void sigmf_release(struct sigmf *sigmf)
     sigmf->part.gaps = NULL;
 }
 
-bool sigmf_check_captures(const struct sigmf *sigmf, uint64_t frames, struct fault *fault)
+// The samples first .. end-1 of capture i; up to `frames` if it is the last one.
+struct capture {
+    size_t i;
+    uint64_t first, end;
+    double frequency;
+};
+
+// Whether the capture states its frequency.
+static bool capture_read(struct capture *ret, const struct sigmf *sigmf, size_t i, uint64_t frames)
 {
     const json_t *global = json_object_get(sigmf->root, "global"),
-                 *captures = json_object_get(sigmf->root, "captures"), *known = NULL;
-    size_t known_at = 0;
-    for (size_t i = 0; i < json_array_size(captures); i++) {
-        const json_t *capture = json_array_get(captures, i),
-                     *frequency = json_object_get(capture, "core:frequency");
-        int64_t start;
-        if (!json_is_number(frequency)) continue;
-        if (sigmf_position(capture, global, &start) && start >= 0 && (uint64_t)start >= frames)
+                 *captures = json_object_get(sigmf->root, "captures"),
+                 *capture = json_array_get(captures, i), *next = json_array_get(captures, i + 1),
+                 *frequency = json_object_get(capture, "core:frequency");
+    int64_t first, end;
+    *ret = (struct capture){.i = i, .end = frames, .frequency = json_number_value(frequency)};
+    if (sigmf_position(capture, global, &first) && first > 0) ret->first = (uint64_t)first;
+    if (next && sigmf_position(next, global, &end) && end < 0) ret->end = 0;
+    else if (next && sigmf_position(next, global, &end) && (uint64_t)end < frames)
+        ret->end = (uint64_t)end;
+    return json_is_number(frequency);
+}
+
+// Captures that differ: what to do.
+static bool refuse_captures(const struct sigmf *sigmf, const struct sigmf_use *use,
+                            const struct capture *one, const struct capture *other,
+                            struct fault *fault)
+{
+    char remedy[160] = "";
+    const int64_t before = one->first ? use->reach - use->zero : 0;
+    const __int128 begin = (__int128)one->first * use->up + before,
+                   end = (__int128)one->end * use->up - use->zero;
+    if (begin < end && end <= INT64_MAX)
+        snprintf(remedy, sizeof remedy,
+                 "convolve and correlate select capture %zu with --first "
+                 "%lld --last %lld",
+                 one->i, (long long)begin, (long long)end);
+    else snprintf(remedy, sizeof remedy, "capture %zu is shorter than the taps", one->i);
+    return fault_set(
+        fault, "%s: captures %zu and %zu are at different frequencies, %.12g and %.12g Hz; %s",
+        sigmf->meta, one->i, other->i, one->frequency, other->frequency, remedy);
+}
+
+bool sigmf_check_captures(const struct sigmf *sigmf, const struct sigmf_use *use, uint64_t frames,
+                          struct fault *fault)
+{
+    const int64_t begin = use->begin > use->reach ? (use->begin - use->reach) / use->up : 0,
+                  end = use->end > 0 ? (use->end - 1) / use->up : -1; // of the last sample
+    struct capture known = {0}, capture;
+    bool any = false;
+    for (size_t i = 0; i < json_array_size(json_object_get(sigmf->root, "captures")); i++) {
+        if (!capture_read(&capture, sigmf, i, frames) || capture.first >= capture.end ||
+            capture.end <= (uint64_t)begin || end < 0 || capture.first > (uint64_t)end)
             continue;
-        if (known && json_number_value(known) != json_number_value(frequency))
-            return fault_set(fault,
-                             "%s: captures %zu and %zu are at different frequencies, %.12g and "
-                             "%.12g Hz; write each to a recording of its own",
-                             sigmf->meta, known_at, i, json_number_value(known),
-                             json_number_value(frequency));
-        if (known) continue;
-        known = frequency;
-        known_at = i;
+        if (any && known.frequency != capture.frequency)
+            return refuse_captures(sigmf, use, &known, &capture, fault);
+        if (!any) known = capture;
+        any = true;
     }
     return true;
 }

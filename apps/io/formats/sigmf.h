@@ -51,8 +51,17 @@ bool sigmf_may_replace(const char *meta, const char *data);
 bool sigmf_read(const char *path, struct sigmf *ret, struct fault *fault);
 void sigmf_release(struct sigmf *sigmf);
 
-// False, with a fault, if captures within the first `frames` samples differ in frequency.
-bool sigmf_check_captures(const struct sigmf *sigmf, uint64_t frames, struct fault *fault);
+// The results begin .. end-1 of a filter of reach + 1 taps, counted at `up` times the rate of the
+// samples; result i depends on samples (i - reach) / up .. i / up. zero: the result that the
+// options --first and --last count from.
+struct sigmf_use {
+    int64_t begin, end, reach, up, zero;
+};
+
+// False, with a fault that names a range which would do, if captures of the samples that these
+// results depend on differ in frequency. frames: of the recording.
+bool sigmf_check_captures(const struct sigmf *sigmf, const struct sigmf_use *use, uint64_t frames,
+                          struct fault *fault);
 
 // The metadata and the position of the samples in an archive. *ret_text, of *ret_length bytes, are
 // the metadata, which the caller frees; `ret_meta` is their name.
