@@ -119,6 +119,12 @@ class Socket(Steered):
         self.ok("reload", filter="c d.wav")
         self.assertEqual(self.ok("status", filters=["c d.wav", "b.wav"])["taps"], 9)
         self.ir(np.ones((101, 2)), "long.wav")
+        self.ir(np.ones((9, 2)), "open.wav")
+        whole = self.read("open.wav")
+        at = whole.index(b"data") + 4
+        self.write("open.wav", whole[:at] + b"\x10\0\0\0" + whole[at + 4:])  # fewer bytes than follow
+        self.ok("load open.wav", filter="open.wav", filter_number=1)
+        self.ok("load c d.wav", filter="c d.wav")
         self.write("empty.wav", b"")
         os.mkfifo("pipe.wav")
         os.mkfifo("x.sigmf-data")
@@ -137,6 +143,7 @@ class Socket(Steered):
         said = self.quits(child)[1]
         self.assertIn("c d.wav: loaded\n", said)
         self.assertIn("c d.wav: read again\n", said)
+        self.assertRegex(said, r"open\.wav: loaded; open\.wav: [0-9]+ bytes follow the samples that its header counts, and are not read\n")
         self.assertIn("long.wav: 101 taps, more than the 100 that are reserved (--max-taps)" + remedy, said)
 
     def test_matrix_of_one_filter(self):

@@ -65,6 +65,7 @@ struct filter_set {
     bool loaded;
     struct filter_slot fresh;
     struct fault load_fault;
+    char load_note[NOTE_SIZE]; // response.note
 };
 
 static bool filter_set_fail(const struct filter_set *set, enum partita_status status,
@@ -295,6 +296,7 @@ static void *load_thread(void *argument)
                                 &set->present.direction, fault) &&
                   (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
                   fill_slot(set, &set->fresh, set->present.ir, &response, fault);
+    memcpy(set->load_note, response.note, sizeof set->load_note);
     response_release(&response);
     atomic_store_explicit(&set->done, true, memory_order_release);
     return NULL;
@@ -386,8 +388,9 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
     *slot = set->fresh;
     if (set->present.slot == set->current) filter_set_select(set, set->current);
     news->event = FILTER_SET_CHANGED;
-    fault_set(&news->message, "%s: %s", slot->info.path,
-              set->present.is_load ? "loaded" : "read again");
+    fault_set(&news->message, "%s: %s%s%s", slot->info.path,
+              set->present.is_load ? "loaded" : "read again", *set->load_note ? "; " : "",
+              set->load_note);
 }
 
 bool filter_set_has_directions(const struct filter_set *set)
