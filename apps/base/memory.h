@@ -8,8 +8,8 @@
 
 #include "base/fault.h"
 
-// The bytes that may be in use at a time; 0: half of the machine's memory or of the process's limit of
-// addresses. Called before anything is allocated; without it there is no limit.
+// The bytes that may be in use at a time; 0: half of the machine's memory or of the process's limit
+// of addresses. Called before anything is allocated; without it there is no limit.
 void memory_limit(size_t bytes);
 
 // 64-byte aligned and undefined, or of zeros; NULL where it would exceed the limit or there is

@@ -87,7 +87,7 @@ struct settings {
     double azimuth, elevation;                          // degrees; NaN: not given
     int matrix, matrix_order, true_stereo, resample_ir; // the others that concern it set matrix
     const char *format, *ir_format, *output_format;
-    double rate; // Hz; 0: not given
+    double rate;                                             // Hz; 0: not given
     int64_t channels, max_channels, max_memory, error_reach; // 0: not given
     const char *range;
     int resume, shared; // shared: by several processes (processes/processes.h)
