@@ -5,8 +5,8 @@
 
 #include "achieved.h"
 
-// False, with a fault, in a program without cairo, and if the name of the picture does not end with .png: before work
-// is done in vain.
+// False, with a fault, in a program without cairo, and if the name of the picture does not end with
+// .png: before work is done in vain.
 bool plot_check(const struct settings *settings, struct fault *fault);
 
 // Writes settings->plot, which appears only when it is complete.

@@ -39,8 +39,12 @@ array([0, 1, 4, 7, 6])
 """
 import importlib
 
+try:
+    from partita._partita import lib as _lib
+except ModuleNotFoundError as absent:
+    raise ImportError(f"{__path__[0]} holds the sources of partita without the compiled library; install the package with "
+                      "`pip install .` at the root of the checkout, and start Python in another folder") from absent
 from partita._errors import DeviceError, StateError, UnsupportedError
-from partita._partita import lib as _lib
 from partita._problem import Problem
 from partita._options import Device, Wisdom, devices, get_threads, library_version, set_threads
 from partita._plan import Filter, Load, Plan, Saved

@@ -2,6 +2,8 @@
 import pathlib
 import pickle
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -103,3 +105,9 @@ def test_pickled_wisdom(tmp_path):
     state = wisdom.__getstate__()
     with pytest.raises(partita.StateError):
         copied.__setstate__({"file": state["file"][1:]})
+
+
+def test_sources_that_are_not_built_say_what_to_do():
+    got = subprocess.run([sys.executable, "-c", "import partita"], cwd=ROOT / "python", capture_output=True, text=True)
+    assert got.returncode == 1
+    assert "`pip install .`" in got.stderr and "in another folder" in got.stderr
