@@ -21,7 +21,7 @@ _Static_assert((int)WORDS_SIZE >= (int)ENGINE_LIST_SIZE &&
 // The values of an option, as in a list or "full|same|valid"; NULL if any text may be one.
 static const char *values_of(const struct option_row *row, char text[WORDS_SIZE])
 {
-    if (row->kind == OPTION_CHOICE) return row->argument;
+    if (row->kind == OPTION_CHOICE || row->kind == OPTION_FLAG_OR_WORD) return row->argument;
     if (row->kind == OPTION_SAMPLE_TYPE) return encoding_list(text);
     return strcmp(row->name, "engine") == 0 ? engine_list(text) : NULL;
 }
@@ -51,11 +51,16 @@ static void put_quoted(const char *text, const char *special)
     }
 }
 
+// A word that may be left out belongs to the option: --normalised=zero-mean.
 static void bash_options(int command)
 {
     printf("    %s) options='", command_rows[command].name);
-    for (size_t i = 0; i < n_option_rows; i++)
-        if (row_applies(&option_rows[i], command)) printf("--%s ", option_rows[i].name);
+    for (size_t i = 0; i < n_option_rows; i++) {
+        const struct option_row *row = &option_rows[i];
+        if (!row_applies(row, command)) continue;
+        printf("--%s ", row->name);
+        if (row->kind == OPTION_FLAG_OR_WORD) printf("--%s=%s ", row->name, row->argument);
+    }
     printf("' ;;\n");
 }
 
@@ -71,7 +76,7 @@ static void print_bash(void)
     for (size_t i = 0; i < n_option_rows; i++) {
         char text[WORDS_SIZE];
         const char *values = values_of(&option_rows[i], text);
-        if (!values || is_repeated(i)) continue;
+        if (!values || option_value_is_optional(&option_rows[i]) || is_repeated(i)) continue;
         printf("    --%s) words='", option_rows[i].name);
         put_words(values);
         printf("' ;;\n");
@@ -89,16 +94,17 @@ static void print_bash(void)
 
 static void zsh_option(const struct option_row *row)
 {
-    printf("            '--%s[", row->name);
+    const bool with_word = row->kind == OPTION_FLAG_OR_WORD;
+    printf("            '--%s%s[", row->name, with_word ? "=-" : "");
     put_quoted(row->help, "[]:\\");
     printf("]");
     char text[WORDS_SIZE];
     const char *values = values_of(row, text);
     if (values) {
-        printf(":%s:(", row->name);
+        printf("%s:%s:(", with_word ? ":" : "", row->name);
         put_words(values);
         printf(")");
-    } else if (row->argument && row->kind != OPTION_LEVEL) {
+    } else if (row->argument && !option_value_is_optional(row)) {
         printf(":%s:", row->argument);
     }
     printf("' \\\n");
@@ -126,7 +132,7 @@ static void fish_option(const struct option_row *row, int command)
     printf("complete -c partita -n '__fish_seen_subcommand_from %s' -l %s",
            command_rows[command].name, row->name);
     if (row->letter) printf(" -s %c", row->letter);
-    if (row->argument && row->kind != OPTION_LEVEL) printf(" -r");
+    if (row->argument && !option_value_is_optional(row)) printf(" -r");
     char text[WORDS_SIZE];
     const char *values = values_of(row, text);
     if (values) {

@@ -52,7 +52,7 @@ static void print_option(const struct option_row *row, enum command command)
     char left[80], help[OPTION_HELP_SIZE];
     char letter[5] = "    ";
     if (row->letter) snprintf(letter, sizeof letter, "-%c, ", row->letter);
-    const bool optional = row->kind == OPTION_LEVEL;
+    const bool optional = option_value_is_optional(row);
     snprintf(left, sizeof left, "  %s--%s%s%s%s", letter, row->name,
              optional        ? "[="
              : row->argument ? " "

@@ -27,7 +27,7 @@ static void put_option(const struct option_row *row, enum command command)
     put_text(row->name);
     printf("\\fR");
     if (row->argument) {
-        const bool optional = row->kind == OPTION_LEVEL;
+        const bool optional = option_value_is_optional(row);
         printf("%s\\fI", optional ? "[=" : " ");
         put_text(row->argument);
         printf("\\fR%s", optional ? "]" : "");

@@ -29,6 +29,11 @@ void option_help(const struct option_row *row, enum command command, char text[O
     }
 }
 
+bool option_value_is_optional(const struct option_row *row)
+{
+    return row->kind == OPTION_LEVEL || row->kind == OPTION_FLAG_OR_WORD;
+}
+
 bool command_find(const char *name, enum command *ret_command)
 {
     for (int c = 0; c < N_COMMANDS; c++) {
@@ -258,6 +263,10 @@ static bool store_option(const struct option_row *row, struct settings *settings
     case OPTION_FLAG:
         *(int *)field = 1;
         return true;
+    case OPTION_FLAG_OR_WORD:
+        if (value && !store_choice(row, field, value, fault)) return false;
+        *(int *)field = value ? 2 : 1;
+        return true;
     case OPTION_TEXT:
         *(const char **)field = value;
         return true;
@@ -299,9 +308,9 @@ static void list_options(enum command command, struct option longs[MAX_OPTION_RO
     for (size_t i = 0; i < n_option_rows; i++) {
         const struct option_row *row = &option_rows[i];
         if (!(row->commands & 1u << command)) continue;
-        const int argument = row->kind == OPTION_FLAG    ? no_argument
-                             : row->kind == OPTION_LEVEL ? optional_argument
-                                                         : required_argument;
+        const int argument = row->kind == OPTION_FLAG        ? no_argument
+                             : option_value_is_optional(row) ? optional_argument
+                                                             : required_argument;
         longs[n++] = (struct option){row->name, argument, NULL, (int)i + 256};
         if (!row->letter) continue;
         shorts[m++] = row->letter;

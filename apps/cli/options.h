@@ -33,6 +33,7 @@ enum nan_policy { NAN_ZERO = 0, NAN_PROPAGATE, NAN_ERROR };
 enum matrix_order { MATRIX_OUT_IN = 0, MATRIX_IN_OUT };
 enum tail { TAIL_YES = 0, TAIL_NO };
 enum dither { DITHER_NO = 0, DITHER_TPDF };
+enum normalised { NORMALISED_NO = 0, NORMALISED_PLAIN, NORMALISED_ZERO_MEAN };
 enum limiter { LIMITER_ON = 0, LIMITER_OFF };
 enum shell { SHELL_NONE = 0, SHELL_BASH, SHELL_ZSH, SHELL_FISH };
 
@@ -126,11 +127,12 @@ struct settings {
 };
 
 enum option_kind {
-    OPTION_FLAG,        // int: 1 when given
-    OPTION_TEXT,        // const char *
-    OPTION_LIST,        // struct word_list
-    OPTION_CHOICE,      // int: which of the words separated by '|' in `argument`
-    OPTION_SAMPLE_TYPE, // const char *: the name of a sample encoding
+    OPTION_FLAG,         // int: 1 when given
+    OPTION_TEXT,         // const char *
+    OPTION_LIST,         // struct word_list
+    OPTION_FLAG_OR_WORD, // int: 1 without a value, 2 with the word in `argument`
+    OPTION_CHOICE,       // int: which of the words separated by '|' in `argument`
+    OPTION_SAMPLE_TYPE,  // const char *: the name of a sample encoding
     // int64_t within [low, high]. The suffixes of these and of the following are in base/number.h.
     OPTION_NUMBER,
     OPTION_THREADS, // also `auto`: as many as the process has processors
@@ -158,6 +160,9 @@ struct option_row {
     int64_t low, high;    // of a number or real
     const char *help;
 };
+
+// Whether the value of an option may be left out; then it follows an equals sign.
+bool option_value_is_optional(const struct option_row *row);
 
 struct command_row {
     const char *name, *operands, *summary, *text;

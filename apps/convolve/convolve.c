@@ -271,6 +271,9 @@ static bool convolve_prepare(struct convolve_job *job, struct fault *fault)
             ? !network_taps_load(&job->taps, &job->network, taps_type, in, &job->settings, fault)
             : !taps_load(&job->taps, job->irs, taps_type, in, &job->settings, fault))
         return false;
+    if (job->settings.normalised == NORMALISED_ZERO_MEAN)
+        template_subtract_means(job->taps.data, taps_type, taps_count_rows(&job->taps),
+                                job->taps.length);
     job->pass = (struct pass){.settings = &job->settings,
                               .reader = job->in,
                               .taps = &job->taps,

@@ -394,6 +394,7 @@ static bool open_norm(struct pass *p, struct fault *fault)
         .origin = p->origin,
         .wanted = p->range.begin + (int64_t)taps->lead,
         .stride = (size_t)p->settings->stride,
+        .zero_mean = p->settings->normalised == NORMALISED_ZERO_MEAN,
     };
     return !p->settings->normalised || window_norm_open(&p->norm, &request, fault);
 }

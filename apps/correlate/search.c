@@ -13,6 +13,11 @@ bool search_check_usage(const struct settings *settings, struct fault *fault)
     const struct settings *s = settings;
     if (s->normalised && s->gain != 0)
         return fault_set(fault, "--gain does not change the result of --normalised; leave it out");
+    if (s->normalised == NORMALISED_ZERO_MEAN && s->precision == PRECISION_F32)
+        return fault_set(fault,
+                         "--precision f32: the errors of float are as large as a signal on a "
+                         "large mean; --normalised=zero-mean computes in double: leave out "
+                         "--precision f32");
     if (!options_want_peaks(s)) {
         if (!s->min_distance && !s->annotate) return true;
         return fault_set(fault, "%s is about peaks: add --peaks or --threshold",

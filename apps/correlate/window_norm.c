@@ -9,7 +9,8 @@
 // Error, in units of u = 2^-53, to first order: 2 for a squared magnitude, c - 1 for the sum over c
 // inputs, 2 for each part by compensated summation (Kahan 1965), 1 for the sum of the parts; that
 // is c + 4 for the energy, and 4 for the template's. A root halves the error and adds 1, and there
-// are two divisions: (c + 4) / 2 + 1 + 4 / 2 + 1 + 2 = c / 2 + 8.
+// are two divisions: (c + 4) / 2 + 1 + 4 / 2 + 1 + 2 = c / 2 + 8. With zero_mean the signal's part,
+// c + 4, is c + 18 (n + 1) for n frames (window_variation.c): c / 2 + 9 n + 15.
 #include "window_norm.h"
 
 #include <math.h>
@@ -18,10 +19,13 @@
 
 #include "base/memory.h"
 #include "base/sample_type.h"
+#include "compensated_sum.h"
+#include "window_variation.h"
 
-struct compensated_sum {
-    double high, low;
-};
+// Numerators come from transforms in double, whose error is 2^-53 of what they read, about. A
+// window that varies by less than 2^-40 of its level would have an error of some 2^-12, and of what
+// is left of it below that nothing is right. It is taken as constant.
+#define MIN_VARIATION 0x1p-80
 
 struct window_norm {
     enum partita_type type;
@@ -34,24 +38,19 @@ struct window_norm {
     double *template_norms;       // [out_channels]
     double *queue;                // [capacity][groups]: norms of the results that are not divided
     size_t head, n_queued, capacity;
+    struct window_variation *variation; // with zero_mean, in place of energies and sums
 };
 
-static void sum_add(struct compensated_sum *sum, double x)
+static double scalar_at(enum partita_type type, const void *x, size_t k)
 {
-    const double y = x - sum->low, next = sum->high + y;
-    sum->low = (next - sum->high) - y;
-    sum->high = next;
+    return type_is_double(type) ? ((const double *)x)[k] : (double)((const float *)x)[k];
 }
 
 // |x[i]|^2 of samples of `type`.
 static double energy_at(enum partita_type type, const void *x, size_t i)
 {
-    const float *f = x;
-    const double *d = x;
-    const size_t k = type_is_complex(type) ? 2 * i : i;
-    const double re = type_is_double(type) ? d[k] : (double)f[k];
-    if (!type_is_complex(type)) return re * re;
-    const double im = type_is_double(type) ? d[k + 1] : (double)f[k + 1];
+    if (!type_is_complex(type)) return scalar_at(type, x, i) * scalar_at(type, x, i);
+    const double re = scalar_at(type, x, 2 * i), im = scalar_at(type, x, 2 * i + 1);
     return re * re + im * im;
 }
 
@@ -64,6 +63,19 @@ static void measure_template(struct window_norm *w, const struct window_norm_req
             sum_add(&sum, energy_at(q->template_type, q->template, c * paths * q->length + i));
         w->template_norms[c] = sqrt(sum.high);
     }
+}
+
+static size_t scalars_of(const struct window_norm *w)
+{
+    return type_is_complex(w->type) ? 2 : 1;
+}
+
+void template_subtract_means(void *template, enum partita_type type, size_t rows, size_t length)
+{
+    const size_t reals = type_is_complex(type) ? 2 : 1;
+    double *row = template;
+    for (; rows-- > 0; row += reals * length)
+        for (size_t k = 0; k < reals; k++) samples_subtract_mean(row + k, length, reals);
 }
 
 bool window_norm_open(struct window_norm **ret, const struct window_norm_request *request,
@@ -81,11 +93,15 @@ bool window_norm_open(struct window_norm **ret, const struct window_norm_request
                               .stride = q->stride,
                               .at = (size_t)((q->origin % length + length) % length),
                               .until_first = q->wanted - q->origin};
-    w->energies = memory_allocate_zeros(q->length * q->groups * sizeof *w->energies);
-    w->sums = calloc(q->groups, sizeof *w->sums);
+    if (q->zero_mean) {
+        w->variation = window_variation_open(q->length, q->in_channels * scalars_of(w));
+    } else {
+        w->energies = memory_allocate_zeros(q->length * q->groups * sizeof *w->energies);
+        w->sums = calloc(q->groups, sizeof *w->sums);
+    }
     w->template_norms = calloc(q->out_channels, sizeof *w->template_norms);
     *ret = w;
-    if (w->energies && w->sums && w->template_norms) {
+    if ((w->variation || (w->energies && w->sums)) && w->template_norms) {
         measure_template(w, q);
         return true;
     }
@@ -121,7 +137,7 @@ static void sum_backwards(double *energies, size_t n)
 }
 
 // Adds one frame's energy of a group; returns the energy of the window that it ends.
-static double slide(struct window_norm *w, size_t group, double energy)
+static double slide_energy(struct window_norm *w, size_t group, double energy)
 {
     double *energies = w->energies + group * w->length;
     struct compensated_sum *sum = &w->sums[group];
@@ -143,6 +159,20 @@ static double energy_of_group(const struct window_norm *w, const void *x, size_t
     return energy;
 }
 
+// Adds one frame of a group; returns the variation of the window that it ends.
+static double slide_variation(struct window_norm *w, const void *x, size_t frame, size_t group)
+{
+    const size_t reals = w->in_channels * scalars_of(w), n = reals / w->groups;
+    struct window_spread sum = {0};
+    for (size_t k = group * n; k < (group + 1) * n; k++) {
+        const double sample = x ? scalar_at(w->type, x, frame * reals + k) : 0;
+        const struct window_spread one = window_variation_slide(w->variation, k, w->at, sample);
+        sum.variation += one.variation;
+        sum.mean_energy += one.mean_energy;
+    }
+    return sum.variation <= MIN_VARIATION * sum.mean_energy ? 0 : sum.variation;
+}
+
 bool window_norm_feed(struct window_norm *norm, const void *x, size_t n, struct fault *fault)
 {
     struct window_norm *w = norm;
@@ -151,7 +181,8 @@ bool window_norm_feed(struct window_norm *norm, const void *x, size_t n, struct 
     for (size_t i = 0; i < n; i++) {
         double *row = w->queue + (w->head + w->n_queued) * w->groups;
         for (size_t g = 0; g < w->groups; g++)
-            row[g] = sqrt(slide(w, g, energy_of_group(w, x, i, g)));
+            row[g] = sqrt(w->variation ? slide_variation(w, x, i, g)
+                                       : slide_energy(w, g, energy_of_group(w, x, i, g)));
         w->at = w->at + 1 < w->length ? w->at + 1 : 0;
         if (w->until_first > 0) {
             w->until_first--;
@@ -177,7 +208,7 @@ static double normalise(double y, double norm, double template_norm)
 void window_norm_divide(struct window_norm *norm, void *y, size_t n)
 {
     struct window_norm *w = norm;
-    const size_t scalars = type_is_complex(w->type) ? 2 : 1, outputs = w->out_channels / w->groups;
+    const size_t scalars = scalars_of(w), outputs = w->out_channels / w->groups;
     float *f = y;
     double *d = y;
     for (size_t i = 0; i < n; i++) {
@@ -196,6 +227,7 @@ void window_norm_divide(struct window_norm *norm, void *y, size_t n)
 void window_norm_close(struct window_norm *norm)
 {
     if (!norm) return;
+    window_variation_close(norm->variation);
     memory_free(norm->energies);
     free(norm->sums);
     free(norm->template_norms);

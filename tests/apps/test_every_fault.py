@@ -139,6 +139,7 @@ class EveryFault(FaultCase):
         self.every("convolve", "ir.txt", "x.sigmf-meta", "out.sigmf-data", may_stay=["out.sigmf-data"])
         self.every("correlate", "--normalised", "--peaks", 3, "--annotate", "found.sigmf-meta", "ir.txt", "x.sigmf-meta",
                    may_stay=["found.sigmf-meta"])
+        self.every("correlate", "--normalised=zero-mean", "ir.txt", "x.sigmf-meta", "out.npy")
 
     def test_plan(self):
         self.every("plan", "--taps", 3000)

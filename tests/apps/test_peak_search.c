@@ -1,115 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Unit tests of apps/correlate: the norms under a sliding template against sums in long double, and
-// the peaks of a stream against a search of the whole signal. The Python tests of this folder test
-// the program.
+// Unit tests of apps/correlate: the peaks of a stream against a search of the whole signal. The
+// Python tests of this folder test the program.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "correlate/peaks.h"
-#include "correlate/window_norm.h"
 #include "support/test.h"
-
-enum { INPUTS = 3, LENGTH = 257, FRAMES = 4000 };
 
 static double uniform(unsigned *state)
 {
     *state = *state * 1664525u + 1013904223u;
     return (double)(*state >> 8) / (1 << 24) - 0.5;
-}
-
-// Divides ones: the results are 1 over both norms. Fed in pieces of `chunk` frames from frame
-// `origin` on.
-static void norms_of(double *y, const double *x, const double *h, size_t chunk, int64_t origin,
-                     size_t stride)
-{
-    struct window_norm *norm;
-    struct fault fault;
-    const struct window_norm_request request = {.signal = PARTITA_F64,
-                                                .template_type = PARTITA_F64,
-                                                .template = h,
-                                                .length = LENGTH,
-                                                .in_channels = INPUTS,
-                                                .out_channels = 1,
-                                                .groups = 1,
-                                                .origin = origin,
-                                                .wanted = LENGTH - 1,
-                                                .stride = stride};
-    assert_true(window_norm_open(&norm, &request, &fault));
-    size_t made = 0;
-    for (int64_t at = origin; at < FRAMES; at += (int64_t)chunk) {
-        const int64_t left = FRAMES - at;
-        const size_t n = left < (int64_t)chunk ? (size_t)left : chunk;
-        assert_true(window_norm_feed(norm, at < 0 ? NULL : x + at * INPUTS, n, &fault));
-        // The results whose last frame has been fed.
-        for (; (int64_t)(LENGTH - 1 + made * stride) < at + (int64_t)n; made++) {
-            y[made] = 1;
-            window_norm_divide(norm, y + made, 1);
-        }
-    }
-    window_norm_close(norm);
-}
-
-static long double energy(const double *x, size_t n)
-{
-    long double sum = 0;
-    for (size_t i = 0; i < n; i++) sum += (long double)x[i] * x[i];
-    return sum;
-}
-
-// The second half is 120 dB quieter: what a sliding difference would leave there exceeds it. The
-// bound is that of window_norm.h, and 2^-53 for rounding the reference to double; sums of long
-// double have an error of LENGTH * INPUTS * 2^-64, less than 2^-54.
-static void norms_are_exact(void **state)
-{
-    (void)state;
-    static double x[FRAMES * INPUTS], h[LENGTH * INPUTS], y[FRAMES];
-    const double bound = (INPUTS / 2.0 + 8 + 1) * ldexp(1, -53);
-    unsigned seed = 7;
-    for (size_t i = 0; i < LENGTH * INPUTS; i++) h[i] = uniform(&seed);
-    for (size_t i = 0; i < FRAMES * INPUTS; i++)
-        x[i] = uniform(&seed) * (i < FRAMES * INPUTS / 2 ? 1e6 : 1);
-    norms_of(y, x, h, 100, 0, 1);
-    for (size_t i = 0; i + LENGTH <= FRAMES; i++) {
-        const long double wanted = 1 / (sqrtl(energy(x + i * INPUTS, LENGTH * INPUTS)) *
-                                        sqrtl(energy(h, LENGTH * INPUTS)));
-        assert_true(fabs((double)(y[i] / wanted - 1)) <= bound);
-    }
-}
-
-static void norms_do_not_depend_on_calls(void **state)
-{
-    (void)state;
-    static double x[FRAMES * INPUTS], h[LENGTH * INPUTS], y[FRAMES], z[FRAMES];
-    static const size_t chunks[] = {1, 3, LENGTH, LENGTH + 1, FRAMES};
-    const size_t n = FRAMES - LENGTH + 1;
-    unsigned seed = 8;
-    for (size_t i = 0; i < LENGTH * INPUTS; i++) h[i] = uniform(&seed);
-    for (size_t i = 0; i < FRAMES * INPUTS; i++) x[i] = uniform(&seed);
-    norms_of(y, x, h, 64, 0, 1);
-    for (size_t k = 0; k < sizeof chunks / sizeof *chunks; k++) {
-        norms_of(z, x, h, chunks[k], k == 1 ? -3 : 0, 1);
-        assert_memory_equal(y, z, n * sizeof *y);
-    }
-    for (size_t stride = 2; stride < 9; stride++) {
-        norms_of(z, x, h, 50, 0, stride);
-        for (size_t i = 0; i * stride < n; i++) assert_true(z[i] == y[i * stride]);
-    }
-}
-
-static void silence_gives_zero(void **state)
-{
-    (void)state;
-    static double x[FRAMES * INPUTS], h[LENGTH * INPUTS], y[FRAMES];
-    memset(x, 0, sizeof x);
-    for (size_t i = 0; i < LENGTH * INPUTS; i++) h[i] = 1;
-    x[2000 * INPUTS] = 4;
-    norms_of(y, x, h, 512, 0, 1);
-    const double alone = 1 / (4 * sqrt(LENGTH * INPUTS));
-    for (size_t i = 0; i + LENGTH <= FRAMES; i++) {
-        const bool under = i <= 2000 && 2000 < i + LENGTH;
-        assert_true(under ? fabs(y[i] / alone - 1) < 1e-15 : y[i] == 0);
-    }
 }
 
 enum { CHANNELS = 2, SAMPLES = 600 };
@@ -413,9 +315,6 @@ static void samples_that_are_not_finite(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norms_are_exact),
-        cmocka_unit_test(norms_do_not_depend_on_calls),
-        cmocka_unit_test(silence_gives_zero),
         cmocka_unit_test(peaks_equal_those_of_the_whole),
         cmocka_unit_test(peaks_of_parts),
         cmocka_unit_test(side_lobes_hide_nothing),

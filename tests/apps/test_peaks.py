@@ -115,6 +115,167 @@ class Normalised(Peaks):
         self.fails("correlate", "--normalised", "--gain", 3, "h.wav", "x.wav", "y.npy", rc=2, says="--gain")
 
 
+class ZeroMean(Peaks):
+    """--normalised=zero-mean against windows in long double, each without its mean."""
+    BURST = 1500  # where the template is in a signal
+
+    def model(self, x, h, wide):
+        """All lags, and a bound of their errors. The template without its mean has an error of 6 u of its norm (rounding
+        of samples, and of the mean that is left), all of which an offset may meet: 6 u sqrt(m) of the signal's level.
+        Transforms add twice the gate of single outputs (rig.close), and the division (9 m + 20) u (window_norm.h)."""
+        m, exact, u = len(h), {"f": "g", "c": "G"}[wide[0]], 2.0**-53
+        padded = np.concatenate([np.zeros(m - 1), x, np.zeros(m - 1)]).astype(exact)
+        template = h.astype(exact) - h.astype(exact).mean()
+        norm = np.sqrt((abs(template) ** 2).sum())
+        expected, spread = np.zeros(len(x) + m - 1, exact), np.zeros(len(x) + m - 1, "g")
+        for lag, window in enumerate(np.lib.stride_tricks.sliding_window_view(padded, m)):
+            centred = window - window.mean()
+            spread[lag] = np.sqrt((abs(centred) ** 2).sum())
+            if spread[lag] > 2.0**-40 * abs(window).max() and norm > 0:
+                expected[lag] = (centred * template.conj()).sum() / spread[lag] / norm
+        level = np.sqrt((abs(x.astype(wide)) ** 2).mean())
+        with np.errstate(divide="ignore"):
+            bound = (2 * rig.gate("f8") + 6 * u * np.sqrt(m)) * level / spread + (9 * m + 20) * u
+        return expected.astype(wide), np.where(expected == 0, 0, bound).astype("f8")
+
+    def near(self, got, expected, bound):
+        self.assertEqual((got.dtype, got.shape), (expected.dtype, expected.shape))
+        self.assertLessEqual((abs(got - expected) - bound).max(), 0)
+        self.assertLessEqual((abs(got) - 1 - bound).max(), 0)
+
+    def signal(self, kind, level):
+        """Noise that has the template in it, on an offset, a ramp, a step or a slow wave; the template has an offset."""
+        x, h = self.noise(3000, kind), self.noise(200, kind)
+        x[self.BURST:self.BURST + 200] = 0.5 * h
+        at = np.arange(3000) / 3000
+        x = x + {"50": 50, "1e6": 1e6, "ramp": 3e4 * at, "step": np.where(at < 0.4, 1e6, -3), "wave": 1e3 * np.sin(30 * at)}[level]
+        return x.astype(kind), (h + 7).astype(kind)
+
+    def test_offsets(self):
+        for kind in ("f4", "c8", "f8", "c16"):
+            wide = kind[0] + ("16" if kind[0] == "c" else "8")
+            for level in ("50", "1e6", "ramp", "step", "wave"):
+                x, h = self.signal(kind, level)
+                np.save("x.npy", x)
+                np.save("h.npy", h)
+                expected, bound = self.model(x, h, wide)
+                for options in ([], ["--threads", 2], ["--block", 64], ["--range", "1/1"]):
+                    with self.subTest(kind=kind, level=level, options=options):
+                        self.run_program("correlate", "--normalised=zero-mean", *options, "h.npy", "x.npy", "y.npy")
+                        y = np.load("y.npy")
+                        self.near(y, expected, bound)
+                        # At 1e6 single floats have steps of 1/16; a ramp and a wave vary more than the template does.
+                        if level in ("50", "step") or (level == "1e6" and kind in ("f8", "c16")):
+                            self.assertGreater(y[self.BURST + 199].real, 0.9999)
+
+    def test_pipes_strides_and_lags(self):
+        x, h = self.signal("f4", "50")
+        np.save("h.npy", h)
+        expected, bound = self.model(x, h, "f8")
+        for options, part in (([], slice(None)), (["--stride", 7, "--first", 11], slice(199 + 11, None, 7)),
+                              (["--mode", "valid"], slice(199, -199)), (["--max-lag", 100], slice(99, 300))):
+            done = self.run_program("correlate", "--normalised=zero-mean", "--format", "f32", "--output-format", "f64",
+                                    *options, "h.npy", "-", "-", stdin=x.tobytes())
+            self.near(np.frombuffer(done.stdout, "f8"), expected[part], bound[part])
+
+    def test_an_offset_hides_no_template(self):
+        """As it does without zero-mean, where everything looks like the template."""
+        burst, x = self.noise(300, "f4"), 0.2 * self.noise(20000, "f4")
+        for at in (3000, 11000):
+            x[at:at + 300] += burst
+        np.save("h.npy", burst + 50)
+        for offset in (50, 1e5):  # at 1e5 the samples have steps of 1/128
+            np.save("x.npy", (x + offset).astype("f4"))
+            found = self.objects("--normalised=zero-mean", "--threshold", 0.9, "h.npy", "x.npy")
+            self.assertEqual([p["sample"] for p in found], [3000, 11000])
+            self.assertGreater(self.objects("--normalised", "--peaks", 9, "h.npy", "x.npy")[5]["magnitude"], 0.99)
+
+    def test_what_is_constant_gives_zero(self):
+        x, h = self.noise(2000, "f8"), self.noise(50, "f8")
+        x[700:1300] = 0.1
+        np.save("x.npy", x + 3)
+        np.save("h.npy", h)
+        self.run_program("correlate", "--normalised=zero-mean", "h.npy", "x.npy", "y.npy")
+        y = np.load("y.npy")
+        constant = np.zeros(2049, bool)
+        constant[749:1300] = True
+        self.assertEqual((y == 0).tolist(), constant.tolist())
+        self.near(y, *self.model(x + 3, h, "f8"))
+        for template in (np.full(50, 0.1), np.zeros(50), [7.]):
+            np.save("h.npy", np.array(template))
+            self.run_program("correlate", "--normalised=zero-mean", "h.npy", "x.npy", "y.npy")
+            self.assertEqual(abs(np.load("y.npy")).max(), 0)
+
+    def test_channels_and_matrices(self):
+        """Each input has a mean of its own."""
+        x, h = self.noise(2 * 1500, "f8").reshape(2, -1), self.noise(6 * 50, "f8").reshape(6, -1)
+        x += np.array([[1000], [-30]])
+        h += np.arange(6)[:, None]
+        np.save("x.npy", x)
+        np.save("h.npy", h[:2])
+        self.run_program("correlate", "--normalised=zero-mean", "h.npy", "x.npy", "y.npy")
+        for got, x_i, h_i in zip(np.load("y.npy"), x, h):
+            self.near(got, *self.model(x_i, h_i, "f8"))
+        np.save("h.npy", h)
+        self.run_program("correlate", "--normalised=zero-mean", "--matrix", "h.npy", "x.npy", "y.npy")
+        windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((0, 0), (49, 49))).astype("g"), 50, axis=1)
+        windows = windows - windows.mean(2, keepdims=True)
+        for o, got in enumerate(np.load("y.npy")):
+            template = h[2 * o:2 * o + 2].astype("g")
+            template = template - template.mean(1, keepdims=True)
+            products = (windows * template[:, None]).sum((0, 2))
+            spread = np.sqrt((windows ** 2).sum((0, 2)))
+            norm = np.sqrt((template ** 2).sum())
+            bound = (2 * rig.gate("f8") + 6 * 2.0**-53 * 10) * 1000 / spread + (9 * 50 + 20) * 2.0**-53
+            self.assertLessEqual((abs(got - products / spread / norm) - bound).max(), 0)
+
+    def test_shards(self):
+        x, h = self.noise(30000), self.noise(300)
+        x += (50 + np.arange(30000) / 300).astype("f4")  # by 1 under the template
+        np.save("x.npy", x)
+        np.save("h.npy", h)
+        option = "--normalised=zero-mean"
+        self.run_program("correlate", option, "--range", "1/1", "h.npy", "x.npy", "whole.npy")
+        whole = self.objects(option, "--threshold", 0.15, "--range", "1/1", "h.npy", "x.npy")
+        self.assertGreater(len(whole), 2)
+        for n in (2, 7):
+            ranges = ["%d/%d" % (k + 1, n) for k in range(n)]
+            shards = [self.objects(option, "--threshold", 0.15, "--range", r, "h.npy", "x.npy") for r in ranges]
+            self.assertEqual(sum(shards, []), whole)
+            for r in ranges:
+                self.run_program("correlate", option, "--range", r, "h.npy", "x.npy", "shard-%s.npy" % r[0])
+            names = ["shard-%s.npy" % r[0] for r in ranges]
+            self.run_program("join", "y.npy", *names)
+            self.assertEqual(self.read("y.npy"), self.read("whole.npy"))
+        self.run_program("correlate", "--normalised", "--range", "1/7", "h.npy", "x.npy", "shard-1.npy")
+        self.fails("join", "z.npy", *names, says="shard-")
+
+    def test_samples_that_are_not_finite(self):
+        x, h = self.noise(2000, "f8") + 50, self.noise(64, "f8")
+        expected, bound = self.model(x, h, "f8")
+        for bad, at in ((np.nan, 640), (np.inf, 640), (np.nan, 700), (-np.inf, 703)):  # first of a block, and inside
+            y = x.copy()
+            y[at] = bad
+            np.save("x.npy", y)
+            np.save("h.npy", h)
+            self.run_program("correlate", "--normalised=zero-mean", "--nan", "propagate", "h.npy", "x.npy", "y.npy")
+            y = np.load("y.npy")
+            self.assertTrue(np.isnan(y[at:at + 64]).all())
+            behind = np.r_[0:at, at + 64:len(y)]
+            self.near(y[behind], expected[behind], bound[behind])
+
+    def test_wrong_use(self):
+        np.save("h.npy", self.noise(5, "f4"))
+        files = ["h.npy", "h.npy", "y.npy"]
+        for arguments, says in ((["--normalised=mean"], "--normalised mean: must be one of zero-mean"),
+                                (["--normalised="], "must be one of zero-mean"),
+                                (["--normalised=zero-mean", "--precision", "f32"], "leave out --precision f32"),
+                                (["--normalised=zero-mean", "--normalised"], "given twice"),
+                                (["--normalised=zero-mean", "--gain", 3], "--gain")):
+            with self.subTest(arguments=arguments):
+                self.fails("correlate", *arguments, *files, rc=2, says=says)
+
+
 class Search(Peaks):
     def reference(self, y, threshold, distance, most):
         """Of equal maxima, which these results do not have, find_peaks may take any first. The ends count as lower."""

@@ -191,7 +191,8 @@ class Launchers(Case):
         """Those of --range 1/1, for files."""
         self.write("x.wav", wav_bytes(self.random.integers(-9000, 9000, (70000, 2))))
         np.save("h.npy", self.random.standard_normal(20000).astype("f4"))
-        for command in (["convolve"], ["correlate"], ["correlate", "--normalised"]):
+        for command in (["convolve"], ["correlate"], ["correlate", "--normalised"],
+                        ["correlate", "--normalised=zero-mean"]):
             files = ["h.npy", "x.wav", "y.wav"]
             self.run_program(*command, "--range", "1/1", *files)
             whole = self.read("y.wav")
@@ -232,6 +233,7 @@ class Results(Processes):
             self.check(n, ".raw", "convolve", "-o", "i16_be", "h.npy", "x.npy")
             self.check(n, ".npy", "convolve", "h.npy", "x.npy")
             self.check(n, ".npy", "correlate", "--normalised", "h.npy", "x.npy")
+            self.check(n, ".npy", "correlate", "--normalised=zero-mean", "h.npy", "x.npy")
             self.check_statistics(n, "-o", "i16", "h.wav", "x.wav")
 
     def test_metadata(self):
@@ -258,6 +260,7 @@ class Results(Processes):
             self.check_peaks(n, "--peaks", 2, "t.npy", "s.npy")
             self.check_peaks(n, "--threshold", 60, "--min-distance", 20, "t.npy", "s.npy")
             self.check_peaks(n, "--peaks", 3, "--json", "--normalised", "t.npy", "s.npy")
+            self.check_peaks(n, "--peaks", 3, "--json", "--normalised=zero-mean", "t.npy", "s.npy")
             self.check_peaks(n, "--peaks", 3, "--threshold", 1e9, "t.npy", "s.npy")
 
     def check_peaks(self, n, *arguments):

@@ -182,6 +182,7 @@ class Help(Case):
         self.assertEqual(complete("partita", "convolve", "--engine", "cpu/p"), ["cpu/partitioned"])
         self.assertEqual(complete("partita", "convolve", "--format", "cu"), ["cu8", "cu16", "cu24", "cu32"])
         self.assertEqual(complete("partita", "correlate", "--max-l"), ["--max-lag"])
+        self.assertEqual(complete("partita", "correlate", "--normalised="), ["--normalised=zero-mean"])
         self.assertEqual(complete("partita", "convolve", "son"), ["song.wav"])
         self.assertEqual(set(complete("partita", "plan", "--")), {"--" + o for o in self.options("plan")})
 
@@ -189,7 +190,7 @@ class Help(Case):
         self.write("_partita", self.out("help", "--completion", "zsh").encode())
         self.write("partita.fish", self.out("help", "--completion", "fish").encode())
         for text in (self.read("_partita"), self.read("partita.fish")):
-            for word in (b"resample-ir", b"full same valid", b"correlate", b"cpu/direct cpu/gemm"):
+            for word in (b"resample-ir", b"full same valid", b"correlate", b"cpu/direct cpu/gemm", b"zero-mean"):
                 self.assertIn(word, text)
         for shell, name in (("zsh", "_partita"), ("fish", "partita.fish")):
             if shutil.which(shell):
