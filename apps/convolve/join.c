@@ -142,8 +142,8 @@ static bool join_shards(const struct settings *s, const struct shard_file *shard
         good = good && copy_frames(out, in, fault) &&
                (audio_digest(out) == shards[i].record.digest ||
                 fault_set(fault,
-                          "%s: its samples have changed since they were computed; compute the "
-                          "shard again",
+                          "%s: its samples have changed since they were computed; remove it "
+                          "and compute the shard again",
                           shards[i].path));
         if (in != first) audio_reader_close(in);
     }

@@ -61,6 +61,11 @@ bool shard_begin(struct shard *shard, const char *const *inputs, int n_inputs, s
         return fault_set(fault,
                          "%s: %s writes to a file of its own, not to pipes, devices or directories",
                          out, options_sharded_by(shard->settings));
+    if (settings->range && container_is_lossy(out))
+        return fault_set(fault,
+                         "%s: is compressed with loss, so that `partita join` could not check it; "
+                         "write the shards to .flac or .wav",
+                         out);
     if (settings->range && !(shard->record_path = shard_record_path(out, fault))) return false;
     if (settings->resume && !resume_begin(&shard->resume, out, fault)) return false;
     if (!shard_check_names(shard, inputs, n_inputs, fault)) return false;

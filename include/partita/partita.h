@@ -72,9 +72,8 @@ extern "C" {
 // Ranges:  n, m >= 1; y must not overlap x or h. x, y and h are aligned to their scalar.
 //          options: as for the plan of a bounded problem, but directions and filter_uses must be 0;
 //          NULL means defaults.
-// Errors:  PARTITA_ERR_ARG for NULL, zero sizes, an empty or malformed slice, misaligned arrays, a
-// y
-//          that overlaps x or h, or an option out of range (the log line names it);
+// Errors:  PARTITA_ERR_ARG for NULL, zero sizes, an empty or malformed slice, misaligned arrays,
+//          a y that overlaps x or h, or an option out of range (the log line names it);
 //          PARTITA_ERR_UNSUPPORTED if no engine fits the options; PARTITA_ERR_DEVICE;
 //          PARTITA_ERR_NOMEM.
 // Memory:  allocates working memory; a plan of your own avoids that, and small signals need none.
@@ -122,9 +121,10 @@ static inline enum partita_status partita_correlate(enum partita_type type, void
 // without subtraction, so a quiet passage after a loud one is divided by its own norm. The
 // numerator may come from transforms, where a quiet passage has the rounding errors of a loud
 // passage beside it: about 1e-16 of the louder one, which shows where that is 1e8 times louder and
-// more. Shapes, Ranges, Time, Threads: as partita_correlate. Errors:  as partita_correlate;
-// PARTITA_ERR_UNSUPPORTED for f16 and bf16. Memory:  as partita_correlate for f64 or cf64, copies
-// of x, h and y in that type, and one double
+// more.
+// Shapes, Ranges, Time, Threads: as partita_correlate.
+// Errors:  as partita_correlate; PARTITA_ERR_UNSUPPORTED for f16 and bf16.
+// Memory:  as partita_correlate for f64 or cf64, copies of x, h and y in that type, and one double
 //          for each output or each template sample, whichever are fewer.
 // Devices: a device computes the numerator and the CPU the norms: all arrays are in host memory.
 PARTITA_API enum partita_status

@@ -190,6 +190,28 @@ class Ranges(Shards):
                 self.run_program(*join, *names)
                 os.remove("y" + suffix)
 
+    def test_shards_compressed_with_loss_are_refused(self):
+        """Before they are computed: what is read from them is not what was written."""
+        self.noise("h.npy", 100)
+        self.write("x.wav", wav_bytes(self.random.integers(-9000, 9000, (5000, 2))))
+        for name in ("y.ogg", "y.OGA", "y.opus"):
+            self.fails("convolve", "--range", "1/2", "h.npy", "x.wav", name, says=[name + ": is compressed with loss", ".flac"])
+            self.assertFalse(os.path.exists(name) or os.path.exists(name + ".range"))
+            self.run_program("convolve", "--mode", "same", "h.npy", "x.wav", name)
+
+    def test_changed_shards_are_computed_again_after_they_were_removed(self):
+        """--resume takes a shard as complete by its record, so join says what to do."""
+        self.noise("h.npy", 100)
+        self.noise("x.npy", 10000)
+        names = self.shards_of(["x.npy"] * 3)
+        with open(names[1], "r+b") as f:
+            f.seek(3000)
+            f.write(b"other")
+        self.fails("join", "y.npy", *names, says=[names[1] + ": its samples have changed", "remove it and compute"])
+        os.remove(names[1])
+        self.run_program("convolve", "--resume", "--range", "2/3", "h.npy", "x.npy", names[1])
+        self.run_program("join", "y.npy", *names)
+
     def test_records_of_older_versions_are_refused(self):
         self.noise("h.npy", 100)
         self.noise("x.npy", 1000)

@@ -53,6 +53,14 @@ enum container container_of_name(const char *path, bool *ret_known)
     return container;
 }
 
+bool container_is_lossy(const char *path)
+{
+    static const char *const lossy[] = {".ogg", ".oga", ".opus"};
+    for (size_t i = 0; i < sizeof lossy / sizeof *lossy; i++)
+        if (strcasecmp(suffix_of(path), lossy[i]) == 0) return true;
+    return false;
+}
+
 static struct encoding wav_encoding(struct encoding requested)
 {
     struct encoding e = {.kind = requested.kind, .bytes = requested.bytes};

@@ -64,6 +64,10 @@ struct audio_request {
 // The container that a file name implies; *ret_known is false if it implies none.
 enum container container_of_name(const char *path, bool *ret_known);
 
+// Whether a file of that name is compressed with loss, so that other samples are read from it than
+// were written.
+bool container_is_lossy(const char *path);
+
 // The sample type that a file name states by its suffix, as capture.cf32 does: the file is raw.
 // False if it states none.
 bool container_raw_type(const char *path, struct encoding *ret_encoding);
