@@ -56,33 +56,22 @@ def spectrum(x, rate, n):
     return np.fft.fftshift(np.fft.fftfreq(n, 1 / rate)), decibels(power)
 
 
-def electrocardiogram(rate, beats):
-    """Heart beats, each a sum of five Gaussian pulses: their times after the main one, heights and widths."""
-    pulses = ((-0.2, 0.15, 0.025), (-0.03, -0.1, 0.01), (0, 1, 0.012), (0.03, -0.2, 0.01), (0.25, 0.3, 0.05))
-    time = np.arange(int(beats * 0.8 * rate)) / rate
-    phase = time % 0.8 - 0.3
-    return time, sum(height * np.exp(-0.5 * ((phase - at) / width) ** 2) for at, height, width in pulses)
-
-
 def before_after():
-    """The commands of README.md on heart beats with mains hum and noise."""
+    """The commands of README.md on the file of examples/make_files.py."""
     rate = 1000
-    time, beats = electrocardiogram(rate, 50)
-    hum = 0.3 * np.sin(2 * np.pi * 50 * time)
-    noisy = np.float32(beats + hum + 0.1 * np.random.default_rng(1).normal(size=time.size))
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.search(r"### Design a filter and apply it\n+```sh\n(.*?)```", text, re.S).group(1)
     with tempfile.TemporaryDirectory() as folder:
-        np.save(f"{folder}/noisy.npy", noisy)
+        subprocess.run([sys.executable, ROOT / "examples" / "make_files.py", folder], check=True)
         path = f"{ROOT}/build/apps:{os.environ['PATH']}"
         subprocess.run(["sh", "-e", "-c", commands], cwd=folder, env=os.environ | {"PATH": path}, check=True)
-        clean = np.load(f"{folder}/clean.npy")
+        noisy, clean = (np.load(f"{folder}/{name}.npy") for name in ("noisy", "clean"))
     figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5))
     for x, color, width, label in ((noisy, BROWN, 0.6, "before"), (clean, BLUE, 1.6, "after")):
-        above.plot(time, x, color=color, lw=width, label=label)
-        f, level = spectrum(x, rate, 2048)
+        above.plot(np.arange(len(x)) / rate, x, color=color, lw=width, label=label)
+        f, level = spectrum(x, rate, 1024)
         below.plot(f, level, color=color, label=label)
-    above.set(xlabel="time, s", ylabel="amplitude", xlim=(10, 14))
+    above.set(xlabel="time, s", ylabel="amplitude", xlim=(0, 4))
     below.set(xlabel="frequency, Hz", ylabel="power, dB", xlim=(0, 120), ylim=(-80, None))
     return figure, (above, below)
 

@@ -75,7 +75,9 @@ static bool load_files(struct deconvolve *d, struct fault *fault)
     if (!load(d, &d->sweep, &rate, 0, fault) || !load(d, &d->recording, &d->rate, 1, fault))
         return false;
     if (rate > 0 && d->rate > 0 && !rates_agree(rate, d->rate))
-        return fault_set(fault, "%s: sample rate %.12g Hz differs from the %.12g Hz of %s",
+        return fault_set(fault,
+                         "%s: sample rate %.12g Hz differs from the %.12g Hz of %s; convert one "
+                         "of them to the rate of the other",
                          operand_name(s, 0), rate, d->rate, operand_name(s, 1));
     if (!(d->rate > 0)) d->rate = rate;
     if (d->recording.n >= d->sweep.n + MIN_AFTER) return true;

@@ -111,6 +111,8 @@ MISTAKES = [
     ("design table one.txt --rate 48k --width 100 h.wav", 1, "one.txt: line 1: '1' is not a frequency and decibels, such as 1000 -3"),
     ("deconvolve in.wav ir.wav h.wav", 1,
      "ir.wav: 100 frames, but in.wav has 4800; record the sweep and what follows it, at least 400 frames"),
+    ("deconvolve ir44.wav in.wav h.wav", 1, "ir44.wav: sample rate 44100 Hz differs from the 48000 Hz of in.wav; convert one of "
+     "them to the rate of the other"),
     ("join o.wav in.wav", 1, "in.wav: its record in.wav.range is missing, which --range writes beside OUT"),
     ("layer forward x4.npy w4.npy y.npy", 2, "needs forward|backward-data|backward-weight, but 4 names are given; "
      "arrays are named by options such as --input"),
