@@ -80,6 +80,8 @@ def _types(taps, dtype):
 
 def _array(taps):
     """Taps as an array of NumPy."""
+    if isinstance(taps, str):
+        raise TypeError(f"taps is the text {taps!r}: an array is needed; numpy.load or soundfile.read reads one from a file")
     try:
         return np.asarray(taps)
     except (TypeError, ValueError) as error:

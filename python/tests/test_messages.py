@@ -53,6 +53,8 @@ def bank():
     (lambda: plan().backward_weight(X, X), ValueError, "gy has shape (10,)"),
     # No taps, or taps that do not fit.
     (lambda: partita.Stream([]), ValueError, "taps is empty"),
+    (lambda: partita.Stream("hall.wav"), TypeError, "taps is the text 'hall.wav': an array is needed; numpy.load or soundfile"),
+    (lambda: stream().swap("hall.wav"), TypeError, "taps is the text 'hall.wav': an array is needed"),
     (lambda: stream().swap(None), ValueError, "taps has shape (): an array with one tap or more is needed"),
     (lambda: stream().swap([]), ValueError, "taps has shape (0,): an array with one tap or more is needed"),
     (lambda: stream().swap(np.ones((2, 5))), ValueError,
