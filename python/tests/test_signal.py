@@ -176,6 +176,9 @@ def test_array_likes_and_scalars():
 def test_memory_layouts(change, n, m, rng):
     x, h = (change(oracle.noise(rng, size, "float64")) for size in (n, m))
     oracle.check(signal.convolve(x, h), oracle.full(x, h), x, h)
+    for resampled in ((h, x, 1, 3), (h, x, 3, 2), (h, x.astype("complex64"), 2), (h[0:], np.stack((x, x), 1), 2, 1, 0)):
+        expected = scipy_signal.upfirdn(*resampled)
+        assert np.abs(signal.upfirdn(*resampled) - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
 def test_operands_are_not_changed(rng):

@@ -159,13 +159,13 @@ def _resampled(h, x, up, down, axis, begin, n_out):
     finite = h if bad is None else np.where(bad, 0, h)
     if h.dtype.kind == "c":
         x = x.astype(h.dtype, copy=False)
-    x = np.ascontiguousarray(np.moveaxis(x, axis, -1))
+    x = np.require(np.moveaxis(x, axis, -1), None, "CA")
     n, before = x.shape[-1], h.size - 1 - begin * up
     y = np.empty(x.shape[:-1] + (n_out,), x.dtype)
     problem = (("signal", native.NAMES[x.dtype]), ("taps", native.NAMES[h.dtype]), ("batch", x.size // n),
                ("kernel", h.size), ("size", n), ("up", up), ("stride", down),
                ("pad", ((before, (n_out - 1) * down + h.size - up * n - before),)))
-    native.forward(problem, native.DEFAULTS, y, x, np.ascontiguousarray(finite))
+    native.forward(problem, native.DEFAULTS, y, x, np.require(finite, None, "CA"))
     if bad is not None:
         last, shape = x.ndim - 1, (1,) * (x.ndim - 1) + h.shape
         general.add_taps(y, x, h.reshape(shape), bad.reshape(shape), {last: (begin * up, n_out, down)}, up)
