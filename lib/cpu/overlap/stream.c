@@ -17,11 +17,11 @@ struct overlap_stream {
     struct overlap_buffers buffers;
 };
 
-// The n samples of a block's transform end with the block. They are whole blocks, so that none
-// wraps; two at least, since samples that are not finite are looked up when outputs are written.
+// The samples of a transform; a quarter more than a block, since a step looks up which of its inputs
+// were not finite a block later.
 size_t overlap_history_frames(size_t n, size_t hop)
 {
-    return size_round_up(size_max(n, 2 * hop), hop);
+    return size_max(n, hop + hop / 4);
 }
 
 static struct overlap_stream *overlap_stream_layout(const struct partita_plan *plan,
@@ -146,20 +146,23 @@ static void copy_ready(const struct partita_stream *stream, size_t set, size_t c
     memcpy(y, ready_at(stream, set, channel) + first * bytes, n * bytes);
 }
 
-// All but a block's last input meet outputs of the block before: a step ends before it.
+// All but a block's last input meet outputs of the block before: a step ends before it, where the
+// history wraps, and before it would replace frames whose outputs are still to be written.
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames)
 {
     struct overlap_stream *state = stream->state;
     struct position *position = state->position;
-    const size_t hop = overlap_of(stream->plan)->hop;
+    const size_t hop = overlap_of(stream->plan)->hop, kept = state->history.frames;
+    const uint64_t now = position_frame(position, hop);
     const bool last = position->fill == hop - 1;
-    const size_t n = last ? 1 : size_min(frames->n, hop - 1 - position->fill);
+    const size_t adjacent = size_min(kept - now % kept, kept - hop + 1);
+    const size_t n = last ? 1 : size_min(size_min(frames->n, adjacent), hop - 1 - position->fill);
     const struct outputs outputs = {.history = &state->history,
-                                    .now = position_frame(position, hop),
+                                    .now = now,
                                     .set = position->set,
                                     .samples = state->samples,
                                     .begin = copy_ready};
-    history_take(&state->history, stream->plan, outputs.now, frames, n);
+    history_take(&state->history, stream->plan, now, frames, n);
     if (last) overlap_stream_filter(stream);
     const size_t written = outputs_emit(stream, &outputs, frames, n);
     position->fill = last ? 0 : position->fill + n;
