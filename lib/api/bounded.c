@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Public functions that run bounded problems, in every direction.
+#include "base/scalar.h"
 #include "base/sizes.h"
 #include "base/thread.h"
 #include "core/arguments.h"
@@ -279,8 +280,7 @@ static void sum_bias_channel(void *context, size_t k, int worker)
     (void)worker;
     for (size_t item = 0; item < shape->batch; item++)
         sum += call->plan->kernels->sum(call->gy + (item * shape->out_channels + k) * n * bytes, n);
-    if (shape->f64) ((double *)call->gb)[k] = sum;
-    else ((float *)call->gb)[k] = (float)sum;
+    scalar_put(shape->f64, call->gb, k, sum);
 }
 
 enum { BIAS_CHANNELS = 16, BIAS_POSITIONS = 64 }; // channels last: moved to rows at once
@@ -304,9 +304,7 @@ static void sum_bias_channels(void *context, size_t task, int worker)
         for (size_t c = 0; c < channels; c++)
             sum[c] += kernels->sum((char *)rows + c * BIAS_POSITIONS * bytes, n);
     }
-    for (size_t c = 0; c < channels; c++)
-        if (shape->f64) ((double *)call->gb)[k + c] = sum[c];
-        else ((float *)call->gb)[k + c] = (float)sum[c];
+    for (size_t c = 0; c < channels; c++) scalar_put(shape->f64, call->gb, k + c, sum[c]);
 }
 
 enum partita_status partita_backward_bias_sized(const struct partita_plan *plan, void *gb,

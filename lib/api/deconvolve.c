@@ -2,9 +2,9 @@
 // Deconvolution by division of spectra: bin by bin H = R conj(S) q / (q^2 + t^2) / p, where q is
 // |S|^2 over its largest value p. The bins are those of the provider, which are values of the same
 // polynomial (fft.h).
-#include <math.h>
 #include <string.h>
 
+#include "base/scalar.h"
 #include "base/sizes.h"
 #include "core/arguments.h"
 #include "fft/fft.h"
@@ -44,18 +44,6 @@ static enum partita_status division_open(struct division *d, size_t n)
     d->recording = mem_allocate(&d->allocator, d->fft->spectrum_bytes);
     d->scratch = mem_reserve(&d->allocator, d->fft->scratch_bytes);
     return d->samples && d->signal && d->recording && d->scratch ? PARTITA_OK : PARTITA_ERR_NOMEM;
-}
-
-// The power of two that scales the largest magnitude to less than 1, so that no power of a bin
-// overflows or vanishes: rounding errors are those of any other level.
-static double scale_of(const double *x, size_t n)
-{
-    enum { MIN_EXPONENT = -1000 }; // 2^1000 is finite
-    double peak = 0;
-    int exponent;
-    for (size_t i = 0; i < n; i++) peak = fmax(peak, fabs(x[i]));
-    frexp(peak, &exponent);
-    return ldexp(1, exponent < MIN_EXPONENT ? -MIN_EXPONENT : -exponent);
 }
 
 // spectrum = transform of x[n] times the scale, and zeros.
@@ -125,7 +113,7 @@ enum partita_status partita_deconvolve(double *h, const double *recording, size_
                          size_add(n, m));
     const enum partita_status status = division_open(&d, size);
     if (status == PARTITA_OK) {
-        const double of_signal = scale_of(signal, m), of_recording = scale_of(recording, n);
+        const double of_signal = scale_to_one(signal, m), of_recording = scale_to_one(recording, n);
         transform(&d, d.signal, signal, m, of_signal);
         transform(&d, d.recording, recording, n, of_recording);
         divide(&d, h, n, of_signal / of_recording);

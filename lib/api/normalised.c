@@ -7,6 +7,7 @@
 // end (van Herk 1992; Gil and Werman 1993, for maxima).
 #include <math.h>
 
+#include "base/scalar.h"
 #include "base/sizes.h"
 #include "core/arguments.h"
 #include "core/slice.h"
@@ -23,16 +24,10 @@ struct signal {
 // Converts a signal and scales it by a power of two, so that nothing of it overflows or vanishes.
 static void load_scaled(const struct signal *signal, bool f64, const void *from)
 {
-    enum { MIN_EXPONENT = -1000 }; // 2^1000 is finite
-    double peak = 0;
-    int exponent;
-    for (size_t i = 0; i < signal->reals * signal->n; i++) {
-        signal->x[i] = f64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
-        if (isfinite(signal->x[i])) peak = fmax(peak, fabs(signal->x[i]));
-    }
-    frexp(peak, &exponent);
-    const double scale = ldexp(1, exponent < MIN_EXPONENT ? -MIN_EXPONENT : -exponent);
-    for (size_t i = 0; i < signal->reals * signal->n; i++) signal->x[i] *= scale;
+    const size_t n = signal->reals * signal->n;
+    for (size_t i = 0; i < n; i++) signal->x[i] = scalar_get(f64, from, i);
+    const double scale = scale_to_one(signal->x, n);
+    for (size_t i = 0; i < n; i++) signal->x[i] *= scale;
 }
 
 // |x[i]|^2, zero outside the signal.
@@ -116,9 +111,7 @@ enum partita_status partita_correlate_normalised_sized(enum partita_type type, v
         const size_t count = size_min(range.size - at, most);
         divide_lags(&signal, result, &(struct lag_group){lag, at, count, m, template}, back);
     }
-    for (size_t i = 0; i < lags && status == PARTITA_OK; i++)
-        if (f64) ((double *)y)[i] = result[i];
-        else ((float *)y)[i] = (float)result[i];
+    for (size_t i = 0; i < lags && status == PARTITA_OK; i++) scalar_put(f64, y, i, result[i]);
     mem_release(&allocator, memory);
     return status;
 }

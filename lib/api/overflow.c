@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/scalar.h"
 #include "core/filter.h"
 #include "kernels/kernels.h"
 
@@ -74,26 +75,20 @@ static void scaled_call_run(struct scaled_call *call, const struct engine *engin
     engine->run(&call->plan, filtered ? &call->filter : NULL, &call->operands, workspace);
 }
 
-static double scalar_at(const struct shape *shape, const void *samples, size_t i)
-{
-    return shape->f64 ? ((const double *)samples)[i] : (double)((const float *)samples)[i];
-}
-
 // Replaces scalar i, which is not finite, by the scaled result times 2^exponent, with bias and
 // activation.
 static void take_scalar(const struct partita_plan *plan, const char *bias,
                         const struct scaled_call *call, size_t i, int exponent, void *to)
 {
     const struct shape *shape = &plan->shape;
-    const double sum = ldexp(scalar_at(shape, call->to, i), exponent);
+    const double sum = ldexp(scalar_get(shape->f64, call->to, i), exponent);
     const bool forward = plan->direction == PARTITA_FORWARD;
     double value = shape->f64 ? sum : (double)(float)sum;
     if (forward && bias) // then samples are real
-        value +=
-            scalar_at(shape, bias, i / shape_strides(shape, true).channel % shape->out_channels);
+        value += scalar_get(shape->f64, bias,
+                            i / shape_strides(shape, true).channel % shape->out_channels);
     if (forward && shape->relu && value < 0) value = 0;
-    if (shape->f64) ((double *)to)[i] = value;
-    else ((float *)to)[i] = (float)value;
+    scalar_put(shape->f64, to, i, value);
 }
 
 // Takes what the scaled call has found for results that are not finite. Returns whether it has
@@ -105,8 +100,9 @@ static bool take_results(const struct partita_plan *plan, const char *bias,
     const size_t scalars = call->n_to * (shape->complex_signal ? 2 : 1);
     bool all = true;
     for (size_t i = 0; i < scalars; i++) {
-        if (isfinite(scalar_at(shape, to, i))) continue;
-        if (isfinite(scalar_at(shape, call->to, i))) take_scalar(plan, bias, call, i, exponent, to);
+        if (isfinite(scalar_get(shape->f64, to, i))) continue;
+        if (isfinite(scalar_get(shape->f64, call->to, i)))
+            take_scalar(plan, bias, call, i, exponent, to);
         else all = false;
     }
     return all;

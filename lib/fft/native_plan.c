@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/scalar.h"
 #include "roots.h"
 
 // Every vector width, up to 16 lanes, and either sample type leaves whole leaves.
@@ -64,13 +65,6 @@ static void count_steps(struct native *native)
     }
 }
 
-// Scalar i, and complex number i, of a table.
-static void put_real(const struct native *native, void *table, size_t i, double value)
-{
-    if (native->fft.f64) ((double *)table)[i] = value;
-    else ((float *)table)[i] = (float)value;
-}
-
 // The factors of a radix for each node, from the nodes' phases.
 static void fill_node_factors(const struct native *native, const struct roots *roots, void *table,
                               const double *phase, size_t nodes, int radix)
@@ -79,8 +73,8 @@ static void fill_node_factors(const struct native *native, const struct roots *r
     for (size_t i = 0; i < nodes; i++)
         for (int p = 1; p < radix; p++, at += 2) {
             const struct root root = roots_at(roots, p * phase[i] / radix);
-            put_real(native, table, at, root.re);
-            put_real(native, table, at + 1, root.im);
+            scalar_put(native->fft.f64, table, at, root.re);
+            scalar_put(native->fft.f64, table, at + 1, root.im);
         }
 }
 
@@ -99,8 +93,8 @@ static void fill_twist(const struct native *native, const struct roots *roots, v
     const size_t lanes = native->kernels->lanes;
     for (size_t j = 0; j < lanes; j++) {
         const struct root root = roots_at(roots, phase * (double)j / (double)lanes);
-        put_real(native, table, j, root.re);
-        put_real(native, table, lanes + j, root.im);
+        scalar_put(native->fft.f64, table, j, root.re);
+        scalar_put(native->fft.f64, table, lanes + j, root.im);
     }
 }
 

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/scalar.h"
 #include "base/sizes.h"
 
 // Additions and multiplications of one butterfly; each twiddle factor takes 6 more.
@@ -142,13 +143,8 @@ static void make_dft(size_t n, bool f64, struct arena *arena, struct tile_dft *r
             const double angle = -2 * M_PI *
                                  (double)((1 + i / (r - 1)) * (1 + i % (r - 1)) % length) /
                                  (double)length;
-            if (f64) {
-                ((double *)table)[2 * i] = cos(angle);
-                ((double *)table)[2 * i + 1] = sin(angle);
-            } else {
-                ((float *)table)[2 * i] = (float)cos(angle);
-                ((float *)table)[2 * i + 1] = (float)sin(angle);
-            }
+            scalar_put(f64, table, 2 * i, cos(angle));
+            scalar_put(f64, table, 2 * i + 1, sin(angle));
         }
         length = quotient;
     }

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/scalar.h"
 #include "base/sizes.h"
 
 enum {
@@ -247,13 +248,8 @@ static void fill_factors(const struct lanes_dft *dft, int p, size_t nodes, doubl
     for (size_t node = 0; node < nodes; node++)
         for (int k = 1; k < dft->radix[p]; k++, at += 2) {
             const double angle = -2 * M_PI * k * phase_of(dft, p, node, start) / dft->radix[p];
-            if (f64) {
-                ((double *)factors)[at] = cos(angle);
-                ((double *)factors)[at + 1] = sin(angle);
-            } else {
-                ((float *)factors)[at] = (float)cos(angle);
-                ((float *)factors)[at + 1] = (float)sin(angle);
-            }
+            scalar_put(f64, factors, at, cos(angle));
+            scalar_put(f64, factors, at + 1, sin(angle));
         }
 }
 

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/scalar.h"
 #include "geometry/samples.h"
 #include "lines.h"
 
@@ -155,13 +156,8 @@ static struct limits limits_of(const struct tiles *p, const struct line *line)
     struct limits limits = {{0}, {0}};
     for (size_t l = 0; l < p->lanes; l++) {
         const struct tile_range *range = &line->range[l][2];
-        if (p->grid.scalar_bytes == 8) {
-            ((double *)limits.begin)[l] = (double)range->begin;
-            ((double *)limits.end)[l] = (double)range->end;
-        } else {
-            ((float *)limits.begin)[l] = (float)range->begin;
-            ((float *)limits.end)[l] = (float)range->end;
-        }
+        scalar_put(p->grid.scalar_bytes == 8, limits.begin, l, (double)range->begin);
+        scalar_put(p->grid.scalar_bytes == 8, limits.end, l, (double)range->end);
     }
     return limits;
 }

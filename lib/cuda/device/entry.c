@@ -20,7 +20,8 @@ static enum partita_status enter_plan_create(struct partita_plan *plan,
 {
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
-    if (status == PARTITA_OK) status = own_engine(plan)->plan_create(plan, request);
+    if (status == PARTITA_OK && own_engine(plan)->plan_create)
+        status = own_engine(plan)->plan_create(plan, request);
     cuda_leave(&scope);
     return status;
 }

@@ -231,15 +231,6 @@ static void cuda_direct_estimate(const struct request *request, struct estimate 
     }
 }
 
-// Everything is in plan->choice and the shape.
-static enum partita_status cuda_direct_plan_create(struct partita_plan *plan,
-                                                   const struct request *request)
-{
-    (void)plan;
-    (void)request;
-    return PARTITA_OK;
-}
-
 static struct filter_bytes cuda_direct_filter_bytes(const struct partita_plan *plan)
 {
     return (struct filter_bytes){.packed = cuda_taps_bytes(&plan->shape)};
@@ -320,7 +311,6 @@ const struct engine cuda_direct = {
     .max_rank = PARTITA_MAX_RANK,
     .real = true,
     .estimate = cuda_direct_estimate,
-    .plan_create = cuda_direct_plan_create,
     .filter_bytes = cuda_direct_filter_bytes,
     .filter_pack = cuda_direct_filter_pack,
     .filter_create = cuda_filter_create,

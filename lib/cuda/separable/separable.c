@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "base/scalar.h"
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
@@ -67,25 +68,6 @@ static void separable_estimate(const struct request *request, struct estimate *r
     ret->applicable = true;
 }
 
-static enum partita_status separable_plan_create(struct partita_plan *plan,
-                                                 const struct request *request)
-{
-    (void)plan;
-    (void)request;
-    return PARTITA_OK;
-}
-
-static double get_tap(const struct shape *shape, const void *array, size_t i)
-{
-    return shape->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
-}
-
-static void put_tap(const struct shape *shape, void *array, size_t i, double value)
-{
-    if (shape->f64) ((double *)array)[i] = value;
-    else ((float *)array)[i] = (float)value;
-}
-
 // One path's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step
 // of least squares for each factor. Returns the norm of what is left, over that of the taps.
 static double factor_path(const struct shape *shape, const void *w, double *row, double *column)
@@ -93,28 +75,31 @@ static double factor_path(const struct shape *shape, const void *w, double *row,
     const size_t rows = shape->axis[0].kernel, columns = shape->axis[1].kernel;
     size_t greatest = 0;
     for (size_t i = 1; i < rows * columns; i++)
-        if (fabs(get_tap(shape, w, i)) > fabs(get_tap(shape, w, greatest))) greatest = i;
-    const double scale = fabs(get_tap(shape, w, greatest));
+        if (fabs(scalar_get(shape->f64, w, i)) > fabs(scalar_get(shape->f64, w, greatest)))
+            greatest = i;
+    const double scale = fabs(scalar_get(shape->f64, w, greatest));
     double squares = 0, norm = 0, left = 0;
     for (size_t j = 0; j < columns; j++) {
-        column[j] = scale > 0 ? get_tap(shape, w, greatest / columns * columns + j) / scale : 0;
+        column[j] =
+            scale > 0 ? scalar_get(shape->f64, w, greatest / columns * columns + j) / scale : 0;
         squares += column[j] * column[j];
     }
     double row_squares = 0;
     for (size_t i = 0; i < rows; i++) {
         row[i] = 0;
         for (size_t j = 0; j < columns && squares > 0; j++)
-            row[i] += get_tap(shape, w, i * columns + j) * column[j] / squares;
+            row[i] += scalar_get(shape->f64, w, i * columns + j) * column[j] / squares;
         row_squares += row[i] * row[i];
     }
     for (size_t j = 0; j < columns; j++) {
         column[j] = 0;
         for (size_t i = 0; i < rows && row_squares > 0; i++)
-            column[j] += get_tap(shape, w, i * columns + j) * (row[i] / row_squares);
+            column[j] += scalar_get(shape->f64, w, i * columns + j) * (row[i] / row_squares);
     }
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < columns; j++) {
-            const double tap = get_tap(shape, w, i * columns + j), off = tap - row[i] * column[j];
+            const double tap = scalar_get(shape->f64, w, i * columns + j),
+                         off = tap - row[i] * column[j];
             norm += tap * tap;
             left += off * off;
         }
@@ -143,8 +128,8 @@ static enum partita_status factor_all(const struct partita_plan *plan, const str
             const struct cuda_axis *axis = &pass->axis[1 + a];
             assert((size_t)axis->taps <= pitch && pitch <= CUDA_SEPARABLE_TAPS);
             for (int64_t t = 0; t < axis->taps; t++)
-                put_tap(shape, ret_taps, (2 * c + (size_t)a) * pitch + (size_t)t,
-                        factors[a][axis->tap_first + axis->tap_step * t]);
+                scalar_put(shape->f64, ret_taps, (2 * c + (size_t)a) * pitch + (size_t)t,
+                           factors[a][axis->tap_first + axis->tap_step * t]);
         }
     }
     return PARTITA_OK;
@@ -199,7 +184,6 @@ const struct engine cuda_separable = {
     .max_rank = 2,
     .real = true,
     .estimate = separable_estimate,
-    .plan_create = separable_plan_create,
     .filter_bytes = separable_filter_bytes,
     .filter_pack = separable_filter_pack,
     .host_filters = true,
