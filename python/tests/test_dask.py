@@ -133,6 +133,17 @@ def test_more_axes(rng, op, shapes):
         oracle.check(y, oracle.moded(x, oracle.reverse(h) if op == "correlate" else h, mode), x, h)
 
 
+@pytest.mark.parametrize("op", ["convolve", "correlate"])
+@pytest.mark.parametrize("shapes", [((1, 1, 2), (5, 1, 9)), ((2, 5, 1), (2, 9, 9)), ((2, 1), (9, 5)), ((5, 9, 9), (1, 9, 2))])
+def test_axes_of_one_item(rng, op, shapes):
+    """The longer operand may be either, and an axis of one item may be that of the shorter one."""
+    x, h = (oracle.noise(rng, shape, "c16") for shape in shapes)
+    for mode in ("full", "same", "valid"):
+        y = getattr(parallel, op)(da.from_array(x, chunks=3), da.from_array(h, chunks=2), mode).compute()
+        wanted = getattr(signal, op)(x, h, mode)
+        assert y.shape == wanted.shape and np.abs(y - wanted).max() <= 2 * oracle.tolerance(x, h, y.dtype)  # both err
+
+
 def test_axes_that_are_broadcast(rng):
     """Channels with a filter each, channels with one filter, a bank of filters for one signal."""
     x, one, each, bank = (oracle.noise(rng, shape, "f4") for shape in ((4, 600), (1, 60), (4, 60), (20, 60)))

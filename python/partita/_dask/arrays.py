@@ -263,7 +263,7 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
     if lags is None and not normalise and _axes.swapped_if_valid(mode, x.shape, h.shape, convolved):
         # The template is the longer one: the same as its conjugate, backwards, convolved with in1.
         windows = {a: (*_axes.full_window(mode, h.shape[a], x.shape[a]), 1) for a in convolved}
-        return _product("convolve", general.reverse_conj(h, listed), x, windows, parts, dtype)[0]
+        return _product("convolve", general.reverse_conj(h, convolved), x, windows, parts, dtype)[0]
     h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
     # Quotients are formed in double: the sums of a loud passage's neighbours would lose them in f32, or leave its range.
     y, product, h = _product("correlate", x, h, windows, parts, np.result_type(dtype, np.float64) if normalise else dtype)
