@@ -57,20 +57,23 @@ static double seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-// Processes frames. A system call may wake the stream's threads, but only after 100 ms without a
-// call (stream.h). Returns how many there were.
+// Processes frames. A system call may wake the stream's threads, but only if 100 ms passed without a
+// step (stream.h): between this call's end and the begin of the one before, as either may have been
+// kept from running. Returns how many there were.
 static unsigned process(const struct stream_rig *rig, void **y, const void **x, size_t n,
                         bool strided)
 {
-    static double last; // end of a call
-    const unsigned permitted = seconds() - last >= 0.1;
-    watch_permit_wakes(permitted);
+    static double before; // begin of the last call
+    const double begin = seconds();
+    watch_permit_wakes(1);
     watch_this_thread(true);
     if (strided) partita_stream_process_strided(rig->stream, y, 1, x, 1, n);
     else partita_stream_process(rig->stream, y, x, n);
     watch_this_thread(false);
-    last = seconds();
-    return permitted - watch_permit_wakes(0);
+    const unsigned woken = 1 - watch_permit_wakes(0);
+    assert_true(!woken || seconds() - before >= 0.1);
+    before = begin;
+    return woken;
 }
 
 // Makes one call of each function at frame `at`.
