@@ -57,9 +57,9 @@ static double seconds(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-// Processes frames. A system call may wake the stream's threads, but only if 100 ms passed without a
-// step (stream.h): between this call's end and the begin of the one before, as either may have been
-// kept from running. Returns how many there were.
+// Processes frames. A system call may wake the stream's threads, but only if 100 ms passed without
+// a step (stream.h): between this call's end and the begin of the one before, as either may have
+// been kept from running. Returns how many there were.
 static unsigned process(const struct stream_rig *rig, void **y, const void **x, size_t n,
                         bool strided)
 {
