@@ -57,15 +57,11 @@ INLINE void lanes_pass(const struct lanes_pass *pass, int radix, bool inverse)
     for (size_t j = 0; j < columns && !factors; j++) lanes_butterfly(pass, j, NULL, radix, inverse);
 }
 
-// These make the radix a constant.
-#define LANES_FORWARD(radix) lanes_pass(&pass, radix, false)
-#define LANES_INVERSE(radix) lanes_pass(&pass, radix, true)
-NOINLINE void lanes_pass_forward(struct lanes_pass pass, int radix){
-    WITH_CONSTANT8(radix, LANES_FORWARD, 2, 3, 4, 5, 6, 8, 10, 12)}
-
-NOINLINE void lanes_pass_inverse(struct lanes_pass pass, int radix)
+// Makes the radix a constant.
+INLINE void lanes_run_pass(const struct lanes_pass *pass, int radix, bool inverse)
 {
-    WITH_CONSTANT8(radix, LANES_INVERSE, 2, 3, 4, 5, 6, 8, 10, 12)
+#define LANES_PASS(radix) lanes_pass(pass, radix, inverse)
+    WITH_CONSTANT8(radix, LANES_PASS, 2, 3, 4, 5, 6, 8, 10, 12)
 }
 
 void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,
@@ -78,7 +74,7 @@ void KERNEL(lanes_dft)(const struct lanes_row *to, const struct lanes_row *from,
                                   .length = dft->n};
         for (int i = 0; i < dft->passes; i++) {
             pass.factors = dft->factors[i];
-            lanes_pass_forward(pass, dft->radix[i]);
+            lanes_run_pass(&pass, dft->radix[i], false);
             pass.from = pass.to;
             pass.length /= dft->radix[i];
         }
@@ -95,7 +91,7 @@ void KERNEL(lanes_dft_inverse)(const struct lanes_row *to, const struct lanes_ro
             pass.factors = dft->factors[i];
             pass.length *= dft->radix[i];
             if (!i) pass.to = last;
-            lanes_pass_inverse(pass, dft->radix[i]);
+            lanes_run_pass(&pass, dft->radix[i], true);
         }
     }
 }
@@ -161,7 +157,7 @@ void KERNEL(lanes_filter)(const struct lanes_row *y, const struct lanes_row *x, 
             .to = between, .from = lanes_of(x, first), .n = dft->n, .length = dft->n};
         for (int i = 0; i < last; i++) {
             pass.factors = dft->factors[i];
-            lanes_pass_forward(pass, dft->radix[i]);
+            lanes_run_pass(&pass, dft->radix[i], false);
             pass.from = between;
             pass.length /= dft->radix[i];
         }
@@ -174,7 +170,7 @@ void KERNEL(lanes_filter)(const struct lanes_row *y, const struct lanes_row *x, 
             pass.factors = dft->factors[i];
             pass.length *= dft->radix[i];
             if (i == 0) pass.to = to;
-            lanes_pass_inverse(pass, dft->radix[i]);
+            lanes_run_pass(&pass, dft->radix[i], true);
         }
     }
 }

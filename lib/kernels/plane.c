@@ -193,15 +193,9 @@ INLINE void plane_conv_taps(struct plane_strip *strip, size_t taps, size_t step)
     }
 }
 
-// A function for each number of taps.
-#define PLANE_CONV(taps) plane_conv_##taps(strip)
-#define PLANE_CONV_OF(taps)                                                                        \
-    NOINLINE void plane_conv_##taps(struct plane_strip strip)                                      \
-    {                                                                                              \
-        if (strip.call->axis[0].step == 1) plane_conv_taps(&strip, taps, 1);                       \
-        else plane_conv_taps(&strip, taps, 2);                                                     \
-    }
-EACH6(PLANE_CONV_OF, 1, 2, 3, 4, 5, 7)
+#define PLANE_CONV(taps)                                                                           \
+    if (call->axis[0].step == 1) plane_conv_taps(&strip, taps, 1);                                 \
+    else plane_conv_taps(&strip, taps, 2)
 
 void KERNEL(plane_conv)(const struct plane_conv *call, const void *bias, bool relu)
 {
@@ -366,17 +360,9 @@ INLINE void plane_weight_columns(const struct plane_weight *call, struct plane_t
     for (; of.column < taps; of.column++) plane_weight_taps(call, of);
 }
 
-// Adjacent taps, or those of every other row of x, of which there are at most 4.
-#define PLANE_WEIGHT(taps) plane_weight_##taps(call, first)
-#define PLANE_WEIGHT_OF(taps)                                                                      \
-    NOINLINE void plane_weight_##taps(const struct plane_weight *call, size_t first)               \
-    {                                                                                              \
-        struct plane_taps of = {first, taps, .step = 1};                                           \
-        if (call->axis[0].step == 1) plane_weight_columns(call, of);                               \
-        of.step = 2;                                                                               \
-        if (call->axis[0].step == 2 && taps <= 4) plane_weight_columns(call, of);                  \
-    }
-EACH6(PLANE_WEIGHT_OF, 1, 2, 3, 4, 5, 7)
+#define PLANE_WEIGHT(taps) plane_weight_columns(call, (struct plane_taps){first, taps, .step = 1})
+#define PLANE_WEIGHT_APART(taps)                                                                   \
+    plane_weight_columns(call, (struct plane_taps){first, taps, .step = 2})
 
 void KERNEL(plane_weight)(const struct plane_weight *call)
 {
@@ -384,6 +370,7 @@ void KERNEL(plane_weight)(const struct plane_weight *call)
     const size_t step = axis[0].step;
     for (size_t first = 0; first < step && first < axis[0].taps; first++) {
         const size_t n = (axis[0].taps - first + step - 1) / step;
-        WITH_CONSTANT6(n, PLANE_WEIGHT, 1, 2, 3, 4, 5, 7)
+        if (step == 2) WITH_CONSTANT4(n, PLANE_WEIGHT_APART, 1, 2, 3, 4)
+        else WITH_CONSTANT6(n, PLANE_WEIGHT, 1, 2, 3, 4, 5, 7)
     }
 }

@@ -32,6 +32,8 @@
 #define CONSTANT_CASE(c, DO) case c: DO(c); break;
 #define CONSTANT_CASES4(DO, a, b, c, d) \
     CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) CONSTANT_CASE(d, DO)
+#define WITH_CONSTANT4(n, DO, a, b, c, d) \
+    switch (n) { CONSTANT_CASE(a, DO) CONSTANT_CASE(b, DO) CONSTANT_CASE(c, DO) default: DO(d); }
 #define WITH_CONSTANT5(n, DO, a, b, c, d, e) \
     switch (n) { CONSTANT_CASES4(DO, a, b, c, d) default: DO(e); }
 #define WITH_CONSTANT6(n, DO, a, b, c, d, e, f) \
@@ -39,8 +41,6 @@
 #define WITH_CONSTANT8(n, DO, a, b, c, d, e, f, g, h) \
     switch (n) { CONSTANT_CASES4(DO, a, b, c, d) CONSTANT_CASE(e, DO) CONSTANT_CASE(f, DO) \
                  CONSTANT_CASE(g, DO) default: DO(h); }
-// Definitions of functions for constants, as WITH_CONSTANT6 calls them.
-#define EACH6(DO, a, b, c, d, e, f) DO(a) DO(b) DO(c) DO(d) DO(e) DO(f)
 // clang-format on
 
 typedef REAL vec __attribute__((vector_size(VECTOR_BYTES), may_alias));
