@@ -123,7 +123,7 @@ static enum partita_status spectrum_multiply(const char *function, enum partita_
                                              const struct partita_slice *slice)
 {
     const struct partita_log log = x ? x->log : log_default();
-    if (!arguments_check_null(log, function, "y, x, h", (const void *const[]){y, x, h}) ||
+    if (!arguments_check_null(log, function, "y, x, h", (const void *const[]){y, x, h}, 3) ||
         !arrays_usable(log, {"y", y, 1, x->scalar_bytes, true}) || !spectrum_check_pair(x, h))
         return PARTITA_ERR_ARG;
     const struct range range = slice_resolve(op, x->n, h->n, slice);

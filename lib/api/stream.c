@@ -191,7 +191,7 @@ static enum partita_status check_copy(const struct partita_stream *stream, const
                                       const char *names, const void *argument)
 {
     const struct partita_log log = log_of(stream ? stream->plan : NULL);
-    if (!arguments_check_null(log, function, names, (const void *const[]){stream, argument}))
+    if (!arguments_check_null(log, function, names, (const void *const[]){stream, argument}, 2))
         return PARTITA_ERR_ARG;
     const enum partita_status status = partita_stream_status(stream);
     const bool swapping = partita_stream_swapping(stream);

@@ -9,35 +9,33 @@ static int public_length(const char *function)
 }
 
 bool arguments_check_null(struct partita_log log, const char *function, const char *names,
-                          const void *const *pointers)
+                          const void *const *pointers, size_t n)
 {
-    for (; *pointers; pointers++) {
-        const char *comma = strchr(names, ',');
-        if (!comma) return true;
-        names = comma + 2;
+    for (size_t i = 0; i < n; i++) {
+        if (pointers[i]) continue;
+        for (; i > 0; i--) names = strchr(names, ',') + 2;
+        return log_line(&log, "%.*s: %.*s is NULL", public_length(function), function,
+                        (int)strcspn(names, ","), names);
     }
-    return log_line(&log, "%.*s: %.*s is NULL", public_length(function), function,
-                    (int)strcspn(names, ","), names);
+    return true;
 }
 
 static bool overlap(const struct call_array *a, const struct call_array *b)
 {
-    const uintptr_t at = (uintptr_t)a->data, other = (uintptr_t)b->data;
-    if (!a->data || !b->data || !a->bytes || !b->bytes) return false;
-    return at < other ? other - at < a->bytes : at - other < b->bytes;
+    return a->data && b->data && a->bytes && b->bytes &&
+           !arrays_apart(a->data, a->bytes, b->data, b->bytes);
 }
 
 bool arrays_check(struct partita_log log, const char *function, const struct call_array *arrays)
 {
-    const int length = public_length(function);
     for (const struct call_array *a = arrays; a->name; a++) {
-        if (a->alignment && (uintptr_t)a->data % a->alignment)
-            return log_line(&log, "%.*s: %s is not aligned to %zu bytes", length, function, a->name,
-                            a->alignment);
+        if (a->alignment && ((uintptr_t)a->data & (a->alignment - 1))) // a power of two
+            return log_line(&log, "%.*s: %s is not aligned to %zu bytes", public_length(function),
+                            function, a->name, a->alignment);
         for (const struct call_array *b = arrays; b != a; b++)
             if ((a->written || b->written) && overlap(a, b))
-                return log_line(&log, "%.*s: %s overlaps %s; use separate arrays", length, function,
-                                b->name, a->name);
+                return log_line(&log, "%.*s: %s overlaps %s; use separate arrays",
+                                public_length(function), function, b->name, a->name);
     }
     return true;
 }

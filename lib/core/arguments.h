@@ -27,9 +27,15 @@ static inline size_t type_alignment(enum partita_type type)
     return complex ? partita_type_size(type) / 2 : partita_type_size(type);
 }
 
+static inline bool arrays_apart(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
+{
+    return (uintptr_t)a + a_bytes <= (uintptr_t)b || (uintptr_t)b + b_bytes <= (uintptr_t)a;
+}
+
 // Whether none of these variables is NULL.
 #define arguments_given(log, ...)                                                                  \
-    arguments_check_null(log, __func__, #__VA_ARGS__, (const void *const[]){__VA_ARGS__})
+    arguments_check_null(log, __func__, #__VA_ARGS__, (const void *const[]){__VA_ARGS__},          \
+                         sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
 
 // Whether all arrays are aligned and none that is written shares memory with another. NULL stands
 // for no array.
@@ -37,7 +43,7 @@ static inline size_t type_alignment(enum partita_type type)
     arrays_check(log, __func__, (const struct call_array[]){__VA_ARGS__, {.name = NULL}})
 
 bool arguments_check_null(struct partita_log log, const char *function, const char *names,
-                          const void *const *pointers);
+                          const void *const *pointers, size_t n);
 bool arrays_check(struct partita_log log, const char *function, const struct call_array *arrays);
 
 #endif

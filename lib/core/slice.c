@@ -41,14 +41,19 @@ bool one_shot_resolve(struct one_shot *call, const char *function, const void *y
                       const struct partita_slice *slice, const struct partita_log *log)
 {
     const size_t bytes = partita_type_size(call->type), alignment = type_alignment(call->type);
-    const struct range range = slice_resolve(call->op, call->n, call->m, slice);
-    const struct call_array arrays[] = {{"y", y, range.size * bytes, alignment, true},
-                                        {"x", call->x, call->n * bytes, alignment, false},
-                                        {"h", call->h, call->m * bytes, alignment, false},
+    const struct range range = call->range = slice_resolve(call->op, call->n, call->m, slice);
+    const size_t y_bytes = range.size * bytes, x_bytes = call->n * bytes, h_bytes = call->m * bytes;
+    const uintptr_t addresses = (uintptr_t)y | (uintptr_t)call->x | (uintptr_t)call->h;
+    // Nearly all calls end here: a small one takes 60 ns.
+    if (y && call->x && call->h && range.size && !(addresses & (alignment - 1)) &&
+        arrays_apart(y, y_bytes, call->x, x_bytes) && arrays_apart(y, y_bytes, call->h, h_bytes))
+        return true;
+    const struct call_array arrays[] = {{"y", y, y_bytes, alignment, true},
+                                        {"x", call->x, x_bytes, alignment, false},
+                                        {"h", call->h, h_bytes, alignment, false},
                                         {.name = NULL}};
-    call->range = range;
-    if (!arguments_check_null(*log, function, "y, x, h",
-                              (const void *const[]){y, call->x, call->h}))
+    if (!arguments_check_null(*log, function, "y, x, h", (const void *const[]){y, call->x, call->h},
+                              3))
         return false;
     if (!range.size) return slice_error(log, call->n, call->m) == PARTITA_OK;
     return arrays_check(*log, function, arrays);
