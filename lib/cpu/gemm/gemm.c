@@ -43,8 +43,7 @@ static size_t gemm_panel_terms(const struct conv_call *call)
     return few ? ceil_div(GEMM_MAX_TERMS, 3) : conv_call_terms(call->plan, GEMM_MAX_TERMS);
 }
 
-// The first result of a task.
-static char *gemm_results(const struct conv_call *call, const struct conv_task *task)
+char *gemm_results(const struct conv_call *call, const struct conv_task *task)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const size_t channel = task->group * pass->out + task->begin;

@@ -100,6 +100,9 @@ void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
 // The share of a call of so many terms.
 struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms);
 
+// The first result of a task, in the call's array.
+char *gemm_results(const struct conv_call *call, const struct conv_task *task);
+
 // Layers whose arrays are the matrices (rows.c): whether a pass is one; and a task of it, which
 // adds the shares of at most GEMM_LONG_TERMS input channels and finishes its outputs.
 bool gemm_is_rows(const struct conv_pass *pass);

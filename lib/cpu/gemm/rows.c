@@ -16,15 +16,6 @@ bool gemm_is_rows(const struct conv_pass *pass)
            pass->sample_bytes == pass->scalar_bytes;
 }
 
-// Output channels begin .. of the first position of a task.
-static char *rows_outputs(const struct conv_call *call, const struct conv_task *task)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const size_t channel = task->group * pass->out + task->begin;
-    return call->to +
-           conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
-}
-
 void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                          size_t n, struct gemm_ahead *ahead)
 {
@@ -35,7 +26,7 @@ void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *t
     const size_t first_x = task->index.item * pass->from.item + task->index.at[2] * x_row +
                            task->group * pass->in + in;
     const char *x = call->from + first_x * bytes;
-    char *y = rows_outputs(call, task);
+    char *y = gemm_results(call, task);
     size_t offset[GEMM_LONG_TERMS];
     assert(n <= GEMM_LONG_TERMS);
     for (size_t first = task->begin; first < task->end; first += layout->oc_block) {
@@ -66,7 +57,7 @@ void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task
     struct conv_finish finish =
         conv_call_finish(call, task->group * pass->out + task->begin, &complete);
     const size_t bytes = pass->scalar_bytes, n = task->end - task->begin;
-    char *y = rows_outputs(call, task);
+    char *y = gemm_results(call, task);
     if (!finish.bias && !finish.relu) return;
     finish.each = finish.bias != NULL;
     for (size_t p = 0; p < conv_index_outputs(&task->index); p++, y += pass->to.position * bytes)

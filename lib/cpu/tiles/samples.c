@@ -26,20 +26,6 @@ static char *staged_row(const struct pair *pair, size_t i, size_t l, size_t d, s
     return pair->staged + (i * tiles_staged_pitch(p) + row) * p->grid.scalar_bytes;
 }
 
-// Of `lines` lines from `first` on, of which at most two are taken.
-static void open_pair(const struct tiles_array *array, size_t first, size_t lines, int worker,
-                      struct pair *ret)
-{
-    const struct tiles_call *call = array->call;
-    struct arena arena = tiles_worker_arena(call, worker);
-    ret->call = call;
-    ret->n = lines > 1 ? 2 : 1;
-    ret->staged = NULL;
-    ret->worker = tiles_layout_worker(call->p, &arena);
-    assert(arena.used <= call->worker_bytes);
-    for (int i = 0; i < ret->n; i++) tiles_open_line(array, first + (size_t)i, &ret->line[i]);
-}
-
 // The lines of a task: two, or with staged channels those of adjacent channels.
 struct task_lines {
     size_t first, n;
@@ -48,7 +34,8 @@ struct task_lines {
 static struct task_lines task_lines(const struct tiles_array *array, size_t task)
 {
     const size_t staged = tiles_staged(array->call->p);
-    if (!staged) return (struct task_lines){2 * task, tiles_line_count(array) - 2 * task};
+    const size_t lines = tiles_line_count(array);
+    if (!staged) return (struct task_lines){2 * task, size_min(2, lines - 2 * task)};
     const size_t blocks = ceil_div(array->n, staged), channel = task % blocks * staged;
     return (struct task_lines){task / blocks * array->n + channel,
                                size_min(staged, array->n - channel)};
@@ -62,8 +49,25 @@ static size_t task_count(const struct tiles_array *array)
                   : ceil_div(tiles_line_count(array), 2);
 }
 
+// Lines i and i + 1 of a task, if it has both.
+static void open_pair(const struct tiles_array *array, const struct task_lines *lines, size_t i,
+                      int worker, struct pair *ret)
+{
+    const struct tiles_call *call = array->call;
+    const struct tiles *p = call->p;
+    struct arena arena = tiles_worker_arena(call, worker);
+    ret->call = call;
+    ret->n = lines->n - i > 1 ? 2 : 1;
+    ret->worker = tiles_layout_worker(p, &arena);
+    assert(arena.used <= call->worker_bytes);
+    const size_t bytes = tiles_staged_pitch(p) * p->grid.scalar_bytes; // of a channel
+    ret->staged = tiles_staged(p) ? ret->worker.staged + i * bytes : NULL;
+    for (int k = 0; k < ret->n; k++)
+        tiles_open_line(array, lines->first + i + (size_t)k, &ret->line[k]);
+}
+
 // Moves rows of all lanes of adjacent channels, of which the pair's first line is the first, to
-// the staged rows or back. What is outside a lane's range is not moved.
+// the staged rows or back, if there are any. What is outside a lane's range is not moved.
 static void move_staged(const struct pair *pair, size_t channels, bool store)
 {
     const struct tiles *p = pair->call->p;
@@ -71,7 +75,7 @@ static void move_staged(const struct pair *pair, size_t channels, bool store)
     const size_t bytes = p->grid.scalar_bytes, pitch = tiles_staged_pitch(p);
     const size_t step = line->step[2] * line->position;
     const size_t next = line->step[1] * line->size[2] * line->position * bytes; // row
-    for (size_t l = 0; l < p->lanes; l++) {
+    for (size_t l = 0; pair->staged && l < p->lanes; l++) {
         const struct tile_range *range = line->range[l];
         if (range[2].begin >= size_min(range[2].end, p->n[2])) continue;
         const size_t n = size_min(range[2].end, p->n[2]) - range[2].begin;
@@ -137,13 +141,6 @@ static void gather_row(const struct pair *pair, int i, char *z, size_t d, size_t
                            line->at[l][2], 1, n, bytes);
     }
     pair->call->kernels->tile.gather(z, 2, from, n);
-}
-
-// Line i of a task has its staged rows.
-static void stage_pair(struct pair *pair, size_t i)
-{
-    const struct tiles *p = pair->call->p;
-    pair->staged = pair->worker.staged + i * tiles_staged_pitch(p) * p->grid.scalar_bytes;
 }
 
 // Limits of the lanes' rows as lines of reals, for clipping.
@@ -222,12 +219,10 @@ static void load_lines(void *context, size_t task, int worker)
 {
     const struct tiles_array *array = context;
     const struct task_lines lines = task_lines(array, task);
-    const size_t staged = tiles_staged(array->call->p);
     struct pair pair;
-    for (size_t i = 0; i < (staged ? lines.n : 1); i += 2) {
-        open_pair(array, lines.first + i, lines.n - i, worker, &pair);
-        if (staged) stage_pair(&pair, i);
-        if (staged && i == 0) move_staged(&pair, lines.n, false);
+    for (size_t i = 0; i < lines.n; i += 2) {
+        open_pair(array, &lines, i, worker, &pair);
+        if (i == 0) move_staged(&pair, lines.n, false);
         load_pair(array, lines.first + i, &pair);
     }
 }
@@ -328,16 +323,12 @@ static void store_lines(void *context, size_t task, int worker)
 {
     const struct tiles_array *array = context;
     const struct task_lines lines = task_lines(array, task);
-    const size_t staged = tiles_staged(array->call->p);
     struct pair pair;
-    for (size_t i = 0; i < (staged ? lines.n : 1); i += 2) {
-        open_pair(array, lines.first + i, lines.n - i, worker, &pair);
-        if (staged) stage_pair(&pair, i);
+    for (size_t i = 0; i < lines.n; i += 2) {
+        open_pair(array, &lines, i, worker, &pair);
         store_pair(array, lines.first + i, &pair);
     }
-    if (!staged) return;
-    open_pair(array, lines.first, 1, worker, &pair);
-    stage_pair(&pair, 0);
+    open_pair(array, &lines, 0, worker, &pair);
     move_staged(&pair, lines.n, true);
 }
 
