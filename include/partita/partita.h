@@ -115,17 +115,22 @@ static inline enum partita_status partita_correlate(enum partita_type type, void
 // As partita_correlate, but each lag is divided by the norms of the template and of the signal
 // under the template:
 //   y[lag] = sum_i x[i + lag] conj(h[i]) / sqrt(sum_i |x[i + lag]|^2 * sum_i |h[i]|^2),  i < m.
-// Magnitudes are at most 1, except for rounding, at any level; y is 0 where template or signal is
-// silent. Everything is computed in double, and both operands are scaled by powers of two, so that
-// a power of two on either changes no bit of y, unless samples are subnormal. The norms are summed
-// without subtraction, so a quiet passage after a loud one is divided by its own norm. The
+// With options.zero_mean the mean of h is subtracted from h first, and from the m samples x[i +
+// lag] their mean; samples beyond the ends of x are zeros and count. y is 0 where template or
+// signal is silent, with zero_mean where one varies by less than 2^-40 of its level.
+//
+// Magnitudes are at most 1, except for rounding, at any level. Everything is computed in double,
+// and both operands are scaled by powers of two, so that a power of two on either changes no bit of
+// y, unless samples are subnormal. The norms of a quiet passage after a loud one are its own. The
 // numerator may come from transforms, where a quiet passage has the rounding errors of a loud
-// passage beside it: about 1e-16 of the louder one, which shows where that is 1e8 times louder and
-// more.
-// Shapes, Ranges, Time, Threads: as partita_correlate.
+// passage beside it, and with zero_mean those of the mean: about 1e-16 of the louder one, which
+// shows where that is 1e8 times louder and more.
+//
+// Shapes, Time, Threads: as partita_correlate.
+// Ranges:  as partita_correlate; zero_mean is an option of this function alone.
 // Errors:  as partita_correlate; PARTITA_ERR_UNSUPPORTED for f16 and bf16.
-// Memory:  as partita_correlate for f64 or cf64, copies of x, h and y in that type, and one double
-//          for each output or each template sample, whichever are fewer.
+// Memory:  as partita_correlate for f64 or cf64, copies of x, h and y in that type, and 40
+//          bytes for each output or each template sample, whichever are fewer.
 // Devices: a device computes the numerator and the CPU the norms: all arrays are in host memory.
 PARTITA_API enum partita_status
 partita_correlate_normalised_sized(enum partita_type type, void *y, const void *x, size_t n,

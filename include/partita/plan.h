@@ -125,6 +125,10 @@ struct partita_options {
     // this; with 1 every result is a separate sum, whose error is relative to its own products. A
     // small reach may cost a multiple of the time: partita_plan_explain says how much [0: any].
     size_t error_reach;
+    // partita_correlate_normalised only: the mean of the template, and that of the signal under it,
+    // are subtracted first, so that an offset hides no template (Pearson's coefficient) [false].
+    bool zero_mean;
+    bool reserved[7]; // must be false
 };
 
 // Plans a problem: asks every engine for an estimate and keeps the cheapest engine that fits the

@@ -47,7 +47,7 @@ static bool one_shot_unplanned(const struct partita_options *options)
            options->threads <= MAX_THREADS && !options->executor.run && options->sample_rate == 0 &&
            !options->directions && !options->filter_uses && !options->parts.taps &&
            !options->parts.signal && !options->parts.in_time && options->error_budget == 0 &&
-           !options->error_reach && !options->wisdom &&
+           !options->error_reach && !options->zero_mean && !options->wisdom &&
            !options->allocator.allocate == !options->allocator.release;
 }
 

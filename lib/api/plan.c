@@ -58,6 +58,8 @@ static enum partita_status check_options(const struct partita_options *options)
     else if (options->directions & ~(unsigned)ALL_DIRECTIONS)
         log_line(log, "options.directions = %u: bits of enum partita_direction",
                  options->directions);
+    else if (options->zero_mean)
+        log_line(log, "options.zero_mean = true: of partita_correlate_normalised only");
     else if (!options->allocator.allocate != !options->allocator.release)
         log_line(log, "options.allocator: set both functions or none");
     else return PARTITA_OK;

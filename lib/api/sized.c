@@ -24,8 +24,10 @@ bool options_read(struct partita_options *own, const struct partita_options *giv
 {
     const struct partita_log log = given && given->log.line ? given->log : log_default();
     const bool known = sized_read(own, sizeof *own, given, given_bytes, &log, "options");
+    static const bool unset[sizeof own->reserved];
     own->log = log;
-    return known;
+    if (!known || !memcmp(own->reserved, unset, sizeof unset)) return known;
+    return log_line(&log, "options.reserved: must be false");
 }
 
 void sized_write(void *given, size_t given_bytes, const void *own, size_t own_bytes)

@@ -14,6 +14,7 @@ struct signals {
     enum partita_type type;
     size_t n, m;
     double complex x[MAX_N], h[MAX_M];
+    bool zero_mean;
 };
 static struct signals s;
 static double complex results[MAX_LAGS], expected[MAX_LAGS];
@@ -37,7 +38,7 @@ static double complex sample_get(enum partita_type type, const void *samples, si
 static void run(void *bits)
 {
     static double complex x[MAX_N], h[MAX_M], y[MAX_LAGS];
-    const struct partita_options options = {.log = {partita_log_stderr}};
+    const struct partita_options options = {.zero_mean = s.zero_mean, .log = {partita_log_stderr}};
     for (size_t i = 0; i < s.n; i++) sample_put(s.type, x, i, s.x[i]);
     for (size_t i = 0; i < s.m; i++) sample_put(s.type, h, i, s.h[i]);
     for (size_t i = 0; i < s.n; i++) s.x[i] = sample_get(s.type, x, i);
@@ -50,27 +51,38 @@ static void run(void *bits)
 
 // Sums over windows in long double: f64 and its squares are in the range of that. The bound of a
 // lag's error: 3 u sqrt(log2 N) of the norms that the numerator's transforms read (gate_transform),
-// m u for the norm, and the rounding to the type.
+// m u for the norm, and the rounding to the type. With zero_mean the template without its mean has
+// an error of m u, which the signal's level meets, and the norm is of differences to a sample of
+// the window, whose squares are at most m + 1 times the variation: 9 (m + 1) u and m u for the
+// sums.
 static void oracle(void)
 {
-    const double u = 0x1p-53, type_u = type_is_f64(s.type) ? 0x1p-53 : 0x1p-24;
+    const double u = 0x1p-53, type_u = type_is_f64(s.type) ? 0x1p-53 : 0x1p-24, m = (double)s.m;
+    long double complex mean_h = 0;
     long double total = 0, energy_h = 0;
-    for (size_t i = 0; i < s.m; i++) energy_h += powl(cabsl(s.h[i]), 2);
+    for (size_t i = 0; s.zero_mean && i < s.m; i++) mean_h += s.h[i] / (long double)s.m;
+    for (size_t i = 0; i < s.m; i++) energy_h += powl(cabsl(s.h[i] - mean_h), 2);
     for (size_t i = 0; i < s.n; i++) total += powl(cabsl(s.x[i]), 2);
     for (size_t at = 0; at < s.n + s.m - 1; at++) {
         const ptrdiff_t lag = (ptrdiff_t)at - (ptrdiff_t)(s.m - 1);
-        long double complex sum = 0;
-        long double energy = 0;
-        for (size_t i = 0; i < s.m; i++) {
-            const ptrdiff_t from = lag + (ptrdiff_t)i;
-            if (from < 0 || (size_t)from >= s.n) continue;
-            sum += (long double complex)s.x[from] * conjl(s.h[i]);
-            energy += powl(cabsl(s.x[from]), 2);
-        }
-        const bool silent = energy == 0 || energy_h == 0;
+        long double complex mean = 0, sum = 0;
+        long double energy = 0, level = 0;
+        for (int pass = s.zero_mean ? 0 : 1; pass < 2; pass++)
+            for (size_t i = 0; i < s.m; i++) {
+                const ptrdiff_t from = lag + (ptrdiff_t)i;
+                const bool exists = from >= 0 && (size_t)from < s.n;
+                const long double complex x = exists ? s.x[from] : 0;
+                if (!pass) mean += x / (long double)s.m;
+                if (!pass) continue;
+                sum += (x - mean) * conjl(s.h[i] - mean_h);
+                energy += powl(cabsl(x - mean), 2);
+                level += powl(cabsl(mean), 2);
+            }
+        const bool silent = energy <= 0x1p-80L * level || energy_h == 0;
+        const double spread = silent ? 1 : (double)sqrtl(total / energy);
         expected[at] = silent ? 0 : (double complex)(sum / sqrtl(energy) / sqrtl(energy_h));
-        bounds[at] = 3 * u * sqrt(14) * (silent ? 1 : (double)sqrtl(total / energy)) +
-                     (double)s.m * u + type_u;
+        bounds[at] = 3 * u * sqrt(14) * spread + m * u + type_u;
+        if (s.zero_mean) bounds[at] += m * u * spread + (10 * m + 9) * m * u;
     }
 }
 
@@ -159,13 +171,14 @@ static void powers_of_two(void **state)
         const int ex = (int)random_below(&random, (size_t)most) - most / 2,
                   eh = (int)random_below(&random, (size_t)most) - most / 2;
         noise("powers", type, n, m);
-
+        s.zero_mean = i / 4 % 2;
         for (size_t k = n / 2; i % 3 == 0 && k < n; k++) s.x[k] *= 0x1p-20;
         run(first);
         for (size_t k = 0; k < n; k++) s.x[k] *= ldexp(1, ex);
         for (size_t k = 0; k < m; k++) s.h[k] *= ldexp(1, eh);
         run(other);
         assert_memory_equal(first, other, (n + m - 1) * partita_type_size(type));
+        s.zero_mean = false;
     }
 }
 
@@ -174,8 +187,9 @@ static void not_finite(void **state)
     static const double bad[] = {NAN, INFINITY};
     (void)state;
     for (int t = 0; t < 4; t++)
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < 4; i++) {
             noise("not-finite", types[t], 3000, 100);
+            s.zero_mean = i / 2;
 
             oracle();
             s.x[700] = bad[i % 2];
@@ -185,7 +199,70 @@ static void not_finite(void **state)
                 if (depends) assert_true(isnan(creal(results[lag])) || isnan(cimag(results[lag])));
                 else assert_true(cabs(results[lag] - expected[lag]) < 1e-6);
             }
+            s.zero_mean = false;
         }
+}
+
+static void offsets(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 4; t++)
+        for (int kind = 0; kind < 5; kind++) {
+            noise("offsets", types[t], 4000, 200);
+            s.zero_mean = true;
+            put_template(1000, 0.5);
+            for (size_t k = 0; k < s.n; k++) {
+                const double at = (double)k / (double)s.n;
+                const double level[] = {50, at < 0.5 ? -3000 : 3000, 2000 * at, 1e4 * sin(6 * at),
+                                        1e6};
+                s.x[k] += level[kind];
+            }
+            for (size_t k = 0; k < s.m; k++) s.h[k] += 7;
+            run(NULL);
+            check_all();
+            // A ramp or a slow wave varies more than the template; floats at 1e6 have steps of
+            // 1/16.
+            if (kind < 2 || (kind == 4 && type_is_f64(types[t])))
+                assert_true(creal(results[1000 + s.m - 1]) > 0.99);
+            s.zero_mean = false;
+        }
+}
+
+static void constants(void **state)
+{
+    (void)state;
+    for (int t = 0; t < 4; t++) {
+        noise("constants", types[t], 2000, 20);
+        s.zero_mean = true;
+        for (size_t i = 700; i < 1300; i++) s.x[i] = 0.1;
+        run(NULL);
+        check_all();
+        for (size_t lag = 700; lag + s.m <= 1300; lag++) assert_true(results[lag + s.m - 1] == 0);
+        for (size_t i = 0; i < s.m; i++) s.h[i] = 0.1;
+        run(NULL);
+        for (size_t i = 0; i < s.n + s.m - 1; i++) assert_true(results[i] == 0);
+        s.zero_mean = false;
+    }
+}
+
+static void of_this_call_alone(void **state)
+{
+    static float x[8], y[16];
+    struct log_lines lines = {0};
+    const struct partita_options options = {.zero_mean = true, .log = log_into(&lines)};
+    struct partita_plan *plan;
+    (void)state;
+    assert_int_equal(partita_convolve(PARTITA_F32, y, x, 8, x, 8, NULL, &options), PARTITA_ERR_ARG);
+    assert_int_equal(partita_correlate(PARTITA_F32, y, x, 8, x, 8, NULL, &options),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(partita_plan_create(&(struct partita_problem){LENGTH(8)}, &options, &plan),
+                     PARTITA_ERR_ARG);
+    assert_int_equal(lines.n_lines, 3);
+    assert_non_null(strstr(lines.text, "options.zero_mean"));
+    const struct partita_options later = {.reserved = {[6] = true}, .log = log_into(&lines)};
+    assert_int_equal(partita_correlate(PARTITA_F32, y, x, 8, x, 8, NULL, &later),
+                     PARTITA_ERR_UNSUPPORTED);
+    assert_non_null(strstr(lines.text, "options.reserved"));
 }
 
 int main(void)
@@ -195,6 +272,9 @@ int main(void)
         cmocka_unit_test(loud_passages),
         cmocka_unit_test(powers_of_two),
         cmocka_unit_test(not_finite),
+        cmocka_unit_test(offsets),
+        cmocka_unit_test(constants),
+        cmocka_unit_test(of_this_call_alone),
     };
     return run_all(tests);
 }
