@@ -25,7 +25,8 @@ import schemas  # noqa: E402
 from rig import Case, wav_bytes  # noqa: E402
 
 # The program keeps ignoring SIGHUP if its parent does, as nohup makes it.
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+for ignored in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(ignored, signal.SIG_DFL)
 
 # Time limits only end processes that hang; a case that tests a time limit says so.
 SLOWER = 4 if os.environ.get("SANITIZED") else 1
