@@ -31,7 +31,7 @@ def correlate(
     *,
     axes: _Sizes | None = None,
     lags: tuple[int, int] | range | None = None,
-    normalise: bool = False,
+    normalise: bool | Literal["zero-mean"] = False,
     parts: tuple[_Sizes, _Sizes] | None = None,
 ) -> Array: ...
 def oaconvolve(in1: _Samples, in2: _Samples, mode: _Mode = "full", axes: _Sizes | None = None) -> Array: ...

@@ -174,6 +174,30 @@ def test_normalised_beside_a_loud_passage(rng, dtype, level):
     assert np.abs(y - expected).max() <= 8 * 2**-24 and np.abs(y).argmax() == 1000
 
 
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex128", "int16"))
+def test_zero_mean(rng, dtype):
+    """The values of NumPy's means; zeros where the template or the signal under it is constant."""
+    x, h = oracle.noise(rng, (2, 700), dtype), oracle.noise(rng, (1, 90), dtype)
+    x += np.array(50, dtype)
+    x[:, 400:500] = x[:, 400:401]
+    y = parallel.correlate(chunked(rng, x), chunked(rng, h), axes=1, normalise="zero-mean", parts=PARTS).compute()
+    wide = np.pad(x.astype(np.clongdouble), ((0, 0), (89, 89)))
+    under = np.lib.stride_tricks.sliding_window_view(wide, 90, axis=1)
+    energy = (np.abs(under)**2).sum(-1)
+    under, template = (v - v.mean(-1, keepdims=True) for v in (under, h.astype(np.clongdouble)))
+    norm = np.sqrt((np.abs(under)**2).sum(-1) * (np.abs(template)**2).sum(-1))
+    constant = norm < 1e-9
+    wanted = np.where(constant, 0, (under * template.conj()).sum(-1) / np.where(constant, 1, norm))
+    assert y.dtype == np.result_type(dtype, np.float32 if dtype == "float32" else np.float64) and constant.any()
+    # Sums of 90 terms err by 90 u of an energy, which is divided by the variation that is left of it.
+    bound = 2 * 90 * 2**-53 * energy / np.where(constant, 1, (np.abs(under)**2).sum(-1)) + 2 * oracle.UNIT[y.dtype.char]
+    assert (np.abs(y - wanted)[~constant] <= bound[~constant]).all()
+    assert (y[constant] == 0).all()
+    assert (parallel.correlate(x, np.full((1, 90), 0.1), axes=1, normalise="zero-mean").compute() == 0).all()
+    with pytest.raises(ValueError, match="normalise = 'mean': False, True or 'zero-mean'"):
+        parallel.correlate(x, h, axes=1, normalise="mean")
+
+
 def test_oaconvolve_makes_floats_of_integers():
     y = parallel.oaconvolve(da.asarray([1, 2, 3]), [0, 1, 2]).compute()
     assert y.dtype == np.float64 and np.allclose(y, [0, 1, 4, 7, 6], atol=1e-14)

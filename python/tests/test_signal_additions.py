@@ -51,19 +51,27 @@ def test_windows_of_integers(rng):
     np.testing.assert_array_equal(signal.correlate(x, h, lags=(-3, 4)), np.correlate(x, h, "full")[1996:2003])
 
 
-def normalised(x, h, lags):
-    """Normalised correlation by its definition."""
+def centred(x):
+    """Samples without their mean; equal ones become 0."""
+    x = x - x[0]
+    return x - x.mean()
+
+
+def normalised(x, h, lags, how=True):
+    """Normalised correlation by its definition, for `normalise=how`."""
     y = []
     for lag in lags:
         under = np.array([x[i + lag] if 0 <= i + lag < len(x) else 0 for i in range(len(h))])
-        norms = np.linalg.norm(under) * np.linalg.norm(h)
-        y.append(np.sum(under * np.conj(h)) / norms if norms else 0)
+        under, template = (centred(under), centred(h)) if how == "zero-mean" else (under, h)
+        norms = np.linalg.norm(under) * np.linalg.norm(template)
+        y.append(np.sum(under * np.conj(template)) / norms if norms else 0)
     return np.array(y)
 
 
+@pytest.mark.parametrize("how", (True, "zero-mean"))
 @pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "int16", "float16"))
 @pytest.mark.parametrize("n, m", [(60, 11), (11, 60)])
-def test_normalised(n, m, dtype, rng):
+def test_normalised(n, m, dtype, how, rng):
     x, h = oracle.noise(rng, n, dtype), oracle.noise(rng, m, dtype)
     x[5:5 + m // 2] *= 0
     wide_x, wide_h = (v.astype(complex if v.dtype.kind == "c" else float) for v in (x, h))
@@ -74,38 +82,66 @@ def test_normalised(n, m, dtype, rng):
         lags = signal.correlation_lags(n, m, mode)
         if mode == "same":
             lags = np.arange(n) - (m - 1) + (m - 1) // 2
-        np.testing.assert_allclose(signal.correlate(x, h, mode, normalise=True), normalised(wide_x, wide_h, lags), atol=near)
-    got = signal.correlate(x, h, lags=(-3, 9), normalise=True)
-    np.testing.assert_allclose(got, normalised(wide_x, wide_h, range(-3, 9)), atol=near)
+        expected = normalised(wide_x, wide_h, lags, how)
+        np.testing.assert_allclose(signal.correlate(x, h, mode, normalise=how), expected, atol=near)
+    got = signal.correlate(x, h, lags=(-3, 9), normalise=how)
+    np.testing.assert_allclose(got, normalised(wide_x, wide_h, range(-3, 9), how), atol=near)
     assert got.dtype == {"int16": np.float64, "float16": np.float32}.get(dtype, np.dtype(dtype))
 
 
+@pytest.mark.parametrize("how", (True, "zero-mean"))
 @pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "complex128"))
-def test_normalised_at_any_level(dtype, rng):
+def test_normalised_at_any_level(dtype, how, rng):
     """From the smallest normal numbers to the largest the peak is where the template is, and no magnitude exceeds 1."""
     limits = np.finfo(dtype)
     x, h = oracle.noise(rng, 3000, dtype), oracle.noise(rng, 100, dtype)
     x[1000:1100] += 3 * h
-    expected = signal.correlate(x, h, normalise=True)
+    expected = signal.correlate(x, h, normalise=how)
+    assert abs(expected).argmax() == 1000 + 99 and abs(expected).max() <= 1 + 4 * limits.eps
     low, high = int(np.log2(float(limits.tiny))) + 30, int(np.log2(float(limits.max))) - 3
     for first, second in ((low, low), (high, high), (low, high), (0, low), (high, 0)):
         scaled = [v * limits.dtype.type(2.0**e) for v, e in ((x, first), (h, second))]
-        got = signal.correlate(*scaled, normalise=True)
-        assert abs(got).argmax() == 1000 + 99 and abs(got).max() <= 1 + 4 * limits.eps
-        np.testing.assert_allclose(got, expected, rtol=0, atol=4 * limits.eps)
+        np.testing.assert_array_equal(signal.correlate(*scaled, normalise=how), expected)  # powers of two change no bit
 
 
+@pytest.mark.parametrize("how", (True, "zero-mean"))
 @pytest.mark.parametrize("louder", (1e6, 1e8))
 @pytest.mark.parametrize("dtype", ("float32", "complex64"))
-def test_normalised_beside_a_loud_passage(dtype, louder, rng):
+def test_normalised_beside_a_loud_passage(dtype, louder, how, rng):
     """The true match is the only peak above 0.9."""
     x, h = oracle.noise(rng, 3000, dtype), oracle.noise(rng, 400, dtype)
     x[2000:2400] = h
     x[200:1200] *= louder
-    y = signal.correlate(x, h, "valid", normalise=True)
+    y = signal.correlate(x, h, "valid", normalise=how)
     # A transform errs by 2 * 21 log2(N) u of double of the loud samples' norm: 1e8 times that of the window.
     assert abs(y).max() <= 1 + 4 * np.finfo(dtype).eps + 42 * 12 * 2**-53 * louder
     assert np.flatnonzero(abs(y) > 0.9).tolist() == [2000]
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "complex128", "int16"))
+def test_zero_mean(dtype, rng):
+    """An offset of 50 hides no template, and windows that are constant give 0."""
+    n, m = 700, 60
+    x, h = oracle.noise(rng, n, dtype), oracle.noise(rng, m, dtype)
+    x[300:360] = h
+    x += np.array(50, dtype)
+    x[450:550] = x[450]
+    wide = np.pad(x.astype(complex), m - 1)
+    norms = np.array([np.linalg.norm(centred(wide[i:i + m])) for i in range(n + m - 1)])
+    # A transform errs by 2 * 21 log2(N) u of the signal's norm, N <= 2048; the result is rounded.
+    got = signal.correlate(x, h, normalise="zero-mean")
+    bound = 42 * 11 * 2**-53 * np.linalg.norm(wide) / np.where(norms > 0, norms, 1) + 4 * np.finfo(got.dtype).eps
+    expected = normalised(x.astype(wide.dtype), h.astype(wide.dtype), range(1 - m, n), "zero-mean")
+    assert (abs(got - expected) <= bound).all()
+    valid = signal.correlate(x, h, "valid", normalise="zero-mean")
+    assert abs(valid).argmax() == 300 and (valid[450:491] == 0).all()
+    peak, = signal.correlation_peaks(x, h, peaks=1, normalise="zero-mean").lag
+    assert peak == 300
+    rows = signal.correlate(np.stack([x, x[::-1]], 1), np.stack([h, h], 1), "valid", axes=0, normalise="zero-mean")
+    np.testing.assert_array_equal(rows[:, 0], valid)
+    assert (signal.correlate(x, np.full(m, h[0]), normalise="zero-mean") == 0).all()
+    with pytest.raises(ValueError, match="normalise = 'mean': False, True or 'zero-mean'"):
+        signal.correlate(x, h, normalise="mean")
 
 
 def test_normalised_rows(rng):

@@ -12,6 +12,7 @@ from partita._errors import UnsupportedError
 from partita._problem import positive
 from partita._signal import axes as _axes
 from partita._signal import dtypes, general
+from partita._signal.convolution import is_zero_mean
 
 
 def _array(name, x):
@@ -218,8 +219,10 @@ def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, p
         As in `convolve`; `parts` are those of `in2`.
     lags : (int, int) or range, optional
         Computes only these lags, the second one excluded, of one axis, at the cost of these lags.
-    normalise : bool, optional
-        Divides each lag by the norms of the template and of the signal under it. For one axis.
+    normalise : bool or "zero-mean", optional
+        As in `partita.signal.correlate`, by sums in double: squares of samples must be in its range, and a window whose
+        variation is below a millionth of its mean is taken as constant. With "zero-mean" the template must fit into the
+        memory of a worker.
 
     Returns
     -------
@@ -265,15 +268,20 @@ def _correlate(x, h, mode, listed, lags, normalise, parts, dtype):
         windows = {a: (*_axes.full_window(mode, h.shape[a], x.shape[a]), 1) for a in convolved}
         return _product("convolve", general.reverse_conj(h, convolved), x, windows, parts, dtype)[0]
     h = _axes.narrow(mode, x, h, [a for a in listed if a not in windows])
+    if is_zero_mean(normalise):
+        h = h.rechunk({listed[0]: -1}).map_blocks(tasks.centred, listed[0], dtype=np.result_type(h.dtype, np.float64))
     # Quotients are formed in double: the sums of a loud passage's neighbours would lose them in f32, or leave its range.
     y, product, h = _product("correlate", x, h, windows, parts, np.result_type(dtype, np.float64) if normalise else dtype)
-    return _normalised(y, product, x, h, listed[0], dtype) if normalise else y
+    return _normalised(y, product, x, h, listed[0], dtype, is_zero_mean(normalise)) if normalise else y
 
 
-def _normalised(y, product, x, h, axis, dtype):
-    """A correlation of one axis, divided by the norms of both operands."""
+def _normalised(y, product, x, h, axis, dtype, zero_mean):
+    """A correlation of one axis, divided by the norms of both operands, of which `h` is without its mean if `zero_mean`."""
     axes = tuple(a if a.convolved else layout.broadcast_axis(a.n, 1 if a.n == 1 else a.m) for a in product.axes)
     under = graph.array(tasks.energies, dataclasses.replace(product, dtype=np.dtype(np.float64), axes=axes), x, None)
+    if zero_mean:
+        total = graph.array(tasks.sums_under, dataclasses.replace(product, axes=axes), x, None)
+        under = da.map_blocks(tasks.variation, under, total, h.shape[axis], dtype=np.float64)
     ones = tuple((1,) * len(c) if a == axis else c for a, c in enumerate(h.chunks))
     template = h.map_blocks(tasks.energy, axis, dtype=np.float64, chunks=ones)
     template = template.rechunk({axis: -1}).map_blocks(functools.partial(np.sum, axis=axis, keepdims=True),

@@ -10,6 +10,8 @@ from partita._signal import dtypes, native, sums
 
 # Workers have a thread for each core, and results do not depend on the threads of a call.
 OPTIONS = native.Options(threads=1)
+# Variations below this part of an energy are taken as 0: sums of 2^10 samples err by some 2^-50 of it.
+_MIN_VARIATION = 2.0**-40
 
 
 def checked(chunk, key, shape, dtype):
@@ -105,7 +107,7 @@ def _sliding_sums(x, width):
     groups = -(-count // size)  # one, or groups whose sums share a single sample
     x = np.pad(x, (0, groups * size + width - len(x)))
     back = np.cumsum(x[:groups * size].reshape(groups, size)[:, ::-1], axis=1)[:, ::-1]
-    on = np.empty((groups, size))
+    on = np.empty((groups, size), x.dtype)
     on[:, 0] = x[size:width].sum()
     on[:, 1:] = x[width:width + groups * size].reshape(groups, size)[:, :-1]
     return (back + np.cumsum(on, axis=1)).ravel()[:count]
@@ -113,13 +115,22 @@ def _sliding_sums(x, width):
 
 def energies(product, part, where, source, _, *pieces):
     """The energy of the signal under one part of a template, at some lags; one axis is correlated."""
-    x = _joined(product, source, pieces)
+    return _sums_under(product, part, where, _squares(_joined(product, source, pieces)))
+
+
+def sums_under(product, part, where, source, _, *pieces):
+    """The sum of the signal under one part of a template, at some lags."""
+    return _sums_under(product, part, where, _joined(product, source, pieces).astype(product.dtype, copy=False))
+
+
+def _sums_under(product, part, where, x):
+    """Sums under one part of a template, at some lags, of x, the samples that these lags read."""
     origin = [begin for begin, _ in product.reads(part, where)]
-    y = np.zeros([end - begin for begin, end in where])
+    y = np.zeros([end - begin for begin, end in where], x.dtype)
     at = next(a for a, axis in enumerate(product.axes) if axis.convolved)
     axis, width = product.axes[at], product.axes[at].taps(part[at])
     for target, block, reads in blocks(product, part, where):
-        under = _squares(x[tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))]).ravel()
+        under = x[tuple(slice(begin - o, end - o) for (begin, end), o in zip(reads, origin))].ravel()
         begin, end = block[at]
         before = reads[at][0] - (axis.index(product.op, part[at], begin) - width + 1)
         under = np.pad(under, (before, end - begin + width - 1 - before - len(under)))
@@ -130,6 +141,19 @@ def energies(product, part, where, source, _, *pieces):
 def energy(h, axis):
     """The energy of one part of a template."""
     return _squares(h).sum(axis, keepdims=True)
+
+
+def variation(under, total, m):
+    """The energy of m samples without their mean, by their energy and their sum; 0 where rounding errors are as large."""
+    left = under - _squares(total) / m
+    return np.where(left > _MIN_VARIATION * under, left, 0)
+
+
+def centred(h, axis):
+    """A template without its mean, in double; equal samples become 0."""
+    h = h.astype(np.result_type(h, np.float64))
+    h = h - h.take([0], axis)
+    return h - h.mean(axis, keepdims=True)
 
 
 def normalise(y, under, template, dtype):

@@ -185,9 +185,11 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
         other, or all with one template.
     lags : (int, int) or range, optional
         Computes only these lags, the second one excluded, of one axis, at the cost of these lags.
-    normalise : bool, optional
+    normalise : bool or "zero-mean", optional
         Divides each lag by the norms of the template and of the signal under it: magnitudes are at most 1, but for
-        rounding. For one axis.
+        rounding, at any level of both. "zero-mean" subtracts the mean of the template and that of the signal under it
+        first, so that an offset hides no template: Pearson's coefficient, 0 where one of them is constant. Zeros beyond
+        the ends of the signal count. For one axis.
     out, threads, device, engine : optional
         As in `convolve`.
 
@@ -228,11 +230,12 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
     if method not in _METHODS:
         raise ValueError(_BAD_METHOD)
     listed = _axes.listed(axes, x.ndim)
+    zero_mean = is_zero_mean(normalise)
     window = None if lags is None else _axes.limits(lags, "lags")
     exchanged = window is None and _axes.swapped_if_valid(
         mode, x.shape, h.shape, listed if axes is None else _axes.shared(x, h, listed))
     _axes.check_broadcast(x.shape, h.shape, listed)
-    options = native.Options(threads, device, engine)
+    options = native.Options(threads, device, engine, zero_mean)
     reason = dtypes.reason_against(x.dtype, h.dtype) or ("no samples" if 0 in (x.size, h.size) else None)
     if normalise:
         y = _normalised(x, h, mode, listed, window, options) if reason is None else None
@@ -251,11 +254,11 @@ def correlate(in1, in2, mode="full", method="auto", *, axes=None, lags=None, nor
     return _axes.deliver(y, out)
 
 
-def _scaled(x, dtype):
-    """x in double, times the power of two that brings its largest magnitude to about 1: squares are in its range then."""
-    x = np.require(x, dtype, "CA")
-    _, exponent = np.frexp(np.abs(x).max(initial=0, where=np.isfinite(x)))
-    return x * 2.0**-max(exponent, -1000)
+def is_zero_mean(normalise):
+    """Whether means are subtracted before correlations are divided by norms."""
+    if isinstance(normalise, str) and normalise != "zero-mean":
+        raise ValueError(f"normalise = {normalise!r}: False, True or 'zero-mean'")
+    return isinstance(normalise, str)
 
 
 def _normalised(x, h, mode, listed, window, options):
@@ -263,7 +266,6 @@ def _normalised(x, h, mode, listed, window, options):
     if len(listed) != 1:
         raise UnsupportedError(f"normalise needs one axis, not {len(listed)}: name it by axes")
     dtype = np.result_type(x.dtype, h.dtype, np.float32 if dtypes.precision_of(np.result_type(x, h)) == 4 else np.float64)
-    wide = np.result_type(dtype, np.float64)  # quotients of f32 would have left its range, or the errors of a loud passage
     x, h = (np.moveaxis(v, listed[0], -1) for v in (x, h))
     n, m = x.shape[-1], h.shape[-1]
     if window is None:
@@ -271,10 +273,10 @@ def _normalised(x, h, mode, listed, window, options):
         window = first - (m - 1), first - (m - 1) + count
     lead = np.broadcast_shapes(x.shape[:-1], h.shape[:-1])
     x, h = (np.broadcast_to(v, lead + v.shape[-1:]) for v in (x, h))
-    y, row = np.empty(lead + (window[1] - window[0],), dtype), np.empty(window[1] - window[0], wide)
+    y = np.empty(lead + (window[1] - window[0],), dtype)
     for i in np.ndindex(*lead):
-        native.range_of(lib.partita_correlate_normalised, row, _scaled(x[i], wide), _scaled(h[i], wide), window[0], options)
-        y[i] = row
+        one, template = (np.require(v[i], dtype, "CA") for v in (x, h))
+        native.range_of(lib.partita_correlate_normalised, y[i], one, template, window[0], options)
     return np.ascontiguousarray(np.moveaxis(y, -1, listed[0]))
 
 

@@ -35,6 +35,7 @@ class Options(typing.NamedTuple):
     threads: int | None = None
     device: str | None = None
     engine: str | None = None
+    zero_mean: bool = False  # of normalised correlations
 
     def to_c(self):
         """The struct and what it points to."""
@@ -43,7 +44,8 @@ class Options(typing.NamedTuple):
             return NULL, ()
         kept = [NULL if text is None else ffi.new("char []", text.encode()) for text in (self.device, self.engine)]
         struct = ffi.new("struct partita_options *",
-                         {"threads": threads, "device": kept[0], "engine": kept[1], "log": log()})
+                         {"threads": threads, "device": kept[0], "engine": kept[1], "zero_mean": self.zero_mean,
+                          "log": log()})
         return struct, kept
 
 

@@ -37,7 +37,7 @@ def correlation_peaks(in1, in2, *, peaks=None, threshold=0.0, distance=None, nor
         Return only peaks whose magnitude is at least this.
     distance : int, optional
         Peaks are at least this far from each other. By default the length of the template.
-    normalise : bool, optional
+    normalise : bool or "zero-mean", optional
         As in `correlate`.
     lags : (int, int) or range, optional
         Search only these lags, the second one excluded.
