@@ -76,7 +76,7 @@ static bool responses_read_from(struct responses *ret, struct audio_reader *read
                 (!info->encoding.is_complex ||
                  fault_set(fault, "%s: complex samples; a response is real", r->path)) &&
                 frames_read(&frames, reader, PARTITA_F32, r->path, fault);
-    if (good && info->rate && info->rate != r->rate)
+    if (good && info->rate > 0 && info->rate != r->rate)
         good = frames_resample(&frames, info->rate, r->rate, &lead, r->path, fault);
     good = good && responses_copy(ret, &frames, lead, r->path, fault);
     frames_release(&frames);

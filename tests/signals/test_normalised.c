@@ -38,7 +38,8 @@ static double complex sample_get(enum partita_type type, const void *samples, si
 static void run(void *bits)
 {
     static double complex x[MAX_N], h[MAX_M], y[MAX_LAGS];
-    const struct partita_options options = {.zero_mean = s.zero_mean, .log = {partita_log_stderr}};
+    const struct partita_options options = {.zero_mean = s.zero_mean,
+                                            .log = {.line = partita_log_stderr}};
     for (size_t i = 0; i < s.n; i++) sample_put(s.type, x, i, s.x[i]);
     for (size_t i = 0; i < s.m; i++) sample_put(s.type, h, i, s.h[i]);
     for (size_t i = 0; i < s.n; i++) s.x[i] = sample_get(s.type, x, i);
