@@ -79,7 +79,7 @@ static bool live_check_values(struct settings *s, struct fault *fault)
            device_check_latency(s->audio_latency, fault) &&
            (!s->control || control_socket_check(s->control, fault)) &&
            (!s->osc || osc_check(s->osc, fault)) &&
-           (!s->rate || options_resolve_times(s, (double)s->rate, fault));
+           (s->rate == 0 || options_resolve_times(s, s->rate, fault));
 }
 
 // Opens --osc and --control, or continues with the socket of the process before. The socket is

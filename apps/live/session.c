@@ -19,7 +19,7 @@ static double choose_rate(const struct session *s)
     double rate = response_rate(s->settings, s->settings->irs.words[0]);
     struct device_request request = {
         .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
-    if (s->settings->rate) return (double)s->settings->rate;
+    if (s->settings->rate > 0) return s->settings->rate;
     return rate > 0 && device_supports_rate(&request) ? rate : s->out.rate;
 }
 
@@ -28,7 +28,7 @@ static bool check_rate(const struct session *s, double rate, struct fault *fault
 {
     struct device_request request = {
         .in = s->in, .out = s->out, .in_channels = 1, .out_channels = 1, .rate = rate};
-    if (!s->settings->rate || !device_refuses_rate(&request)) return true;
+    if (s->settings->rate == 0 || !device_refuses_rate(&request)) return true;
     return fault_set(fault, "%s: does not run at %g Hz; without --rate it runs at %g Hz",
                      s->out.name, rate, s->out.rate);
 }

@@ -117,7 +117,7 @@ static bool measure_prepare(struct measure *m, double rate, struct fault *fault)
 static bool measure_start(struct measure *m, struct fault *fault)
 {
     struct settings *s = m->settings;
-    const double rate = s->rate ? (double)s->rate : m->out.rate;
+    const double rate = s->rate > 0 ? s->rate : m->out.rate;
     if (!options_resolve_times(s, rate, fault)) return false;
     struct device_request request = {
         .in = m->in,
