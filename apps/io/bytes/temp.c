@@ -85,10 +85,9 @@ static char *temporary_name(const char *final)
     return name;
 }
 
-static int open_temporary(struct temp *temp, const char *path, mode_t mode, struct fault *fault)
+// What follows opening the file, which failed if `fd` is negative.
+static int begin_file(struct temp *temp, const char *path, int fd, mode_t mode, struct fault *fault)
 {
-    temp->temporary = temporary_name(temp->final);
-    int fd = temp->temporary ? mkostemp(temp->temporary, O_CLOEXEC) : -1;
     if (fd < 0) {
         fault_set(fault, "%s: cannot create: %s", path, strerror(errno));
         free(temp->temporary);
@@ -96,12 +95,17 @@ static int open_temporary(struct temp *temp, const char *path, mode_t mode, stru
         return -1;
     }
     pending_add(temp);
-    if (fchmod(fd, mode)) {
-        fault_set(fault, "%s: cannot set its mode: %s", path, strerror(errno));
-        close(fd);
-        return -1;
-    }
-    return fd;
+    if (fchmod(fd, mode) == 0) return fd;
+    fault_set(fault, "%s: cannot set its mode: %s", path, strerror(errno));
+    close(fd);
+    return -1;
+}
+
+static int open_temporary(struct temp *temp, const char *path, mode_t mode, struct fault *fault)
+{
+    temp->temporary = temporary_name(temp->final);
+    const int fd = temp->temporary ? mkostemp(temp->temporary, O_CLOEXEC) : -1;
+    return begin_file(temp, path, fd, mode, fault);
 }
 
 // Locked until the descriptor is closed, which tells the file from those that a killed run left.
@@ -114,18 +118,9 @@ static int open_recording(struct temp *temp, const char *path, mode_t mode, stru
         if (!temp->temporary) break;
         fd = open(temp->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     }
-    if (fd < 0) {
-        fault_set(fault, "%s: cannot create: %s", path, strerror(errno));
-        free(temp->temporary);
-        temp->temporary = NULL;
-        return -1;
-    }
-    pending_add(temp);
-    (void)flock(fd, LOCK_EX | LOCK_NB); // some file systems have no locks
-    if (fchmod(fd, mode) == 0) return fd;
-    fault_set(fault, "%s: cannot set its mode: %s", temp->temporary, strerror(errno));
-    close(fd);
-    return -1;
+    fd = begin_file(temp, path, fd, mode, fault);
+    if (fd >= 0) (void)flock(fd, LOCK_EX | LOCK_NB); // some file systems have no locks
+    return fd;
 }
 
 char *temp_recording_name(const char *final, int number)
