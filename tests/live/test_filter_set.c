@@ -154,13 +154,13 @@ static void a_filter_that_became_a_pipe_is_not_read_again(void **state)
     remove_impulses(folder, paths);
 }
 
-// Plays until the last fade has ended.
+// Plays silence, on up to two channels, until the last fade has ended.
 static void play(struct filter_set *set)
 {
     float x[256] = {0}, left[256], right[256];
     struct partita_stream *stream = filter_set_stream(set);
     for (int i = 0; i < 1000 && partita_stream_swapping(stream); i++)
-        partita_stream_process(stream, (float *[]){left, right}, (const float *[]){x}, 256);
+        partita_stream_process(stream, (float *[]){left, right}, (const float *[]){x, x}, 256);
     assert_false(partita_stream_swapping(stream));
 }
 
