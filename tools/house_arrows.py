@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Which folder of lib/ may include which, and circles among the folders of a tree."""
+"""Includes and calls: which way they may go between the folders of lib/, and circles of folders and of files."""
+import collections
+import re
 
-# The floors of lib/. A file includes its own folder and lower floors.
+# The floors of lib/. A file includes, and calls, its own folder and lower floors.
 FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "design": 4, "geometry": 5, "stream": 6, "cpu": 7, "cuda": 7,
           "planner": 8, "api": 9}
 # Floor 7 is one folder an engine, which another engine does not include; engines of one device share these, which
 # include one another downwards: a later one earlier ones.
 SHARED = {"cpu": ("conv",), "cuda": ("kernels", "gpu", "device")}
+CALL = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
 
 
 def parts_of(folder):
@@ -20,7 +23,7 @@ def parts_of(folder):
 
 
 def allowed(start, end):
-    """Whether a file of folder `start` of lib/ may include one of folder `end`."""
+    """Whether a file of folder `start` of lib/ may include or call one of folder `end`."""
     if start == end:
         return True
     a, b = parts_of(start), parts_of(end)
@@ -34,51 +37,69 @@ def allowed(start, end):
     return b[1] in shared and (a[1] not in shared or shared.index(a[1]) > shared.index(b[1]))
 
 
+def folder_of(path):
+    return path.rpartition("/")[0]
+
+
 def arrows(tree):
-    """Includes within lib/ that go up or sideways, and those of which nobody knows where they go."""
+    """Includes within lib/ that go up or sideways, and those whose file is unknown."""
     found = []
     for file in tree.under("lib"):
         for line, name, path in tree.includes(file):
             if path is None:
                 found.append(f'{file.path}:{line} -> "{name}", which is nowhere')
-            elif not path.startswith("lib/"):
-                found.append(f"{file.path}:{line} -> {path}")
-            elif not allowed(file.folder, path.rpartition("/")[0]):
+            elif not path.startswith("lib/") or not allowed(file.folder, folder_of(path)):
                 found.append(f"{file.path}:{line} -> {path}")
     return found
 
 
-def edges_of(tree):
+def calls_up(tree):
+    """Calls within lib/ that go up or sideways."""
+    return sorted(text for start, ends in calls(tree).items() for end, text in ends.items()
+                  if not allowed(folder_of(start), folder_of(end)))
+
+
+def calls(tree):
+    """File of lib/ -> other file -> a call that goes this way. Functions that no header declares, that a header defines
+    or that several files define are not called from elsewhere; calls by pointers are not seen."""
+    declared = {name for f in tree.under("lib", "include") if f.path.suffix in (".h", ".cuh") for name in CALL.findall(f.code)}
+    functions = [f for f in tree.functions() if f.file.path.parts[0] == "lib"]
+    places = collections.defaultdict(set)
+    for f in functions:
+        places[f.name].add(str(f.file.path))
+    ends = {name: min(paths) for name, paths in places.items()
+            if name in declared and len(paths) == 1 and not min(paths).endswith((".h", ".cuh"))}
+    edges = collections.defaultdict(dict)
+    for f in functions:
+        start = str(f.file.path)
+        for name in CALL.findall(f.body()):
+            if ends.get(name, start) != start:
+                edges[start].setdefault(ends[name], f"{f.place()} -> {ends[name]} {name}")
+    return edges
+
+
+def folder_edges(tree):
     """Folder -> folder -> one include that goes this way."""
-    edges = {}
+    edges = collections.defaultdict(dict)
     for file in tree.files:
         for _, _, path in tree.includes(file):
-            folder = path.rpartition("/")[0] if path else file.folder
-            if folder != file.folder:
-                edges.setdefault(file.folder, {}).setdefault(folder, f"{file.path} -> {path}")
+            if path and folder_of(path) != file.folder:
+                edges[file.folder].setdefault(folder_of(path), f"{file.path} -> {path}")
     return edges
 
 
 def reachable(edges, start):
     seen, waiting = set(), [start]
     while waiting:
-        for folder in edges.get(waiting.pop(), {}):
-            if folder not in seen:
-                seen.add(folder)
-                waiting.append(folder)
+        new = edges.get(waiting.pop(), {}).keys() - seen
+        seen |= new
+        waiting += new
     return seen
 
 
-def circles(tree):
-    """Folders that reach each other, circle by circle, with the includes between them."""
-    edges = edges_of(tree)
-    reach = {folder: reachable(edges, folder) for folder in edges}
-    found, done = [], set()
-    for folder in sorted(edges):
-        circle = sorted(f for f in reach[folder] if folder in reach.get(f, ()))
-        if not circle or folder in done:
-            continue
-        done.update(circle)
-        ways = [edges[a][b] for a in circle for b in circle if b in edges.get(a, {})]
-        found.append(" <-> ".join(circle) + ": " + ", ".join(ways))
-    return found
+def circles(edges):
+    """Nodes that reach each other, circle by circle, with the edges between them."""
+    reach = {node: reachable(edges, node) for node in edges}
+    rings = {frozenset(n for n in reach[node] if node in reach.get(n, ())) for node in edges}
+    return sorted(" <-> ".join(sorted(ring)) + ": " + ", ".join(edges[a][b] for a in sorted(ring) for b in sorted(ring)
+                                                                if b in edges[a]) for ring in rings if ring)

@@ -2,7 +2,6 @@
 """Reads a source tree for house.py: files, code without comments, includes, functions."""
 import pathlib
 import re
-import shutil
 import subprocess
 
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cc"}
@@ -43,6 +42,9 @@ class Function:
 
     def place(self):
         return f"{self.file.path}:{self.first} {self.name}"
+
+    def body(self):
+        return "\n".join(self.file.code.split("\n")[self.first - 1:self.last]).partition("{")[2]
 
 
 class Tree:
@@ -110,12 +112,11 @@ def count_parameters(head):
 
 
 def find_ctags():
-    """Universal Ctags, or None: Exuberant Ctags knows neither CUDA nor where a function ends."""
-    program = shutil.which("ctags")
-    if program is None:
-        return None
-    version = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
-    return program if "Universal Ctags" in version else None
+    """Universal Ctags: Exuberant Ctags knows neither CUDA nor where a function ends."""
+    version = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=False).stdout
+    if "Universal Ctags" not in version:
+        raise FileNotFoundError("Universal Ctags")
+    return "ctags"
 
 
 def run_ctags(root):

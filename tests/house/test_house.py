@@ -17,7 +17,10 @@ sys.dont_write_bytecode = True
 import house  # noqa: E402
 import house_source  # noqa: E402
 
-HAS_CTAGS = house_source.find_ctags() is not None
+try:
+    HAS_CTAGS = house_source.find_ctags()
+except FileNotFoundError:
+    HAS_CTAGS = None
 
 
 def write(folder, files):
@@ -95,6 +98,80 @@ class Circles(TreeTest):
         self.assertEqual(len(self.found("circles", files)), 1)
 
 
+@unittest.skipUnless(HAS_CTAGS, "no Universal Ctags (universal-ctags)")
+class Calls(TreeTest):
+    HEADERS = {"lib/core/b.h": "void b(void);\nvoid c(void (*call)(int), int);\n", "include/partita/d.h": "void d(void);\n"}
+
+    def function(self, name, *calls):
+        return f"void {name}(void)\n{{\n" + "".join(f"    {c};\n" for c in calls) + "}\n"
+
+    def test_up(self):
+        files = self.HEADERS | {"lib/core/b.c": self.function("b"), "lib/api/d.c": self.function("d", "b()"),
+                                "lib/base/a.c": self.function("a", "b()", "b()"), "lib/core/e.h": self.function("e", "d()")}
+        self.assertEqual(self.found("calls_up", files),
+                         ["lib/base/a.c:1 a -> lib/core/b.c b", "lib/core/e.h:1 e -> lib/api/d.c d"])
+
+    def test_between_engines(self):
+        files = {"lib/cpu/x/x.h": "void x(void);", "lib/cpu/x/x.c": self.function("x"), "lib/cpu/conv/c.c": self.function("c", "x()"),
+                 "lib/cpu/y/y.c": self.function("y", "x()"), "lib/cuda/z/z.cu": self.function("z", "x()")}
+        self.assertEqual([o.split(":")[0] for o in self.found("calls_up", files)],
+                         ["lib/cpu/conv/c.c", "lib/cpu/y/y.c", "lib/cuda/z/z.cu"])
+
+    def test_not_seen(self):
+        # Members, comments and prototypes; names of no header, of a header's own function and of two files.
+        for calls in (("p->b()", "p.b()", "// b()", '"b()"'), ("f = b",)):
+            self.assertEqual(self.found("calls_up", self.HEADERS | {"lib/core/b.c": self.function("b"),
+                                                                    "lib/base/a.c": "void b(void);\n" + self.function("a", *calls)}), [])
+        for path, text in (("lib/core/b.c", self.function("e")), ("lib/core/e.h", self.function("e")),
+                           ("lib/core/b.c", "#if A\n" + self.function("b") + "#endif\n")):
+            files = self.HEADERS | {path: text, "lib/core/f.c": self.function("b"), "lib/base/a.c": self.function("a", "e()")}
+            self.assertEqual(self.found("calls_up", files), [], path)
+        files = self.HEADERS | {"lib/core/b.c": self.function("b"), "lib/core/f.c": self.function("b"), "lib/base/a.c": self.function("a", "b()")}
+        self.assertEqual(self.found("calls_up", files), [])
+
+    def test_circles(self):
+        files = self.HEADERS | {"lib/core/b.c": self.function("b", "d()"), "lib/core/d.c": self.function("d", "c(0)"),
+                                "lib/core/c.c": self.function("c", "b()"), "lib/core/a.c": self.function("a", "b()")}
+        found = self.found("call_circles", files)
+        self.assertEqual([o.split(":")[0] for o in found], ["lib/core/b.c <-> lib/core/c.c <-> lib/core/d.c"])
+        self.assertIn("lib/core/b.c:1 b -> lib/core/d.c d", found[0])
+        self.assertEqual(self.found("call_circles", files | {"lib/core/c.c": self.function("c", "c(0)")}), [])
+
+
+class Limits(unittest.TestCase):
+    def git(self, *command):
+        done = subprocess.run(["git", "-C", self.folder, "-c", "user.name=a", "-c", "user.email=a@b", *command],
+                              capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def commit(self, lines, least):
+        write(self.folder, {"tools/house.py": f'LIMITS = {{\n    "lines_cpu": ({lines}, "x"),\n    "assert_share": ({least}, "y"),\n}}\n'})
+        self.git("add", ".")
+        self.git("commit", "-q", "-m", "a")
+        return self.git("rev-parse", "HEAD")
+
+    def raised(self, since, lines, least):
+        measured = house.raised(self.folder, {"lines_cpu": (lines, "x"), "assert_share": (least, "y"), "new": (3, "z")}, since)
+        return measured and measured.offenders
+
+    def test_raised(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            self.git("init", "-q")
+            self.commit(8, 4.9)
+            since = self.commit(12, 4.5)
+            self.assertEqual(self.raised(since, 12, 4.5), [])
+            self.assertEqual(self.raised(since, 13, 4.4), ["assert_share: 4.4, and 4.5 before", "lines_cpu: 13, and 12 before"])
+            self.commit(10, 4.5)
+            self.commit(11, 4.6)
+            self.assertEqual(self.raised(since, 10, 4.6), [])
+            self.assertEqual(self.raised(since, 11, 4.5), ["assert_share: 4.5, and 4.6 before", "lines_cpu: 11, and 10 before"])
+            self.assertIsNone(self.raised("1" * 40, 99, 1))
+
+    def test_without_history(self):
+        with tempfile.TemporaryDirectory() as self.folder:
+            self.assertIsNone(self.raised("HEAD", 99, 1))
+
+
 class Files(TreeTest):
     def test_folders(self):
         files = {f"apps/a{i}.{suffix}": "" for i, suffix in enumerate(("c", "h", "cu", "cuh") * 6 + ("c",))}
@@ -114,18 +191,17 @@ class Files(TreeTest):
     def test_columns(self):
         files = {"lib/a.c": "x" * 100 + "\n" + "y" * 101 + "\n", "apps/a.c": "z" * 101 + "\n",
                  "lib/b.cu": "\u00e9" * 100 + "\n\n"}
-        self.assertEqual(self.found("columns_lib", files), ["lib/a.c:2 101 columns"])
-        self.assertAlmostEqual(self.measure("columns_lib", files).figure, 25)
-        self.assertEqual(len(self.found("columns_apps", files)), 1)
+        self.assertEqual(self.found("columns", files), ["apps/a.c:1 101 columns", "lib/a.c:2 101 columns"])
 
     def test_lines(self):
-        files = {"lib/x/a.c": "1\n2\n", "lib/y/b.cuh": "3\n", "apps/c.c": "4\n"}
-        self.assertEqual(self.measure("lines", files).figure, 3)
+        files = {"lib/x/a.c": "1\n2\n", "lib/y/b.h": "3\n", "lib/cuda/y/c.cuh": "4\n", "apps/c.c": "5\n"}
+        self.assertEqual(self.measure("lines_cpu", files).figure, 3)
+        self.assertEqual(self.measure("lines_cuda", files).figure, 1)
 
-    def test_asserts(self):
+    def test_assert_share(self):
         text = "void f(void)\n{\n    assert(1);\n    static_assert(2, x);\n    _Static_assert(3, y);\n" \
                "    my_assert(4); // assert(5)\n    assert (6);\n}\n"
-        self.assertEqual(self.measure("asserts", {"lib/x/a.c": text, "apps/b.c": text}).figure, 2)
+        self.assertAlmostEqual(self.measure("assert_share", {"lib/x/a.c": text, "apps/b.c": text}).figure, 250)
 
 
 @unittest.skipUnless(HAS_CTAGS, "no Universal Ctags (universal-ctags)")
@@ -178,23 +254,6 @@ class Code(TreeTest):
                      "if (a ? b : c) {\n    x = d ? e : f;\n}", "for (i = a ? b : c; d ? e : f; i++) x = g ? h : i;",
                      "x = (a ? b : c) ? d : e;", "#define F(a) a ? 1 : 2\n#define G(a) a ? 1 : 2\nx = a ? 1 : 2;"):
             self.assertEqual(self.code("conditionals", text), [], text)
-
-    def test_declarations(self):
-        body = "void f(int a, int b)\n{\n    %s\n}\n"
-        for text in ("double a = 1, b = 2;", "const size_t a = f(1, 2), b;", "int64_t a, *b;", "struct x a[2], b;",
-                     "static const double A = 1, B = 2;", "if (x) {\n    } else {}\n    bool a = x < y, b = {1};"):
-            self.assertEqual(len(self.code("declarations", body % text)), 1, text)
-        self.assertEqual(self.code("declarations", body % "int a = 1;\n    double b, c;"), [4])
-
-    def test_single_declarations(self):
-        body = "struct s {\n    double a, b;\n};\nstatic const int c = 1, d = 2;\nvoid f(int a, int b)\n{\n    %s\n}\n"
-        for text in ("double a = f(1, 2);", "double a[] = {1, 2};", "struct x a = {.b = 1, .c = 2};", "a = 1, b = 2;",
-                     "return f(a, b);", "double a = 1; // int b, c;", "const struct x *a = y(b, c);"):
-            self.assertEqual(self.code("declarations", body % text), [], text)
-
-    def test_declarations_beside_costs(self):
-        files = {"lib/x/run.c": "void f(void)\n{\n    int a, b;\n}\n"}
-        self.assertEqual(self.found("declarations", files), [])
 
 
 class Words(TreeTest):
@@ -271,7 +330,7 @@ class Program(unittest.TestCase):
             return done.returncode, done.stdout
 
     def test_status(self):
-        good = {f"lib/base/{name}.c": f"void {name}(void)\n{{\n" + "    assert(1);\n" * 75 + "}\n" for name in "ab"}
+        good = {"lib/base/a.c": "void a(void)\n{\n    assert(1);\n}\n"}
         bad = good | {"lib/base/d.c": "int x = a ? b : c ? d : e;\n"}
         self.assertEqual(self.run_on(good)[0], 0)
         status, text = self.run_on(bad)
@@ -291,13 +350,13 @@ class Program(unittest.TestCase):
     def test_without_ctags(self):
         status, text = self.run_on({"lib/base/a.c": "void f(void)\n{\n}\n"}, "--tap", "--report", path="/nowhere")
         self.assertEqual(status, 0)
-        self.assertEqual(text.count("# SKIP no Universal Ctags"), 3)
+        self.assertEqual(text.count("# SKIP no Universal Ctags"), 5)
         self.assertIn("shared_names: not measured", self.run_on({"lib/base/a.c": ""}, "--report", path="/nowhere")[1])
 
     def test_limits_at_their_edges(self):
-        asserts = "void a(void)\n{\n" + "    assert(1);\n" * 75 + "}\n"
-        almost = {"lib/base/a.c": asserts, "lib/base/b.c": asserts.replace("    assert(1);\n", "", 1)}
-        self.assertIn("asserts: 149", self.run_on(almost)[1])
+        asserts = {"lib/base/a.c": "assert(1);\n" * 9 + "\n" * 1991}
+        self.assertNotIn("assert_share", self.run_on(asserts)[1])
+        self.assertIn("assert_share: 4.50", self.run_on({"lib/base/a.c": asserts["lib/base/a.c"] + "\n"})[1])
         loose = {f"lib/{name}": "" for name in ("meson.build", "a.txt", "b.txt")}
         self.assertNotIn("loose", self.run_on(loose)[1])
         self.assertIn("loose: 4", self.run_on(loose | {"lib/c.txt": ""})[1])
@@ -305,7 +364,7 @@ class Program(unittest.TestCase):
 
 def main():
     n_done = n_failed = 0
-    for tests_of in (Arrows, Circles, Files, Functions, Code, Words, NamedTests, Program):
+    for tests_of in (Arrows, Circles, Calls, Limits, Files, Functions, Code, Words, NamedTests, Program):
         for test in unittest.defaultTestLoader.loadTestsFromTestCase(tests_of):
             result = unittest.TestResult()
             with contextlib.redirect_stdout(io.StringIO()):
