@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Draws the pictures of README.md and of the tutorials docs/*-in-python.md: runs the commands or programs of the page
-and plots what they have computed.
+"""Draws the pictures of README.md and of the tutorials docs/*-in-python.md that show what the commands or programs of
+the page compute, in the environment of tools/python.sh with matplotlib (build-ci/python/bin/pip install matplotlib).
 
-    tools/tutorial_plots.py [PICTURE...]     their names in docs/images, without .png: before-after reverb-in-python
-                                             radio-in-python long-recordings-in-python layers-in-python
-
-Run it in the environment of tools/python.sh, with matplotlib: build-ci/python/bin/pip install matplotlib. The first
-picture needs build/apps/partita.
+usage: tutorial_plots.py [PICTURE...]      names without .png, all if none is given; before-after runs build/apps/partita
 """
 import copy
 import os
@@ -26,13 +22,14 @@ from matplotlib import pyplot  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 BLUE, BROWN, GREY = "#0060a8", "#b04a00", "#a0a0a0"
+HEIGHTS = {1: 3.2, 2: 5.5}  # inches of a picture, by its number of panels
 
 
 def variables(page):
-    """What the programs of a page leave. The last one of long-recordings removes the files, and is left out."""
-    programs = re.findall(r"^```python\n(.*?)^```$", (DOCS / f"{page}-in-python.md").read_text(encoding="utf-8"), re.M | re.S)
+    """The variables that the programs of a page leave. The last one of long-recordings removes the files and is left out."""
+    programs = re.findall(r"^```python\n(.*?)^```$", (DOCS / f"{page}.md").read_text(encoding="utf-8"), re.M | re.S)
     names = {}
-    for program in programs[:-1] if page == "long-recordings" else programs:
+    for program in programs[:-1] if page.startswith("long") else programs:
         exec(compile(program, page, "exec"), names)  # noqa: S102
     return names
 
@@ -56,30 +53,25 @@ def spectrum(x, rate, n):
     return np.fft.fftshift(np.fft.fftfreq(n, 1 / rate)), decibels(power)
 
 
-def before_after():
+def before_after(above, below):
     """The commands of README.md on the file of examples/make_files.py."""
     rate = 1000
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = re.search(r"### Design a filter and apply it\n+```sh\n(.*?)```", text, re.S).group(1)
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, ROOT / "examples" / "make_files.py", folder], check=True)
+        subprocess.run([sys.executable, ROOT / "examples/make_files.py", folder], check=True)
         path = f"{ROOT}/build/apps:{os.environ['PATH']}"
         subprocess.run(["sh", "-e", "-c", commands], cwd=folder, env=os.environ | {"PATH": path}, check=True)
         noisy, clean = (np.load(f"{folder}/{name}.npy") for name in ("noisy", "clean"))
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5))
     for x, color, width, label in ((noisy, BROWN, 0.6, "before"), (clean, BLUE, 1.6, "after")):
         above.plot(np.arange(len(x)) / rate, x, color=color, lw=width, label=label)
-        f, level = spectrum(x, rate, 1024)
-        below.plot(f, level, color=color, label=label)
+        below.plot(*spectrum(x, rate, 1024), color=color, label=label)
     above.set(xlabel="time, s", ylabel="amplitude", xlim=(0, 4))
     below.set(xlabel="frequency, Hz", ylabel="power, dB", xlim=(0, 120), ylim=(-80, None))
-    return figure, (above, below)
 
 
-def reverb():
-    v = variables("reverb")
+def reverb(v, above, below):
     rate, dry, wet = v["rate"], v["dry"], v["wet"]
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5))
     tail = v["reverb"].drain()
     above.plot(*envelope(np.concatenate([wet[0], tail[0]]), rate), color=BLUE, label="with the hall, and its tail")
     above.plot(*envelope(dry[0], rate), color=BROWN, label="the recording")
@@ -89,12 +81,9 @@ def reverb():
     below.plot(*envelope(moved, rate), color=BLUE, label="swap called at 1 s")
     above.set(ylabel="level, dB", xlim=(0, 6), ylim=(-85, -5))
     below.set(xlabel="time, s", ylabel="level, dB", xlim=(0, 4), ylim=(-50, -5))
-    return figure, (above, below)
 
 
-def radio():
-    v = variables("radio")
-    figure, (above, below) = pyplot.subplots(2, 1, figsize=(8, 5.5))
+def radio(v, above, below):
     f, level = spectrum(v["capture"], v["rate"], 4096)
     above.plot(f / 1e3, level, color=BROWN, label="the capture")
     # The same noise has an eighth of the power at an eighth of the rate.
@@ -103,58 +92,46 @@ def radio():
     above.set(xlabel="frequency, kHz", ylabel="power, dB", xlim=(-500, 500))
     below.plot(abs(v["match"]), color=BLUE, lw=0.6, label="match with the preamble")
     below.set(xlabel="symbol", ylabel="magnitude", xlim=(0, len(v["match"])), ylim=(0, 1))
-    return figure, (above, below)
 
 
-def long_recordings():
-    v = variables("long-recordings")
-    figure, axes = pyplot.subplots(figsize=(8, 3.2))
+def long_recordings(v, axes):
     for x, color, label in ((v["x"], BROWN, "the recording"), (v["y"], BLUE, "filtered")):
-        f, level = spectrum(x[:, 0], v["rate"], 48_000)
-        axes.plot(f, level, color=color, label=label)
+        axes.plot(*spectrum(x[:, 0], v["rate"], 48_000), color=color, label=label)
     axes.set(xlabel="frequency, Hz", ylabel="power, dB", xlim=(0, 300), ylim=(-100, None))
-    return figure, (axes,)
 
 
-def layers():
+def layers(v, axes):
     import torch
 
     import partita.nn
-
-    v = variables("layers")
-    x, target, start = v["x"], v["target"], v["model"]
 
     def losses(model, steps=60):
         optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
         for _ in range(steps):
             optimizer.zero_grad()
-            loss = (model(x) - target).square().mean()
+            loss = (model(v["x"]) - v["target"]).square().mean()
             loss.backward()
             optimizer.step()
             yield loss.item()
 
-    figure, axes = pyplot.subplots(figsize=(8, 3.2))
-    theirs = copy.deepcopy(start)
+    theirs = copy.deepcopy(v["model"])
     partita.nn.restore_(theirs)
     axes.plot(list(losses(theirs)), color=GREY, lw=5, label="layers of PyTorch")
-    axes.plot(list(losses(copy.deepcopy(start))), color=BLUE, lw=1.5, label="the large layer replaced")
+    axes.plot(list(losses(copy.deepcopy(v["model"]))), color=BLUE, lw=1.5, label="the large layer replaced")
     axes.set(xlabel="step", ylabel="loss")
-    return figure, (axes,)
 
 
-PICTURES = {"before-after": before_after, "reverb-in-python": reverb, "radio-in-python": radio,
-            "long-recordings-in-python": long_recordings, "layers-in-python": layers}
+# Name: number of panels and what draws them; of a tutorial from the variables of the page of that name.
+PICTURES = {"before-after": (2, before_after), "reverb-in-python": (2, reverb), "radio-in-python": (2, radio),
+            "long-recordings-in-python": (1, long_recordings), "layers-in-python": (1, layers)}
 
-
-def main():
-    for name in sys.argv[1:] or PICTURES:
-        figure, panels = PICTURES[name]()
-        for axes in panels:
-            axes.grid(color="#dddddd")
-            # Above the panel, where it covers no curve.
-            axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncol=3, frameon=False, borderaxespad=0.2)
-        figure.tight_layout()
-        figure.savefig(DOCS / "images" / f"{name}.png", dpi=90, metadata={"Software": None})
-
-
-main()
+for name in sys.argv[1:] or PICTURES:
+    n, draw = PICTURES[name]
+    figure, panels = pyplot.subplots(n, 1, figsize=(8, HEIGHTS[n]), squeeze=False)
+    draw(*([variables(name)] if draw is not before_after else []), *panels[:, 0])
+    for axes in panels[:, 0]:
+        axes.grid(color="#dddddd")
+        # Above the panel, where it covers no curve.
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncol=3, frameon=False, borderaxespad=0.2)
+    figure.tight_layout()
+    figure.savefig(DOCS / f"images/{name}.png", dpi=90, metadata={"Software": None})

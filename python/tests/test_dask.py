@@ -2,7 +2,6 @@
 """partita.dask: results against sums in long double, bit for bit whatever the chunks and workers; graphs; Zarr."""
 import doctest
 import importlib
-import importlib.util
 import itertools
 import os
 import pathlib
@@ -494,16 +493,6 @@ def test_jobs_of_the_page(tmp_path, monkeypatch):
     script = next(tmp_path.glob("submitted.*")).read_text()
     for line in ("export PARTITA_CPU=avx2", "#SBATCH -p main", "#SBATCH --cpus-per-task=8", "--nthreads 1", "--nworkers 8"):
         assert line in script
-
-
-def test_the_simulation_of_many_workers():
-    """One worker computes one chunk after the other; many wait for the scheduler."""
-    spec = importlib.util.spec_from_file_location("dask_scaling", ROOT / "tools/dask_scaling.py")
-    scaling = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(scaling)
-    assert scaling.simulate(10, 1, 1.0, 0.0, 0) == pytest.approx(10 * (1 + scaling.LATENCY))
-    assert scaling.simulate(100, 100, 1.0, 0.0, 0) == pytest.approx(1 + scaling.LATENCY)
-    assert scaling.simulate(100, 100, 0.1, 0.1, 0) == pytest.approx(100 * 0.3 + 0.1 + scaling.LATENCY)
 
 
 def test_zarr_of_another_result_is_refused(stored):

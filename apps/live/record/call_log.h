@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes the time of every callback to a file, as a line "frame,seconds"; tools/load-plot.sh draws
-// it.
+// Writes the time of every callback to a file, as a line "frame,seconds" (docs/live.md draws it).
 #ifndef PARTITA_APPS_LIVE_CALL_LOG_H
 #define PARTITA_APPS_LIVE_CALL_LOG_H
 
