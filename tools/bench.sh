@@ -1,19 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Builds into build-bench/, runs every benchmark with its peers, and writes docs/bench.md, its picture and the table
-# in README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing. Peers that are absent
-# are named before anything runs.
+# Builds into build-bench/, runs every benchmark with its peers, and writes docs/bench.md, the rows in docs/bench, the
+# picture and the tables of README.md from their output. Takes an hour; the machine must be idle, or ratios mean nothing.
+# Peers that are absent are named before anything runs.
 #   tools/bench.sh [--quick]        --quick: a short trial run; writes nothing into the tree
-#   tools/bench.sh --again SUBJECT  repeats one benchmark and keeps the other rows of the last whole run; the table
+#   tools/bench.sh --again SUBJECT  repeats one benchmark, on the same kind of machine, and keeps all other rows; the page
 #                                   names its commit
-#   tools/bench.sh --avx2           streams, signals, layers and networks with AVX2 alone, in some ten minutes, and
-#                                   docs/bench-avx2.md; needs no other run
+#   tools/bench.sh --avx2           streams, signals, layers and networks with AVX2 alone, in some ten minutes
 # Subjects are the names of bench/programs, for example signal, python_signal or long_file.
 set -eu
 cd "$(dirname "$0")/.."
 build="build-bench"
 results=build/bench-results
-subjects="plan small fft nonfinite fir stream control signal cli layer network bank long_file python_signal python_networks"
+subjects="plan small fft nonfinite fir stream control signal cli layer accuracy network bank long_file python_signal python_networks"
 python="build-ci/python/bin/python"
 status=0
 
@@ -44,6 +43,7 @@ run() {
     python_*) "$python" bench/programs/"$subject".py "$@" ;;
     control | long_file) bench/programs/"$subject".py $build "$@" ;;
     bank) $build/bench/bench_bank "$@" ;;
+    accuracy) $build/bench/bench_accuracy ;;
     *) $build/bench/bench_"$subject" "$@" --calls $results/calls ;;
     esac >$results/"$subject".csv || status=1
 }
@@ -56,12 +56,6 @@ build() {
         meson setup $build -Dprogram=enabled -Dtests=false -Dexamples=false -Dcuda=disabled -Dlive=disabled \
             -Dplot=disabled -Dlv2=disabled -Dmpi=disabled
     fi && ninja -C $build
-}
-
-# What PyPI's peers are today.
-note_python_peers() {
-    "$python" -m pip list --disable-pip-version-check --format=freeze | grep -E '^(numpy|scipy|torch)==' \
-        >$results/python-peers
 }
 
 # Peers that this machine does not have, each with what it needs.
@@ -88,48 +82,35 @@ absent=$(absent)
     echo "To have them, install what stands in brackets (\`tools/setup.sh bench\` does on Debian 12) and start again."
 } >&2
 
-if [ "${1-}" = --again ]; then
-    [ -e $results/commit ] || {
-        echo "tools/bench.sh: $results has no run whose rows could be kept" >&2
-        exit 1
-    }
-    case $2 in python_* | network) note_python_peers ;; esac
-    run "$2"
-    echo "$commit" >$results/"$2".commit
-    python3 tools/bench-table.py $build $results
-    exit $status
-fi
-only=
-if [ "${1-}" = --avx2 ]; then
-    only=avx2
-    results=build/bench-results-avx2
+case ${1-} in
+--again) subjects=$2 ;;
+--avx2)
     subjects="stream signal layer network"
-    set -- --quick
     # oneDNN's, also in PyTorch, PyTorch's own, OpenBLAS's and MKL's switch. Others have none.
-    export PARTITA_CPU=$only ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=$only OPENBLAS_CORETYPE=Haswell \
+    export PARTITA_CPU=avx2 ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 OPENBLAS_CORETYPE=Haswell \
         MKL_ENABLE_INSTRUCTIONS=AVX2
-fi
+    ;;
+esac
+option=$(echo "${1-}" | sed s/quick/print/)
+images=docs/images
+[ "$option" != --print ] || images=$results
+short=
+case $option in --print | --avx2) short=--quick ;; esac
 rm -rf $results
 mkdir -p $results
 cat /proc/loadavg >$results/load
 echo "$commit" >$results/commit
-note_python_peers
+"$python" -m pip list --disable-pip-version-check --format=freeze 2>/dev/null | grep -E '^(numpy|scipy|torch)==' \
+    >$results/python-peers || :
 for subject in $subjects; do
-    run "$subject" "$@"
+    run "$subject" $short
 done
 $build/bench/bench_layer --weights >$results/layer-weights
-if [ -n "$only" ]; then
-    python3 tools/bench-table.py --$only $build $results
-    exit $status
-fi
-$build/bench/bench_accuracy >$results/layer-accuracy || status=1
+# shellcheck disable=SC2086 # no option is no word
+python3 tools/bench-table.py $option $build $results
 plotted=mono-b64-t480000
-if [ "${1-}" = --quick ]; then
-    python3 tools/bench-table.py --print $build $results
-    images=$results
-else
-    python3 tools/bench-table.py $build $results
-    images=docs/images
-fi
-tools/load-plot.sh $results/calls $plotted $images/load-$plotted.png || status=1
+case "$option $subjects" in
+--avx2*) ;;
+*stream*) tools/load-plot.sh $results/calls $plotted $images/load-$plotted.png || status=1 ;;
+esac
 exit $status

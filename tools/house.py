@@ -47,6 +47,7 @@ LIMITS = {
     "conditionals": (0, "lines of lib/ with nested conditional operators"),
     "lines_cpu": (37170, "lines in lib/ without lib/cuda"),  # the aim is 31 000
     "lines_cuda": (18780, "lines in lib/cuda"),  # the aim is 15 500
+    "docs": (10200, "lines of text in docs/"),
     "words": (0, "words that are no longer used"),
     "links": (0, "links of documents that lead nowhere"),
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),
@@ -171,6 +172,12 @@ def lines_of(files):
     for file in files:
         lines[file.folder] += file.text.count("\n")
     return Measured(sum(lines.values()), [f"{n} in {folder}" for folder, n in lines.most_common()])
+
+
+def measure_docs(tree):
+    lines = {path.relative_to(tree.root): path.read_text(encoding="utf-8").count("\n")
+             for path in (tree.root / "docs").rglob("*") if path.suffix in (".md", ".json", ".py", ".build")}
+    return Measured(sum(lines.values()), [f"{n} in {path}" for path, n in sorted(lines.items(), key=lambda item: -item[1])])
 
 
 def measure_words(tree):

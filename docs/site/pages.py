@@ -26,7 +26,7 @@ GROUPS = {
     "Python": ["python/README", "docs/reverb-in-python", "docs/radio-in-python", "docs/long-recordings-in-python",
                "docs/layers-in-python"],
     "Reference": ["reference/commands", "docs/json", "reference/c/index", "reference/python"],
-    "Results": ["docs/bench", "docs/bench-avx2", "docs/gpu-predictions", "docs/faults"],
+    "Results": ["docs/bench", "docs/gpu-predictions", "docs/faults"],
     "Understand it": ["docs/theory", "docs/parts", "ARCHITECTURE", "docs/decisions/README", "docs/notes/README"],
     "Take part": ["CONTRIBUTING", "SECURITY", "CHANGELOG"],
 }
@@ -77,21 +77,6 @@ def copy_documents(folder):
         first += toctree(["/" + page for page in pages + others], f":caption: {title}")
         others = []
     write(folder / "index.md", first)
-
-
-def split_bench(folder):
-    """A page for each group of the benchmarks, which together are too long for one."""
-    path = folder / "docs/bench.md"
-    first, *groups = re.split(r"^(?=## )", path.read_text(encoding="utf-8"), flags=re.M)
-    names = []
-    for group in groups:
-        title = group.split("\n", 1)[0]
-        name = min(house_links.headings(title))
-        names.append(f"bench/{name}")
-        group = re.sub(r"\]\((?![a-z]+:)", "](../", re.sub("^##", "#", group, flags=re.M))
-        write(folder / "docs" / f"bench/{name}.md", group)
-    listed = "".join(f"- [](bench/{pathlib.Path(name).name}.md)\n" for name in names)
-    write(path, first + "\n" + listed + toctree(names))
 
 
 class CReference:
@@ -184,7 +169,6 @@ def main():
     if folder.exists() and any(folder.iterdir()):
         sys.exit(f"{folder} has files: name a new folder")
     copy_documents(folder)
-    split_bench(folder)
     CReference(folder / "reference/c").write()
     write(folder / "reference/commands.md", commands(program))
     write(folder / "reference/python.md", PYTHON)
