@@ -103,6 +103,13 @@ bool achieved_print(const struct achieved *a, FILE *to)
     return fflush(to) == 0;
 }
 
+static const char *method_name(const struct partita_design *d)
+{
+    if (d->method == PARTITA_DESIGN_EQUIRIPPLE) return "equiripple";
+    const bool truncated = d->kind == PARTITA_DESIGN_ROOT_RAISED_COSINE && d->attenuation == 0;
+    return truncated ? "truncated" : "kaiser";
+}
+
 bool achieved_print_json(const struct achieved *a, FILE *to)
 {
     const struct partita_design *d = &a->specification->design;
@@ -114,8 +121,7 @@ bool achieved_print_json(const struct achieved *a, FILE *to)
     for (int i = 0; i < 2; i++)
         if (d->cutoff[i] > 0) json_array_append_new(cutoff, json_finite(d->cutoff[i]));
     json_object_set_new(j, "kind", json_text(a->specification->kind));
-    json_object_set_new(
-        j, "method", json_text(d->method == PARTITA_DESIGN_EQUIRIPPLE ? "equiripple" : "kaiser"));
+    json_object_set_new(j, "method", json_text(method_name(d)));
     json_object_set_new(j, "minimum_phase", json_boolean(d->minimum_phase));
     json_object_set_new(j, "out", json_text(specification_out(a->settings)));
     json_object_set_new(j, "type", json_text(type_of(a, name)));

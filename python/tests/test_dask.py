@@ -143,6 +143,16 @@ def test_axes_of_one_item(rng, op, shapes):
         assert y.shape == wanted.shape and np.abs(y - wanted).max() <= 2 * oracle.tolerance(x, h, y.dtype)  # both err
 
 
+@pytest.mark.parametrize("op", ["convolve", "correlate"])
+def test_valid_compares_axes_of_one_item(op):
+    """Neither operand is the larger one along both axes: refused, as by SciPy, unless the axes are named."""
+    x, h = np.ones((1, 20), np.float32), np.ones((4, 3), np.float32)
+    for module in (signal, parallel):
+        with pytest.raises(ValueError, match="at least as large"):
+            getattr(module, op)(x, h, "valid")
+    assert parallel.convolve(x, h, "valid", axes=1).shape == signal.convolve(x, h, "valid", axes=1).shape == (4, 18)
+
+
 def test_axes_that_are_broadcast(rng):
     """Channels with a filter each, channels with one filter, a bank of filters for one signal."""
     x, one, each, bank = (oracle.noise(rng, shape, "f4") for shape in ((4, 600), (1, 60), (4, 60), (20, 60)))

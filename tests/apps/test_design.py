@@ -167,6 +167,7 @@ class Design(Case):
             self.assertLessEqual(got[1], plain[1] * (1 + 1e-6))
             said = schemas.load(self.run_program("design", "root-raised-cosine", *options, "--json", "h.npy").stdout)
             np.testing.assert_allclose((said["interference_rms"], said["interference_worst"]), got, rtol=1e-6)
+            self.assertEqual(said["method"], "truncated")
             # The raised cosine is zero at the other symbols, with any window.
             self.run_program("design", "raised-cosine", *options, "h.npy")
             said = schemas.load(self.run_program("design", "raised-cosine", *options, "--json", "h.npy").stdout)

@@ -38,6 +38,12 @@ def _operands(in1, in2, axes):
     return x, h, listed
 
 
+def _check_all_axes(mode, x, h, axes):
+    """Without `axes`, mode "valid" also compares axes of one item, as SciPy does."""
+    if axes is None:
+        _axes.swapped_if_valid(mode, x.shape, h.shape, range(x.ndim))
+
+
 def _sizes(name, value, listed):
     """One positive integer for each of the axes; a single one is that of every axis."""
     values = value if isinstance(value, (tuple, list)) else (value,) * len(listed)
@@ -173,6 +179,7 @@ def convolve(in1, in2, mode="full", *, axes=None, stride=1, parts=None):
     (99999,)
     """
     x, h, listed = _operands(in1, in2, axes)
+    _check_all_axes(mode, x, h, axes)
     return _convolve(x, h, mode, listed, stride, parts, np.result_type(x.dtype, h.dtype))
 
 
@@ -244,6 +251,8 @@ def correlate(in1, in2, mode="full", *, axes=None, lags=None, normalise=False, p
     window = None if lags is None else _axes.limits(lags, "lags")
     if (window is not None or normalise) and len(listed) != 1:
         raise ValueError(f"lags= and normalise= need one axis, not {len(listed)}: name it by axes")
+    if window is None and not normalise:
+        _check_all_axes(mode, x, h, axes)
     dtype = np.result_type(x.dtype, h.dtype)
     if normalise:
         dtype = np.result_type(dtype, np.float32 if dtypes.precision_of(dtype) == 4 else np.float64)
