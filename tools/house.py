@@ -27,25 +27,27 @@ MAX_FILES = 25       # C and CUDA files in a folder
 MAX_PARAMETERS = 6
 MAX_LINES = 80       # of a function
 MAX_COLUMNS = 100
+LIBRARY = house_arrows.LIBRARY
 
 # Measure: limit, what is counted; one line each. The functions below have the same names. A limit is the largest figure
 # that will do, but for those in AT_LEAST.
 LIMITS = {
     "raised": (0, "limits that are less strict than in an earlier commit"),
-    "arrows": (0, "includes within lib/ that go up or sideways"),
+    "arrows": (0, "includes within lib/ and design/ that go up or sideways"),
     "circles": (0, "circles among folders"),
-    "calls_up": (8, "calls within lib/ that go up or sideways"),
-    "call_circles": (10, "circles among the files of lib/ by calls"),
+    "calls_up": (8, "calls within lib/ and design/ that go up or sideways"),
+    "call_circles": (10, "circles among the files of lib/ and design/ by calls"),
     "folders": (0, f"folders with more than {MAX_FILES} C and CUDA files"),
     "loose": (3, "files loose in lib/"),
     "prefixes": (0, "files that repeat their folder's name"),
-    "shared_names": (3, "% of the functions of lib/ share their name"),
-    "parameters": (16, f"functions of lib/ with more than {MAX_PARAMETERS} parameters"),
+    "shared_names": (3, "% of the functions of lib/ and design/ share their name"),
+    "parameters": (16, f"functions of lib/ and design/ with more than {MAX_PARAMETERS} parameters"),
     "long_functions": (0, f"functions of more than {MAX_LINES} lines"),
     "columns": (3, f"lines beyond {MAX_COLUMNS} columns"),
     "assert_share": (4.5, "asserts in 1000 lines of lib/"),
-    "conditionals": (0, "lines of lib/ with nested conditional operators"),
-    "lines_cpu": (37170, "lines in lib/ without lib/cuda"),  # the aim is 31 000
+    "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
+    "lines_cpu": (35690, "lines in lib/ without lib/cuda"),  # the aim is 31 000
+    "lines_design": (1480, "lines in design/"),
     "lines_cuda": (18780, "lines in lib/cuda"),  # the aim is 15 500
     "docs": (10200, "lines of text in docs/"),
     "words": (0, "words that are no longer used"),
@@ -102,7 +104,7 @@ def measure_call_circles(tree):
 
 
 def measure_folders(tree):
-    files = collections.Counter(f.folder for f in tree.under("lib", "apps", "plugins", "bench", "tests"))
+    files = collections.Counter(f.folder for f in tree.under(*LIBRARY, "apps", "plugins", "bench", "tests"))
     return counted([f"{folder}: {n} files" for folder, n in files.most_common() if n > MAX_FILES])
 
 
@@ -111,14 +113,14 @@ def measure_loose(tree):
 
 
 def measure_prefixes(tree):
-    return counted([str(f.path) for f in tree.under("lib", "apps", "plugins", "bench", "tests")
+    return counted([str(f.path) for f in tree.under(*LIBRARY, "apps", "plugins", "bench", "tests")
                     if f.path.name.startswith((f.path.parent.name + "_", f.path.parent.name + "-"))])
 
 
 def measure_shared_names(tree):
     # What a file defines twice, under #if or for another type, is one function.
     places = collections.defaultdict(dict)
-    for function in functions_of(tree, "lib"):
+    for function in functions_of(tree, *LIBRARY):
         places[function.name].setdefault(function.file.path, function)
     total = sum(len(p) for p in places.values())
     shared = sorted((p for p in places.values() if len(p) > 1), key=lambda p: -len(p))
@@ -127,7 +129,7 @@ def measure_shared_names(tree):
 
 
 def measure_parameters(tree):
-    many = [f for f in functions_of(tree, "lib") if f.parameters > MAX_PARAMETERS]
+    many = [f for f in functions_of(tree, *LIBRARY) if f.parameters > MAX_PARAMETERS]
     return counted([f"{f.parameters}: {f.place()}" for f in sorted(many, key=lambda f: -f.parameters)])
 
 
@@ -156,7 +158,7 @@ def measure_assert_share(tree):
 
 
 def measure_conditionals(tree):
-    return counted([line for f in tree.under("lib") for line in house_code.nested_conditionals(f)])
+    return counted([line for f in tree.under(*LIBRARY) for line in house_code.nested_conditionals(f)])
 
 
 def measure_lines_cpu(tree):
@@ -165,6 +167,10 @@ def measure_lines_cpu(tree):
 
 def measure_lines_cuda(tree):
     return lines_of([f for f in tree.under("lib") if f.path.parts[1] == "cuda"])
+
+
+def measure_lines_design(tree):
+    return lines_of(tree.under("design"))
 
 
 def lines_of(files):

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Includes and calls: which way they may go between the folders of lib/, and circles of folders and of files."""
+"""Includes and calls: which way they may go between folders of the library, and circles of folders and of files."""
 import collections
 import re
 
-# The floors of lib/. A file includes, and calls, its own folder and lower floors.
+LIBRARY = ("lib", "design")
+# The floors of lib/. A file includes, and calls, its own folder and lower floors. design/ is a library beside lib/ that
+# the public functions call: it may include what a folder of its floor may.
 FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "design": 4, "geometry": 5, "stream": 6, "cpu": 7, "cuda": 7,
           "planner": 8, "api": 9}
 # Floor 7 is one folder an engine, which another engine does not include; engines of one device share these, which
@@ -42,28 +44,28 @@ def folder_of(path):
 
 
 def arrows(tree):
-    """Includes within lib/ that go up or sideways, and those whose file is unknown."""
+    """Includes within lib/ and design/ that go up or sideways, and those whose file is unknown."""
     found = []
-    for file in tree.under("lib"):
+    for file in tree.under(*LIBRARY):
         for line, name, path in tree.includes(file):
             if path is None:
                 found.append(f'{file.path}:{line} -> "{name}", which is nowhere')
-            elif not path.startswith("lib/") or not allowed(file.folder, folder_of(path)):
+            elif path.partition("/")[0] not in LIBRARY or not allowed(file.folder, folder_of(path)):
                 found.append(f"{file.path}:{line} -> {path}")
     return found
 
 
 def calls_up(tree):
-    """Calls within lib/ that go up or sideways."""
+    """Calls within lib/ and design/ that go up or sideways."""
     return sorted(text for start, ends in calls(tree).items() for end, text in ends.items()
                   if not allowed(folder_of(start), folder_of(end)))
 
 
 def calls(tree):
-    """File of lib/ -> other file -> a call that goes this way. Functions that no header declares, that a header defines
-    or that several files define are not called from elsewhere; calls by pointers are not seen."""
-    declared = {name for f in tree.under("lib", "include") if f.path.suffix in (".h", ".cuh") for name in CALL.findall(f.code)}
-    functions = [f for f in tree.functions() if f.file.path.parts[0] == "lib"]
+    """File -> other file -> a call that goes this way. Functions that no header declares, that a header defines or that
+    several files define are not called from elsewhere; calls by pointers are not seen."""
+    declared = {name for f in tree.under(*LIBRARY, "include") if f.path.suffix in (".h", ".cuh") for name in CALL.findall(f.code)}
+    functions = [f for f in tree.functions() if f.file.path.parts[0] in LIBRARY]
     places = collections.defaultdict(set)
     for f in functions:
         places[f.name].add(str(f.file.path))

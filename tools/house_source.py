@@ -5,7 +5,7 @@ import re
 import subprocess
 
 SUFFIXES = {".c", ".h", ".cu", ".cuh", ".cc"}
-TREES = ("lib", "include", "apps", "plugins", "bench", "tests")
+TREES = ("lib", "design", "include", "apps", "plugins", "bench", "tests")
 
 # Comments, strings and characters; everything else is code.
 NOT_CODE = re.compile(
@@ -64,7 +64,7 @@ class Tree:
     def includes(self, file):
         """Each quoted include of a file: (line, name, path of the file that it names or None)."""
         top = file.path.parts[0]
-        roots = [self.root / file.folder, self.root / top, self.root / "lib"]
+        roots = [self.root / file.folder, self.root / top, self.root / "lib", self.root]
         for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', file.text, re.M):
             name = match.group(1)
             yield file.line_of(match.start()), name, self.find(name, roots, top)

@@ -65,6 +65,6 @@ def old_words(tree):
     found = [hit for path, text in documents(tree) for hit in hits(path, text, ANYWHERE)]
     for file in tree.files:
         found += hits(file.path, file.text, ANYWHERE)
-        if file.path.parts[0] == "lib":
+        if file.path.parts[0] in ("lib", "design"):
             found += hits(file.path, file.code, NAMES)
     return found

@@ -70,6 +70,16 @@ class Arrows(TreeTest):
     def test_beside_the_file_first(self):
         self.assertEqual(self.found("arrows", {"lib/core/a.c": '#  include "b.h"\n', "lib/core/b.h": ""}), [])
 
+    def test_design(self):
+        """It lies beside lib/, and the public functions include it."""
+        files = {"design/a.c": '#include "fft/b.h"\n', "lib/fft/b.h": "",
+                 "lib/api/a.c": '#include "design/a.h"\n', "design/a.h": ""}
+        self.assertEqual(self.found("arrows", files), [])
+        files = {"design/a.c": '#include "core/b.h"\n', "lib/core/b.h": "",
+                 "lib/core/a.c": '#include "design/a.h"\n', "design/a.h": ""}
+        self.assertEqual(self.found("arrows", files),
+                         ["design/a.c:1 -> lib/core/b.h", "lib/core/a.c:1 -> design/a.h"])
+
     def test_nowhere(self):
         self.assertEqual(self.found("arrows", {"lib/core/a.c": '\n#include "b.h"\n'}),
                          ['lib/core/a.c:2 -> "b.h", which is nowhere'])

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Filter design behind api/design.c. All frequencies here are in cycles per frame, 0 to 1/2.
-#ifndef PARTITA_LIB_DESIGN_H
-#define PARTITA_LIB_DESIGN_H
+// Filter design behind lib/api/design.c. All frequencies here are in cycles per frame, 0 to 1/2.
+#ifndef PARTITA_DESIGN_DESIGN_H
+#define PARTITA_DESIGN_DESIGN_H
 
 #include "base/log.h"
 #include "base/mem.h"
