@@ -246,7 +246,7 @@ class Script(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
         for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu.sh", "tools/gpu_env.sh", "tools/gpu_predict.py",
-                     "tools/gpu_report.py", "tools/gpu_suite.py", "tools/sass.py"):
+                     "tools/gpu_report.py", "tools/gpu_suite.py"):
             self.put(name, (ROOT / name).read_text())
         self.put("docs/README", "")
         self.put("build/build.ninja", "")

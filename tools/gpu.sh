@@ -26,32 +26,7 @@ esac
 # Without GPU_RESULTS everything is run again.
 [ -n "${GPU_RESULTS-}" ] || rm -rf build/gpu-suite
 mkdir -p "$results"
-echo "$line"
-echo "device $line" >"$results/device.outcome"
-status=0
+echo "device $line" | tee "$results/device.outcome"
+echo "source $(python3 tools/gpu_report.py --source)" >"$results/source.outcome"
 [ $# -gt 0 ] || set -- suite memcheck racecheck
-for step in "$@"; do
-    tool=
-    case $step in
-    suite) echo "source $(python3 tools/gpu_report.py --source)" >"$results/source.outcome" ;;
-    memcheck | racecheck)
-        tool="--tool $step"
-        command -v compute-sanitizer >/dev/null || {
-            echo "$step not run: compute-sanitizer not installed" | tee "$results/$step.outcome"
-            continue
-        }
-        ;;
-    *)
-        echo "tools/gpu.sh: no step '$step'; there are suite, memcheck and racecheck" >&2
-        exit 2
-        ;;
-    esac
-    ended=0
-    # shellcheck disable=SC2086 # none or two words
-    with_libraries python3 tools/gpu_suite.py $tool "$programs" "$results/$step" >"$results/$step.line" || ended=$?
-    echo "$step $(tail -n 1 "$results/$step.line")" | tee "$results/$step.outcome"
-    # A failure has precedence over steps that did not finish.
-    if [ "$ended" -ne 0 ] && [ "$status" -ne 1 ]; then status=$ended; fi
-done
-[ ! -e "$results/suite.line" ] || tail -n 1 "$results/suite.line" # counted by .ci/run
-exit "$status"
+with_libraries python3 tools/gpu_suite.py "$programs" "$results" "$@"

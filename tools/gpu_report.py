@@ -11,7 +11,7 @@ a device ran these sources and produced times; a stand-in is not a device. The p
 
 gpu-verified.json has a verdict for each engine, of its rows alone: "verified" if all were right, "failed" with the rows
 that were wrong, or "not run". The suite and compute-sanitizer have results of their own beside; what is not an engine's is
-in "doubts". "predictions" compares the times with those of docs/gpu-predictions.md. The measured rates also become those
+in "doubts". "predictions" compares the times with docs/bench/gpu-predictions.csv. The measured rates also become those
 by which plans for GPUs of that name are made from then on: they replace the GPU's line in lib/cuda/gpu/measured.h, which
 is no part of the hash.
 """
@@ -202,7 +202,7 @@ def collect(results, root):
         "verdicts": verdicts([*engines, OURS], times, wrong),
         "cases": times,
         "floors": floors,
-        "predictions": gpu_predict.compare(read_text(root / gpu_predict.PAGE), outcome.get("device", ""), times),
+        "predictions": gpu_predict.compare(read_text(root / gpu_predict.PREDICTIONS), outcome.get("device", ""), times),
         "left_out": left_out,
         "wrong": wrong,
         "failed_steps": [path.stem for path in sorted(results.glob("*.failed"))],
@@ -242,17 +242,22 @@ def command(*words):
 
 HEAD = """# Benchmarks on a GPU
 
-Written by `tools/gpu_report.py` from one run of `bench/gpu.sh`; do not edit. The same figures, with the result of the
-suite, are in `gpu-verified.json`. Arrays are in the device's memory, filters are made beforehand, and every call waits
-for its result, ours and the peers': times of small problems include that wait. Answers are checked against sums in
-float64 before they are timed; `error` is the relative L2 distance from these, for PyTorch over one image. Each time is
-the median of the repetitions, spread is (max - min) / median.
+Written by `tools/gpu_report.py` from one run of `bench/gpu.sh`; do not edit. `gpu-verified.json` has all rows, with the
+result of the suite. Arrays are in the device's memory, filters are made beforehand, and every call waits for its result,
+ours and the peers': times of small problems include that wait. Answers are checked against sums in float64 before they
+are timed. Each time is the median of the repetitions. Streams read from and write to host memory; the times of single
+calls are those of one pass.
 
 `cufft-complex` pads causal sequences to twice their length and transforms sequences and filters as complex numbers in
 each call; `cufft-real` transforms only the sequences, as reals; `cufft-blocks` is overlap-save in blocks of 8192.
-`torch-fft-complex` and `torch-rfft-cached` are the first two in PyTorch. Streams read from and write to host memory;
-the times of single calls are those of one pass.
+`torch-fft-complex` and `torch-rfft-cached` are the first two in PyTorch.
 """
+
+
+def table(columns, rows):
+    """A table of Markdown; cells are texts."""
+    lines = ["| " + " | ".join(cells) + " |" for cells in (columns, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(columns), *lines[1:]])
 
 
 def number(value, unit=""):
@@ -260,59 +265,30 @@ def number(value, unit=""):
 
 
 def floors_table(record):
-    lines = ["| what | case | required | goal | ours | theirs | measured | required met | goal met |",
-             "|---|---|---|---|---|---|---|---|---|"]
+    rows = []
     for floor in record["floors"]:
         unit = FIGURES[floor["figure"]][1]
-        met = ["**no**" if floor[name] == "no" else floor[name] for name in ("floor_met", "goal_met")]
         contenders = record["cases"].get(floor["case"], {})
-        ours, theirs = (number(contenders.get(name, {}).get("ms"), " ms") for name in (OURS, floor["against"]))
-        lines.append(f"| {floor['what']} | `{floor['case']}` | {number(floor['floor'], unit)} | "
-                     f"{number(floor['goal'], unit)} | {ours} | {theirs} | {number(floor['measured'], unit)} | {met[0]} | "
-                     f"{met[1]} |")
-    return "\n".join(lines)
-
-
-def rows_table(times):
-    lines = ["| case | contender | ms | spread | error |", "|---|---|---|---|---|"]
-    for case, contenders in times.items():
-        for name, figures in contenders.items():
-            lines.append(f"| `{case}` | {name} | {figures['ms']:.4g} | {figures['spread']:.3f} | {figures['error']:.3g} |")
-    return "\n".join(lines)
-
-
-def verdicts_table(record):
-    lines = ["| engine | verdict | right cases | wrong cases |", "|---|---|---|---|"]
-    for engine, of in record["verdicts"].items():
-        lines.append(f"| {engine} | {of['verdict']} | {of['cases']} | {len(of['rows'])} |")
-    return "\n".join(lines)
+        times = [number(contenders.get(name, {}).get("ms"), " ms") for name in (OURS, floor["against"])]
+        bounds = [number(floor[name], unit) for name in ("floor", "goal")]
+        met = ["**no**" if floor[name] == "no" else floor[name] for name in ("floor_met", "goal_met")]
+        rows.append([floor["what"], f"`{floor['case']}`", *bounds, *times, number(floor["measured"], unit), *met])
+    return table(("what", "case", "required", "goal", "ours", "theirs", "measured", "required met", "goal met"), rows)
 
 
 def predictions_text(record):
-    """How many hold, and all that were measured, those that are furthest off first."""
+    """How many predictions hold, and all that were measured; those that are furthest off come first."""
     predictions = record["predictions"]
-    judged = sorted((of for of in predictions if of["ratio"]), key=lambda of: -abs(math.log(of["ratio"])))
-    held = sum(of["state"] == gpu_predict.HOLDS for of in judged)
+    judged = sorted((row for row in predictions if row["ratio"]), key=lambda row: -abs(math.log(row["ratio"])))
+    held = sum(row["state"] == gpu_predict.HOLDS for row in judged)
     if not predictions:
         return "There are none for this device."
-    lines = [f"Of {len(predictions)} times in `{gpu_predict.PAGE}` {len(judged)} were measured, of which {held} are "
-             f"within a factor of {gpu_predict.FACTOR:g} and {len(judged) - held} are not.", "",
-             "| case | predicted engine | row | predicted | measured | ratio | |", "|---|---|---|---|---|---|---|"]
-    for of in judged:
-        state = of["state"] if of["state"] == gpu_predict.HOLDS else f"**{of['state']}**"
-        lines.append(f"| `{of['case']}` | {of['engine']} | {of['row']} | {number(of['predicted_ms'], ' ms')} | "
-                     f"{number(of['measured_ms'], ' ms')} | {number(of['ratio'], 'x')} | {state} |")
-    return "\n".join(lines)
-
-
-def streams_table(times):
-    lines = ["| case | contender | p50 | p99 | p99.9 | max |", "|---|---|---|---|---|---|"]
-    for case, contenders in times.items():
-        for name, figures in contenders.items():
-            if "p999_ms" in figures:
-                lines.append(f"| `{case}` | {name} | " + " | ".join(
-                    f"{figures[key]:.3g} ms" for key in ("p50_ms", "p99_ms", "p999_ms", "max_ms")) + " |")
-    return "\n".join(lines)
+    rows = [[f"`{row['case']}`", row["engine"], row["row"], number(row["predicted_ms"], " ms"),
+             number(row["measured_ms"], " ms"), number(row["ratio"], "x"),
+             row["state"] if row["state"] == gpu_predict.HOLDS else f"**{row['state']}**"] for row in judged]
+    return (f"Of {len(predictions)} times in `{gpu_predict.PREDICTIONS}` {len(judged)} were measured, of which {held} are "
+            f"within a factor of {gpu_predict.FACTOR:g} and {len(judged) - held} are not.\n\n"
+            + table(("case", "predicted engine", "row", "predicted", "measured", "ratio", ""), rows))
 
 
 def page(record):
@@ -325,25 +301,25 @@ def page(record):
     left_out = [f"- {name}: {reason} ({count} cases)" for name, reasons in record["left_out"].items()
                 for reason, count in reasons.items()]
     failures = record["doubts"]
+    verdicts = ([engine, row["verdict"], str(row["cases"]), str(len(row["rows"]))] for engine, row in record["verdicts"].items())
     parts = [HEAD, "**Not verified:**\n" + "\n".join(f"- {line}" for line in failures) + "\n" if failures else "",
              "\n".join(f"- {name}: {value}" for name, value in facts),
              f"\nEngines that are not there: {', '.join(missing)}." if missing else "",
-             "\n## Engines\n", verdicts_table(record), "\n## Targets\n", floors_table(record),
+             "\n## Engines\n", table(("engine", "verdict", "right cases", "wrong cases"), verdicts),
+             "\n## Targets\n", floors_table(record),
              "\n## Predictions\n", predictions_text(record),
-             "\n## Calls of streams\n", streams_table(record["cases"]), "\n## Rows\n", rows_table(record["cases"]),
              "\n## Left out\n", "\n".join(left_out)]
     return "\n".join(parts) + "\n"
 
 
-def write(record, docs, table):
-    """Writes the page, the record, and the GPU's line of TABLE, whose path is `table`. Returns why nothing was written, or
-    None."""
+def write(record, docs, rates):
+    """Writes the page, the record, and the GPU's line of TABLE in the file `rates`. Returns why nothing was written, or None."""
     why_not = refusal(record)
     if why_not is None:
         (docs / "gpu-bench.md").write_text(page(record))
         (docs / "gpu-verified.json").write_text(json.dumps(record, indent=1) + "\n")
         if record["rates"]:
-            table.write_text(with_rates(table.read_text(), gpu_key(record["device"]), record["rates"]))
+            rates.write_text(with_rates(rates.read_text(), gpu_key(record["device"]), record["rates"]))
     return why_not
 
 

@@ -1,23 +1,25 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: MIT
-"""Runs the suite gpu of a build, program by program, and counts its TAP lines: "N passed, N failed[, N skipped]". It
-reads the files that meson wrote when the build was configured, so that the machine with the GPU needs no meson or ninja.
+"""Runs the suite gpu of a build, program by program. It reads the files that meson wrote when the build was configured,
+so that the machine with the GPU needs no meson or ninja.
 
-    gpu_suite.py [--tool memcheck|racecheck] BUILD RESULTS
-    gpu_suite.py --programs BUILD                             prints the names of these programs
+    gpu_suite.py BUILD RESULTS STEP...
+    gpu_suite.py --programs BUILD               prints the names of the suite's programs
 
---tool: shortened under that tool of compute-sanitizer, with bench_gpu's small cases, which use every engine. The last
-line is then "passed: N programs" or "failed: NAMES", followed by the programs that were not finished in time.
+Steps: suite counts the TAP lines of all programs: "N passed, N failed[, N skipped]". memcheck and racecheck run them
+shortened under that tool of compute-sanitizer, with bench_gpu's small cases, which use every engine: "passed: N programs"
+or "failed: NAMES", followed by the programs that were not finished in time.
 
-RESULTS stores the output and the status of each program; those that are there are not repeated. GPU_UNTIL (seconds since
-the epoch) is when everything must have ended; programs that have not are left for the next run. Status: 0, 1 if anything
-failed, 75 if something is left.
+RESULTS/STEP.outcome has the step and its line; RESULTS/STEP stores the output and the status of each program, and those that
+are there are not repeated. GPU_UNTIL (seconds since the epoch) is when everything must have ended; programs that have not
+are left for the next run. Status: 0, 1 if anything failed, 75 if something is left. The last line is that of the suite.
 """
 import concurrent.futures
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,6 +30,7 @@ TOOL_SECONDS = 200  # limit of one program; compute-sanitizer makes some a hundr
 TINY = ("dieleman-*", "thesis-4.6-r31-n200-*", "depthwise-31-c384-*", "causal-1*", "[los]*")
 UNTIL = float(os.environ.get("GPU_UNTIL", "inf"))
 TO_BE_CONTINUED = 75
+STEPS = ("suite", "memcheck", "racecheck")
 
 
 class Program:
@@ -114,41 +117,54 @@ def run_all(programs, results):
     return outcomes
 
 
-def print_counts(outcomes):
-    counts = [count(outcome) for _, outcome in outcomes if outcome]
-    passed, failed, skipped = (sum(column) for column in zip(*counts)) if counts else (0, 0, 0)
-    left = [program.name for program, outcome in outcomes if outcome is None]
-    if left:
-        print(f"left for the next run: {', '.join(left)}", file=sys.stderr)
-    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else "") + (", not complete" if left else ""))
-    return failed > 0 or not (passed or left)
+def suite_line(outcomes):
+    """The line of the step suite, and whether it failed."""
+    if not outcomes:
+        return "not run: built without tests", True
+    passed, failed, skipped = (sum(column) for column in zip(*(count(outcome) for _, outcome in outcomes if outcome), [0, 0, 0]))
+    complete = all(outcome for _, outcome in outcomes)
+    return (f"{passed} passed, {failed} failed" + f", {skipped} skipped" * bool(skipped) + ", not complete" * (not complete),
+            failed > 0 or (complete and not passed))
 
 
-def print_findings(outcomes):
+def tool_line(outcomes):
+    """The line of a step under compute-sanitizer, and whether it failed."""
     late = [program.name for program, outcome in outcomes if outcome is None or outcome["status"] == "timeout"]
     bad = [program.name for program, outcome in outcomes if program.name not in late and not is_good(program, outcome)]
     good = len(outcomes) - len(late) - len(bad)
-    print((f"failed: {', '.join(bad)}" if bad else f"passed: {good} programs")
-          + (f"; not finished: {', '.join(late)}" if late else ""))
-    return bool(bad) or (good == 0 and all(outcome for _, outcome in outcomes))
+    return ((f"failed: {', '.join(bad)}" if bad else f"passed: {good} programs")
+            + (f"; not finished: {', '.join(late)}" if late else ""),
+            bool(bad) or (good == 0 and all(outcome for _, outcome in outcomes)))
+
+
+def run_step(step, build, results):
+    """The line of a step and its status."""
+    if step != "suite" and not shutil.which("compute-sanitizer"):
+        return "not run: compute-sanitizer not installed", 0
+    outcomes = run_all(list(suite(build) if step == "suite" else under(step, build, results / step)), results / step)
+    line, failed = (suite_line if step == "suite" else tool_line)(outcomes)
+    left = [program.name for program, outcome in outcomes if outcome is None]
+    if left:
+        print(f"{step} is left for the next run: {', '.join(left)}", file=sys.stderr)
+    return line, 1 if failed else TO_BE_CONTINUED if left else 0
 
 
 def main():
-    words = sys.argv[1:]
-    if words[0] == "--programs":
-        build = pathlib.Path(words[1]).resolve()
+    build = pathlib.Path(sys.argv[2 if sys.argv[1] == "--programs" else 1]).resolve()
+    if sys.argv[1] == "--programs":
         print("\n".join(sorted({str(pathlib.Path(program.command[0]).relative_to(build)) for program in suite(build)})))
         return 0
-    tool = words[1] if words[0] == "--tool" else None
-    build, results = (pathlib.Path(word).resolve() for word in words[-2:])
-    outcomes = run_all(list(under(tool, build, results) if tool else suite(build)), results)
-    if not tool and not list(suite(build)):
-        print("not run: built without tests")
-        return 1
-    failed = (print_findings if tool else print_counts)(outcomes)
-    if failed:
-        return 1
-    return TO_BE_CONTINUED if any(outcome is None for _, outcome in outcomes) else 0
+    results, lines = pathlib.Path(sys.argv[2]).resolve(), {}
+    for step in sys.argv[3:]:
+        if step not in STEPS:
+            print(f"no step '{step}'; there are {', '.join(STEPS)}", file=sys.stderr)
+            return 2
+        lines[step] = run_step(step, build, results)
+        (results / f"{step}.outcome").write_text(f"{step} {lines[step][0]}\n")
+        print(step, lines[step][0])
+    if "suite" in lines:
+        print(lines["suite"][0])  # counted by .ci/run
+    return min((status for _, status in lines.values() if status), default=0)  # failures come first
 
 
 if __name__ == "__main__":

@@ -18,56 +18,32 @@ if [ -z "$texts" ]; then
     exit 0
 fi
 
-# Kernel and its limit. A multiprocessor has 65536 registers and a block has 256 threads: with 64
-# registers four blocks are resident, with 80 three, with 128 two.
-limits='direct_plain_kernelIf 80
-direct_tile_kernelIfLi8E 128
-direct_tile_kernelIfLi1E 64
-direct_span_kernelIf 80
-weight_kernelIfEE 192
-product_kernelIfLi4ELi2E 128
-product_kernelIfLi2ELi2E 128
-product_kernelIdLi4ELi2E 128
-product_kernelI10complex_ofIfELi4ELi2E 128
-product_kernelI10complex_ofIfELi2ELi2E 128
-product_kernelIfLi2ELi1E 168
-product_kernelIfLi1ELi1E 168
-product_kernelI10complex_ofIfELi2ELi1E 168
-product_kernelI10complex_ofIfELi1ELi1E 168
-tensor_kernelIfLi2ELi2ELi4E 255
-tensor_kernelI10complex_ofIfELi2ELi2ELi4E 255
-tiles_kernelIfLi4ELi4E 48
-tiles_kernelIfLi6ELi6E 96
-tiles_kernelIfLi8ELi8E 128
-output_kernelIfLi4ELi4E 64
-output_kernelIfLi6ELi6E 80
-output_kernelIfLi8ELi8E 128
-gemm_load_kernelIf 64
-gemm_store_kernelIf 64
-separable_kernelIfLi5E 64
-separable_kernelIfLi8E 80
-load_tiles_kernelIf 80
-store_tiles_kernelIf 80
-load_taps_kernelIf 80
-store_taps_kernelIf 80
-fused_kernelIf 80
-fused_weight_kernelIf 80
-lags_kernelIf 128
-gradient_kernelIf 128
-filter_kernelIf 128
-long_rows_kernelIf 128
-pairs_kernelIf 132
-16intervals_kernelIf 64
-windows_kernelIf 96
-results_kernelIf 128
-products_kernelIf 64
-products_kernelId 80
-forward_kernelIf 128
-inverse_kernelIf 128'
+# Limits of registers, each followed by the kernels that have it. A multiprocessor has 65536 registers and a block has 256
+# threads: with 64 registers four blocks are resident, with 80 three, with 128 two.
+limits='
+48 tiles_kernelIfLi4ELi4E
+64 direct_tile_kernelIfLi1E output_kernelIfLi4ELi4E gemm_load_kernelIf gemm_store_kernelIf
+    separable_kernelIfLi5E 16intervals_kernelIf products_kernelIf
+80 direct_plain_kernelIf direct_span_kernelIf output_kernelIfLi6ELi6E separable_kernelIfLi8E load_tiles_kernelIf
+    store_tiles_kernelIf load_taps_kernelIf store_taps_kernelIf fused_kernelIf fused_weight_kernelIf
+    products_kernelId
+96 tiles_kernelIfLi6ELi6E windows_kernelIf
+128 direct_tile_kernelIfLi8E product_kernelIfLi4ELi2E product_kernelIfLi2ELi2E product_kernelIdLi4ELi2E
+    product_kernelI10complex_ofIfELi4ELi2E product_kernelI10complex_ofIfELi2ELi2E tiles_kernelIfLi8ELi8E
+    output_kernelIfLi8ELi8E lags_kernelIf gradient_kernelIf filter_kernelIf long_rows_kernelIf results_kernelIf
+    forward_kernelIf inverse_kernelIf
+132 pairs_kernelIf
+168 product_kernelIfLi2ELi1E product_kernelIfLi1ELi1E product_kernelI10complex_ofIfELi2ELi1E
+    product_kernelI10complex_ofIfELi1ELi1E
+192 weight_kernelIfEE
+255 tensor_kernelIfLi2ELi2ELi4E tensor_kernelI10complex_ofIfELi2ELi2ELi4E'
 
 # shellcheck disable=SC2086
 awk -v verbose="$verbose" -v limits="$limits" '
-    BEGIN { n = split(limits, words); for (i = 1; i < n; i += 2) limit[words[i]] = words[i + 1] }
+    BEGIN {
+        n = split(limits, words)
+        for (i = 1; i <= n; i++) if (words[i] ~ /^[0-9]+$/) registers = words[i]; else limit[words[i]] = registers
+    }
     /Compiling entry function/ { split($0, quoted, "\047"); kernel = quoted[2]; architecture = quoted[4] }
     /bytes spill stores/ { spills = $5 + $9 }
     /Used [0-9]+ registers/ {

@@ -2,7 +2,7 @@
 // What the planner chooses for the cases of bench_gpu on the device, and the time of a call that it
 // predicts, as CSV; no case is run. White-box: an estimate's digits and sizes are not public. On
 // the stand-in with another device's figures (tests/hostdev/hostdev.h) these are the predictions
-// for that device, from which tools/gpu_predict.py makes docs/gpu-predictions.md.
+// for that device, from which tools/gpu_predict.py makes docs/bench/gpu-predictions.csv.
 #include <stdio.h>
 #include <string.h>
 

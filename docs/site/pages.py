@@ -26,7 +26,7 @@ GROUPS = {
     "Python": ["python/README", "docs/reverb-in-python", "docs/radio-in-python", "docs/long-recordings-in-python",
                "docs/layers-in-python"],
     "Reference": ["reference/commands", "docs/json", "reference/c/index", "reference/python"],
-    "Results": ["docs/bench", "docs/gpu-predictions", "docs/faults"],
+    "Results": ["docs/bench", "docs/faults"],
     "Understand it": ["docs/theory", "docs/parts", "ARCHITECTURE", "docs/decisions/README", "docs/notes/README"],
     "Take part": ["CONTRIBUTING", "SECURITY", "CHANGELOG"],
 }
