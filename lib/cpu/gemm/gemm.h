@@ -13,7 +13,7 @@ struct conv_weight_method;
 enum {
     // Terms of a panel: three vectors of 32 bytes of each and the taps of eight channels fill an L1
     // cache of 32 KiB; derived. With vectors of 64 bytes they do not fit, but 128 terms are slower
-    // (notes/0017).
+    // (docs/notes/0017-matrix-products.md).
     GEMM_MAX_TERMS = 256,
     // Outputs of a box: a panel and its taps fill an L2 cache, and inputs are packed for few
     // splits; measured.
