@@ -101,25 +101,6 @@ def text(corpus):
     return ET.tostring(corpus, encoding="unicode") + "\n"
 
 
-def renew_symbols(corpus, version):
-    """Appends functions that are new, with the version that adds them; what is there keeps its own."""
-    with open(SYMBOLS) as file:
-        lines = file.read().splitlines()
-    known = {line.split()[0] for line in lines if line.startswith(" ")}
-    for symbol in corpus.find("elf-function-symbols"):
-        name = f"{symbol.get('name')}@{symbol.get('version')}"
-        if name not in known:
-            lines.append(f" {name} {version}")
-    head = [line for line in lines if not line.startswith(" ")]
-    with open(SYMBOLS, "w") as file:
-        file.write("\n".join(head + sorted(line for line in lines if line.startswith(" "))) + "\n")
-
-
-def project_version():
-    with open(os.path.join(ROOT, "meson.build")) as file:
-        return re.search(r"version: '([0-9.]+)'", file.read())[1]
-
-
 def main(arguments):
     renew = arguments[:1] == ["--renew"]
     if len(arguments) != 1 + renew:
@@ -133,7 +114,10 @@ def main(arguments):
         return
     with open(DUMP, "w") as file:
         file.write(text(corpus))
-    renew_symbols(corpus, project_version())
+    with open(os.path.join(ROOT, "meson.build")) as file:
+        version = re.search(r"version: '([0-9.]+)'", file.read())[1]
+    subprocess.run(["dpkg-gensymbols", "-q", "-c0", "-plibpartita0", f"-v{version}", f"-e{arguments[-1]}", f"-I{SYMBOLS}",
+                    f"-O{SYMBOLS}"], check=True)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,16 @@ if [ "$(tail -n 1 $log)" = failed ]; then
 fi
 
 ir='/usr/share/gx_head/sounds/amps/Engl Retro Tube.wav'
-python3 tools/join-wav.py $build/voices.wav /usr/share/sounds/alsa/*_*.wav
+python3 - $build/voices.wav /usr/share/sounds/alsa/*_*.wav <<'END'
+import sys
+import wave
+with wave.open(sys.argv[1], "wb") as joined:
+    for number, path in enumerate(sys.argv[2:]):
+        with wave.open(path, "rb") as part:
+            if number == 0:
+                joined.setparams(part.getparams())
+            joined.writeframes(part.readframes(part.getnframes()))
+END
 echo "recording         $build/voices.wav, from /usr/share/sounds/alsa"
 echo "impulse response  $ir"
 # As for live audio: at most 1024 frames of delay.

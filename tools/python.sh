@@ -14,5 +14,5 @@ status=0
 report=$folder/report.xml
 rm -f "$report"
 "$folder/bin/python" -m pytest -q --junit-xml "$report" "$@" python/tests || status=$?
-python3 tools/count-tests.py --junit "$report" || status=1
+python3 tools/count_tests.py "$report" || status=1
 exit "$status"

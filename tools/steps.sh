@@ -29,6 +29,10 @@ step() {
 
 # Prints the sum; ends the script, with status 1 if anything failed.
 steps_end() {
-    python3 tools/count-tests.py --sum <"$steps_folder/counts"
+    awk '$2 == "passed," { passed += $1; failed += $3; skipped += $5 }
+        END {
+            printf "%d passed, %d failed%s\n", passed, failed, skipped ? ", " skipped " skipped" : ""
+            exit failed || !passed
+        }' "$steps_folder/counts"
     exit $?
 }

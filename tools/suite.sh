@@ -45,5 +45,5 @@ elif [ "$suite" = fast ]; then
 else
     run --no-rebuild --suite "$suite" || status=$?
 fi
-python3 tools/count-tests.py "$build/meson-logs" || status=1
+python3 tools/count_tests.py "$build"/meson-logs/testlog*.junit.xml "$build"/meson-logs/testlog*.json || status=1
 exit "$status"
