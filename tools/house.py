@@ -48,7 +48,7 @@ LIMITS = {
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
     "lines_cpu": (35690, "lines in lib/ without lib/cuda"),  # the aim is 31 000
     "lines_design": (1480, "lines in design/"),
-    "lines_cuda": (18780, "lines in lib/cuda"),  # the aim is 15 500
+    "lines_cuda": (18710, "lines in lib/cuda"),  # the aim is 15 500
     "docs": (7390, "lines of text in docs/"),
     "words": (0, "words that are no longer used"),
     "links": (0, "links of documents that lead nowhere"),

@@ -10,7 +10,7 @@ FLOORS = {"base": 1, "kernels": 2, "fft": 3, "core": 4, "design": 4, "geometry":
           "planner": 8, "api": 9}
 # Floor 7 is one folder an engine, which another engine does not include; engines of one device share these, which
 # include one another downwards: a later one earlier ones.
-SHARED = {"cpu": ("conv",), "cuda": ("kernels", "gpu", "device")}
+SHARED = {"cpu": ("conv",), "cuda": ("kernels", "gpu", "device", "layer")}
 CALL = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)\s*\(")
 
 

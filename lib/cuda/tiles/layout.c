@@ -73,18 +73,19 @@ static bool split_tiles(const struct request *request, const struct cuda_tiles_c
     const size_t shared_bytes = ((const struct cuda_device *)request->device)->shared_bytes;
     struct tile_grid grid;
     *ret = (struct cuda_tiles_layout){
-        .direction = request->direction,
-        .choice = *choice,
-        .tf32_rate = ((const struct cuda_device *)request->device)->rates.tf32};
+        .layer = cuda_layer_of(request, choice->variant != CUDA_TILES_GAUSS), .choice = *choice};
     if (!tile_grid_make(request->shape, request->direction, &grid)) return false;
     const size_t elements = shared_bytes / (2 * grid.scalar_bytes);
     if (!tile_size_split(&grid, choice->transform, elements, ret->n)) return false;
     const size_t positions = size_mul(size_mul(grid.batch, grid.images), grid.tiles);
     const size_t paths = size_mul(size_mul(grid.in, grid.out), grid.branches);
     if (size_mul(positions, paths) > PTRDIFF_MAX / 64) return false;
-    ret->covers = grid.covers;
     ret->tiles = kernel_tiles(&grid);
     struct cuda_tiles *tiles = &ret->tiles;
+    ret->layer.transform = &cuda_tiles_transform;
+    ret->layer.covers = grid.covers;
+    ret->layer.inputs_rows = request->direction == PARTITA_BACKWARD_WEIGHT;
+    ret->layer.vector = choice->variant == CUDA_TILES_FUSED ? 1 : PITCH;
     tiles->elements = (int)tile_tables_elements(ret->n);
     tiles->bins = (int)tile_tables_bins(ret->n);
     assert(tiles->elements > 0 && tiles->bins > 0 && tiles->bins <= tiles->elements);
@@ -101,104 +102,59 @@ static void set_pairs(struct cuda_tiles_layout *layout, int pairs)
     struct cuda_tiles *tiles = &layout->tiles;
     assert(pairs > 0 && pairs <= CUDA_TILES_PAIRS);
     layout->choice.pairs = tiles->pairs = pairs;
+    layout->layer.step = 2 * pairs; // thread blocks compute whole pairs
     tiles->threads = MIN_THREADS;
     while (tiles->threads < CUDA_TILES_THREADS &&
            tiles->threads * BUTTERFLY < pairs * tiles->elements)
         tiles->threads *= 2;
     assert(tiles->threads <= CUDA_TILES_THREADS && tiles->threads % tiles->row_threads == 0);
     int buffers = pairs; // of a thread block; a fused kernel has sums besides
-    if (tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT) buffers = pairs + 1;
+    if (tiles->fused && layout->layer.direction == PARTITA_BACKWARD_WEIGHT) buffers = pairs + 1;
     else if (tiles->fused && tiles->in > 1) buffers = 2 * pairs;
     layout->shared_bytes = cuda_tiles_shared_bytes(tiles, buffers);
 }
 
-// Bytes of the spectra of lines [group][bin][lines][pitch].
-static size_t tile_spectra_bytes(const struct cuda_tiles *tiles, int64_t groups, int64_t lines,
-                                 int64_t pitch)
+struct cuda_layer_part cuda_tiles_groups(const struct cuda_tiles_layout *layout, int64_t groups)
 {
-    const size_t element = (tiles->gauss ? 3 : 2) * (tiles->f64 ? sizeof(double) : sizeof(float));
-    return size_mul(size_mul((size_t)groups * (size_t)tiles->bins, (size_t)lines),
-                    size_mul((size_t)pitch, element));
+    const struct cuda_tiles *tiles = &layout->tiles;
+    return (struct cuda_layer_part){.matrices = groups * tiles->bins * (tiles->gauss ? 3 : 1),
+                                    .in = tiles->in,
+                                    .out = tiles->out,
+                                    .positions = tiles->positions};
 }
 
 static void set_batch(struct cuda_tiles_layout *layout, int64_t groups, int64_t blocks,
                       int64_t chunks)
 {
     const struct cuda_tiles *tiles = &layout->tiles;
-    const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
-    struct cuda_tiles_batch *batch = &layout->batch;
-    assert(groups > 0 && blocks > 0 && chunks > 0);
-    layout->choice.groups = batch->groups = groups;
+    struct cuda_layer *layer = &layout->layer;
+    assert(groups > 0 && blocks > 0);
+    layout->choice.groups = groups;
     layout->choice.blocks = blocks;
-    layout->choice.chunks = chunks;
-    const size_t each = ceil_div((size_t)tiles->positions, (size_t)blocks);
-    batch->block = (int64_t)size_round_up(each ? each : 1, 2 * (size_t)tiles->pairs);
-    batch->pitch = (int64_t)size_round_up((size_t)batch->block, PITCH);
-    assert(batch->block % (2 * tiles->pairs) == 0 && batch->pitch >= batch->block);
-    const int64_t taps_pitch = tiles->fused ? tiles->out : tiles->out_pitch;
-    layout->filter_group = tile_spectra_bytes(tiles, 1, tiles->in, taps_pitch);
-    layout->filter_bytes = weight ? 0 : size_mul(layout->filter_group, (size_t)tiles->groups);
-    if (!tiles->fused) { // which needs no memory but for the gradient of the taps
-        const size_t of_out =
-            mem_round(tile_spectra_bytes(tiles, groups, tiles->out, batch->pitch));
-        layout->x_bytes = mem_round(tile_spectra_bytes(tiles, groups, tiles->in, batch->pitch));
-        *(weight ? &layout->d_bytes : &layout->y_bytes) = of_out;
-    }
-    if (!weight) return;
-    layout->y_bytes = mem_round(size_mul(layout->filter_group, (size_t)groups));
-    const bool several = chunks > 1 || (blocks > 1 && !tiles->fused);
-    layout->sum_bytes = several ? size_mul(layout->y_bytes, (size_t)chunks) : 0;
+    layer->parts = ceil_div((size_t)tiles->groups, (size_t)groups);
+    layer->largest = cuda_tiles_groups(layout, groups);
+    const size_t each = size_max(ceil_div((size_t)tiles->positions, (size_t)blocks), 1);
+    layout->choice.layer.batch = (int64_t)size_round_up(each, (size_t)layer->step);
+    layout->choice.layer.chunks = chunks;
+    cuda_layer_set(layer, &layout->choice.layer);
+    if (!tiles->fused) return;
+    layer->from_bytes = layer->other_bytes = 0;
+    if (layer->direction != PARTITA_BACKWARD_WEIGHT) layer->sum_bytes = 0;
 }
 
-size_t cuda_tiles_workspace(const struct cuda_tiles_layout *layout)
+static double tiles_batches(const struct cuda_tiles_layout *layout)
 {
-    return size_add(size_add(layout->cached ? 0 : layout->x_bytes, layout->d_bytes),
-                    size_add(layout->y_bytes, layout->sum_bytes));
+    const double blocks =
+        ceil((double)layout->tiles.positions / (double)layout->layer.choice.batch);
+    return (double)layout->layer.parts * blocks;
 }
 
-static int64_t position_batches(const struct cuda_tiles_layout *layout)
+static size_t tiles_filter_bytes(const struct cuda_tiles_layout *layout)
 {
-    return (int64_t)ceil_div((size_t)layout->tiles.positions, (size_t)layout->batch.block);
-}
-
-int64_t cuda_tiles_batches(const struct cuda_tiles_layout *layout)
-{
-    return (int64_t)ceil_div((size_t)layout->tiles.groups, (size_t)layout->batch.groups) *
-           position_batches(layout);
-}
-
-struct cuda_product cuda_tiles_product(const struct cuda_tiles_layout *layout,
-                                       const struct cuda_tiles_batch *batch)
-{
-    const struct cuda_tiles *tiles = &layout->tiles;
-    const enum cuda_element real = tiles->f64 ? CUDA_F64 : CUDA_F32;
-    const enum cuda_element complex = tiles->f64 ? CUDA_CF64 : CUDA_CF32;
-    assert(!tiles->fused && batch->block <= batch->pitch);
-    const int64_t x_plane = batch->pitch * tiles->in, y_plane = batch->pitch * tiles->out;
-    const struct cuda_matrices taps = {tiles->out_pitch, tiles->out_pitch * tiles->in, false};
-    struct cuda_product product = {.element = tiles->gauss ? real : complex,
-                                   .arithmetic = layout->choice.arithmetic,
-                                   .tf32_rate = layout->tf32_rate,
-                                   .batch = batch->groups * tiles->bins * (tiles->gauss ? 3 : 1),
-                                   .chunks = 1};
-    if (layout->direction == PARTITA_BACKWARD_WEIGHT) {
-        product.rows = tiles->in;
-        product.columns = tiles->out;
-        product.terms = batch->block;
-        product.chunks = layout->choice.chunks;
-        product.a = (struct cuda_matrices){batch->pitch, x_plane, true};
-        product.b = (struct cuda_matrices){batch->pitch, y_plane, true};
-        product.c = taps;
-        product.chunk_plane = product.batch * taps.plane;
-        return product;
-    }
-    product.rows = tiles->out;
-    product.columns = batch->block;
-    product.terms = tiles->in;
-    product.a = taps;
-    product.b = (struct cuda_matrices){batch->pitch, x_plane, false};
-    product.c = (struct cuda_matrices){batch->pitch, y_plane, false};
-    return product;
+    const struct cuda_layer_part all = cuda_tiles_groups(layout, layout->tiles.groups);
+    return layout->layer.direction == PARTITA_BACKWARD_WEIGHT
+               ? 0
+               : cuda_layer_taps_bytes(&layout->layer, &all);
 }
 
 void cuda_tiles_lay_out(const struct request *request, const struct cuda_tiles_choice *choice,
@@ -208,7 +164,7 @@ void cuda_tiles_lay_out(const struct request *request, const struct cuda_tiles_c
     assert(splits);
     (void)splits;
     set_pairs(ret, choice->pairs);
-    set_batch(ret, choice->groups, choice->blocks, choice->chunks);
+    set_batch(ret, choice->groups, choice->blocks, choice->layer.chunks);
 }
 
 // Iterations of a thread for a pair's butterflies, of those that a thread block of so many pairs
@@ -226,7 +182,7 @@ static void choose_pairs(struct cuda_tiles_layout *layout)
 {
     const struct cuda_tiles *tiles = &layout->tiles;
     // A fused kernel of backward weight has one position in a pair.
-    const bool single = tiles->fused && layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool single = tiles->fused && layout->layer.direction == PARTITA_BACKWARD_WEIGHT;
     const size_t wanted = ceil_div((size_t)tiles->positions, single ? 1 : 2);
     int most = wanted ? (int)size_min(wanted, CUDA_TILES_PAIRS) : 1;
     set_pairs(layout, most);
@@ -248,25 +204,24 @@ static bool choose_tiles_batch(struct cuda_tiles_layout *layout, size_t limit)
         const int64_t width = 2 * (int64_t)tiles->pairs;
         const int64_t max_blocks = (tiles->positions + width - 1) / width;
         set_batch(layout, groups, blocks, 1);
-        if (cuda_tiles_workspace(layout) <= most) return true;
+        if (cuda_layer_workspace(&layout->layer) <= most) return true;
         if (blocks < max_blocks) blocks = 2 * blocks < max_blocks ? 2 * blocks : max_blocks;
         else if (groups > 1) groups = (groups + 1) / 2;
-        else if (cuda_tiles_workspace(layout) <= limit) return true;
+        else if (cuda_layer_workspace(&layout->layer) <= limit) return true;
         else if (tiles->pairs > 1) set_pairs(layout, tiles->pairs / 2);
         else return false;
     }
 }
 
-// Chunks of the sums over positions, as far as a quarter of the workspace has room for them.
+// Chunks of the sums over the positions of a batch.
 static void choose_tiles_chunks(struct cuda_tiles_layout *layout, size_t limit)
 {
-    const struct cuda_product product = cuda_tiles_product(layout, &layout->batch);
-    const size_t max = size_min(limit, MAX_WORKSPACE) / 4 / layout->y_bytes;
-    const int64_t chunks = cuda_product_chunks(&product, layout->batch.block, (int64_t)max);
-    const struct cuda_tiles_layout before = *layout;
-    set_batch(layout, before.choice.groups, before.choice.blocks, chunks);
-    if (cuda_tiles_workspace(layout) > limit) *layout = before;
-    assert(layout->choice.chunks == chunks || layout->choice.chunks == 1);
+    const struct cuda_tiles_choice choice = layout->choice;
+    const int64_t chunks =
+        cuda_layer_chunks(&layout->layer, choice.layer.batch, size_min(limit, MAX_WORKSPACE));
+    set_batch(layout, choice.groups, choice.blocks, chunks);
+    if (cuda_layer_workspace(&layout->layer) > limit)
+        set_batch(layout, choice.groups, choice.blocks, 1);
 }
 
 // Chunks of a fused kernel's positions make as many thread blocks as keep a device busy, and are
@@ -278,13 +233,13 @@ static bool choose_fused(struct cuda_tiles_layout *layout, size_t limit)
     const size_t positions = (size_t)tiles->positions;
     const size_t paths = (size_t)(tiles->groups * tiles->in * tiles->out);
     set_batch(layout, tiles->groups, 1, 1);
-    if (layout->direction != PARTITA_BACKWARD_WEIGHT) return true;
-    const size_t sets = size_min(limit, MAX_WORKSPACE) / layout->y_bytes;
+    if (layout->layer.direction != PARTITA_BACKWARD_WEIGHT) return true;
+    const size_t sets = size_min(limit, MAX_WORKSPACE) / layout->layer.sum_bytes;
     size_t chunks = size_min(ceil_div(TARGET_BLOCKS, paths), positions / MIN_POSITIONS);
     if (chunks < positions / MAX_POSITIONS) chunks = positions / MAX_POSITIONS;
-    if (chunks + 1 > sets) chunks = sets > 1 ? sets - 1 : 1;
+    if (chunks > sets) chunks = sets;
     set_batch(layout, tiles->groups, 1, chunks ? (int64_t)chunks : 1);
-    return cuda_tiles_workspace(layout) <= limit;
+    return cuda_layer_workspace(&layout->layer) <= limit;
 }
 
 static bool choose_tiles_layout(const struct request *request,
@@ -309,7 +264,7 @@ void cuda_tiles_choose_cached(const struct request *request,
     const bool splits = split_tiles(request, forward, ret); // the grid is the same
     assert(splits);
     (void)splits;
-    ret->cached = true;
+    ret->layer.loaded = true;
     set_pairs(ret, forward->pairs);
     set_batch(ret, forward->groups, forward->blocks, 1);
     choose_tiles_chunks(ret, SIZE_MAX);
@@ -341,36 +296,38 @@ static struct cuda_stage transforms(const struct cuda_tiles_layout *layout, doub
 static double tiles_seconds(const struct request *request, const struct cuda_tiles_layout *layout,
                             double *ret_flops)
 {
-    const struct cuda_device *device = (const struct cuda_device *)request->device;
     const struct cuda_rates rates = cuda_rates_of(request);
     const struct cuda_tiles *tiles = &layout->tiles;
-    const struct cuda_product product = cuda_tiles_product(layout, &layout->batch);
-    const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const struct cuda_layer *layer = &layout->layer;
+    const struct cuda_product product =
+        cuda_layer_product(layer, &layer->largest, layer->choice.batch);
+    const bool weight = layer->direction == PARTITA_BACKWARD_WEIGHT;
     const double groups = (double)tiles->groups;
     const double forms = tiles->gauss ? 3 : 2;
-    const double batches = (double)cuda_tiles_batches(layout);
+    const double batches = tiles_batches(layout);
+    // Gradients of taps, and the sums that they are added from.
+    const double gradients = weight ? (double)layer->sum_bytes / (double)layer->choice.chunks : 0;
+    const bool added = weight && (layer->choice.chunks > 1 || layout->choice.blocks > 1);
     const struct cuda_stage load =
         transforms(layout, groups * (double)tiles->in, false, forms, ret_flops);
     const struct cuda_stage store =
         transforms(layout, groups * (double)tiles->out, true, forms, ret_flops);
-    const double each = cuda_product_slots(&product, device->processors) * device->processors;
-    const struct cuda_stage products = {
-        .blocks = rates.threads, // cuda_product_slots counts those that are busy
-        .threads = 1,
-        .slots = batches * each,
-        .bytes = batches * (double)(cuda_tiles_workspace(layout) + layout->filter_bytes)};
+    const double bytes = (double)(cuda_layer_workspace(layer) + tiles_filter_bytes(layout)) +
+                         (added ? gradients : 0);
+    struct cuda_stage products = cuda_layer_products(request, &product, batches, batches * bytes);
+    products.launches *= weight ? 4 : 3; // with those that load and store
     *ret_flops += 2. * (tiles->gauss ? 1 : 4) * (double)product.batch * (double)product.rows *
                   (double)product.columns * (double)product.terms * batches;
-    double seconds = cuda_stage_seconds(&rates, &load) + cuda_stage_seconds(&rates, &store) +
-                     cuda_stage_seconds(&rates, &products) +
-                     batches * (weight ? 4 : 3) * rates.launch;
+    const double seconds = cuda_stage_seconds(&rates, &load) + cuda_stage_seconds(&rates, &store) +
+                           cuda_stage_seconds(&rates, &products);
     if (!weight) return seconds;
     const double paths = groups * (double)tiles->in * (double)tiles->out_pitch / 2;
     const double taps = tile_tables_cost(layout->n, layout->n[0] * layout->n[1], slots.butterfly);
     const struct cuda_stage gradient = {.blocks = paths / tiles->pairs,
                                         .threads = tiles->threads,
                                         .slots = paths * (taps + slots.bin * tiles->bins),
-                                        .bytes = (double)(layout->y_bytes + 2 * layout->sum_bytes)};
+                                        .bytes =
+                                            gradients + (added ? 2 * (double)layer->sum_bytes : 0)};
     return seconds + cuda_stage_seconds(&rates, &gradient);
 }
 
@@ -381,15 +338,15 @@ static double seconds_of_fused(const struct request *request,
 {
     const struct cuda_rates rates = cuda_rates_of(request);
     const struct cuda_tiles *tiles = &layout->tiles;
-    const bool weight = layout->direction == PARTITA_BACKWARD_WEIGHT;
+    const bool weight = layout->layer.direction == PARTITA_BACKWARD_WEIGHT;
     const double outputs = (double)(tiles->groups * tiles->out);
     const double paths = outputs * (double)tiles->in;
     const double taps = paths * tiles->bins * 2 * (tiles->f64 ? 8 : 4);
     struct cuda_stage stage = transforms(layout, paths * (weight ? 2 : 1), false, 0, ret_flops);
     stage.launches = weight ? 3 : 1;
-    stage.bytes += taps * (double)layout->choice.chunks;
+    stage.bytes += taps * (double)layout->layer.choice.chunks;
     if (weight) {
-        stage.blocks = paths * (double)layout->choice.chunks;
+        stage.blocks = paths * (double)layout->layer.choice.chunks;
     } else {
         const struct cuda_stage store = transforms(layout, outputs, true, 0, ret_flops);
         stage.slots += store.slots;
@@ -402,11 +359,11 @@ static double seconds_of_fused(const struct request *request,
 static double max_blocks(const struct cuda_tiles_layout *layout)
 {
     const struct cuda_tiles *tiles = &layout->tiles;
-    const double block = (double)layout->batch.block / (2 * tiles->pairs);
+    const double block = (double)layout->layer.choice.batch / (2 * tiles->pairs);
     const double lines = fmax(block, (double)tiles->out);
     const double channels = fmax((double)tiles->in, (double)tiles->out);
     return fmax((double)tiles->groups * lines * channels,
-                (double)layout->batch.groups * tiles->bins * 3 * channels * lines);
+                (double)layout->choice.groups * tiles->bins * 3 * channels * lines);
 }
 
 // False: there are no tiles. By Gauss a result is the sum of two products.
@@ -418,7 +375,7 @@ static bool choose_tiles_arithmetic(const struct request *request, struct cuda_t
     const struct cuda_tiles *tiles = &layout.tiles;
     *ret_error = tile_error(request->shape, layout.n, tiles->gauss);
     if (!tiles->fused)
-        choice->arithmetic =
+        choice->layer.arithmetic =
             cuda_arithmetic_within(request, request->error_budget, tiles->f64 ? CUDA_F64 : CUDA_F32,
                                    tiles->gauss ? sqrt(2) : 1, ret_error);
     return true;
@@ -439,19 +396,15 @@ static void try_variant(const struct request *request, enum cuda_tiles_variant v
                                         : tiles_seconds(request, &layout, &flops);
     assert(seconds > 0 || tiles->positions == 0);
     if (ret->applicable && ret->seconds <= seconds) return;
-    const size_t workspace = cuda_tiles_workspace(&layout);
     const size_t *n = layout.n;
-    *ret = (struct estimate){.applicable = true,
-                             .variant = (int)choice.variant,
+    *ret = (struct estimate){.variant = (int)choice.variant,
                              .transform = choice.transform,
                              .reach = SIZE_MAX, // pairs of tiles share a transform
-                             .hop = (size_t)layout.batch.block,
                              .seconds = seconds,
                              .flops = flops,
-                             .shared = workspace,
-                             .bytes = size_add(workspace, layout.filter_bytes),
                              .error = error};
     snprintf(ret->summary, sizeof ret->summary, "%zux%zux%zu", n[0], n[1], n[2]);
+    cuda_layer_estimate(&layout.layer, tiles_filter_bytes(&layout), ret);
     estimate_store(ret, &layout.choice, sizeof layout.choice);
 }
 

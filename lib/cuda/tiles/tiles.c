@@ -16,6 +16,11 @@ struct tiles_plan { // plan->state
     void *tables; // in the device's memory
 };
 
+static const struct cuda_tiles_layout *layout_of(const struct partita_plan *plan)
+{
+    return &((const struct tiles_plan *)plan->state)->layout;
+}
+
 // The passes of one axis, its factors being at `first`.
 static struct cuda_dft dft_of(const struct tile_dft *dft, size_t step, const char *first,
                               size_t element)
@@ -72,7 +77,6 @@ static enum partita_status cuda_tiles_plan_create(struct partita_plan *plan,
     if (!state) return PARTITA_ERR_NOMEM;
     estimate_load(&plan->choice, &choice, sizeof choice);
     cuda_tiles_lay_out(request, &choice, &state->layout);
-    assert(cuda_tiles_workspace(&state->layout) == plan->choice.shared);
     return cuda_tiles_make_tables(plan, state);
 }
 
@@ -88,38 +92,16 @@ static void cuda_tiles_plan_explain(const struct partita_plan *plan, struct text
 {
     static const char *const how[] = {"complex products", "products by Gauss, 3 real ones",
                                       "in one kernel"};
-    const struct cuda_tiles_layout *layout = &((const struct tiles_plan *)plan->state)->layout;
+    const struct cuda_tiles_layout *layout = layout_of(plan);
     const struct cuda_tiles_axis *axis = layout->tiles.axis;
     text_add(
         text,
         "  tiles of %zux%zux%zu samples for %lldx%lldx%lld %s, %lld of them, %lld at once; %s\n",
         layout->n[0], layout->n[1], layout->n[2], (long long)axis[0].tile, (long long)axis[1].tile,
-        (long long)axis[2].tile, layout->direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs",
-        (long long)layout->tiles.positions, (long long)layout->batch.block,
+        (long long)axis[2].tile,
+        layout->layer.direction == PARTITA_BACKWARD_WEIGHT ? "of gy" : "outputs",
+        (long long)layout->tiles.positions, (long long)layout->layer.choice.batch,
         how[layout->choice.variant]);
-}
-
-static struct filter_bytes cuda_tiles_filter_bytes(const struct partita_plan *plan)
-{
-    const struct tiles_plan *state = plan->state;
-    return (struct filter_bytes){.packed = state->layout.filter_bytes};
-}
-
-static enum partita_status cuda_tiles_filter_pack(struct partita_filter *filter, const void *taps,
-                                                  const struct region *scratch)
-{
-    const struct partita_plan *plan = filter->plan;
-    const struct cuda_tiles *tiles = &((const struct tiles_plan *)plan->state)->layout.tiles;
-    const struct cuda_tiles_batch all = {.groups = tiles->groups};
-    const struct cuda_filter *state = filter->state;
-    (void)scratch;
-    return CU(plan, cuda_tiles_load_taps(tiles, &all, state->taps, taps));
-}
-
-static size_t cached_spectra_bytes(const struct partita_plan *plan)
-{
-    const struct cuda_tiles_layout *layout = &((const struct tiles_plan *)plan->state)->layout;
-    return size_mul((size_t)cuda_tiles_batches(layout), layout->x_bytes);
 }
 
 static enum partita_status cached_spectra_plan(const struct partita_plan *plan,
@@ -128,160 +110,99 @@ static enum partita_status cached_spectra_plan(const struct partita_plan *plan,
 {
     const struct request request = {
         .shape = &plan->shape, .direction = PARTITA_BACKWARD_WEIGHT, .device = plan->device};
-    const struct cuda_tiles_layout *forward = &((const struct tiles_plan *)plan->state)->layout;
     struct tiles_plan *state = mem_allocate(&plan->allocator, sizeof *state);
     if (!state) return PARTITA_ERR_NOMEM;
-    cuda_tiles_choose_cached(&request, &forward->choice, &state->layout);
+    cuda_tiles_choose_cached(&request, &layout_of(plan)->choice, &state->layout);
     *ret_plan = *weight;
     ret_plan->state = state;
     ret_plan->choice.transform = plan->choice.transform;
     ret_plan->choice.variant = plan->choice.variant;
-    ret_plan->choice.hop = (size_t)state->layout.batch.block;
-    ret_plan->choice.shared = cuda_tiles_workspace(&state->layout);
+    ret_plan->choice.hop = (size_t)state->layout.layer.choice.batch;
+    ret_plan->choice.shared = cuda_layer_workspace(&state->layout.layer);
     return cuda_tiles_make_tables(ret_plan, state);
 }
 
-// One call: its arrays, and where its spectra are in the workspace.
-struct tiles_call {
-    const struct partita_plan *plan;
-    const struct operands *operands;
-    const struct cuda_tiles_layout *layout;
-    const struct cuda_filter *filter; // NULL: backward weight
-    const void *bias;
-    char *x, *d, *y, *sums;
-};
-
-// The spectra of x, or gy of backward data, of one batch.
-static char *spectra_of(const struct tiles_call *of, const struct cuda_tiles_batch *batch)
+static struct cuda_layer_part tiles_part(const struct partita_plan *plan, size_t number)
 {
-    const struct cuda_tiles_layout *layout = of->layout;
-    const struct cuda_tiles_batch *most = &layout->batch;
-    char *const cached = of->operands->cached_spectra;
-    if (!cached) return of->x;
-    const int64_t blocks = (layout->tiles.positions + most->block - 1) / most->block;
-    const int64_t before = batch->first_group / most->groups * blocks + batch->first / most->block;
-    assert(before < cuda_tiles_batches(layout));
-    return cached + (size_t)before * layout->x_bytes;
+    const struct cuda_tiles_layout *layout = layout_of(plan);
+    const int64_t max = layout->choice.groups, left = layout->tiles.groups - (int64_t)number * max;
+    return cuda_tiles_groups(layout, left < max ? left : max);
 }
 
-static enum partita_status load_spectra(const struct tiles_call *of,
-                                        const struct cuda_tiles_batch *batch, bool outputs,
-                                        void *spectra)
+static struct cuda_tiles_batch tiles_batch(const struct cuda_layer_batch *batch)
 {
-    const void *samples = of->operands->from[outputs]; // gy of backward weight is the second
-    return CU(of->plan, cuda_tiles_load(&of->layout->tiles, batch, outputs, spectra, samples));
-}
-
-static enum partita_status multiply_spectra(const struct tiles_call *of,
-                                            const struct cuda_tiles_batch *batch, void *to,
-                                            const void *a, const void *b)
-{
-    const int processors = cuda_device_of(of->plan)->processors;
-    const struct cuda_product product = cuda_tiles_product(of->layout, batch);
-    return CU(of->plan, cuda_launch_product(&product, processors, to, a, b));
-}
-
-// Reals n of each chunk.
-static enum partita_status add_sums(const struct tiles_call *of, int64_t n, bool onto)
-{
-    const struct cuda_chunks chunks = {n, of->layout->choice.chunks, onto};
-    return CU(of->plan, cuda_add_chunks(&chunks, of->layout->tiles.f64, of->y, of->sums));
-}
-
-static enum partita_status store_gradient(const struct tiles_call *of,
-                                          const struct cuda_tiles_batch *batch)
-{
-    return CU(of->plan, cuda_tiles_store_taps(&of->layout->tiles, batch, of->operands->to, of->y));
-}
-
-// One batch of forward or backward data.
-static enum partita_status cuda_tiles_run_batch(const struct tiles_call *of,
-                                                const struct cuda_tiles_batch *batch)
-{
-    const char *const taps =
-        (char *)of->filter->taps + (size_t)batch->first_group * of->layout->filter_group;
-    char *const x = spectra_of(of, batch);
-    enum partita_status status = load_spectra(of, batch, false, x);
-    if (status == PARTITA_OK) status = multiply_spectra(of, batch, of->y, taps, x);
-    if (status != PARTITA_OK) return status;
-    return CU(of->plan,
-              cuda_tiles_store(&of->layout->tiles, batch, of->operands->to, of->y, of->bias));
-}
-
-// Sums of products over one batch of positions, added to those of the batches before it.
-static enum partita_status run_weight_batch(const struct tiles_call *of,
-                                            const struct cuda_tiles_batch *batch)
-{
-    const struct cuda_tiles_layout *layout = of->layout;
+    const struct cuda_tiles_layout *layout = layout_of(batch->plan);
     const struct cuda_tiles *tiles = &layout->tiles;
-    const int64_t n =
-        batch->groups * tiles->bins * tiles->in * tiles->out_pitch * (tiles->gauss ? 3 : 2);
-    char *const x = spectra_of(of, batch), *const to = layout->sum_bytes ? of->sums : of->y;
-    enum partita_status status = PARTITA_OK;
-    if (!layout->cached) status = load_spectra(of, batch, false, x);
-    if (status == PARTITA_OK) status = load_spectra(of, batch, true, of->d);
-    if (status == PARTITA_OK) status = multiply_spectra(of, batch, to, x, of->d);
-    if (status == PARTITA_OK && layout->sum_bytes) status = add_sums(of, n, batch->first > 0);
-    return status;
+    return (struct cuda_tiles_batch){.first_group = (int64_t)batch->number * layout->choice.groups,
+                                     .groups = batch->part.matrices /
+                                               (tiles->bins * (tiles->gauss ? 3 : 1)),
+                                     .first = batch->first,
+                                     .block = batch->n,
+                                     .pitch = layout->layer.pitch};
 }
 
-static enum partita_status run_group(const struct tiles_call *of, struct cuda_tiles_batch batch)
+static cudaError_t tiles_load(const struct cuda_layer_batch *batch, bool gradient, void *spectra,
+                              const void *samples)
 {
-    const bool weight = of->layout->direction == PARTITA_BACKWARD_WEIGHT;
-    enum partita_status status = PARTITA_OK;
-    for (batch.first = 0; batch.first < of->layout->tiles.positions && status == PARTITA_OK;
-         batch.first += batch.block)
-        status = weight ? run_weight_batch(of, &batch) : cuda_tiles_run_batch(of, &batch);
-    if (status == PARTITA_OK && weight) status = store_gradient(of, &batch);
-    return status;
+    const struct cuda_tiles_batch tiles = tiles_batch(batch);
+    return cuda_tiles_load(&layout_of(batch->plan)->tiles, &tiles, gradient, spectra, samples);
 }
 
-// The same without spectra of samples in memory.
-static enum partita_status run_fused(const struct tiles_call *of)
+static cudaError_t tiles_store(const struct cuda_layer_batch *batch, void *samples, void *sums,
+                               const void *bias)
 {
-    const struct cuda_tiles_layout *layout = of->layout;
-    const struct cuda_tiles *tiles = &layout->tiles;
-    const struct operands *operands = of->operands;
-    if (of->filter)
-        return CU(of->plan, cuda_tiles_fused(tiles, operands->to, operands->from[0],
-                                             of->filter->taps, of->bias));
-    const int64_t n = tiles->groups * tiles->in * tiles->out * tiles->bins * 2;
-    assert(layout->y_bytes >= (size_t)n * (tiles->f64 ? 8 : 4));
-    const int64_t chunks = layout->choice.chunks;
-    void *const to = chunks > 1 ? of->sums : of->y;
-    const struct cuda_tiles_batch all = {.groups = tiles->groups};
-    enum partita_status status = CU(
-        of->plan, cuda_tiles_fused_weight(tiles, to, operands->from[0], operands->from[1], chunks));
-    if (status == PARTITA_OK && chunks > 1) status = add_sums(of, n, false);
-    return status == PARTITA_OK ? store_gradient(of, &all) : status;
+    const struct cuda_tiles_batch tiles = tiles_batch(batch);
+    return cuda_tiles_store(&layout_of(batch->plan)->tiles, &tiles, samples, sums, bias);
+}
+
+static cudaError_t tiles_pack(const struct cuda_layer_batch *batch, void *spectra, const void *taps)
+{
+    const struct cuda_tiles_batch tiles = tiles_batch(batch);
+    return cuda_tiles_load_taps(&layout_of(batch->plan)->tiles, &tiles, spectra, taps);
+}
+
+static cudaError_t tiles_unpack(const struct cuda_layer_batch *batch, void *taps, void *sums)
+{
+    const struct cuda_tiles *tiles = &layout_of(batch->plan)->tiles;
+    const struct cuda_tiles_batch groups = tiles_batch(batch);
+    const struct cuda_product *product = &batch->product;
+    const int64_t reals = product->chunk_plane * (tiles->gauss ? 1 : 2);
+    cudaError_t error = cudaSuccess;
+    if (product->chunks > 1) error = cuda_launch_add_sums(tiles->f64, sums, reals, product->chunks);
+    return error == cudaSuccess ? cuda_tiles_store_taps(tiles, &groups, taps, sums) : error;
+}
+
+const struct cuda_transform cuda_tiles_transform = {tiles_part, tiles_load, tiles_store, tiles_pack,
+                                                    tiles_unpack};
+
+// Without spectra of samples in memory.
+static enum partita_status run_fused(const struct partita_plan *plan,
+                                     const struct partita_filter *filter,
+                                     const struct operands *operands, void *sums)
+{
+    const struct cuda_tiles *tiles = &layout_of(plan)->tiles;
+    const struct cuda_layer_batch whole = cuda_layer_whole(plan, 0);
+    if (filter)
+        return CU(plan, cuda_tiles_fused(tiles, operands->to, operands->from[0],
+                                         ((const struct cuda_filter *)filter->state)->taps,
+                                         cuda_filter_added(filter)));
+    const enum partita_status status =
+        CU(plan, cuda_tiles_fused_weight(tiles, sums, operands->from[0], operands->from[1],
+                                         whole.product.chunks));
+    return status == PARTITA_OK ? CU(plan, tiles_unpack(&whole, operands->to, sums)) : status;
 }
 
 static enum partita_status cuda_tiles_run(const struct partita_plan *plan,
                                           const struct partita_filter *filter,
                                           const struct operands *operands, void *workspace)
 {
-    const struct cuda_tiles_layout *layout = &((const struct tiles_plan *)plan->state)->layout;
-    struct tiles_call of = {.plan = plan, .operands = operands, .layout = layout, .x = workspace};
-    of.d = of.x + (layout->cached ? 0 : layout->x_bytes);
-    of.y = of.d + layout->d_bytes;
-    of.sums = of.y + layout->y_bytes;
-    assert(of.sums + layout->sum_bytes - of.x <= (ptrdiff_t)plan->choice.shared);
-    assert(!operands->cached_spectra || !layout->tiles.fused);
-    if (filter) of.filter = filter->state, of.bias = cuda_filter_added(filter);
-    struct cuda_tiles_batch batch = layout->batch;
-    assert(batch.groups > 0 && batch.block > 0);
-    const int64_t groups = layout->tiles.groups, most = batch.groups;
-    const bool none = layout->tiles.positions == 0;
-    enum partita_status status = PARTITA_OK;
-    if (plan->direction != PARTITA_FORWARD && (none || !layout->covers))
-        status = cuda_clear_result(plan, operands->to);
-    if (none || status != PARTITA_OK) return status;
-    if (layout->tiles.fused) return run_fused(&of);
-    for (; batch.first_group < groups && status == PARTITA_OK; batch.first_group += most) {
-        batch.groups = groups - batch.first_group < most ? groups - batch.first_group : most;
-        status = run_group(&of, batch);
-    }
-    return status;
+    const struct cuda_tiles_layout *layout = layout_of(plan);
+    if (!layout->tiles.fused || layout->tiles.positions == 0)
+        return cuda_layer_run(plan, filter, operands, workspace);
+    assert(!operands->cached_spectra);
+    const enum partita_status status =
+        layout->layer.covers ? PARTITA_OK : cuda_clear_result(plan, operands->to);
+    return status == PARTITA_OK ? run_fused(plan, filter, operands, workspace) : status;
 }
 
 const struct engine cuda_tiles = {
@@ -293,12 +214,12 @@ const struct engine cuda_tiles = {
     .plan_create = cuda_tiles_plan_create,
     .plan_destroy = cuda_tiles_plan_destroy,
     .plan_explain = cuda_tiles_plan_explain,
-    .filter_bytes = cuda_tiles_filter_bytes,
-    .filter_pack = cuda_tiles_filter_pack,
+    .filter_bytes = cuda_layer_filter_bytes,
+    .filter_pack = cuda_layer_filter_pack,
     .filter_create = cuda_filter_create,
     .filter_bias = cuda_filter_bias,
     .filter_destroy = cuda_filter_destroy,
     .run = cuda_tiles_run,
-    .cached_spectra_bytes = cached_spectra_bytes,
+    .cached_spectra_bytes = cuda_layer_cached_bytes,
     .cached_spectra_plan = cached_spectra_plan,
 };

@@ -4,8 +4,7 @@
 #ifndef PARTITA_CUDA_TILES_H
 #define PARTITA_CUDA_TILES_H
 
-#include "cuda/device/device.h"
-#include "cuda/kernels/product.h"
+#include "cuda/layer/layer.h"
 #include "kernels.h"
 
 enum cuda_tiles_variant {
@@ -20,26 +19,20 @@ struct cuda_tiles_choice {
     enum cuda_tiles_variant variant;
     int pairs;        // of tiles in a thread block
     size_t transform; // samples along each axis, or the whole axis if it is shorter
-    int64_t groups;   // of a batch
+    int64_t groups;   // of a part of the layer
     int64_t blocks;   // number of batches of positions; fewer if thread blocks would not be full
-    int64_t chunks;   // backward weight: chunks of the positions, each with its own sums
-    enum cuda_arithmetic arithmetic;
+    struct cuda_layer_choice layer;
 };
 
 struct cuda_tiles_layout {
+    struct cuda_layer layer; // parts are ranges of groups; matrices [group][form][bin]
     struct cuda_tiles_choice choice;
     struct cuda_tiles tiles; // without its tables
-    enum partita_direction direction;
-    double tf32_rate;                  // of the device
-    size_t n[3];                       // samples of the transform
-    bool cached;                       // x_bytes are not part of the workspace
-    bool covers;                       // backward data: gx has no other samples
-    struct cuda_tiles_batch batch;     // the first batch, which is the largest
-    size_t x_bytes, d_bytes;           // spectra of the arrays that are read
-    size_t y_bytes, sum_bytes;         // of the result; of its chunks
-    size_t filter_bytes, filter_group; // all spectra of a filter, those of a group
-    size_t shared_bytes;               // of a thread block
+    size_t n[3];             // samples of the transform
+    size_t shared_bytes;     // of a thread block
 };
+
+extern const struct cuda_transform cuda_tiles_transform;
 
 // Fills everything of an estimate for the best tiles of any variant that the request allows, or
 // applicable = false with a reason.
@@ -54,13 +47,6 @@ void cuda_tiles_choose_cached(const struct request *request,
 void cuda_tiles_lay_out(const struct request *request, const struct cuda_tiles_choice *choice,
                         struct cuda_tiles_layout *ret);
 
-size_t cuda_tiles_workspace(const struct cuda_tiles_layout *layout);
-
-// The products of one batch.
-struct cuda_product cuda_tiles_product(const struct cuda_tiles_layout *layout,
-                                       const struct cuda_tiles_batch *batch);
-
-// Number of batches of groups and positions.
-int64_t cuda_tiles_batches(const struct cuda_tiles_layout *layout);
+struct cuda_layer_part cuda_tiles_groups(const struct cuda_tiles_layout *layout, int64_t groups);
 
 #endif
