@@ -48,7 +48,6 @@ struct conv_pass {
     bool channels_last;             // in both arrays
     transpose_fn *transpose;        // moves adjacent channels to rows and back, with channels last
     size_t chunk;                   // input channels packed at once
-    bool flat; // cpu/gemm: axis[2].count counts the positions of all items, and batch is 1
     struct conv_box box;
 };
 

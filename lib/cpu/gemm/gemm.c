@@ -293,10 +293,6 @@ static void gemm_run_task(void *context, size_t index, int worker)
     struct arena arena = {.base = call->workspace + (size_t)worker * call->plan->choice.worker};
     const struct gemm_scratch scratch = gemm_layout_scratch(layout, &arena);
     assert(arena.used <= call->plan->choice.worker);
-    if (pass->flat) {
-        gemm_flat_run(call, index, scratch.packed);
-        return;
-    }
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = size_min(pass->chunk, pass->in - in);
         struct gemm_ahead ahead = gemm_look_ahead(call, &task, index, in, n);

@@ -22,15 +22,9 @@ enum {
     // more of both, gy, sums and what is fetched next do not fit an L2 cache of 1 MiB; measured.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
     GEMM_WEIGHT_CHANNELS = 256,
-    // Of flat.c: strips of a task, which finds the first one in no cache, and the fewest tasks;
-    // chosen. Input channels at most, a strip of which fills half of an L2 cache, and channels on
-    // either side at least, for a row of a strip is packed and stored in 20 cycles; measured.
-    GEMM_FLAT_STRIPS = 4,
-    GEMM_FLAT_BOXES = 8,
-    GEMM_FLAT_MIN_CHANNELS = 256,
-    GEMM_FLAT_MAX_CHANNELS = 2048,
-    // Terms of a sum in registers where panels are not packed, or for one strip: as many as the
-    // predicted error allows (conv/cost.c).
+    // Terms of a sum in registers where panels are not packed: as many as the predicted error
+    // allows
+    // (conv/cost.c).
     GEMM_LONG_TERMS = 512,
     GEMM_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
     GEMM_STRIP = GEMM_STRIP_VECTORS * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
@@ -109,13 +103,6 @@ bool gemm_is_rows(const struct conv_pass *pass);
 void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
                          size_t n, struct gemm_ahead *ahead);
 void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task);
-
-// Layers on small maps (flat.c). gemm_flat_begin makes all positions one axis, if they are such a
-// layer; gemm_flat_choose_box chooses the box of a task; gemm_flat_run computes task `index` with
-// memory for a packed strip.
-bool gemm_flat_begin(struct conv_pass *pass);
-void gemm_flat_choose_box(struct conv_pass *pass);
-void gemm_flat_run(const struct conv_call *call, size_t index, char *packed);
 
 // One worker's memory.
 struct gemm_scratch {

@@ -45,7 +45,6 @@ struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct
     const size_t row = size_mul(conv_panel_stride(pass), bytes);
     if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
     struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
-    if (pass->flat) return scratch;
     if (!conv_panel_is_packed(pass))
         scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
     if (gemm_is_transposed(layout)) {
@@ -83,22 +82,10 @@ static void gemm_split_outputs(struct conv_layout *layout)
     conv_layout_split_outputs(layout, size_max(splits, ceil_div(pass->out, GEMM.max_channels)));
 }
 
-// Whether strips over the whole batch (flat.c) fit, and are better than output channels along the
-// vectors.
-static bool gemm_layout_flat(size_t limit, struct conv_layout *layout)
-{
-    if (!gemm_flat_begin(&layout->pass)) return false;
-    gemm_flat_choose_box(&layout->pass);
-    gemm_choose_operand(layout);
-    gemm_split_outputs(layout);
-    return !gemm_is_transposed(layout) && gemm_worker_bytes(layout) <= limit;
-}
-
 void gemm_layout(const struct request *request, struct conv_layout *layout)
 {
     const size_t limit = request->workspace_limit;
     struct conv_pass *pass = &layout->pass;
-    struct conv_layout flat = *layout;
     const size_t terms = gemm_is_rows(pass) ? GEMM_LONG_TERMS : GEMM_MAX_TERMS;
     const size_t chunk = size_min(size_max(terms / pass->terms, 1), pass->in);
     pass->chunk = size_split_even(pass->in, chunk);
@@ -114,7 +101,6 @@ void gemm_layout(const struct request *request, struct conv_layout *layout)
             conv_layout_split_outputs(layout, 2 * layout->oc_splits);
         else pass->chunk = (pass->chunk + 1) / 2;
     }
-    if (!gemm_layout_is_in_place(layout) && gemm_layout_flat(limit, &flat)) *layout = flat;
 }
 
 void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
@@ -133,12 +119,6 @@ void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
     const double out = (double)layout->out_padded;
     const double panels = ceil(terms / GEMM_MAX_TERMS);
     work->sums += boxes * terms * gemm_box_products(pass, transposed);
-    if (pass->flat) { // strips are packed, their sums stored; taps are prefetched
-        const double strips = boxes * (double)outputs / (double)pass->box.channel;
-        work->moved += boxes * positions * (splits * terms + 2 * out);
-        work->rows += strips * splits * terms;
-        return;
-    }
     // Sums are written, then read and written once for each further panel, and stored; taps are
     // read for each box. One clearing and reading of the sums more is counted than happens: the
     // lower bound in cpu/direct/lower_bound.c relies on four copies of every sum.
