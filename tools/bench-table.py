@@ -204,7 +204,7 @@ def is_missed(times, target):
 
 def targets_table(*runs):
     """All targets, with the figures of each run."""
-    lines = ["| what | case | measured | with AVX2 alone | floor | goal |", "|---|---|---|---|---|---|"]
+    lines = ["| target | case | measured | with AVX2 alone | floor | goal |", "|---|---|---|---|---|---|"]
     for target in TARGETS:
         what, case, ours, _, figure, *bounds = target
         cells = []
