@@ -3,7 +3,7 @@
 """Copies the rows that the benchmarks printed to docs/bench, and writes the tables of docs/bench.md, README.md and
 python/README.md and the chart of README.md from all rows there.
 
-    bench-table.py [OPTION] BUILD RESULTS       RESULTS holds one CSV a program
+    bench-table.py [OPTION] BUILD RESULTS       RESULTS holds one CSV a program; without arguments only the pages are written
       --again   RESULTS holds one program's rows; those of the others stay
       --avx2    the rows go to docs/bench/avx2
       --print   prints the table of targets and writes nothing

@@ -49,7 +49,7 @@ LIMITS = {
     "lines_cpu": (35480, "lines in lib/ without lib/cuda"),  # the aim is 31 000
     "lines_design": (1480, "lines in design/"),
     "lines_cuda": (18710, "lines in lib/cuda"),  # the aim is 15 500
-    "docs": (7390, "lines of text in docs/"),
+    "docs": (7380, "lines of text in docs/"),
     "words": (0, "words that are no longer used"),
     "links": (0, "links of documents that lead nowhere"),
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),
