@@ -5,6 +5,7 @@
 # docs/gpu-bench.md. Without a device it prints what is missing and writes nothing: status 77. What
 # failed is recorded in gpu-verified.json, which has a verdict for each engine.
 #   bench/gpu.sh [--quick] [--limit SECONDS] [STEP...]
+#   bench/gpu.sh --why-not        only prints what is missing, status 1 if nothing is
 #   STEP: build, suite, sanitizer, bench, peers, report [all, in this order]; pack, see below
 #   --quick: a trial run with an eighth of each batch; the report is printed, nothing is written
 #   --limit: stops in time, with status 75 if something is left; another run continues
@@ -25,17 +26,51 @@
 #   bench/gpu.sh --limit 570 sanitizer
 set -eu
 cd "$(dirname "$0")/.."
-# shellcheck source=tools/gpu_env.sh
-. tools/gpu_env.sh
+unset PARTITA_CUDA_MODULE # a stand-in is not a device
+PATH=$PATH:/usr/local/cuda/bin
 results=build/gpu-results
 quick=
 CASE_SECONDS=240
 PEER_SECONDS=900
+# Programs are built here, or packed on another machine (step pack).
+programs=build
+[ -e build/build.ninja ] || [ ! -d build/gpu-pack ] || programs=build/gpu-pack
+
+# cuFFT is in the toolkit, or in the packages of PyTorch.
+packages=$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+cufft=$(find /usr/local/cuda*/lib64/ /usr/local/cuda*/targets/*/lib/ "$packages/nvidia" -name 'libcufft.so.1[12]' 2>/dev/null | head -n 1)
+libraries=$PWD/$programs/carried${cufft:+:$(dirname "$cufft")}
+
+# with_libraries COMMAND...: for our programs only. PyTorch has libraries of its own, which these
+# would replace.
+with_libraries() {
+    LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"
+}
+
+# Prints the line of the first CUDA device, or the line that says what is missing. bench_gpu does not
+# start without cuFFT, `partita` is not built without libsndfile.
+device_line() {
+    {
+        with_libraries "$programs/bench/bench_gpu" --device ||
+            with_libraries "$programs/apps/partita" devices
+    } 2>/dev/null | grep '^cuda' | head -n 1 || true
+}
+
+# Prints what is missing; status 1 if nothing is.
+why_not() {
+    line=$(device_line)
+    case $line in cuda:*) return 1 ;; esac
+    echo "skipped: ${line:-$programs/bench/bench_gpu does not run}"
+}
+
 while :; do
     case ${1-} in
     -h | --help)
         sed -n '3,/^set -eu/ { /^set -eu/d; s/^# \{0,1\}//; p }' bench/gpu.sh
         exit 0
+        ;;
+    --why-not)
+        if why_not; then exit 0; else exit 1; fi
         ;;
     --quick) quick=--quick results=build/gpu-results-quick ;;
     --limit)
@@ -109,11 +144,11 @@ pack() {
 }
 
 suite() {
-    GPU_RESULTS=$results tools/gpu.sh suite
+    with_libraries python3 tools/gpu_suite.py "$programs" "$results" suite
 }
 
 sanitizer() {
-    GPU_RESULTS=$results tools/gpu.sh memcheck racecheck
+    with_libraries python3 tools/gpu_suite.py "$programs" "$results" memcheck racecheck
 }
 
 # One process for each case: if it crashes or hangs, only its own rows are lost.
@@ -169,10 +204,7 @@ report() {
 
 # Results of other sources are moved away.
 begin() {
-    if why_not=$(tools/gpu.sh --why-not); then
-        echo "$why_not"
-        exit 77
-    fi
+    if why_not; then exit 77; fi
     source=$(python3 tools/gpu_report.py --source)
     before=$(cat "$results/source" 2>/dev/null || echo "$source")
     if [ "$before" != "$source" ]; then

@@ -44,7 +44,6 @@ SOURCE = gpu_report.source_hash(ROOT)
 FILES = {
     "source": SOURCE + "\n",
     "device.outcome": DEVICE + "\n",
-    "source.outcome": f"source {SOURCE}\n",
     "suite.outcome": "suite 545 passed, 0 failed\n",
     "memcheck.outcome": "memcheck passed: 9 programs\n",
     "racecheck.outcome": "racecheck passed: 8 programs; not finished: layers-gpu\n",
@@ -187,7 +186,6 @@ class Report(unittest.TestCase):
 
     def test_nothing_of_other_sources(self):
         self.refused("changed", {"source": "0\n"})
-        self.refused("changed", {"source.outcome": "source 0\n"})
 
     def doubted(self, because, changes):
         record, text = report(changes, older=True)
@@ -198,7 +196,7 @@ class Report(unittest.TestCase):
     def test_says_that_the_suite_failed(self):
         for suite in ("544 passed, 1 failed", "0 passed, 0 failed, 3 skipped", "9 passed, 0 failed, not complete"):
             self.doubted(suite, {"suite.outcome": f"suite {suite}\n"})
-        self.doubted("not run", {"suite.outcome": None, "source.outcome": None})
+        self.doubted("not run", {"suite.outcome": None})
         self.doubted("racecheck failed: layers-gpu", {"racecheck.outcome": "racecheck failed: layers-gpu\n"})
 
     def test_says_what_was_wrong(self):
@@ -229,7 +227,7 @@ class Report(unittest.TestCase):
 
     def test_the_script_says_what_is_missing(self):
         environment = {"PATH": "/usr/bin:/bin", "PARTITA_CUDA_MODULE": "/dev/null"}
-        if subprocess.run([str(ROOT / "tools/gpu.sh"), "--why-not"], capture_output=True, env=environment).returncode:
+        if subprocess.run([str(ROOT / "bench/gpu.sh"), "--why-not"], capture_output=True, env=environment).returncode:
             self.skipTest("there is a device")
         before = sorted(path.name for path in (ROOT / "docs").iterdir())
         run = subprocess.run([str(ROOT / "bench/gpu.sh"), "suite", "report"], capture_output=True, text=True,
@@ -245,8 +243,8 @@ class Script(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.root = pathlib.Path(self.folder.name)
-        for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu.sh", "tools/gpu_env.sh", "tools/gpu_predict.py",
-                     "tools/gpu_report.py", "tools/gpu_suite.py"):
+        for name in ("bench/gpu.sh", "bench/peers/torch_gpu.py", "tools/gpu_predict.py", "tools/gpu_report.py",
+                     "tools/gpu_suite.py"):
             self.put(name, (ROOT / name).read_text())
         self.put("docs/README", "")
         self.put("build/build.ninja", "")

@@ -296,7 +296,7 @@ class Benchmarks(ScriptTest):
 
     def setUp(self):
         super().setUp()
-        self.script(self.tree / "tools/python_env.sh", ":")
+        self.script(self.tree / "tools/python.sh", ":")
         self.script(self.tree / "tools/load-plot.sh", ":")
         self.script(self.tree / "build-ci/python/bin/python", "case $* in *torch*) exit 1 ;; *freeze*) echo numpy==1 ;; "
                     f"*) echo '{HEADER[:-1]}' ;; esac")

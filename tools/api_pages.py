@@ -11,6 +11,7 @@ Pages of an earlier run are removed from both folders. A folder with other files
 """
 import html
 import os
+import pathlib
 import re
 import sys
 import textwrap
@@ -20,7 +21,6 @@ LABELS = 'Shapes|Ranges|Errors|Memory|Devices|Time|Threads|Source'
 LABEL = re.compile(rf' ((?:{LABELS})(?:, (?:{LABELS}))*):\s+(.*)')
 LABEL_INSIDE = re.compile(rf'(?<=\.) ((?:{LABELS})): ')
 NAME = re.compile(r'(?:\b(?:partita_\w+|PARTITA_[A-Z0-9_]+)\b|\b[a-z]+\.h\b)')
-# The order in which a reader needs them.
 HEADERS = ['partita', 'problem', 'plan', 'filter', 'stream', 'bank', 'design', 'advanced']
 
 
@@ -87,6 +87,11 @@ class Item:
         self.prototypes = []
         self.types = []       # (first line, members)
 
+    def code(self):
+        """Lines of code that declare what a program uses."""
+        prototypes = [line for prototype in self.prototypes for line in wrap_prototype(prototype).split('\n')]
+        return prototypes + [first + (' { ... };' if members else ';') for first, members in self.types]
+
     def add(self, text):
         """One declaration; those that are not public are left out."""
         text = text.replace('__extension__ ', '')
@@ -116,12 +121,15 @@ class Item:
         return text[:1].lower() + text[1:] if text[1:2].islower() or text[1:2] == ' ' else text
 
 
+def names_of(items):
+    return list(dict.fromkeys(name for item in items for name in item.names))
+
+
 class Header:
     def __init__(self, path):
-        self.name = os.path.basename(path)[:-2]
+        self.name = path.stem
         self.items = []
-        with open(path, encoding='utf-8') as file:
-            lines = file.read().split('\n')
+        lines = path.read_text(encoding='utf-8').split('\n')
         start = next(i for i, line in enumerate(lines) if line.startswith('#ifndef'))
         self.blocks = parse_comment(line[2:] for line in lines[1:start])
         comment, item, i = [], None, start + 2
@@ -202,8 +210,7 @@ def wrap_prototype(text):
 class Man:
     def __init__(self, pages, version, date, folder):
         self.pages, self.version, self.date, self.folder = pages, version, date, folder
-        self.files = {name for items in pages.pages.values() for item in items
-                      for name in item.names}
+        self.files = {name for items in pages.pages.values() for name in names_of(items)}
 
     @staticmethod
     def wrap(text):
@@ -242,19 +249,14 @@ class Man:
         for heading, body in sections:
             body = re.sub(r'^\.PP\n', '', body)
             text += f'.SH {heading}\n{body}\n'
-        with open(os.path.join(self.folder, name + '.3'), 'w', encoding='utf-8') as file:
-            file.write(text)
+        (self.folder / f'{name}.3').write_text(text, encoding='utf-8')
 
     def page(self, page, items):
-        names = list(dict.fromkeys(name for item in items for name in item.names))
+        names = names_of(items)
         synopsis = '.nf\n.B #include <partita/partita.h>\n.sp\n'
         description = []
         for item in items:
-            for prototype in item.prototypes:
-                synopsis += ''.join(f'.B "{self.escape(line)}"\n'
-                                    for line in wrap_prototype(prototype).split('\n'))
-            for first, members in item.types:
-                synopsis += f'.B {first}' + (' { ... };\n' if members else ';\n')
+            synopsis += ''.join(f'.B "{self.escape(line)}"\n' for line in item.code())
             description.append(self.body(item.blocks, page))
             for first, members in item.types:
                 if members:
@@ -278,8 +280,7 @@ class Man:
             heading = 'DESCRIPTION' if header.name == 'partita' else f'"{header.name}.h"'
             body = self.body(header.blocks, 'partita')
             for page, items in self.pages.of_header(header).items():
-                names = ', '.join(dict.fromkeys(name for item in items for name in item.names))
-                body += f'\n.TP 4\n.BR "{names}" (3)\n{self.prose(items[0].summary(), "partita")}'
+                body += f'\n.TP 4\n.BR "{", ".join(names_of(items))}" (3)\n{self.prose(items[0].summary(), "partita")}'
             sections.append((heading, body))
         title = r'partita \- linear filters for streams, signals and images'
         self.write('partita', title, sections)
@@ -331,12 +332,9 @@ class Html:
 
     def section(self, page, items):
         out = [f'<section id="{page}">']
-        names = dict.fromkeys(name for item in items for name in item.names)
-        out.append('<h2>' + ', '.join(f'<code>{name}</code>' for name in names) + '</h2>')
+        out.append('<h2>' + ', '.join(f'<code>{name}</code>' for name in names_of(items)) + '</h2>')
         for item in items:
-            code = [wrap_prototype(prototype) for prototype in item.prototypes]
-            code += [first + (' { … };' if members else ';') for first, members in item.types]
-            out.append('<pre>' + self.code('\n'.join(code)) + '</pre>')
+            out.append('<pre>' + self.code('\n'.join(item.code())) + '</pre>')
             out.append(self.body(item.blocks))
             for _, members in item.types:
                 if members:
@@ -352,11 +350,11 @@ class Html:
             for page, items in self.pages.of_header(header).items()) + '</ul>'
 
     def write(self, name, title, body):
-        with open(os.path.join(self.folder, name + '.html'), 'w', encoding='utf-8') as file:
-            file.write(f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-                       '<meta name="viewport" content="width=device-width">\n'
-                       f'<title>{title}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n'
-                       f'{body}\n</body>\n</html>\n')
+        (self.folder / f'{name}.html').write_text(
+            f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width">\n'
+            f'<title>{title}</title>\n<style>\n{STYLE}\n</style>\n</head>\n<body>\n{body}\n</body>\n</html>\n',
+            encoding='utf-8')
 
     def site(self):
         index = [f'<h1>Partita {self.version}</h1>']
@@ -373,36 +371,33 @@ class Html:
         self.write('index', f'Partita {self.version}', '\n'.join(index))
 
 
-def is_page(path, suffix):
-    if os.path.islink(path) or not os.path.isfile(path) or not path.endswith(suffix):
-        return False
-    with open(path, encoding='utf-8', errors='replace') as file:
-        return 'partita' in file.read().lower()
-
-
 def old_pages(folder, suffix):
-    """Paths of the pages of an earlier run; ends the script if the folder has anything else."""
-    paths = [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+    """The pages of an earlier run; ends the script if the folder has anything else."""
+    paths = list(folder.glob('*'))
     for path in paths:
-        if not is_page(path, suffix):
+        if path.is_symlink() or not path.is_file() or path.suffix != suffix or \
+                'partita' not in path.read_text(encoding='utf-8', errors='replace').lower():
             sys.exit(f'{path} is not a page of this script: name a new folder, or remove it yourself')
     return paths
 
 
+def read_headers(folder):
+    """The headers in the order in which a reader needs them."""
+    headers = [Header(path) for path in sorted(folder.glob('*.h'))]
+    return sorted(headers, key=lambda h: HEADERS.index(h.name) if h.name in HEADERS else len(HEADERS))
+
+
 def main():
-    version, include, man, site = sys.argv[1:]
-    paths = [os.path.join(include, name) for name in os.listdir(include) if name.endswith('.h')]
-    headers = [Header(path) for path in sorted(paths)]
-    headers.sort(key=lambda h: HEADERS.index(h.name) if h.name in HEADERS else len(HEADERS))
-    pages = Pages(headers)
+    version, (include, man, site) = sys.argv[1], map(pathlib.Path, sys.argv[2:])
+    pages = Pages(read_headers(include))
     errors = pages.undocumented()
     if errors:
         sys.exit('\n'.join(errors))
     for path in old_pages(man, '.3') + old_pages(site, '.html'):
-        os.remove(path)
+        path.unlink()
     for folder in (man, site):
-        os.makedirs(folder, exist_ok=True)
-    seconds = os.environ.get('SOURCE_DATE_EPOCH') or max(os.path.getmtime(path) for path in paths)
+        folder.mkdir(parents=True, exist_ok=True)
+    seconds = os.environ.get('SOURCE_DATE_EPOCH') or max(path.stat().st_mtime for path in include.glob('*.h'))
     writer = Man(pages, version, time.strftime('%Y-%m-%d', time.gmtime(int(float(seconds)))), man)
     for page, items in pages.pages.items():
         writer.page(page, items)

@@ -63,7 +63,7 @@ absent() {
     sed '/^$/d' $build/bench/absent-peers
     for program in ffmpeg sox; do command -v $program >/dev/null || echo "$program ($program)"; done
     /usr/bin/python3 -c 'import scipy.signal' 2>/dev/null || echo "scipy-* (python3-scipy)"
-    "$python" -c 'import torch' 2>/dev/null || echo "torch (PyTorch in build-ci/python: tools/python_env.sh 3600, with 15 GB free)"
+    "$python" -c 'import torch' 2>/dev/null || echo "torch (PyTorch in build-ci/python: tools/python.sh --install 3600, with 15 GB free)"
 }
 
 tools/setup.sh bench
@@ -73,7 +73,7 @@ build >$build.log 2>&1 || {
 }
 awk '$1 > 0.5 { print "the machine is not idle: load average " $1 }' /proc/loadavg >&2
 case $* in
-'--again python_'* | '--again network' | '' | --quick | --avx2) tools/python_env.sh 3600 ;;
+'--again python_'* | '--again network' | '' | --quick | --avx2) tools/python.sh --install 3600 ;;
 esac
 absent=$(absent)
 [ -z "$absent" ] || {

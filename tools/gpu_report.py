@@ -5,7 +5,7 @@
     gpu_report.py [--print] RESULTS      --print: the page goes to stdout, nothing is written
     gpu_report.py --source               prints a hash of the sources
 
-RESULTS has: *.outcome (of tools/gpu.sh), driver, source, cases.csv, engines.csv and rates (of bench_gpu), rows/, logs/ and
+RESULTS has: *.outcome (of gpu_suite.py), driver, source, cases.csv, engines.csv and rates (of bench_gpu), rows/, logs/ and
 calls/ with one file for each case, torch.csv, torch.log, and *.failed for steps that failed. Nothing is written unless
 a device ran these sources and produced times; a stand-in is not a device. The page lists all failures at its top.
 
@@ -29,6 +29,7 @@ import gpu_predict
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OURS = "auto"
+PERCENTILES = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1}
 RATES = ("launch", "host_graph", "graph", "pass", "bytes", "fma", "tf32")  # of struct cuda_gpu_rates
 TABLE = "lib/cuda/gpu/measured.h"
 CUDNN, RFFT = "torch-cudnn-tf32-off", "torch-rfft-cached"
@@ -56,54 +57,35 @@ FLOORS += [("PyTorch, filters transformed beforehand", "causal-1M-forward", RFFT
            ("rows, then columns, as CUDA's samples", "separable-3072-r8-forward", "two-passes", "ratio", 1, 1.7)]
 
 
-def read_csv(path):
-    return list(csv.DictReader(path.open())) if path.exists() else []
+def read(results, pattern):
+    """The text of all files of this name."""
+    return "".join(path.read_text() for path in sorted(results.glob(pattern)))
 
 
-def read_text(path):
-    return path.read_text() if path.exists() else ""
+def read_rows(results, pattern):
+    return [row for path in sorted(results.glob(pattern)) for row in csv.DictReader(path.open())]
 
 
-def read_rows(folder):
-    """The rows of all files of a folder."""
-    return [row for path in sorted(folder.glob("*.csv")) for row in read_csv(path)]
-
-
-def read_texts(folder, pattern):
-    return "".join(path.read_text() for path in sorted(folder.glob(pattern)))
-
-
-def percentile(values, share):
-    """Nearest rank, rounded up."""
-    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+def nearest(values, share):
+    """A percentile of sorted values by the nearest rank, rounded up."""
+    return values[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def read_times(results):
     """{case: {contender: {"ms": of a call, "spread", "error", "bytes"}}}; a call of a stream is a block, with percentiles."""
-    cases = {row["case"]: row for row in read_csv(results / "cases.csv")}
+    cases = {row["case"]: row for row in read_rows(results, "cases.csv")}
     times = {}
-    for row in read_rows(results / "rows") + read_csv(results / "torch.csv"):
+    for row in read_rows(results, "rows/*.csv") + read_rows(results, "torch.csv"):
         case = cases[row["case"]]
         items = int(case["block"]) * int(case["in"]) if case["kind"] == "stream" else int(case["items"])
         figures = {"ms": float(row["ns_per_item"]) * items * 1e-6, "spread": float(row["spread"]),
                    "error": float(row["check"]), "bytes": int(row["bytes"])}
         if case["kind"] == "stream":
-            figures.update(read_calls(results / "calls", row["case"], row["contender"]))
+            calls = read_rows(results, f"calls/{row['case']}.{row['contender'].replace('/', '-')}.csv")
+            calls = sorted(1e3 * float(call["seconds"]) for call in calls)
+            figures.update({f"{name}_ms": nearest(calls, share) for name, share in PERCENTILES.items() if calls})
         times.setdefault(row["case"], {})[row["contender"]] = figures
     return times
-
-
-def read_calls(folder, case, contender):
-    calls = [1e3 * float(row["seconds"]) for row in read_csv(folder / f"{case}.{contender.replace('/', '-')}.csv")]
-    if not calls:
-        return {}
-    shares = {"p50_ms": 0.5, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1}
-    return {name: percentile(calls, share) for name, share in shares.items()}
-
-
-def read_outcome(text):
-    """{"device": the line of `partita devices`, "suite": "N passed, N failed", "memcheck": "passed", ...}"""
-    return dict(line.split(" ", 1) for line in text.splitlines() if " " in line)
 
 
 def read_messages(text):
@@ -177,10 +159,12 @@ def verdicts(states, times, wrong):
 
 def collect(results, root):
     """All facts of a run, as docs/gpu-verified.json has them."""
-    times, outcome = read_times(results), read_outcome(read_texts(results, "*.outcome"))
-    left_out, wrong = read_messages(read_texts(results / "logs", "*.log") + read_text(results / "torch.log"))
-    engines = {row["engine"]: row["state"] for row in read_csv(results / "engines.csv")}
-    peer = re.search(r"^peer: (.*)$", read_text(results / "torch.log"), re.M)
+    times = read_times(results)
+    # {"device": the line of `partita devices`, "suite": "N passed, N failed", "memcheck": "passed", ...}
+    outcome = dict(line.split(" ", 1) for line in read(results, "*.outcome").splitlines() if " " in line)
+    left_out, wrong = read_messages(read(results, "logs/*.log") + read(results, "torch.log"))
+    engines = {row["engine"]: row["state"] for row in read_rows(results, "engines.csv")}
+    peer = re.search(r"^peer: (.*)$", read(results, "torch.log"), re.M)
     floors = []
     for floor in FLOORS:
         value = measure(times, floor)
@@ -189,20 +173,20 @@ def collect(results, root):
                        "goal_met": verdict(value, floor[5], floor[3])})
     record = {
         "device": outcome.get("device", ""),
-        "driver": read_text(results / "driver").strip(),
+        "driver": read(results, "driver").strip(),
         "date": datetime.date.today().isoformat(),
         "commit": command("git", "-C", str(root), "describe", "--always", "--dirty"),
         "sources": source_hash(root),
-        "sources_run": [outcome.get("source", ""), read_text(results / "source").strip()],  # of the suite, of all steps
+        "sources_run": read(results, "source").strip(),
         "suite": outcome.get("suite", ""),
         "compute-sanitizer": {tool: outcome.get(tool, "not run") for tool in ("memcheck", "racecheck")},
         "peer": peer[1] if peer else "PyTorch: not run",
         "engines": engines,
-        "rates": read_rates(read_text(results / "rates")),
+        "rates": read_rates(read(results, "rates")),
         "verdicts": verdicts([*engines, OURS], times, wrong),
         "cases": times,
         "floors": floors,
-        "predictions": gpu_predict.compare(read_text(root / gpu_predict.PREDICTIONS), outcome.get("device", ""), times),
+        "predictions": gpu_predict.compare(read(root, gpu_predict.PREDICTIONS), outcome.get("device", ""), times),
         "left_out": left_out,
         "wrong": wrong,
         "failed_steps": [path.stem for path in sorted(results.glob("*.failed"))],
@@ -218,7 +202,7 @@ def refusal(record):
         return "no CUDA device"
     if "hostdev" in device:
         return "hostdev is not a device"
-    if not {record["sources"]} <= set(record["sources_run"]) <= {record["sources"], ""}:
+    if record["sources"] != record["sources_run"]:
         return "the sources have changed since the suite or the benchmarks ran"
     return None if record["cases"] else "nothing was timed"
 

@@ -4,7 +4,7 @@
 # puts OpenMP's run-time library into it and names the oldest C library that it runs with, abi3audit checks that one
 # module serves all versions of Python. At last the wheel is installed in a bare environment of each version of Python
 # that is here, without a compiler's help, and filters a signal.
-#   tools/wheel.sh [FOLDER]        FOLDER gets both; build-ci/wheel if not given. PYTHON=... as in tools/python_env.sh
+#   tools/wheel.sh [FOLDER]        FOLDER gets both; build-ci/wheel if not given. PYTHON=... as in tools/python.sh
 set -eu
 [ $# -eq 0 ] || { mkdir -p "$1" && folder=$(cd "$1" && pwd); }
 cd "$(dirname "$0")/.."

@@ -84,9 +84,7 @@ class CReference:
 
     def __init__(self, folder):
         self.folder = folder
-        headers = [api_pages.Header(str(path)) for path in sorted((ROOT / "include/partita").glob("*.h"))]
-        headers.sort(key=lambda h: api_pages.HEADERS.index(h.name) if h.name in api_pages.HEADERS else 99)
-        self.pages = api_pages.Pages(headers)
+        self.pages = api_pages.Pages(api_pages.read_headers(ROOT / "include/partita"))
 
     def link(self, match):
         page = self.pages.owner.get(match[0])
@@ -125,12 +123,9 @@ class CReference:
         return out
 
     def section(self, page, items):
-        names = dict.fromkeys(name for item in items for name in item.names)
-        out = [f"({page.lower()})=", "## " + ", ".join(f"`{name}`" for name in names) + "\n"]
+        out = [f"({page.lower()})=", "## " + ", ".join(f"`{name}`" for name in api_pages.names_of(items)) + "\n"]
         for item in items:
-            code = [api_pages.wrap_prototype(prototype) for prototype in item.prototypes]
-            code += [first + (" { ... };" if members else ";") for first, members in item.types]
-            out.append("```c\n" + "\n".join(code) + "\n```\n")
+            out.append("```c\n" + "\n".join(item.code()) + "\n```\n")
             out += self.body(item.blocks)
             for first, members in item.types:
                 if members:
