@@ -187,7 +187,7 @@ class FoldersOfUsers(ScriptTest):
                      "sed -n 's,.*// prints: \\(.*\\),echo \"\\1\",p' \"$source\" >\"$out\"; chmod +x \"$out\"")
         self.mine.append(self.keep(self.folder / "build/readme/file"))
         (self.folder / "build/lib").mkdir()
-        result = self.run_script("tools/readme-example.sh", "../build", CC="cc")
+        result = self.run_script("tools/readme_example.sh", "../build", CC="cc")
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_wheel(self):
@@ -297,7 +297,7 @@ class Benchmarks(ScriptTest):
     def setUp(self):
         super().setUp()
         self.script(self.tree / "tools/python.sh", ":")
-        self.script(self.tree / "tools/load-plot.sh", ":")
+        self.script(self.tree / "tools/load_plot.sh", ":")
         self.script(self.tree / "build-ci/python/bin/python", "case $* in *torch*) exit 1 ;; *freeze*) echo numpy==1 ;; "
                     f"*) echo '{HEADER[:-1]}' ;; esac")
         self.command("meson", f'echo "$@" >>{self.folder}/meson.log; case $1 in setup) mkdir -p build-bench/bench\n'
@@ -378,7 +378,7 @@ class BenchTable(ScriptTest):
         return str(folder)
 
     def table(self, *words):
-        return self.run_script(sys.executable, "tools/bench-table.py", *words)
+        return self.run_script(sys.executable, "tools/bench_table.py", *words)
 
     def test_rows_with_a_large_spread(self):
         result = self.table("build", self.results())

@@ -107,10 +107,10 @@ for subject in $subjects; do
 done
 $build/bench/bench_layer --weights >$results/layer-weights
 # shellcheck disable=SC2086 # no option is no word
-python3 tools/bench-table.py $option $build $results
+python3 tools/bench_table.py $option $build $results
 plotted=mono-b64-t480000
 case "$option $subjects" in
 --avx2*) ;;
-*stream*) tools/load-plot.sh $results/calls $plotted $images/load-$plotted.png || status=1 ;;
+*stream*) tools/load_plot.sh $results/calls $plotted $images/load-$plotted.png || status=1 ;;
 esac
 exit $status

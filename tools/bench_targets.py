@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Target figures of the benchmarks: (text, case, our row, the peer's row, figure, floor, goal). A row is (contender,
-threads); several contenders, or threads None, mean the fastest of them. FIGURES of bench-table.py has the figures."""
+threads); several contenders, or threads None, mean the fastest of them. FIGURES of bench_table.py has the figures."""
 
 AUTO, TWO, DIRECT, PEAK = ("auto", 1), ("auto", 2), ("cpu/direct", 1), ("fma-peak", 1)
 PARTITIONED, WHOLE, SWAP = ("cpu/partitioned", 1), ("cpu/partitioned-whole", 1), ("cpu/partitioned-swap", 1)
@@ -11,7 +11,7 @@ DIRECTIONS = ("forward", "backward-data", "backward-weight")
 ONEDNN = ("onednn", "onednn-winograd")  # the faster of the two
 BEST = (ONEDNN, 1)
 ENGINES = ("cpu/direct", "cpu/gemm", "cpu/winograd", "cpu/tiles", "cpu/depthwise", "cpu/overlap-save", "cpu/blocks")
-# Cases that bench-table.py adds: the worst of several, and a share of all.
+# Cases that bench_table.py adds: the worst of several, and a share of all.
 SLOWEST = "slowest vgg-*-n{}-{}"
 WORST_CHOICE, CHOICES = "worst case", "all cases"
 FLAT = ("flat", 1.6, 1.3)

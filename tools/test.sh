@@ -48,6 +48,6 @@ step "addresses and undefined behaviour, all of it" tools/sanitize.sh address,un
 fuzzers='fuzz-problem fuzz-wav fuzz-raw fuzz-npy fuzz-text'
 step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz slow -Dfuzz=true -Dbench=false -Dcuda=disabled \
     -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
-step "aarch64 under qemu" env TEST_ARGS='-t 10 kernels fft-neon problem convolve-neon' tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross-aarch64.ini -Dbench=false -Dcuda=disabled
+step "aarch64 under qemu" env TEST_ARGS='-t 10 kernels fft-neon problem convolve-neon' tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross_aarch64.ini -Dbench=false -Dcuda=disabled
 step "the package for Python, long runs" env PARTITA_SLOW=1 tools/python.sh
 (steps_end) && tools/cuda_changed.sh --record

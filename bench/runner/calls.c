@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Single calls of a stream: their times, how flat these are, and the files of --calls that
-// tools/load-plot.sh plots.
+// tools/load_plot.sh plots.
 #include "runner/runner.h"
 
 #include <errno.h>

@@ -37,7 +37,7 @@ double gate_layer(const struct workload *w);
 struct layer_case {
     struct workload workload;
     struct layer layer;
-    char name[48], network[32]; // network: of the rows that tools/bench-table.py sums, "" if none
+    char name[48], network[32]; // network: of the rows that tools/bench_table.py sums, "" if none
     unsigned depth;
 };
 

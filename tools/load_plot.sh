@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Plots the time of each call of a stream, one panel per contender, from the files of `bench_stream --calls FOLDER`.
-#   tools/load-plot.sh FOLDER CASE PNG
+#   tools/load_plot.sh FOLDER CASE PNG
 set -eu
 [ $# = 3 ] || {
-    echo "usage: tools/load-plot.sh FOLDER CASE PNG" >&2
+    echo "usage: tools/load_plot.sh FOLDER CASE PNG" >&2
     exit 2
 }
 folder=$1 case=$2 png=$3

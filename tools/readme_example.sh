@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Builds the C programs of README.md and docs/c.md against a build folder's library, runs them, and compares what each prints with its
 # own "// prints: " comment.
-#   tools/readme-example.sh [BUILD]
+#   tools/readme_example.sh [BUILD]
 set -eu
 cd "$(dirname "$0")/.."
 build=${1:-build}

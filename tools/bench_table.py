@@ -3,7 +3,7 @@
 """Copies the rows that the benchmarks printed to docs/bench, and writes the tables of docs/bench.md, README.md and
 python/README.md and the chart of README.md from all rows there.
 
-    bench-table.py [OPTION] BUILD RESULTS       RESULTS holds one CSV a program; without arguments only the pages are written
+    bench_table.py [OPTION] BUILD RESULTS       RESULTS holds one CSV a program; without arguments only the pages are written
       --again   RESULTS holds one program's rows; those of the others stay
       --avx2    the rows go to docs/bench/avx2
       --print   prints the table of targets and writes nothing
@@ -107,7 +107,7 @@ def publish(results, run, folder, again):
     kept = read_run(folder) if again else {}
     names = ("processor", "instruction set used")
     if again and any(kept.get(name) != run[name] for name in names):
-        sys.exit(f"bench-table.py: the rows in {folder} are of another processor or instruction set: repeat all")
+        sys.exit(f"bench_table.py: the rows in {folder} are of another processor or instruction set: repeat all")
     for path in sorted(results.glob("*.csv")):
         header, *rows = csv.reader(path.open())
         if path.stem == "layer":
@@ -322,7 +322,7 @@ def main():
         return
     run = machine(pathlib.Path(words[0]), results)
     if "-dirty" in run["commit"]:
-        sys.exit(f"bench-table.py: {results} was measured with changes that no commit has ({run['commit']}): commit them "
+        sys.exit(f"bench_table.py: {results} was measured with changes that no commit has ({run['commit']}): commit them "
                  "and measure again, or --print the table")
     publish(results, run, ROWS / "avx2" if "--avx2" in sys.argv else ROWS, "--again" in sys.argv)
     write_pages()
