@@ -42,10 +42,6 @@ struct cost_model {
 // The built-in model of an instruction set.
 void cost_model_default(struct cost_model *ret, enum cpu_isa isa);
 
-// Measures this machine in under a second. Errors: PARTITA_ERR_NOMEM. *ret is either complete or
-// unchanged.
-enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa isa);
-
 // Seconds of a forward and an inverse transform of n samples, interpolated between measured sizes.
 double cost_model_fft(const struct cost_model *model, bool f64, bool complex, size_t n);
 

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "core/cost_model.h"
 #include "fft/fft.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
+#include "wisdom.h"
 
 // Everything a measured loop may touch.
 struct bench {

@@ -8,6 +8,10 @@
 
 #include "core/cost_model.h"
 
+// Measures this machine in under a second. Errors: PARTITA_ERR_NOMEM. *ret is either complete or
+// unchanged.
+enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa isa);
+
 // A choice stored for a problem.
 struct remembered {
     char engine[32];

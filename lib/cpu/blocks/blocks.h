@@ -38,10 +38,7 @@ static inline const struct block_layout *blocks_layout(const struct partita_plan
     return &blocks_of(plan)->layout;
 }
 
-// The cheapest layout that the request allows, if a byte of a filter costs so much; false if none
-// fits, with a reason.
-bool blocks_search(const struct request *request, double filter_byte, struct block_layout *ret,
-                   char *reason, size_t size);
+void blocks_estimate(const struct request *request, struct estimate *ret);
 
 static inline struct block_transform blocks_transform(const struct partita_plan *plan)
 {
@@ -74,14 +71,15 @@ static inline const char *blocks_path(const struct partita_plan *plan, const cha
     return taps + from * shape->axis[0].kernel * shape->tap_bytes;
 }
 
-// samples[n] = a block of the taps of a path, or of a channel of gy, in causal order, widened to
-// the signal's type, and zeros. `narrow` is used if the taps' type is not the signal's.
-struct blocks_taps {
-    const char *taps;
-    size_t block, n;
-};
-void blocks_load_taps(const struct partita_plan *plan, const struct blocks_taps *taps,
+// samples = a block of the taps of a path, or of a channel of gy, in causal order, widened to the
+// signal's type. BLOCK_PAIRS divides it by the transform's gain; other methods append zeros up to
+// the length of a transform. `narrow` is used if the taps' type is not the signal's.
+void blocks_load_taps(const struct partita_plan *plan, const char *taps, size_t block,
                       char *samples, char *narrow);
+
+struct filter_bytes blocks_filter_bytes(const struct partita_plan *plan);
+enum partita_status blocks_filter_pack(struct partita_filter *filter, const void *taps,
+                                       const struct region *scratch);
 
 // Bytes of a block of the taps as a filter of lags or of imposed blocks holds it: a spectrum,
 // or the causal taps.
@@ -96,10 +94,7 @@ static inline struct block_spectra blocks_taps_spectra(const struct partita_plan
     return (struct block_spectra){spectra + index * bytes, count};
 }
 
-// For each method: sets the exact bytes in the layout, once the transform has been created; runs
-// the problem as a forward problem. pairs_run also computes backward weight.
-// pairs_scale: divides a block of the taps, or of gy, by the transform's gain.
-void pairs_scale(const struct partita_plan *plan, char *samples);
+// The methods (METHODS in blocks.c). pairs_run also computes backward weight.
 void pairs_sizes(const struct partita_plan *plan, struct block_layout *layout);
 void pairs_run(const struct partita_plan *plan, const struct partita_filter *filter,
                const struct operands *operands, char *workspace);

@@ -89,10 +89,10 @@ static char *sum_by_transform(const struct imposed_call *call,
                 pairs->signal - i * pairs->signal_step - (size_t)call->signals.first;
             const char *x = call->workspace + (c * call->signals.count + signal) * bytes;
             const char *h = taps_at(call, c, pairs->taps + i * pairs->taps_step);
-            const bool fresh = i % MAX_TERMS == 0;
+            const bool overwrite = i % MAX_TERMS == 0;
             assert(signal < call->signals.count);
-            kernels->cmac(fresh ? row : spare, x, lines, h, lines, 1, lines);
-            if (!fresh) kernels->add(row, spare, scalars);
+            kernels->cmac(overwrite ? row : spare, x, lines, h, lines, 1, lines);
+            if (!overwrite) kernels->add(row, spare, scalars);
             if ((i + 1) % MAX_TERMS == 0 || i + 1 == pairs->count) kernels->add(sum, row, scalars);
         }
     fft_inverse(fft, buffers->samples, sum, buffers->scratch);

@@ -64,18 +64,18 @@ static void lags_sum_group(const struct window *window, size_t at, size_t count,
     const size_t channel = at / window->count, path = window->first_path + channel;
     const size_t block = window->first_block + at % window->count;
     const size_t bytes = window->bytes, lines = blocks_of(plan)->fft->lines;
-    char *signal = buffers->spectra, *own = signal + LAGS_GROUP * bytes;
-    const char *taps = own;
+    char *signal = buffers->spectra, *transformed = signal + LAGS_GROUP * bytes;
+    const char *taps = transformed;
     assert(count <= LAGS_GROUP && block + count <= layout->tap_blocks);
     if (window->filter)
         taps = (const char *)window->filter->state + (path * layout->tap_blocks + block) * bytes;
     for (size_t i = 0; i < count; i++) {
         lags_transform_signal(window, channel, block + i, signal + i * bytes, buffers);
         if (window->filter) continue;
-        const struct blocks_taps from = {blocks_path(plan, window->taps, path), block + i,
-                                         layout->n};
-        blocks_load_taps(plan, &from, buffers->samples, buffers->narrow);
-        fft_forward(blocks_of(plan)->fft, own + i * bytes, buffers->samples, buffers->scratch);
+        blocks_load_taps(plan, blocks_path(plan, window->taps, path), block + i, buffers->samples,
+                         buffers->narrow);
+        fft_forward(blocks_of(plan)->fft, transformed + i * bytes, buffers->samples,
+                    buffers->scratch);
     }
     plan->kernels->cmac(y, signal, lines, taps, lines, count, lines);
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What fits the workspace of a call, for the search (geometry/block_search.h).
+// The estimate: the cheapest layout that fits the workspace of a call (geometry/block_search.h).
 #include <math.h>
 
 #include "base/sizes.h"
 #include "blocks.h"
 #include "cpu/conv/signal_rates.h"
 
-enum { MAX_WINDOW = 1 << 20 };
+enum {
+    MAX_WINDOW = 1 << 20,
+    COPIES_A_SCALAR = 8, // that preparing a scalar of a filter takes as long as; measured
+};
 
 // Lines of a spectrum at most, whatever the provider.
 static size_t spectrum_lines(const struct shape *shape, size_t n)
@@ -86,8 +89,10 @@ static bool cpu_fit(const struct block_device *device, struct block_layout *layo
     return true;
 }
 
-bool blocks_search(const struct request *request, double filter_byte, struct block_layout *ret,
-                   char *reason, size_t size)
+// The cheapest layout that the request allows, if a byte of a filter costs so much; false if none
+// fits, with a reason.
+static bool blocks_search(const struct request *request, double filter_byte,
+                          struct block_layout *ret, char *reason, size_t size)
 {
     const struct signal_rates rates = cpu_signal_rates(request);
     const struct block_device device = {.rates = &rates,
@@ -102,4 +107,29 @@ bool blocks_search(const struct request *request, double filter_byte, struct blo
                                         .counts_filter = request_used_once(request, request->shape),
                                         .in_time = true};
     return block_search(&device, ret, reason, size);
+}
+
+static size_t blocks_spread(const struct shape *shape, const struct block_layout *layout)
+{
+    return layout->method == BLOCK_IMPOSED ? 1 : size_max(layout->hop / shape->axis[0].stride, 1);
+}
+
+void blocks_estimate(const struct request *request, struct estimate *ret)
+{
+    struct block_layout layout;
+    struct request forward = *request;
+    struct shape shape;
+    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
+        return;
+    forward.shape = &shape;
+    // What preparing a filter for one call takes is in `seconds`.
+    const bool kept = !request_used_once(request, request->shape) &&
+                      request->direction != PARTITA_BACKWARD_WEIGHT;
+    const double byte =
+        kept ? filter_seconds(request, 1 / (double)shape.scalar_bytes, COPIES_A_SCALAR) : 0;
+    const double share = request->filter_uses ? byte / request->filter_uses : 0;
+    if (!blocks_search(&forward, share, &layout, ret->reason, sizeof ret->reason)) return;
+    block_estimate(&forward, &layout, ret);
+    ret->spread = blocks_spread(&shape, &layout);
+    ret->filter_seconds = byte * (double)layout.filter;
 }

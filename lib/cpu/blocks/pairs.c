@@ -68,14 +68,6 @@ static struct block_buffers pairs_worker_buffers(const struct pairs *call, int w
                             call->inputs.work + (size_t)worker * call->inputs.work_stride);
 }
 
-void pairs_scale(const struct partita_plan *plan, char *samples)
-{
-    const struct shape *shape = blocks_shape(plan);
-    plan->kernels->scale(samples, samples, 1 / blocks_of(plan)->fft->gain,
-                         blocks_layout(plan)->tap_block *
-                             (shape->sample_bytes / shape->scalar_bytes));
-}
-
 // One task: one block of one channel of gy.
 static void transform_gy(void *context, size_t task, int worker)
 {
@@ -83,11 +75,9 @@ static void transform_gy(void *context, size_t task, int worker)
     const struct shape *shape = blocks_shape(call->plan);
     const struct block_layout *layout = blocks_layout(call->plan);
     const size_t channel = task / layout->tap_blocks, i = task % layout->tap_blocks;
-    const struct blocks_taps gy = {call->gy + channel * shape->axis[0].kernel * shape->tap_bytes, i,
-                                   layout->tap_block};
+    const char *gy = call->gy + channel * shape->axis[0].kernel * shape->tap_bytes;
     struct block_buffers buffers = pairs_worker_buffers(call, worker);
-    blocks_load_taps(call->plan, &gy, buffers.samples, NULL);
-    pairs_scale(call->plan, buffers.samples);
+    blocks_load_taps(call->plan, gy, i, buffers.samples, NULL);
     const struct block_spectra spectra = blocks_taps_spectra(call->plan, call->taps, channel);
     block_forward(&call->transform, &spectra, i, buffers.samples, &buffers);
 }

@@ -44,12 +44,6 @@ static size_t hop_for(const struct shape *shape, size_t n)
     return latency ? latency + 1 : 0;
 }
 
-size_t overlap_block_count(const struct shape *shape, size_t hop)
-{
-    const struct axis *axis = &shape->axis[0];
-    return ceil_div((axis->out - 1) * axis->stride + 1, hop);
-}
-
 bool overlap_fits_half(const struct shape *shape, size_t n, bool weight, struct overlap_half *ret)
 {
     const struct axis *axis = &shape->axis[0];

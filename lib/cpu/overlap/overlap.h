@@ -60,9 +60,14 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
 // filtering.
 bool overlap_fits_half(const struct shape *shape, size_t n, bool weight, struct overlap_half *ret);
 
-// overlap_block_count: number of blocks of `hop` outputs. overlap_spectrum_bytes: maximum bytes of
-// the spectrum of n samples; needs no transform object.
-size_t overlap_block_count(const struct shape *shape, size_t hop);
+// Number of blocks of `hop` outputs.
+static inline size_t overlap_block_count(const struct shape *shape, size_t hop)
+{
+    const struct axis *axis = &shape->axis[0];
+    return ceil_div((axis->out - 1) * axis->stride + 1, hop);
+}
+
+// Maximum bytes of the spectrum of n samples; needs no transform object.
 size_t overlap_spectrum_bytes(const struct shape *shape, size_t n);
 
 // Seconds of the transforms and products of one block.
@@ -144,9 +149,13 @@ void overlap_long_forward(const struct fft *fft, void *spectrum, const void *x, 
 void overlap_long_filter(const struct partita_filter *filter, size_t channel, char *y,
                          const char *x, const struct overlap_buffers *buffers);
 
-// The stream of overlap-save (stream.c). overlap_history_frames: frames that it keeps of each
-// input.
-size_t overlap_history_frames(size_t n, size_t hop);
+// The stream of overlap-save (stream.c). It keeps the samples of a transform of each input; a
+// quarter more than a block, since a step looks up which of its inputs were not finite a block
+// later.
+static inline size_t overlap_history_frames(size_t n, size_t hop)
+{
+    return size_max(n, hop + hop / 4);
+}
 enum partita_status overlap_stream_open(struct partita_stream *stream);
 struct step overlap_stream_step(struct partita_stream *stream, const struct frames *frames);
 struct region overlap_stream_region(struct partita_stream *stream);

@@ -17,13 +17,6 @@ struct overlap_stream {
     struct overlap_buffers buffers;
 };
 
-// The samples of a transform; a quarter more than a block, since a step looks up which of its
-// inputs were not finite a block later.
-size_t overlap_history_frames(size_t n, size_t hop)
-{
-    return size_max(n, hop + hop / 4);
-}
-
 static struct overlap_stream *overlap_stream_layout(const struct partita_plan *plan,
                                                     struct arena *arena)
 {

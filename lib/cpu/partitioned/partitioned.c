@@ -127,7 +127,7 @@ static enum partita_status partitioned_plan_create(struct partita_plan *plan,
     estimate_load(&plan->choice, &choice, sizeof choice);
     partition_make(request->shape, &device, &choice, &partitioned->layout);
     partitioned->ring = ring_frames(&partitioned->layout);
-    return schedule_create(plan, request);
+    return schedule_create(plan, request, &device);
 }
 
 static void partitioned_plan_destroy(struct partita_plan *plan)

@@ -125,7 +125,8 @@ static inline size_t filter_line_bytes(const struct partition_segment *segment)
 
 // Splits every segment's work into tasks and distributes them over its quanta so that the largest
 // load of a quantum is as small as possible.
-enum partita_status schedule_create(struct partita_plan *plan, const struct request *request);
+enum partita_status schedule_create(struct partita_plan *plan, const struct request *request,
+                                    const struct partition_device *device);
 
 // Tasks of a stage, and of all of them.
 static inline size_t stage_tasks(const struct segment_work *work, enum stage stage)

@@ -34,19 +34,19 @@ static struct split split_work(double seconds, double target, size_t units)
                           .seconds = seconds * (double)each / (double)units};
 }
 
-static void split_segment(const struct request *request, const struct partition_segment *segment,
-                          double target, struct segment_work *work)
+static void split_segment(const struct request *request, const struct partition_device *device,
+                          const struct partition_segment *segment, double target,
+                          struct segment_work *work)
 {
     const struct shape *shape = request->shape;
     const struct cost_rates *costs = &request->model->costs[shape->f64];
-    const struct signal_rates rates = cpu_signal_rates(request);
-    const struct partition_device device = cpu_partition_device(request, &rates);
+    const struct signal_rates *rates = device->rates;
     const double paths = (double)shape_path_count(shape);
     const double scalars = (double)(segment->n * (shape->complex_signal ? 2 : 1));
     // A block's samples and the spectra of the last one have left the core's cache meanwhile.
     const double fetch = scalars * costs->fetch, store = scalars * costs->copy + fetch / 2;
-    const double transform = rates.transforms(&rates, segment->n, 1);
-    const double products = partition_product_seconds(shape, &device, segment) * paths;
+    const double transform = rates->transforms(rates, segment->n, 1);
+    const double products = partition_product_seconds(shape, device, segment) * paths;
     work->lines = work->fft->lines;
     work->pitch = work->lines + 1;
     work->transform = split_work(transform, target, work->fft->steps);
@@ -203,7 +203,8 @@ static void distribute_tasks(struct partita_plan *plan)
     predict_load(plan);
 }
 
-enum partita_status schedule_create(struct partita_plan *plan, const struct request *request)
+enum partita_status schedule_create(struct partita_plan *plan, const struct request *request,
+                                    const struct partition_device *device)
 {
     struct partitioned *partitioned = plan->state;
     const struct partition_layout *layout = &partitioned->layout;
@@ -224,7 +225,7 @@ enum partita_status schedule_create(struct partita_plan *plan, const struct requ
         const enum partita_status status = fft_create(&transform, &plan->allocator, &work->fft);
         if (status != PARTITA_OK) return status;
         // Work that is done in one quantum needs no small tasks.
-        split_segment(request, segment, segment->window == 1 ? INFINITY : target, work);
+        split_segment(request, device, segment, segment->window == 1 ? INFINITY : target, work);
         tasks_plan(segment, work);
         work->due = mem_allocate(&plan->allocator, segment->quanta * sizeof *work->due);
         if (!work->due) return PARTITA_ERR_NOMEM;

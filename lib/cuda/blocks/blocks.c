@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: MIT
 // cuda/blocks: the signal and the taps in blocks, for filters about as long as the signal, and for
-// a few outputs of long operands. layout.c chooses how, a file a method does it. (decision 24)
+// a few outputs of long operands. layout.c chooses how, each method has a file (decision 24).
 #include "blocks.h"
 
 #include <assert.h>
-
-static void cuda_blocks_estimate(const struct request *request, struct estimate *ret)
-{
-    struct block_layout layout;
-    struct request forward = *request;
-    struct shape shape;
-    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
-        return;
-    forward.shape = &shape;
-    if (cuda_blocks_search(&forward, &layout, ret->reason, sizeof ret->reason))
-        block_estimate(&forward, &layout, ret);
-}
 
 static enum partita_status cuda_blocks_plan_create(struct partita_plan *plan,
                                                    const struct request *request)
@@ -49,38 +37,6 @@ static void cuda_blocks_plan_destroy(struct partita_plan *plan)
     mem_release(&plan->allocator, blocks);
 }
 
-struct cuda_sink cuda_blocks_sink(const struct partita_plan *plan, void *y, size_t row, size_t rows,
-                                  const void *bias)
-{
-    const struct cuda_blocks *blocks = cuda_blocks_of(plan);
-    const struct axis *axis = &blocks->shape.axis[0];
-    const bool forward = plan->direction == PARTITA_FORWARD;
-    return (struct cuda_sink){.y = y,
-                              .row = (int64_t)row,
-                              .rows = (int64_t)rows,
-                              .length = (int64_t)axis->out,
-                              .stride = (int64_t)axis->stride,
-                              .end = (int64_t)blocks->layout.trimmed.outputs,
-                              .bias = bias,
-                              .channels = (int64_t)blocks->shape.out_channels,
-                              .complex_samples = plan->shape.complex_signal,
-                              .relu = forward && plan->shape.relu,
-                              .reversed =
-                                  plan->direction == PARTITA_BACKWARD_WEIGHT && plan->shape.flip};
-}
-
-struct cuda_windows cuda_blocks_taps(const struct partita_plan *plan)
-{
-    const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    return cuda_taps_windows(shape, shape->adjoint && plan->direction != PARTITA_BACKWARD_WEIGHT);
-}
-
-struct cuda_windows cuda_blocks_x(const struct partita_plan *plan)
-{
-    const struct shape *shape = &cuda_blocks_of(plan)->shape;
-    return cuda_row_windows(shape->axis[0].size, shape->complex_signal);
-}
-
 static struct filter_bytes cuda_blocks_filter_bytes(const struct partita_plan *plan)
 {
     const struct cuda_blocks *blocks = cuda_blocks_of(plan);
@@ -104,31 +60,6 @@ static const void *blocks_filter_taps(const struct partita_filter *filter)
     const struct cuda_filter *state = filter->state;
     const bool lags = cuda_blocks_of(filter->plan)->layout.method == BLOCK_LAGS;
     return lags && !state->bias ? state->taps : NULL;
-}
-
-struct cuda_pairs cuda_blocks_rows(const struct cuda_blocks_call *call, size_t unit, size_t units)
-{
-    const struct shape *shape = &call->blocks->shape;
-    const int64_t in = (int64_t)shape->group_in, out = (int64_t)shape->group_out;
-    const int64_t groups = (int64_t)shape->groups;
-    if (call->plan->direction == PARTITA_BACKWARD_WEIGHT) // [group][out][in], summed over items
-        return (struct cuda_pairs){
-            .left_rows = {{groups, out, in}, {out, 1, 0}},
-            .right_rows = {{groups, out, in}, {in, 0, 1}},
-            .rows = groups * out * in,
-            .terms = (int64_t)units,
-            .left_term = groups * out,
-            .right_term = groups * in,
-        };
-    return (struct cuda_pairs){
-        .left_rows = {{1, 1, groups * out}, {0, 0, in}},
-        .right_rows = {{1, (int64_t)units, out}, {0, in, 0}},
-        .left_first = (int64_t)unit % groups * out,
-        .rows = (int64_t)units * out,
-        .terms = in,
-        .left_term = 1,
-        .right_term = 1,
-    };
 }
 
 static enum partita_status cuda_blocks_run(const struct partita_plan *plan,

@@ -22,9 +22,7 @@ static inline const struct cuda_blocks *cuda_blocks_of(const struct partita_plan
     return plan->state;
 }
 
-// The cheapest layout, which is the decision of an estimate; false if none fits, with a reason.
-bool cuda_blocks_search(const struct request *request, struct block_layout *ret, char *reason,
-                        size_t size);
+void cuda_blocks_estimate(const struct request *request, struct estimate *ret);
 
 // cuda_blocks_points: points of the transforms of a layout. cuda_blocks_batch: transforms of one
 // call of cuFFT.

@@ -25,11 +25,11 @@ static enum partita_status run_division(const struct cuda_blocks_call *call,
         count = size_min(max, n - at);
         intervals.pairs.count = (int64_t)count;
         for (size_t i = 0; i < count; i++) {
-            const struct part_schedule_pairs of =
+            const struct part_schedule_pairs chain =
                 part_schedule_pairs(divisions, begin + i * divisions->apart);
-            intervals.chain[i].taps = (int)of.taps;
-            intervals.chain[i].signal = (int)of.signal;
-            intervals.chain[i].count = (int)of.count;
+            intervals.chain[i].taps = (int)chain.taps;
+            intervals.chain[i].signal = (int)chain.signal;
+            intervals.chain[i].count = (int)chain.count;
         }
         status = CU(call->plan, cuda_launch_intervals(&fft->params, &intervals));
         if (status == PARTITA_OK)

@@ -171,8 +171,9 @@ static bool blocks_fit(const struct block_device *block_device, struct block_lay
                                         : cuda_blocks_fit_pairs(request, limit, layout);
 }
 
-bool cuda_blocks_search(const struct request *request, struct block_layout *ret, char *reason,
-                        size_t size)
+// The cheapest layout; false if none fits, with a reason.
+static bool cuda_blocks_search(const struct request *request, struct block_layout *ret,
+                               char *reason, size_t size)
 {
     const struct shape *shape = request->shape;
     const struct cuda_device *cuda_device = (const struct cuda_device *)request->device;
@@ -211,4 +212,16 @@ bool cuda_blocks_search(const struct request *request, struct block_layout *ret,
     snprintf(reason, size, "blocks of %zu and %zu need cuFFT, which is not here", parts->taps,
              parts->signal);
     return false;
+}
+
+void cuda_blocks_estimate(const struct request *request, struct estimate *ret)
+{
+    struct block_layout layout;
+    struct request forward = *request;
+    struct shape shape;
+    if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
+        return;
+    forward.shape = &shape;
+    if (cuda_blocks_search(&forward, &layout, ret->reason, sizeof ret->reason))
+        block_estimate(&forward, &layout, ret);
 }

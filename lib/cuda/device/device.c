@@ -57,24 +57,12 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
     return PARTITA_OK;
 }
 
-static _Thread_local struct cuda_thread own_thread = {.stream = cudaStreamPerThread};
-
-const struct cuda_thread *cuda_thread(void)
-{
-    return &own_thread;
-}
-
-void cuda_thread_set(const struct cuda_thread *thread)
-{
-    own_thread = *thread;
-}
-
 // Also on a lost device: what is released is that device's.
 enum partita_status cuda_enter_queue(const struct partita_plan *plan, struct cuda_scope *ret_scope)
 {
     struct cuda_device *device = cuda_device_of(plan);
-    *ret_scope = (struct cuda_scope){.plan = plan, .thread = own_thread};
-    own_thread = (struct cuda_thread){.stream = cudaStreamPerThread};
+    *ret_scope = (struct cuda_scope){.plan = plan, .thread = *cuda_thread()};
+    cuda_thread_set(&(struct cuda_thread){.stream = cudaStreamPerThread});
     const enum partita_status status = CU(plan, cuda_gpu_enter(device->gpu, &ret_scope->context));
     return status == PARTITA_OK ? cuda_device_status(plan) : status;
 }
@@ -93,7 +81,7 @@ enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scop
 void cuda_leave(const struct cuda_scope *scope)
 {
     enum cudaStreamCaptureMode mode = scope->mode;
-    own_thread = scope->thread;
+    cuda_thread_set(&scope->thread);
     if (scope->exchanged && cudaThreadExchangeStreamCaptureMode(&mode) != cudaSuccess)
         cudaGetLastError();
     cuda_gpu_leave(&scope->context);

@@ -77,8 +77,6 @@ struct cuda_scope {
 // since the library's streams take no part in the capture.
 enum partita_status cuda_enter(const struct partita_plan *plan, struct cuda_scope *ret_scope);
 enum partita_status cuda_enter_queue(const struct partita_plan *plan, struct cuda_scope *ret_scope);
-// Within a scope: what launches do until its end.
-void cuda_thread_set(const struct cuda_thread *thread);
 void cuda_leave(const struct cuda_scope *scope);
 
 // Fills device->base.engines: the engines of the NULL-terminated list `own`, which must outlive the

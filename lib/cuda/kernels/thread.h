@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the calling thread's launches do. cuda_enter and cuda_leave set it (device/device.h).
+// How launches of the calling thread are queued. cuda_enter and cuda_leave restore it.
 #ifndef PARTITA_CUDA_THREAD_H
 #define PARTITA_CUDA_THREAD_H
 
@@ -16,6 +16,7 @@ struct cuda_thread {
 };
 
 const struct cuda_thread *cuda_thread(void);
+void cuda_thread_set(const struct cuda_thread *thread);
 
 #ifdef __cplusplus
 }
