@@ -35,7 +35,7 @@ struct design_spec {
     enum partita_design_method method;
     double cutoff[2], width;
     double attenuation; // dB
-    double window;      // attenuation of Kaiser's window; 0: what width and number of taps allow
+    double window;      // attenuation of Kaiser's window; 0: as width and number of taps allow
     double pass_deviation, stop_deviation; // the largest ones, in relation to the largest gain
     size_t taps;                           // 0: to be chosen
     const struct partita_design_point *table;
@@ -48,7 +48,7 @@ struct design_spec {
     struct partita_allocator allocator;
 };
 
-// Checks a design and fills in what it leaves out. n: the number of taps, 0 if it is not known:
+// Checks a design and fills in missing fields. n: the number of taps, 0 if it is not known:
 // then it is design->taps. Errors: PARTITA_ERR_ARG, after a line in the log.
 enum partita_status design_resolve(struct design_spec *ret, const struct partita_design *design,
                                    size_t n);
@@ -60,7 +60,10 @@ double design_wanted_gain(const struct design_spec *spec, double frequency);
 double design_largest_gain(const struct design_spec *spec);
 
 // Whether taps are antisymmetric.
-bool design_is_odd(const struct design_spec *spec);
+static inline bool design_is_odd(const struct design_spec *spec)
+{
+    return spec->kind == PARTITA_DESIGN_HILBERT || spec->kind == PARTITA_DESIGN_DIFFERENTIATOR;
+}
 
 // The number of taps: spec->taps, or the fewest that reach the specification.
 enum partita_status design_count(const struct design_spec *spec, size_t *ret_count);

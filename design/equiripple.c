@@ -22,7 +22,7 @@ enum { GROUP = 8, GRID_DENSITY = 14, MAX_EXCHANGES = 60, MAX_FIRST_REFERENCE = 4
 #define CONVERGED 1e-5
 #define NEARLY_CONVERGED 1e-1
 
-// A frequency, and what is wanted of the polynomial there.
+// A frequency, and the wanted value of the polynomial there.
 struct point {
     double frequency, x;
     int band;
@@ -191,11 +191,11 @@ static void stretch_reference(struct exchange *e, size_t before)
 
 // The factors 1 / product of (x - x_j), up to a common factor. Distances are doubled, as the
 // product of those to the points of an interval of length 2 then neither grows nor shrinks much;
-// exponents are kept apart for what remains.
+// the rest is kept in separate exponents.
 static void find_factors(struct exchange *e)
 {
     double *exponents = e->values;
-    double most = -INFINITY;
+    double max = -INFINITY;
     for (size_t i = 0; i < e->n_reference; i++) e->nodes[i] = e->reference[i].x;
     for (size_t i = 0; i < e->n_reference; i++) {
         double product = 1;
@@ -208,10 +208,10 @@ static void find_factors(struct exchange *e)
         }
         e->factors[i] = 1 / product;
         exponents[i] = exponent;
-        most = fmax(most, exponents[i]);
+        max = fmax(max, exponents[i]);
     }
     for (size_t i = 0; i < e->n_reference; i++)
-        e->factors[i] = ldexp(e->factors[i], (int)(exponents[i] - most));
+        e->factors[i] = ldexp(e->factors[i], (int)(exponents[i] - max));
 }
 
 // The polynomial whose weighted errors at the reference are equal and alternate.
@@ -317,11 +317,11 @@ static bool exchange_references(struct exchange *e, bool last, double *ret_devia
         const size_t n = find_extrema(e);
         if (n < e->n_reference) return false;
         remove_surplus(e, n);
-        double most = 0;
-        for (size_t k = 0; k < e->n_reference; k++) most = fmax(most, fabs(e->extrema[k].error));
-        if (!isfinite(most)) return false;
-        *ret_deviation = most;
-        if (most - fabs(e->deviation) <= (last ? CONVERGED : NEARLY_CONVERGED) * most) return true;
+        double max = 0;
+        for (size_t k = 0; k < e->n_reference; k++) max = fmax(max, fabs(e->extrema[k].error));
+        if (!isfinite(max)) return false;
+        *ret_deviation = max;
+        if (max - fabs(e->deviation) <= (last ? CONVERGED : NEARLY_CONVERGED) * max) return true;
         memcpy(e->reference, e->extrema, e->n_reference * sizeof *e->reference);
     }
     return false;
@@ -395,7 +395,7 @@ enum partita_status design_equiripple(const struct design_spec *spec, double *ta
     lay_out_exchange(&e, &arena);
     if (!arena_allocate(&arena, &spec->allocator)) return PARTITA_ERR_NOMEM;
     lay_out_exchange(&e, &arena);
-    // Steps of two thirds take longer, but begin closer to what is wanted.
+    // Steps of two thirds take longer, but begin closer to the wanted number.
     const bool converged =
         run_exchange(&e, 0.5, ret_deviation) || run_exchange(&e, 2.0 / 3, ret_deviation);
     if (converged && taps) compute_taps(&e, taps);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Checks a design and fills in what it leaves out.
+// Checks a design and fills in missing fields.
 #include <math.h>
 
 #include "design.h"
@@ -10,7 +10,7 @@ enum { MIN_ATTENUATION = 10, MAX_ATTENUATION = 200, MAX_RIPPLE = 6, MAX_DECIBELS
 #define PULSE_ATTENUATION 60.0 // of raised cosines
 #define DEFAULT_RIPPLE 0.1
 
-// What a kind takes.
+// The fields of a kind.
 static const struct kind {
     int cutoffs;
     bool stops;       // has a stop band
@@ -117,15 +117,15 @@ static bool resolve_taps(const struct draft *draft, size_t n)
     struct design_spec *spec = draft->spec;
     const bool equiripple = spec->method == PARTITA_DESIGN_EQUIRIPPLE;
     const size_t taps = draft->given->taps ? draft->given->taps : n;
-    size_t most = equiripple ? DESIGN_MAX_EQUIRIPPLE : DESIGN_MAX_TAPS;
+    size_t max = equiripple ? DESIGN_MAX_EQUIRIPPLE : DESIGN_MAX_TAPS;
     const size_t least = equiripple ? DESIGN_MIN_EQUIRIPPLE : DESIGN_MIN_TAPS;
-    if (spec->minimum_phase && most > DESIGN_MAX_MINIMUM_PHASE) most = DESIGN_MAX_MINIMUM_PHASE;
+    if (spec->minimum_phase && max > DESIGN_MAX_MINIMUM_PHASE) max = DESIGN_MAX_MINIMUM_PHASE;
     if (n && n != taps)
         return log_line(&spec->log, "n = %zu: differs from design.taps = %zu", n, taps);
-    if (taps && (taps < least || taps > most)) {
+    if (taps && (taps < least || taps > max)) {
         const char *where = equiripple ? " for equiripple filters" : "";
-        if (most == DESIGN_MAX_MINIMUM_PHASE) where = " with minimum phase";
-        log_line(&spec->log, "design.taps = %zu: must be from %zu to %zu%s", taps, least, most,
+        if (max == DESIGN_MAX_MINIMUM_PHASE) where = " with minimum phase";
+        log_line(&spec->log, "design.taps = %zu: must be from %zu to %zu%s", taps, least, max,
                  where);
         return false;
     }
@@ -177,7 +177,7 @@ static bool resolve_deviations(const struct draft *draft)
     return true;
 }
 
-// The width of the transitions, given or what taps and deviations allow.
+// The width of the transitions, given or as taps and deviations allow.
 static bool resolve_width(const struct draft *draft)
 {
     struct design_spec *spec = draft->spec;
@@ -242,22 +242,22 @@ static bool check_width(const struct draft *draft)
 {
     const struct design_spec *spec = draft->spec;
     const double *c = spec->cutoff;
-    double most = 0.5;
-    if (spec->kind == PARTITA_DESIGN_HILBERT) most = 0.25;
-    else if (draft->kind->cutoffs) most = 2 * fmin(c[0], 0.5 - c[draft->kind->cutoffs - 1]);
-    if (draft->kind->cutoffs == 2) most = fmin(most, c[1] - c[0]);
+    double max = 0.5;
+    if (spec->kind == PARTITA_DESIGN_HILBERT) max = 0.25;
+    else if (draft->kind->cutoffs) max = 2 * fmin(c[0], 0.5 - c[draft->kind->cutoffs - 1]);
+    if (draft->kind->cutoffs == 2) max = fmin(max, c[1] - c[0]);
     const bool closed = draft->kind->pulse; // a roll-off of 1
-    if (spec->width < most || (closed && spec->width <= most * (1 + 1e-12))) return true;
+    if (spec->width < max || (closed && spec->width <= max * (1 + 1e-12))) return true;
     if (draft->given->width > 0)
         log_line(&spec->log,
                  "design.width = %g: must be %s %g, so that there is a band on each "
                  "side of it",
-                 draft->given->width, closed ? "at most" : "below", most * spec->rate);
+                 draft->given->width, closed ? "at most" : "below", max * spec->rate);
     else
         log_line(&spec->log,
                  "design.taps = %zu: too few: their transitions are %g wide and must "
                  "be below %g",
-                 spec->taps, spec->width * spec->rate, most * spec->rate);
+                 spec->taps, spec->width * spec->rate, max * spec->rate);
     return false;
 }
 

@@ -125,7 +125,7 @@ static double ideal_at(const struct design_spec *spec, double t)
 }
 
 // The right half of the ideal response of a table: the inverse transform of its magnitudes at 16
-// times as many frequencies as taps. What lies beyond is aliased, but so far from the middle that
+// times as many frequencies as taps. The rest is aliased, but so far from the middle that
 // only details far finer than the taps resolve reach it.
 static enum partita_status table_responses(const struct design_spec *spec, double *half, size_t n)
 {

@@ -86,9 +86,9 @@ static int prove_threads(int wanted)
 static bool threads_lost(void)
 {
     static atomic_uint owner; // forks before the first loop that had several threads, plus 1
-    const unsigned own = thread_forks() + 1;
+    const unsigned caller = thread_forks() + 1;
     unsigned first = 0;
-    return !atomic_compare_exchange_strong(&owner, &first, own) && first != own;
+    return !atomic_compare_exchange_strong(&owner, &first, caller) && first != caller;
 }
 #endif
 
@@ -125,10 +125,10 @@ int thread_bound(int wanted)
 {
     enum { MIN_BOUND = 16 };
     if (wanted <= MIN_BOUND) return wanted;
-    int most = 2 * cores();
-    if (most < MIN_BOUND) most = MIN_BOUND;
-    if (most > MAX_THREADS) most = MAX_THREADS;
-    return wanted < most ? wanted : most;
+    int bound = 2 * cores();
+    if (bound < MIN_BOUND) bound = MIN_BOUND;
+    if (bound > MAX_THREADS) bound = MAX_THREADS;
+    return wanted < bound ? wanted : bound;
 }
 
 int thread_default(void)

@@ -17,8 +17,8 @@ static const char *const MODULE = "libpartita-cuda.so";
 static const char *const ABSENT = "there is no libpartita-cuda.so; it is built with -Dcuda=enabled";
 
 // Beside the library itself, then where the system looks; PARTITA_CUDA_MODULE names another file.
-// What is loaded stays loaded: a driver's threads may run in it. The name of a program that the
-// library is linked into is what its caller says (argv[0]), so a name is not used where the caller
+// A loaded module stays loaded: a driver's threads may run in it. The name of a program that the
+// library is linked into is given by its caller (argv[0]), so a name is not used where the caller
 // must not choose code, nor if it is relative to a folder that may have changed.
 static void *load_module(void)
 {

@@ -17,14 +17,14 @@ struct spectrum_backend;
 struct device {
     char name[160];                      // for people: "NVIDIA H200, compute capability 9.0, ..."
     char key[64];                        // one word, for keys of remembered choices
-    char rates[192];                     // for people: what the engines' estimates are based on
+    char rates[192];                     // for people: the basis of the engines' estimates
     const struct engine *const *engines; // NULL-terminated
     const struct spectrum_backend *spectra;
     // Before any estimate of a plan that measures: replaces the rates of this device by measured
     // ones, the same in every plan of the process. They stay as they are if there is no memory to
     // measure with. Errors: PARTITA_ERR_DEVICE.
     enum partita_status (*measure)(struct device *device, const struct partita_log *log);
-    // Called after plan_create: makes what `run` needs in addition to the engine's plan.
+    // Called after plan_create: makes all that `run` needs in addition to the engine's plan.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
     // Bounded problems on arrays in any memory, in place of engine->run; or with operands->queue.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
@@ -39,17 +39,17 @@ struct device {
     // The gradient of the bias, `to` [out_channels] from gy, for a plan of this device.
     enum partita_status (*backward_bias)(const struct partita_plan *plan,
                                          const struct operands *operands);
-    // Makes what a queue that is captured forbids to make, for all directions of a caller's plan.
+    // Makes all that cannot be made during a capture, for all directions of a caller's plan.
     enum partita_status (*prepare)(const struct partita_plan *plan);
     // Called when a plan of the device is destroyed, before its engine's plan_destroy: releases
-    // what plan_begin made and what calls kept.
+    // the results of plan_begin and all that calls kept.
     void (*plan_end)(struct partita_plan *plan);
     void (*close)(struct device *device);
 };
 
 enum { DEVICE_MODULE_VERSION = 8, DEVICE_STRUCTS = 8 };
 
-// What a module exports under DEVICE_MODULE_SYMBOL. `version`, which says what this struct is,
+// The export of a module under DEVICE_MODULE_SYMBOL. `version`, which identifies this struct,
 // `sources` and `struct_bytes` must equal the library's own values: then every internal struct, and
 // every function that both have, is the same in both.
 struct device_module {

@@ -21,7 +21,7 @@ enum {
     ANY_VARIANT = -1,     // of a request: the engine chooses
 };
 
-// An engine's decision for a problem and what it costs.
+// An engine's decision for a problem, and its cost.
 struct estimate {
     bool applicable;
     char reason[96];       // why not, when it is not
@@ -33,7 +33,7 @@ struct estimate {
     size_t latency;        // input frames added; streams
     double seconds;        // on one thread: whole bounded problem, or one input frame of a stream
     double flops;          // likewise
-    double filter_seconds; // bounded problems: preparing a filter, except what `seconds` contains
+    double filter_seconds; // bounded problems: preparing a filter, except the part in `seconds`
     size_t shared, worker; // bytes of workspace of the plan's direction: shared, and per thread
     size_t bytes;          // held while running: filter, and stream or the workspace of one thread
     double error;          // predicted relative L2 error
@@ -48,7 +48,7 @@ struct estimate {
     bool no_cheaper;       // no other engine can cost less: the planner asks no further
     bool resamples;        // problem.up: a run or step writes the outputs, not those of branches
     bool deferred;         // not estimated, since it costs more than another engine: see to_beat
-    // The engine's own decision, from which plan_create builds exactly what was estimated.
+    // The engine's own decision, from which plan_create builds exactly the estimated plan.
     _Alignas(16) unsigned char decision[DECISION_BYTES];
 };
 
@@ -66,7 +66,7 @@ struct request {
     size_t transform;            // only this FFT size; 0: the engine chooses
     int variant;                 // only this variant, or ANY_VARIANT
     size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit
-    size_t call_limit;           // what of the workspace an engine has that resamples by itself
+    size_t call_limit;           // part of the workspace for an engine that resamples by itself
     struct partita_parts parts;
     double error_budget;  // maximum predicted error; 0: only the engine's own limit
     size_t error_reach;   // of the options; see request_max_transform
@@ -109,7 +109,7 @@ struct operands {
     bool queued; // device: all arrays are in its memory, and the caller waits for the queued work
     void *queue; // device: of the caller's, with all arrays and the workspace in its memory; work
                  // is only queued there. NULL: the call returns when the work is done
-    // With estimate.peaks: raised to the bits of the largest magnitude of what the run reads of
+    // With estimate.peaks: raised to the bits of the largest magnitude that the run reads of
     // from[0] (peak_fn); NULL: not wanted.
     _Atomic uint64_t *peak;
     // Transforms of x that forward writes and backward weight reads in place of x; NULL: none.
@@ -188,7 +188,7 @@ struct engine {
     // first output is written. Where a device fails, a step sets stream->status and takes nothing;
     // from then on it is not called again.
     enum partita_status (*stream_open)(struct partita_stream *stream);
-    // Bytes of what a step writes before it reads it, if stream->workspace has them; NULL: none.
+    // Bytes that a step writes before it reads them, if stream->workspace has them; NULL: none.
     size_t (*stream_workspace)(const struct partita_plan *plan);
     struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
     // All frames at once, of arrays in the memory of the engine's device: work is only queued, on a
@@ -199,8 +199,8 @@ struct engine {
                                         void *queue);
     void (*stream_reset)(struct partita_stream *stream);
     void (*stream_close)(struct partita_stream *stream); // before the state is released; NULL: none
-    // Fetches what the next step of a stream reads into the caches. Called 3, 2 and 1 streams
-    // ahead: each call may read what the one before has fetched. NULL: nothing.
+    // Fetches the next reads of a stream's step into the caches. Called 3, 2 and 1 streams
+    // ahead: each call may read data that the one before has fetched. NULL: nothing.
     void (*stream_prefetch)(const struct partita_stream *stream, int ahead);
     // The region of all that future outputs depend on, without pointers: partita_stream_save copies
     // it. stream_pause and stream_resume, if any, are called before and after it is copied or

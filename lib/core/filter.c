@@ -69,13 +69,13 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
     const struct engine *engine = plan->engine;
     if (!engine) return PARTITA_OK;
     const size_t bytes = engine->filter_bytes(plan).scratch;
-    void *own = NULL;
-    if (!workspace && bytes && !(own = mem_reserve(&plan->allocator, bytes)))
+    void *taken = NULL;
+    if (!workspace && bytes && !(taken = mem_reserve(&plan->allocator, bytes)))
         return PARTITA_ERR_NOMEM;
-    const struct region scratch = {own ? own : workspace, own ? bytes : plan_workspace(plan)};
+    const struct region scratch = {taken ? taken : workspace, taken ? bytes : plan_workspace(plan)};
     const enum partita_status status = engine->filter_pack(filter, taps, &scratch);
     filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);
-    mem_release(&plan->allocator, own);
+    mem_release(&plan->allocator, taken);
     return status;
 }
 

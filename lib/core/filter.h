@@ -13,7 +13,7 @@ struct partita_filter *filter_allocate(const struct partita_plan *plan);
 enum partita_status filter_fill(struct partita_filter *filter, const void *taps, void *workspace);
 
 // Packs other taps into the memory of a filter of a bounded problem on the CPU, for the plan's own
-// direction. Without a workspace of plan_workspace bytes it allocates what it needs meanwhile.
+// direction. Without a workspace of plan_workspace bytes it allocates scratch memory meanwhile.
 enum partita_status filter_repack(struct partita_filter *filter, const void *taps, void *workspace);
 
 // Whether the magnitude of one of n scalars of a problem on the CPU is not below the limit, which

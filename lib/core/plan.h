@@ -13,7 +13,7 @@
 
 struct kernels;
 
-// What the planner asked engines with.
+// The request that the planner sent to engines.
 struct planned {
     struct cost_model model;
     size_t workspace_limit;
@@ -68,7 +68,7 @@ struct partita_saved {
     bool filled;                // by a forward
 };
 
-// Releases what plan_create made.
+// Releases the results of plan_create.
 static inline void plan_destroy_state(struct partita_plan *plan)
 {
     if (plan->engine->plan_destroy) plan->engine->plan_destroy(plan);
@@ -111,8 +111,8 @@ static inline bool estimate_fits(const struct request *request, const struct est
                (estimate->resamples ? request->call_limit : request->workspace_limit);
 }
 
-// What estimates are compared by: the seconds of a call with its share of preparing a filter that
-// is used so often; 0: it lives for ever.
+// The figure by which estimates are compared: the seconds of a call with its share of preparing a
+// filter that is used so often; 0: it lives for ever.
 static inline double estimate_cost(const struct estimate *estimate, double filter_uses)
 {
     const double share = filter_uses > 0 ? estimate->filter_seconds / filter_uses : 0;

@@ -80,8 +80,8 @@ static bool pad_in_range(const struct partita_log *log, const char *field, int i
     return log_line(log, "problem.%s[%d] = %td: at most +-%zu", field, index, value, MAX_EXTENT);
 }
 
-// The axes of a problem: those asked for, or all up to the last one with a size; 0 if the log says
-// what contradicts them.
+// The axes of a problem: those asked for, or all up to the last one with a size; 0 after a line
+// in the log if fields contradict them.
 static int rank_of(const struct partita_problem *problem, const struct partita_log *log)
 {
     int sized = 1;
@@ -197,9 +197,9 @@ static bool bytes_in_range(const struct partita_log *log, const struct shape *sh
         // Along one axis engines spread dilated taps out.
         w = size_mul(w, shape->rank == 1 ? shape->axis[i].span : shape->axis[i].kernel);
     }
-    size_t most = x > y ? x : y;
-    most = size_mul(most > w ? most : w, 8 * shape->sample_bytes);
-    if (most < PTRDIFF_MAX) return true;
+    size_t max = x > y ? x : y;
+    max = size_mul(max > w ? max : w, 8 * shape->sample_bytes);
+    if (max < PTRDIFF_MAX) return true;
     return log_line(
         log, "problem too large: %zu x %zu -> %zu channels of this size exceed the address space",
         shape->batch, shape->in_channels, shape->out_channels);

@@ -175,7 +175,7 @@ bool shape_adjoint(const struct shape *shape, struct shape *ret);
 bool shape_forward(const struct shape *shape, enum partita_direction direction, struct shape *ret,
                    char *reason, size_t size);
 
-// Fills the canonical form; the log says which field is wrong and what its value is.
+// Fills the canonical form; the log says which field is wrong and its value.
 // Errors: PARTITA_ERR_ARG. On failure *ret is undefined.
 enum partita_status problem_canonical(const struct partita_problem *problem,
                                       const struct partita_log *log, struct shape *ret);

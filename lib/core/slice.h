@@ -28,7 +28,7 @@ struct one_shot {
     struct range range; // of the full result
 };
 
-// Sets the range. False if the log says what is wrong with the slice or an array, for the public
+// Sets the range. False if the slice or an array is wrong, as the log says, for the public
 // function of this name.
 bool one_shot_resolve(struct one_shot *call, const char *function, const void *y,
                       const struct partita_slice *slice, const struct partita_log *log);

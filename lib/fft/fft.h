@@ -14,7 +14,7 @@
 #include "base/cpu.h"
 #include "base/mem.h"
 
-// A transform, and what its callers may read. A provider's object starts with it.
+// A transform, with the fields that its callers may read. A provider's object starts with it.
 struct fft {
     const struct fft_provider *provider;
     struct partita_allocator allocator;
@@ -46,7 +46,7 @@ struct fft_request {
 size_t fft_good_size(size_t n);
 
 // Whether a good size has the provider of the next power of two. If not, its time may be several
-// times what follows from those of the powers of two around it.
+// times as long as the powers of two around it suggest.
 bool fft_interpolates(size_t n);
 
 // Errors: PARTITA_ERR_NOMEM; PARTITA_ERR_UNSUPPORTED for a size that fft_good_size would not

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of the native transform share: its tables (native_plan.c), its passes (native.c).
+// Shared by the files of the native transform: its tables (native_plan.c), its passes (native.c).
 #ifndef PARTITA_NATIVE_H
 #define PARTITA_NATIVE_H
 

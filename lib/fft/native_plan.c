@@ -125,8 +125,8 @@ static size_t fill_phases(const struct native *native, double *phase, int first,
     return nodes;
 }
 
-// The phase of leaf hi * group + lo is phase(hi) / group, common to a group, plus what lo would
-// have below phase 0.
+// The phase of leaf hi * group + lo is phase(hi) / group, common to a group, plus the phase that
+// lo would have below phase 0.
 static void fill_tables(struct native *native, double *phase)
 {
     const double start = native->fft.complex ? 0 : 0.25;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a transform provider implements behind fft.h. A provider's object starts with struct fft.
+// The functions of a provider of transforms behind fft.h. Its object starts with struct fft.
 #ifndef PARTITA_FFT_PROVIDER_H
 #define PARTITA_FFT_PROVIDER_H
 

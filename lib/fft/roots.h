@@ -14,7 +14,7 @@ struct root {
     double re, im;
 };
 
-// e^(-2 pi i k / ROOTS), rounded, and what rounding left.
+// e^(-2 pi i k / ROOTS), rounded, and the rest after rounding.
 struct roots {
     struct root root[ROOTS], rest[ROOTS];
 };

@@ -236,8 +236,8 @@ static void search_sizes(const struct block_device *device, struct block_layout 
     const size_t lags = by_lags ? rates->good_size(rates, window) : 0;
     const size_t given = request->transform;
     const size_t allowed = size_min(size_max(pairs, lags), request_max_transform(request));
-    const size_t most = given ? given : allowed;
-    for (size_t n = rates->good_size(rates, given); n && n <= most;
+    const size_t max = given ? given : allowed;
+    for (size_t n = rates->good_size(rates, given); n && n <= max;
          n = rates->good_size(rates, n + 1)) {
         if (n <= pairs && request_allows(request, BLOCK_PAIRS))
             try_layout(device, layout_pairs, n, best);

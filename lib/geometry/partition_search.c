@@ -102,11 +102,11 @@ static void product_rates(const struct shape *shape, const struct partition_devi
     const double share = fmin(1, inputs / (double)shape_path_count(shape));
     for (int i = 0; i < 3; i++) {
         const double near = device->rates->product[COST_NEAR][i];
-        const double own = device->rates->product[distance][i];
+        const double measured = device->rates->product[distance][i];
         if (distance == COST_NEAR) ret[i] = near;
-        else if (distance == COST_FAR) ret[i] = fmax(near, own * (1 + share) / 2);
+        else if (distance == COST_FAR) ret[i] = fmax(near, measured * (1 + share) / 2);
         else if (device->i16) ret[i] = product_rate_i16(device->rates, i, share);
-        else ret[i] = own * (1 + share);
+        else ret[i] = measured * (1 + share);
     }
 }
 
@@ -244,8 +244,8 @@ static bool is_served(const struct search *search, size_t i, size_t multiple)
 static size_t segment_window(const struct search *search, size_t quanta, bool last)
 {
     const bool half = search->device->half_windows && !last && quanta > 1;
-    const size_t most = half ? quanta / 2 : quanta;
-    return size_min(most, ceil_div(quanta, streams_of(search->device)));
+    const size_t max = half ? quanta / 2 : quanta;
+    return size_min(max, ceil_div(quanta, streams_of(search->device)));
 }
 
 // The first tap that a segment of a hop can serve in time, latency included.
@@ -369,11 +369,11 @@ static void finish_layout(struct search *search, size_t i, size_t j, size_t mult
     if (before.partitions > search->device->max_partitions) return;
     const double seconds = search->node[i].seconds + segment_seconds(search, &before);
     if (end_of(&before) >= span || seconds > seconds_to_beat(best)) return;
-    for (size_t own = 1; own <= search->device->max_multiple; own++) {
-        if (!is_served(search, j, own)) continue;
-        const size_t partitions = partitions_for(span - end_of(&before), own, hop_at(search, j));
+    for (size_t fold = 1; fold <= search->device->max_multiple; fold++) {
+        if (!is_served(search, j, fold)) continue;
+        const size_t partitions = partitions_for(span - end_of(&before), fold, hop_at(search, j));
         const struct partition_segment last =
-            make_segment(search, j, end_of(&before), own, partitions, true);
+            make_segment(search, j, end_of(&before), fold, partitions, true);
         try_partition_layout(search, i, &before, &last, seconds + segment_seconds(search, &last),
                              best);
     }
@@ -393,10 +393,11 @@ static void finish_single(struct search *search, size_t i, size_t first,
     const size_t span = search->shape->axis[0].span;
     if (first >= span) return;
     search->head_seconds = head_seconds(search, first);
-    for (size_t own = 1; own <= search->device->max_multiple; own++) {
-        if (!is_served(search, i, own)) continue;
-        const size_t partitions = partitions_for(span - first, own, hop_at(search, i));
-        const struct partition_segment last = make_segment(search, i, first, own, partitions, true);
+    for (size_t multiple = 1; multiple <= search->device->max_multiple; multiple++) {
+        if (!is_served(search, i, multiple)) continue;
+        const size_t partitions = partitions_for(span - first, multiple, hop_at(search, i));
+        const struct partition_segment last =
+            make_segment(search, i, first, multiple, partitions, true);
         try_partition_layout(search, i, NULL, &last,
                              seconds_before(search) + segment_seconds(search, &last), best);
     }
@@ -411,9 +412,9 @@ static size_t choose_latency(struct search *search, size_t needed, size_t allowe
     const size_t twos = stride & (~stride + 1);
     const size_t quanta = size_mul(stride, search->quantum / size_min(twos, search->quantum));
     const size_t unit = search->device->any_latency ? stride : quanta;
-    const size_t own = search->whole ? search->quantum : 0;
-    const size_t more = needed > own ? needed - own : 0;
-    search->latency = own + size_min(ceil_div(more, unit), allowed / unit) * unit;
+    const size_t quantum = search->whole ? search->quantum : 0;
+    const size_t more = needed > quantum ? needed - quantum : 0;
+    search->latency = quantum + size_min(ceil_div(more, unit), allowed / unit) * unit;
     return needed > search->latency ? needed - search->latency : 0;
 }
 

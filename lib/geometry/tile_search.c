@@ -67,7 +67,7 @@ static size_t longest(const struct request *request, bool sevens, struct tile_gr
                       char *reason, size_t size)
 {
     const struct shape *shape = request->shape;
-    size_t most = 1;
+    size_t max = 1;
     if (shape->stream || shape->complex_signal) {
         snprintf(reason, size, "for bounded problems of real types");
         return 0;
@@ -85,17 +85,17 @@ static size_t longest(const struct request *request, bool sevens, struct tile_gr
             return 0;
         }
         axis->whole = tile_size_whole(axis, ret_grid->sevens);
-        most = size_max(most, axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : axis->whole);
+        max = size_max(max, axis->count > TILE_MAX_SIZE / 2 ? TILE_MAX_SIZE : axis->whole);
     }
-    return size_min(most, TILE_MAX_SIZE);
+    return size_min(max, TILE_MAX_SIZE);
 }
 
 // Every size up to EVERY_SIZE, then in steps of a quarter.
-static size_t list_sizes(size_t most, bool sevens, size_t ret[MAX_SIZES])
+static size_t list_sizes(size_t max, bool sevens, size_t ret[MAX_SIZES])
 {
     enum { EVERY_SIZE = 128 };
     size_t n = 0;
-    for (size_t size = 1; size <= most;
+    for (size_t size = 1; size <= max;
          size = tile_tables_next_size(size < EVERY_SIZE ? size + 1 : size + size / 4, sevens)) {
         assert(n < MAX_SIZES);
         ret[n++] = size;
@@ -123,16 +123,16 @@ void tile_search(const struct request *request, const struct tile_engine *engine
     struct tile_grid grid;
     struct tile_problem problem = {.request = request, .grid = &grid, .enough = INFINITY};
     const double to_beat = request_to_beat(request);
-    const size_t most = longest(request, engine->sevens, &grid, ret->reason, sizeof ret->reason);
+    const size_t max = longest(request, engine->sevens, &grid, ret->reason, sizeof ret->reason);
     size_t size[MAX_SIZES];
     double bound[MAX_SIZES];
-    if (!most) return;
-    assert(most <= TILE_MAX_SIZE && !ret->applicable);
+    if (!max) return;
+    assert(max <= TILE_MAX_SIZE && !ret->applicable);
     if (request->transform) {
         engine->try_size(&problem, request->transform, ret);
         return;
     }
-    const size_t n = list_sizes(most, grid.sevens, size);
+    const size_t n = list_sizes(max, grid.sevens, size);
     for (size_t i = 0; i < n; i++)
         bound[i] = engine->lower_bound ? engine->lower_bound(&problem, size[i]) : 0;
     if (engine->lower_bound) {

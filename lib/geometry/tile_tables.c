@@ -107,12 +107,12 @@ double tile_tables_flops(const size_t n[3], size_t rows, const struct tile_costs
 
 size_t tile_tables_bins(const size_t n[3])
 {
-    size_t all = 1, own = 1; // frequencies; those that are their own negative
+    size_t all = 1, real = 1; // frequencies; those that are their own negative
     for (int i = 0; i < 3; i++) {
         all *= n[i];
-        own *= n[i] % 2 ? 1 : 2;
+        real *= n[i] % 2 ? 1 : 2;
     }
-    return (all + own) / 2;
+    return (all + real) / 2;
 }
 
 static void layout_elements(const size_t n[3], size_t step[3])

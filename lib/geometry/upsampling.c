@@ -23,11 +23,11 @@ void upsampling_taps(const struct partita_plan *plan, const void *taps, char *br
     const size_t kernel = shape->axis[0].kernel, bytes = shape->tap_bytes;
     const size_t paths = up->out_channels * shape->group_in, span = up->axis.span;
     char *causal = branches + branches_bytes(shape);
-    struct shape own = *shape;
-    own.axis[0] = up->axis;
-    own.flip = up->flip;
+    struct shape taps_shape = *shape;
+    taps_shape.axis[0] = up->axis;
+    taps_shape.flip = up->flip;
     for (size_t path = 0; path < paths; path++) {
-        causal_taps(&own, causal, (const char *)taps + path * up->axis.kernel * bytes);
+        causal_taps(&taps_shape, causal, (const char *)taps + path * up->axis.kernel * bytes);
         for (size_t branch = 0; branch < up->branches; branch++) {
             const size_t output = path / shape->group_in * up->branches + branch;
             const size_t row = output * shape->group_in + path % shape->group_in;

@@ -50,7 +50,7 @@ struct cmac_filter {
     size_t pitch;
 };
 
-// Bins of h: of reals; or of 16 bits, with what the two other products take.
+// Bins of h: of reals; or of 16 bits, with the operands of the two other products.
 struct cmac_bins {
     vec re, im;
     vec difference, sum; // im - re, re + im
@@ -226,8 +226,8 @@ void KERNEL(cmac)(void *y, const void *x, size_t x_stride, const void *h, size_t
             REST);
 }
 
-// Prefetches what lies some reals further on, which may be nothing, into the second cache, since it
-// is not needed soon.
+// Prefetches operands some reals further on, which may not exist, into the second cache, since they
+// are not needed soon.
 INLINE void cmac_prefetch(const REAL *x, size_t distance, size_t stride, size_t count)
 {
     UNROLL
@@ -271,7 +271,7 @@ struct cmac_span {
     size_t at, k, n, count;
 };
 
-// Distances of what is prefetched: of x in reals, of h in lines. They may be negative, modulo the
+// Distances of prefetched operands: of x in reals, of h in lines. They may be negative, modulo the
 // size of the address space.
 struct cmac_distance {
     size_t x, h;
@@ -303,7 +303,7 @@ INLINE struct cmac_distance cmac_prefetch_distance(const struct cmac_call *call,
         cmac_units_between(path->h, next->h, h_line) + lines * path->h_pitch};
 }
 
-// What is the same for all paths of a span: strides, and distances from a path's operands.
+// Values for all paths of a span: strides, and distances from a path's operands.
 struct cmac_rows {
     size_t x_stride, h_stride, h_line; // in reals
     size_t pitch;                      // of h in lines
@@ -476,7 +476,7 @@ void KERNEL(cmac_partitions)(void *const *y, const struct cmac_terms *terms,
 }
 
 #if REAL_BYTES == 4
-// With prefetching always: what has 16 bits comes from memory.
+// With prefetching always: spectra in 16 bits come from memory.
 void KERNEL(cmac_partitions_i16)(void *const *y, const struct cmac_terms *terms,
                                  const struct cmac_path *paths, size_t n_paths, size_t first,
                                  size_t end)

@@ -103,7 +103,7 @@ INLINE void fft_lanes_inverse1(struct cvec *a, struct cvec *b)
 #endif
 
 #if VECTOR_BYTES == 64
-// Part i of vector k becomes part k of vector i, by lists of what two vectors have in their halves,
+// Part i of vector k becomes part k of vector i, by lists of the halves of two vectors,
 // then in every second part.
 #define TRANSPOSE(parts, FIRST, SECOND, EVEN_PARTS, ODD_PARTS)                                     \
     INLINE void fft_transpose_##parts(struct cvec *v)                                              \

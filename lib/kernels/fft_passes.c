@@ -34,7 +34,7 @@ INLINE void fft_apply_factors_real(struct cvec *v, int radix, const REAL *factor
                              v[p].re * vec_broadcast(factors[2 * p - 1])};
 }
 
-// What a pass reads or writes besides spectra.
+// The arrays that a pass reads or writes besides spectra.
 enum source { COMPLEX = FFT_COMPLEX, REAL_PAIRS = FFT_REAL, REAL_HALF = FFT_REAL_HALF, SPECTRUM };
 
 // Complex numbers j .. j+LANES-1 of a node of `length` that lies in memory in one of these formats.

@@ -16,7 +16,7 @@ enum {
     TILE = 4096,            // reals of y that stay in the L1 cache while all taps pass
 };
 
-// What is constant in one instance of the loops.
+// Constants of one instance of the loops.
 struct fir_kind {
     size_t step;     // reals from a sample to the next (2: interleaved complex)
     size_t parts;    // reals in a tap (2: complex)

@@ -14,7 +14,7 @@ typedef union {
 enum {
     SIGN = 1u << 15,
     F16_MIN_NORMAL = 1u << 10, // the least normal number of binary16 ..
-    F16_INFINITE = 31u << 10   // .. and what is no number
+    F16_INFINITE = 31u << 10   // .. and NaN
 };
 
 // Of an f32.

@@ -228,7 +228,7 @@ struct plane_strip_weight {
     const REAL *x, *gy;
     vec *sum, y[MAX_COLUMN_TAPS];
     vec_mask lanes, inside[MAX_COLUMNS], next[MAX_COLUMNS];
-    uintptr_t ahead[2]; // from x and gy to what is prefetched; 0: nothing
+    uintptr_t ahead[2]; // from x and gy to prefetched samples; 0: none
 };
 
 INLINE void plane_weight_next(struct plane_strip_weight *strip, struct plane_taps of, vec y)

@@ -109,7 +109,7 @@ static void run_edge(const struct bench *bench)
 
 static const struct partita_allocator plain;
 
-// What `run` does with a transform of at least `least` samples, seconds for each of these, or 0
+// Seconds of `run` for each sample of a transform of at least `least` samples, or 0
 // without memory. The samples stay zero: speed does not depend on them.
 static double fft_cost(run_fn *run, size_t least, bool f64, bool complex, enum cpu_isa isa)
 {

@@ -116,7 +116,7 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     text_add(text, "%s\n", chosen ? "  <- chosen" : "");
 }
 
-// Who chose: what was asked for is no choice of a model's.
+// Who chose: an engine that was named is no choice of a model.
 static void describe_chooser(const struct partita_plan *plan, struct text *text)
 {
     const char *model = plan->device ? "the device's model" : "the cost model";
@@ -141,7 +141,7 @@ static void describe_micro_batch(const struct partita_plan *plan, struct text *t
     else text_add(text, "%zu items of the batch at a time\n", part->batch);
 }
 
-// What options.error_reach costs.
+// The cost of options.error_reach.
 static void describe_reach(const struct partita_plan *plan, struct text *text)
 {
     struct estimate any;

@@ -181,12 +181,13 @@ enum partita_status measure_best(const struct partita_plan *plan,
                                  const struct cost_model *model, size_t *index,
                                  struct estimate *choice)
 {
-    const double most = 3 * estimate_cost(choice, options->filter_uses);
+    const double limit = 3 * estimate_cost(choice, options->filter_uses);
     struct contest contest = {plan, options, model, 1e30, index, choice};
     if (!has_rivals(plan, options, *index)) return PARTITA_OK;
     for (size_t i = 0; plan->engines[i]; i++) {
         const struct estimate *estimate = &plan->estimates[i];
-        if (!estimate->applicable || estimate_cost(estimate, options->filter_uses) > most) continue;
+        if (!estimate->applicable || estimate_cost(estimate, options->filter_uses) > limit)
+            continue;
         if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED) continue;
         const size_t n = estimate->transform;
         const size_t tries[] = {n, n ? fft_good_size(n / 2) : 0, n ? fft_good_size(n + 1) : 0,

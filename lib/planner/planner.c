@@ -23,7 +23,7 @@ static void describe(const struct partita_plan *plan, const struct partita_optio
     const struct shape *shape = &plan->shape;
     struct text text = {key, size, 0};
     if (options->filter_uses) text_add(&text, "uses%u ", options->filter_uses);
-    // What was the fastest within a reach is not without one.
+    // The fastest within a reach is not the fastest without one.
     if (options->error_reach) text_add(&text, "reach%zu ", options->error_reach);
     if (plan->direction != PARTITA_FORWARD)
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
@@ -113,9 +113,9 @@ static int affordable_threads(const struct partita_plan *plan,
     const size_t given = options->workspace_limit, shared = plan->choice.shared;
     if (!given || !plan->choice.worker) return plan->threads;
     const size_t limit = plan->choice.resamples ? given : estimate_engine_limit(plan, given);
-    const size_t most = limit > shared ? (limit - shared) / plan->choice.worker : 0;
-    if (most < 1) return 1;
-    return most < (size_t)plan->threads ? (int)most : plan->threads;
+    const size_t max = limit > shared ? (limit - shared) / plan->choice.worker : 0;
+    if (max < 1) return 1;
+    return max < (size_t)plan->threads ? (int)max : plan->threads;
 }
 
 // Threads that the predicted time of a call pays for: opening a parallel loop costs microseconds,
@@ -123,8 +123,8 @@ static int affordable_threads(const struct partita_plan *plan,
 static int worthwhile_threads(int threads, double seconds)
 {
     static const double SECONDS_A_THREAD = 50e-6;
-    const double most = 1 + floor(seconds / SECONDS_A_THREAD);
-    return most < threads ? (int)most : threads;
+    const double max = 1 + floor(seconds / SECONDS_A_THREAD);
+    return max < threads ? (int)max : threads;
 }
 
 // Estimates the engines that may be chosen, until no other one can cost less; to be measured, all
@@ -149,8 +149,8 @@ static void estimate_all(const struct partita_plan *plan, const struct partita_o
     }
 }
 
-// Keeps what the estimates depend on, if one was deferred or explain is to tell what a bound costs.
-// False: out of memory.
+// Keeps the request of the estimates, if one was deferred or explain is to tell the cost of a
+// bound. False: out of memory.
 static bool keep_planned(struct partita_plan *plan, const struct partita_options *options,
                          const struct cost_model *model)
 {
@@ -188,9 +188,9 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     if (plan->measure && !plan->device && !plan->remembered) {
         const enum partita_status status = measure_best(plan, options, &model, &index, &choice);
         if (status != PARTITA_OK) return status;
-        struct remembered fresh = {.transform = choice.transform};
-        snprintf(fresh.engine, sizeof fresh.engine, "%s", plan->engines[index]->name);
-        wisdom_remember(options->wisdom, key, &fresh);
+        struct remembered measured = {.transform = choice.transform};
+        snprintf(measured.engine, sizeof measured.engine, "%s", plan->engines[index]->name);
+        wisdom_remember(options->wisdom, key, &measured);
         plan->remembered = true;
     }
     plan->engine = plan->engines[index];

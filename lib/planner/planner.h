@@ -19,7 +19,7 @@ enum { NOT_NAMED = ANY_VARIANT - 1 };
 // `name` has no variant or is NULL. NOT_NAMED: it names another engine or an unknown variant.
 int estimate_variant(const char *name, const struct engine *engine);
 
-// What of a limited workspace is left for an engine beside the outputs of branches
+// The part of a limited workspace that is left for an engine beside the outputs of branches
 // (problem.up); at least 1.
 size_t estimate_engine_limit(const struct partita_plan *plan, size_t limit);
 

@@ -321,16 +321,16 @@ static bool parse(char *text, struct partita_wisdom *ret)
     return costs != 1 && *text == 0;
 }
 
-// Moves what was read into the store; choices of the same problem are replaced.
-static void wisdom_merge(struct partita_wisdom *wisdom, const struct partita_wisdom *fresh)
+// Moves the contents of a file into the store; choices of the same problem are replaced.
+static void wisdom_merge(struct partita_wisdom *wisdom, const struct partita_wisdom *loaded)
 {
     thread_lock(LOCK_WISDOM);
-    if (fresh->has_model) {
-        wisdom->model = fresh->model;
+    if (loaded->has_model) {
+        wisdom->model = loaded->model;
         wisdom->has_model = true;
     }
-    for (size_t i = 0; i < fresh->n_entries; i++)
-        keep(wisdom, fresh->entries[i].key, &fresh->entries[i].choice);
+    for (size_t i = 0; i < loaded->n_entries; i++)
+        keep(wisdom, loaded->entries[i].key, &loaded->entries[i].choice);
     thread_unlock(LOCK_WISDOM);
 }
 
@@ -340,15 +340,15 @@ enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const cha
     if (!arguments_given(log, wisdom, path)) return PARTITA_ERR_ARG;
     size_t length = 0;
     enum partita_status status;
-    struct partita_wisdom fresh = {0};
+    struct partita_wisdom loaded = {0};
     char *text = read_file(path, &length, &status);
     if (status == PARTITA_ERR_IO) log_line(&log, "%s: not readable, or no regular file", path);
-    else if (status == PARTITA_OK && verify(text, length) && parse(text, &fresh))
-        wisdom_merge(wisdom, &fresh);
+    else if (status == PARTITA_OK && verify(text, length) && parse(text, &loaded))
+        wisdom_merge(wisdom, &loaded);
     else if (status == PARTITA_OK)
         status = log_error(&log, PARTITA_ERR_STATE,
                            "%s: no wisdom of this version and machine, or damaged", path);
-    free(fresh.entries);
+    free(loaded.entries);
     free(text);
     return status;
 }

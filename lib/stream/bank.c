@@ -55,22 +55,22 @@ static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slot
                                         struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
-    const bool together = plan->engine->bank_open;
-    struct partita_bank fresh = {.plan = plan, .n_slots = n_slots, .period = period_of(plan)};
+    const bool by_engine = plan->engine->bank_open;
+    struct partita_bank made = {.plan = plan, .n_slots = n_slots, .period = period_of(plan)};
     struct partita_bank *bank = arena_take(arena, sizeof *bank);
-    fresh.input_bytes = mem_round(slot_samples(shape->in_channels, plan));
-    fresh.output_bytes = mem_round(slot_samples(shape->out_channels, plan));
-    fresh.slots = arena_take(arena, size_mul(n_slots, sizeof *fresh.slots));
-    fresh.states = arena_take(arena, size_mul(n_slots, sizeof *fresh.states));
-    fresh.open = arena_take(arena, size_mul(n_slots, sizeof *fresh.open));
-    fresh.inputs = together ? NULL : arena_take(arena, size_mul(n_slots, fresh.input_bytes));
-    fresh.outputs = together ? NULL : arena_take(arena, size_mul(n_slots, fresh.output_bytes));
+    made.input_bytes = mem_round(slot_samples(shape->in_channels, plan));
+    made.output_bytes = mem_round(slot_samples(shape->out_channels, plan));
+    made.slots = arena_take(arena, size_mul(n_slots, sizeof *made.slots));
+    made.states = arena_take(arena, size_mul(n_slots, sizeof *made.states));
+    made.open = arena_take(arena, size_mul(n_slots, sizeof *made.open));
+    made.inputs = by_engine ? NULL : arena_take(arena, size_mul(n_slots, made.input_bytes));
+    made.outputs = by_engine ? NULL : arena_take(arena, size_mul(n_slots, made.output_bytes));
     if (plan->engine->stream_workspace)
-        fresh.workspace = arena_take(arena, plan->engine->stream_workspace(plan));
-    if (bank) *bank = fresh;
+        made.workspace = arena_take(arena, plan->engine->stream_workspace(plan));
+    if (bank) *bank = made;
     for (size_t i = 0; i < n_slots; i++) {
         struct bank_slot empty = {0};
-        if (!together) {
+        if (!by_engine) {
             empty.x = arena_take(arena, shape->in_channels * sizeof(void *));
             empty.y = arena_take(arena, shape->out_channels * sizeof(void *));
         }
@@ -98,11 +98,11 @@ static void memory_give(void *user, void *taken)
 static enum partita_status open_streams(struct partita_bank *bank)
 {
     struct bank_memory *memory = &bank->memory;
-    const struct stream_memory own = {
+    const struct stream_memory of_streams = {
         .allocator = {.allocate = memory_take, .release = memory_give, .user = memory},
         .workspace = bank->workspace};
     struct partita_stream *first;
-    enum partita_status status = stream_open(bank->plan, NULL, &own, &first);
+    enum partita_status status = stream_open(bank->plan, NULL, &of_streams, &first);
     if (status != PARTITA_OK) return status;
     stream_close(first);
     memory->size = size_mul(bank->n_slots, memory->used);
@@ -111,7 +111,7 @@ static enum partita_status open_streams(struct partita_bank *bank)
     if (!memory->base) return PARTITA_ERR_NOMEM;
     for (size_t i = 0; i < bank->n_slots && status == PARTITA_OK; i++) {
         struct bank_slot *slot = &bank->slots[i];
-        status = stream_open(bank->plan, NULL, &own, &slot->stream);
+        status = stream_open(bank->plan, NULL, &of_streams, &slot->stream);
         if (status == PARTITA_OK) slot->swap_queue = &slot->stream->swap_queue;
     }
     return status;
@@ -221,7 +221,7 @@ static void prepare_stream(struct partita_bank *bank, struct bank_slot *slot,
 }
 
 // A slot of an engine, which needs no silence. If the bank has gone on before it is handed over,
-// the first call counts for it what it was late.
+// the first call counts its delay.
 static enum partita_status prepare_slot(struct partita_bank *bank, size_t i,
                                         const struct partita_filter *filter)
 {

@@ -58,14 +58,14 @@ size_t outputs_emit(const struct partita_stream *stream, const struct outputs *o
     const bool nonfinite = history_any_nonfinite(outputs->history, shape, outputs->now);
     assert(outputs->set < 2);
     for (size_t k = 0; k < shape->out_channels && due; k++) {
-        char *own = frames_y(frames, k, 0, bytes), *y = straight ? own : outputs->samples[0];
+        char *result = frames_y(frames, k, 0, bytes), *y = straight ? result : outputs->samples[0];
         outputs_compute(stream, outputs, false, k, y, n);
         if (stream->swap.state == SWAP_FADING) {
             outputs_compute(stream, outputs, true, k, outputs->samples[1], n);
             swap_fade(stream, y, outputs->samples[1], n, 0, 1);
         }
         if (nonfinite) outputs_mark_nonfinite(stream, outputs, k, y, n);
-        if (!straight) samples_copy(own, frames->y_stride, y + wait * bytes, stride, due, bytes);
+        if (!straight) samples_copy(result, frames->y_stride, y + wait * bytes, stride, due, bytes);
     }
     if (nonfinite) history_advance(outputs->history, shape, outputs->now, n);
     return due;

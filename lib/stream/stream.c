@@ -32,15 +32,15 @@ enum partita_status stream_open(const struct partita_plan *plan,
                                 const struct stream_memory *memory,
                                 struct partita_stream **ret_stream)
 {
-    const struct stream_memory own =
+    const struct stream_memory used =
         memory ? *memory : (struct stream_memory){.allocator = plan->allocator};
     struct arena arena = {0};
     layout_common(plan, &arena);
-    if (!arena_allocate(&arena, &own.allocator)) return PARTITA_ERR_NOMEM;
+    if (!arena_allocate(&arena, &used.allocator)) return PARTITA_ERR_NOMEM;
     struct partita_stream *stream = layout_common(plan, &arena);
     stream->plan = plan;
-    stream->allocator = own.allocator;
-    stream->workspace = own.workspace;
+    stream->allocator = used.allocator;
+    stream->workspace = used.workspace;
     stream->filter = filter;
     swap_queue_open(&stream->swap_queue);
     const enum partita_status status = plan->engine->stream_open(stream);
@@ -192,15 +192,16 @@ static void prefetch_behind(const char *end, size_t bytes, bool write)
 
 void stream_prefetch_next(struct partita_stream *stream, const struct frames *frames)
 {
-    // The hardware prefetches longer sequences, and calls of many channels take so long that what
-    // they prefetch has left the caches before it is used.
+    // The hardware prefetches longer sequences, and calls of many channels take so long that
+    // prefetched data has left the caches before it is used.
     enum { MAX_BYTES = 1024, MAX_CHANNELS = 8 };
     const struct shape *shape = &stream->plan->shape;
     const size_t bytes = shape->sample_bytes, n = frames->n, in = n * frames->x_stride * bytes;
-    const size_t most = size_max(shape->in_channels, shape_own_outputs(shape));
+    const size_t channels = size_max(shape->in_channels, shape_own_outputs(shape));
     const uintptr_t before = (uintptr_t)stream->x_begin;
     stream->x_begin = frames->x[0];
-    if ((uintptr_t)stream->x_begin - before != in || in > MAX_BYTES || most > MAX_CHANNELS) return;
+    if ((uintptr_t)stream->x_begin - before != in || in > MAX_BYTES || channels > MAX_CHANNELS)
+        return;
     const size_t due = stream_outputs_due(stream, n), out = due * frames->y_stride * bytes;
     // With strides the samples of all channels lie among those of the first one.
     const size_t inputs = frames->x_stride > 1 ? 1 : shape->in_channels;

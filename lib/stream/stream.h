@@ -29,7 +29,7 @@ static inline const char *frames_x(const struct frames *frames, size_t channel, 
     return (const char *)frames->x[channel] + (frames->x_first + i) * frames->x_stride * bytes;
 }
 
-// What one step of an engine processed.
+// The frames that one step of an engine processed.
 struct step {
     size_t in, out; // input frames taken, output frames written
 };
@@ -72,14 +72,14 @@ struct partita_stream {
                          // in `state`. A step with silence after silence alone does not touch it.
     const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
                                        // data may be prefetched; NULL: none
-    // problem.up: what the branches give for some frames, [out_channels][branch_frames], from which
-    // the stream's outputs are taken; 0 frames: none, or the engine writes the outputs.
+    // problem.up: outputs of the branches for some frames, [out_channels][branch_frames], from
+    // which the stream's outputs are taken; 0 frames: none, or the engine writes the outputs.
     void **branches;
     size_t branch_frames;
     struct stats stats; // large, so that it comes last
 };
 
-// What a bank gives each of its streams.
+// The memory that a bank gives each of its streams.
 struct stream_memory {
     struct partita_allocator allocator;
     void *workspace;

@@ -7,7 +7,7 @@ enum { SLOT = 3, FRESH = 4 };
 
 void swap_queue_open(struct swap_queue *swap_queue)
 {
-    swap_queue->own = 0;
+    swap_queue->posting = 0;
     swap_queue->taken = 1;
     atomic_init(&swap_queue->middle, 2);
     atomic_init(&swap_queue->posted, 0);
@@ -21,10 +21,10 @@ void swap_queue_post(struct swap_queue *swap_queue, const struct partita_filter 
     assert(filter);
     const unsigned number = atomic_load_explicit(&swap_queue->posted, memory_order_relaxed) + 1;
     atomic_store_explicit(&swap_queue->posted, number, memory_order_release);
-    swap_queue->slot[swap_queue->own] = (struct pending_swap){filter, fade, number};
-    swap_queue->own = atomic_exchange_explicit(&swap_queue->middle, swap_queue->own | FRESH,
-                                               memory_order_acq_rel) &
-                      SLOT;
+    swap_queue->slot[swap_queue->posting] = (struct pending_swap){filter, fade, number};
+    swap_queue->posting = atomic_exchange_explicit(&swap_queue->middle, swap_queue->posting | FRESH,
+                                                   memory_order_acq_rel) &
+                          SLOT;
 }
 
 const struct pending_swap *swap_queue_take(struct swap_queue *swap_queue)

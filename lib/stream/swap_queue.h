@@ -19,9 +19,9 @@ struct pending_swap {
 
 struct swap_queue {
     struct pending_swap slot[3];
-    unsigned own, taken; // slots of the poster and of the taker
-    atomic_uint middle;  // slot, and FRESH if it has not been taken
-    atomic_uint posted;  // number of the last swap posted
+    unsigned posting, taken; // slots of the poster and of the taker
+    atomic_uint middle;      // slot, and FRESH if it has not been taken
+    atomic_uint posted;      // number of the last swap posted
     // Number of the last swap whose filter is the only one that the stream uses. A device may have
     // it in memory that it can write; otherwise it is `own_settled`.
     atomic_uint *settled, own_settled;

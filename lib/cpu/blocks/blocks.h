@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/blocks share. The engine convolves long signals with long filters, both
-// split into blocks.
+// Declarations that the files of cpu/blocks share. The engine convolves long signals with long
+// filters, both split into blocks.
 #ifndef PARTITA_BLOCKS_H
 #define PARTITA_BLOCKS_H
 
@@ -45,7 +45,7 @@ static inline struct block_transform blocks_transform(const struct partita_plan 
     return block_transform(blocks_of(plan)->fft, plan->kernels, blocks_shape(plan)->sample_bytes);
 }
 
-// What one thread needs: samples and spectra (imposed blocks that are summed in time: samples of
+// Buffers of one thread: samples and spectra (imposed blocks that are summed in time: samples of
 // a block and of an interval), a block of the taps before it is widened, and scratch.
 struct blocks_buffers {
     char *samples, *narrow, *scratch, *spectra;

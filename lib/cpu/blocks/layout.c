@@ -22,7 +22,7 @@ static size_t blocks_spectrum_bytes(const struct shape *shape, size_t n)
     return SPECTRUM_LINE_BYTES * spectrum_lines(shape, n);
 }
 
-// What a thread needs to transform: samples twice, a spectrum, a provider's scratch.
+// Bytes of a thread for a transform: samples twice, a spectrum, a provider's scratch.
 static size_t blocks_transform_bytes(const struct shape *shape, size_t n)
 {
     return 5 * mem_round(n * shape->sample_bytes) + blocks_spectrum_bytes(shape, n);
@@ -122,7 +122,7 @@ void blocks_estimate(const struct request *request, struct estimate *ret)
     if (!shape_forward(request->shape, request->direction, &shape, ret->reason, sizeof ret->reason))
         return;
     forward.shape = &shape;
-    // What preparing a filter for one call takes is in `seconds`.
+    // The time to prepare a filter for one call is in `seconds`.
     const bool kept = !request_used_once(request, request->shape) &&
                       request->direction != PARTITA_BACKWARD_WEIGHT;
     const double byte =

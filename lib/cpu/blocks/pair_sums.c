@@ -90,8 +90,8 @@ static void transform_input(void *context, size_t task, int worker)
 {
     const struct block_inputs *inputs = context;
     const struct block_transform *transform = inputs->transform;
-    const size_t fresh = inputs->end - inputs->from, bytes = transform->sample_bytes;
-    const size_t channel = task / fresh, i = inputs->from + task % fresh;
+    const size_t n_new = inputs->end - inputs->from, bytes = transform->sample_bytes;
+    const size_t channel = task / n_new, i = inputs->from + task % n_new;
     const struct block_spectra spectra = block_inputs_spectra(inputs, channel);
     struct block_buffers buffers =
         block_buffers_of(transform, inputs->work + (size_t)worker * inputs->work_stride);
@@ -160,7 +160,7 @@ size_t pair_sums_bytes(size_t left_count)
     return size_mul(size_add(left_count, CMAC_SUMS), TASK_LINES * SPECTRUM_LINE_BYTES);
 }
 
-// Lines of a task: what they hold of all operands stays near.
+// Lines of a task: these lines of all operands stay in the cache.
 static size_t lines_of_task(const struct pair_sums *sums)
 {
     const size_t line =
@@ -234,7 +234,7 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t n)
     const struct kernels *kernels = sums->transform->kernels;
     const ptrdiff_t n_left = (ptrdiff_t)sums->left.count, n_right = (ptrdiff_t)sums->right_count;
     const ptrdiff_t top = q - sums->right_first + (sums->lags ? n_left - 1 : 0);
-    // What any of the sums meets; what only some of them do meets zeros in the others.
+    // All terms of any of the sums; a term of only some of them meets zeros in the others.
     const ptrdiff_t from = top < n_right ? 0 : top - n_right + 1;
     const ptrdiff_t end = top + (ptrdiff_t)n < n_left ? top + (ptrdiff_t)n : n_left;
     const size_t bytes = task->lines * SPECTRUM_LINE_BYTES;
@@ -244,19 +244,19 @@ static void sum_blocks(const struct task *task, ptrdiff_t q, size_t i, size_t n)
         spare[k] = task->spare + k * bytes;
         if (!sums->add && from >= end) memset(y[k], 0, bytes);
     }
-    // Rows of terms begin where they do for every output: its bits must not depend on what is
-    // summed beside it.
-    bool fresh = !sums->add;
-    for (ptrdiff_t at = from, next; at < end; at = next, fresh = false) {
+    // Rows of terms begin where they do for every output: its bits must not depend on the sums
+    // beside it.
+    bool overwrite = !sums->add;
+    for (ptrdiff_t at = from, next; at < end; at = next, overwrite = false) {
         next = (at / MAX_TERMS + 1) * MAX_TERMS;
         if (next > end) next = end;
-        add_terms(task, top, n, at, next, fresh ? y : spare);
-        for (size_t k = 0; !fresh && k < n; k++)
+        add_terms(task, top, n, at, next, overwrite ? y : spare);
+        for (size_t k = 0; !overwrite && k < n; k++)
             kernels->add(y[k], spare[k], bytes / (kernels->f64 ? 8 : 4));
     }
 }
 
-// One task. A sum S_q reaches from the start of block q to the end of block q + 1; what it has in
+// One task. A sum S_q reaches from the start of block q to the end of block q + 1; its part
 // there is moved to the start and joins S_(q+1). For lags S_t reaches back into block t - 1.
 static void sum_lines(void *context, size_t index, int worker)
 {

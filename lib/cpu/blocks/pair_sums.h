@@ -29,7 +29,7 @@ struct block_spectra {
 // Bytes of `count` spectra of `lines` lines; SIZE_MAX on overflow.
 size_t block_spectra_bytes(size_t lines, size_t count);
 
-// What transforms blocks of one size.
+// The transform of blocks of one size.
 struct block_transform {
     const struct fft *fft;
     const struct kernels *kernels;

@@ -32,7 +32,7 @@ static size_t sums_bytes(const struct partita_plan *plan)
     return size_mul(blocks_of(plan)->fft->spectrum_bytes, blocks_layout(plan)->in_flight + 1);
 }
 
-// What all threads share.
+// The memory that all threads share.
 static size_t pairs_layout_shared(const struct partita_plan *plan, char *base, struct pairs *ret)
 {
     const struct shape *shape = blocks_shape(plan);

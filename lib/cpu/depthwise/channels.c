@@ -73,21 +73,22 @@ void *depthwise_channels_build(const struct request *request, struct arena *aren
 
 struct filter_bytes depthwise_channels_filter_bytes(const struct partita_plan *plan)
 {
-    const struct depthwise_plane *own = plan->state;
-    return (struct filter_bytes){
-        .packed =
-            size_mul(size_mul(own->taps, channels_pitch(&plan->shape)), plan->shape.scalar_bytes)};
+    const struct depthwise_plane *plane = plan->state;
+    return (struct filter_bytes){.packed =
+                                     size_mul(size_mul(plane->taps, channels_pitch(&plan->shape)),
+                                              plan->shape.scalar_bytes)};
 }
 
 void depthwise_channels_filter_pack(struct partita_filter *filter, const void *taps)
 {
-    const struct depthwise_plane *own = filter->plan->state;
+    const struct depthwise_plane *plane = filter->plan->state;
     const struct shape *shape = &filter->plan->shape;
     const size_t bytes = shape->scalar_bytes, channels = shape->in_channels;
     const size_t pitch = channels_pitch(shape);
     char *to = filter->state;
-    for (size_t t = 0; t < own->taps; t++, to += pitch * bytes) {
-        samples_copy(to, 1, (const char *)taps + own->tap[t] * bytes, own->taps, channels, bytes);
+    for (size_t t = 0; t < plane->taps; t++, to += pitch * bytes) {
+        samples_copy(to, 1, (const char *)taps + plane->tap[t] * bytes, plane->taps, channels,
+                     bytes);
         memset(to + channels * bytes, 0, (pitch - channels) * bytes);
     }
 }
@@ -104,9 +105,9 @@ struct channels_call {
 static void channels_row(const struct channels_call *call, const char *x, char *y, size_t row,
                          size_t first, size_t end)
 {
-    const struct depthwise_plane *own = call->plan->state;
+    const struct depthwise_plane *plane = call->plan->state;
     const struct shape *shape = &call->plan->shape;
-    const struct plane_axis *axis = own->axis;
+    const struct plane_axis *axis = plane->axis;
     const size_t channels = shape->in_channels, position = channels * shape->scalar_bytes;
     const size_t pitch = channels_pitch(shape);
     const bool forward = call->plan->direction == PARTITA_FORWARD;
@@ -139,9 +140,9 @@ static void channels_row(const struct channels_call *call, const char *x, char *
 static void channels_task(void *context, size_t task, int worker)
 {
     const struct channels_call *call = context;
-    const struct depthwise_plane *own = call->plan->state;
+    const struct depthwise_plane *plane = call->plan->state;
     const struct shape *shape = &call->plan->shape;
-    const struct plane_axis *axis = own->axis;
+    const struct plane_axis *axis = plane->axis;
     const size_t columns = task % call->column_tasks,
                  rows = task / call->column_tasks % call->row_tasks;
     const size_t item = task / call->column_tasks / call->row_tasks;
@@ -158,13 +159,13 @@ static void channels_task(void *context, size_t task, int worker)
 void depthwise_channels_run(const struct partita_plan *plan, const struct partita_filter *filter,
                             const struct operands *operands)
 {
-    const struct depthwise_plane *own = plan->state;
+    const struct depthwise_plane *plane = plan->state;
     struct channels_call call = {.plan = plan,
                                  .filter = filter,
                                  .from = operands->from[0],
                                  .to = operands->to,
-                                 .row_tasks = ceil_div(own->axis[0].count, TASK_ROWS),
-                                 .column_tasks = ceil_div(own->axis[1].count, TASK_COLUMNS)};
+                                 .row_tasks = ceil_div(plane->axis[0].count, TASK_ROWS),
+                                 .column_tasks = ceil_div(plane->axis[1].count, TASK_COLUMNS)};
     thread_loop(plan->threads, plan->shape.batch * call.row_tasks * call.column_tasks,
                 channels_task, &call);
 }

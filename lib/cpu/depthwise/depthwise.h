@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/depthwise share: its limits and costs, which planes are in which lanes of a
-// vector, and its variants: sums tap by tap over packed boxes (direct.c, weight.c), along rows
+// Shared by the files of cpu/depthwise: limits and costs, which planes are in which lanes of a
+// vector, and the variants: sums tap by tap over packed boxes (direct.c, weight.c), along rows
 // (rows.c, weight_rows.c) or of adjacent channels (channels.c), and transforms (fft.c).
 #ifndef PARTITA_DEPTHWISE_H
 #define PARTITA_DEPTHWISE_H
@@ -63,7 +63,7 @@ static const struct {
     // Up to how many times its estimate backward weight of packed boxes takes; measured.
     .weight_direct = 1.4,
     // Sums of adjacent channels, in products: the cost of a product, where a sample is loaded once
-    // for all taps of a row and where it is loaded for each, and what an output takes beside them.
+    // for all taps of a row and where it is loaded for each, and the cost of an output beside them.
     // Measured.
     .load_shared = 1.05,
     .load_each = 4,
@@ -131,7 +131,7 @@ static inline size_t depthwise_multiplier(const struct shape *shape)
     return shape->group_out;
 }
 
-// Bytes of what a call reads and writes, which decide whether prefetching pays.
+// Bytes that a call reads and writes, which decide whether prefetching pays.
 static inline size_t depthwise_array_bytes(const struct shape *shape)
 {
     const size_t in = shape->in_channels * shape_inputs(shape);
@@ -232,7 +232,7 @@ void depthwise_rows_run(const struct partita_plan *plan, const struct partita_fi
 // The pass of a layer that kernels along rows serve; false: there is none.
 bool depthwise_rows_pass(const struct request *request, struct conv_pass *pass);
 
-// What rows.c, weight_rows.c and channels.c have in common: a pass along two axes without gaps
+// The problem of rows.c, weight_rows.c and channels.c: a pass along two axes without gaps
 // between taps, false if there is none; an axis of it.
 bool depthwise_plane_pass(const struct request *request, struct conv_pass *pass);
 struct plane_axis depthwise_plane_axis(const struct conv_axis *axis);

@@ -102,7 +102,7 @@ static void prefetch_share(const struct depthwise_lanes *lanes, const char *plan
                        share->write);
 }
 
-// The share of a row of outputs of what the next task reads and writes.
+// The part that a row of outputs prefetches of the reads and writes of the next task.
 static void prefetch_next(const struct conv_call *call, const struct box_task *box, size_t row)
 {
     const struct conv_pass *pass = &call->layout->pass;

@@ -59,8 +59,8 @@ static bool layout_fft(const struct request *request, struct depthwise_fft *ret,
     // Beside the spectra there are a row and columns, together no larger than one of them.
     size_t spectra = multiplier > 1 ? 2 : 1;
     if (ret->weight) spectra = 3;
-    const size_t most = request->workspace_limit / (spectra + 1);
-    if (!depthwise_grid_choose(request, request->transform, most, &ret->grid, ret_seconds))
+    const size_t max = request->workspace_limit / (spectra + 1);
+    if (!depthwise_grid_choose(request, request->transform, max, &ret->grid, ret_seconds))
         return false;
     ret->bytes = size_mul(shape_taps(shape) * multiplier, CONV_BLOCK_BYTES);
     ret->splits = depthwise_k_splits(request, fft_worker_bytes(ret),
@@ -157,11 +157,11 @@ struct rectangle {
 };
 
 // Transforms the rows of the rectangle in planes of x; columns are left to do.
-static void read_rows(const struct fft_call *call, const struct rectangle *of,
+static void read_rows(const struct fft_call *call, const struct rectangle *rectangle,
                       const struct depthwise_lanes *lanes, char *spectrum, char *row, const char *x)
 {
     const struct depthwise_grid *grid = &call->p->grid;
-    const struct grid_window *h = &of->axis[0], *w = &of->axis[1];
+    const struct grid_window *h = &rectangle->axis[0], *w = &rectangle->axis[1];
     const struct lanes_row samples = samples_line(grid, row);
     clear_rows(grid, spectrum, 0, h->begin);
     clear_rows(grid, spectrum, h->end, grid->axis[0].edge);
@@ -170,17 +170,17 @@ static void read_rows(const struct fft_call *call, const struct rectangle *of,
     uint64_t peak = 0;
     for (size_t i = h->begin; i < h->end; i++) {
         const size_t at = (size_t)(h->first + (ptrdiff_t)i);
-        const struct depthwise_row from = {.plane = of->plane,
-                                           .row = at * of->size[1],
-                                           .size = of->size[1],
+        const struct depthwise_row from = {.plane = rectangle->plane,
+                                           .row = at * rectangle->size[1],
+                                           .size = rectangle->size[1],
                                            .step = 1,
                                            .n = w->n,
                                            .first = w->first};
         const struct lanes_row to = row_line(grid, spectrum, i);
         const size_t next = at + DEPTHWISE.ahead, bytes = call->plan->shape.scalar_bytes;
-        if (next < of->size[0])
-            depthwise_prefetch(lanes, x + of->plane * lanes->strides.channel * bytes, bytes,
-                               next * of->size[1], (next + 1) * of->size[1], false);
+        if (next < rectangle->size[0])
+            depthwise_prefetch(lanes, x + rectangle->plane * lanes->strides.channel * bytes, bytes,
+                               next * rectangle->size[1], (next + 1) * rectangle->size[1], false);
         depthwise_read(call->plan, lanes, row, x, &from);
         if (call->peak) {
             const uint64_t of_row =
@@ -408,8 +408,8 @@ static void add_tile(const struct fft_call *call, const struct depthwise_task *t
     }
 }
 
-// Gradients of the taps from their summed spectrum: tap r is what lies where x is r * dilation
-// later than gy. Where that is beyond the transform x ends before, and what lies there is 0,
+// Gradients of the taps from their summed spectrum: tap r lies where x is r * dilation
+// later than gy. Where that is beyond the transform x ends before, and the value there is 0,
 // wrapped or not.
 static void take_taps(const struct fft_call *call, const struct fft_worker *memory, char *to)
 {

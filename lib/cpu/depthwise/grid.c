@@ -60,13 +60,13 @@ static void factor_dft(struct lanes_dft *dft, size_t n)
 {
     *dft = (struct lanes_dft){.n = n};
     const size_t twos = take_prime(&n, 2), threes = take_prime(&n, 3), fives = take_prime(&n, 5);
-    const size_t own = ceil_div(twos - size_min(twos, 2 * threes + fives), 3);
-    const size_t with_odd = twos - size_min(twos, 3 * own);
+    const size_t eights = ceil_div(twos - size_min(twos, 2 * threes + fives), 3);
+    const size_t with_odd = twos - size_min(twos, 3 * eights);
     // A 5 takes a 2 only if some 3 would otherwise take two.
     const size_t with_five = size_min(fives, with_odd - size_min(with_odd, threes));
     add_radices(dft, 3, threes, with_odd - with_five);
     add_radices(dft, 5, fives, with_five);
-    add_radices(dft, 1, own, twos - with_odd);
+    add_radices(dft, 1, eights, twos - with_odd);
     assert(n == 1 && dft->passes <= LANES_PASSES);
 }
 
@@ -136,9 +136,9 @@ static bool split_axis(struct grid_axis *axis, size_t edge, bool last)
 }
 
 // Transforms worth trying for one axis, the shortest of each number of tiles. Tiles that lie in
-// part in padding may need less than the `edge` they were split for, so a limit is on what they
-// need: then a choice is found again with its own largest edge as limit.
-static size_t list_candidates(const struct grid_axis *axis, bool last, size_t most,
+// part in padding may need less than the `edge` they were split for, so a limit is on that
+// edge: then a choice is found again with its own largest edge as limit.
+static size_t list_candidates(const struct grid_axis *axis, bool last, size_t max,
                               struct grid_axis *ret)
 {
     size_t n = 0;
@@ -148,7 +148,7 @@ static size_t list_candidates(const struct grid_axis *axis, bool last, size_t mo
         struct grid_axis tried = *axis;
         if (edge > MAX_EDGE || !split_axis(&tried, edge, last) || tried.tiles == tiles) continue;
         tiles = tried.tiles;
-        if (tried.edge > most) continue;
+        if (tried.edge > max) continue;
         ret[n++] = tried;
         if (tried.tiles == 1) break;
     }
@@ -215,10 +215,10 @@ bool depthwise_grid_choose(const struct request *request, size_t edge, size_t by
                            struct depthwise_grid *ret, double *ret_seconds)
 {
     struct candidates list;
-    const size_t most = edge ? size_min(edge, MAX_EDGE) : MAX_EDGE;
+    const size_t max = edge ? size_min(edge, MAX_EDGE) : MAX_EDGE;
     for (int i = 0; i < 2; i++) {
         const struct grid_axis axis = request_axis(request, i);
-        list.n[i] = list_candidates(&axis, i == 1, most, list.axis[i]);
+        list.n[i] = list_candidates(&axis, i == 1, max, list.axis[i]);
     }
     double best = choose_pair(request, &list, edge, bytes, ret);
     if (edge && isinf(best)) best = choose_pair(request, &list, 0, bytes, ret);

@@ -120,10 +120,10 @@ struct conv_finish depthwise_finish(const struct partita_filter *filter, size_t 
     const size_t bytes = shape->scalar_bytes;
     if (filter->plan->direction != PARTITA_FORWARD) return (struct conv_finish){.bias = NULL};
     if (!filter->bias) return (struct conv_finish){.relu = shape->relu};
-    const struct depthwise_group of = depthwise_group(shape, group);
+    const struct depthwise_group set = depthwise_group(shape, group);
     memset(bias, 0, CONV_BLOCK_BYTES);
-    for (size_t l = 0; l < of.channels * of.images; l++) {
-        const size_t channel = (of.first + l % of.channels) * depthwise_multiplier(shape) + j;
+    for (size_t l = 0; l < set.channels * set.images; l++) {
+        const size_t channel = (set.first + l % set.channels) * depthwise_multiplier(shape) + j;
         memcpy(bias + l * bytes, (const char *)filter->bias + channel * bytes, bytes);
     }
     return (struct conv_finish){.bias = bias, .relu = shape->relu};
@@ -210,7 +210,7 @@ static int compare_offsets(const void *a, const void *b)
     return one->offset < other->offset ? -1 : one->offset > other->offset;
 }
 
-// Replaces n single taps, ordered by offset, by even spans of what is contiguous; returns the
+// Replaces n single taps, ordered by offset, by even spans of contiguous taps; returns the
 // number of spans, which are never ahead of the taps that are still to be read.
 static size_t make_spans(struct tap_span *span, size_t n)
 {

@@ -177,7 +177,7 @@ static size_t direct_tap_of(const void *state, size_t i)
 
 struct depthwise_reduction {
     const struct partita_plan *plan;
-    const struct depthwise_sums *of;
+    const struct depthwise_sums *all;
     char *gw;
 };
 
@@ -189,10 +189,10 @@ static void write_gradient(const struct depthwise_reduction *call,
     const struct partita_plan *plan = call->plan;
     const size_t taps = shape_taps(&plan->shape), bytes = plan->shape.scalar_bytes;
     for (size_t t = 0, n; t < taps; t += n) {
-        const size_t tap = call->of->tap_of ? call->of->tap_of(plan->state, t) : t;
+        const size_t tap = call->all->tap_of ? call->all->tap_of(plan->state, t) : t;
         void *to[DEPTHWISE_LANES] = {NULL};
-        n = call->of->tap_of ? 1 : taps;
-        while (t + n < taps && call->of->tap_of(plan->state, t + n) == tap + n) n++;
+        n = call->all->tap_of ? 1 : taps;
+        while (t + n < taps && call->all->tap_of(plan->state, t + n) == tap + n) n++;
         for (size_t c = 0; c < group->channels; c++) {
             const size_t path = (group->first + c) * depthwise_multiplier(&plan->shape) + j;
             to[c] = call->gw + (path * taps + tap) * bytes;
@@ -204,15 +204,16 @@ static void write_gradient(const struct depthwise_reduction *call,
 static void reduce_group(void *context, size_t g, int worker)
 {
     const struct depthwise_reduction *call = context;
-    const struct depthwise_sums *of = call->of;
+    const struct depthwise_sums *all = call->all;
     const struct shape *shape = &call->plan->shape;
     const struct kernels *kernels = call->plan->kernels;
     const size_t bytes = shape->scalar_bytes;
     const struct depthwise_group group = depthwise_group(shape, g);
-    char *sums = of->sums + g * of->splits * of->bytes;
+    char *sums = all->sums + g * all->splits * all->bytes;
     (void)worker;
-    split_k_reduce_tree(kernels, sums, sums + of->bytes, of->bytes, of->splits, of->bytes / bytes);
-    for (size_t at = 0; at < of->bytes && group.images > 1; at += CONV_BLOCK_BYTES)
+    split_k_reduce_tree(kernels, sums, sums + all->bytes, all->bytes, all->splits,
+                        all->bytes / bytes);
+    for (size_t at = 0; at < all->bytes && group.images > 1; at += CONV_BLOCK_BYTES)
         for (size_t image = 1; image < group.images; image++)
             kernels->add(sums + at, sums + at + image * group.channels * bytes, group.channels);
     for (size_t j = 0; j < depthwise_multiplier(shape); j++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Backward weight of cpu/depthwise plane by plane, with vectors along rows (kernels->plane_weight):
-// what rows.c is for forward and backward data. Each channel of a split of the images has sums of
+// as rows.c does for forward and backward data. Each channel of a split of the images has sums of
 // its own, [tap][lane], which are added in a tree at the end. A task is some channels of a lane
 // group in one split; splits do not depend on threads.
 #include <assert.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // cpu/overlap-add: each block is transformed alone; the span-1 samples by which its result is
-// longer are added to what follows. A signal is split into chunks of blocks. A chunk carries its
+// longer are added to the next ones. A signal is split into chunks of blocks. A chunk carries its
 // overlap along by itself, and the overlap at its end is added afterwards, so chunks are computed
 // in parallel and no two of them write one sample (decision 3). Source: Stockham, High-speed
 // convolution and correlation, AFIPS 1966; Oppenheim & Schafer, 8.7.3.
@@ -48,8 +48,8 @@ static void add_estimate(const struct request *request, struct estimate *ret)
     ret->bytes = size_add(ret->bytes, ret->shared);
 }
 
-// Adds what earlier blocks left over to the first samples of this block's result, and keeps what it
-// leaves over itself.
+// Adds the overlap of earlier blocks to the first samples of this block's result, and keeps its own
+// overlap.
 static void carry_overlap(const struct partita_plan *plan, char *samples, char *carried)
 {
     const struct shape *shape = &plan->shape;
@@ -150,7 +150,7 @@ static void filter_chunk(void *context, size_t task, int worker)
     }
 }
 
-// One task: what a chunk leaves over goes onto the outputs of the chunk after it; behind the last
+// One task: the overlap of a chunk is added to the outputs of the chunk after it; behind the last
 // one there are none.
 static void add_gather_overlap(void *context, size_t task, int worker)
 {

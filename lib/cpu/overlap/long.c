@@ -25,8 +25,8 @@ bool overlap_is_long(const struct overlap *overlap)
            fft->spectrum_bytes >= TOGETHER_BYTES;
 }
 
-// What runs at once: the products of one block, and the passes over the samples of two others,
-// of which one is read into the spectrum that the other is written from.
+// The work of one parallel loop: the products of one block, and the passes over the samples of two
+// others, of which one is read into the spectrum that the other is written from.
 struct passage {
     const struct fft *fft;
     const struct kernels *kernels;

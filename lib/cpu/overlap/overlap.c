@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-// What a block costs beyond its loops: calls, and tables and spectra that memory traffic has pushed
-// out of L1. The difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
+// The cost of a block beyond its loops: calls, and tables and spectra that memory has pushed out of
+// L1. The difference of the model and of the rows long-10M-x-64 and -1024 of bench_signal.
 static const double BLOCK_SECONDS = 3e-7;
 
 // A smaller size that costs up to this much more than the cheapest is taken.
@@ -21,17 +21,17 @@ static size_t aligned_before(const struct shape *shape)
     return size_round_up(shape->axis[0].span - 1, MEM_ALIGN / shape->sample_bytes);
 }
 
-// Hop for a transform of n samples, of which `most` do not wrap.
-static size_t aligned_hop(const struct shape *shape, size_t n, size_t most)
+// Hop for a transform of n samples, of which `hop` do not wrap.
+static size_t aligned_hop(const struct shape *shape, size_t n, size_t hop)
 {
     const struct axis *axis = &shape->axis[0];
-    const bool lone = (axis->out - 1) * axis->stride < most;
-    const bool shorter = most <= ALIGNED_LINES * MEM_ALIGN / shape->sample_bytes;
-    return lone || shorter ? most : n - aligned_before(shape);
+    const bool lone = (axis->out - 1) * axis->stride < hop;
+    const bool shorter = hop <= ALIGNED_LINES * MEM_ALIGN / shape->sample_bytes;
+    return lone || shorter ? hop : n - aligned_before(shape);
 }
 
-// Hop for a transform of n samples: what does not wrap, at most what the latency allows; for
-// streams one more than a multiple of the stride, so that the latency hop - 1 is whole output
+// Hop for a transform of n samples: the samples that do not wrap, at most as the latency allows;
+// for streams one more than a multiple of the stride, so that the latency hop - 1 is whole output
 // frames. 0 if nothing is left.
 static size_t hop_for(const struct shape *shape, size_t n)
 {
@@ -119,7 +119,7 @@ static bool overlap_in_place(const struct shape *shape)
     return !shape->stream && shape->group_in == 1 && shape->group_out == 1;
 }
 
-// What transforming the taps takes, where they are used once, and the memory for all this.
+// The time to transform taps that are used once, and for the memory of all this.
 static double once_seconds(const struct request *request, size_t n, size_t work, double fft)
 {
     const struct shape *shape = request->shape;
@@ -143,7 +143,7 @@ bool overlap_estimate_filtering(const struct request *request, size_t n, double 
     const double all = stream ? 0 : (double)overlap_block_count(shape, hop);
     const double blocks = stream ? 1 / (double)hop : (double)shape->batch * all;
     const double fft = cost_model_fft(request->model, shape->f64, shape->complex_signal, n);
-    // The transforms of a block wait for its samples: what memory takes comes on top.
+    // The transforms of a block wait for its samples: the time of memory is added.
     const double memory =
         stream ? 0 : memory_seconds(request->model, shape) + once_seconds(request, n, work, fft);
     const double seconds = blocks * block_seconds(request, n, moves, fft) + memory;
@@ -192,8 +192,8 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
         double cost;
     } kept[MAX_KEPT];
     size_t n_kept = 0;
-    // Of what another engine costs, sizes within the margin may still be the smallest of the kept.
-    // What costs no less in seconds alone costs no less with its share of a filter.
+    // A size within the margin of another engine's cost may still be the smallest of the kept. A
+    // size that costs no less in seconds alone costs no less with its share of a filter.
     const double to_beat = request_to_beat(request);
     double least = to_beat * SIZE_MARGIN;
     for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) {
@@ -306,7 +306,7 @@ enum partita_status overlap_filter_pack(struct partita_filter *filter, const voi
     assert(arena.used <= arena.size);
     for (size_t path = 0; path < paths; path++, spectrum += fft->spectrum_bytes) {
         overlap_load_taps(plan, taps, path, buffers.samples, buffers.inputs);
-        if (!overlap->together) fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
+        if (!overlap->shared) fft_forward(fft, spectrum, buffers.samples, buffers.scratch);
         else overlap_long_forward(fft, spectrum, buffers.samples, buffers.scratch, plan->threads);
         if (overlap->half.mirrored) fft_conjugate(plan->shape.f64, spectrum, fft->lines);
     }
@@ -341,10 +341,10 @@ struct overlap_buffers overlap_worker_buffers(const struct partita_plan *plan, c
                                               int worker)
 {
     const struct estimate *choice = &plan->choice;
-    const bool together = overlap_of(plan)->together; // then the shared workspace is the buffers
-    struct arena arena = {.base = workspace + (together ? 0 : choice->shared) +
+    const bool shared = overlap_of(plan)->shared; // then the shared workspace is the buffers
+    struct arena arena = {.base = workspace + (shared ? 0 : choice->shared) +
                                   (size_t)worker * choice->worker,
-                          .size = together ? choice->shared : choice->worker};
+                          .size = shared ? choice->shared : choice->worker};
     return overlap_buffers_layout(plan, &arena);
 }
 

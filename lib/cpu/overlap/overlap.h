@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What overlap-add and overlap-save share: the choice of the FFT size, the spectra of a filter, and
-// the products that sum the channels of a group.
+// Common parts of overlap-add and overlap-save: the choice of the FFT size, the spectra of a
+// filter, and the products that sum the channels of a group.
 #ifndef PARTITA_OVERLAP_H
 #define PARTITA_OVERLAP_H
 
@@ -28,7 +28,7 @@ struct overlap {
                         // adjoint
     struct overlap_half half;
     struct fft *fft;
-    bool together; // all threads work on the same blocks (long.c), or one alone does so
+    bool shared;   // all threads work on the same blocks (long.c), or one alone does so
     size_t chunks; // backward weight: chunks of terms, each with its own sums; else 0
     size_t n, hop, before;
 };
@@ -116,8 +116,8 @@ enum { OVERLAP_ROWS = 16 };
 size_t overlap_groups(const struct shape *shape);
 size_t overlap_rows_bytes(const struct shape *shape, size_t n);
 
-// Rows of all channels of some groups: what a transform reads of the window that begins at sample
-// `first`; a block's outputs.
+// Rows of all channels of some groups: the samples that a transform reads of the window that begins
+// at sample `first`; a block's outputs.
 struct overlap_rows overlap_input_rows(const struct overlap *overlap, size_t groups,
                                        ptrdiff_t first);
 struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t groups,
@@ -126,9 +126,9 @@ struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t gr
 // Channels in ascending order from 0 to count-1. overlap_read_row: the row of a channel of x, zero
 // outside the array; with the first of several rows all of them are read. overlap_write_row: with
 // the last one all are written.
-const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *of,
+const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *layout,
                              char *rows, const char *x, size_t channel);
-void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *of, char *y,
+void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *layout, char *y,
                        const char *rows, size_t channel);
 
 // The spectrum of output `channel` from those of its group's inputs: a sum of products; then

@@ -13,8 +13,8 @@ size_t overlap_groups(const struct shape *shape)
     // As many as share rows of x or y, unless the other array has many channels in each group.
     enum { MAX_CHANNELS = 64 };
     const size_t least = size_min(shape->group_in, shape->group_out);
-    const size_t most = size_max(shape->group_in, shape->group_out);
-    const size_t groups = size_min(OVERLAP_ROWS / least, MAX_CHANNELS / most);
+    const size_t max = size_max(shape->group_in, shape->group_out);
+    const size_t groups = size_min(OVERLAP_ROWS / least, MAX_CHANNELS / max);
     return size_min(size_max(groups, 1), shape->groups);
 }
 
@@ -56,52 +56,53 @@ struct overlap_rows overlap_output_rows(const struct overlap *overlap, size_t gr
 }
 
 // The samples of `count` channels from `channel` on to rows, zero outside the array.
-static void read_rows(const struct partita_plan *plan, const struct overlap_rows *of, char *rows,
-                      const char *x, size_t channel, size_t count)
+static void read_rows(const struct partita_plan *plan, const struct overlap_rows *layout,
+                      char *rows, const char *x, size_t channel, size_t count)
 {
-    const struct inside inside = samples_inside(of->size, of->first, 1, of->n);
-    const size_t bytes = plan->shape.sample_bytes, step = of->channels * bytes;
+    const struct inside inside = samples_inside(layout->size, layout->first, 1, layout->n);
+    const size_t bytes = plan->shape.sample_bytes, step = layout->channels * bytes;
     const size_t end = inside.begin + inside.count;
-    for (size_t i = 0; i < count && inside.count < of->n; i++) {
-        char *own = rows + i * of->pitch * bytes;
-        memset(own, 0, inside.begin * bytes);
-        memset(own + end * bytes, 0, (of->n - end) * bytes);
+    for (size_t i = 0; i < count && inside.count < layout->n; i++) {
+        char *row_begin = rows + i * layout->pitch * bytes;
+        memset(row_begin, 0, inside.begin * bytes);
+        memset(row_begin + end * bytes, 0, (layout->n - end) * bytes);
     }
-    const ptrdiff_t first = of->first + (ptrdiff_t)inside.begin;
+    const ptrdiff_t first = layout->first + (ptrdiff_t)inside.begin;
     for (size_t at = 0; at < inside.count; at += POSITIONS) {
         const size_t n = size_min(inside.count - at, POSITIONS), next = at + n;
         const char *from = x + ((size_t)first + at) * step + channel * bytes;
         samples_prefetch(from + n * step, step, size_min(inside.count - next, POSITIONS), false);
-        plan->kernels->transpose(rows + (inside.begin + at) * bytes, of->pitch, from, of->channels,
-                                 n, count);
+        plan->kernels->transpose(rows + (inside.begin + at) * bytes, layout->pitch, from,
+                                 layout->channels, n, count);
     }
 }
 
-const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *of,
+const char *overlap_read_row(const struct partita_plan *plan, const struct overlap_rows *layout,
                              char *rows, const char *x, size_t channel)
 {
     const size_t bytes = plan->shape.sample_bytes, row = channel % OVERLAP_ROWS;
-    if (of->channels == 1) samples_window(rows, x, of->size, of->first, 1, of->n, bytes);
+    if (layout->channels == 1)
+        samples_window(rows, x, layout->size, layout->first, 1, layout->n, bytes);
     else if (row == 0)
-        read_rows(plan, of, rows, x, channel, size_min(of->count - channel, OVERLAP_ROWS));
-    return rows + row * of->pitch * bytes;
+        read_rows(plan, layout, rows, x, channel, size_min(layout->count - channel, OVERLAP_ROWS));
+    return rows + row * layout->pitch * bytes;
 }
 
-void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *of, char *y,
+void overlap_write_row(const struct partita_plan *plan, const struct overlap_rows *layout, char *y,
                        const char *rows, size_t channel)
 {
     const size_t row = channel % OVERLAP_ROWS, first = channel - row;
-    if (row + 1 < OVERLAP_ROWS && channel + 1 < of->count) return;
-    const size_t bytes = plan->shape.sample_bytes, step = of->channels * bytes;
-    char *to = y + (size_t)of->first * step + first * bytes;
-    if (of->channels == 1) {
-        memcpy(to, rows, of->n * bytes);
+    if (row + 1 < OVERLAP_ROWS && channel + 1 < layout->count) return;
+    const size_t bytes = plan->shape.sample_bytes, step = layout->channels * bytes;
+    char *to = y + (size_t)layout->first * step + first * bytes;
+    if (layout->channels == 1) {
+        memcpy(to, rows, layout->n * bytes);
         return;
     }
-    for (size_t at = 0; at < of->n; at += POSITIONS) {
-        const size_t n = size_min(of->n - at, POSITIONS), next = at + n;
-        samples_prefetch(to + next * step, step, size_min(of->n - next, POSITIONS), true);
-        plan->kernels->transpose(to + at * step, of->channels, rows + at * bytes, of->pitch,
+    for (size_t at = 0; at < layout->n; at += POSITIONS) {
+        const size_t n = size_min(layout->n - at, POSITIONS), next = at + n;
+        samples_prefetch(to + next * step, step, size_min(layout->n - next, POSITIONS), true);
+        plan->kernels->transpose(to + at * step, layout->channels, rows + at * bytes, layout->pitch,
                                  row + 1, n);
     }
 }

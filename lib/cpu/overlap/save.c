@@ -48,7 +48,7 @@ static enum partita_status save_plan_create(struct partita_plan *plan,
     if (weight) {
         plan->choice.shared = overlap_weight_shared(overlap);
     } else if (!plan->shape.stream && !half && overlap_is_long(overlap)) {
-        overlap->together = true;
+        overlap->shared = true;
         plan->choice.shared = plan->choice.worker;
         plan->choice.worker = 0;
     }
@@ -151,9 +151,9 @@ static struct save_rows save_rows_of(const struct save_call *call, size_t row, s
     const struct overlap *overlap = overlap_of(call->filter->plan);
     const struct shape *shape = &overlap->shape;
     const struct axis *axis = &shape->axis[0];
-    const size_t begin = block * overlap->hop, most = overlap_groups(shape);
-    const size_t item = row % shape->batch, first = row / shape->batch * most;
-    const size_t groups = size_min(most, shape->groups - first);
+    const size_t begin = block * overlap->hop, max_groups = overlap_groups(shape);
+    const size_t item = row % shape->batch, first = row / shape->batch * max_groups;
+    const size_t groups = size_min(max_groups, shape->groups - first);
     const size_t in = item * axis->size * shape->in_channels + first * shape->group_in;
     const size_t out = item * axis->out * shape->out_channels + first * shape->group_out;
     const struct block_outputs outputs = block_outputs(axis, begin, begin + overlap->hop);
@@ -255,7 +255,7 @@ static enum partita_status save_run(const struct partita_plan *plan,
     const size_t rows = shape->batch * ceil_div(shape->groups, overlap_groups(shape));
     call.chunk = size_max(call.blocks / tasks, 1);
     call.chunks = ceil_div(call.blocks, call.chunk);
-    if (overlap->together) save_long(&call);
+    if (overlap->shared) save_long(&call);
     else thread_loop(plan->threads, rows * call.chunks, save_task, &call);
     if (plan->direction == PARTITA_FORWARD && !shape->channels_last)
         conv_finish_outputs(plan, filter, operands->to);

@@ -24,16 +24,16 @@ static struct overlap_stream *overlap_stream_layout(const struct partita_plan *p
     const struct overlap *overlap = overlap_of(plan);
     const size_t bytes = shape->sample_bytes;
     struct overlap_stream *state = arena_take(arena, sizeof *state);
-    struct overlap_stream fresh = {
+    struct overlap_stream made = {
         .history = {.frames = overlap_history_frames(overlap->n, overlap->hop),
                     .delay = overlap->hop - 1}};
-    fresh.position = arena_take(arena, sizeof *fresh.position);
-    history_layout(&fresh.history, shape, arena);
-    fresh.ready = arena_take(arena, size_mul(2 * shape->out_channels, overlap->hop * bytes));
-    fresh.samples[0] = arena_take(arena, overlap->hop * bytes);
-    fresh.buffers = overlap_buffers_layout(plan, arena);
-    fresh.samples[1] = fresh.buffers.samples;
-    if (state) *state = fresh;
+    made.position = arena_take(arena, sizeof *made.position);
+    history_layout(&made.history, shape, arena);
+    made.ready = arena_take(arena, size_mul(2 * shape->out_channels, overlap->hop * bytes));
+    made.samples[0] = arena_take(arena, overlap->hop * bytes);
+    made.buffers = overlap_buffers_layout(plan, arena);
+    made.samples[1] = made.buffers.samples;
+    if (state) *state = made;
     return state;
 }
 

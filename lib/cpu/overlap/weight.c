@@ -61,8 +61,8 @@ static bool estimate_weight(const struct request *request, size_t n, double move
                                                   2 * overlap_rows_bytes(shape, n));
     const size_t chunks = choose_chunks(request, terms, spectrum, several);
     const size_t lone = overlap_groups(shape) * group_paths(shape);
-    const size_t own = chunks > 1 ? 0 : size_mul(lone, spectrum);
-    const size_t worker = size_add(several, own), shared = sums_bytes(shape, chunks, spectrum);
+    const size_t alone = chunks > 1 ? 0 : size_mul(lone, spectrum);
+    const size_t worker = size_add(several, alone), shared = sums_bytes(shape, chunks, spectrum);
     if (worker > request->workspace_limit) return false;
     const double paths = (double)shape_path_count(shape);
     const double bins = (double)n / 2 + 1;
@@ -212,12 +212,12 @@ static void overlap_weight_outputs(const struct weight_call *call, const struct 
 }
 
 // sums[path] += or = products of a term.
-static void add_term(const struct weight_call *call, char *sums, bool fresh,
+static void add_term(const struct weight_call *call, char *sums, bool overwrite,
                      const struct overlap_buffers *buffers)
 {
     const struct shape *shape = &call->overlap->shape;
     const size_t bytes = call->overlap->fft->spectrum_bytes;
-    const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {fresh}};
+    const struct cmac_terms terms = {.slots = 1, .multiple = 1, .sums = 1, .fresh = {overwrite}};
     for (size_t path = 0; path < group_paths(shape); path++) {
         void *sum = sums + path * bytes;
         const struct cmac_path factors = {.x = buffers->inputs + path % shape->group_in * bytes,
@@ -236,8 +236,8 @@ static void overlap_weight_chunk(void *context, size_t task, int worker)
     const struct weight_call *call = context;
     const struct overlap *overlap = call->overlap;
     const struct shape *shape = &overlap->shape;
-    const size_t chunks = overlap->chunks, chunk = task % chunks, most = overlap_groups(shape);
-    const size_t begin = task / chunks * most, groups = size_min(most, shape->groups - begin);
+    const size_t chunks = overlap->chunks, chunk = task % chunks, max = overlap_groups(shape);
+    const size_t begin = task / chunks * max, groups = size_min(max, shape->groups - begin);
     const size_t bytes = overlap->fft->spectrum_bytes;
     const size_t blocks = overlap_block_count(shape, overlap->hop);
     const size_t terms = overlap_weight_terms(shape, overlap->hop), paths = group_paths(shape);

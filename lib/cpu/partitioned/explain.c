@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A partitioned plan in words: the segments as a table, what a call costs, and a timeline of the
+// A partitioned plan in words: the segments as a table, the cost of a call, and a timeline of the
 // work that the calls of the longest segment's period bring due.
 #include <math.h>
 
@@ -16,8 +16,8 @@ static double segment_rate(const struct partita_plan *plan, size_t i)
     return seconds / (double)partitioned_of(plan)->layout.segment[i].hop;
 }
 
-// What every call of the problem's block does besides the tasks: the head, the copies, the calls of
-// kernels.
+// The time of every call of the problem's block besides the tasks: the head, the copies, the calls
+// of kernels.
 static double rest_seconds(const struct partita_plan *plan)
 {
     const struct partitioned *partitioned = partitioned_of(plan);
@@ -62,7 +62,7 @@ static void explain_segments(const struct partita_plan *plan, struct text *text)
     for (size_t i = 0; i < layout->n_segments; i++) explain_segment(plan, i, text);
 }
 
-// What it means that spectra have 16 bits.
+// The consequence of spectra in 16 bits.
 static void explain_i16(const struct partita_plan *plan, struct text *text)
 {
     const struct partition_layout *layout = &partitioned_of(plan)->layout;
@@ -112,7 +112,7 @@ struct timeline {
     double scale;          // seconds of the highest mark
 };
 
-// What the segments do in a quantum, counted from any begin of the longest period.
+// Seconds of the segments in a quantum, counted from any begin of the longest period.
 static double timeline_seconds(const struct timeline *line, size_t quantum)
 {
     double seconds = 0;
@@ -138,12 +138,12 @@ static void draw_row(const struct timeline *line, struct text *text)
     double call = line->rest;
     for (size_t q = 0; q < line->call; q++) call += timeline_seconds(line, q);
     for (size_t c = 0; c < line->columns; c++) {
-        double most = 0;
+        double max = 0;
         for (size_t q = c * line->width; q < (c + 1) * line->width; q++) {
-            most = fmax(most, call);
+            max = fmax(max, call);
             call += timeline_seconds(line, q + line->call) - timeline_seconds(line, q);
         }
-        const double share = most / line->scale;
+        const double share = max / line->scale;
         const double mark = fmin(fmax(ceil(share * top - 1e-6), 1), top);
         row[c] = timeline_marks[share < 1e-6 ? 0 : (int)mark];
     }

@@ -14,7 +14,7 @@
 struct build {
     struct path_build paths;
     const struct partitioned_filter *base; // NULL: none
-    struct path *own;                      // as the sources
+    struct path *made;                     // as the sources
     char *samples, *spectrum, *scratch;    // [largest n], ...
     struct arena arena;                    // of the filter
 };
@@ -61,19 +61,19 @@ static float round_line(const struct kernels *kernels, uint32_t *words, const fl
 }
 
 // Rounds a whole spectrum into column p of a section.
-static void round_spectrum(const struct build *build, const struct path_section *own, size_t p,
+static void round_spectrum(const struct build *build, const struct path_section *to, size_t p,
                            size_t lines)
 {
     for (size_t line = 0; line < lines; line++) {
-        const size_t at = line * own->stride + p;
-        own->scales[at] = round_line(build->paths.plan->kernels,
-                                     (uint32_t *)(own->spectra + at * SPECTRUM_I16_BYTES),
-                                     (const float *)(build->spectrum + line * SPECTRUM_LINE_BYTES));
+        const size_t at = line * to->stride + p;
+        to->scales[at] = round_line(build->paths.plan->kernels,
+                                    (uint32_t *)(to->spectra + at * SPECTRUM_I16_BYTES),
+                                    (const float *)(build->spectrum + line * SPECTRUM_LINE_BYTES));
     }
 }
 
 // Transforms partition `p` of the range into its column of the section's spectrum lines.
-static void transform_partition(const struct build *build, size_t i, const struct path_section *own,
+static void transform_partition(const struct build *build, size_t i, const struct path_section *to,
                                 size_t p)
 {
     const struct partition_segment *segment = &partitioned_of(build->paths.plan)->layout.segment[i];
@@ -81,63 +81,63 @@ static void transform_partition(const struct build *build, size_t i, const struc
     const struct shape *shape = &build->paths.plan->shape;
     const bool widen = shape->complex_signal && !shape->complex_taps;
     const size_t span = shape->axis[0].span, capacity = segment->multiple * segment->hop;
-    const size_t first = size_min(segment->first + (own->first + p) * capacity, span);
+    const size_t first = size_min(segment->first + (to->first + p) * capacity, span);
     const size_t n = size_min(span - first, capacity); // 0 behind the filter's end
     const char *taps = build->paths.causal + first * shape->tap_bytes;
-    assert(p < own->count && own->count <= own->stride);
+    assert(p < to->count && to->count <= to->stride);
     memset(build->samples, 0, segment->n * shape->sample_bytes);
     samples_copy(build->samples, widen ? 2 : 1, taps, 1, n, shape->tap_bytes);
     build->paths.plan->kernels->scale(build->samples, build->samples, 1 / work->fft->gain,
                                       n * (shape->complex_signal ? 2 : 1));
     const struct fft_target target = {
-        .to = segment->i16 ? build->spectrum : own->spectra + p * SPECTRUM_LINE_BYTES,
+        .to = segment->i16 ? build->spectrum : to->spectra + p * SPECTRUM_LINE_BYTES,
         .work = build->spectrum,
-        .stride = segment->i16 ? SPECTRUM_LINE_BYTES : own->stride * SPECTRUM_LINE_BYTES};
+        .stride = segment->i16 ? SPECTRUM_LINE_BYTES : to->stride * SPECTRUM_LINE_BYTES};
     fft_forward_apart(work->fft, &target, build->samples, build->scratch,
                       (struct fft_steps){0, work->fft->steps});
-    if (segment->i16) round_spectrum(build, own, p, work->lines);
+    if (segment->i16) round_spectrum(build, to, p, work->lines);
 }
 
 // Takes a section's spectra over from another filter.
-static void copy_spectra(const struct build *build, size_t i, const struct path_section *own,
+static void copy_spectra(const struct build *build, size_t i, const struct path_section *to,
                          const struct path_section *old)
 {
     const struct partitioned *partitioned = partitioned_of(build->paths.plan);
     const size_t bytes = filter_line_bytes(&partitioned->layout.segment[i]);
-    assert(own->count == old->count);
+    assert(to->count == old->count);
     for (size_t line = 0; line < partitioned->work[i].lines; line++) {
-        memcpy(own->spectra + line * own->stride * bytes, old->spectra + line * old->stride * bytes,
-               own->count * bytes);
-        if (own->scales)
-            memcpy(own->scales + line * own->stride, old->scales + line * old->stride,
-                   own->count * sizeof *own->scales);
+        memcpy(to->spectra + line * to->stride * bytes, old->spectra + line * old->stride * bytes,
+               to->count * bytes);
+        if (to->scales)
+            memcpy(to->scales + line * to->stride, old->scales + line * old->stride,
+                   to->count * sizeof *to->scales);
     }
 }
 
-// What the paths consist of: taps of their heads, and partitions of each segment.
+// The parts of the paths: taps of their heads, and partitions of each segment.
 static void measure_paths(struct build *build)
 {
     const struct partition_layout *layout = &partitioned_of(build->paths.plan)->layout;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) {
         const struct path_source *source = &build->paths.sources[p];
         path_build_head(&build->paths, p, layout->head);
-        if (!source->given) build->own[p] = build->base->paths[source->taken];
+        if (!source->given) build->made[p] = build->base->paths[source->taken];
         for (size_t i = 0; source->given && i < layout->n_segments; i++)
-            find_ranges(build, &layout->segment[i], build->own[p].segment[i]);
+            find_ranges(build, &layout->segment[i], build->made[p].segment[i]);
     }
 }
 
 static void fill_path(struct build *build, size_t p)
 {
     const struct path_source *source = &build->paths.sources[p];
-    const struct path *path = &build->own[p];
+    const struct path *path = &build->made[p];
     for (size_t i = 0; i < filter_segments(build); i++)
         for (size_t s = 0; s < SECTIONS; s++) {
-            const struct path_section *own = &path->segment[i][s];
+            const struct path_section *to = &path->segment[i][s];
             if (!source->given)
-                copy_spectra(build, i, own, &build->base->paths[source->taken].segment[i][s]);
-            for (size_t n = 0; source->given && n < own->count; n++)
-                transform_partition(build, i, own, n);
+                copy_spectra(build, i, to, &build->base->paths[source->taken].segment[i][s]);
+            for (size_t n = 0; source->given && n < to->count; n++)
+                transform_partition(build, i, to, n);
         }
 }
 
@@ -149,17 +149,17 @@ static void layout_spectra(struct build *build, size_t i, size_t section)
     const size_t lines = partitioned->work[i].lines, bytes = filter_line_bytes(segment);
     size_t stride = 0, before = 0;
     for (size_t p = 0; p < build->paths.n; p++)
-        if (build->paths.sources[p].twin == p) stride += build->own[p].segment[i][section].count;
+        if (build->paths.sources[p].twin == p) stride += build->made[p].segment[i][section].count;
     char *spectra = arena_take(&build->arena, size_mul(stride, lines * bytes));
     float *scales = NULL;
     if (segment->i16) scales = arena_take(&build->arena, size_mul(stride, lines * sizeof *scales));
     for (size_t p = 0; p < build->paths.n; p++) {
         if (build->paths.sources[p].twin != p) continue;
-        struct path_section *own = &build->own[p].segment[i][section];
-        own->stride = stride;
-        own->spectra = spectra ? spectra + before * bytes : NULL;
-        own->scales = scales ? scales + before : NULL;
-        before += own->count;
+        struct path_section *to = &build->made[p].segment[i][section];
+        to->stride = stride;
+        to->spectra = spectra ? spectra + before * bytes : NULL;
+        to->scales = scales ? scales + before : NULL;
+        before += to->count;
     }
 }
 
@@ -182,8 +182,8 @@ static void layout_temporary(struct build *build, size_t n_paths, struct arena *
         scratch = size_max(scratch, work->fft->scratch_bytes);
     }
     path_build_layout(&build->paths, n_paths, arena);
-    build->own =
-        arena_take(arena, size_mul(path_build_max(&build->paths, n_paths), sizeof *build->own));
+    build->made =
+        arena_take(arena, size_mul(path_build_max(&build->paths, n_paths), sizeof *build->made));
     build->samples = arena_take(arena, samples);
     build->spectrum = arena_take(arena, spectrum);
     build->scratch = arena_take(arena, scratch);
@@ -200,7 +200,7 @@ static struct partitioned_filter *layout_filter(struct build *build)
         for (size_t s = 0; s < SECTIONS; s++) layout_spectra(build, i, s);
     if (!state) return NULL;
     for (size_t p = 0; path_build_next(&build->paths, &p); p++) fill_path(build, p);
-    for (size_t p = 0; p < n; p++) paths[p] = build->own[build->paths.sources[p].twin];
+    for (size_t p = 0; p < n; p++) paths[p] = build->made[build->paths.sources[p].twin];
     *state = (struct partitioned_filter){view, paths};
     return state;
 }

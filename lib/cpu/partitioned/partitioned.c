@@ -38,8 +38,8 @@ static bool find_layout(const struct request *request, struct partition_layout *
     return partition_search(request->shape, &device, ret);
 }
 
-// The ring holds what the segment that looks back furthest may still read when its work on a block
-// ends, and the head.
+// The ring holds the frames that the segment that looks back furthest may still read when its work
+// on a block ends, and the head.
 static size_t ring_frames(const struct partition_layout *layout)
 {
     size_t frames = layout->head + layout->latency + layout->quantum;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/partitioned share. A long filter is split into a head, which is summed
-// directly, and segments of partitions (geometry/partition_search.h). The work of a segment on a
-// block is a list of small tasks; a table says how many of them each quantum runs (schedule.c).
-// tasks.c says what a task does, workers.c which thread runs it.
+// Declarations that the files of cpu/partitioned share. A long filter is split into a head, which
+// is summed directly, and segments of partitions (geometry/partition_search.h). The work of a
+// segment on a block is a list of small tasks; a table says how many of them each quantum runs
+// (schedule.c). tasks.c executes a task, workers.c chooses the thread that runs it.
 //
 // All that outputs depend on is in one region without pointers, so a copy of the region saves the
 // stream. Pointers into the region are set again when a stream resumes.
@@ -67,11 +67,11 @@ enum stage {
 
 enum { MAX_PRODUCT_CHAINS = 8 };
 
-// What a block adds to sums of a share whose batch began some blocks before: those with the most
+// The sums of a share, whose batch began some blocks before, to which a block adds: those with most
 // sums are the kernel's own, the others are added to fewer of the same sums.
 struct share_sums {
     struct partition_sum sums[SECTIONS]; // [1 + terms.n_more]
-    struct cmac_terms terms;             // but for what changes with the block or the output
+    struct cmac_terms terms;             // except fields that change with the block or the output
 };
 
 // How the work of a segment is split.
@@ -196,7 +196,7 @@ struct active_paths {
     } section[SECTIONS];
 };
 
-// One segment's part of the region, and what is derived from it.
+// One segment's part of the region, and values derived from it.
 struct segment_state {
     struct progress *progress;
     uint64_t *active_until; // [in] number of blocks up to and including the last one that was not
@@ -210,7 +210,7 @@ struct segment_state {
     // [in][pitch] spectra being transformed. In the region, unless a block is computed in one
     // quantum: then it holds nothing between quanta, and neither does `scratch`.
     char *spectrum;
-    // What follows is not in the region.
+    // The following is not in the region.
     size_t slot, window;           // of the current block: its slot, the window in the history
     char *scratch;                 // [in or 2 x out] of the transforms
     struct active_paths active[2]; // for the current block's filters
@@ -269,7 +269,7 @@ void task_run(const struct task *at);
 // Fills the tables of a segment's work.
 void tasks_plan(const struct partition_segment *segment, struct segment_work *work);
 
-// Sets what follows from the number of a segment's current block.
+// Sets all that depends on the number of a segment's current block.
 void tasks_locate(const struct partita_stream *stream, size_t i);
 
 // Called before a segment's new block: determines which of its sums are already valid and which
@@ -298,7 +298,7 @@ void workers_resume(struct partita_stream *stream);
 enum partita_status workers_open(struct partita_stream *stream);
 void workers_close(struct partita_stream *stream);
 
-// What segment i adds to the outputs of a channel in a quantum in which one of its blocks is ready.
+// The outputs of segment i for a channel in a quantum in which one of its blocks is ready.
 const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_t quantum,
                           size_t set, size_t channel);
 

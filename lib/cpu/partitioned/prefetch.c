@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Fetches what the next step of a stream reads first, while streams before it in a bank are at
+// Fetches the first reads of the next step of a stream, while streams before it in a bank are at
 // work: with many streams each one's small arrays have left the caches since its last step, and a
 // step would wait for them one after the other.
 #include <stddef.h>
@@ -36,7 +36,7 @@ static void prefetch_arrays(const struct partita_stream *stream)
     prefetch_range(stream->filter->state, CACHE_LINE);
 }
 
-// The two copies of the new frames in the history, the second with what the head reads before it.
+// The two copies of the new frames in the history, the second with earlier frames for the head.
 static void prefetch_history(const struct partita_stream *stream, uint64_t now)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
@@ -51,7 +51,7 @@ static void prefetch_history(const struct partita_stream *stream, uint64_t now)
     }
 }
 
-// What the segments add to the outputs of quantum `quantum`.
+// The samples that the segments add to the outputs of quantum `quantum`.
 static void prefetch_outputs(const struct partita_stream *stream, uint64_t quantum)
 {
     const struct partition_layout *layout = &partitioned_of(stream->plan)->layout;
@@ -66,8 +66,8 @@ static void prefetch_outputs(const struct partita_stream *stream, uint64_t quant
     }
 }
 
-// What the work on a block of segment i first writes or adds to, if a block ends in quantum
-// `quantum` and is computed there: the slot of its spectrum, its sum, and its outputs.
+// The first memory to which the work on a block of segment i writes or adds, if a block ends in
+// quantum `quantum` and is computed there: the slot of its spectrum, its sum, and its outputs.
 static void prefetch_block(const struct partita_stream *stream, size_t i, uint64_t quantum)
 {
     enum { MAX_CHANNELS = 4 }; // one after the other takes long enough to be foreseen

@@ -15,8 +15,8 @@
 #include "partitioned.h"
 
 // Tasks take about an eighth of a quantum's mean work, longer if that is less than a microsecond: a
-// task finds cold what the last one has left behind. But so many fit into a quantum that it can be
-// filled.
+// task finds its data outside the cache after the last one. But so many fit into a quantum that it
+// can be filled.
 static double task_target(double quantum_seconds)
 {
     return fmin(0.3 * quantum_seconds, fmax(1e-6, 0.125 * quantum_seconds));
@@ -99,7 +99,7 @@ double schedule_seconds(const struct segment_work *work, size_t first, size_t en
     return sum;
 }
 
-// What the shorter segments left in a segment's quantum r of its cycle.
+// The load by shorter segments in a segment's quantum r of its cycle.
 static double *load_at(const struct partition_segment *segment, double *load, size_t r)
 {
     return &load[(segment->start + r) & (segment->quanta - 1)];
@@ -128,9 +128,9 @@ static bool fill_window(const struct partition_segment *segment, struct segment_
 static void schedule_segment(const struct partition_segment *segment, struct segment_work *work,
                              double *load)
 {
-    const double most = schedule_seconds(work, 0, block_tasks(work));
-    double low = 0, high = most * 1.01;
-    for (size_t r = 0; r < segment->quanta; r++) high = fmax(high, load[r] + most * 1.01);
+    const double whole = schedule_seconds(work, 0, block_tasks(work));
+    double low = 0, high = whole * 1.01;
+    for (size_t r = 0; r < segment->quanta; r++) high = fmax(high, load[r] + whole * 1.01);
     for (int i = 0; i < 40; i++) {
         const double middle = (low + high) / 2;
         if (fill_window(segment, work, load, middle)) high = middle;
@@ -159,8 +159,8 @@ static double worst_span(const double *load, size_t n, size_t quanta)
     return (double)(quanta / n) * all + (rest ? worst : 0);
 }
 
-// Mean and worst of a call of the problem's block: what every frame costs, and the quanta that the
-// call brings due.
+// Mean and worst of a call of the problem's block: the cost of every frame, and of the quanta that
+// the call brings due.
 static void predict_load(struct partita_plan *plan)
 {
     struct partitioned *partitioned = plan->state;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Streams of cpu/partitioned: input into the ring, outputs from the head and from what the segments
-// have ready, and a quantum of work whenever a quantum's frames are complete.
+// Streams of cpu/partitioned: input into the ring, outputs from the head and from finished
+// segments, and a quantum of work whenever a quantum's frames are complete.
 #include <assert.h>
 #include <string.h>
 
@@ -9,28 +9,28 @@
 
 // A segment's small arrays of the region. They are packed: every step reads all of them, mostly
 // from memory if there are many streams.
-static void layout_progress(const struct partita_plan *plan, struct segment_state *own,
+static void layout_progress(const struct partita_plan *plan, struct segment_state *state,
                             struct arena *arena)
 {
     const size_t inputs = plan->shape.in_channels, outputs = plan->shape.out_channels;
-    own->progress = arena_pack(arena, sizeof *own->progress);
-    own->active_until = arena_pack(arena, inputs * sizeof *own->active_until);
-    own->begun = arena_pack(arena, 2 * outputs * sizeof *own->begun);
-    own->carried = arena_pack(arena, 2 * outputs * sizeof *own->carried);
+    state->progress = arena_pack(arena, sizeof *state->progress);
+    state->active_until = arena_pack(arena, inputs * sizeof *state->active_until);
+    state->begun = arena_pack(arena, 2 * outputs * sizeof *state->begun);
+    state->carried = arena_pack(arena, 2 * outputs * sizeof *state->carried);
 }
 
 // Its large ones.
-static void layout_region(const struct partita_plan *plan, size_t i, struct segment_state *own,
+static void layout_region(const struct partita_plan *plan, size_t i, struct segment_state *state,
                           struct arena *arena)
 {
     const struct partition_segment *segment = &partitioned_of(plan)->layout.segment[i];
     const struct shape *shape = &plan->shape;
     const size_t inputs = shape->in_channels, outputs = shape->out_channels;
     const size_t spectrum = partitioned_of(plan)->work[i].pitch * SPECTRUM_LINE_BYTES;
-    own->slots = arena_take(arena, size_mul(inputs, size_mul(spectrum, slot_pitch(segment))));
-    if (segment->window > 1) own->spectrum = arena_take(arena, size_mul(inputs, spectrum));
-    own->sum = arena_take(arena, size_mul(2 * segment->batch * outputs, spectrum));
-    own->out = arena_take(arena, size_mul(4 * outputs, segment->n * shape->sample_bytes));
+    state->slots = arena_take(arena, size_mul(inputs, size_mul(spectrum, slot_pitch(segment))));
+    if (segment->window > 1) state->spectrum = arena_take(arena, size_mul(inputs, spectrum));
+    state->sum = arena_take(arena, size_mul(2 * segment->batch * outputs, spectrum));
+    state->out = arena_take(arena, size_mul(4 * outputs, segment->n * shape->sample_bytes));
 }
 
 static void layout_lists(const struct partita_plan *plan, struct active_paths *active,
@@ -45,30 +45,30 @@ static void layout_lists(const struct partita_plan *plan, struct active_paths *a
     }
 }
 
-// What holds nothing between blocks, or if a block takes one quantum between quanta.
-static void layout_scratch(const struct partita_plan *plan, size_t i, struct segment_state *own,
+// Memory without content between blocks, or, if a block takes one quantum, between quanta.
+static void layout_scratch(const struct partita_plan *plan, size_t i, struct segment_state *state,
                            struct arena *arena)
 {
     const struct segment_work *work = &partitioned_of(plan)->work[i];
     const size_t inputs = plan->shape.in_channels;
     const size_t transforms = size_max(inputs, 2 * plan->shape.out_channels);
     if (partitioned_of(plan)->layout.segment[i].window == 1)
-        own->spectrum = arena_take(arena, size_mul(inputs, work->pitch * SPECTRUM_LINE_BYTES));
-    own->scratch = arena_take(arena, size_mul(transforms, work->fft->scratch_bytes));
+        state->spectrum = arena_take(arena, size_mul(inputs, work->pitch * SPECTRUM_LINE_BYTES));
+    state->scratch = arena_take(arena, size_mul(transforms, work->fft->scratch_bytes));
 }
 
 // The segments whose blocks take one quantum share a workspace: one thread computes them in turn.
 static size_t layout_workspace(const struct partita_plan *plan, struct segment_state *segments,
                                void *workspace)
 {
-    size_t most = 0;
+    size_t max = 0;
     for (size_t i = 0; i < partitioned_of(plan)->layout.n_segments; i++) {
         struct arena arena = {.base = workspace, .size = SIZE_MAX};
         if (partitioned_of(plan)->layout.segment[i].window > 1) continue;
         layout_scratch(plan, i, &segments[i], &arena);
-        most = size_max(most, arena.used);
+        max = size_max(max, arena.used);
     }
-    return most;
+    return max;
 }
 
 size_t partitioned_stream_workspace(const struct partita_plan *plan)
@@ -83,26 +83,25 @@ static struct partitioned_stream *layout_partitioned_stream(const struct partita
     const struct partita_plan *plan = stream->plan;
     const struct partition_layout *layout = &partitioned_of(plan)->layout;
     const struct shape *shape = &plan->shape;
-    struct partitioned_stream fresh = {0}, *state = arena_take(arena, sizeof *state);
+    struct partitioned_stream made = {0}, *state = arena_take(arena, sizeof *state);
     const size_t n = layout->n_segments;
-    for (size_t which = 2; which-- > 0;) // what swaps alone need comes first
-        for (size_t i = 0; i < n; i++) layout_lists(plan, &fresh.segment[i].active[which], arena);
-    arena_take(arena, 0); // aligns the region, whose layout does not depend on what precedes it
+    for (size_t which = 2; which-- > 0;) // the lists for swaps alone come first
+        for (size_t i = 0; i < n; i++) layout_lists(plan, &made.segment[i].active[which], arena);
+    arena_take(arena, 0); // aligns the region, whose layout does not depend on preceding memory
     const size_t begin = arena->used;
-    fresh.region.data = fresh.position = arena_pack(arena, sizeof *fresh.position);
-    for (size_t i = 0; i < n; i++) layout_progress(plan, &fresh.segment[i], arena);
-    fresh.history =
-        (struct history){.frames = partitioned_of(plan)->ring, .delay = layout->latency};
-    history_layout(&fresh.history, shape, arena);
-    for (size_t i = 0; i < n; i++) layout_region(plan, i, &fresh.segment[i], arena);
-    fresh.region.bytes = arena->used - begin;
+    made.region.data = made.position = arena_pack(arena, sizeof *made.position);
+    for (size_t i = 0; i < n; i++) layout_progress(plan, &made.segment[i], arena);
+    made.history = (struct history){.frames = partitioned_of(plan)->ring, .delay = layout->latency};
+    history_layout(&made.history, shape, arena);
+    for (size_t i = 0; i < n; i++) layout_region(plan, i, &made.segment[i], arena);
+    made.region.bytes = arena->used - begin;
     for (size_t i = 0; i < n; i++)
         if (!stream->workspace || layout->segment[i].window > 1)
-            layout_scratch(plan, i, &fresh.segment[i], arena);
-    if (stream->workspace) layout_workspace(plan, fresh.segment, stream->workspace);
+            layout_scratch(plan, i, &made.segment[i], arena);
+    if (stream->workspace) layout_workspace(plan, made.segment, stream->workspace);
     for (int i = 0; i < 2; i++)
-        fresh.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
-    if (state) *state = fresh;
+        made.samples[i] = arena_take(arena, layout->quantum * shape->sample_bytes);
+    if (state) *state = made;
     return state;
 }
 
@@ -154,7 +153,7 @@ const char *ready_outputs(const struct partita_stream *stream, size_t i, uint64_
     return partitioned_stream_of(stream)->segment[i].out + first * shape->sample_bytes;
 }
 
-// Sums what the segments have ready for the next n frames, segments in order.
+// Sums the finished outputs of the segments for the next n frames, segments in order.
 static void sum_segments(const struct partita_stream *stream, size_t set, size_t channel, char *y,
                          size_t n)
 {
@@ -229,7 +228,7 @@ size_t partitioned_swap_begin(struct partita_stream *stream)
         // one, which may be gone, with the incoming one in its place.
         if (state->segment[i].active[0].filter != stream->filter)
             state->segment[i].active[0].filter = NULL;
-        // The first blocks lack what blocks before would have added to their sums.
+        // The first blocks lack the products of the blocks before them in their sums.
         const uint64_t quanta = now > segment->start ? now - segment->start : 0;
         const uint64_t begun = (quanta + segment->quanta - 1) / segment->quanta;
         const uint64_t block = begun + segment->batch - 1;

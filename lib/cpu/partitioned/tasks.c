@@ -66,9 +66,9 @@ static void store_task(const struct task *at)
     const bool copied = slot + slots < pitch;
     // A silent window's slot may hold zeros already.
     if (silent > slots || (!silent && !copied)) return;
-    char *own = slot_at(at, slot);
+    char *slot_begin = slot_at(at, slot);
     for (size_t line = lines.first; line < lines.end; line++) {
-        char *to = own + line * pitch * SPECTRUM_LINE_BYTES;
+        char *to = slot_begin + line * pitch * SPECTRUM_LINE_BYTES;
         if (silent) memset(to, 0, SPECTRUM_LINE_BYTES);
         if (copied) memcpy(to + slots * SPECTRUM_LINE_BYTES, to, SPECTRUM_LINE_BYTES);
     }
@@ -84,19 +84,19 @@ static size_t list_section(const struct task *at, size_t i, size_t section,
     struct cmac_path *to = active->section[section].paths + filter->view.first_path[out];
     size_t n = 0;
     for (size_t p = filter->view.first_path[out]; p < filter->view.first_path[out + 1]; p++) {
-        const struct path_section *own = &filter->paths[p].segment[i][section];
+        const struct path_section *path = &filter->paths[p].segment[i][section];
         const size_t in = filter->view.heads[p].channel;
         const bool silent = silent_blocks(at->state, in, at->state->progress->block) >=
                             partition_slots(at->segment);
-        if (own->count == 0 || silent) continue;
-        assert(own->first + own->count <= at->segment->partitions);
+        if (path->count == 0 || silent) continue;
+        assert(path->first + path->count <= at->segment->partitions);
         to[n++] = (struct cmac_path){.x = at->state->slots + in * input,
-                                     .h = own->spectra,
-                                     .scale = own->scales,
-                                     .first = own->first,
-                                     .count = own->count,
+                                     .h = path->spectra,
+                                     .scale = path->scales,
+                                     .first = path->first,
+                                     .count = path->count,
                                      .x_pitch = pitch,
-                                     .h_pitch = own->stride};
+                                     .h_pitch = path->stride};
     }
     return active->section[section].n_paths[out] = n;
 }
@@ -114,7 +114,7 @@ void tasks_list_paths(const struct partita_stream *stream, size_t i, size_t whic
     }
 }
 
-// Of the bits that say what the sums hold: those of a share's sums for `blocks` blocks, the first
+// Of the bits of valid sums: those of a share's sums for `blocks` blocks, the first
 // one at an index of the batch.
 static unsigned share_bits(const struct partition_segment *segment, size_t share, size_t index,
                            size_t blocks)
@@ -128,20 +128,20 @@ static unsigned share_bits(const struct partition_segment *segment, size_t share
 void tasks_plan(const struct partition_segment *segment, struct segment_work *work)
 {
     for (size_t age = 0; age < segment->batch; age++) {
-        struct share_sums *own = &work->share[age];
-        own->terms.n_more = partition_sums(segment, age, own->sums) - 1;
-        own->terms.sums = own->sums[0].blocks;
-        own->terms.slots = partition_slots(segment);
-        own->terms.multiple = segment->multiple;
-        own->terms.ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0;
+        struct share_sums *sums = &work->share[age];
+        sums->terms.n_more = partition_sums(segment, age, sums->sums) - 1;
+        sums->terms.sums = sums->sums[0].blocks;
+        sums->terms.slots = partition_slots(segment);
+        sums->terms.multiple = segment->multiple;
+        sums->terms.ahead = segment->far ? BYTES_AHEAD / filter_line_bytes(segment) : 0;
     }
     for (size_t index = 0; index < segment->batch; index++)
         for (size_t share = 0; share < segment->batch; share++) {
-            const struct share_sums *own = &work->share[index_in_batch(segment, index - share)];
+            const struct share_sums *sums = &work->share[index_in_batch(segment, index - share)];
             work->complete[index] |= (uint16_t)share_bits(segment, share, index, 1);
-            for (size_t i = 0; i <= own->terms.n_more; i++)
+            for (size_t i = 0; i <= sums->terms.n_more; i++)
                 work->filled[index] |=
-                    (uint16_t)share_bits(segment, share, index, own->sums[i].blocks);
+                    (uint16_t)share_bits(segment, share, index, sums->sums[i].blocks);
         }
 }
 
@@ -159,10 +159,10 @@ void tasks_prepare(const struct partita_stream *stream, size_t i)
     const unsigned filled = at.work->filled[index], complete = at.work->complete[index];
     for (size_t which = 0; which < (state->progress->two_filters ? 2 : 1); which++)
         for (size_t out = 0; out < outputs; out++) {
-            const size_t own = set_of(state, which) * outputs + out;
+            const size_t set = set_of(state, which) * outputs + out;
             const unsigned added = state->active[which].any[out] ? filled : 0;
-            state->begun[own] = state->carried[own];
-            state->carried[own] = (uint16_t)((state->begun[own] | added) & ~complete);
+            state->begun[set] = state->carried[set];
+            state->carried[set] = (uint16_t)((state->begun[set] | added) & ~complete);
         }
 }
 
@@ -179,10 +179,10 @@ static char *sum_at(const struct task *at, size_t which, size_t index, size_t ou
     return at->state->sum + spectrum * at->work->pitch * SPECTRUM_LINE_BYTES;
 }
 
-// What the products of the stream that a bank feeds next read first, if its block ends in this call
-// too. Streams whose blocks end together follow one another in a bank. Only for streams of one path
-// and blocks that are computed in one quantum, which banks of many slots have. The lists of paths
-// are those of the stream's last block: where they change, something else is prefetched.
+// The first reads of the products of the stream that a bank feeds next, if its block ends in this
+// call too. Streams whose blocks end together follow one another in a bank. Only for streams of one
+// path and blocks that are computed in one quantum, which banks of many slots have. The lists of
+// paths are those of the stream's last block: where they change, something else is prefetched.
 static bool find_next(const struct task *at, struct fft_steps lines, struct cmac_next *ret)
 {
     const struct partita_stream *next = at->stream->next;
@@ -206,7 +206,7 @@ static bool find_next(const struct task *at, struct fft_steps lines, struct cmac
     return true;
 }
 
-// The products of some lines of a share, and what they have in common for all outputs and filters.
+// The products of some lines of a share, and their common values for all outputs and filters.
 struct share_products {
     size_t share, index;              // of the block in its batch
     const struct partition_sum *sums; // [1 + terms.n_more]
@@ -259,7 +259,7 @@ static void clear_sum(const struct task *at, size_t which, size_t out, size_t sh
            (lines.end - lines.first) * SPECTRUM_LINE_BYTES);
 }
 
-// So many lines at a time that what they need of the inputs stays in the cache for the next output.
+// The number of lines whose inputs stay in the cache for the next output.
 static size_t lines_at_once(const struct task *at)
 {
     enum { NEAR_BYTES = 1 << 16 };
@@ -269,7 +269,7 @@ static size_t lines_at_once(const struct task *at)
     return lines > CMAC_SUMS ? lines - lines % CMAC_SUMS : lines; // of so many, none by itself
 }
 
-// One output's products by one of the filters, or what takes their place if there are none.
+// One output's products by one of the filters, or their replacement if there are none.
 static void add_or_clear(const struct task *at, size_t which, size_t out,
                          struct share_products *products, struct fft_steps lines)
 {
@@ -278,16 +278,16 @@ static void add_or_clear(const struct task *at, size_t which, size_t out,
 }
 
 // Products of some lines, for all outputs, of the share whose batch began `age` blocks before.
-static void multiply_share(const struct task *at, size_t age, struct fft_steps own)
+static void multiply_share(const struct task *at, size_t age, struct fft_steps range)
 {
     const struct share_sums *sums = &at->work->share[age];
     const size_t filters = at->state->progress->two_filters ? 2 : 1;
     const size_t outputs = at->stream->plan->shape.out_channels;
     const size_t index = batch_index(at), share = index_in_batch(at->segment, index - age);
-    const size_t first = share * at->work->product.units, most = at->work->lines;
+    const size_t first = share * at->work->product.units, end = at->work->lines;
     // The last share may have fewer lines.
-    const struct fft_steps all = {size_min(first + own.first, most),
-                                  size_min(first + own.end, most)};
+    const struct fft_steps all = {size_min(first + range.first, end),
+                                  size_min(first + range.end, end)};
     struct share_products products;
     products.share = share, products.index = index, products.sums = sums->sums;
     products.terms = sums->terms;
@@ -320,11 +320,12 @@ static void product_task(const struct task *at)
     if (range.first == range.end) return;
     multiply_share(at, 0, range);
     for (size_t share = 0; share < others; share++) {
-        const struct fft_steps own = {size_max(others * range.first, share * units),
-                                      size_min(others * range.end, (share + 1) * units)};
-        if (own.first < own.end)
-            multiply_share(at, share + 1,
-                           (struct fft_steps){own.first - share * units, own.end - share * units});
+        const struct fft_steps part = {size_max(others * range.first, share * units),
+                                       size_min(others * range.end, (share + 1) * units)};
+        if (part.first < part.end)
+            multiply_share(
+                at, share + 1,
+                (struct fft_steps){part.first - share * units, part.end - share * units});
     }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Which tasks run in a quantum, and on which threads: on the stream's thread alone, or on several.
-// Those are threads of the stream's own, which run ahead of what is due, or the caller's, which its
-// executor calls for what is due. The stream's thread takes over whatever is due and not begun, so
-// a late helper costs time, never samples. Chains are claimed one by one and their tasks run in
-// order, so results do not depend on threads.
+// Those are threads of the stream's own, which run tasks before they are due, or the caller's,
+// which its executor calls for due tasks. The stream's thread takes over whatever is due and not
+// begun, so a late helper costs time, never samples. Chains are claimed one by one and their tasks
+// run in order, so results do not depend on threads.
 #include <assert.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -33,7 +33,7 @@ struct chain {
     size_t before, length; // tasks of the segment that come before it; its own
 };
 
-// What is to be done of a segment's current block.
+// The remaining work on a segment's current block.
 struct queue {
     struct chain *chain; // of all stages in order
     size_t n_chains;
@@ -98,27 +98,28 @@ static bool stage_ready(const struct queue *queue, enum stage stage)
            atomic_load_explicit(&queue->stage_left[stage - 1], memory_order_acquire) == 0;
 }
 
-// Runs at most `most` tasks of a chain, as long as more than `keep` are left. Returns whether there
+// Runs at most `max` tasks of a chain, as long as more than `keep` are left. Returns whether there
 // was one to run.
-static bool chain_run(const struct partita_stream *stream, size_t i, struct chain *own, size_t keep,
-                      size_t most)
+static bool chain_run(const struct partita_stream *stream, size_t i, struct chain *chain,
+                      size_t keep, size_t max)
 {
     struct queue *queue = &workers_of(stream)->queue[i];
     struct task at = task_first(stream, i);
-    at.stage = own->stage, at.chain = own->number;
-    if (chain_left(own) <= keep || !stage_ready(queue, at.stage) || !chain_claim(own)) return false;
+    at.stage = chain->stage, at.chain = chain->number;
+    if (chain_left(chain) <= keep || !stage_ready(queue, at.stage) || !chain_claim(chain))
+        return false;
     bool ran = false;
-    for (size_t left; most > 0 && (left = chain_left(own)) > keep && stage_ready(queue, at.stage);
-         most--) {
-        at.number = own->length - left;
+    for (size_t left; max > 0 && (left = chain_left(chain)) > keep && stage_ready(queue, at.stage);
+         max--) {
+        at.number = chain->length - left;
         task_run(&at);
         // The stage's count first: when the chain shows nothing left, a new block may begin.
         if (left == 1)
             atomic_fetch_sub_explicit(&queue->stage_left[at.stage], 1, memory_order_acq_rel);
-        atomic_store_explicit(&own->left, left - 1, memory_order_release);
+        atomic_store_explicit(&chain->left, left - 1, memory_order_release);
         ran = true;
     }
-    chain_release(own);
+    chain_release(chain);
     return ran;
 }
 
@@ -129,8 +130,8 @@ static size_t left_after(const struct chain *chain, size_t due)
     return done < chain->length ? chain->length - done : 0;
 }
 
-// One look at everything that is due: runs what nobody else is at. Returns whether all of it is
-// done.
+// One look at everything that is due: runs all that no other thread runs. Returns whether all of it
+// is done.
 static bool run_due(const struct partita_stream *stream, const size_t *due)
 {
     bool complete = true;
@@ -257,20 +258,20 @@ static void run_until(const struct partita_stream *stream, size_t i, size_t due)
     }
 }
 
-// Finds the inputs whose window is silent in a block, the one after own->progress->block. Returns
+// Finds the inputs whose window is silent in a block, the one after that of the progress. Returns
 // whether the inputs changed that have any spectrum but zeros.
 static bool update_silence(const struct partita_stream *stream,
-                           const struct partition_segment *segment, struct segment_state *own,
+                           const struct partition_segment *segment, struct segment_state *state,
                            uint64_t block)
 {
     const uint64_t *nonzero_until = partitioned_stream_of(stream)->history.nonzero_until;
     const size_t slots = partition_slots(segment);
     bool changed = false;
     for (size_t c = 0; c < stream->plan->shape.in_channels; c++) {
-        const bool active = silent_blocks(own, c, own->progress->block) < slots;
+        const bool active = silent_blocks(state, c, state->progress->block) < slots;
         if (nonzero_until[c] && nonzero_until[c] + segment->n > (block + 1) * segment->hop)
-            own->active_until[c] = block + 1;
-        changed |= active != (silent_blocks(own, c, block) < slots);
+            state->active_until[c] = block + 1;
+        changed |= active != (silent_blocks(state, c, block) < slots);
     }
     return changed;
 }
@@ -283,22 +284,22 @@ static void swap_filters(const struct partitioned_stream *state,
 {
     const uint64_t output = state->position->quantum + segment->window; // the block's first quantum
     const bool incoming = output + segment->batch * segment->quanta > state->fade_begin;
-    const bool own = output < state->fade_end;
-    assert(own || incoming);
-    progress->two_filters = own && incoming;
+    const bool current = output < state->fade_end;
+    assert(current || incoming);
+    progress->two_filters = current && incoming;
     progress->sums_only = output + segment->quanta <= state->fade_begin;
-    if (!own) progress->set = 1 - state->position->set;
+    if (!current) progress->set = 1 - state->position->set;
 }
 
-// A segment's next block is complete: what it is worked on with is settled now.
+// A segment's next block is complete: its filters are settled now.
 static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
 {
     struct partitioned_stream *state = partitioned_stream_of(stream);
     const struct partition_segment *segment = task_first(stream, i).segment;
-    struct segment_state *own = &state->segment[i];
-    const bool changed = update_silence(stream, segment, own, block);
+    struct segment_state *current = &state->segment[i];
+    const bool changed = update_silence(stream, segment, current, block);
     // Field by field: a copy of the struct would wait until its fields are stored.
-    struct progress *progress = own->progress;
+    struct progress *progress = current->progress;
     progress->done = 0, progress->set = state->position->set, progress->block = block;
     progress->running = true, progress->two_filters = progress->sums_only = false;
     if (stream->swap.state == SWAP_WAITING || stream->swap.state == SWAP_FADING)
@@ -306,7 +307,7 @@ static void begin_block(struct partita_stream *stream, size_t i, uint64_t block)
     const struct partita_filter *filters[] = {stream->filter, stream->swap.incoming};
     if (progress->set != state->position->set) filters[0] = stream->swap.incoming;
     for (size_t which = 0; which < (progress->two_filters ? 2 : 1); which++)
-        if (changed || own->active[which].filter != filters[which])
+        if (changed || current->active[which].filter != filters[which])
             tasks_list_paths(stream, i, which, filters[which]);
     tasks_locate(stream, i);
     tasks_prepare(stream, i);
