@@ -146,21 +146,21 @@ static bool layer_check_usage(struct layer *layer, struct fault *fault)
         layer->direction++;
     if (layer->direction == N_DIRECTIONS)
         return fault_set(fault, "%s: must be one of forward, backward-data, backward-weight", word);
-    const bool of[N_DIRECTIONS] = {layer->direction == FORWARD, layer->direction == BACKWARD_DATA,
+    const bool is[N_DIRECTIONS] = {layer->direction == FORWARD, layer->direction == BACKWARD_DATA,
                                    layer->direction == BACKWARD_WEIGHT};
     const struct {
         const char *name, *value;
         bool needed, allowed;
     } options[] = {
-        {"--input", s->input, !of[BACKWARD_DATA], !of[BACKWARD_DATA]},
-        {"--weight", s->weight, !of[BACKWARD_WEIGHT], !of[BACKWARD_WEIGHT]},
-        {"--bias", s->bias, false, of[FORWARD]},
-        {"--grad-output", s->grad_output, !of[FORWARD], !of[FORWARD]},
-        {"--input-shape", s->input_shape, of[BACKWARD_DATA], of[BACKWARD_DATA]},
-        {"--kernel-shape", s->kernel_shape, of[BACKWARD_WEIGHT], of[BACKWARD_WEIGHT]},
+        {"--input", s->input, !is[BACKWARD_DATA], !is[BACKWARD_DATA]},
+        {"--weight", s->weight, !is[BACKWARD_WEIGHT], !is[BACKWARD_WEIGHT]},
+        {"--bias", s->bias, false, is[FORWARD]},
+        {"--grad-output", s->grad_output, !is[FORWARD], !is[FORWARD]},
+        {"--input-shape", s->input_shape, is[BACKWARD_DATA], is[BACKWARD_DATA]},
+        {"--kernel-shape", s->kernel_shape, is[BACKWARD_WEIGHT], is[BACKWARD_WEIGHT]},
         {"--output", s->output, true, true},
-        {"--grad-bias", s->grad_bias, false, of[BACKWARD_WEIGHT]},
-        {"--relu", s->relu ? "" : NULL, false, of[FORWARD]},
+        {"--grad-bias", s->grad_bias, false, is[BACKWARD_WEIGHT]},
+        {"--relu", s->relu ? "" : NULL, false, is[FORWARD]},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (options[i].needed && !options[i].value)

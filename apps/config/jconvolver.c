@@ -245,7 +245,7 @@ static bool command_output_name(struct jconvolver *j)
 
 static const struct jconvolver_command {
     const char *name, *arguments;
-    size_t least, most; // arguments
+    size_t min, max; // arguments
     bool (*run)(struct jconvolver *);
 } commands[] = {
     {"/cd", "FOLDER", 1, 1, command_cd},
@@ -264,7 +264,7 @@ static bool run_command(struct jconvolver *j, const char *name)
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         const struct jconvolver_command *c = &commands[i];
         if (strcmp(name, c->name) != 0) continue;
-        if (j->n_words < c->least || j->n_words > c->most)
+        if (j->n_words < c->min || j->n_words > c->max)
             return network_fault(j->network, j->line, j->fault, "%s needs %s", name, c->arguments);
         if (!j->paths && c->run != command_cd && c->run != command_new)
             return network_fault(j->network, j->line, j->fault, "%s comes before /convolver/new",

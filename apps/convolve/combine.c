@@ -22,13 +22,13 @@ static void add_share(struct pass_stats *stats, const struct share *share)
 
 bool combine_stats(struct pass_stats *stats, struct processes *processes, struct fault *fault)
 {
-    const struct share own = {stats->peak,      stats->energy,     stats->seconds,
-                              stats->frames_in, stats->frames_out, stats->replaced};
+    const struct share sent = {stats->peak,      stats->energy,     stats->seconds,
+                               stats->frames_in, stats->frames_out, stats->replaced};
     if (!processes->n) return true;
     struct share *all = calloc(processes->n, sizeof *all);
     const bool good = processes_agree(processes, all || fault_set(fault, "out of memory"), fault);
     if (good) {
-        processes_exchange(processes, &own, sizeof own, all);
+        processes_exchange(processes, &sent, sizeof sent, all);
         stats->energy = 0;
         stats->frames_out = stats->replaced = 0;
         for (size_t i = 0; i < processes->n; i++) add_share(stats, &all[i]);

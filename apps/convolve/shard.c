@@ -139,14 +139,14 @@ static uint64_t hash_command(const struct settings *s, const struct audio_info *
 // of the whole result; its `done` are frames of each process.
 static bool load_progress(struct shard *shard, struct fault *fault)
 {
-    struct shard_record *own = &shard->record, *all = &shard->shared.progress;
+    struct shard_record *local = &shard->record, *all = &shard->shared.progress;
     const char *in = shard->settings->operands[1];
-    if (!shard->processes->n) return resume_load(&shard->resume, own, in, fault);
+    if (!shard->processes->n) return resume_load(&shard->resume, local, in, fault);
     shard->resume.shared = true;
     const bool good = shard->processes->rank || resume_load(&shard->resume, all, in, fault);
     if (!processes_agree(shard->processes, good, fault)) return false;
     processes_broadcast(shard->processes, all, sizeof *all);
-    own->done = all->done < own->end - own->first ? all->done : own->end - own->first;
+    local->done = all->done < local->end - local->first ? all->done : local->end - local->first;
     return true;
 }
 
@@ -219,12 +219,12 @@ static bool create_shared(struct shard *shard, struct audio_writer **ret_writer,
     const char *out = shard->settings->operands[2];
     const struct shared_part part = {out, record->first, record->done, record->end},
                              searched = {.end = info->frames};
-    struct audio_info own = *info;
-    own.first = record->first + record->done;
+    struct audio_info local = *info;
+    local.first = record->first + record->done;
     shard->shared.processes = shard->processes;
     shard->shared.resume = shard->settings->resume ? &shard->resume : NULL;
     memcpy(shard->shared.progress.format, record->format, sizeof record->format);
-    return shared_output_create(&shard->shared, ret_writer, out ? &part : &searched, &own, fault);
+    return shared_output_create(&shard->shared, ret_writer, out ? &part : &searched, &local, fault);
 }
 
 // Whether OUT has all frames of the shard.

@@ -135,14 +135,14 @@ static json_t *new_metadata(const struct audio_reader *in, const char *name)
 static json_t *copy_metadata(const struct sigmf *sigmf, const char *to)
 {
     json_t *root = json_deep_copy(sigmf->root), *global = json_object_get(root, "global");
-    char own[PATH_MAX];
+    char data[PATH_MAX];
     const size_t stem = strlen(to) - strlen(".sigmf-meta");
     const char *name = name_beside(to, sigmf->data);
-    snprintf(own, sizeof own, "%.*s.sigmf-data", (int)stem, to);
+    snprintf(data, sizeof data, "%.*s.sigmf-data", (int)stem, to);
     if (sigmf->part.size != SIZE_UNKNOWN || !name) { // in an archive or in another folder
         json_object_del(global, "core:dataset");
         json_object_set_new(global, "core:metadata_only", json_true());
-    } else if (strcmp(base_name(own), name) != 0) {
+    } else if (strcmp(base_name(data), name) != 0) {
         json_object_set_new(global, "core:dataset", json_text(name));
     }
     if (!json_is_array(json_object_get(root, "annotations")))

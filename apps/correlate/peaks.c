@@ -247,17 +247,17 @@ static struct peak describe(const struct peaks *p, size_t channel, uint64_t i)
 // No later sample of this level is reported.
 static bool is_too_small(const struct peaks *p, double level)
 {
-    const size_t most = p->request.most;
+    const size_t max_count = p->request.max_count;
     return level <= 0 || level < p->threshold ||
-           (most && p->kept.n == most && level <= p->kept.items[0].level);
+           (max_count && p->kept.n == max_count && level <= p->kept.items[0].level);
 }
 
 static bool accept(struct peaks *p, const struct peak *found, struct fault *fault)
 {
     const struct peaks_request *q = &p->request;
     if (found->index < q->first || found->index >= q->end) return true;
-    if (!q->most) return heap_add(&p->ready, found, fault);
-    if (p->kept.n < q->most) return heap_add(&p->kept, found, fault);
+    if (!q->max_count) return heap_add(&p->ready, found, fault);
+    if (p->kept.n < q->max_count) return heap_add(&p->kept, found, fault);
     if (is_less(&p->kept.items[0], found)) heap_replace_root(&p->kept, found);
     return true;
 }
@@ -431,12 +431,12 @@ static int compare_sizes(const void *a, const void *b)
     return is_less(b, a) ? -1 : is_less(a, b);
 }
 
-size_t peaks_select(struct peak *peaks, size_t n, size_t most)
+size_t peaks_select(struct peak *peaks, size_t n, size_t max_count)
 {
     if (!n) return 0;
-    if (most && n > most) {
+    if (max_count && n > max_count) {
         qsort(peaks, n, sizeof *peaks, compare_sizes);
-        n = most;
+        n = max_count;
     }
     qsort(peaks, n, sizeof *peaks, compare_positions);
     return n;

@@ -38,7 +38,7 @@ struct peak {
 struct peaks_request {
     enum partita_type type;
     size_t channels;
-    size_t most;         // report the largest peaks, this many; 0: all
+    size_t max_count;    // report the largest peaks, this many; 0: all
     double threshold;    // of the magnitude
     uint64_t distance;   // samples, at least 1
     uint64_t first, end; // report peaks from sample `first` on, before `end`
@@ -69,9 +69,9 @@ bool peaks_lost(const struct peaks *peaks);
 // Whether all peaks before `end` have been reported, whatever follows.
 bool peaks_settled(const struct peaks *peaks);
 
-// Of n peaks of one signal, the largest `most`, or all if that is 0, in the order of `report`:
+// Of n peaks of one signal, the largest `max_count`, or all if that is 0, in the order of `report`:
 // moves them to the front and returns how many they are.
-size_t peaks_select(struct peak *peaks, size_t n, size_t most);
+size_t peaks_select(struct peak *peaks, size_t n, size_t max_count);
 
 // The largest magnitude of all samples.
 double peaks_largest(const struct peaks *peaks);

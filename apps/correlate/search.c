@@ -64,7 +64,7 @@ bool search_open(struct search *search, const struct search_request *request, st
     const bool to_stdout = !s->operands[2] || strcmp(s->operands[2], "-") != 0;
     const struct peaks_request peaks = {.type = request->type,
                                         .channels = request->channels,
-                                        .most = (size_t)s->peaks,
+                                        .max_count = (size_t)s->peaks,
                                         .threshold = isnan(s->threshold) ? 0 : s->threshold,
                                         .distance = search_distance(s, request->length),
                                         .first = request->first,

@@ -93,7 +93,7 @@ static bool compute_curves(struct plot *plot)
     plot->ramp = malloc(a->n * sizeof *plot->ramp);
     if (!plot->ramp || !curve_open(&plot->gain, n) || !curve_open(&plot->delay, n)) return false;
     for (size_t i = 0; i < a->n; i++) plot->ramp[i] = (double)i * a->taps[i];
-    double most = -INFINITY;
+    double max = -INFINITY;
     for (size_t i = 0; i < n; i++) {
         const double x = axis_value(&axis, (double)i / (double)(n - 1));
         double h[2], ramp[2];
@@ -103,10 +103,10 @@ static bool compute_curves(struct plot *plot)
         plot->gain.x[i] = plot->delay.x[i] = x;
         plot->gain.y[i] = 10 * log10(power);
         plot->delay.y[i] = (ramp[0] * h[0] + ramp[1] * h[1]) / power;
-        most = fmax(most, plot->gain.y[i]);
+        max = fmax(max, plot->gain.y[i]);
     }
     for (size_t i = 0; i < n; i++)
-        if (!(plot->gain.y[i] > most - 40)) plot->delay.y[i] = NAN;
+        if (!(plot->gain.y[i] > max - 40)) plot->delay.y[i] = NAN;
     return true;
 }
 

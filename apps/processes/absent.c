@@ -34,10 +34,11 @@ void processes_broadcast(const struct processes *processes, void *bytes, size_t 
     (void)n;
 }
 
-void processes_exchange(const struct processes *processes, const void *own, size_t bytes, void *all)
+void processes_exchange(const struct processes *processes, const void *sent, size_t bytes,
+                        void *all)
 {
     (void)processes;
-    (void)own;
+    (void)sent;
     (void)bytes;
     (void)all;
 }

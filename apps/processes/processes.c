@@ -59,9 +59,9 @@ void processes_end(struct processes *processes)
 
 bool processes_agree(struct processes *processes, bool good, struct fault *fault)
 {
-    int own = good ? INT_MAX : (int)processes->rank, first;
+    int local = good ? INT_MAX : (int)processes->rank, first;
     if (!processes->n || processes->failed) return good && !processes->failed;
-    MPI_Allreduce(&own, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(&local, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (first == INT_MAX) return true;
     processes->failed = true;
     MPI_Bcast(fault, sizeof *fault, MPI_CHAR, first, MPI_COMM_WORLD);
@@ -73,10 +73,11 @@ void processes_broadcast(const struct processes *processes, void *bytes, size_t 
     if (processes->n) MPI_Bcast(bytes, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD);
 }
 
-void processes_exchange(const struct processes *processes, const void *own, size_t bytes, void *all)
+void processes_exchange(const struct processes *processes, const void *sent, size_t bytes,
+                        void *all)
 {
     if (processes->n)
-        MPI_Allgather(own, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
+        MPI_Allgather(sent, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, MPI_COMM_WORLD);
 }
 
 // The numbers of items of all processes: where each begins, and their sum.
@@ -100,7 +101,7 @@ bool processes_gather(struct processes *processes, const void *items, size_t n, 
     int *counts = calloc(2 * processes->n + 1, sizeof *counts), *begins = NULL;
     char *all = NULL;
     MPI_Datatype item;
-    const int own = n < INT_MAX ? (int)n : INT_MAX;
+    const int local = n < INT_MAX ? (int)n : INT_MAX;
     *ret_all = NULL;
     *ret_n = 0;
     if (!processes_agree(processes, counts || fault_set(fault, "out of memory"), fault)) {
@@ -108,7 +109,7 @@ bool processes_gather(struct processes *processes, const void *items, size_t n, 
         return false;
     }
     begins = counts + processes->n;
-    MPI_Allgather(&own, 1, MPI_INT, counts, 1, MPI_INT, MPI_COMM_WORLD);
+    MPI_Allgather(&local, 1, MPI_INT, counts, 1, MPI_INT, MPI_COMM_WORLD);
     bool good = place_items(counts, begins, processes->n, fault);
     if (good && first) {
         all = malloc((size_t)begins[processes->n] * bytes + 1);
@@ -118,7 +119,7 @@ bool processes_gather(struct processes *processes, const void *items, size_t n, 
     if (good) {
         MPI_Type_contiguous((int)bytes, MPI_BYTE, &item);
         MPI_Type_commit(&item);
-        MPI_Gatherv(items, own, item, all, counts, begins, item, 0, MPI_COMM_WORLD);
+        MPI_Gatherv(items, local, item, all, counts, begins, item, 0, MPI_COMM_WORLD);
         MPI_Type_free(&item);
         *ret_all = all;
         *ret_n = first ? (size_t)begins[processes->n] : 0;

@@ -37,7 +37,7 @@ bool processes_agree(struct processes *processes, bool good, struct fault *fault
 void processes_broadcast(const struct processes *processes, void *bytes, size_t n);
 
 // Gets the `bytes` bytes of every process, in the order of ranks, into `all`.
-void processes_exchange(const struct processes *processes, const void *own, size_t bytes,
+void processes_exchange(const struct processes *processes, const void *sent, size_t bytes,
                         void *all);
 
 // Items of `bytes` bytes, n of this process: the first gets those of all, in the order of ranks,

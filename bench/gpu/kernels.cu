@@ -120,10 +120,10 @@ __global__ void rows_kernel(float *to, const float *from, two_passes f)
     int64_t block = blockIdx.x;
     const int x0 = (int)take(&block, ceiling(f.width, ROW_X * STEPS)) * ROW_X * STEPS;
     const int y = (int)block * ROW_Y + (int)threadIdx.y;
-    float *own = (float *)shared_memory + threadIdx.y * ROW_LINE;
+    float *line = (float *)shared_memory + threadIdx.y * ROW_LINE;
     for (int i = (int)threadIdx.x; i < ROW_LINE; i += ROW_X) {
         const int x = x0 + i - R;
-        own[i] = y < f.height && x >= 0 && x < f.width ? from[(size_t)y * f.width + x] : 0;
+        line[i] = y < f.height && x >= 0 && x < f.width ? from[(size_t)y * f.width + x] : 0;
     }
     __syncthreads();
 #pragma unroll
@@ -131,7 +131,7 @@ __global__ void rows_kernel(float *to, const float *from, two_passes f)
         const int i = s * ROW_X + (int)threadIdx.x;
         float sum = 0;
 #pragma unroll
-        for (int k = 0; k <= 2 * R; k++) sum += f.row[k] * own[i + k];
+        for (int k = 0; k <= 2 * R; k++) sum += f.row[k] * line[i + k];
         if (y < f.height && x0 + i < f.width) to[(size_t)y * f.width + x0 + i] = sum;
     }
 }
@@ -141,10 +141,10 @@ __global__ void columns_kernel(float *to, const float *from, two_passes f)
     int64_t block = blockIdx.x;
     const int x = (int)take(&block, ceiling(f.width, COLUMN_X)) * COLUMN_X + (int)threadIdx.x;
     const int y0 = (int)block * COLUMN_Y * STEPS;
-    float *own = (float *)shared_memory + threadIdx.x * COLUMN_PITCH;
+    float *line = (float *)shared_memory + threadIdx.x * COLUMN_PITCH;
     for (int i = (int)threadIdx.y; i < COLUMN_LINE; i += COLUMN_Y) {
         const int y = y0 + i - R;
-        own[i] = x < f.width && y >= 0 && y < f.height ? from[(size_t)y * f.width + x] : 0;
+        line[i] = x < f.width && y >= 0 && y < f.height ? from[(size_t)y * f.width + x] : 0;
     }
     __syncthreads();
 #pragma unroll
@@ -152,7 +152,7 @@ __global__ void columns_kernel(float *to, const float *from, two_passes f)
         const int i = s * COLUMN_Y + (int)threadIdx.y;
         float sum = 0;
 #pragma unroll
-        for (int k = 0; k <= 2 * R; k++) sum += f.column[k] * own[i + k];
+        for (int k = 0; k <= 2 * R; k++) sum += f.column[k] * line[i + k];
         if (x < f.width && y0 + i < f.height) to[(size_t)(y0 + i) * f.width + x] = sum;
     }
 }

@@ -43,10 +43,10 @@ static void copy_transposed(float *to, const float *from, size_t items, size_t r
             for (size_t k = 0; k < columns; k++) to[k * rows + i] = from[i * columns + k];
 }
 
-static float *with_channels_last(const void *from, const struct planes *of)
+static float *with_channels_last(const void *from, const struct planes *planes)
 {
-    float *to = bench_allocate(of->items * of->channels * of->positions * sizeof *to);
-    copy_transposed(to, from, of->items, of->channels, of->positions);
+    float *to = bench_allocate(planes->items * planes->channels * planes->positions * sizeof *to);
+    copy_transposed(to, from, planes->items, planes->channels, planes->positions);
     return to;
 }
 
@@ -75,10 +75,10 @@ static bool ours_network_fetch(void *state, struct workload *w)
     for (size_t i = 0; i < o->n_parts; i++) {
         const struct workload *part = &o->parts[i].workload;
         const enum partita_direction direction = o->parts[i].layer.direction;
-        const struct planes of = layer_planes(part, direction == PARTITA_FORWARD);
+        const struct planes planes = layer_planes(part, direction == PARTITA_FORWARD);
         if (direction != PARTITA_BACKWARD_WEIGHT)
-            copy_transposed((float *)w->parts[i].workload.y, (const float *)part->y, of.items,
-                            of.positions, of.channels);
+            copy_transposed((float *)w->parts[i].workload.y, (const float *)part->y, planes.items,
+                            planes.positions, planes.channels);
     }
     return true;
 }

@@ -25,23 +25,23 @@ struct Instances {
 
 void zita_instances_close(void *state, const struct instances *)
 {
-    Instances *own = static_cast<Instances *>(state);
-    for (Convproc *engine : own->engines) engine->stop_process();
-    for (Convproc *engine : own->engines) {
+    Instances *opened = static_cast<Instances *>(state);
+    for (Convproc *engine : opened->engines) engine->stop_process();
+    for (Convproc *engine : opened->engines) {
         while (!engine->check_stop()) usleep(1000);
         delete engine;
     }
-    sched_setaffinity(0, sizeof own->before, &own->before);
-    delete own;
+    sched_setaffinity(0, sizeof opened->before, &opened->before);
+    delete opened;
 }
 
-bool zita_instances_add(Instances *own, const struct instances *instances, size_t slot,
+bool zita_instances_add(Instances *opened, const struct instances *instances, size_t slot,
                         std::vector<float> &taps)
 {
     const uint32_t n_taps = static_cast<uint32_t>(instances->taps);
     const uint32_t block = static_cast<uint32_t>(instances->block);
     Convproc *engine = new Convproc;
-    own->engines.push_back(engine);
+    opened->engines.push_back(engine);
     engine->set_options(Convproc::OPT_FFTW_MEASURE | Convproc::OPT_VECTOR_MODE);
     if (engine->configure(1, 1, n_taps, block, block, Convproc::MAXPART, 1)) return false;
     instances_taps(instances, slot, taps.data());
@@ -55,21 +55,21 @@ void *zita_instances_open(const struct instances *instances)
         fprintf(stderr, "%s: zita-convolver left out: too many threads\n", instances->name);
         return NULL;
     }
-    Instances *own = new Instances;
+    Instances *opened = new Instances;
     std::vector<float> taps(instances->taps);
     cpu_set_t one;
-    sched_getaffinity(0, sizeof own->before, &own->before);
+    sched_getaffinity(0, sizeof opened->before, &opened->before);
     CPU_ZERO(&one);
     CPU_SET(sched_getcpu(), &one);
     sched_setaffinity(0, sizeof one, &one);
     for (size_t i = 0; i < instances->slots; i++)
-        if (!zita_instances_add(own, instances, i, taps)) {
+        if (!zita_instances_add(opened, instances, i, taps)) {
             fprintf(stderr, "%s: zita-convolver refuses instance %zu\n", instances->name, i);
-            zita_instances_close(own, instances);
+            zita_instances_close(opened, instances);
             return NULL;
         }
     usleep(200000); // until the threads run
-    return own;
+    return opened;
 }
 
 float *zita_instances_input(void *state, const struct instances *, size_t slot)

@@ -43,50 +43,51 @@ struct own_bank {
 
 static void own_bank_close(void *state, const struct instances *instances)
 {
-    struct own_bank *own = state;
-    for (size_t i = 0; i < instances->slots; i++) partita_filter_destroy(own->filters[i]);
-    partita_bank_destroy(own->bank);
-    free(own->filters);
-    free(own->slots);
-    free(own);
+    struct own_bank *ours = state;
+    for (size_t i = 0; i < instances->slots; i++) partita_filter_destroy(ours->filters[i]);
+    partita_bank_destroy(ours->bank);
+    free(ours->filters);
+    free(ours->slots);
+    free(ours);
 }
 
 static void *own_bank_open(const struct instances *instances)
 {
-    struct own_bank *own = bench_allocate(sizeof *own);
+    struct own_bank *ours = bench_allocate(sizeof *ours);
     float *taps = bench_allocate(instances->taps * sizeof *taps);
-    own->filters = bench_allocate(instances->slots * sizeof *own->filters);
-    own->slots = bench_allocate(instances->slots * sizeof *own->slots);
+    ours->filters = bench_allocate(instances->slots * sizeof *ours->filters);
+    ours->slots = bench_allocate(instances->slots * sizeof *ours->slots);
     const struct partita_bank_options options = {
         .slots = instances->slots, .n_taps = instances->taps, .block = instances->block};
-    enum partita_status status = partita_bank_create(&options, &own->bank);
+    enum partita_status status = partita_bank_create(&options, &ours->bank);
     for (size_t i = 0; i < instances->slots && status == PARTITA_OK; i++) {
         const size_t filter = instances->shared ? 0 : i;
         instances_taps(instances, i, taps);
         if (filter == i)
-            status = partita_bank_filter_create(own->bank, taps, instances->taps, &own->filters[i]);
+            status =
+                partita_bank_filter_create(ours->bank, taps, instances->taps, &ours->filters[i]);
         if (status == PARTITA_OK)
-            status = partita_bank_open(own->bank, own->filters[filter], &own->slots[i]);
+            status = partita_bank_open(ours->bank, ours->filters[filter], &ours->slots[i]);
     }
     free(taps);
-    if (status == PARTITA_OK) return own;
+    if (status == PARTITA_OK) return ours;
     fprintf(stderr, "%s: %s\n", instances->name, partita_status_string(status));
-    own_bank_close(own, instances);
+    own_bank_close(ours, instances);
     return NULL;
 }
 
 static float *own_bank_input(void *state, const struct instances *instances, size_t slot)
 {
-    const struct own_bank *own = state;
+    const struct own_bank *ours = state;
     (void)instances;
-    return partita_bank_input(own->bank, own->slots[slot]);
+    return partita_bank_input(ours->bank, ours->slots[slot]);
 }
 
 static const float *own_bank_output(void *state, const struct instances *instances, size_t slot)
 {
-    const struct own_bank *own = state;
+    const struct own_bank *ours = state;
     (void)instances;
-    return partita_bank_output(own->bank, own->slots[slot]);
+    return partita_bank_output(ours->bank, ours->slots[slot]);
 }
 
 static void own_bank_process(void *state, const struct instances *instances)
@@ -105,41 +106,41 @@ struct own_streams {
 
 static void own_streams_close(void *state, const struct instances *instances)
 {
-    struct own_streams *own = state;
-    for (size_t i = 0; i < instances->slots; i++) partita_stream_close(own->streams[i]);
-    for (size_t i = 0; i < instances->slots; i++) partita_filter_destroy(own->filters[i]);
-    partita_plan_destroy(own->plan);
-    free(own->filters);
-    free(own->streams);
-    free(own->x);
-    free(own->y);
-    free(own);
+    struct own_streams *ours = state;
+    for (size_t i = 0; i < instances->slots; i++) partita_stream_close(ours->streams[i]);
+    for (size_t i = 0; i < instances->slots; i++) partita_filter_destroy(ours->filters[i]);
+    partita_plan_destroy(ours->plan);
+    free(ours->filters);
+    free(ours->streams);
+    free(ours->x);
+    free(ours->y);
+    free(ours);
 }
 
 static void *own_streams_open(const struct instances *instances)
 {
-    struct own_streams *own = bench_allocate(sizeof *own);
+    struct own_streams *ours = bench_allocate(sizeof *ours);
     float *taps = bench_allocate(instances->taps * sizeof *taps);
-    own->filters = bench_allocate(instances->slots * sizeof *own->filters);
-    own->streams = bench_allocate(instances->slots * sizeof *own->streams);
-    own->x = bench_allocate(instances->slots * instances->block * sizeof *own->x);
-    own->y = bench_allocate(instances->slots * instances->block * sizeof *own->y);
+    ours->filters = bench_allocate(instances->slots * sizeof *ours->filters);
+    ours->streams = bench_allocate(instances->slots * sizeof *ours->streams);
+    ours->x = bench_allocate(instances->slots * instances->block * sizeof *ours->x);
+    ours->y = bench_allocate(instances->slots * instances->block * sizeof *ours->y);
     const struct partita_problem problem = {.kernel = {instances->taps},
                                             .size = {PARTITA_UNBOUNDED},
                                             .block = instances->block,
                                             .whole_blocks = true};
-    enum partita_status status = partita_plan_create(&problem, NULL, &own->plan);
+    enum partita_status status = partita_plan_create(&problem, NULL, &ours->plan);
     for (size_t i = 0; i < instances->slots && status == PARTITA_OK; i++) {
         const size_t filter = instances->shared ? 0 : i;
         instances_taps(instances, i, taps);
-        if (filter == i) status = partita_filter_create(own->plan, taps, &own->filters[i]);
+        if (filter == i) status = partita_filter_create(ours->plan, taps, &ours->filters[i]);
         if (status == PARTITA_OK)
-            status = partita_stream_open(own->plan, own->filters[filter], &own->streams[i]);
+            status = partita_stream_open(ours->plan, ours->filters[filter], &ours->streams[i]);
     }
     free(taps);
-    if (status == PARTITA_OK) return own;
+    if (status == PARTITA_OK) return ours;
     fprintf(stderr, "%s: %s\n", instances->name, partita_status_string(status));
-    own_streams_close(own, instances);
+    own_streams_close(ours, instances);
     return NULL;
 }
 
@@ -155,10 +156,10 @@ static const float *own_streams_output(void *state, const struct instances *inst
 
 static void own_streams_process(void *state, const struct instances *instances)
 {
-    const struct own_streams *own = state;
+    const struct own_streams *ours = state;
     for (size_t i = 0; i < instances->slots; i++)
-        partita_stream_process(own->streams[i], (void *[]){own->y + i * instances->block},
-                               (const void *[]){own->x + i * instances->block}, instances->block);
+        partita_stream_process(ours->streams[i], (void *[]){ours->y + i * instances->block},
+                               (const void *[]){ours->x + i * instances->block}, instances->block);
 }
 
 static const struct instances_contender contenders[] = {
@@ -205,9 +206,9 @@ static double error_of(const struct instances_contender *contender, void *state,
 
 static size_t calls_of(const struct instances *instances, bool quick)
 {
-    const size_t most = (MAX_CALLS << 10) / instances->slots;
-    if (quick || most < MIN_CALLS) return MIN_CALLS;
-    return most < MAX_CALLS ? most : MAX_CALLS;
+    const size_t max_calls = (MAX_CALLS << 10) / instances->slots;
+    if (quick || max_calls < MIN_CALLS) return MIN_CALLS;
+    return max_calls < MAX_CALLS ? max_calls : MAX_CALLS;
 }
 
 // Returns whether the answers were right.
@@ -229,9 +230,9 @@ static bool run(const struct instances_contender *contender, const struct instan
     while (call < warm) one_call(contender, state, instances, call++);
     for (size_t p = 0; p < passes; p++)
         for (size_t i = 0; i < calls; i++) {
-            const double own = one_call(contender, state, instances, call++);
-            pass[p] += own;
-            seconds[i] = p ? fmin(seconds[i], own) : own;
+            const double elapsed = one_call(contender, state, instances, call++);
+            pass[p] += elapsed;
+            seconds[i] = p ? fmin(seconds[i], elapsed) : elapsed;
         }
     const double error = error_of(contender, state, instances, call - 1);
     contender->close(state, instances);

@@ -12,7 +12,7 @@
 
 struct searched {
     struct partita_plan *plan;
-    const struct partita_plan *of; // of the direction
+    const struct partita_plan *direction_plan; // of the direction
     struct partita_filter *filter;
     void *workspace;
     int users; // rows that are open
@@ -59,7 +59,8 @@ static double run_pass(void *state, const struct workload *w, double *calls)
     const struct partita_filter *filter = data ? s->filter->backward_data : s->filter;
     (void)calls;
     const double start = bench_now();
-    const enum partita_status status = s->of->engine->run(s->of, filter, &operands, s->workspace);
+    const enum partita_status status =
+        s->direction_plan->engine->run(s->direction_plan, filter, &operands, s->workspace);
     return status == PARTITA_OK ? bench_now() - start : NAN;
 }
 
@@ -79,9 +80,9 @@ static bool searched_create(struct contender *contender, const struct workload *
         searched_close(s);
         return false;
     }
-    s->of = direction == PARTITA_BACKWARD_DATA     ? s->plan->backward_data
-            : direction == PARTITA_BACKWARD_WEIGHT ? s->plan->backward_weight
-                                                   : s->plan;
+    s->direction_plan = direction == PARTITA_BACKWARD_DATA     ? s->plan->backward_data
+                        : direction == PARTITA_BACKWARD_WEIGHT ? s->plan->backward_weight
+                                                               : s->plan;
     s->workspace = bench_allocate(partita_plan_workspace(s->plan, direction));
     return true;
 }

@@ -29,8 +29,8 @@ static int refuse(void)
 
 static size_t shorten(size_t n)
 {
-    size_t most = calls % 7 + 1;
-    return setting("SHORT_IO") && n > most ? most : n;
+    size_t max = calls % 7 + 1;
+    return setting("SHORT_IO") && n > max ? max : n;
 }
 
 ssize_t read(int fd, void *to, size_t n)

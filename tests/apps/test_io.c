@@ -167,17 +167,17 @@ static void conversion_equals_single_samples(void **state)
     x[2100] = -INFINITY;
     for (unsigned bytes = 1; bytes <= 4; bytes++) {
         struct encoding e = {.kind = ENCODING_SIGNED, .bytes = bytes};
-        struct sample_counts together = {0}, single = {0};
-        samples_encode_f32(all, x, N, e, &together);
+        struct sample_counts all_counts = {0}, single = {0};
+        samples_encode_f32(all, x, N, e, &all_counts);
         for (size_t i = 0; i < N; i++) {
             samples_encode_f32(one, x + i, 1, e, &single);
             assert_memory_equal(all + i * bytes, one, bytes);
         }
         for (size_t i = 0; bytes == 2 && i < IN_RANGE; i++)
             assert_int_equal((int16_t)(all[2 * i] | all[2 * i + 1] << 8), lrintf(x[i] * 32768));
-        assert_int_equal(together.clipped, single.clipped);
-        assert_int_equal(together.nonfinite, 2);
-        assert_true(together.clipped > 1);
+        assert_int_equal(all_counts.clipped, single.clipped);
+        assert_int_equal(all_counts.nonfinite, 2);
+        assert_true(all_counts.clipped > 1);
     }
 }
 

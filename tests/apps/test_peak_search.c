@@ -85,7 +85,7 @@ static void search_whole(struct found *ret, const float *y, const struct peaks_r
     ret->n = 0;
     for (size_t c = 0; c < CHANNELS; c++) search_channel(ret, y, c, q);
     qsort(ret->peaks, ret->n, sizeof *ret->peaks, by_size);
-    if (q->most && ret->n > q->most) ret->n = q->most;
+    if (q->max_count && ret->n > q->max_count) ret->n = q->max_count;
     qsort(ret->peaks, ret->n, sizeof *ret->peaks, by_place);
 }
 
@@ -128,14 +128,14 @@ static void peaks_equal_those_of_the_whole(void **state)
     (void)state;
     static float y[SAMPLES * CHANNELS];
     static struct found wanted, got;
-    static const size_t distances[] = {1, 2, 7, 50, 100000}, mosts[] = {0, 1, 5, 1000},
+    static const size_t distances[] = {1, 2, 7, 50, 100000}, max_counts[] = {0, 1, 5, 1000},
                         chunks[] = {1, 17, SAMPLES};
     unsigned seed = 9;
     for (size_t k = 0; k < 5 * 4 * 3 * 2; k++) {
         draw(y, k, &seed);
         const struct peaks_request q = {.type = PARTITA_F32,
                                         .channels = CHANNELS,
-                                        .most = mosts[k / 2 % 4],
+                                        .max_count = max_counts[k / 2 % 4],
                                         .threshold = k % 3 ? 2 : 0,
                                         .distance = distances[k / 8 % 5],
                                         .first = k % 5 == 0 ? 100 : 0,
@@ -165,7 +165,7 @@ static bool search_part(struct found *ret, const float *y, struct peaks_request 
     const size_t n = ret->n;
     const bool settled = peaks_settled(peaks);
     assert_true(peaks_finish(peaks, &fault));
-    if (settled && !q.most) assert_int_equal(ret->n, n);
+    if (settled && !q.max_count) assert_int_equal(ret->n, n);
     const bool lost = peaks_lost(peaks);
     if (lost) assert_int_equal(ret->n, 0);
     peaks_close(peaks);
@@ -186,7 +186,7 @@ static void peaks_of_parts(void **state)
         draw(y, k, &seed);
         struct peaks_request q = {.type = PARTITA_F32,
                                   .channels = CHANNELS,
-                                  .most = k % 5 == 0 ? 3 : 0,
+                                  .max_count = k % 5 == 0 ? 3 : 0,
                                   .threshold = k % 3 ? 2 : 0,
                                   .distance = distances[k / 4 % 4],
                                   .first = 150 + k % 100,
@@ -262,7 +262,7 @@ static void check_positions(double band, double limit)
         }
         struct peaks_request q = {.type = PARTITA_CF32,
                                   .channels = CHANNELS,
-                                  .most = 2,
+                                  .max_count = 2,
                                   .distance = 100,
                                   .end = UINT64_MAX,
                                   .report = note};

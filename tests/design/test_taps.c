@@ -169,7 +169,7 @@ static double wanted(const struct partita_design *d, double f)
 static double largest(const struct design_case *c, const struct made *made, const double bands[4],
                       bool pass)
 {
-    double most = 0;
+    double max = 0;
     for (int band = 0; band < 4 && bands[band + 1] > 0; band += 2) {
         for (size_t i = 0; i <= POINTS; i++) {
             const double f = bands[band] + (bands[band + 1] - bands[band]) * (double)i / POINTS;
@@ -178,10 +178,10 @@ static double largest(const struct design_case *c, const struct made *made, cons
             if (pass && c->design.kind == PARTITA_DESIGN_DIFFERENTIATOR)
                 value = 20 * log10(1 + fabs(gain - 2 * PI * f) / (2 * PI * 0.275));
             else if (pass) value = fabs(20 * log10(gain / wanted(&c->design, f)));
-            most = fmax(most, value);
+            max = fmax(max, value);
         }
     }
-    return most;
+    return max;
 }
 
 static void symmetry(void **state)

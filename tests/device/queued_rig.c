@@ -77,14 +77,14 @@ void queued_spoil(struct queued *q)
 // A plan and a filter that have not been used.
 static void renew_plan(struct queued *q, const struct partita_options *options)
 {
-    struct layer fresh;
+    struct layer copy;
     const struct layer used = q->layer;
-    layer_open_copy(&fresh, &q->layer, options);
-    q->layer.plan = fresh.plan;
-    q->layer.filter = fresh.filter;
-    fresh.plan = used.plan;
-    fresh.filter = used.filter;
-    layer_close(&fresh);
+    layer_open_copy(&copy, &q->layer, options);
+    q->layer.plan = copy.plan;
+    q->layer.filter = copy.filter;
+    copy.plan = used.plan;
+    copy.filter = used.filter;
+    layer_close(&copy);
 }
 
 void queued_open(struct queued *q, const struct queued_subject *subject)

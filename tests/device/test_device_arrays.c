@@ -42,11 +42,11 @@ static void run_mixed(const struct layer *layer, unsigned on_device)
     struct partita_filter *filter;
     float *array[LAYER_ARRAYS];
     for (int i = 0; i < LAYER_ARRAYS; i++) {
-        float *own = malloc((layer->n[i] + 1) * sizeof *own);
+        float *copy = malloc((layer->n[i] + 1) * sizeof *copy);
         for (size_t k = 0; k < layer->n[i]; k++)
-            own[k] = i < LAYER_Y ? ((float *)layer->array[i])[k] : 1e30f;
-        array[i] = on_device >> i & 1 ? to_device(own, layer->n[i]) : own;
-        if (array[i] != own) free(own);
+            copy[k] = i < LAYER_Y ? ((float *)layer->array[i])[k] : 1e30f;
+        array[i] = on_device >> i & 1 ? to_device(copy, layer->n[i]) : copy;
+        if (array[i] != copy) free(copy);
     }
     assert_ok(filter_with_bias(layer->plan, array[LAYER_W], array[LAYER_BIAS], &filter));
     assert_ok(partita_forward(layer->plan, filter, array[LAYER_Y], array[LAYER_X], NULL));

@@ -36,7 +36,7 @@ enum {
 
 struct half_case {
     const struct format *format;
-    const struct half_problem *of;
+    const struct half_problem *half;
 };
 
 // The nearest number of a format, ties to even, and its bits. Infinity does not occur.
@@ -107,15 +107,15 @@ static void same_as_rounded(void **state)
     struct layer layer;
     struct half_layer half;
     uint16_t *bits[LAYER_ARRAYS], *home[LAYER_ARRAYS];
-    layer_open(&layer, &c->of->problem, &options, &random);
-    scale_inputs(&layer, c->of->scale);
+    layer_open(&layer, &c->half->problem, &options, &random);
+    scale_inputs(&layer, c->half->scale);
     for (int i = 0; i < LAYER_Y; i++) bits[i] = half_of(c->format, &layer, i);
     partita_filter_destroy(layer.filter);
     assert_ok(
         filter_with_bias(layer.plan, layer.array[LAYER_W], layer.array[LAYER_BIAS], &layer.filter));
     layer_run(&layer);
     for (int i = LAYER_Y; i < LAYER_ARRAYS; i++) bits[i] = half_of(c->format, &layer, i);
-    const struct partita_problem problem = problem_of_type(&c->of->problem, c->format->type);
+    const struct partita_problem problem = problem_of_type(&c->half->problem, c->format->type);
     assert_ok(
         partita_plan_create(&problem, &(struct partita_options){.device = "cuda:0"}, &half.plan));
     // Arrays of the host; of the device; and these on a queue.

@@ -421,8 +421,9 @@ static void host_memory_of_streams(void **state)
     assert_ok(partita_filter_create(plan, x, &filter));
     const size_t before = meter.bytes_live;
     assert_ok(partita_stream_open(plan, filter, &stream));
-    const size_t bytes = partita_stream_state_size(stream), own = meter.bytes_live - before;
-    assert_true(own < bytes / 4);
+    const size_t bytes = partita_stream_state_size(stream),
+                 stream_bytes = meter.bytes_live - before;
+    assert_true(stream_bytes < bytes / 4);
     for (size_t at = 0; at < TAPS / 2; at += BLOCK)
         partita_stream_process(stream, (void *[]){y[0]}, (const void *[]){x + at}, BLOCK);
     enum partita_status status = PARTITA_ERR_NOMEM;
@@ -435,7 +436,7 @@ static void host_memory_of_streams(void **state)
         assert_int_equal(meter.bytes_live, live);
     }
     meter.fail_at = 0;
-    assert_int_equal(meter.bytes_live - before, 2 * own);
+    assert_int_equal(meter.bytes_live - before, 2 * stream_bytes);
     partita_stream_process(stream, (void *[]){y[0]}, (const void *[]){x}, BLOCK);
     partita_stream_process(clone, (void *[]){y[1]}, (const void *[]){x}, BLOCK);
     assert_memory_equal(y[0], y[1], sizeof *y);
@@ -450,16 +451,16 @@ static void host_memory_of_streams(void **state)
 static void modules_of_other_builds(void **state)
 {
     static const char *const foreign[] = {"FOREIGN_SOURCES_MODULE", "FOREIGN_STRUCTS_MODULE"};
-    char own[4096], text[256];
+    char module[4096], text[256];
     (void)state;
-    snprintf(own, sizeof own, "%s", getenv("PARTITA_CUDA_MODULE"));
+    snprintf(module, sizeof module, "%s", getenv("PARTITA_CUDA_MODULE"));
     for (int i = 0; i < 2; i++) {
         assert_non_null(getenv(foreign[i]));
         setenv("PARTITA_CUDA_MODULE", getenv(foreign[i]), 1);
         assert_int_equal(partita_device_describe("cuda:0", text, sizeof text), PARTITA_ERR_DEVICE);
         assert_non_null(strstr(text, "not built from the sources"));
     }
-    setenv("PARTITA_CUDA_MODULE", own, 1);
+    setenv("PARTITA_CUDA_MODULE", module, 1);
     assert_ok(partita_device_describe("cuda:0", text, sizeof text));
 }
 

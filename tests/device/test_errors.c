@@ -164,14 +164,14 @@ static void unaffected_open(struct unaffected *b)
 
 static void unaffected_check(struct unaffected *b)
 {
-    struct partita_filter *fresh;
-    assert_ok(partita_filter_create(b->plan, b->w, &fresh));
+    struct partita_filter *second;
+    assert_ok(partita_filter_create(b->plan, b->w, &second));
     for (int i = 0; i < 2; i++) {
         memset(b->y, 0xff, sizeof b->y);
-        assert_ok(partita_forward(b->plan, i ? fresh : b->filter, b->y, b->x, NULL));
+        assert_ok(partita_forward(b->plan, i ? second : b->filter, b->y, b->x, NULL));
         assert_memory_equal(b->y, b->right, sizeof b->y);
     }
-    partita_filter_destroy(fresh);
+    partita_filter_destroy(second);
 }
 
 static void unaffected_close(struct unaffected *b)

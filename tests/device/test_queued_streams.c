@@ -369,12 +369,12 @@ static void lost_device(void **state)
     for (size_t k = 0; k < q.out; k++) y_at[k] = q.device_y + k * FRAMES * q.bytes;
     const size_t n = 64 / q.unit * q.unit;
     for (size_t k = 1;; k++) {
-        struct queued own;
-        open_queued(&own, *state);
-        struct partita_stream *stream = open_stream(&own);
+        struct queued opened;
+        open_queued(&opened, *state);
+        struct partita_stream *stream = open_stream(&opened);
         assert_ok(partita_stream_process_queued(stream, y_at, NULL, n, q.queue));
         cudaStreamSynchronize(q.queue);
-        assert_ok(partita_stream_swap(stream, own.filters[1], 10));
+        assert_ok(partita_stream_swap(stream, opened.filters[1], 10));
         hostdev_fail(k, cudaErrorIllegalAddress);
         const enum partita_status status =
             partita_stream_process_queued(stream, y_at, NULL, n, q.queue);
@@ -385,12 +385,12 @@ static void lost_device(void **state)
                              PARTITA_ERR_DEVICE);
             assert_int_equal(partita_stream_status(stream), PARTITA_ERR_DEVICE);
             assert_false(partita_stream_swapping(stream));
-            assert_int_equal(own.lines.n_lines, 1);
+            assert_int_equal(opened.lines.n_lines, 1);
         } else assert_ok(status);
         hostdev_fail(0, cudaSuccess);
         cudaStreamSynchronize(q.queue);
         partita_stream_close(stream);
-        release_queued(&own);
+        release_queued(&opened);
         if (!reached) break;
     }
     close_queued(&q);

@@ -38,13 +38,13 @@ static bool chance(unsigned one_in)
     return below(one_in) == 0;
 }
 
-// Sizes of all magnitudes: half of them are at most the square root of `most`.
-static size_t magnitude(size_t most)
+// Sizes of all magnitudes: half of them are at most the square root of `max`.
+static size_t magnitude(size_t max)
 {
     size_t shift = 0;
-    while (most >> shift) shift++;
+    while (max >> shift) shift++;
     const size_t n = (size_t)1 << below(shift);
-    return 1 + (n + below(n)) % most;
+    return 1 + (n + below(n)) % max;
 }
 
 // From far negative to far positive, or nothing, or what keeps the size.
@@ -65,9 +65,9 @@ static ptrdiff_t padding(size_t size, size_t span)
     }
 }
 
-static void random_axis(struct partita_problem *p, int a, size_t most, bool plain)
+static void random_axis(struct partita_problem *p, int a, size_t max, bool plain)
 {
-    p->size[a] = magnitude(most);
+    p->size[a] = magnitude(max);
     p->kernel[a] = magnitude(chance(3) ? 600 : 12);
     p->stride[a] = plain || !chance(3) ? 1 : magnitude(5);
     p->dilation[a] = plain || !chance(4) ? 1 : magnitude(6);
@@ -99,8 +99,8 @@ static struct partita_problem random_problem(void)
         p.out_channels = p.in_channels * (chance(3) ? 2 : 1);
     }
     const bool plain = chance(2);
-    const size_t most = channels > 6 ? (p.rank == 1 ? 4000 : 100) : p.rank == 1 ? 1500 : 24;
-    for (int a = 0; a < p.rank; a++) random_axis(&p, a, most, plain);
+    const size_t max = channels > 6 ? (p.rank == 1 ? 4000 : 100) : p.rank == 1 ? 1500 : 24;
+    for (int a = 0; a < p.rank; a++) random_axis(&p, a, max, plain);
     p.channels_last = layer && chance(3);
     p.separable = p.rank == 2 && chance(16);
     if (!layer && chance(2)) p.up = magnitude(12);

@@ -37,9 +37,9 @@ static cudaError_t get_context(struct CUctx_st **ret)
     return cudaSuccess;
 }
 
-static cudaError_t set_context(struct CUctx_st *own)
+static cudaError_t set_context(struct CUctx_st *next)
 {
-    context = own;
+    context = next;
     return cudaSuccess;
 }
 

@@ -18,7 +18,7 @@ static size_t capacity; // bytes that may be allocated, gaps not counted; 0: the
 struct allocation {
     unsigned char *memory;
     size_t bytes, whole;     // as requested; rounded, with the gap after it
-    bool fresh;              // not yet poisoned
+    bool unused;             // not yet poisoned
     cudaMemPool_t pool;      // NULL: none
     struct allocation *next; // at a higher address
 };
@@ -61,8 +61,8 @@ void *memory_map(int device, size_t bytes, cudaMemPool_t pool)
 {
     struct memory *m = &memories[device];
     const size_t whole = (bytes + ALIGN - 1) / ALIGN * ALIGN + GAP;
-    const size_t most = memory_capacity();
-    if (bytes > most || memory_bytes(m) > most - bytes) return NULL;
+    const size_t max = memory_capacity();
+    if (bytes > max || memory_bytes(m) > max - bytes) return NULL;
     if (!m->range) reserve(m);
     unsigned char *at = m->range + GAP;
     struct allocation **link = &m->allocations;
@@ -95,7 +95,7 @@ void memory_unmap(void *memory)
     for (struct allocation **at = &memories[device].allocations; *at; at = &(*at)->next) {
         struct allocation *a = *at;
         if (a->memory != memory) continue;
-        if (!a->fresh) check_gaps(a);
+        if (!a->unused) check_gaps(a);
         memset(a->memory, POISON, a->bytes);
         *at = a->next;
         if (a->pool) pool_give_back(a->pool, a->bytes);
@@ -163,8 +163,8 @@ static void open_one(struct memory *m)
     mprotect(m->range, m->opened, PROT_READ | PROT_WRITE);
     poison_tail(m, end);
     for (struct allocation *a = m->allocations; a; a = a->next) {
-        if (a->fresh) memset(a->memory - GAP, POISON, a->whole + GAP);
-        a->fresh = false;
+        if (a->unused) memset(a->memory - GAP, POISON, a->whole + GAP);
+        a->unused = false;
     }
 }
 

@@ -94,10 +94,10 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps
         props->location.type != cudaMemLocationTypeDevice)
         error = cudaErrorInvalidValue;
     if (error != cudaSuccess) return call_end(error);
-    cudaMemPool_t own = malloc(sizeof *own);
-    if (!own) hostdev_abort("out of memory");
-    *own = (struct CUmemPoolHandle_st){.device = device, .next = made};
-    *pool = made = own;
+    cudaMemPool_t added = malloc(sizeof *added);
+    if (!added) hostdev_abort("out of memory");
+    *added = (struct CUmemPoolHandle_st){.device = device, .next = made};
+    *pool = made = added;
     return call_end(cudaSuccess);
 }
 

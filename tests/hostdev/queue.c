@@ -101,10 +101,10 @@ static void sweep(void)
 
 void queue_drain(cudaStream_t stream)
 {
-    const struct operation own = {
+    const struct operation direct = {
         .stream = stream, .owner = pthread_self(), .device = stream_device(stream)};
     for (struct operation *o = first; o; o = o->next)
-        if (!stream || is_with(o, &own)) perform(o);
+        if (!stream || is_with(o, &direct)) perform(o);
     sweep();
     memory_close();
 }

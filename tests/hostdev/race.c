@@ -53,18 +53,18 @@ static void print_place(const char *what, const void *instruction)
 }
 
 // The other access is by one thread, or by several of which the last is not known.
-_Noreturn static void report(size_t at, const char *what, const void *instruction, const char *of,
+_Noreturn static void report(size_t at, const char *what, const void *instruction, const char *kind,
                              unsigned other, const void *other_instruction)
 {
     print_place(what, instruction);
-    print_place(of, other_instruction);
+    print_place(kind, other_instruction);
     const struct hostdev_index block = blockIdx;
     char others[32];
     if (other == SEVERAL) snprintf(others, sizeof others, "several threads");
     else snprintf(others, sizeof others, "thread %u", other - 1);
     hostdev_abort("race: %s of byte %zu of shared memory by thread %u after a %s by %s of block "
                   "%u,%u,%u, no barrier between",
-                  what, at, running - 1, of, others, block.x, block.y, block.z);
+                  what, at, running - 1, kind, others, block.x, block.y, block.z);
 }
 
 static void access(const void *memory, size_t bytes, bool writes, const void *instruction)

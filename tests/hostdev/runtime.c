@@ -213,11 +213,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 
 static struct symbol *symbol_of(const void *kernel)
 {
-    struct symbol *own = symbols[device_current()];
-    for (size_t i = 0; i < sizeof symbols[0] / sizeof *own; i++) {
-        if (own[i].kernel && own[i].kernel != kernel) continue;
-        if (!own[i].kernel) own[i] = (struct symbol){kernel, SHARED_DEFAULT, false};
-        return &own[i];
+    struct symbol *entry = symbols[device_current()];
+    for (size_t i = 0; i < sizeof symbols[0] / sizeof *entry; i++) {
+        if (entry[i].kernel && entry[i].kernel != kernel) continue;
+        if (!entry[i].kernel) entry[i] = (struct symbol){kernel, SHARED_DEFAULT, false};
+        return &entry[i];
     }
     hostdev_abort("too many kernels");
 }
@@ -390,10 +390,10 @@ cudaError_t hostdev_launch(const struct hostdev_kernel *kernel, const void *symb
                            size_t parameter_bytes, cudaStream_t stream)
 {
     pthread_mutex_lock(&lock);
-    struct symbol *own = symbol_of(symbol);
-    if (!own->loaded && stream_is_recording(stream))
+    struct symbol *entry = symbol_of(symbol);
+    if (!entry->loaded && stream_is_recording(stream))
         hostdev_abort("a kernel is loaded while its stream is recorded");
-    own->loaded = true;
+    entry->loaded = true;
     const bool possible = launch_check(kernel, symbol, parameter_bytes) == cudaSuccess;
     const bool here = stream_device(stream) == device_current();
     pthread_mutex_unlock(&lock);

@@ -67,9 +67,9 @@ bool stream_capture_forbids(void)
     bool forbidden = false;
     for (struct CUstream_st *s = streams; s && thread_mode != cudaStreamCaptureModeRelaxed;
          s = s->next) {
-        const bool own = pthread_equal(s->capturer, pthread_self());
+        const bool by_capturer = pthread_equal(s->capturer, pthread_self());
         if (!s->recording || s->mode == cudaStreamCaptureModeRelaxed ||
-            !(own || s->mode == cudaStreamCaptureModeGlobal))
+            !(by_capturer || s->mode == cudaStreamCaptureModeGlobal))
             continue;
         s->failed = forbidden = true;
     }

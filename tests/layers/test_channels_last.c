@@ -123,15 +123,15 @@ static bool same_algorithm(const struct partita_plan *a, const struct partita_pl
 static void check_same(const struct layer *last, const struct layer *first)
 {
     static const enum layer_array results[] = {LAYER_Y, LAYER_GX, LAYER_GW};
-    const struct partita_plan *own[] = {last->plan, last->plan->backward_data,
-                                        last->plan->backward_weight};
+    const struct partita_plan *compared[] = {last->plan, last->plan->backward_data,
+                                             last->plan->backward_weight};
     const struct partita_plan *other[] = {first->plan, first->plan->backward_data,
                                           first->plan->backward_weight};
     for (int i = 0; i < 3; i++) {
-        if (!same_algorithm(own[i], other[i])) continue;
+        if (!same_algorithm(compared[i], other[i])) continue;
         // With fewer tasks, each of several groups, the blocks are summed in more parts.
         if (results[i] == LAYER_GW && last->problem.groups > 1 &&
-            !strcmp(own[i]->engine->name, "cpu/overlap-save"))
+            !strcmp(compared[i]->engine->name, "cpu/overlap-save"))
             continue;
         const enum layer_array array = results[i];
         struct layer moved = *last;
@@ -218,9 +218,9 @@ static void limits(void **state)
         .engine = c->engine, .threads = 1, .directions = LAYER_ALL};
     struct random random = random_start("limits");
     // Transforms of edges up to 64 along two axes; direct sums have a smaller gate.
-    const struct layer_limits of = {
+    const struct layer_limits limits = {
         .first = 1 << 12, .end = 1 << 22, .factor = 8, .transform = 64 * 64};
-    assert_true(layer_check_limits(&p, &options, &of, &random) > 0);
+    assert_true(layer_check_limits(&p, &options, &limits, &random) > 0);
 }
 
 static void saved_transforms(void **state)

@@ -151,8 +151,8 @@ static void update_within(struct update *u, struct partita_filter *filter, const
 // finite.
 static void check_update(struct update *u, struct random *random)
 {
-    struct partita_filter *fresh = new_filter(u, u->taps[1], u->bias[1]);
-    void *expected = run_filter(u, fresh, 0);
+    struct partita_filter *created = new_filter(u, u->taps[1], u->bias[1]);
+    void *expected = run_filter(u, created, 0);
     void *before = malloc(u->taps_bytes);
     memcpy(before, u->taps[0], u->taps_bytes);
     const size_t kind = u->problem.separable ? 0 : random_below(random, 3);
@@ -174,7 +174,7 @@ static void check_update(struct update *u, struct random *random)
     assert_int_equal(u->meter.n_live, live);
     assert_int_equal(u->meter.bytes_live, bytes);
     partita_filter_destroy(filter);
-    partita_filter_destroy(fresh);
+    partita_filter_destroy(created);
     free(before);
 }
 
@@ -303,10 +303,10 @@ static void made_from_paths(void **state)
     assert_ok(partita_filter_create_from(
         u.plan, &(struct partita_taps){.paths = &path, .path_count = 1}, &filter));
     update_within(&u, filter, u.taps[1], NULL);
-    struct partita_filter *fresh = new_filter(&u, u.taps[1], NULL);
-    run_filter(&u, fresh, 0);
+    struct partita_filter *created = new_filter(&u, u.taps[1], NULL);
+    run_filter(&u, created, 0);
     assert_memory_equal(run_filter(&u, filter, 1), u.result[0], u.bytes);
-    partita_filter_destroy(fresh);
+    partita_filter_destroy(created);
     partita_filter_destroy(filter);
     close_update(&u);
 }

@@ -59,7 +59,7 @@ struct call {
 };
 
 struct bench {
-    const struct overlap_case *of;
+    const struct overlap_case *overlap_case;
     struct partita_plan *plan;
     struct partita_filter *filter;
     struct log_lines lines;
@@ -93,7 +93,8 @@ static void check_shift(struct bench *b, const struct call *call, int which, ptr
     char *operand = b->memory + middle, *other = operand + (n + GAP) * b->sample;
     char *to = operand + shift * bytes, *copy = malloc(b->bytes);
     struct random random = random_start("overlap");
-    const enum partita_type type = b->of->problem.signal ? b->of->problem.signal : PARTITA_F32;
+    const enum partita_type type =
+        b->overlap_case->problem.signal ? b->overlap_case->problem.signal : PARTITA_F32;
     random_samples(&random, type, b->memory, b->bytes / b->sample);
     memcpy(copy, b->memory, b->bytes);
     const bool apart = shift >= (ptrdiff_t)call->n[1 + which] || shift <= -(ptrdiff_t)call->n[0];
@@ -135,9 +136,9 @@ static void check_call(struct bench *b, const struct call *call)
 
 static void overlapping_results(void **state)
 {
-    struct bench b = {.of = *state};
-    const struct partita_problem *p = &b.of->problem;
-    struct partita_options options = {.engine = b.of->engine, .log = log_into(&b.lines)};
+    struct bench b = {.overlap_case = *state};
+    const struct partita_problem *p = &b.overlap_case->problem;
+    struct partita_options options = {.engine = b.overlap_case->engine, .log = log_into(&b.lines)};
     size_t size[PARTITA_MAX_RANK];
     const unsigned gradients[] = {PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
                                   PARTITA_FORWARD};

@@ -195,11 +195,11 @@ static void one_workspace_serves_all_threads(void **state)
     struct partita_options options = {.engine = "cpu/overlap-save", .threads = 3};
     struct partita_plan *plan;
     assert_ok(partita_plan_create(&problem, &options, &plan));
-    const bool together = plan->choice.worker == 0;
+    const bool shared_blocks = plan->choice.worker == 0;
     options.workspace_limit = plan->choice.bytes; // one thread's, and the smaller taps
     partita_plan_destroy(plan);
     assert_ok(partita_plan_create(&problem, &options, &plan));
-    if (together) assert_int_equal(plan->threads, 3);
+    if (shared_blocks) assert_int_equal(plan->threads, 3);
     assert_in_range(partita_plan_workspace(plan, PARTITA_FORWARD), 1, options.workspace_limit);
     partita_plan_destroy(plan);
 }

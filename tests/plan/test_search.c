@@ -84,20 +84,20 @@ static void direct_lower_bound_holds(void **state)
         problem.pad_begin[0] = (ptrdiff_t)random_size(&random, 10) - 1;
         problem.pad_end[0] = (ptrdiff_t)random_size(&random, 10) - 1;
         struct shape shape;
-        struct estimate own = {0};
+        struct estimate estimate = {0};
         if (!canonical(&problem, &shape)) continue;
         const struct request request = request_of(&shape, PARTITA_FORWARD, &model);
-        direct->estimate(&request, &own);
-        stopped += own.no_cheaper;
-        for (size_t e = 0; own.no_cheaper && cpu_engines[e]; e++) {
+        direct->estimate(&request, &estimate);
+        stopped += estimate.no_cheaper;
+        for (size_t e = 0; estimate.no_cheaper && cpu_engines[e]; e++) {
             struct estimate other = {0};
             // The planner does not ask these.
             if (!cpu_engines[e]->run || (shape.complex_signal && cpu_engines[e]->real)) continue;
             cpu_engines[e]->estimate(&request, &other);
-            if (other.applicable && other.seconds < own.seconds)
+            if (other.applicable && other.seconds < estimate.seconds)
                 fail_msg("%s %zu x %zu: %s takes %g s, cpu/direct %g s",
                          partita_type_name(problem.signal), problem.size[0], problem.kernel[0],
-                         cpu_engines[e]->name, other.seconds, own.seconds);
+                         cpu_engines[e]->name, other.seconds, estimate.seconds);
         }
     }
     assert_true(stopped > 300);
@@ -129,10 +129,10 @@ typedef size_t next_size_fn(size_t n);
 
 // The least cost of all sizes of transforms, each asked for by itself.
 static double cheapest_size(const struct engine *engine, struct request request, next_size_fn *next,
-                            size_t most)
+                            size_t max)
 {
     double cost = INFINITY;
-    for (size_t n = next(1); n && n <= most; n = next(n + 1)) {
+    for (size_t n = next(1); n && n <= max; n = next(n + 1)) {
         struct estimate estimate = {0};
         request.transform = n;
         engine->estimate(&request, &estimate);
@@ -229,8 +229,8 @@ static void signal_searches_find_cheap_sizes(void **state)
             request.filter_uses = random_uses(&random);
             engine->estimate(&request, &found);
             // A transform of this size holds everything.
-            const size_t most = fft_good_size(problem.size[0] + 2 * problem.kernel[0]);
-            const double least = cheapest_size(engine, request, fft_good_size, most);
+            const size_t max = fft_good_size(problem.size[0] + 2 * problem.kernel[0]);
+            const double least = cheapest_size(engine, request, fft_good_size, max);
             if (!found.applicable) continue;
             if (request_cost(&request, &found) > rows[e].margin * least * (1 + 1e-9))
                 fail_msg("%s, %zu x %zu, %u uses: costs %g, the least is %g", rows[e].engine,

@@ -167,10 +167,10 @@ static void powers_of_two(void **state)
     for (int i = 0; i < 120; i++) {
         const enum partita_type type = types[i % 4];
         const size_t n = 1 + random_below(&random, 2000), m = 1 + random_below(&random, 400);
-        const int most = type_is_f64(type) ? 900 : 90;
+        const int max = type_is_f64(type) ? 900 : 90;
         // All samples are normal numbers at any of these levels.
-        const int ex = (int)random_below(&random, (size_t)most) - most / 2,
-                  eh = (int)random_below(&random, (size_t)most) - most / 2;
+        const int ex = (int)random_below(&random, (size_t)max) - max / 2,
+                  eh = (int)random_below(&random, (size_t)max) - max / 2;
         noise("powers", type, n, m);
         s.zero_mean = i / 4 % 2;
         for (size_t k = n / 2; i % 3 == 0 && k < n; k++) s.x[k] *= 0x1p-20;

@@ -115,10 +115,10 @@ static void *run_scaled(const struct call *call, int first, int second)
 
 static double largest(enum partita_type type, const void *array, size_t n)
 {
-    double most = 0;
+    double max = 0;
     for (size_t i = 0; i < scalars_of(type, n); i++)
-        most = fmax(most, fabs(scalar_get(type, array, i)));
-    return most;
+        max = fmax(max, fabs(scalar_get(type, array, i)));
+    return max;
 }
 
 static void check_power(const struct call *call, const void *small, int first, int second)
@@ -138,13 +138,13 @@ static void check_direction(const struct partita_plan *plan, enum partita_direct
                             struct random *random)
 {
     const enum partita_type type = plan->shape.signal;
-    const int most = type_is_f64(type) ? DBL_MAX_EXP : FLT_MAX_EXP;
+    const int max = type_is_f64(type) ? DBL_MAX_EXP : FLT_MAX_EXP;
     struct call call = call_of(plan, direction, random);
     void *small = run_scaled(&call, 0, 0);
     // The largest result lies between a quarter of the largest float and half of it.
-    const int total = most - 1 - ilogb(largest(type, small, call.n_to)) - 1;
-    assert_true(total < most);
-    check_power(&call, small, most, total - most);
+    const int total = max - 1 - ilogb(largest(type, small, call.n_to)) - 1;
+    assert_true(total < max);
+    check_power(&call, small, max, total - max);
     check_power(&call, small, total / 2, total - total / 2);
     free(small);
     call_free(&call);
@@ -236,15 +236,15 @@ static void calls_with_such_taps_run_once(void **state)
     const struct partita_options options = {.engine = *state};
     struct partita_plan *plan;
     struct partita_filter *filter;
-    struct engine own;
+    struct engine counting;
     float *x = malloc(3000 * sizeof *x), w[300], *y = malloc(OUTPUTS * sizeof *y);
     for (size_t i = 0; i < 3000; i++) x[i] = ldexpf(1, 124);
     for (size_t i = 0; i < 300; i++) w[i] = ldexpf(1, -5);
     assert_ok(partita_plan_create(&problem, &options, &plan));
     counted = plan->engine;
-    own = *counted;
-    own.run = run_counted;
-    plan->engine = &own;
+    counting = *counted;
+    counting.run = run_counted;
+    plan->engine = &counting;
     assert_ok(partita_filter_create(plan, w, &filter));
     n_runs = 0;
     assert_ok(partita_forward(plan, filter, y, x, NULL));

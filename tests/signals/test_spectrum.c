@@ -148,18 +148,21 @@ static void same_bits(void **state)
 static void with_itself(void **state)
 {
     const struct spectrum_case *c = *state;
-    struct spectrum_case own = *c;
+    struct spectrum_case square = *c;
     struct operands o;
-    own.m = own.n;
-    operands_open(&o, &own, 2);
-    memcpy(o.h, o.x, own.n * partita_type_size(own.type));
-    struct partita_problem p = {
-        .signal = own.type, .taps = own.type, .op = own.op, .kernel = {own.n}, .size = {own.n}};
-    p.pad_begin[0] = p.pad_end[0] = (ptrdiff_t)own.n - 1;
+    square.m = square.n;
+    operands_open(&o, &square, 2);
+    memcpy(o.h, o.x, square.n * partita_type_size(square.type));
+    struct partita_problem p = {.signal = square.type,
+                                .taps = square.type,
+                                .op = square.op,
+                                .kernel = {square.n},
+                                .size = {square.n}};
+    p.pad_begin[0] = p.pad_end[0] = (ptrdiff_t)square.n - 1;
     reference_forward(&p, o.full, o.x, o.h);
-    void *y = guarded_alloc((2 * own.n - 1) * partita_type_size(own.type), 0);
-    assert_ok(multiply_of(own.op)(y, o.sx, o.sx, NULL));
-    check(&own, &o, y, 0, 2 * own.n - 1);
+    void *y = guarded_alloc((2 * square.n - 1) * partita_type_size(square.type), 0);
+    assert_ok(multiply_of(square.op)(y, o.sx, o.sx, NULL));
+    check(&square, &o, y, 0, 2 * square.n - 1);
     guarded_free(y);
     operands_close(&o);
 }

@@ -61,9 +61,10 @@ static void random_filter(struct bank_rig *rig, size_t f, size_t n_taps, struct 
 static enum partita_status create_bank(const struct partita_bank_options *options,
                                        struct partita_bank **ret_bank)
 {
-    struct partita_bank_options own = *options;
-    own.device = layer_options(&(struct partita_options){.engine = "cuda/partitioned"}).device;
-    return partita_bank_create(&own, ret_bank);
+    struct partita_bank_options on_device = *options;
+    on_device.device =
+        layer_options(&(struct partita_options){.engine = "cuda/partitioned"}).device;
+    return partita_bank_create(&on_device, ret_bank);
 }
 
 static void bank_rig_open(struct bank_rig *rig, const struct partita_bank_options *options,
@@ -407,36 +408,36 @@ static void *operate(void *argument)
 {
     struct control *op = argument;
     struct random random = random_start("operator");
-    struct partita_filter *own[OPERATED_SLOTS] = {0};
+    struct partita_filter *opened[OPERATED_SLOTS] = {0};
     for (int i = 0; i < OPERATIONS; i++) {
         size_t slot = random_below(&random, OPERATED_SLOTS);
-        if (!own[slot]) {
+        if (!opened[slot]) {
             struct partita_filter *filter = control_filter(op, &random);
             op->n_failed += partita_bank_open(op->bank, filter, &slot) != PARTITA_OK;
-            op->n_failed += own[slot] != NULL;
-            own[slot] = filter;
+            op->n_failed += opened[slot] != NULL;
+            opened[slot] = filter;
             atomic_store(&op->open[slot], true);
         } else if (random_below(&random, 3)) {
             struct partita_filter *filter = control_filter(op, &random);
             op->n_failed +=
                 partita_bank_swap(op->bank, slot, filter, random_below(&random, 300)) != PARTITA_OK;
             wait_for_slot(op, slot, PARTITA_SLOT_OPEN);
-            partita_filter_destroy(own[slot]);
-            own[slot] = filter;
+            partita_filter_destroy(opened[slot]);
+            opened[slot] = filter;
         } else {
             atomic_store(&op->open[slot], false);
             op->n_failed += partita_bank_close(op->bank, slot) != PARTITA_OK;
             wait_for_slot(op, slot, PARTITA_SLOT_FREE);
-            partita_filter_destroy(own[slot]);
-            own[slot] = NULL;
+            partita_filter_destroy(opened[slot]);
+            opened[slot] = NULL;
         }
     }
     for (size_t slot = 0; slot < OPERATED_SLOTS; slot++) {
-        if (!own[slot]) continue;
+        if (!opened[slot]) continue;
         atomic_store(&op->open[slot], false);
         op->n_failed += partita_bank_close(op->bank, slot) != PARTITA_OK;
         wait_for_slot(op, slot, PARTITA_SLOT_FREE);
-        partita_filter_destroy(own[slot]);
+        partita_filter_destroy(opened[slot]);
     }
     atomic_store(&op->done, true);
     return NULL;

@@ -279,11 +279,11 @@ static void filters_at_one_address(void **state)
 {
     const struct batch_case *b = *state;
     struct recycled recycled = {.n = 0};
-    struct batch_case own = *b;
-    own.options.allocator = recycled_allocator(&recycled);
+    struct batch_case local = *b;
+    local.options.allocator = recycled_allocator(&recycled);
     struct random random = random_start("address");
     struct swap_rig s;
-    swap_rig_open(&s, &own.c, mono, &own.options, 20000, &random);
+    swap_rig_open(&s, &local.c, mono, &local.options, 20000, &random);
     const size_t step = 2 * s.load.swap_delay + 400;
     struct stream_rig *rig = &s.rig;
     void *y = stream_rig_alloc_output(rig);
@@ -379,12 +379,12 @@ static void threads_same_bits(void **state)
     for (int mode = ALONE; mode < N_MODES; mode++) {
         struct pool pool;
         pool_open(&pool);
-        struct batch_case own = *b;
-        own.options.threads = mode == HOST ? 3 : mode + 1;
-        if (mode == HOST) own.options.executor = pool_executor(&pool);
+        struct batch_case local = *b;
+        local.options.threads = mode == HOST ? 3 : mode + 1;
+        if (mode == HOST) local.options.executor = pool_executor(&pool);
         struct random random = random_start("threads"); // for the same taps and input
         struct swap_rig s;
-        swap_rig_open(&s, &own.c, matrix, &own.options, 12000, &random);
+        swap_rig_open(&s, &local.c, matrix, &local.options, 12000, &random);
         const struct segment segment = segment_of(s.rig.plan, b->batch);
         make_all_bursts(&s.rig, &segment, &random);
         void *y = stream_rig_alloc_output(&s.rig);

@@ -305,13 +305,13 @@ static void from_another_thread(void **state)
     assert_int_equal(swapper.n_failed, 0);
     assert_false(partita_stream_swapping(s.rig.stream));
     // The stream now equals a new stream of the last filter.
-    struct partita_stream *fresh;
-    assert_ok(partita_stream_open(s.rig.plan, swapper.last, &fresh));
+    struct partita_stream *second;
+    assert_ok(partita_stream_open(s.rig.plan, swapper.last, &second));
     partita_stream_reset(s.rig.stream);
     stream_rig_feed(&s.rig, s.rig.stream, y, &(struct call_split){"", 200, true}, &random);
-    stream_rig_feed(&s.rig, fresh, expected, &split_whole, &random);
+    stream_rig_feed(&s.rig, second, expected, &split_whole, &random);
     assert_memory_equal(y, expected, stream_rig_output_bytes(&s.rig));
-    partita_stream_close(fresh);
+    partita_stream_close(second);
     partita_stream_close(s.rig.stream);
     s.rig.stream = NULL;
     partita_filter_destroy(swapper.last);

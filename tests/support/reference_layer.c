@@ -7,7 +7,7 @@
 
 #include "support/reference.h"
 
-struct walk {
+struct layer_shape {
     size_t batch, groups, in, out; // channels of a group
     size_t kernel[3], size[3], outputs[3], stride[3], dilation[3];
     ptrdiff_t pad[3];
@@ -21,13 +21,13 @@ static size_t or_one(size_t value)
     return value ? value : 1;
 }
 
-static struct walk walk_of(const struct partita_problem *p)
+static struct layer_shape layer_shape_of(const struct partita_problem *p)
 {
-    struct walk s = {.batch = or_one(p->batch),
-                     .groups = or_one(p->groups),
-                     .plane = 1,
-                     .positions = 1,
-                     .taps = 1};
+    struct layer_shape s = {.batch = or_one(p->batch),
+                            .groups = or_one(p->groups),
+                            .plane = 1,
+                            .positions = 1,
+                            .taps = 1};
     s.in = or_one(p->in_channels) / s.groups;
     s.out = or_one(p->out_channels) / s.groups;
     s.flip = p->op == PARTITA_CONVOLVE;
@@ -62,7 +62,7 @@ static void split(size_t index, const size_t extent[3], size_t ret[3])
 }
 
 // The sample of a plane of x that tap r multiplies in output p; -1 in the padding.
-static ptrdiff_t met(const struct walk *s, const size_t p[3], const size_t r[3])
+static ptrdiff_t met(const struct layer_shape *s, const size_t p[3], const size_t r[3])
 {
     ptrdiff_t index = 0;
     for (int a = 0; a < 3; a++) {
@@ -80,8 +80,8 @@ struct factors {
 };
 
 // sum[...] += product for all images and channels, at one position, tap and sample of their planes.
-static void add_products(const struct walk *s, const struct factors *f, size_t position, size_t tap,
-                         size_t sample)
+static void add_products(const struct layer_shape *s, const struct factors *f, size_t position,
+                         size_t tap, size_t sample)
 {
     for (size_t n = 0; n < s->batch; n++)
         for (size_t k = 0; k < s->groups * s->out; k++)
@@ -98,8 +98,8 @@ static void add_products(const struct walk *s, const struct factors *f, size_t p
 }
 
 // For all positions and taps; these determine which sample it is.
-static void accumulate(const struct walk *s, long double *sum, const double *y, const double *x,
-                       const double *w)
+static void accumulate(const struct layer_shape *s, long double *sum, const double *y,
+                       const double *x, const double *w)
 {
     const struct factors factors = {sum, y, x, w};
     for (size_t position = 0; position < s->positions; position++) {
@@ -129,7 +129,7 @@ static void narrow(double *to, long double *sum, size_t n)
 void reference_layer_forward(const struct partita_problem *problem, double *y, const double *x,
                              const double *w, const double *bias)
 {
-    struct walk s = walk_of(problem);
+    struct layer_shape s = layer_shape_of(problem);
     size_t n = s.batch * s.groups * s.out * s.positions;
     long double *sum = zeros(n);
     accumulate(&s, sum, NULL, x, w);
@@ -143,7 +143,7 @@ void reference_layer_forward(const struct partita_problem *problem, double *y, c
 void reference_backward_data(const struct partita_problem *problem, double *gx, const double *gy,
                              const double *w)
 {
-    struct walk s = walk_of(problem);
+    struct layer_shape s = layer_shape_of(problem);
     size_t n = s.batch * s.groups * s.in * s.plane;
     long double *sum = zeros(n);
     accumulate(&s, sum, gy, NULL, w);
@@ -153,7 +153,7 @@ void reference_backward_data(const struct partita_problem *problem, double *gx, 
 void reference_backward_weight(const struct partita_problem *problem, double *gw, const double *x,
                                const double *gy)
 {
-    struct walk s = walk_of(problem);
+    struct layer_shape s = layer_shape_of(problem);
     size_t n = s.groups * s.out * s.in * s.taps;
     long double *sum = zeros(n);
     accumulate(&s, sum, gy, x, NULL);
@@ -162,7 +162,7 @@ void reference_backward_weight(const struct partita_problem *problem, double *gw
 
 void reference_backward_bias(const struct partita_problem *problem, double *gb, const double *gy)
 {
-    struct walk s = walk_of(problem);
+    struct layer_shape s = layer_shape_of(problem);
     size_t channels = s.groups * s.out;
     long double *sum = zeros(channels);
     for (size_t i = 0; i < s.batch * channels * s.positions; i++)

@@ -105,10 +105,10 @@ bool shard_record_remove(const char *path, struct fault *fault)
            fault_set(fault, "%s: cannot remove: %s", path, strerror(errno));
 }
 
-char *shard_record_path(const char *of, struct fault *fault)
+char *shard_record_path(const char *output, struct fault *fault)
 {
     char *path;
-    if (asprintf(&path, "%s.range", of) >= 0) return path;
+    if (asprintf(&path, "%s.range", output) >= 0) return path;
     fault_set(fault, "out of memory");
     return NULL;
 }

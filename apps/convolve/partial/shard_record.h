@@ -32,7 +32,7 @@ bool shard_record_read(const char *path, struct shard_record *ret_record, bool *
 bool shard_record_remove(const char *path, struct fault *fault);
 
 // The name of the record beside a file, which the caller frees. NULL: out of memory.
-char *shard_record_path(const char *of, struct fault *fault);
+char *shard_record_path(const char *output, struct fault *fault);
 
 // Before an output gets new contents: removes the record beside it, and beside the file that it
 // links to.

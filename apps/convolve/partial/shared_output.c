@@ -24,7 +24,7 @@ static bool compare_extents(struct shared_output *o, const struct shared_part *p
                             uint64_t *ret_held, struct fault *fault)
 {
     struct processes *p = o->processes;
-    const struct extent own = {
+    const struct extent local = {
         .key = hash_bytes(o->progress.key, &o->progress.input, sizeof o->progress.input),
         .left = part->end - part->first - part->done,
         .held = part->done ? part->first + part->done : 0};
@@ -33,20 +33,20 @@ static bool compare_extents(struct shared_output *o, const struct shared_part *p
         free(all);
         return false;
     }
-    processes_exchange(p, &own, sizeof own, all);
+    processes_exchange(p, &local, sizeof local, all);
     bool good = true;
-    uint64_t most = 0;
+    uint64_t max_left = 0;
     for (size_t i = 0; i < p->n; i++) {
-        most = all[i].left > most ? all[i].left : most;
+        max_left = all[i].left > max_left ? all[i].left : max_left;
         *ret_held = all[i].held > *ret_held ? all[i].held : *ret_held;
-        if (all[i].key != own.key)
+        if (all[i].key != local.key)
             good = fault_set(fault,
                              "processes %zu and %zu of mpirun found other inputs or plans; "
                              "all need the same files and processors",
                              p->rank, i);
     }
     free(all);
-    o->rounds_left = (most + o->round - 1) / o->round;
+    o->rounds_left = (max_left + o->round - 1) / o->round;
     return processes_agree(p, good, fault);
 }
 

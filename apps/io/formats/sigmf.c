@@ -74,16 +74,16 @@ static const char *base_name(const char *path)
 
 bool sigmf_may_replace(const char *meta, const char *data)
 {
-    char own[PATH_MAX];
+    char expected[PATH_MAX];
     struct stat st;
     if (lstat(meta, &st) != 0) return true;
     FILE *file = S_ISREG(st.st_mode) ? regular_open(meta) : NULL;
     json_t *root = file ? json_loadf(file, 0, NULL) : NULL;
     const json_t *global = json_object_get(root, "global");
     const char *dataset = json_string_value(json_object_get(global, "core:dataset"));
-    const bool fits = with_suffix(own, meta, DATA);
+    const bool fits = with_suffix(expected, meta, DATA);
     const bool good = json_is_object(global) && fits &&
-                      strcmp(dataset ? dataset : base_name(own), base_name(data)) == 0 &&
+                      strcmp(dataset ? dataset : base_name(expected), base_name(data)) == 0 &&
                       !json_is_true(json_object_get(global, "core:metadata_only"));
     if (file) fclose(file);
     json_decref(root);

@@ -18,13 +18,13 @@ static const char META[] = ".sigmf-meta", DATA[] = ".sigmf-data";
 
 enum { TAR_BLOCK = 512, MAX_METADATA = 1 << 28 };
 
-struct walk {
+struct archive_reader {
     struct archive *archive;
     struct archive_entry *entry;
     const char *path, *name; // of the archive, of the entry
 };
 
-static bool archive_fault(const struct walk *w, struct fault *fault)
+static bool archive_fault(const struct archive_reader *w, struct fault *fault)
 {
     const char *said = archive_error_string(w->archive);
     return fault_set(fault,
@@ -32,9 +32,9 @@ static bool archive_fault(const struct walk *w, struct fault *fault)
                      w->path, said ? said : "out of memory");
 }
 
-static bool walk_begin(struct walk *w, const char *path, struct fault *fault)
+static bool reader_begin(struct archive_reader *w, const char *path, struct fault *fault)
 {
-    *w = (struct walk){.archive = archive_read_new(), .path = path};
+    *w = (struct archive_reader){.archive = archive_read_new(), .path = path};
     if (!w->archive) return fault_set(fault, "out of memory");
     archive_read_support_format_tar(w->archive);
     if (archive_read_open_filename(w->archive, path, 1 << 16) == ARCHIVE_OK) return true;
@@ -44,7 +44,7 @@ static bool walk_begin(struct walk *w, const char *path, struct fault *fault)
 }
 
 // Moves to the next entry. *ret_end: there is none.
-static bool walk_next(struct walk *w, bool *ret_end, struct fault *fault)
+static bool reader_next(struct archive_reader *w, bool *ret_end, struct fault *fault)
 {
     const int status = archive_read_next_header(w->archive, &w->entry);
     *ret_end = status == ARCHIVE_EOF;
@@ -62,7 +62,7 @@ static bool name_ends_with(const char *name, const char *suffix)
 }
 
 // Files with holes and links have fewer bytes in the archive than their size.
-static bool check_stored(const struct walk *w, struct fault *fault)
+static bool check_stored(const struct archive_reader *w, struct fault *fault)
 {
     return (archive_entry_sparse_count(w->entry) == 0 && !archive_entry_hardlink(w->entry)) ||
            fault_set(fault, "%s: %s is stored with holes or as a link; extract it (tar -xf)",
@@ -70,7 +70,7 @@ static bool check_stored(const struct walk *w, struct fault *fault)
 }
 
 // Memory is not reserved for more than the archive has.
-static bool read_entry(const struct walk *w, char **ret_text, size_t *ret_length,
+static bool read_entry(const struct archive_reader *w, char **ret_text, size_t *ret_length,
                        struct fault *fault)
 {
     const int64_t size = archive_entry_size(w->entry);
@@ -92,11 +92,11 @@ static bool read_entry(const struct walk *w, char **ret_text, size_t *ret_length
 bool sigmf_archive_metadata(const char *path, char **ret_text, size_t *ret_length,
                             char ret_meta[PATH_MAX], struct fault *fault)
 {
-    struct walk w;
+    struct archive_reader w;
     bool end, good = true;
     *ret_text = NULL;
-    if (!walk_begin(&w, path, fault)) return false;
-    while ((good = good && walk_next(&w, &end, fault)) && !end) {
+    if (!reader_begin(&w, path, fault)) return false;
+    while ((good = good && reader_next(&w, &end, fault)) && !end) {
         if (!name_ends_with(w.name, META) || archive_entry_filetype(w.entry) != AE_IFREG) continue;
         if (*ret_text) {
             good =
@@ -129,7 +129,7 @@ static bool samples_name(const char *meta, const char *dataset, char ret[PATH_MA
 }
 
 // Where the bytes of the last entry begin: the next header follows them, padded to whole blocks.
-static uint64_t entry_offset(const struct walk *w, uint64_t size)
+static uint64_t entry_offset(const struct archive_reader *w, uint64_t size)
 {
     return (uint64_t)archive_read_header_position(w->archive) -
            (size + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK;
@@ -138,12 +138,12 @@ static uint64_t entry_offset(const struct walk *w, uint64_t size)
 bool sigmf_archive_samples(const char *path, const char *meta, const char *dataset,
                            struct source_part *ret, struct fault *fault)
 {
-    struct walk w;
+    struct archive_reader w;
     char name[PATH_MAX];
     bool end = false, found = false, is_last = false, good = true;
     if (!samples_name(meta, dataset, name)) return fault_set(fault, "%s: name too long", meta);
-    if (!walk_begin(&w, path, fault)) return false;
-    while (good && !end && (good = walk_next(&w, &end, fault))) {
+    if (!reader_begin(&w, path, fault)) return false;
+    while (good && !end && (good = reader_next(&w, &end, fault))) {
         if (is_last) ret->offset = entry_offset(&w, ret->size);
         is_last = !end && strcmp(w.name, name) == 0 && archive_entry_filetype(w.entry) == AE_IFREG;
         if (!is_last) continue;

@@ -104,9 +104,9 @@ static const struct network_port *find_port(void *client, enum network_direction
     client_name_fn *client_name;
     if (!count_ports(direction) || !find_function("jack_get_client_name", &client_name))
         return NULL;
-    const char *own = client_name(client);
-    const size_t n = strlen(own);
-    if (strncmp(full_name, own, n) != 0 || full_name[n] != ':') return NULL;
+    const char *name = client_name(client);
+    const size_t n = strlen(name);
+    if (strncmp(full_name, name, n) != 0 || full_name[n] != ':') return NULL;
     for (size_t i = 0; i < count_ports(direction); i++) {
         const struct network_port *port = &named->ports[direction][i];
         if (port->name && strcmp(port->name, full_name + n + 1) == 0) return port;

@@ -63,7 +63,7 @@ struct filter_set {
     struct file_request present, next; // next: to be read after the present one
     uint64_t n_requests;
     bool loaded;
-    struct filter_slot fresh;
+    struct filter_slot incoming;
     struct fault load_fault;
     char load_note[NOTE_SIZE]; // response.note
 };
@@ -223,7 +223,7 @@ void filter_set_close(struct filter_set *set)
     if (!set) return;
     if (set->loading) {
         pthread_join(set->loader, NULL);
-        release_slot(&set->fresh);
+        release_slot(&set->incoming);
     }
     free(set->present.ir);
     free(set->next.ir);
@@ -289,13 +289,13 @@ static void *load_thread(void *argument)
     struct response response = {0};
     struct fault *fault = &set->load_fault;
     enum ir_layout layout;
-    set->fresh = (struct filter_slot){0};
+    set->incoming = (struct filter_slot){0};
     // A pipe could keep the thread waiting for ever.
     set->loaded = audio_check_regular(ir_name_path(set->present.ir, &layout), fault) &&
                   response_load(&response, set->settings, set->present.ir, &set->shape,
                                 &set->present.direction, fault) &&
                   (!*response.shortfall || fault_set(fault, "%s", response.shortfall)) &&
-                  fill_slot(set, &set->fresh, set->present.ir, &response, fault);
+                  fill_slot(set, &set->incoming, set->present.ir, &response, fault);
     memcpy(set->load_note, response.note, sizeof set->load_note);
     response_release(&response);
     atomic_store_explicit(&set->done, true, memory_order_release);
@@ -374,7 +374,7 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
     set->loading = false;
     news->request = set->present.number;
     if (!set->loaded) {
-        release_slot(&set->fresh);
+        release_slot(&set->incoming);
         news->event = FILTER_SET_FAILED;
         fault_set(&news->message, "%.500s%s; the old filter stays", set->load_fault.text,
                   strstr(set->load_fault.text, "--")
@@ -385,7 +385,7 @@ static void finish_load(struct filter_set *set, struct filter_set_news *news)
     set->retired[set->n_retired++] = slot->filter;
     slot->filter = NULL;
     release_slot(slot);
-    *slot = set->fresh;
+    *slot = set->incoming;
     if (set->present.slot == set->current) filter_set_select(set, set->current);
     news->event = FILTER_SET_CHANGED;
     fault_set(&news->message, "%s: %s%s%s", slot->info.path,

@@ -61,18 +61,19 @@ static double complex get(enum cuda_element element, const void *array, int64_t 
 
 // An operand: all bytes are 0xff, which is NaN, except its positions and terms.
 static void *operand(struct random *random, enum cuda_element element,
-                     const struct cuda_matrices *of, int64_t batch, int64_t positions,
+                     const struct cuda_matrices *matrices, int64_t batch, int64_t positions,
                      int64_t terms)
 {
-    const size_t bytes = (size_t)cuda_element_bytes(element), n = (size_t)(batch * of->plane);
-    const int64_t lines = of->terms_inner ? positions : terms,
-                  length = of->terms_inner ? terms : positions;
+    const size_t bytes = (size_t)cuda_element_bytes(element), n = (size_t)(batch * matrices->plane);
+    const int64_t lines = matrices->terms_inner ? positions : terms,
+                  length = matrices->terms_inner ? terms : positions;
     char *array = malloc(n * bytes);
     memset(array, 0xff, n * bytes);
     for (int64_t b = 0; b < batch; b++)
         for (int64_t i = 0; i < lines; i++)
             random_samples(random, elements[element].type,
-                           array + (size_t)(b * of->plane + i * of->pitch) * bytes, (size_t)length);
+                           array + (size_t)(b * matrices->plane + i * matrices->pitch) * bytes,
+                           (size_t)length);
     return array;
 }
 
@@ -95,10 +96,11 @@ static void *run(const struct cuda_product *product, int processors, const void 
     return result;
 }
 
-static int64_t at(const struct cuda_matrices *of, int64_t matrix, int64_t position, int64_t term)
+static int64_t at(const struct cuda_matrices *matrices, int64_t matrix, int64_t position,
+                  int64_t term)
 {
-    return matrix * of->plane +
-           (of->terms_inner ? position * of->pitch + term : term * of->pitch + position);
+    return matrix * matrices->plane + (matrices->terms_inner ? position * matrices->pitch + term
+                                                             : term * matrices->pitch + position);
 }
 
 // Squares of the errors and of the sums of one chunk.
