@@ -65,7 +65,7 @@ def calls(tree):
     """File -> other file -> a call that goes this way. Functions that no header declares, that a header defines or that
     several files define are not called from elsewhere; calls by pointers are not seen."""
     declared = {name for f in tree.under(*LIBRARY, "include") if f.path.suffix in (".h", ".cuh") for name in CALL.findall(f.code)}
-    functions = [f for f in tree.functions() if f.file.path.parts[0] in LIBRARY]
+    functions = tree.functions(*LIBRARY)
     places = collections.defaultdict(set)
     for f in functions:
         places[f.name].add(str(f.file.path))
@@ -90,6 +90,14 @@ def folder_edges(tree):
     return edges
 
 
+def circles(tree):
+    return rings_of(folder_edges(tree))
+
+
+def call_circles(tree):
+    return rings_of(calls(tree))
+
+
 def reachable(edges, start):
     seen, waiting = set(), [start]
     while waiting:
@@ -99,7 +107,7 @@ def reachable(edges, start):
     return seen
 
 
-def circles(edges):
+def rings_of(edges):
     """Nodes that reach each other, circle by circle, with the edges between them."""
     reach = {node: reachable(edges, node) for node in edges}
     rings = {frozenset(n for n in reach[node] if node in reach.get(n, ())) for node in edges}

@@ -1,6 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""What tokens tell: nested conditional operators, asserts."""
+"""Measures of files, functions and tokens."""
+import collections
 import re
+
+from house_arrows import LIBRARY
+from house_source import TREES
+
+MAX_FILES = 25       # C and CUDA files in a folder
+MAX_PARAMETERS = 6
+MAX_LINES = 80       # of a function
+MAX_COLUMNS = 100
 
 TOKEN = re.compile(r"\\\n|\n|[?,;(){}\[\]#]|[A-Za-z_]\w*|\S")
 OPENS, CLOSES = "([{", ")]}"
@@ -43,5 +52,69 @@ def nested_conditionals(file):
     return list(dict.fromkeys(found))
 
 
-def asserts(file):
-    return len(re.findall(r"(?<!\w)assert\s*\(", file.code))
+def conditionals(tree):
+    return [line for file in tree.under(*LIBRARY) for line in nested_conditionals(file)]
+
+
+def folders(tree):
+    files = collections.Counter(f.folder for f in tree.under(*LIBRARY, "apps", "plugins", "bench", "tests"))
+    return [f"{folder}: {n} files" for folder, n in files.most_common() if n > MAX_FILES]
+
+
+def loose(tree):
+    return [f"lib/{path.name}" for path in sorted((tree.root / "lib").iterdir()) if path.is_file()]
+
+
+def prefixes(tree):
+    return [str(f.path) for f in tree.under(*LIBRARY, "apps", "plugins", "bench", "tests")
+            if f.path.name.startswith((f.path.parent.name + "_", f.path.parent.name + "-"))]
+
+
+def shared_names(tree):
+    # What a file defines twice, under #if or for another type, is one function.
+    places = collections.defaultdict(dict)
+    for function in tree.functions(*LIBRARY):
+        places[function.name].setdefault(function.file.path, function)
+    total = sum(len(p) for p in places.values())
+    shared = sorted((p for p in places.values() if len(p) > 1), key=lambda p: -len(p))
+    return (100 * sum(len(p) for p in shared) / max(total, 1),
+            [f"{len(p)} x " + ", ".join(f.place() for f in p.values()) for p in shared])
+
+
+def parameters(tree):
+    many = [f for f in tree.functions(*LIBRARY) if f.parameters > MAX_PARAMETERS]
+    return [f"{f.parameters}: {f.place()}" for f in sorted(many, key=lambda f: -f.parameters)]
+
+
+def long_functions(tree):
+    long = [f for f in tree.functions(*TREES) if f.lines > MAX_LINES]
+    return [f"{f.lines}: {f.place()}" for f in sorted(long, key=lambda f: -f.lines)]
+
+
+def columns(tree):
+    return [f"{file.path}:{number} {len(line.expandtabs(8))} columns" for file in tree.files
+            for number, line in enumerate(file.text.split("\n"), 1) if len(line.expandtabs(8)) > MAX_COLUMNS]
+
+
+def assert_share(tree):
+    asserts = sum(len(re.findall(r"(?<!\w)assert\s*\(", file.code)) for file in tree.under("lib"))
+    return 1000 * asserts / max(sum(file.text.count("\n") for file in tree.under("lib")), 1), []
+
+
+def lines_cpu(tree):
+    return lines_of(f for f in tree.under("lib") if f.path.parts[1] != "cuda")
+
+
+def lines_cuda(tree):
+    return lines_of(f for f in tree.under("lib") if f.path.parts[1] == "cuda")
+
+
+def lines_design(tree):
+    return lines_of(tree.under("design"))
+
+
+def lines_of(files):
+    lines = collections.Counter()
+    for file in files:
+        lines[file.folder] += file.text.count("\n")
+    return sum(lines.values()), [f"{n} in {folder}" for folder, n in lines.most_common()]

@@ -78,11 +78,11 @@ class Tree:
         places = [p for p in self.by_path if p.startswith(top + "/") and p.endswith("/" + name)]
         return places[0] if len(places) == 1 else None
 
-    def functions(self):
-        """All definitions that Universal Ctags finds."""
+    def functions(self, *tops):
+        """The definitions below some folders that Universal Ctags finds."""
         if self._functions is None:
             self._functions = [f for line in run_ctags(self.root) for f in self.definition(line)]
-        return self._functions
+        return [f for f in self._functions if f.file.path.parts[0] in tops]
 
     def definition(self, line):
         name, path, *fields = line.rstrip("\n").split("\t")
@@ -111,16 +111,15 @@ def count_parameters(head):
     return 0 if inside in ("", "void") else commas + 1
 
 
-def find_ctags():
-    """Universal Ctags: Exuberant Ctags knows neither CUDA nor where a function ends."""
-    version = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=False).stdout
-    if "Universal Ctags" not in version:
-        raise FileNotFoundError("Universal Ctags")
-    return "ctags"
-
-
 def run_ctags(root):
-    command = [find_ctags(), "-f", "-", "--sort=no", "--langmap=C:.c.h,CUDA:.cu.cuh", "--languages=C,CUDA",
+    """Exuberant Ctags will not do: it knows neither CUDA nor where a function ends."""
+    try:
+        version = subprocess.run(["ctags", "--version"], capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        version = ""
+    if "Universal Ctags" not in version:
+        raise FileNotFoundError("no Universal Ctags (universal-ctags)")
+    command = ["ctags", "-f", "-", "--sort=no", "--langmap=C:.c.h,CUDA:.cu.cuh", "--languages=C,CUDA",
                "--kinds-C=f", "--kinds-CUDA=f", "--fields=ne", "-R"]
     tops = [t for t in TREES if (root / t).is_dir()]
     done = subprocess.run(command + tops, cwd=root, capture_output=True, text=True, check=True)

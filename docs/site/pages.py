@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
 
 import api_pages  # noqa: E402
-import house_links  # noqa: E402
+import house_text  # noqa: E402
 
 # Titles of the groups of pages, and their pages. Other pages of docs/ are added to the first group.
 GROUPS = {
@@ -56,9 +56,9 @@ def to_index(page, text):
 
 
 def copy_documents(folder):
-    for page in house_links.documents(ROOT):
+    for page in house_text.documents(ROOT):
         text = (ROOT / page).read_text(encoding="utf-8")
-        for _, path, _ in house_links.links(text):
+        for _, path, _ in house_text.links_of(text):
             target = ROOT / page.parent / path
             if path and target.suffix != ".md":
                 copy = folder / target.resolve().relative_to(ROOT)
