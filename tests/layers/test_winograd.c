@@ -48,7 +48,6 @@ static bool impose(struct imposed *imposed, const struct partita_problem *proble
                                     .device = plan->device,
                                     .transform = edge,
                                     .workspace_limit = SIZE_MAX,
-                                    .filter_uses = (edge / 2 + (direction == PARTITA_FORWARD)) % 2,
                                     .error_budget = 1};
     plan->engine->estimate(&request, &plan->choice);
     if (!plan->choice.applicable) return false;

@@ -59,36 +59,6 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
         }
 }
 
-// The same with taps that are transformed here, those of a few output channels at a time.
-static void multiply_call_taps(const struct winograd_task *task, const char *inputs)
-{
-    const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
-    const size_t positions = winograd_vectors(p, task->index.tiles);
-    for (size_t first = 0; first < task->n_out; first += WINOGRAD.call_channels) {
-        const size_t end = size_min(task->n_out, first + WINOGRAD.call_channels);
-        winograd_transform_call_taps(task, task->out + first, end - first);
-        for (size_t f = 0; f < p->frequencies; f++)
-            for (size_t k = first; k < end; k += CONV_CHANNELS) {
-                const size_t channels = size_min(end - k, CONV_CHANNELS);
-                const size_t taps = f * p->taps_plane + (k - first) * task->n_in;
-                const struct conv_operands of = {.y = task->scratch.out +
-                                                      (f * p->out_plane + k * pitch) * bytes,
-                                                 .x = inputs + f * p->in_plane * bytes,
-                                                 .w = task->scratch.taps + taps * bytes,
-                                                 .offset = p->offset,
-                                                 .y_stride = pitch,
-                                                 .w_term = channels,
-                                                 .w_channel = 1,
-                                                 .terms = task->n_in,
-                                                 .channels = channels,
-                                                 .n = positions,
-                                                 .fresh = task->in == 0};
-                task->kernels->conv(&of, NULL);
-            }
-    }
-}
-
 // Transposed: the panel of a frequency; there is only one unless the task's are shared.
 static char *panel_at(const struct winograd_task *task, size_t f)
 {
@@ -341,7 +311,6 @@ static void run_forward_task(void *context, size_t index, int worker)
         if (p->shared_inputs) inputs += task.in * p->positions * p->grid.scalar_bytes;
         else winograd_transform_channels(&task, false, task.in, task.n_in, task.scratch.in);
         if (p->transposed) multiply_transposed(&task);
-        else if (p->call_taps) multiply_call_taps(&task, inputs);
         else multiply_tiles(&task, inputs);
     }
     if (p->map_lanes) winograd_store_maps(&task);

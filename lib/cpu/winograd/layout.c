@@ -162,8 +162,7 @@ static void measure(struct winograd *p)
     const size_t beyond = lanes * along->tile + along->extent;
     p->rows = size_max(window.rows * window.width + beyond, positions * along->tile);
     if (p->map_lanes) winograd_measure_map_lanes(p);
-    p->stage = p->frequencies * size_max(positions, p->call_taps ? WINOGRAD.call_taps : 0);
-    p->taps_plane = winograd_vectors(p, WINOGRAD.call_channels * p->chunk) + lanes;
+    p->stage = p->frequencies * positions;
     if (p->channels_last && !p->map_lanes)
         p->windows = size_add(size_mul(p->batch.maps, lanes * window.channel), beyond);
     const size_t out = p->transposed ? size_round_up(p->out, p->oc_block) : p->out;
@@ -185,7 +184,6 @@ struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct 
     return (struct winograd_scratch){
         .in = in,
         .out = p->in_place ? first : out,
-        .taps = arena_take(arena, p->call_taps ? size_mul(channel, p->taps_plane) : 0),
         .samples = arena_take(arena, p->samples * bytes),
         .rows = arena_take(arena, p->rows * bytes),
         .stage = arena_take(arena, p->stage * bytes),
@@ -297,7 +295,7 @@ static void try_transposed(struct winograd *p, const struct request *request)
 static void try_in_place(struct winograd *p)
 {
     struct winograd in_place = *p;
-    if (p->call_taps || p->transposed || p->shared_inputs) return;
+    if (p->transposed || p->shared_inputs) return;
     in_place.in_place = true;
     in_place.chunk = in_place.in;
     measure(&in_place);
@@ -354,7 +352,7 @@ static void choose_layout(struct winograd *p, const struct request *request)
         WINOGRAD.batch_gain * (double)p->in * (double)p->out / (double)(p->in + p->out);
     size_t max_tiles =
         (size_t)fmin(fmax(balanced, (double)WINOGRAD.min_tiles), (double)WINOGRAD.max_tiles);
-    p->chunk = split_vectors(p, p->in, p->call_taps ? WINOGRAD.call_terms : WINOGRAD_TERMS);
+    p->chunk = split_vectors(p, p->in, WINOGRAD_TERMS);
     p->oc_split = p->out;
     choose_batch(p, max_tiles);
     size_t tasks = size_mul(winograd_batches(p), p->grid.groups), least = WINOGRAD.min_channels;
@@ -369,14 +367,14 @@ static void choose_layout(struct winograd *p, const struct request *request)
         p->oc_split = size_max(least, size_split_even(p->out, most));
     }
     fit_workspace(p, request, max_tiles);
-    if (!p->call_taps) try_transposed(p, request);
+    try_transposed(p, request);
     try_shared_inputs(p, request);
     try_in_place(p);
     p->segment = p->transposed ? p->in : split_vectors(p, p->chunk, WINOGRAD_TERMS);
 }
 
 void winograd_layout(const struct request *request, const struct winograd_split *split,
-                     bool call_taps, struct winograd *ret)
+                     struct winograd *ret)
 {
     const struct shape *shape = request->shape;
     const bool data = request->direction == PARTITA_BACKWARD_DATA;
@@ -388,9 +386,7 @@ void winograd_layout(const struct request *request, const struct winograd_split 
                              .out = split->out,
                              .frequencies = split->frequencies,
                              .maps = size_mul(split->grid.images, split->grid.batch),
-                             .oc_block = CONV_CHANNELS,
-                             .call_taps = call_taps};
-    assert(!call_taps || !ret->weight);
+                             .oc_block = CONV_CHANNELS};
     const double pairs = (double)split->in * (double)split->out;
     const size_t rows = winograd_axis(ret, 0)->tile; // of samples in a row of tiles
     ret->row_price = WINOGRAD.row * (double)rows * (double)(split->in + split->out) /

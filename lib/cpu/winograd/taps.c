@@ -81,22 +81,9 @@ static size_t winograd_taps_chunk(const struct winograd *p, size_t n)
     return size_min(size_round_up(WINOGRAD.taps_together / n, winograd_taps_step(p, n)), p->in);
 }
 
-// call_taps: scalars of a path in a filter.
-static size_t winograd_call_taps(const struct winograd *p)
-{
-    return winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps;
-}
-
 struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan)
 {
     const struct winograd *p = plan->state;
-    if (p->call_taps) {
-        // Transforms read whole vectors.
-        const size_t paths = size_mul(plan->shape.groups * p->in, p->out);
-        return (struct filter_bytes){
-            .packed = size_mul(size_add(size_mul(paths, winograd_call_taps(p)), winograd_lanes(p)),
-                               p->grid.scalar_bytes)};
-    }
     const size_t planes = size_mul(plan->shape.groups * p->frequencies, p->filter_plane);
     const size_t worker =
         winograd_gathered_bytes(p, winograd_taps_chunk(p, p->oc_block), p->oc_block);
@@ -161,42 +148,6 @@ static void winograd_pack_block(void *context, size_t index, int worker)
     }
 }
 
-// call_taps: a block of output channels of one group.
-static void winograd_gather_block(void *context, size_t index, int worker)
-{
-    const struct winograd_pack *pack = context;
-    const struct winograd *p = pack->filter->plan->state;
-    const size_t blocks = ceil_div(p->out, p->oc_block), group = index / blocks;
-    const size_t first = index % blocks * p->oc_block, n = winograd_block_width(p, first);
-    const size_t at = (group * p->out + first) * p->in * winograd_call_taps(p);
-    const struct taps_of of = {pack->taps, group, first, n, 0, p->in};
-    (void)worker;
-    gather_taps(pack->filter->plan, (char *)pack->filter->state + at * p->grid.scalar_bytes, &of);
-}
-
-void winograd_transform_call_taps(const struct winograd_task *task, size_t first, size_t n)
-{
-    const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes, taps = winograd_call_taps(p);
-    const char *state = task->call->filter->state;
-    struct winograd_transform transform = winograd_transform_of(p, task->kernels, WINOGRAD_TAPS);
-    transform.y_plane = p->taps_plane;
-    for (size_t k = 0; k < n; k += CONV_CHANNELS) {
-        const size_t channels = size_min(n - k, CONV_CHANNELS), all = task->n_in * channels;
-        const size_t block = (task->group * p->out + first + k) * p->in * taps;
-        const char *from = state + (block + task->in * channels) * bytes;
-        char *to = task->scratch.taps + k * task->n_in * bytes;
-        transform.x_column = p->in * channels;
-        for (size_t i = 0; i < transform.from[0]; i++)
-            transform.x_row[i] = i * transform.from[1] * transform.x_column;
-        for (size_t at = 0; at < all; at += WINOGRAD.call_taps) {
-            transform.n = winograd_vectors(p, size_min(WINOGRAD.call_taps, all - at));
-            winograd_transform_tiles(&transform, to + at * bytes, from + at * bytes,
-                                     task->scratch.stage);
-        }
-    }
-}
-
 // Transformed taps: [group][frequency][segment][block of output channels][in][channels of the
 // block], each frequency with capacity for the last vector of its last block. Transposed, the last
 // block is as wide as the others. A workspace has memory for the fewest inputs of a block on one
@@ -211,14 +162,6 @@ enum partita_status winograd_filter_pack(struct partita_filter *filter, const vo
     struct winograd_pack pack = {
         filter, taps, scratch->data,
         size_min(winograd_gathered_bytes(p, winograd_taps_chunk(p, n), n), scratch->bytes)};
-    if (p->call_taps) {
-        memset((char *)filter->state + winograd_filter_bytes(plan).packed -
-                   winograd_lanes(p) * p->grid.scalar_bytes,
-               0, winograd_lanes(p) * p->grid.scalar_bytes);
-        thread_loop(blocks * p->in * n < WINOGRAD.few_taps ? 1 : plan->threads, blocks,
-                    winograd_gather_block, &pack);
-        return PARTITA_OK;
-    }
     const size_t segments = ceil_div(p->in, p->segment);
     const size_t last = p->transposed ? 0 : p->out % n;
     const bool whole = segments == 1 || (p->segment * n % winograd_lanes(p) == 0 &&

@@ -94,15 +94,6 @@ static double tap_sums_seconds(const struct winograd *p, const struct request *r
     return (p->single_batch ? 0 : pairs * batches * each) + moves * costs->copy;
 }
 
-// Seconds of transforming all taps for each of the batches.
-static double call_taps_seconds(const struct winograd *p, const struct cost_rates *costs,
-                                double pairs, double batches)
-{
-    const struct winograd_transform t = winograd_transform_of(p, NULL, WINOGRAD_TAPS);
-    const double path = transform_products(&t) * costs->fma + transform_moves(&t) * costs->copy;
-    return pairs / (double)p->frequencies * batches * path * WINOGRAD.call_price;
-}
-
 // Seconds of reading all transformed taps for each of the batches beside the products, which wait
 // for part of them: for more if tiles lie along the vectors, where one rectangle of sums prefetches
 // for all, and for most if taps come from memory. `pairs` counts pairs of channels and frequencies.
@@ -112,7 +103,7 @@ static double tap_reads_seconds(const struct winograd *p, const struct request *
     const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     const double bytes = pairs * (double)request->shape->scalar_bytes;
     const bool far = bytes > (double)request->model->shared_bytes / 2;
-    if (p->weight || p->call_taps) return 0;
+    if (p->weight) return 0;
     if (far) return pairs * batches * costs->copy_far * WINOGRAD.far_tap;
     return pairs * batches * costs->copy * (p->transposed ? WINOGRAD.transposed_tap : WINOGRAD.tap);
 }
@@ -149,7 +140,6 @@ static double layout_seconds(const struct winograd *p, const struct request *req
     seconds +=
         groups * tiles * (in + out) * (double)p->frequencies * distance_seconds(request, batch);
     if (p->weight) seconds += tap_sums_seconds(p, request, pairs, batches);
-    if (p->call_taps) seconds += call_taps_seconds(p, costs, pairs, batches);
     return seconds + memory_seconds(request->model, shape);
 }
 
@@ -185,18 +175,15 @@ static double split_lower_bound(const struct request *request, const struct wino
     return (seconds + memory_seconds(request->model, shape)) * (1 - 1e-9);
 }
 
-static void try_layout(const struct request *request, const struct winograd_split *split,
-                       bool call_taps, struct estimate *ret)
+static void try_split(const struct request *request, const struct winograd_split *split,
+                      struct estimate *ret)
 {
     const struct shape *shape = request->shape;
-    const struct winograd_choice choice = {split->number, call_taps};
     struct winograd layout;
     const struct winograd *p = &layout;
-    winograd_layout(request, split, call_taps, &layout);
+    winograd_layout(request, split, &layout);
     const double pairs = split_pairs(request, split);
-    const size_t taps = winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps;
-    const size_t filter = call_taps ? size_mul(size_mul(p->in, p->out), taps)
-                                    : size_mul(p->filter_plane, p->frequencies);
+    const size_t filter = size_mul(p->filter_plane, p->frequencies);
     const size_t splits = p->weight ? (p->k_splits - 1) * split_k_bytes(shape) : 0;
     ret->applicable = true;
     ret->spread = 1;
@@ -208,25 +195,8 @@ static void try_layout(const struct request *request, const struct winograd_spli
     ret->shared = size_add(splits, winograd_shared_bytes(p));
     ret->worker = p->worker;
     ret->bytes = size_add(p->worker, size_mul(filter, shape->groups * shape->scalar_bytes));
-    if (!p->weight)
-        ret->filter_seconds =
-            call_taps
-                ? filter_seconds(request, (double)shape->groups * (double)filter, WINOGRAD.gather)
-                : filter_seconds(request, pairs, WINOGRAD.filter_copies);
-    estimate_store(ret, &choice, sizeof choice);
-}
-
-// A filter that is kept has transformed taps.
-static void try_split(const struct request *request, const struct winograd_split *split,
-                      struct estimate *ret)
-{
-    struct estimate other = *ret;
-    try_layout(request, split, false, ret);
-    if (!request->filter_uses || request->direction == PARTITA_BACKWARD_WEIGHT) return;
-    try_layout(request, split, true, &other);
-    const bool same = estimate_fits(request, &other) == estimate_fits(request, ret);
-    const bool cheaper = request_cost(request, &other) < request_cost(request, ret);
-    if (same ? cheaper : estimate_fits(request, &other)) *ret = other;
+    if (!p->weight) ret->filter_seconds = filter_seconds(request, pairs, WINOGRAD.filter_copies);
+    estimate_store(ret, &split->number, sizeof split->number);
 }
 
 static void winograd_estimate(const struct request *request, struct estimate *ret)
@@ -246,12 +216,12 @@ static enum partita_status winograd_plan_create(struct partita_plan *plan,
 {
     struct winograd_split split;
     struct winograd layout;
-    struct winograd_choice choice;
-    estimate_load(&plan->choice, &choice, sizeof choice);
-    const bool made = winograd_split(request, choice.number, &split);
+    int number; // of the split
+    estimate_load(&plan->choice, &number, sizeof number);
+    const bool made = winograd_split(request, number, &split);
     assert(made);
     (void)made;
-    winograd_layout(request, &split, choice.call_taps, &layout);
+    winograd_layout(request, &split, &layout);
     assert(layout.worker == plan->choice.worker);
     size_t stride = layout.transposed ? layout.oc_block : layout.positions;
     if (layout.weight) stride = layout.strip;

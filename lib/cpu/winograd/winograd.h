@@ -16,9 +16,8 @@
 static const struct {
     size_t max_tiles, single_tiles, weight_tiles, min_tiles, group_bytes, min_tasks, min_channels;
     size_t few_channels, weight_channels, weight_tasks, max_maps, strip_vectors, sum_blocks;
-    size_t few_outputs, few_terms, input_channels, taps_together, few_taps, max_map, call_terms,
-        call_channels, call_taps;
-    double batch_gain, map_lanes_gain, call_price, gather, rest_price[3], row, transposed_gain;
+    size_t few_outputs, few_terms, input_channels, taps_together, few_taps, max_map;
+    double batch_gain, map_lanes_gain, rest_price[3], row, transposed_gain;
     double transform, spill, filter_copies, tap, transposed_tap, far_tap, window, window_last;
     double alone, enter, strip_price[4];
 } WINOGRAD = {
@@ -44,12 +43,6 @@ static const struct {
     .max_map = 1 << 10,     // samples of a map in a lane, whose copies fit the L2 cache; derived
     // Maps in lanes are chosen up to this many times the vectors of other transforms; measured.
     .map_lanes_gain = 2,
-    // Taps that are transformed in the call.
-    .call_terms = 128,   // input channels, and
-    .call_channels = 16, // output channels, whose transformed taps stay in the L2 cache; derived
-    .call_taps = 256,    // paths that are transformed together, in the L1 cache; derived
-    .call_price = 0.3,   // price of a transform, relative to those of tiles; measured
-    .gather = 4,         // price of gathering a tap when a filter is packed, in copies; measured
     // A batch has this many times the tiles for which reading the taps moves as much as the tiles
     // do; measured.
     .batch_gain = 3.2,
@@ -115,11 +108,7 @@ struct winograd {
     // Taps are stored in blocks of oc_block output channels.
     bool transposed;
     size_t oc_block;
-    bool map_lanes; // transforms have a map in each lane (maps.c), not a tile of one map
-    // A filter has plain taps, [group][block of output channels][tap][in][channel of the block],
-    // which every batch transforms: cheaper if a filter is used a few times only.
-    bool call_taps;
-    size_t taps_plane;  // scalars from one frequency to the next of such taps
+    bool map_lanes;     // transforms have a map in each lane (maps.c), not a tile of one map
     bool shared_inputs; // splits of the output channels share the transformed inputs
     // A worker has all input channels of a batch; the sums of a frequency take the memory of the
     // inputs of the one before, so that both fit a cache.
@@ -214,7 +203,6 @@ struct winograd_index winograd_index(const struct winograd *p, size_t batch);
 struct winograd_scratch {
     // Transformed: [frequency][channel][positions]. in_place: `in` is one plane after `out`.
     char *in, *out;
-    char *taps; // call_taps: [frequency][block][in][channel of the block]
     // Of a channel: tiles transformed along their rows, or outputs; rows; result along one axis.
     char *samples, *rows, *stage;
     char *windows; // of each map, of a vector of adjacent channels: see struct winograd_window
@@ -313,23 +301,14 @@ void winograd_transform_maps(const struct winograd_task *task, bool outputs, siz
                              char *to);
 void winograd_store_maps(const struct winograd_task *task);
 
-// What was decided about a split into tiles.
-struct winograd_choice {
-    int number; // of the split
-    bool call_taps;
-};
-
 // The layout of a split into tiles (layout.c), without offset.
 void winograd_layout(const struct request *request, const struct winograd_split *split,
-                     bool call_taps, struct winograd *ret);
+                     struct winograd *ret);
 
 // Filters (taps.c), forward and backward data (forward.c), backward weight (weight.c).
 struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan);
 enum partita_status winograd_filter_pack(struct partita_filter *filter, const void *taps,
                                          const struct region *scratch);
-// call_taps: transforms the taps of n output channels of the task from `first` on, counted within
-// the group, and of its input channels into scratch.taps.
-void winograd_transform_call_taps(const struct winograd_task *task, size_t first, size_t n);
 void winograd_forward(struct winograd_call *call);
 void winograd_backward_weight(struct winograd_call *call);
 
