@@ -13,36 +13,6 @@
 #include "base/sizes.h"
 #include "cpu/conv/weight.h"
 
-// A matrix of terms by positions, its rows at offsets, and the taps that its first row meets.
-struct gemm_panel {
-    const char *x;
-    const size_t *offset;
-    size_t terms, positions;
-    size_t in, term; // the first of both write the sums
-};
-
-static bool gemm_panel_is_first(const struct gemm_panel *panel)
-{
-    return panel->in == 0 && panel->term == 0;
-}
-
-// Taps of a block of output channels that meet a panel.
-static const char *gemm_panel_taps(const struct conv_call *call, const struct conv_task *task,
-                                   const struct gemm_panel *panel, size_t first)
-{
-    const size_t row =
-        conv_layout_block_width(call->layout, first) * call->layout->pass.scalar_bytes;
-    return conv_call_taps(call, task->group, first, panel->in) + panel->term * row;
-}
-
-// Terms of a panel. With AVX2, a third of those of a chunk where they are read in place: half of
-// them crowd the sets of the L1 cache.
-static size_t gemm_panel_terms(const struct conv_call *call)
-{
-    const bool few = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(call->layout);
-    return few ? ceil_div(GEMM_MAX_TERMS, 3) : conv_call_terms(call->plan, GEMM_MAX_TERMS);
-}
-
 char *gemm_results(const struct conv_call *call, const struct conv_task *task)
 {
     const struct conv_pass *pass = &call->layout->pass;
@@ -51,103 +21,22 @@ char *gemm_results(const struct conv_call *call, const struct conv_task *task)
            conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
 }
 
-// Adds a panel's share to the sums of all output channels of a task, positions along the vectors.
-static void gemm_sum_positions(const struct conv_call *call, const struct conv_task *task,
-                               const struct gemm_panel *panel, char *sums, struct gemm_ahead *ahead)
-{
-    const struct conv_pass *pass = &call->layout->pass;
-    const size_t bytes = pass->scalar_bytes;
-    const size_t stride = sums ? conv_panel_stride(pass) : pass->to.channel;
-    const size_t positions = conv_pass_vectors(pass, panel->positions);
-    if (!sums) sums = gemm_results(call, task);
-    for (size_t i = 0, n; i < positions; i += n) {
-        n = gemm_strip(call->plan, positions - i, bytes);
-        for (size_t first = task->begin; first < task->end; first += CONV_CHANNELS) {
-            const size_t channels = conv_layout_block_width(call->layout, first);
-            const struct conv_operands operands = {
-                .y = sums + ((first - task->begin) * stride + i) * bytes,
-                .x = panel->x + i * bytes,
-                .w = gemm_panel_taps(call, task, panel, first),
-                .offset = panel->offset,
-                .y_stride = stride,
-                .w_term = channels,
-                .w_channel = 1,
-                .terms = panel->terms,
-                .channels = channels,
-                .n = n,
-                .fresh = gemm_panel_is_first(panel)};
-            call->plan->kernels->conv(&operands, gemm_ahead_next(ahead, panel->terms));
-        }
-    }
-}
-
-// The same with output channels along the vectors: eight positions are what eight channels are
-// above. `groups` takes the panel with the positions of each eight side by side.
-static void gemm_sum_channels(const struct conv_call *call, const struct conv_task *task,
-                              const struct gemm_panel *panel, const struct gemm_scratch *scratch,
-                              struct gemm_ahead *ahead)
-{
-    const struct conv_layout *layout = call->layout;
-    const struct kernels *kernels = call->plan->kernels;
-    const size_t bytes = layout->pass.scalar_bytes, terms = panel->terms;
-    const size_t stride = gemm_sums_stride(layout), positions = panel->positions;
-    const size_t row = terms > 1 ? panel->offset[1] - panel->offset[0] : 0;
-    size_t offset[GEMM_MAX_TERMS];
-    char *groups = scratch->groups;
-    assert(terms <= GEMM_MAX_TERMS);
-    for (size_t p = 0; p < positions; p += CONV_CHANNELS)
-        kernels->conv_rows(groups + p * terms * bytes, panel->x + (panel->offset[0] + p) * bytes,
-                           row, terms, size_min(CONV_CHANNELS, positions - p));
-    for (size_t first = task->begin; first < task->end; first += layout->oc_block) {
-        const size_t width = conv_layout_block_width(layout, first);
-        for (size_t t = 0; t < terms; t++) offset[t] = t * width;
-        for (size_t p = 0; p < positions; p += CONV_CHANNELS) {
-            const size_t n = size_min(CONV_CHANNELS, positions - p);
-            const struct conv_operands operands = {.y = scratch->sums +
-                                                        (p * stride + first - task->begin) * bytes,
-                                                   .x = gemm_panel_taps(call, task, panel, first),
-                                                   .w = groups + p * terms * bytes,
-                                                   .offset = offset,
-                                                   .y_stride = stride,
-                                                   .w_term = n,
-                                                   .w_channel = 1,
-                                                   .terms = terms,
-                                                   .channels = n,
-                                                   .n = width,
-                                                   .ahead = p ? 0 : CONV_AHEAD_BYTES,
-                                                   .fresh = gemm_panel_is_first(panel)};
-            kernels->conv(&operands, gemm_ahead_next(ahead, terms));
-        }
-    }
-}
-
-// Calls of the kernel for a panel.
-static size_t gemm_panel_calls(const struct conv_layout *layout, const struct conv_task *task)
-{
-    const size_t bytes = layout->pass.scalar_bytes, positions = conv_index_outputs(&task->index);
-    const bool transposed = gemm_is_transposed(layout);
-    const size_t strips =
-        transposed ? ceil_div(positions, CONV_CHANNELS) : ceil_div(positions * bytes, GEMM_STRIP);
-    return strips * ceil_div(task->end - task->begin, layout->oc_block);
-}
-
 // What is fetched during the sums of n channels: what is packed next, and before that, with the
 // last channels, the outputs of this task. Another worker may take the next task; its memory is
 // shared.
-static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const struct conv_task *task,
-                                         size_t index, size_t in, size_t n)
+static struct product_prefetch gemm_look_ahead(const struct conv_call *call,
+                                               const struct conv_task *task, size_t index,
+                                               size_t in, size_t n)
 {
     const struct conv_layout *layout = call->layout;
     const struct conv_pass *pass = &layout->pass;
-    const size_t panels =
-        gemm_is_rows(pass) ? 1 : ceil_div(n * pass->terms, gemm_panel_terms(call));
-    struct gemm_ahead ahead = {.calls = panels * gemm_panel_calls(layout, task)};
+    struct product_prefetch prefetch = {.n = 0};
     struct gemm_planes planes = {.array = call->from, .index = &task->index};
     if (in + n < pass->in) {
         planes.channel = task->group * pass->in + in + n;
         planes.n = size_min(pass->chunk, pass->in - in - n);
-        gemm_ahead_inputs(&ahead, pass, &planes);
-        return ahead;
+        gemm_prefetch(&prefetch, pass, &planes, false);
+        return prefetch;
     }
     const bool last = index + 1 >= conv_pass_boxes(pass) * layout->tasks;
     const struct conv_task next = conv_call_task(call, last ? index : index + 1);
@@ -158,30 +47,32 @@ static struct gemm_ahead gemm_look_ahead(const struct conv_call *call, const str
                                         .index = &stored->index,
                                         .channel = stored->group * pass->out + stored->begin,
                                         .n = stored->end - stored->begin};
-    gemm_ahead_outputs(&ahead, pass, &outputs);
-    if (last) return ahead;
+    gemm_prefetch(&prefetch, pass, &outputs, true);
+    if (last) return prefetch;
     planes.index = &next.index;
     planes.channel = next.group * pass->in;
     planes.n = pass->chunk;
     // A split of the same box has packed these samples before.
-    if (next.begin == 0 || pass->chunk < pass->in) gemm_ahead_inputs(&ahead, pass, &planes);
-    return ahead;
+    if (next.begin == 0 || pass->chunk < pass->in) gemm_prefetch(&prefetch, pass, &planes, false);
+    return prefetch;
 }
 
-// Where the panel of n channels from `in` on is in the array; NULL: it has to be packed. Kernels
-// read whole vectors, but not past the end of the array.
-static const char *gemm_panel_in_place(const struct conv_call *call, const struct conv_task *task,
-                                       size_t in, size_t n)
+// Where n channels from `in` on are in the array; NULL: they have to be packed. Kernels read whole
+// vectors of positions, but not past the end of the array.
+static const char *gemm_inputs_in_place(const struct conv_call *call, const struct conv_task *task,
+                                        size_t in, size_t n)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const size_t vectors = conv_pass_vectors(pass, conv_index_outputs(&task->index));
     const size_t first = task->index.item * pass->from.item +
-                         (task->group * pass->in + in) * pass->from.channel + task->index.at[2];
+                         (task->group * pass->in + in) * pass->from.channel +
+                         task->index.at[2] * pass->from.position;
     const size_t end = first + (n - 1) * pass->from.channel + vectors;
     const size_t beyond = CONV_BLOCK_BYTES / pass->scalar_bytes;
-    if (!gemm_layout_is_in_place(call->layout) || end + beyond > pass->batch * pass->from.item)
-        return NULL;
-    return call->from + first * pass->scalar_bytes;
+    const bool inside = end + beyond <= pass->batch * pass->from.item;
+    return gemm_is_rows(pass) || (gemm_layout_is_in_place(call->layout) && inside)
+               ? call->from + first * pass->scalar_bytes
+               : NULL;
 }
 
 // Packs n channels from `in` on. Whole images of one tap are rows, which are closed up; but rows
@@ -210,49 +101,94 @@ static void gemm_pack(const struct conv_call *call, const struct conv_task *task
                        channel + c, n - c);
 }
 
-// The share of n channels from `in` on, panel by panel.
-static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
-                           size_t n, const struct gemm_scratch *scratch, struct gemm_ahead *ahead)
+// The matrix [term][position] of n channels from `in` on.
+static struct product_matrix gemm_positions(const struct conv_call *call,
+                                            const struct conv_task *task, size_t in, size_t n,
+                                            const struct gemm_scratch *scratch)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
-    const char *in_place = gemm_panel_in_place(call, task, in, n);
-    const size_t all = n * pass->terms, step = size_split_even(all, gemm_panel_terms(call));
-    const size_t row = in_place ? pass->from.channel : conv_panel_stride(pass);
-    size_t offset[GEMM_MAX_TERMS];
-    for (size_t t = 0; t < GEMM_MAX_TERMS; t++) offset[t] = t * row;
-    if (!in_place) gemm_pack(call, task, scratch->packed, in, n);
-    for (size_t t = 0; t < all; t += step) {
-        struct gemm_panel panel = {.x = scratch->packed,
-                                   .offset = call->layout->offset + t,
-                                   .terms = size_min(step, all - t),
-                                   .positions = conv_index_outputs(&task->index),
-                                   .in = in,
-                                   .term = t};
-        if (in_place) {
-            panel.x = in_place + t * row * pass->scalar_bytes;
-            panel.offset = offset;
-        } else if (scratch->panel) {
-            conv_panel_gather(&packed, scratch->panel, panel.offset, panel.terms);
-            panel.x = scratch->panel;
-            panel.offset = offset;
-        }
-        if (gemm_is_transposed(call->layout)) gemm_sum_channels(call, task, &panel, scratch, ahead);
-        else gemm_sum_positions(call, task, &panel, scratch->sums, ahead);
-    }
+    const char *in_place = gemm_inputs_in_place(call, task, in, n);
+    if (in_place)
+        return (struct product_matrix){
+            .at = (char *)in_place, .term = pass->from.channel, .step = pass->from.position};
+    gemm_pack(call, task, scratch->packed, in, n);
+    if (!scratch->panel)
+        return (struct product_matrix){.at = scratch->packed, .term = pass->box.channel};
+    conv_panel_gather(&packed, scratch->panel, call->layout->offset, n * pass->terms);
+    return (struct product_matrix){.at = scratch->panel, .term = conv_panel_stride(pass)};
 }
 
-// Bias and activation for complete sums that are in the results.
+// Positions in blocks of eight, term after term.
+static struct product_matrix gemm_group_positions(const struct conv_call *call,
+                                                  const struct product_matrix *from, size_t terms,
+                                                  size_t positions, char *groups)
+{
+    const size_t bytes = call->layout->pass.scalar_bytes;
+    for (size_t p = 0; p < positions; p += CONV_CHANNELS)
+        call->plan->kernels->conv_rows(groups + p * terms * bytes, from->at + p * bytes, from->term,
+                                       terms, size_min(CONV_CHANNELS, positions - p));
+    return (struct product_matrix){
+        .at = groups, .block = CONV_CHANNELS, .pitch = CONV_CHANNELS * terms};
+}
+
+// Adds the share of n channels from `in` on to the sums of all output channels of a task.
+static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
+                           size_t n, const struct gemm_scratch *scratch,
+                           const struct product_prefetch *prefetch)
+{
+    const struct conv_layout *layout = call->layout;
+    const struct conv_pass *pass = &layout->pass;
+    const size_t terms = n * pass->terms, positions = conv_index_outputs(&task->index);
+    const size_t channels =
+        size_min(layout->out_padded, task->begin + layout->oc_split) - task->begin;
+    const bool rows = gemm_is_rows(pass), transposed = gemm_is_transposed(layout);
+    // With AVX2 half of a chunk crowds the sets of the L1 cache where it is read in place.
+    const bool crowds = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(layout);
+    const struct product_matrix x = gemm_positions(call, task, in, n, scratch);
+    const struct product_matrix taps = {
+        .at = (char *)conv_call_taps(call, task->group, task->begin, 0),
+        .block = layout->oc_block,
+        .pitch = layout->oc_block * pass->in * pass->terms,
+        .first = in * pass->terms};
+    struct product product = {.plan = call->plan,
+                              .rows = channels,
+                              .columns = conv_pass_vectors(pass, positions),
+                              .terms = terms,
+                              .a = taps,
+                              .b = x,
+                              .c = {.at = scratch->sums, .step = conv_panel_stride(pass)},
+                              .add = in > 0,
+                              .segment = crowds ? ceil_div(GEMM_MAX_TERMS, 3) : GEMM_MAX_TERMS,
+                              .prefetch = prefetch};
+    if (transposed) {
+        product.rows = positions;
+        product.columns = channels;
+        product.a = rows ? x : gemm_group_positions(call, &x, terms, positions, scratch->groups);
+        product.b = taps;
+        product.next_b =
+            conv_call_taps(call, task->group, task->begin, in + n < pass->in ? in + n : 0);
+        product.c.step = rows ? pass->to.position : gemm_sums_stride(layout);
+    } else if (!scratch->sums) product.c.step = pass->to.channel;
+    if (!scratch->sums) product.c.at = gemm_results(call, task);
+    product_run(&product);
+}
+
+// Bias and activation for complete sums that are in the results: rows of positions, or of channels.
 static void gemm_finish_sums(const struct conv_call *call, const struct conv_task *task)
 {
     const struct conv_pass *pass = &call->layout->pass;
     const struct conv_sums complete = {.complete = true};
+    const bool channels = gemm_is_rows(pass);
+    const size_t out = task->end - task->begin, positions = conv_index_outputs(&task->index);
+    const size_t step = (channels ? pass->to.position : pass->to.channel) * pass->scalar_bytes;
     char *y = gemm_results(call, task);
-    for (size_t k = task->begin; k < task->end; k++, y += pass->to.channel * pass->scalar_bytes) {
-        const struct conv_finish finish =
-            conv_call_finish(call, task->group * pass->out + k, &complete);
-        if (finish.bias || finish.relu)
-            call->plan->kernels->conv_store(y, 1, y, task->index.count[2], &finish);
+    for (size_t row = 0; row < (channels ? positions : out); row++, y += step) {
+        struct conv_finish finish = conv_call_finish(
+            call, task->group * pass->out + task->begin + (channels ? 0 : row), &complete);
+        finish.each = channels && finish.bias;
+        if (!finish.bias && !finish.relu) return;
+        call->plan->kernels->conv_store(y, 1, y, channels ? out : positions, &finish);
     }
 }
 
@@ -295,14 +231,10 @@ static void gemm_run_task(void *context, size_t index, int worker)
     assert(arena.used <= call->plan->choice.worker);
     for (size_t in = 0; in < pass->in; in += pass->chunk) {
         const size_t n = size_min(pass->chunk, pass->in - in);
-        struct gemm_ahead ahead = gemm_look_ahead(call, &task, index, in, n);
-        const size_t step = size_split_even(n, conv_call_terms(call->plan, GEMM_MAX_TERMS));
-        for (size_t c = 0; gemm_is_rows(pass) && c < n; c += step)
-            gemm_rows_sum_chunk(call, &task, in + c, size_min(step, n - c), &ahead);
-        if (!gemm_is_rows(pass)) gemm_sum_chunk(call, &task, in, n, &scratch, &ahead);
+        const struct product_prefetch prefetch = gemm_look_ahead(call, &task, index, in, n);
+        gemm_sum_chunk(call, &task, in, n, &scratch, &prefetch);
     }
-    if (gemm_is_rows(pass)) gemm_rows_finish(call, &task);
-    else if (scratch.sums) gemm_store_sums(call, &task, &scratch);
+    if (scratch.sums) gemm_store_sums(call, &task, &scratch);
     else gemm_finish_sums(call, &task);
 }
 

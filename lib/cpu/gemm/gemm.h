@@ -7,6 +7,7 @@
 #include "cpu/conv/panel.h"
 #include "cpu/conv/passes.h"
 #include "kernels/kernels.h"
+#include "product/product.h"
 
 struct conv_weight_method;
 
@@ -23,11 +24,8 @@ enum {
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
     GEMM_WEIGHT_CHANNELS = 256,
     // Terms of a sum in registers where panels are not packed: as many as the predicted error
-    // allows
-    // (conv/cost.c).
+    // allows (conv/cost.c).
     GEMM_LONG_TERMS = 512,
-    GEMM_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
-    GEMM_STRIP = GEMM_STRIP_VECTORS * CONV_BLOCK_BYTES, // bytes of each term in the L1 cache
 };
 
 static const struct {
@@ -56,24 +54,6 @@ static const struct {
     .transposed_gain = 0.95,
 };
 
-// Reals of a strip of which so many are left. Three vectors of 64 bytes and one leave few sums in
-// flight, six of 32 bytes and two do not.
-static inline size_t gemm_strip(const struct partita_plan *plan, size_t left, size_t bytes)
-{
-    const bool pairs = plan->isa != CPU_AVX2 && left * bytes == 4 * CONV_BLOCK_BYTES;
-    return pairs ? left / 2 : size_min(left, GEMM_STRIP / bytes);
-}
-
-// What is fetched during the sums of a box (ahead.c): walks, one after the other, in equal shares
-// for each call of the kernel.
-enum { GEMM_MAX_WALKS = 8 };
-struct gemm_ahead {
-    struct conv_walk walk[GEMM_MAX_WALKS];
-    size_t lines[GEMM_MAX_WALKS]; // of each
-    size_t n, at;                 // walks; the current one
-    size_t all, calls, share;     // lines, calls, and lines of a call; 0: not known yet
-};
-
 // Adjacent channels of an array at a box, counted over all groups.
 struct gemm_planes {
     const void *array;
@@ -81,28 +61,16 @@ struct gemm_planes {
     size_t channel, n;
 };
 
-// Adds a walk over rows that are `step` bytes apart.
-void gemm_ahead_rows(struct gemm_ahead *ahead, const char *first, size_t row, size_t rows,
-                     size_t step);
-
-// Adds a walk over the inputs, or over the outputs, of a box.
-void gemm_ahead_inputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
-                       const struct gemm_planes *planes);
-void gemm_ahead_outputs(struct gemm_ahead *ahead, const struct conv_pass *pass,
-                        const struct gemm_planes *planes);
-
-// The share of a call of so many terms.
-struct conv_walk *gemm_ahead_next(struct gemm_ahead *ahead, size_t terms);
+// Prefetches the samples of an array of inputs, or of outputs, at a box (prefetch.c).
+void gemm_prefetch(struct product_prefetch *prefetch, const struct conv_pass *pass,
+                   const struct gemm_planes *planes, bool outputs);
 
 // The first result of a task, in the call's array.
 char *gemm_results(const struct conv_call *call, const struct conv_task *task);
 
-// Layers whose arrays are the matrices (rows.c): whether a pass is one; and a task of it, which
-// adds the shares of at most GEMM_LONG_TERMS input channels and finishes its outputs.
+// Whether channels come last and the arrays are the matrices: layers of one tap. Nothing is packed
+// or transposed, and sums are added up in the results.
 bool gemm_is_rows(const struct conv_pass *pass);
-void gemm_rows_sum_chunk(const struct conv_call *call, const struct conv_task *task, size_t in,
-                         size_t n, struct gemm_ahead *ahead);
-void gemm_rows_finish(const struct conv_call *call, const struct conv_task *task);
 
 // One worker's memory.
 struct gemm_scratch {

@@ -10,7 +10,16 @@ static double gemm_box_products(const struct conv_pass *pass, bool transposed)
 {
     const size_t outputs = conv_pass_box_outputs(pass);
     const size_t along = transposed ? pass->out : outputs, rows = transposed ? outputs : pass->out;
-    return (double)conv_pass_vectors(pass, along) * conv_cost_channels(rows, GEMM_STRIP_VECTORS, 1);
+    return (double)conv_pass_vectors(pass, along) *
+           conv_cost_channels(rows, PRODUCT_STRIP_VECTORS, 1);
+}
+
+bool gemm_is_rows(const struct conv_pass *pass)
+{
+    // Whole vectors of outputs, for another task may be writing the next position.
+    const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+    return pass->channels_last && conv_pass_is_identity(pass) && pass->out % lanes == 0 &&
+           pass->sample_bytes == pass->scalar_bytes;
 }
 
 size_t gemm_sums_stride(const struct conv_layout *layout)
@@ -41,7 +50,7 @@ struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct
 {
     const struct conv_pass *pass = &layout->pass;
     const size_t bytes = pass->scalar_bytes;
-    const size_t terms = size_min(pass->chunk * pass->terms, GEMM_MAX_TERMS);
+    const size_t terms = pass->chunk * pass->terms;
     const size_t row = size_mul(conv_panel_stride(pass), bytes);
     if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
     struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
@@ -69,7 +78,7 @@ static void gemm_choose_operand(struct conv_layout *layout)
     const double positions = gemm_box_products(pass, false),
                  channels = gemm_box_products(pass, true);
     const bool transposed = gemm_is_rows(pass) || channels < GEMM.transposed_gain * positions;
-    layout->oc_block = transposed ? GEMM_STRIP / pass->scalar_bytes : CONV_CHANNELS;
+    layout->oc_block = transposed ? PRODUCT_STRIP_BYTES / pass->scalar_bytes : CONV_CHANNELS;
     layout->out_padded = transposed ? conv_pass_vectors(pass, pass->out) : pass->out;
 }
 

@@ -41,7 +41,7 @@ static struct gemm_weight_scratch gemm_weight_layout_scratch(const struct conv_w
         scratch.packed = arena_take(arena, size_mul(pass->chunk, conv_pass_channel_bytes(pass)));
         scratch.panel = arena_take(arena, conv_panel_bytes(pass, gemm_weight_stride(weight)));
     }
-    scratch.columns = arena_take(arena, size_mul(positions, GEMM_STRIP));
+    scratch.columns = arena_take(arena, size_mul(positions, PRODUCT_STRIP_BYTES));
     if (!weight->prepared)
         scratch.gy = arena_take(arena, size_mul(ceil_div(weight->oc_split, lanes) * lanes, row));
     scratch.sums = arena_take(arena, size_mul(weight->oc_split, terms));
@@ -91,8 +91,9 @@ static void gemm_weight_layout(struct conv_weight *weight, size_t limit)
         pass->chunk = size_split_even(pass->in, chunk);
         weight->term_splits = ceil_div(pass->chunk * pass->terms, terms);
         weight->term_split = ceil_div(pass->chunk * pass->terms, weight->term_splits);
-        const size_t blocks = ceil_div(pass->out, CONV_CHANNELS);
-        weight->oc_split = ceil_div(blocks, ceil_div(pass->out, channels)) * CONV_CHANNELS;
+        const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
+        const size_t blocks = ceil_div(pass->out, lanes);
+        weight->oc_split = ceil_div(blocks, ceil_div(pass->out, channels)) * lanes;
         weight->oc_splits = ceil_div(pass->out, weight->oc_split);
         const bool small = conv_pass_is_identity(pass) && weight->oc_split <= GEMM_WEIGHT_CHANNELS;
         const size_t most = small ? GEMM_MAX_OUTPUTS : GEMM_MAX_WEIGHT_OUTPUTS;
@@ -118,7 +119,7 @@ static void gemm_weight_count_work(const struct conv_weight *weight, struct conv
     const double terms = chunks * (double)conv_pass_vectors(pass, weight->term_split);
     const double splits = (double)weight->oc_splits;
     const double out = (double)pass->out;
-    work->sums = positions * terms * conv_cost_channels(pass->out, GEMM_STRIP_VECTORS, 1);
+    work->sums = positions * terms * conv_cost_channels(pass->out, PRODUCT_STRIP_VECTORS, 1);
     // Sums are added to in memory. Panels are gathered, transposed and read again for each split;
     // gy is for each chunk.
     work->moved += 2 * boxes * terms * out;
@@ -133,27 +134,18 @@ static void gemm_weight_count_work(const struct conv_weight *weight, struct conv
         chunks * out * positions / (double)outputs * (double)(outputs / pass->box.count[2]);
 }
 
-// A matrix of a box: where its first value is, and the distances from one output, and from one
-// channel, to the next.
-struct gemm_weight_matrix {
-    const char *at;
-    size_t output, channel;
-    size_t block, first; // of gy in blocks of channels: bytes of one; index of the first channel
-};
-
 // Adjacent channels of an array at the outputs of a box, which lie one after the other in each
 // image.
-static struct gemm_weight_matrix gemm_weight_in_array(const struct conv_pass *pass,
-                                                      const struct gemm_planes *planes,
-                                                      const struct sample_strides *strides)
+static struct product_matrix gemm_weight_in_array(const struct conv_pass *pass,
+                                                  const struct gemm_planes *planes,
+                                                  const struct sample_strides *strides)
 {
     const size_t first = planes->index->item * strides->item +
                          conv_pass_output_sample(pass, planes->index, 0, 0) * strides->position +
                          planes->channel * strides->channel;
-    return (struct gemm_weight_matrix){.at =
-                                           (const char *)planes->array + first * pass->scalar_bytes,
-                                       .output = strides->position,
-                                       .channel = strides->channel};
+    return (struct product_matrix){.at = (char *)planes->array + first * pass->scalar_bytes,
+                                   .step = strides->channel,
+                                   .term = strides->position};
 }
 
 // Whether its rows, which are read several times, are far from crowding a few sets of a cache.
@@ -178,11 +170,11 @@ static void gemm_weight_pack(const struct conv_weight_call *call,
 
 // n terms of a box from term t on, whole vectors, transposed; sums of terms beyond the last one are
 // not stored.
-static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_call *call,
-                                                     const struct conv_weight_task *task,
-                                                     const struct conv_index *index,
-                                                     const struct gemm_weight_scratch *scratch,
-                                                     size_t t, size_t n)
+static struct product_matrix gemm_weight_columns(const struct conv_weight_call *call,
+                                                 const struct conv_weight_task *task,
+                                                 const struct conv_index *index,
+                                                 const struct gemm_weight_scratch *scratch,
+                                                 size_t t, size_t n)
 {
     const struct conv_weight *weight = call->weight;
     const struct conv_pass *pass = &weight->pass;
@@ -190,7 +182,7 @@ static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_ca
     const size_t outputs = conv_index_outputs(index), bytes = pass->scalar_bytes;
     const size_t positions = conv_pass_vectors(pass, outputs);
     const size_t terms = size_min(n, task->n_terms - t);
-    const struct gemm_weight_matrix columns = {.at = scratch->columns, .output = n, .channel = 1};
+    const struct product_matrix columns = {.at = scratch->columns, .term = n};
     if (scratch->packed) {
         const bool packed = conv_panel_is_packed(pass);
         const char *first = scratch->packed + weight->offset[task->term + t] * bytes;
@@ -202,24 +194,24 @@ static struct gemm_weight_matrix gemm_weight_columns(const struct conv_weight_ca
     }
     const struct gemm_planes planes = {call->x, index,
                                        task->group * pass->in + task->in + task->term + t, terms};
-    const struct gemm_weight_matrix x = gemm_weight_in_array(pass, &planes, &pass->from);
-    if (pass->channels_last && terms == n && gemm_weight_is_spread(outputs, x.output * bytes))
+    const struct product_matrix x = gemm_weight_in_array(pass, &planes, &pass->from);
+    if (pass->channels_last && terms == n && gemm_weight_is_spread(outputs, x.term * bytes))
         return x;
     const size_t images = pass->channels_last ? 1 : index->items, each = outputs / images;
     for (size_t i = 0; i < images; i++) {
         const char *from = x.at + i * pass->from.item * bytes;
         char *to = scratch->columns + i * each * n * bytes;
-        if (!pass->channels_last) kernels->transpose(to, n, from, x.channel, terms, each);
+        if (!pass->channels_last) kernels->transpose(to, n, from, x.step, terms, each);
         else
             for (size_t p = 0; p < each; p++)
-                memcpy(to + p * n * bytes, from + p * x.output * bytes, terms * bytes);
+                memcpy(to + p * n * bytes, from + p * x.term * bytes, terms * bytes);
     }
     return columns;
 }
 
 // Transposes gy of adjacent channels, from the first output of a box on, into blocks.
 static void gemm_weight_transpose(const struct conv_weight_call *call, size_t items, size_t outputs,
-                                  const struct gemm_weight_matrix *gy, size_t n_out, char *blocks)
+                                  const struct product_matrix *gy, size_t n_out, char *blocks)
 {
     const struct conv_pass *pass = &call->weight->pass;
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
@@ -227,14 +219,14 @@ static void gemm_weight_transpose(const struct conv_weight_call *call, size_t it
     for (size_t i = 0; i < images; i++)
         for (size_t k = 0; k < n_out; k += lanes) {
             const size_t channels = size_min(lanes, n_out - k);
-            const char *from = gy->at + (i * pass->to.item + k * gy->channel) * bytes;
+            const char *from = gy->at + (i * pass->to.item + k * gy->step) * bytes;
             char *to =
                 blocks + k / lanes * gemm_weight_block_bytes(pass) + i * n * CONV_BLOCK_BYTES;
             if (!pass->channels_last)
-                call->plan->kernels->transpose(to, lanes, from, gy->channel, channels, n);
+                call->plan->kernels->transpose(to, lanes, from, gy->step, channels, n);
             else
                 for (size_t p = 0; p < n; p++)
-                    memcpy(to + p * lanes * bytes, from + p * gy->output * bytes, channels * bytes);
+                    memcpy(to + p * lanes * bytes, from + p * gy->term * bytes, channels * bytes);
         }
 }
 
@@ -247,7 +239,7 @@ static void gemm_weight_prepare(void *context, size_t task, int worker)
     const size_t first = task % blocks * lanes, n = size_min(lanes, pass->out - first);
     const struct gemm_planes planes = {call->gy, &index,
                                        task / blocks % pass->groups * pass->out + first, n};
-    const struct gemm_weight_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
+    const struct product_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
     (void)worker;
     gemm_weight_transpose(call, index.items, conv_index_outputs(&index), &gy, n,
                           call->prepared + task * gemm_weight_block_bytes(pass));
@@ -262,27 +254,30 @@ static char *gemm_weight_prepared(const struct conv_weight_call *call, size_t gr
 }
 
 // gy of the task's output channels at the box's outputs: in place, prepared, or transposed.
-static struct gemm_weight_matrix gemm_weight_outputs(const struct conv_weight_call *call,
-                                                     const struct conv_weight_task *task,
-                                                     size_t box,
-                                                     const struct gemm_weight_scratch *scratch)
+static struct product_matrix gemm_weight_outputs(const struct conv_weight_call *call,
+                                                 const struct conv_weight_task *task, size_t box,
+                                                 const struct gemm_weight_scratch *scratch)
 {
     const struct conv_pass *pass = &call->weight->pass;
     const struct conv_index index = conv_pass_index(pass, box);
     const size_t bytes = pass->scalar_bytes, outputs = conv_index_outputs(&index);
     const struct gemm_planes planes = {call->gy, &index, task->group * pass->out + task->first,
                                        task->n_out};
-    const struct gemm_weight_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
-    struct gemm_weight_matrix ret = {scratch->gy, CONV_BLOCK_BYTES / bytes, 1,
-                                     gemm_weight_block_bytes(pass), 0};
+    const struct product_matrix gy = gemm_weight_in_array(pass, &planes, &pass->to);
+    const size_t lanes = CONV_BLOCK_BYTES / bytes;
+    struct product_matrix ret = {.at = scratch->gy,
+                                 .block = lanes,
+                                 .pitch = gemm_weight_block_bytes(pass) / bytes,
+                                 .step = 1,
+                                 .term = lanes};
     if (call->weight->prepared) {
-        ret.at = gemm_weight_prepared(call, task->group, box);
-        ret.first = task->first;
+        ret.at = gemm_weight_prepared(call, task->group, box) +
+                 task->first / lanes * gemm_weight_block_bytes(pass);
         return ret;
     }
     if (pass->channels_last
-            ? gemm_weight_is_spread(outputs, gy.output * bytes)
-            : index.items == 1 && gemm_weight_is_spread(task->n_out, gy.channel * bytes))
+            ? gemm_weight_is_spread(outputs, gy.term * bytes)
+            : index.items == 1 && gemm_weight_is_spread(task->n_out, gy.step * bytes))
         return gy;
     gemm_weight_transpose(call, index.items, outputs, &gy, task->n_out, scratch->gy);
     return ret;
@@ -291,9 +286,9 @@ static struct gemm_weight_matrix gemm_weight_outputs(const struct conv_weight_ca
 // What is fetched during the sums of n terms from term t on, of a box: the inputs of the terms that
 // follow, and a share of the outputs of the next box, or of the taps. Inputs that are packed are
 // those of the next box.
-static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *call,
-                                                const struct conv_weight_task *task, size_t box,
-                                                size_t t, size_t n)
+static struct product_prefetch gemm_weight_look_ahead(const struct conv_weight_call *call,
+                                                      const struct conv_weight_task *task,
+                                                      size_t box, size_t t, size_t n)
 {
     const struct conv_pass *pass = &call->weight->pass;
     const size_t bytes = pass->scalar_bytes, terms = conv_pass_vectors(pass, task->n_terms);
@@ -304,75 +299,57 @@ static struct gemm_ahead gemm_weight_look_ahead(const struct conv_weight_call *c
     struct gemm_planes x = {call->x, &next, task->group * pass->in + task->in, 0};
     const struct gemm_planes gy = {call->gy, &next, task->group * pass->out + task->first + first,
                                    end - first};
-    struct gemm_ahead ahead = {.calls = ceil_div(task->n_out, CONV_CHANNELS)};
+    struct product_prefetch prefetch = {.n = 0};
     if (in_place && t + n < terms) {
         x.index = &index;
         x.channel += task->term + t + n;
-        x.n = size_min(GEMM_STRIP / bytes, task->n_terms - t - n);
+        x.n = size_min(PRODUCT_STRIP_BYTES / bytes, task->n_terms - t - n);
     } else if (in_place && !last) {
         x.channel += task->term;
-        x.n = size_min(GEMM_STRIP / bytes, task->n_terms);
+        x.n = size_min(PRODUCT_STRIP_BYTES / bytes, task->n_terms);
     } else if (!last) {
         x.channel += t * task->n_in / terms;
         x.n = (t + n) * task->n_in / terms - t * task->n_in / terms;
     }
-    if (x.n) gemm_ahead_inputs(&ahead, pass, &x);
+    if (x.n) gemm_prefetch(&prefetch, pass, &x, false);
     if (gy.n && !last && call->weight->prepared)
-        gemm_ahead_rows(&ahead,
-                        gemm_weight_prepared(call, task->group, box + 1) +
-                            (task->first + first) * conv_panel_stride(pass) * bytes,
-                        gy.n * conv_panel_stride(pass) * bytes, 1, 0);
-    else if (gy.n && !last) gemm_ahead_outputs(&ahead, pass, &gy);
+        product_prefetch_rows(&prefetch,
+                              gemm_weight_prepared(call, task->group, box + 1) +
+                                  (task->first + first) * conv_panel_stride(pass) * bytes,
+                              gy.n * conv_panel_stride(pass) * bytes, 1, 0);
+    else if (gy.n && !last) gemm_prefetch(&prefetch, pass, &gy, true);
     if (last)
-        gemm_ahead_rows(&ahead, task->gw + first * task->path, task->n_terms * bytes, gy.n,
-                        task->path);
-    return ahead;
+        product_prefetch_rows(&prefetch, task->gw + first * task->path, task->n_terms * bytes, gy.n,
+                              task->path);
+    return prefetch;
 }
 
-// Adds a box's share to all sums of a task.
+// Adds a box's share to all sums of a task, strip by strip of its terms.
 static void gemm_weight_sum_box(const struct conv_weight_call *call,
                                 const struct conv_weight_task *task, size_t box,
                                 const struct gemm_weight_scratch *scratch)
 {
     const struct conv_pass *pass = &call->weight->pass;
     const struct conv_index index = conv_pass_index(pass, box);
-    const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
-    const size_t row = gemm_weight_stride(call->weight);
+    const size_t bytes = pass->scalar_bytes, row = gemm_weight_stride(call->weight);
     const size_t terms = conv_pass_vectors(pass, task->n_terms);
     const size_t positions = conv_index_outputs(&index);
-    const size_t each = size_split_even(positions, conv_call_terms(call->plan, positions));
-    const struct gemm_weight_matrix gy = gemm_weight_outputs(call, task, box, scratch);
-    size_t offset[GEMM_MAX_OUTPUTS];
-    assert(positions <= GEMM_MAX_OUTPUTS);
+    struct product_prefetch prefetch;
+    struct product product = {.plan = call->plan,
+                              .rows = task->n_out,
+                              .terms = positions,
+                              .a = gemm_weight_outputs(call, task, box, scratch),
+                              .c = {.at = scratch->sums, .step = row},
+                              .add = box > task->box,
+                              .segment = GEMM_MAX_OUTPUTS,
+                              .prefetch = &prefetch};
     gemm_weight_pack(call, task, &index, scratch);
-    for (size_t t = 0, n; t < terms; t += n) {
-        n = gemm_strip(call->plan, terms - t, bytes);
-        const struct gemm_weight_matrix x = gemm_weight_columns(call, task, &index, scratch, t, n);
-        struct gemm_ahead ahead = gemm_weight_look_ahead(call, task, box, t, n);
-        ahead.calls *= ceil_div(positions, each);
-        for (size_t i = 0; i < positions; i++) offset[i] = i * x.output;
-        for (size_t p = 0, k = 0; p < positions;) {
-            const size_t at = gy.first + k;
-            const size_t first =
-                gy.block ? at / lanes * gy.block + at % lanes * bytes : k * gy.channel * bytes;
-            const struct conv_operands operands = {.y = scratch->sums + (k * row + t) * bytes,
-                                                   .x = x.at,
-                                                   .w = gy.at + first + p * gy.output * bytes,
-                                                   .offset = offset + p,
-                                                   .y_stride = row,
-                                                   .w_term = gy.output,
-                                                   .w_channel = gy.channel,
-                                                   .terms = size_min(each, positions - p),
-                                                   .channels =
-                                                       size_min(CONV_CHANNELS, task->n_out - k),
-                                                   .n = n,
-                                                   .fresh = box == task->box && p == 0};
-            call->plan->kernels->conv(&operands, gemm_ahead_next(&ahead, operands.terms));
-            k += CONV_CHANNELS;
-            if (k < task->n_out) continue;
-            k = 0;
-            p += each;
-        }
+    for (size_t t = 0; t < terms; t += product.columns) {
+        product.columns = product_strip(call->plan, terms - t);
+        product.b = gemm_weight_columns(call, task, &index, scratch, t, product.columns);
+        prefetch = gemm_weight_look_ahead(call, task, box, t, product.columns);
+        product.c.at = scratch->sums + t * bytes;
+        product_run(&product);
     }
 }
 

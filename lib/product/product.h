@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// Products of two matrices, by which the engines of the CPU sum layers (kernels->conv):
+//   C[row][column] = sum over terms t of A[row][t] B[t][column],   or this added to C.
+// Columns lie along the vectors, and rows are broadcast, CONV_CHANNELS at a time. Either may be
+// output channels or positions: packed operands lie in blocks of rows or of columns, term after
+// term. Terms are summed segment by segment. A strip of the columns of a segment stays in the
+// nearest cache while all rows read it. Source: Goto & van de Geijn, Anatomy of high-performance
+// matrix multiplication (2008).
+#ifndef PARTITA_PRODUCT_H
+#define PARTITA_PRODUCT_H
+
+#include "core/plan.h"
+#include "kernels/kernels.h"
+
+enum {
+    PRODUCT_TERMS = 512,       // terms of a segment at most
+    PRODUCT_STRIP_VECTORS = 3, // vectors of a rectangle of eight rows in kernels->conv
+    PRODUCT_STRIP_BYTES = PRODUCT_STRIP_VECTORS * CONV_BLOCK_BYTES,
+    PRODUCT_MAX_WALKS = 8,
+};
+
+// One of the matrices. Distances are in scalars.
+struct product_matrix {
+    char *at;             // A and B are only read
+    size_t block, pitch;  // rows of A or columns of B and C in a block; from one block to the next;
+                          // block 0: all are one block. Blocks of A are multiples of CONV_CHANNELS
+    size_t step;          // A, C: from one row to the next
+    size_t term;          // A, B: from one term to the next; 0: as many as the block has rows or
+                          // columns, whose step is 1
+    size_t first;         // A, B: terms before the first one
+    const size_t *offset; // B: of each term, in place of `term`; NULL: none
+};
+
+// Rows of lines that are prefetched into the second cache while a product is computed, since they
+// are needed after it: walks, one after the other, in equal shares for each call of the kernel.
+struct product_prefetch {
+    struct conv_walk walk[PRODUCT_MAX_WALKS];
+    size_t lines[PRODUCT_MAX_WALKS]; // of each
+    size_t n, all;                   // walks; lines of all
+};
+
+// Adds rows of `row` bytes that are `step` bytes apart. They need not be memory.
+void product_prefetch_rows(struct product_prefetch *prefetch, const char *first, size_t row,
+                           size_t rows, size_t step);
+
+struct product {
+    const struct partita_plan *plan;
+    size_t rows, columns, terms; // columns: whole vectors
+    struct product_matrix a, b, c;
+    bool add;       // to the contents of C
+    size_t segment; // terms of a segment at most, at most PRODUCT_TERMS; the product takes fewer
+                    // where registers are few
+    // B is not in a near cache: while a strip is summed, the next one is prefetched, and during the
+    // last one this, the columns that follow B in time. NULL: B is near.
+    const char *next_b;
+    const struct product_prefetch *prefetch; // NULL: none
+};
+
+void product_run(const struct product *product);
+
+// Columns of the next strip, of which `left` are left.
+size_t product_strip(const struct partita_plan *plan, size_t left);
+
+#endif
