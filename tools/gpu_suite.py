@@ -12,9 +12,10 @@ or "failed: NAMES", followed by the programs that were not finished in time.
 
 RESULTS/STEP.outcome has the step and its line; RESULTS/STEP stores the output and the status of each program, and those that
 are there are not repeated. GPU_UNTIL (seconds since the epoch) is when everything must have ended; programs that have not
-are left for the next run. Status: 0, 1 if anything failed, 75 if something is left. The last line is that of the suite.
+are left for the next run. Status: 0, 1 if anything failed, 75 if something is left.
 """
 import concurrent.futures
+import dataclasses
 import json
 import os
 import pathlib
@@ -30,16 +31,29 @@ TOOL_SECONDS = 200  # limit of one program; compute-sanitizer makes some a hundr
 TINY = ("dieleman-*", "thesis-4.6-r31-n200-*", "depthwise-31-c384-*", "causal-1*", "[los]*")
 UNTIL = float(os.environ.get("GPU_UNTIL", "inf"))
 TO_BE_CONTINUED = 75
-STEPS = ("suite", "memcheck", "racecheck")
 
 
+@dataclasses.dataclass
 class Program:
-    def __init__(self, name, command, environment, seconds, speaks_tap=True):
-        self.name, self.command, self.seconds, self.speaks_tap = name, command, seconds, speaks_tap
-        # Programs know where their libraries are; meson's paths hold only where the build was
-        # configured.
-        own_environment = {key: value for key, value in environment.items() if key != "LD_LIBRARY_PATH"}
-        self.environment = {**os.environ, "OMP_WAIT_POLICY": "passive", **own_environment}
+    name: str
+    command: list
+    environment: dict
+    seconds: int  # limit
+    speaks_tap: bool = True
+    status: object = None  # of its end; "timeout" if it took too long; None if it is left for the next run
+    text: str = ""  # its output
+
+    def counts(self):
+        """[passed, failed, skipped]; a program that failed or ended early without a failed line counts as one failure."""
+        lines = re.findall(r"^(not ok|ok|1\.\.0)\b(.*)$", self.text, re.M)
+        skipped = sum(word == "1..0" or (word == "ok" and "# SKIP" in rest) for word, rest in lines)
+        failed = sum(word == "not ok" for word, _ in lines)
+        plan = re.search(r"^1\.\.(\d+)", self.text, re.M)
+        complete = plan and int(plan.group(1)) == sum(word != "1..0" for word, _ in lines)
+        return [len(lines) - skipped - failed, failed + (failed == 0 and (self.status != 0 or not complete)), skipped]
+
+    def is_good(self):
+        return self.status == 0 and (not self.speaks_tap or self.counts()[1] == 0)
 
 
 def suite(build):
@@ -49,101 +63,81 @@ def suite(build):
     for test in json.loads((folder / "intro-tests.json").read_text()):
         if any(name.endswith(":gpu") or name == "gpu" for name in test["suite"]):
             command = [re.sub(f"^{re.escape(before)}(?=/|$)", str(build), word) for word in test["cmd"]]
+            # Programs know where their libraries are; meson's paths hold only where the build was configured.
+            test["env"].pop("LD_LIBRARY_PATH", None)
             yield Program(test["name"].split(" / ")[-1], command, test["env"], test["timeout"])
 
 
 def under(tool, build, results):
     """The shortened suite and the small cases, under compute-sanitizer."""
-    small = [Program(f"bench_gpu {cases}", [str(build / "bench/bench_gpu"), "--tiny", "--quick", "--case", cases], {}, 0,
-                     speaks_tap=False) for cases in TINY]
+    small = [Program(f"bench_gpu {cases}", [str(build / "bench/bench_gpu"), "--tiny", "--quick", "--case", cases], {}, 0, False)
+             for cases in TINY]
     for program in small + list(suite(build)):
         log = results / (re.sub(r"\W+", "-", program.name) + ".%p.log")
         # Errors that the runtime returns are no findings: tests provoke some.
         program.command[:0] = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9",
-                                "--report-api-errors", "no", "--log-file", str(log)]
+                               "--report-api-errors", "no", "--log-file", str(log)]
         program.environment["PARTITA_TEST_BRIEF"] = "1"
         program.seconds = TOOL_SECONDS
         yield program
 
 
 def run(program, results):
-    """{"status": or "timeout" if it took too long, "text": output}; None if it is left for the next run."""
     path = results / (re.sub(r"\W+", "-", program.name) + ".json")
     if path.exists():
-        return json.loads(path.read_text())
+        program.status, program.text = json.loads(path.read_text())
+        return
     left = UNTIL - time.time()
     if left < 5:
-        return None
+        return
     # A session of its own, so that the end of a tool also ends the program under it.
-    process = subprocess.Popen(program.command, env=program.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               text=True, errors="replace", start_new_session=True)
-    late = False
+    process = subprocess.Popen(program.command, env={**os.environ, "OMP_WAIT_POLICY": "passive", **program.environment},
+                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True)
     try:
         text, _ = process.communicate(timeout=min(left, program.seconds))
+        status = process.returncode
     except subprocess.TimeoutExpired:
-        late = True
         os.killpg(process.pid, signal.SIGKILL)
         text, _ = process.communicate()
-    if late and left < program.seconds:
-        return None
-    outcome = {"status": "timeout" if late else process.returncode, "text": text}
-    path.write_text(json.dumps(outcome))
-    return outcome
+        status = "timeout" if left >= program.seconds else None
+    if status is not None:
+        program.status, program.text = status, text
+        path.write_text(json.dumps([status, text]))
 
 
-def count(outcome):
-    """[passed, failed, skipped]; a program that failed or ended early without a failed line counts as one failure."""
-    lines = re.findall(r"^(not ok|ok|1\.\.0)\b(.*)$", outcome["text"], re.M)
-    skipped = sum(word == "1..0" or (word == "ok" and "# SKIP" in rest) for word, rest in lines)
-    failed = sum(word == "not ok" for word, _ in lines)
-    passed = len(lines) - skipped - failed
-    plan = re.search(r"^1\.\.(\d+)", outcome["text"], re.M)
-    complete = plan and int(plan.group(1)) == sum(word != "1..0" for word, _ in lines)
-    return [passed, failed + (failed == 0 and (outcome["status"] != 0 or not complete)), skipped]
-
-
-def is_good(program, outcome):
-    return outcome["status"] == 0 and (not program.speaks_tap or count(outcome)[1] == 0)
-
-
-def run_all(programs, results):
-    """[(program, outcome)], the output of those that failed on stderr."""
-    results.mkdir(parents=True, exist_ok=True)
-    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-        outcomes = list(zip(programs, pool.map(lambda program: run(program, results), programs)))
-    for program, outcome in outcomes:
-        if outcome and not is_good(program, outcome):
-            print(f"{program.name}: status {outcome['status']}\n{outcome['text']}", file=sys.stderr)
-    return outcomes
-
-
-def suite_line(outcomes):
+def suite_line(programs):
     """The line of the step suite, and whether it failed."""
-    if not outcomes:
+    if not programs:
         return "not run: built without tests", True
-    passed, failed, skipped = (sum(column) for column in zip(*(count(outcome) for _, outcome in outcomes if outcome), [0, 0, 0]))
-    complete = all(outcome for _, outcome in outcomes)
+    ended = [program.counts() for program in programs if program.status is not None]
+    passed, failed, skipped = (sum(column) for column in zip(*ended, [0, 0, 0]))
+    complete = len(ended) == len(programs)
     return (f"{passed} passed, {failed} failed" + f", {skipped} skipped" * bool(skipped) + ", not complete" * (not complete),
             failed > 0 or (complete and not passed))
 
 
-def tool_line(outcomes):
+def tool_line(programs):
     """The line of a step under compute-sanitizer, and whether it failed."""
-    late = [program.name for program, outcome in outcomes if outcome is None or outcome["status"] == "timeout"]
-    bad = [program.name for program, outcome in outcomes if program.name not in late and not is_good(program, outcome)]
-    good = len(outcomes) - len(late) - len(bad)
-    return ((f"failed: {', '.join(bad)}" if bad else f"passed: {good} programs")
-            + (f"; not finished: {', '.join(late)}" if late else ""),
-            bool(bad) or (good == 0 and all(outcome for _, outcome in outcomes)))
+    late = [program.name for program in programs if program.status in (None, "timeout")]
+    bad = [program.name for program in programs if program.name not in late and not program.is_good()]
+    good = len(programs) - len(late) - len(bad)
+    return ((f"failed: {', '.join(bad)}" if bad else f"passed: {good} programs") + f"; not finished: {', '.join(late)}" * bool(late),
+            bool(bad) or (good == 0 and all(program.status is not None for program in programs)))
 
 
 def run_step(step, build, results):
     """The line of a step and its status."""
     if step != "suite" and not shutil.which("compute-sanitizer"):
         return "not run: compute-sanitizer not installed", 0
-    outcomes = run_all(list(suite(build) if step == "suite" else under(step, build, results / step)), results / step)
-    line, failed = (suite_line if step == "suite" else tool_line)(outcomes)
-    left = [program.name for program, outcome in outcomes if outcome is None]
+    programs = list(suite(build) if step == "suite" else under(step, build, results))
+    results.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+        list(pool.map(lambda program: run(program, results), programs))
+    for program in programs:
+        if program.status is not None and not program.is_good():
+            print(f"{program.name}: status {program.status}\n{program.text}", file=sys.stderr)
+    line, failed = (suite_line if step == "suite" else tool_line)(programs)
+    left = [program.name for program in programs if program.status is None]
     if left:
         print(f"{step} is left for the next run: {', '.join(left)}", file=sys.stderr)
     return line, 1 if failed else TO_BE_CONTINUED if left else 0
@@ -154,17 +148,13 @@ def main():
     if sys.argv[1] == "--programs":
         print("\n".join(sorted({str(pathlib.Path(program.command[0]).relative_to(build)) for program in suite(build)})))
         return 0
-    results, lines = pathlib.Path(sys.argv[2]).resolve(), {}
+    results, statuses = pathlib.Path(sys.argv[2]).resolve(), []
     for step in sys.argv[3:]:
-        if step not in STEPS:
-            print(f"no step '{step}'; there are {', '.join(STEPS)}", file=sys.stderr)
-            return 2
-        lines[step] = run_step(step, build, results)
-        (results / f"{step}.outcome").write_text(f"{step} {lines[step][0]}\n")
-        print(step, lines[step][0])
-    if "suite" in lines:
-        print(lines["suite"][0])  # counted by .ci/run
-    return min((status for _, status in lines.values() if status), default=0)  # failures come first
+        line, status = run_step(step, build, results / step)
+        (results / f"{step}.outcome").write_text(f"{step} {line}\n")
+        print(line if step == "suite" else f"{step} {line}")  # .ci/run reads the line of the suite
+        statuses += [status] * (status > 0)
+    return min(statuses, default=0)  # a failure comes before what is left
 
 
 if __name__ == "__main__":
