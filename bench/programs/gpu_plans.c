@@ -9,15 +9,10 @@
 #include "core/plan.h"
 #include "gpu/cases.h"
 
-// As bench_gpu plans it, without the arrays of its workload.
+// As bench_gpu plans it.
 static struct partita_problem planned_problem(const struct workload *w)
 {
-    struct workload described = *w;
-    described.signal = w->signal ? w->signal : PARTITA_F32;
-    described.taps = w->taps ? w->taps : described.signal;
-    if (w->layer) described.layer_batch = or_one(w->layer->problem.batch);
-    if (w->layer) return layer_problem(&described);
-    struct partita_problem problem = workload_problem(&described);
+    struct partita_problem problem = workload_planned(w);
     problem.whole_blocks = w->block > 0;
     return problem;
 }

@@ -184,11 +184,16 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+void network_list(struct workload *w, bool quick)
+{
+    w->parts = bench_allocate(N_DIRECTIONS * w->network->n_layers * sizeof *w->parts);
+    for (size_t i = 0; i < w->network->n_layers; i++) network_add_row(w, i, quick);
+}
+
 void network_create(struct workload *w, bool quick)
 {
     size_t x = 0, gy = 0;
-    w->parts = bench_allocate(N_DIRECTIONS * w->network->n_layers * sizeof *w->parts);
-    for (size_t i = 0; i < w->network->n_layers; i++) network_add_row(w, i, quick);
+    network_list(w, quick);
     for (size_t i = 0; i < w->n_parts; i++) {
         const struct workload *part = &w->parts[i].workload;
         const enum partita_direction direction = part->layer->direction;

@@ -31,6 +31,9 @@ struct network_part {
     unsigned depth;
 };
 
+// Lists the parts of a network, without its operands.
+void network_list(struct workload *w, bool quick);
+
 // workload_create, workload_destroy and oracle_error of networks. An item is a step.
 void network_create(struct workload *w, bool quick);
 void network_destroy(struct workload *w);

@@ -55,6 +55,16 @@ struct partita_problem workload_problem(const struct workload *w)
     return problem;
 }
 
+struct partita_problem workload_planned(const struct workload *w)
+{
+    struct workload described = *w;
+    described.signal = w->signal ? w->signal : PARTITA_F32;
+    described.taps = w->taps ? w->taps : described.signal;
+    if (!w->layer) return workload_problem(&described);
+    described.layer_batch = or_one(w->layer->problem.batch);
+    return layer_problem(&described);
+}
+
 void workload_create(struct workload *w, bool quick)
 {
     if (!w->signal) w->signal = PARTITA_F32;

@@ -57,6 +57,15 @@ void workload_destroy(struct workload *w);
 // The problem of a workload that is not a layer.
 struct partita_problem workload_problem(const struct workload *w);
 
+// The problem of a signal, stream or layer without the arrays of its workload, which need not have
+// been created.
+struct partita_problem workload_planned(const struct workload *w);
+
+// The cases of bench_signal, bench_stream and bench_fir.
+const struct workload *signal_cases(size_t *ret_n);
+const struct workload *stream_cases(size_t *ret_n);
+const struct workload *fir_cases(size_t *ret_n);
+
 // Relative L2 error of w->y against direct sums, in float64 for f32 signals and in long double for
 // the others, at about a thousand positions: both ends and random ones. The sums are computed once
 // and stored in the workload. y[0] is sample -delay of the result.
