@@ -4,20 +4,18 @@
 functions and every type that a program can see through them. Structs that the public headers declare without members
 stay without; paths, and types that only the library sees, are left out.
 
-usage: abi.py LIBRARY             prints it as XML
-       abi.py --renew LIBRARY     writes what the library is compared with: tests/abi/libpartita.abi and, with functions
+usage: abi.py --renew LIBRARY     writes what the library is compared with: tests/abi/libpartita.abi and, with functions
                                   that are new, packaging/debian/libpartita0.symbols
 """
-import glob
-import os
+import pathlib
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DUMP = os.path.join(ROOT, "tests", "abi", "libpartita.abi")
-SYMBOLS = os.path.join(ROOT, "packaging", "debian", "libpartita0.symbols")
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DUMP = ROOT / "tests/abi/libpartita.abi"
+SYMBOLS = ROOT / "packaging/debian/libpartita0.symbols"
 OPTIONS = ("--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--no-elf-needed", "--no-parameter-names",
            "--drop-undefined-syms", "--exported-interfaces-only", "--type-id-style", "hash")
 # Structs to which members may be appended: calls pass their size (decision 31).
@@ -32,11 +30,8 @@ class Unreadable(Exception):
 
 def public_structs():
     """Names of structs whose members are part of the interface."""
-    names = set()
-    for path in glob.glob(os.path.join(ROOT, "include", "partita", "*.h")):
-        with open(path) as file:
-            names.update(re.findall(r"^(?:struct|union) (partita_\w+) \{", file.read(), re.M))
-    return names
+    return {name for path in (ROOT / "include/partita").glob("*.h")
+            for name in re.findall(r"^(?:struct|union) (partita_\w+) \{", path.read_text(), re.M)}
 
 
 def interface(library):
@@ -102,21 +97,15 @@ def text(corpus):
 
 
 def main(arguments):
-    renew = arguments[:1] == ["--renew"]
-    if len(arguments) != 1 + renew:
+    if len(arguments) != 2 or arguments[0] != "--renew":
         sys.exit(__doc__)
     try:
-        corpus = interface(arguments[-1])
+        corpus = interface(arguments[1])
     except Unreadable as error:
         sys.exit(f"abi.py: {error}")
-    if not renew:
-        print(text(corpus), end="")
-        return
-    with open(DUMP, "w") as file:
-        file.write(text(corpus))
-    with open(os.path.join(ROOT, "meson.build")) as file:
-        version = re.search(r"version: '([0-9.]+)'", file.read())[1]
-    subprocess.run(["dpkg-gensymbols", "-q", "-c0", "-plibpartita0", f"-v{version}", f"-e{arguments[-1]}", f"-I{SYMBOLS}",
+    DUMP.write_text(text(corpus))
+    version = re.search(r"version: '([0-9.]+)'", (ROOT / "meson.build").read_text())[1]
+    subprocess.run(["dpkg-gensymbols", "-q", "-c0", "-plibpartita0", f"-v{version}", f"-e{arguments[1]}", f"-I{SYMBOLS}",
                     f"-O{SYMBOLS}"], check=True)
 
 

@@ -26,25 +26,21 @@ HEADERS = ['partita', 'problem', 'plan', 'filter', 'stream', 'bank', 'design', '
 
 def parse_comment(lines):
     """Lines after their '//' as [label or None, 'text' or 'code', string]."""
-    blocks = []
-    joins = False  # does the next line continue the last block?
+    blocks, last = [], None  # the block that the next line may continue
     for line in lines:
         label = LABEL.match(line)
         if not line.strip():
-            joins = False
+            last = None
         elif label:
-            blocks.append([label[1], 'text', label[2]])
-            joins = True
-        elif joins and blocks[-1][0] and line.startswith(' ' * 9):
-            blocks[-1][2] += ' ' + line.strip()
+            blocks.append(last := [label[1], 'text', label[2]])
+        elif last and last[0] and line.startswith(' ' * 9):
+            last[2] += ' ' + line.strip()
         else:
-            kind = 'code' if line.startswith('   ') else 'text'
-            text = line[3:] if kind == 'code' else line.strip()
-            if joins and blocks[-1][:2] == [None, kind]:
-                blocks[-1][2] += ('\n' if kind == 'code' else ' ') + text
+            kind, text = ('code', line[3:]) if line.startswith('   ') else ('text', line.strip())
+            if last and last[:2] == [None, kind]:
+                last[2] += ('\n' if kind == 'code' else ' ') + text
             else:
-                blocks.append([None, kind, text])
-            joins = True
+                blocks.append(last := [None, kind, text])
     result = []
     for label, kind, text in blocks:
         pieces = LABEL_INSIDE.split(text) if kind == 'text' else [text]
@@ -55,16 +51,13 @@ def parse_comment(lines):
 
 def parse_members(body):
     """Members of a struct or enum with their comments: before, beside, or below and further in."""
-    members = []
-    before = []
-    declaration = ''
+    members, before, declaration = [], [], ''
     for line in body:
         code, _, comment = (part.strip() for part in line.partition('//'))
         if code:
             declaration = (declaration + ' ' + code).strip()
             if declaration[-1] in ';,' and declaration.count('{') == declaration.count('}'):
-                members.append([declaration.rstrip(';,'),
-                                ' '.join(before + [comment] * bool(comment))])
+                members.append([declaration.rstrip(';,'), ' '.join(before + [comment] * bool(comment))])
                 before, declaration = [], ''
             elif comment:
                 before.append(comment)
@@ -187,8 +180,7 @@ class Pages:
             for text in [block[2] for block in item.blocks] + item.prototypes:
                 found.update(NAME.findall(text))
         for page, others in self.pages.items():
-            if any(set(NAME.findall(prototype)) & set(names)
-                   for item in others for prototype in item.prototypes):
+            if any(set(NAME.findall(prototype)) & set(names) for item in others for prototype in item.prototypes):
                 found.add(page)
         found = {self.owner[name] for name in found if name in self.owner}
         return sorted(name for name in found - set(names) if name in self.pages)

@@ -15,6 +15,7 @@ in "doubts". "predictions" compares the times with docs/bench/gpu-predictions.cs
 by which plans for GPUs of that name are made from then on: they replace the GPU's line in lib/cuda/gpu/measured.h, which
 is no part of the hash.
 """
+import collections
 import csv
 import datetime
 import hashlib
@@ -42,10 +43,9 @@ FIGURES = {
     "p99.9": (lambda ours, _: ours["p999_ms"], " ms", True),
 }
 FLOORS = []
-for case in ("dieleman-1-n64", "dieleman-2-n64", "dieleman-3-n128", "dieleman-4", "dieleman-5-n128", "thesis-4.6-r9-n200"):
-    FLOORS += [("cuDNN's best, TF32 off", f"{case}-{direction}", CUDNN, "ratio", 1, 3) for direction in DIRECTIONS]
-for case in ("thesis-4.6-r15-n200", "thesis-4.6-r31-n200"):
-    FLOORS += [("cuDNN's best, TF32 off", f"{case}-{direction}", CUDNN, "ratio", 3, 8) for direction in DIRECTIONS]
+for case, *bounds in (("dieleman-1-n64", 1, 3), ("dieleman-2-n64", 1, 3), ("dieleman-3-n128", 1, 3), ("dieleman-4", 1, 3),
+                      ("dieleman-5-n128", 1, 3), ("thesis-4.6-r9-n200", 1, 3), ("thesis-4.6-r15-n200", 3, 8), ("thesis-4.6-r31-n200", 3, 8)):
+    FLOORS += [("cuDNN's best, TF32 off", f"{case}-{direction}", CUDNN, "ratio", *bounds) for direction in DIRECTIONS]
 FLOORS += [("PyTorch's depthwise", f"depthwise-31-c384-n64-{direction}", CUDNN, "ratio", 5, 15) for direction in DIRECTIONS]
 for length in ("1K", "2K", "4K", "8K", "16K", "32K"):
     FLOORS += [("PyTorch, filters transformed beforehand", f"causal-{length}-{direction}", RFFT, "ratio", 2, 4)
@@ -94,8 +94,7 @@ def read_messages(text):
     for text_line in text.splitlines():
         found = re.fullmatch(r"(\S+): (\S+) left out: (.*)", text_line)
         if found:
-            reasons = left_out.setdefault(found[2], {})
-            reasons[found[3]] = reasons.get(found[3], 0) + 1
+            left_out.setdefault(found[2], collections.Counter())[found[3]] += 1
         elif " is WRONG: " in text_line or text_line.endswith(" failed"):
             wrong.append(text_line)
     return left_out, wrong
@@ -165,12 +164,8 @@ def collect(results, root):
     left_out, wrong = read_messages(read(results, "logs/*.log") + read(results, "torch.log"))
     engines = {row["engine"]: row["state"] for row in read_rows(results, "engines.csv")}
     peer = re.search(r"^peer: (.*)$", read(results, "torch.log"), re.M)
-    floors = []
-    for floor in FLOORS:
-        value = measure(times, floor)
-        floors.append({"what": floor[0], "case": floor[1], "against": floor[2], "figure": floor[3], "floor": floor[4],
-                       "goal": floor[5], "measured": value, "floor_met": verdict(value, floor[4], floor[3]),
-                       "goal_met": verdict(value, floor[5], floor[3])})
+    floors = [dict(zip(("what", "case", "against", "figure", "floor", "goal"), floor), measured=(value := measure(times, floor)),
+                   floor_met=verdict(value, floor[4], floor[3]), goal_met=verdict(value, floor[5], floor[3])) for floor in FLOORS]
     record = {
         "device": outcome.get("device", ""),
         "driver": read(results, "driver").strip(),

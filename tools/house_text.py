@@ -66,10 +66,18 @@ def what(tree):
             for m in re.finditer(r"\bwhat\b", c.group(), re.I)]
 
 
-def docs(tree):
+def lines_of_text(tree, folder, *suffixes):
     lines = {path.relative_to(tree.root): path.read_text(encoding="utf-8").count("\n")
-             for path in (tree.root / "docs").rglob("*") if path.suffix in (".md", ".json", ".py", ".build")}
+             for path in (tree.root / folder).rglob("*") if path.suffix in suffixes}
     return sum(lines.values()), [f"{n} in {path}" for path, n in sorted(lines.items(), key=lambda item: -item[1])]
+
+
+def docs(tree):
+    return lines_of_text(tree, "docs", ".md", ".json", ".py", ".build")
+
+
+def tools(tree):
+    return lines_of_text(tree, "tools", ".sh", ".py", ".ini")
 
 
 def pages(tree):

@@ -3,10 +3,6 @@
 # Plots the time of each call of a stream, one panel per contender, from the files of `bench_stream --calls FOLDER`.
 #   tools/load_plot.sh FOLDER CASE PNG
 set -eu
-[ $# = 3 ] || {
-    echo "usage: tools/load_plot.sh FOLDER CASE PNG" >&2
-    exit 2
-}
 folder=$1 case=$2 png=$3
 rate=48000 panels=''
 for name in cpu-partitioned zita-convolver ffmpeg-afir textbook-two-stage textbook-uniform; do

@@ -1,9 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Installs the project as a user does, with pip, into the virtual environment build-ci/python, with what the tests and
-# benchmarks of the package for Python need. Then runs python/tests and ends with a line that counts the tests. PyTorch is
-# installed in a folder of its own, build-ci/python-torch, if that takes no longer than 150 s and 15 GB are free; without it
-# its tests are skipped by name.
+# benchmarks of the package for Python need. Then runs python/tests and ends with a line that counts the tests. PyTorch has
+# a folder of its own, build-ci/python-torch; if it takes longer than 150 s or 15 GB are not free, its tests are skipped.
 #   tools/python.sh [arguments of pytest...]        PYTHON=python3.12 chooses another interpreter
 #   tools/python.sh --install SECONDS               runs no tests; PyTorch may take SECONDS
 set -eu

@@ -4,8 +4,7 @@
 #   tools/sanitize.sh address,undefined|thread [--all]
 # address,undefined: the fast suite in brief, without the suites long and texts, the stand-in for a GPU and checks inside
 # the kernels of the CPU, which take most of the time to compile; --all has these too, at full length. The stand-in runs
-# its threads in one random order. Suites levels and providers are always left out: they
-# repeat subjects that run here.
+# its threads in one random order. Suites levels and providers are always left out: they repeat subjects that run here.
 # Threads: clang with its own OpenMP run-time and Archer, which tells the sanitizer how OpenMP synchronises; gcc's
 # run-time says nothing and every parallel loop would look like a race.
 set -eu

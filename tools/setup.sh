@@ -15,11 +15,9 @@ build="$program dpkg-dev libfftw3-dev libarchive-dev libcairo2-dev portaudio19-d
 [ $# -gt 0 ] || set -- build
 packages=
 for group in "$@"; do
-    case $group in test | bench | ci | slow) packages="$packages $build" ;; esac
+    case $group in build | test | bench | ci | slow) packages="$packages $build" ;; esac
     case $group in
-    build)
-        packages="$packages $build"
-        ;;
+    build) ;;
     demo)
         packages="$packages $program alsa-utils guitarix-common"
         ;;

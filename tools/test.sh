@@ -50,4 +50,4 @@ step "fuzzers" env CC=clang TEST_ARGS="$fuzzers" tools/suite.sh build-ci/fuzz sl
     -Dc_args=-fsanitize=fuzzer-no-link -Db_sanitize=address,undefined -Db_lundef=false
 step "aarch64 under qemu" env TEST_ARGS='-t 10 kernels fft-neon problem convolve-neon' tools/suite.sh build-ci/aarch64 fast --cross-file tools/cross_aarch64.ini -Dbench=false -Dcuda=disabled
 step "the package for Python, long runs" env PARTITA_SLOW=1 tools/python.sh
-(steps_end) && tools/cuda_changed.sh --record
+steps_end && tools/cuda_changed.sh --record
