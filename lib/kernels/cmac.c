@@ -131,8 +131,8 @@ INLINE void cmac_add_products(struct cmac_sums *s, struct cmac_operand x, struct
         UNROLL
         for (size_t k = 0; k < n; k++) {
             const size_t i = k * count + v;
-            const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
-            const vec xr = cmac_real(own), xi = cmac_imaginary(own);
+            const REAL *bins = x.lanes + k * LINE + cmac_position(v, x.stride);
+            const vec xr = cmac_real(bins), xi = cmac_imaginary(bins);
             if (h.i16 && !PAIRED) cmac_add_product_i16(s, i, xr, xi, &own_h);
             else cmac_add_product(s, i, xr, xi, &own_h);
         }
@@ -150,9 +150,9 @@ INLINE void cmac_window_load(struct cmac_window *window, struct cmac_operand x, 
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const REAL *own = x.lanes + k * LINE + cmac_position(v, x.stride);
-        window->re[k * count + v] = cmac_real(own);
-        window->im[k * count + v] = cmac_imaginary(own);
+        const REAL *bins = x.lanes + k * LINE + cmac_position(v, x.stride);
+        window->re[k * count + v] = cmac_real(bins);
+        window->im[k * count + v] = cmac_imaginary(bins);
     }
 }
 
@@ -161,11 +161,11 @@ INLINE void cmac_add_window(struct cmac_sums *s, struct cmac_window *window, str
 {
     UNROLL
     for (size_t v = 0; v < count; v++) {
-        const struct cmac_bins own = cmac_filter_bins(h, v);
+        const struct cmac_bins taps = cmac_filter_bins(h, v);
         UNROLL
         for (size_t k = n; k-- > 0;) {
             const size_t i = k * count + v;
-            cmac_add_product(s, i, window->re[i], window->im[i], &own);
+            cmac_add_product(s, i, window->re[i], window->im[i], &taps);
             if (k + 1 == n) continue;
             window->re[i + count] = window->re[i];
             window->im[i + count] = window->im[i];
@@ -351,11 +351,11 @@ INLINE void cmac_add_path(struct cmac_sums *sums, const struct cmac_call *call,
     }
     for (size_t p = 0; p < path->count; p++, h.lanes += rows->h_line) {
         const REAL *x = ring + slot * LINE;
-        const struct cmac_operand own = {x, rows->x_stride};
+        const struct cmac_operand operand = {x, rows->x_stride};
         if (adjacent) {
-            cmac_window_load(&window, own, 0, span.count);
+            cmac_window_load(&window, operand, 0, span.count);
             cmac_add_window(sums, &window, h, span.n, span.count);
-        } else cmac_add_products(sums, own, h, span.n, span.count);
+        } else cmac_add_products(sums, operand, h, span.n, span.count);
         if (call->ahead && rows->prefetch) {
             if (call->x_lines) cmac_prefetch(x, rows->distance.x, rows->x_stride, span.count);
             cmac_prefetch_filter(&h, rows->distance.h, span.count);
@@ -381,12 +381,12 @@ INLINE void cmac_add_more(struct cmac_sums *sums, const struct cmac_call *call,
 {
     const struct cmac_more *more = call->terms->more;
     for (size_t i = 0; i < call->terms->n_more; i++, more++) {
-        struct cmac_call own = *call;
-        own.paths = more->paths, own.end = more->paths + more->n_paths, own.next = NULL;
+        struct cmac_call others = *call;
+        others.paths = more->paths, others.end = more->paths + more->n_paths, others.next = NULL;
         if (more->sums == span.k + 1)
-            cmac_add_paths(sums, &own, (struct cmac_span){span.at, span.k, 1, span.count});
+            cmac_add_paths(sums, &others, (struct cmac_span){span.at, span.k, 1, span.count});
         else if (span.n > 1 && more->sums == span.k + 2)
-            cmac_add_paths(sums, &own, (struct cmac_span){span.at, span.k, 2, span.count});
+            cmac_add_paths(sums, &others, (struct cmac_span){span.at, span.k, 2, span.count});
     }
 }
 
@@ -427,12 +427,12 @@ INLINE void cmac_sum_lines(void *const *y, const struct cmac_call *call, size_t 
 
 INLINE void cmac_sum_all(void *const *y, const struct cmac_call *call, size_t first, size_t end)
 {
-    const size_t group = GROUP, most = group < CMAC_SUMS ? group : CMAC_SUMS; // sums at a time
+    const size_t group = GROUP, count = group < CMAC_SUMS ? group : CMAC_SUMS; // sums at a time
     if (call->terms->sums == 1) cmac_sum_lines(y, call, first, end, 0, 1);
     else if (call->terms->sums == 2) cmac_sum_lines(y, call, first, end, 0, 2);
     else
-        for (size_t k = 0; k < call->terms->sums; k += most)
-            cmac_sum_lines(y, call, first, end, k, most);
+        for (size_t k = 0; k < call->terms->sums; k += count)
+            cmac_sum_lines(y, call, first, end, k, count);
 }
 
 // So many lines have enough products that the operands of the next one arrive in time.

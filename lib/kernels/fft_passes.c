@@ -158,9 +158,9 @@ static void fft_pass_inverse(void *data, const struct fft_node *node, size_t nod
 // The twist of vector q of a leaf. `common` holds for all leaves, or is NULL.
 INLINE struct cvec fft_twist(const REAL *twists, size_t q, const struct cvec *common)
 {
-    const struct cvec own = {vec_load(twists + 2 * q * LANES),
-                             vec_load(twists + (2 * q + 1) * LANES)};
-    return common ? cvec_mul(own, common->re, common->im) : own;
+    const struct cvec twist = {vec_load(twists + 2 * q * LANES),
+                               vec_load(twists + (2 * q + 1) * LANES)};
+    return common ? cvec_mul(twist, common->re, common->im) : twist;
 }
 
 // Results that lie far apart are in no cache: the lines of those to come are prefetched.

@@ -153,9 +153,9 @@ INLINE void fir_add_segments(REAL *y, struct fir_operands at, size_t taps, struc
 INLINE size_t fir_whole_segments(REAL *y, const struct fir_pass *pass, struct fir_operands at,
                                  size_t j, struct fir_kind kind)
 {
-    const size_t together = kind.segments * FIR_SEGMENT;
+    const size_t unrolled = kind.segments * FIR_SEGMENT;
     if (kind.segments * kind.width * kind.parts > BUSY) return j; // fewer are enough
-    for (; pass->taps - j >= together; j += together)
+    for (; pass->taps - j >= unrolled; j += unrolled)
         fir_add_segments(y, fir_after(at, j, kind), FIR_SEGMENT, kind);
     return j;
 }

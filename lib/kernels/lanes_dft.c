@@ -85,8 +85,8 @@ void KERNEL(lanes_dft_inverse)(const struct lanes_row *to, const struct lanes_ro
                                const struct lanes_dft *dft)
 {
     for (size_t first = 0; first < CONV_LANES; first += LANES) {
-        const struct lanes_row own = lanes_of(from, first), last = lanes_of(to, first);
-        struct lanes_pass pass = {.to = own, .from = own, .n = dft->n, .length = 1};
+        const struct lanes_row begin = lanes_of(from, first), last = lanes_of(to, first);
+        struct lanes_pass pass = {.to = begin, .from = begin, .n = dft->n, .length = 1};
         for (int i = dft->passes - 1; i >= 0; i--) {
             pass.factors = dft->factors[i];
             pass.length *= dft->radix[i];

@@ -118,11 +118,11 @@ INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
         const size_t first = all < LANES ? all : LANES;
         const vec low = load_up_to(y, first), high = load_up_to(y + LANES, all - first);
         const vec between = __builtin_shufflevector(low, high, ODD);
-        vec own = load_up_to(sum + i, left);
-        if (add) own += __builtin_shufflevector(low, high, EVEN);
-        own += (vec){0}; // never -0, as with other steps
-        store_up_to(y, __builtin_shufflevector(own, between, LOWER), first);
-        store_up_to(y + LANES, __builtin_shufflevector(own, between, UPPER), all - first);
+        vec sums = load_up_to(sum + i, left);
+        if (add) sums += __builtin_shufflevector(low, high, EVEN);
+        sums += (vec){0}; // never -0, as with other steps
+        store_up_to(y, __builtin_shufflevector(sums, between, LOWER), first);
+        store_up_to(y + LANES, __builtin_shufflevector(sums, between, UPPER), all - first);
     }
 }
 

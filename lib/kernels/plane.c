@@ -73,8 +73,8 @@ INLINE void plane_add_taps(vec *sum, const struct plane_column *column, struct p
 // unrolls inner loops first, whose lengths are then not known.
 INLINE void plane_add_column(vec *sum, struct plane_column *column, struct plane_shape shape)
 {
-    const size_t most = shape.taps < GROUP ? shape.taps : GROUP;
-    const size_t n = shape.step == 2 ? (shape.taps + 1) / 2 : most, left = shape.taps - n;
+    const size_t group = shape.taps < GROUP ? shape.taps : GROUP;
+    const size_t n = shape.step == 2 ? (shape.taps + 1) / 2 : group, left = shape.taps - n;
     plane_add_taps(sum, column, shape, 0, n);
     column->w += n;
     if (left) plane_add_taps(sum, column, shape, shape.step == 2 ? 1 : n, left);
@@ -231,22 +231,22 @@ struct plane_strip_weight {
     uintptr_t ahead[2]; // from x and gy to prefetched samples; 0: none
 };
 
-INLINE void plane_weight_next(struct plane_strip_weight *strip, struct plane_taps of, vec y)
+INLINE void plane_weight_next(struct plane_strip_weight *strip, struct plane_taps set, vec y)
 {
     UNROLL
-    for (size_t t = of.n; t-- > 1;) strip->y[t] = strip->y[t - 1];
+    for (size_t t = set.n; t-- > 1;) strip->y[t] = strip->y[t - 1];
     strip->y[0] = y;
 }
 
-INLINE void plane_weight_row(struct plane_strip_weight *strip, struct plane_taps of, bool whole)
+INLINE void plane_weight_row(struct plane_strip_weight *strip, struct plane_taps set, bool whole)
 {
     UNROLL
-    for (size_t u = 0; u < of.columns; u++) {
+    for (size_t u = 0; u < set.columns; u++) {
         const vec v = keep_in_register(
-            plane_load_apart(strip->x + u, strip->inside[u], strip->next[u], of.step, whole));
+            plane_load_apart(strip->x + u, strip->inside[u], strip->next[u], set.step, whole));
         UNROLL
-        for (size_t t = 0; t < of.n; t++) {
-            vec *sum = &strip->sum[t * of.columns + u];
+        for (size_t t = 0; t < set.n; t++) {
+            vec *sum = &strip->sum[t * set.columns + u];
             *sum = vec_multiply_add(strip->y[t], v, *sum);
         }
     }
@@ -263,101 +263,101 @@ INLINE void plane_weight_prefetch(const struct plane_strip_weight *strip, size_t
 
 // The first row of x that the taps meet has index `row`, which may be outside.
 INLINE void plane_weight_down(const struct plane_weight *call, struct plane_strip_weight *strip,
-                              ptrdiff_t row, struct plane_taps of, bool whole)
+                              ptrdiff_t row, struct plane_taps set, bool whole)
 {
     const struct plane_axis *axis = call->axis;
-    const size_t count = axis[0].count, pitch = of.step * axis[1].size, all = count + of.n - 1;
-    const ptrdiff_t step = (ptrdiff_t)of.step, rest = (ptrdiff_t)axis[0].size - row + step - 1;
+    const size_t count = axis[0].count, pitch = set.step * axis[1].size, all = count + set.n - 1;
+    const ptrdiff_t step = (ptrdiff_t)set.step, rest = (ptrdiff_t)axis[0].size - row + step - 1;
     const size_t begin = row < 0 ? (size_t)((step - 1 - row) / step) : 0;
     const size_t reach = rest > 0 ? (size_t)(rest / step) : 0, end = reach < all ? reach : all;
     size_t q = 0;
     NO_UNROLL
     for (; q < begin && q < end; q++, strip->x += pitch) {
         const bool more = q < count;
-        plane_weight_next(strip, of, more ? plane_load(strip->gy, strip->lanes, whole) : (vec){0});
+        plane_weight_next(strip, set, more ? plane_load(strip->gy, strip->lanes, whole) : (vec){0});
         if (more) strip->gy += axis[1].count;
     }
     NO_UNROLL
     for (; q < count && q < end; q++, strip->x += pitch, strip->gy += axis[1].count) {
-        plane_weight_next(strip, of, plane_load(strip->gy, strip->lanes, whole));
-        plane_weight_prefetch(strip, of.step);
-        plane_weight_row(strip, of, whole);
+        plane_weight_next(strip, set, plane_load(strip->gy, strip->lanes, whole));
+        plane_weight_prefetch(strip, set.step);
+        plane_weight_row(strip, set, whole);
     }
     NO_UNROLL
     for (; q < end; q++, strip->x += pitch) {
-        plane_weight_next(strip, of, (vec){0});
-        plane_weight_row(strip, of, whole);
+        plane_weight_next(strip, set, (vec){0});
+        plane_weight_row(strip, set, whole);
     }
 }
 
 // Sums of the columns of gy from i on.
 INLINE void plane_weight_strip(const struct plane_weight *call, vec *sum, size_t i,
-                               struct plane_taps of)
+                               struct plane_taps set)
 {
     const struct plane_axis *axis = call->axis;
     const size_t size = axis[1].size, left = axis[1].count - i;
-    const ptrdiff_t at = (ptrdiff_t)(i * of.step + of.column) + axis[1].first;
-    const ptrdiff_t row = axis[0].first + (ptrdiff_t)of.first;
-    const size_t reach = LANES * of.step + of.columns - 1;
+    const ptrdiff_t at = (ptrdiff_t)(i * set.step + set.column) + axis[1].first;
+    const ptrdiff_t row = axis[0].first + (ptrdiff_t)set.first;
+    const size_t reach = LANES * set.step + set.columns - 1;
     struct plane_strip_weight strip = {.x = (const REAL *)call->x + row * (ptrdiff_t)size + at,
                                        .gy = (const REAL *)call->gy + i,
                                        .sum = sum};
-    if (call->next[0] && of.column == 0)
+    if (call->next[0] && set.column == 0)
         strip.ahead[0] = (uintptr_t)call->next[0] - (uintptr_t)call->x;
-    if (call->next[1] && of.column == 0 && of.first == 0)
+    if (call->next[1] && set.column == 0 && set.first == 0)
         strip.ahead[1] = (uintptr_t)call->next[1] - (uintptr_t)call->gy;
     if (left >= LANES && at >= 0 && (size_t)at + reach <= size) {
-        plane_weight_down(call, &strip, row, of, true);
+        plane_weight_down(call, &strip, row, set, true);
         return;
     }
     strip.lanes = vec_lanes(0, left < LANES ? left : LANES);
     UNROLL
-    for (size_t u = 0; u < of.columns; u++) {
+    for (size_t u = 0; u < set.columns; u++) {
         // x where gy ends is not multiplied by 0, for it may be infinite. A negative end: no lane.
-        const ptrdiff_t begin = at + (ptrdiff_t)u, last = begin + (ptrdiff_t)(left * of.step);
+        const ptrdiff_t begin = at + (ptrdiff_t)u, last = begin + (ptrdiff_t)(left * set.step);
         const size_t end = last < (ptrdiff_t)size ? (size_t)last : size;
         strip.inside[u] = plane_lanes(begin, end);
         strip.next[u] = plane_lanes(begin + (ptrdiff_t)LANES, end);
     }
-    plane_weight_down(call, &strip, row, of, false);
+    plane_weight_down(call, &strip, row, set, false);
 }
 
-INLINE void plane_weight_taps(const struct plane_weight *call, struct plane_taps of)
+INLINE void plane_weight_taps(const struct plane_weight *call, struct plane_taps set)
 {
     const struct plane_axis *axis = call->axis;
     vec sum[MAX_WEIGHT_SUMS];
     UNROLL
-    for (size_t k = 0; k < of.n * of.columns; k++) sum[k] = (vec){0};
+    for (size_t k = 0; k < set.n * set.columns; k++) sum[k] = (vec){0};
     NO_UNROLL
-    for (size_t i = 0; i < axis[1].count; i += LANES) plane_weight_strip(call, sum, i, of);
-    REAL *w = (REAL *)call->w + (of.first * axis[1].taps + of.column) * CONV_LANES;
+    for (size_t i = 0; i < axis[1].count; i += LANES) plane_weight_strip(call, sum, i, set);
+    REAL *w = (REAL *)call->w + (set.first * axis[1].taps + set.column) * CONV_LANES;
     UNROLL
-    for (size_t t = 0; t < of.n; t++, w += of.step * axis[1].taps * CONV_LANES) {
+    for (size_t t = 0; t < set.n; t++, w += set.step * axis[1].taps * CONV_LANES) {
         UNROLL
-        for (size_t u = 0; u < of.columns; u++)
-            vec_store(w + u * CONV_LANES, vec_load(w + u * CONV_LANES) + sum[t * of.columns + u]);
+        for (size_t u = 0; u < set.columns; u++)
+            vec_store(w + u * CONV_LANES, vec_load(w + u * CONV_LANES) + sum[t * set.columns + u]);
     }
 }
 
 // As many columns at a time as there are registers for their sums and n rows of gy, beside a vector
 // of x and its mask: 30 of 32, or 14 of 16.
-INLINE void plane_weight_columns(const struct plane_weight *call, struct plane_taps of)
+INLINE void plane_weight_columns(const struct plane_weight *call, struct plane_taps part)
 {
-    const size_t most = VECTOR_BYTES == 64 ? 30 : 14, fit = (most - of.n) / of.n;
-    const size_t wide = fit >= 5 && of.step == 1 ? 5 : 3, taps = call->axis[1].taps;
-    of.columns = wide;
+    const size_t max = VECTOR_BYTES == 64 ? 30 : 14, fit = (max - part.n) / part.n;
+    const size_t wide = fit >= 5 && part.step == 1 ? 5 : 3, taps = call->axis[1].taps;
+    part.columns = wide;
     if (fit >= wide) {
         NO_UNROLL
-        for (; taps - of.column >= wide; of.column += wide) plane_weight_taps(call, of);
+        for (; taps - part.column >= wide; part.column += wide) plane_weight_taps(call, part);
     }
-    of.columns = 3;
-    if (wide > 3 && taps - of.column >= 3) {
-        plane_weight_taps(call, of);
-        of.column += 3;
+    part.columns = 3;
+    if (wide > 3 && taps - part.column >= 3) {
+        plane_weight_taps(call, part);
+        part.column += 3;
     }
-    of.columns = 1;
+    part.columns = 1;
     NO_UNROLL
-    for (; of.column < taps; of.column++) plane_weight_taps(call, of);
+    for (; part.column < taps; part.column++) plane_weight_taps(call, part);
 }
 
 #define PLANE_WEIGHT(taps) plane_weight_columns(call, (struct plane_taps){first, taps, .step = 1})

@@ -213,41 +213,41 @@ INLINE void tile_add_positions(struct tile_sums *sums, const REAL *x, size_t x_i
     }
 }
 
-INLINE void tile_gradient_bin(const struct tile_gradient *of, size_t bin, size_t lane,
+INLINE void tile_gradient_bin(const struct tile_gradient *g, size_t bin, size_t lane,
                               size_t channels)
 {
     enum { AHEAD = 4 }; // bins
-    const size_t positions = of->positions;
-    const REAL *x = (const REAL *)of->x + bin * of->x_bin;
-    const REAL *gy = (const REAL *)of->gy + bin * positions * ELEMENT + lane;
+    const size_t positions = g->positions;
+    const REAL *x = (const REAL *)g->x + bin * g->x_bin;
+    const REAL *gy = (const REAL *)g->gy + bin * positions * ELEMENT + lane;
     struct tile_sums sums = {{{0}}, {{0}}};
-    for (size_t i = 0; i < positions; i += TILE_ROWS, x += of->x_group) {
+    for (size_t i = 0; i < positions; i += TILE_ROWS, x += g->x_group) {
         const size_t n = positions - i < TILE_ROWS ? positions - i : TILE_ROWS;
-        const REAL *first = x + of->first * n, *y = gy + i * ELEMENT;
+        const REAL *first = x + g->first * n, *y = gy + i * ELEMENT;
         // Numbers, for the lines need not be of the array.
-        const uintptr_t ahead = (uintptr_t)(first) + AHEAD * of->x_bin * sizeof(REAL);
+        const uintptr_t ahead = (uintptr_t)(first) + AHEAD * g->x_bin * sizeof(REAL);
         __builtin_prefetch((const void *)ahead);
-        __builtin_prefetch((const void *)(ahead + of->x_im * sizeof(REAL)));
+        __builtin_prefetch((const void *)(ahead + g->x_im * sizeof(REAL)));
         switch (n) {
         case 1:
-            tile_add_positions(&sums, first, of->x_im, y, channels, 1);
+            tile_add_positions(&sums, first, g->x_im, y, channels, 1);
             break;
         case 2:
-            tile_add_positions(&sums, first, of->x_im, y, channels, 2);
+            tile_add_positions(&sums, first, g->x_im, y, channels, 2);
             break;
         case 3:
-            tile_add_positions(&sums, first, of->x_im, y, channels, 3);
+            tile_add_positions(&sums, first, g->x_im, y, channels, 3);
             break;
         default:
-            tile_add_positions(&sums, first, of->x_im, y, channels, TILE_ROWS);
+            tile_add_positions(&sums, first, g->x_im, y, channels, TILE_ROWS);
         }
     }
-    const uint32_t *pair = of->pair + 2 * bin;
-    const vec scale = vec_broadcast((REAL)of->scale);
+    const uint32_t *pair = g->pair + 2 * bin;
+    const vec scale = vec_broadcast((REAL)g->scale);
     UNROLL
     for (size_t c = 0; c < channels; c += 2) {
-        REAL *u = (REAL *)of->rows[c / 2] + (pair[0] - of->pair[0]) * ELEMENT + lane;
-        REAL *v = (REAL *)of->rows[c / 2] + (pair[1] - of->pair[1] + of->back) * ELEMENT + lane;
+        REAL *u = (REAL *)g->rows[c / 2] + (pair[0] - g->pair[0]) * ELEMENT + lane;
+        REAL *v = (REAL *)g->rows[c / 2] + (pair[1] - g->pair[1] + g->back) * ELEMENT + lane;
         const vec p_re = sums.re[c] * scale, p_im = sums.im[c] * scale;
         vec q_re = {0}, q_im = {0};
         if (c + 1 < channels) q_re = sums.re[c + 1] * scale, q_im = sums.im[c + 1] * scale;
@@ -258,26 +258,26 @@ INLINE void tile_gradient_bin(const struct tile_gradient *of, size_t bin, size_t
     }
 }
 
-INLINE void tile_gradient_bins(const struct tile_gradient *of, size_t channels)
+INLINE void tile_gradient_bins(const struct tile_gradient *g, size_t channels)
 {
-    for (size_t bin = 0; bin < of->bins; bin++)
+    for (size_t bin = 0; bin < g->bins; bin++)
         for (size_t lane = 0; lane < TILE_LANES; lane += LANES)
-            tile_gradient_bin(of, bin, lane, channels);
+            tile_gradient_bin(g, bin, lane, channels);
 }
 
-void KERNEL(tile_gradient)(const struct tile_gradient *of)
+void KERNEL(tile_gradient)(const struct tile_gradient *g)
 {
-    switch (of->channels) {
+    switch (g->channels) {
     case 1:
-        tile_gradient_bins(of, 1);
+        tile_gradient_bins(g, 1);
         break;
     case 2:
-        tile_gradient_bins(of, 2);
+        tile_gradient_bins(g, 2);
         break;
     case 3:
-        tile_gradient_bins(of, 3);
+        tile_gradient_bins(g, 3);
         break;
     default:
-        tile_gradient_bins(of, TILE_ROWS);
+        tile_gradient_bins(g, TILE_ROWS);
     }
 }

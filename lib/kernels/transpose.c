@@ -10,7 +10,7 @@ struct transpose_part {
 // At most LANES rows of x and `most` columns of it, a constant: shuffles whose results no column
 // takes are left out by the compiler.
 INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_stride,
-                             struct transpose_part part, size_t most)
+                             struct transpose_part part, size_t count)
 {
     const size_t rows = part.rows, n = part.columns;
     vec v[LANES];
@@ -22,7 +22,7 @@ INLINE void transpose_square(REAL *y, size_t y_stride, const REAL *x, size_t x_s
     }
     vec_transpose(v, LANES);
     UNROLL
-    for (size_t k = 0; k < most; k++) {
+    for (size_t k = 0; k < count; k++) {
         if (k >= n) continue;
         if (rows < LANES) vec_store_first(y + k * y_stride, v[k], rows);
         else vec_store(y + k * y_stride, v[k]);

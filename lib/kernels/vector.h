@@ -269,11 +269,11 @@ INLINE void vec_deinterleave(vec *v, size_t n)
     }
     UNROLL
     for (size_t odd = 0; odd < 2; odd++) {
-        vec *own = half + odd * (n / 2);
-        const vec a = own[0], b = own[n / 2 > 1];
-        if (n == 6) vec_interleave_odd(own, 3, true);
-        if (n == 4) own[0] = __builtin_shufflevector(a, b, EVEN);
-        if (n == 4) own[1] = __builtin_shufflevector(a, b, ODD);
+        vec *part = half + odd * (n / 2);
+        const vec a = part[0], b = part[n / 2 > 1];
+        if (n == 6) vec_interleave_odd(part, 3, true);
+        if (n == 4) part[0] = __builtin_shufflevector(a, b, EVEN);
+        if (n == 4) part[1] = __builtin_shufflevector(a, b, ODD);
     }
     UNROLL
     for (size_t k = 0; k < n; k++) v[k] = half[k % 2 * (n / 2) + k / 2];

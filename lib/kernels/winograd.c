@@ -380,15 +380,15 @@ void KERNEL(interleave)(void *y_, size_t pitch, const void *x_, ptrdiff_t stride
     DO(8, 4, __VA_ARGS__) DO(8, 5, __VA_ARGS__) DO(8, 6, __VA_ARGS__) DO(8, 7, __VA_ARGS__)
 #define CASES_AND_1(DO, ...) DO(1, 1, __VA_ARGS__) CASES(DO, __VA_ARGS__)
 #define CASE_OF(extent, count) ((extent) * WINOGRAD_EXTENT + (count))
-#define CASE(extent, count, name, of, matrix) \
-    case CASE_OF(extent, count): name##_##extent##_##count(y, x, of); break;
-#define FUNCTION(extent, count, name, of, matrix) \
-    NOINLINE void name##_##extent##_##count(REAL *y, const REAL *x, const struct winograd_##of *of) \
-    { winograd_of_##of(matrix, y, x, extent, count, of); }
-#define TRANSFORM(cases, name, of, matrix) \
-    cases(FUNCTION, name, of, matrix) \
-    void KERNEL(name)(void *y, const void *x, size_t extent, size_t count, const struct winograd_##of *of) \
-    { switch (CASE_OF(extent, count)) { cases(CASE, name, of, matrix) } }
+#define CASE(extent, count, name, kind, matrix) \
+    case CASE_OF(extent, count): name##_##extent##_##count(y, x, kind); break;
+#define FUNCTION(extent, count, name, kind, matrix) \
+    NOINLINE void name##_##extent##_##count(REAL *y, const REAL *x, const struct winograd_##kind *kind) \
+    { winograd_of_##kind(matrix, y, x, extent, count, kind); }
+#define TRANSFORM(cases, name, kind, matrix) \
+    cases(FUNCTION, name, kind, matrix) \
+    void KERNEL(name)(void *y, const void *x, size_t extent, size_t count, const struct winograd_##kind *kind) \
+    { switch (CASE_OF(extent, count)) { cases(CASE, name, kind, matrix) } }
 
 TRANSFORM(CASES, winograd_output, rows, OUTPUT)
 TRANSFORM(CASES, winograd_taps, rows, TAPS)
