@@ -24,7 +24,7 @@ __attribute__((format(printf, 3, 4))) int text_print(char *to, size_t size, cons
 // strtod in the C locale.
 double text_number(const char *text, char **ret_end);
 
-// A growing text in a caller's buffer, for explain. The length also counts what did not fit.
+// A growing text in a caller's buffer, for explain. The length also counts text that did not fit.
 struct text {
     char *at;
     size_t size, length;

@@ -97,8 +97,8 @@ void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context)
     assert(threads >= 1 && threads <= MAX_THREADS);
 #ifdef _OPENMP
     if (threads > 1 && n_tasks > 1) threads = threads_lost() ? 1 : prove_threads(threads);
-    // Neighbouring tasks touch neighbouring memory: a thread takes several at once, so that what
-    // the processor reads ahead is its own, yet often enough that threads finish together.
+    // Neighbouring tasks touch neighbouring memory: a thread takes several at once, so that it
+    // reads the data that the processor reads ahead, yet often enough that threads finish together.
     const size_t batch = n_tasks / (32 * (size_t)threads) + 1;
     if (threads > 1 && n_tasks > 1) {
 #pragma omp parallel for num_threads(threads) schedule(dynamic, batch)

@@ -18,8 +18,8 @@ void thread_loop(int threads, size_t n_tasks, task_fn *run, void *context);
 // were started at another number are not in this process.
 unsigned thread_forks(void);
 
-// Locks that fork() waits for, so that a child finds them free and what they guard whole. No thread
-// takes one while it has another.
+// Locks that fork() waits for, so that a child finds them free and the data they guard whole. No
+// thread takes one while it has another.
 enum thread_lock { LOCK_FFTW, LOCK_WISDOM, THREAD_LOCKS };
 void thread_lock(enum thread_lock lock);
 void thread_unlock(enum thread_lock lock);

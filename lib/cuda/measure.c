@@ -25,7 +25,7 @@ static const double MIN_SECONDS = 2e-3; // of one timing, beside which waiting d
 
 struct measurement {
     struct partita_plan
-        plan; // device, log, and a problem in f32: what functions of plans read here
+        plan; // device, log, and a problem in f32: the fields that functions of plans read here
     struct cuda_fft fft;
     struct cuda_queue queue;
     struct cuda_product product;
@@ -220,10 +220,10 @@ static enum partita_status measure_once(struct cuda_device *device, const struct
 
 enum partita_status cuda_measure(struct device *device, const struct partita_log *log)
 {
-    struct cuda_device *own = (struct cuda_device *)device;
-    pthread_mutex_lock(&own->gpu->measuring);
-    const enum partita_status status = measure_once(own, log);
-    pthread_mutex_unlock(&own->gpu->measuring);
-    if (status == PARTITA_OK) cuda_device_set_rates(own, &own->gpu->measured, "measured");
+    struct cuda_device *cuda = (struct cuda_device *)device;
+    pthread_mutex_lock(&cuda->gpu->measuring);
+    const enum partita_status status = measure_once(cuda, log);
+    pthread_mutex_unlock(&cuda->gpu->measuring);
+    if (status == PARTITA_OK) cuda_device_set_rates(cuda, &cuda->gpu->measured, "measured");
     return status == PARTITA_ERR_NOMEM ? PARTITA_OK : status;
 }

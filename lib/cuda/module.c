@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The module that the library loads for CUDA devices: the list of its engines, and what it exports.
+// The module that the library loads for CUDA devices: the list of its engines, and its exports.
 #include "module.h"
 
 #include "core/spectrum.h"

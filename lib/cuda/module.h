@@ -4,7 +4,7 @@
 
 #include "core/device.h"
 
-// Opens device `index` of this process: what the module exports.
+// Opens device `index` of this process; the module exports this.
 // Errors: PARTITA_ERR_DEVICE, text says why; PARTITA_ERR_NOMEM.
 enum partita_status cuda_open(size_t index, char *text, size_t size, struct device **ret_device);
 

@@ -60,7 +60,7 @@ static double transform_flops(const struct shape *shape, size_t n)
     return (shape->complex_signal ? 5 : 2.5) * (double)n * log2((double)n);
 }
 
-// What is worked on one after the other, by what is worked on at once.
+// The amount of sequential work, by the amount of parallel work.
 static double chunk_count(const struct request *request, const struct block_layout *layout)
 {
     const struct shape *shape = request->shape;
@@ -120,7 +120,7 @@ static bool layout_pairs(const struct block_device *device, size_t n, struct blo
     const double operands = (double)shape->in_channels * read + (double)others;
     const double transforms = batch * operands + results * blocks;
     // A transform's samples and its spectrum are moved; for their sums the spectra of the taps,
-    // what is gathered, and with several channels what each adds.
+    // the gathered sums, and with several channels the products of each.
     const double added = shape->group_in > 1 ? 3 * batch * paths * blocks : 0;
     const double sums = results * blocks + batch * paths * tap_blocks + added;
     return add_costs(device, transforms, batch * paths * pairs * (double)shape_bins(shape, n),

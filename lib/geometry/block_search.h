@@ -35,7 +35,7 @@ struct block_layout {
     double seconds, flops;
 };
 
-// What a device can do, and its costs in addition to its rates.
+// Abilities of a device, and its costs in addition to its rates.
 struct block_device {
     const struct signal_rates *rates;
     const struct request *request; // its shape is the problem as a forward problem (shape_forward)

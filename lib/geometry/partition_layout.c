@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What follows from a layout of partitions: its operations, and what it can be made from again.
+// Figures of a layout of partitions: its operations, and the choice that makes it again.
 #include <math.h>
 
 #include "partition_search.h"

@@ -92,7 +92,7 @@ static double product_rate_i16(const struct signal_rates *rates, int i, double s
     return fmax(sum + widen, rates->product[COST_MEMORY][i] * bytes);
 }
 
-// Seconds of a bin's product, with 1, 2 and 4 sums at once. The outputs share what they read of the
+// Seconds of a bin's product, with 1, 2 and 4 sums at once. The outputs share their reads of the
 // inputs.
 static void product_rates(const struct shape *shape, const struct partition_device *device,
                           const struct partition_segment *segment, double ret[3])
@@ -165,7 +165,7 @@ double partition_product_seconds(const struct shape *shape, const struct partiti
     return bin_seconds(segment, rates) * (double)partition_bins(shape, segment);
 }
 
-// The way to a hop: what it costs, the first tap that its segment would cover, and the segment
+// The way to a hop: its cost, the first tap that its segment would cover, and the segment
 // before it.
 struct node {
     double seconds;
@@ -360,7 +360,7 @@ static double seconds_to_beat(const struct partition_layout *best)
     return best->n_segments && !best->wasteful ? best->seconds : INFINITY;
 }
 
-// Completes what leads to node i by a segment of hop j that holds the rest.
+// Completes the layout up to node i by a segment of hop j that holds the rest.
 static void finish_layout(struct search *search, size_t i, size_t j, size_t multiple,
                           struct partition_layout *best)
 {
@@ -379,7 +379,7 @@ static void finish_layout(struct search *search, size_t i, size_t j, size_t mult
     }
 }
 
-// What precedes the first segment: the head alone, a kernel launch a quantum where that is queued.
+// Seconds before the first segment: the head alone, a kernel launch a quantum where that is queued.
 static double seconds_before(const struct search *search)
 {
     return (search->device->parallel ? 0 : search->head_seconds) +

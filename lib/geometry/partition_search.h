@@ -73,7 +73,7 @@ static inline bool partition_allows_i16(const struct request *request)
     return !request->shape->f64 && request->error_budget >= 1e-4;
 }
 
-// What a device can do, when its outputs are ready, and its costs.
+// Abilities of a device, the time of its outputs, and its costs.
 struct partition_device {
     const struct signal_rates *rates;
     // Limits.
@@ -110,8 +110,8 @@ struct partition_device {
 bool partition_search(const struct shape *shape, const struct partition_device *device,
                       struct partition_layout *best);
 
-// What a layout of a device whose head and segments do not run in parallel is made from, without
-// a search.
+// The choice from which a layout is made without a search, of a device whose head and segments do
+// not run in parallel.
 struct partition_choice {
     size_t latency, head, partitions[PARTITION_MAX_SEGMENTS];
     double seconds;

@@ -20,7 +20,7 @@ static void count_positions(struct tile_axis *axis)
 
 static bool make_axis(const struct axis *axis, bool backward, struct tile_axis *ret)
 {
-    // Where they mean nothing, stride and dilation are what makes the fewest images and branches.
+    // Where they mean nothing, stride and dilation are those with the fewest images and branches.
     const size_t stride = axis->out == 1 ? axis->dilation : axis->stride;
     const size_t dilation = axis->kernel == 1 ? stride : axis->dilation;
     const size_t common = size_gcd(stride, dilation), step = size_mul(stride / common, dilation);

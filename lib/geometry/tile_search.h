@@ -6,8 +6,8 @@
 #include "core/engine.h"
 #include "tile_grid.h"
 
-// What an engine's functions get: the request, its grid, which is not split, and the seconds of a
-// decision that can be chosen. Decisions that cost more need not be returned.
+// The arguments of an engine's functions: the request, its grid, which is not split, and the
+// seconds of a decision that can be chosen. Decisions that cost more need not be returned.
 struct tile_problem {
     const struct request *request;
     const struct tile_grid *grid;

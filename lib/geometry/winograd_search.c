@@ -56,7 +56,7 @@ double winograd_error_growth(size_t extent, size_t taps)
     return extent > 1 ? growth[extent / 2 - 2][taps - 2] : 1;
 }
 
-// Roundings of six transforms along one axis each, then of the products' sums; 1.7 is what is left
+// Roundings of six transforms along one axis each, then of the products' sums; 1.7 remains
 // of the former for every extent, by experiment with random tiles
 // (docs/decisions/0014-winograd.md).
 static double winograd_error(const struct request *request, const struct tile_grid *grid,
@@ -141,7 +141,7 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
         split_grid(list.first, &split);
         estimate_split(request, try_split, &split, &first);
     }
-    // A split whose lower bound is above what another one costs that fits cannot be the cheapest.
+    // A split whose lower bound is above the cost of another one that fits cannot be the cheapest.
     const double enough =
         fmin(to_beat, estimate_fits(request, &first) ? request_cost(request, &first) : INFINITY);
     for (int number = 0; number < SPLITS && made; number++) {

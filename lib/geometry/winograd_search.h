@@ -41,7 +41,7 @@ void winograd_search(const struct request *request, winograd_try_fn *try_split,
 // taps, in root mean square: their relative errors grow by this. Extent 1 has no transform.
 double winograd_error_growth(size_t extent, size_t taps);
 
-// The largest predicted error that the search allows: the request's budget, or what replaces it.
+// The largest predicted error that the search allows: the request's budget, or its replacement.
 double winograd_budget(const struct request *request);
 
 #endif

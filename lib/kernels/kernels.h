@@ -49,13 +49,13 @@ struct resample_walk {
     size_t next_branch, next_sample;
 };
 
-static inline void resample_advance(struct resample_walk *walk)
+static inline void resample_advance(struct resample_walk *at)
 {
-    walk->branch += walk->next_branch;
-    walk->sample = walk->next_sample;
-    if (walk->branch < walk->branches) return;
-    walk->branch -= walk->branches;
-    walk->sample++;
+    at->branch += at->next_branch;
+    at->sample = at->next_sample;
+    if (at->branch < at->branches) return;
+    at->branch -= at->branches;
+    at->sample++;
 }
 
 // y[i] += sum over j < taps of row[taps-1-j] * x[s - step*j], for outputs i < n with the rows and
@@ -63,13 +63,13 @@ static inline void resample_advance(struct resample_walk *walk)
 // tap twice, and n counts complex outputs. Rows are aligned to CONV_BLOCK_BYTES; behind a row's
 // taps are zeros up to a multiple of that. Reads x[-step*(taps-1)] up to the last output's sample.
 // Tolerance relative to the exact sum: 4 u sqrt(taps), L2.
-typedef void resample_fn(void *y, const void *x, const void *h, const struct resample_walk *walk,
+typedef void resample_fn(void *y, const void *x, const void *h, const struct resample_walk *at,
                          size_t n, size_t step);
 
 // The same for interleaved complex x, h and y. The first half of a row has the real part of every
 // tap twice, the second half the imaginary parts.
 typedef void resample_complex_fn(void *y, const void *x, const void *h,
-                                 const struct resample_walk *walk, size_t n);
+                                 const struct resample_walk *at, size_t n);
 
 // The order in which `fir` and `fir_complex` add the products of a segment to one sum, so that
 // other devices can compute the same bits. A row is `lanes` / step taps. Of FIR_DEPTH rows, and at

@@ -43,36 +43,36 @@ INLINE void resample_fold(REAL *out, vec v, size_t step)
 
 // One part of taps (parts 1), or real and imaginary parts in the halves of a row. Inlined once for
 // each kind.
-INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_walk walk, size_t n,
+INLINE void resample_run(REAL *y, const REAL *x, const REAL *h, struct resample_walk at, size_t n,
                          const size_t kind[2])
 {
     const size_t step = kind[0], parts = kind[1];
-    x -= step * (walk.taps - 1);
+    x -= step * (at.taps - 1);
     for (size_t i = 0; i < n; i++, y += step) {
-        const REAL *row = h + walk.branch * walk.pitch;
+        const REAL *row = h + at.branch * at.pitch;
         REAL sum[2], rotated[2];
-        resample_fold(sum, resample_lanes(x, row, step * walk.taps), step);
+        resample_fold(sum, resample_lanes(x, row, step * at.taps), step);
         if (parts == 2) {
-            resample_fold(rotated, resample_lanes(x, row + walk.pitch / 2, step * walk.taps), step);
+            resample_fold(rotated, resample_lanes(x, row + at.pitch / 2, step * at.taps), step);
             sum[0] -= rotated[1];
             sum[1] += rotated[0];
         }
         UNROLL
         for (size_t k = 0; k < step; k++) y[k] += sum[k];
-        resample_advance(&walk);
-        x += step * walk.sample;
+        resample_advance(&at);
+        x += step * at.sample;
     }
 }
 
-void KERNEL(resample)(void *y, const void *x, const void *h, const struct resample_walk *walk,
+void KERNEL(resample)(void *y, const void *x, const void *h, const struct resample_walk *at,
                       size_t n, size_t step)
 {
-    if (step == 1) resample_run(y, x, h, *walk, n, (const size_t[]){1, 1});
-    else resample_run(y, x, h, *walk, n, (const size_t[]){2, 1});
+    if (step == 1) resample_run(y, x, h, *at, n, (const size_t[]){1, 1});
+    else resample_run(y, x, h, *at, n, (const size_t[]){2, 1});
 }
 
-void KERNEL(resample_complex)(void *y, const void *x, const void *h,
-                              const struct resample_walk *walk, size_t n)
+void KERNEL(resample_complex)(void *y, const void *x, const void *h, const struct resample_walk *at,
+                              size_t n)
 {
-    resample_run(y, x, h, *walk, n, (const size_t[]){2, 2});
+    resample_run(y, x, h, *at, n, (const size_t[]){2, 2});
 }

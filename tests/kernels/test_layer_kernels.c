@@ -344,10 +344,10 @@ static void test_transpose(void **state)
 {
     const struct kernel_subject *s = *state;
     const bool f64 = s->kernels->f64;
-    const size_t bytes = scalar_size(f64), most = 2 * block(f64) + 1;
+    const size_t bytes = scalar_size(f64), max = 2 * block(f64) + 1;
     struct random random = random_start("transpose");
-    for (size_t rows = 0; rows <= most; rows++)
-        for (size_t n = 0; n <= most; n++) {
+    for (size_t rows = 0; rows <= max; rows++)
+        for (size_t n = 0; n <= max; n++) {
             const size_t x_stride = n + random_below(&random, 3),
                          y_stride = rows + random_below(&random, 3);
             const size_t n_x = rows && n ? (rows - 1) * x_stride + n : 0,

@@ -13,7 +13,7 @@ struct data {
     bool f64;
     enum variant variant;
     size_t taps, step, outputs;
-    struct resample_walk walk;
+    struct resample_walk start;
     void *rows, *x, *y;
     size_t n_x; // reals, of which `history` are before output 0's sample
     size_t history;
@@ -35,17 +35,17 @@ static struct data data_make(const struct kernel_subject *s, enum variant varian
                      .step = variant == REAL ? 1 : 2,
                      .outputs = OUTPUTS};
     const size_t scalar = scalar_size(d.f64), guard = 64;
-    d.walk = (struct resample_walk){.branches = BRANCHES,
-                                    .pitch = pitch_of(&d),
-                                    .taps = taps,
-                                    .branch = random_below(random, BRANCHES),
-                                    .next_branch = STRIDE % BRANCHES,
-                                    .next_sample = STRIDE / BRANCHES};
-    const size_t last = (d.walk.branch + (OUTPUTS - 1) * STRIDE) / BRANCHES;
+    d.start = (struct resample_walk){.branches = BRANCHES,
+                                     .pitch = pitch_of(&d),
+                                     .taps = taps,
+                                     .branch = random_below(random, BRANCHES),
+                                     .next_branch = STRIDE % BRANCHES,
+                                     .next_sample = STRIDE / BRANCHES};
+    const size_t last = (d.start.branch + (OUTPUTS - 1) * STRIDE) / BRANCHES;
     d.history = guard + d.step * (taps - 1);
     d.n_x = d.history + d.step * (last + 1) + guard;
     d.x = guarded_alloc(d.n_x * scalar, scalar);
-    d.rows = guarded_alloc(BRANCHES * d.walk.pitch * scalar, 0);
+    d.rows = guarded_alloc(BRANCHES * d.start.pitch * scalar, 0);
     d.y = guarded_alloc(OUTPUTS * d.step * scalar, scalar);
     fill_random(random, d.f64, d.x, d.n_x);
     fill_random(random, d.f64, d.y, OUTPUTS * d.step);
@@ -53,13 +53,13 @@ static struct data data_make(const struct kernel_subject *s, enum variant varian
         scalar_put(d.f64, d.x, i, INFINITY);
         scalar_put(d.f64, d.x, d.n_x - 1 - i, INFINITY);
     }
-    memset(d.rows, 0, BRANCHES * d.walk.pitch * scalar);
+    memset(d.rows, 0, BRANCHES * d.start.pitch * scalar);
     const size_t parts = variant == COMPLEX ? 2 : 1;
     for (size_t row = 0; row < BRANCHES * parts; row++)
         for (size_t t = 0; t < taps; t++) {
             const double tap = (double)random_below(random, 2001) / 1000 - 1;
             for (size_t k = 0; k < d.step; k++)
-                scalar_put(d.f64, d.rows, row * d.walk.pitch / parts + t * d.step + k, tap);
+                scalar_put(d.f64, d.rows, row * d.start.pitch / parts + t * d.step + k, tap);
         }
     return d;
 }
@@ -72,17 +72,18 @@ static void data_free(struct data *d)
 }
 
 static void run(const struct kernel_subject *s, const struct data *d, void *y, const void *x,
-                const struct resample_walk *walk, size_t n)
+                const struct resample_walk *at, size_t n)
 {
-    if (d->variant == COMPLEX) s->kernels->resample_complex(y, x, d->rows, walk, n);
-    else s->kernels->resample(y, x, d->rows, walk, n, d->step);
+    if (d->variant == COMPLEX) s->kernels->resample_complex(y, x, d->rows, at, n);
+    else s->kernels->resample(y, x, d->rows, at, n, d->step);
 }
 
 // Part k (real, imaginary) of output i.
 static struct sum expect(const struct data *d, size_t i, size_t k)
 {
-    const size_t at = d->walk.branch + i * STRIDE;
-    const size_t row = at % BRANCHES * d->walk.pitch, oldest = d->history - d->step * (d->taps - 1);
+    const size_t at = d->start.branch + i * STRIDE;
+    const size_t row = at % BRANCHES * d->start.pitch,
+                 oldest = d->history - d->step * (d->taps - 1);
     const size_t first = oldest + d->step * (at / BRANCHES);
     struct sum sum = {0};
     sum_product(&sum, scalar_get(d->f64, d->y, i * d->step + k), 1);
@@ -91,7 +92,7 @@ static struct sum expect(const struct data *d, size_t i, size_t k)
         sum_product(&sum, scalar_get(d->f64, d->rows, row + t * d->step),
                     scalar_get(d->f64, d->x, x + k));
         if (d->variant != COMPLEX) continue;
-        const double im = scalar_get(d->f64, d->rows, row + d->walk.pitch / 2 + t * 2);
+        const double im = scalar_get(d->f64, d->rows, row + d->start.pitch / 2 + t * 2);
         sum_product(&sum, k ? im : -im, scalar_get(d->f64, d->x, x + 1 - k));
     }
     return sum;
@@ -109,7 +110,7 @@ static void every_number_of_taps(void **state)
             struct sum expected[OUTPUTS][2];
             for (size_t i = 0; i < OUTPUTS; i++)
                 for (size_t k = 0; k < d.step; k++) expected[i][k] = expect(&d, i, k);
-            run(s, &d, d.y, scalar_at(d.f64, d.x, d.history), &d.walk, OUTPUTS);
+            run(s, &d, d.y, scalar_at(d.f64, d.x, d.history), &d.start, OUTPUTS);
             for (size_t i = 0; i < OUTPUTS * d.step; i++)
                 if (!agrees(&expected[i / d.step][i % d.step], d.f64, scalar_get(d.f64, d.y, i),
                             taps + 12))
@@ -127,14 +128,14 @@ static void split_anywhere_same_bits(void **state)
         struct data d = data_make(s, variant, 37, &random);
         char whole[OUTPUTS * 2 * sizeof(double)];
         memcpy(whole, d.y, OUTPUTS * d.step * scalar);
-        run(s, &d, whole, scalar_at(d.f64, d.x, d.history), &d.walk, OUTPUTS);
+        run(s, &d, whole, scalar_at(d.f64, d.x, d.history), &d.start, OUTPUTS);
         for (size_t i = 0, n; i < OUTPUTS; i += n) {
             n = 1 + random_below(&random, OUTPUTS - i);
-            const size_t at = d.walk.branch + i * STRIDE;
-            struct resample_walk walk = d.walk;
-            walk.branch = at % BRANCHES;
+            const size_t at = d.start.branch + i * STRIDE;
+            struct resample_walk start = d.start;
+            start.branch = at % BRANCHES;
             run(s, &d, scalar_at(d.f64, d.y, i * d.step),
-                scalar_at(d.f64, d.x, d.history + d.step * (at / BRANCHES)), &walk, n);
+                scalar_at(d.f64, d.x, d.history + d.step * (at / BRANCHES)), &start, n);
         }
         assert_memory_equal(d.y, whole, OUTPUTS * d.step * scalar);
         data_free(&d);

@@ -313,15 +313,15 @@ static void test_paths_splits(void **state)
         struct paths_data d = paths_make(&random, s->kernels->f64, true, i16);
         struct cmac_path lines[MAX_PATHS], later[MAX_PATHS];
         const size_t bytes = (d.end - d.first) * SPECTRUM_LINE_BYTES;
-        void *together[CMAC_SUMS];
+        void *several[CMAC_SUMS];
         char *alone = guarded_alloc(bytes, 0), *copy[CMAC_SUMS];
         for (size_t k = 0; k < d.terms.sums; k++) {
             copy[k] = guarded_alloc(bytes, 0);
             memcpy(copy[k], d.y[k], bytes);
-            together[k] = tile_back(copy[k], d.first);
+            several[k] = tile_back(copy[k], d.first);
         }
         paths_put(&d, lines, EDGE_END);
-        kernel(together, &d.terms, lines, d.n_own, d.first, d.end);
+        kernel(several, &d.terms, lines, d.n_own, d.first, d.end);
         for (size_t k = 0; k < d.terms.sums; k++) {
             struct cmac_terms terms = d.terms;
             void *y[] = {tile_back(alone, d.first)};

@@ -378,14 +378,14 @@ static void compute_outputs(struct partita_stream *stream, const struct frames *
     const size_t stride = shape->axis[0].stride, phase = (stream->phase + chunk->n) % stride;
     const size_t first = (stride - stream->phase) % stride; // frame of the first output
     for (size_t channel = 0; channel < shape->out_channels; channel++) {
-        char *own = frames_y(chunk, channel, 0, shape->sample_bytes);
-        char *y = chunk->y_stride == 1 ? own : state->sum;
+        char *result = frames_y(chunk, channel, 0, shape->sample_bytes);
+        char *y = chunk->y_stride == 1 ? result : state->sum;
         compute_channel(stream, stream->filter, channel, y, phase, due);
         if (stream->swap.state == SWAP_FADING) {
             compute_channel(stream, stream->swap.incoming, channel, state->faded, phase, due);
             swap_fade(stream, y, state->faded, due, first, stride);
         }
-        if (y == state->sum) samples_copy(own, chunk->y_stride, y, 1, due, shape->sample_bytes);
+        if (y == state->sum) samples_copy(result, chunk->y_stride, y, 1, due, shape->sample_bytes);
     }
 }
 
@@ -415,8 +415,8 @@ static void resample_outputs(const struct partita_stream *stream, const struct f
     const size_t bytes = shape->sample_bytes, counts[] = {chunk->n, due};
     struct resampled from = {.position = stream_outputs_wait(stream) + written * shape->up.stride};
     for (from.channel = 0; from.channel < shape->up.out_channels; from.channel++) {
-        char *own = frames_y(chunk, from.channel, written, bytes);
-        char *y = chunk->y_stride == 1 ? own : state->sum;
+        char *result = frames_y(chunk, from.channel, written, bytes);
+        char *y = chunk->y_stride == 1 ? result : state->sum;
         resample_channel(stream, stream->filter, from, y, counts);
         if (stream->swap.state == SWAP_FADING) {
             resample_channel(stream, stream->swap.incoming, from, state->faded, counts);
@@ -424,7 +424,7 @@ static void resample_outputs(const struct partita_stream *stream, const struct f
                 swap_fade(stream, y + i * bytes, state->faded + i * bytes, 1,
                           (from.position + i * shape->up.stride) / shape->up.branches, 1);
         }
-        if (y == state->sum) samples_copy(own, chunk->y_stride, y, 1, due, bytes);
+        if (y == state->sum) samples_copy(result, chunk->y_stride, y, 1, due, bytes);
     }
 }
 

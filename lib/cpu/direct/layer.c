@@ -113,25 +113,25 @@ static void layer_sum_row(const struct conv_call *call, const struct conv_task *
     const struct conv_pass *pass = &call->layout->pass;
     const size_t bytes = pass->scalar_bytes, lanes = CONV_BLOCK_BYTES / bytes;
     const size_t channel = task->group * pass->out + first, step = pass->to.channel;
-    struct conv_operands of = {.y = y,
-                               .x = x,
-                               .w = conv_call_taps(call, task->group, first, 0),
-                               .offset = call->layout->offset,
-                               .y_stride = step,
-                               .w_channel = 1,
-                               .terms = pass->in * pass->terms,
-                               .channels = conv_layout_block_width(call->layout, first),
-                               .n = n / lanes * lanes,
-                               .fresh = true};
-    of.w_term = of.channels;
-    of.past_caches = layer_stores_past_caches(call, y, n);
-    call->plan->kernels->conv(&of, NULL);
+    struct conv_operands operands = {.y = y,
+                                     .x = x,
+                                     .w = conv_call_taps(call, task->group, first, 0),
+                                     .offset = call->layout->offset,
+                                     .y_stride = step,
+                                     .w_channel = 1,
+                                     .terms = pass->in * pass->terms,
+                                     .channels = conv_layout_block_width(call->layout, first),
+                                     .n = n / lanes * lanes,
+                                     .fresh = true};
+    operands.w_term = operands.channels;
+    operands.past_caches = layer_stores_past_caches(call, y, n);
+    call->plan->kernels->conv(&operands, NULL);
     // The last vector ends with the row: it computes some outputs once more.
-    of.x = x + (n - lanes) * bytes;
-    of.y = y + (n - lanes) * bytes;
-    of.n = lanes;
-    if (n % lanes) call->plan->kernels->conv(&of, NULL);
-    for (size_t k = 0; k < of.channels; k++, y += step * bytes) {
+    operands.x = x + (n - lanes) * bytes;
+    operands.y = y + (n - lanes) * bytes;
+    operands.n = lanes;
+    if (n % lanes) call->plan->kernels->conv(&operands, NULL);
+    for (size_t k = 0; k < operands.channels; k++, y += step * bytes) {
         const struct conv_finish finish =
             conv_call_finish(call, channel + k, &(struct conv_sums){.complete = true});
         if (finish.bias || finish.relu) call->plan->kernels->conv_store(y, 1, y, n, &finish);
@@ -169,18 +169,18 @@ static void layer_sum_block(const struct conv_call *call, const struct conv_task
     if (kept) sums += (first - task->begin) * positions * bytes;
     // Without terms, where no tap reaches, the sums become 0.
     for (size_t t = 0; t == 0 || t < n; t += DIRECT.max_terms) {
-        const struct conv_operands of = {.y = sums,
-                                         .x = packed,
-                                         .w = w + t * channels * bytes,
-                                         .offset = call->layout->offset + t,
-                                         .y_stride = positions,
-                                         .w_term = channels,
-                                         .w_channel = 1,
-                                         .terms = size_min(n - t, DIRECT.max_terms),
-                                         .channels = channels,
-                                         .n = positions,
-                                         .fresh = (!kept || in == 0) && t == 0};
-        call->plan->kernels->conv(&of, NULL);
+        const struct conv_operands operands = {.y = sums,
+                                               .x = packed,
+                                               .w = w + t * channels * bytes,
+                                               .offset = call->layout->offset + t,
+                                               .y_stride = positions,
+                                               .w_term = channels,
+                                               .w_channel = 1,
+                                               .terms = size_min(n - t, DIRECT.max_terms),
+                                               .channels = channels,
+                                               .n = positions,
+                                               .fresh = (!kept || in == 0) && t == 0};
+        call->plan->kernels->conv(&operands, NULL);
     }
     const struct conv_sums from = {.of = {sums, pass->box.extent, channels, positions},
                                    .add = !kept && in > 0,

@@ -54,10 +54,10 @@ void resample_estimate(const struct request *request, struct estimate *ret)
     ret->flops = 2 * sums * factor * taps;
     ret->seconds = sums * (factor * taps * costs->fma * DIRECT.resample_loads +
                            costs->fir_call * DIRECT.resample_sum);
-    struct shape own = *shape; // outputs of branches are not in memory
-    own.out_channels = shape->up.out_channels;
-    own.axis[0].out = shape->up.axis.out;
-    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, &own));
+    struct shape whole = *shape; // outputs of branches are not in memory
+    whole.out_channels = shape->up.out_channels;
+    whole.axis[0].out = shape->up.axis.out;
+    if (!shape->stream) ret->seconds = fmax(ret->seconds, memory_seconds(request->model, &whole));
     ret->hop = tile_outputs(shape);
     if (!shape->stream)
         ret->worker = mem_round(size_mul(window_samples(shape, ret->hop), shape->sample_bytes));
@@ -109,16 +109,16 @@ void resample_add(const struct partita_filter *filter, const struct resampled *f
     const struct partita_plan *plan = filter->plan;
     const struct shape *shape = &plan->shape;
     const struct upsampling *up = &shape->up;
-    const struct resample_walk walk = {.branches = up->branches,
-                                       .pitch = row_bytes(shape) / shape->scalar_bytes,
-                                       .taps = shape->axis[0].kernel,
-                                       .branch = from->position % up->branches,
-                                       .next_branch = up->stride % up->branches,
-                                       .next_sample = up->stride / up->branches};
+    const struct resample_walk at = {.branches = up->branches,
+                                     .pitch = row_bytes(shape) / shape->scalar_bytes,
+                                     .taps = shape->axis[0].kernel,
+                                     .branch = from->position % up->branches,
+                                     .next_branch = up->stride % up->branches,
+                                     .next_sample = up->stride / up->branches};
     const char *x = (const char *)from->x + from->position / up->branches * shape->sample_bytes;
     const void *rows = row_at(filter, from->channel, from->in, 0);
-    if (shape->complex_taps) plan->kernels->resample_complex(y, x, rows, &walk, n);
-    else plan->kernels->resample(y, x, rows, &walk, n, shape->complex_signal ? 2 : 1);
+    if (shape->complex_taps) plan->kernels->resample_complex(y, x, rows, &at, n);
+    else plan->kernels->resample(y, x, rows, &at, n, shape->complex_signal ? 2 : 1);
 }
 
 struct resample_call {

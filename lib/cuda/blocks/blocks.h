@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of cuda/blocks share. The engine convolves long signals with long filters, both
-// split into blocks. All directions are computed as forward problems (decision 18).
+// Declarations that the files of cuda/blocks share. The engine convolves long signals with long
+// filters, both split into blocks. All directions are computed as forward problems (decision 18).
 #ifndef PARTITA_CUDA_BLOCKS_H
 #define PARTITA_CUDA_BLOCKS_H
 

@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     sums += (int64_t)blockIdx.x * params.points + threadIdx.x;
 #pragma unroll
     for (int j = 0; j < CUDA_FFT_POINTS; j++) sums[j * blockDim.x] = {0, 0};
-    // A run of terms ends where its channel does: what is computed there once takes registers that
+    // A run of terms ends where its channel does: values computed there once take registers that
     // sums need otherwise.
     while (rest > 0) {
         cursor<T> at = seek<T>(lags, rest);

@@ -8,7 +8,7 @@
 #include "blocks.h"
 #include "cuda/device/rates.h"
 
-// What this engine costs beside the device's rates, in multiply-adds of one thread that were
+// Costs of this engine beside the device's rates, in multiply-adds of one thread that were
 // counted in the kernels' inner loops, not measured; and its limits.
 static const struct {
     double pass;           // a point in a pass of a transform
@@ -16,7 +16,7 @@ static const struct {
     double product;        // of a bin in pairs: four multiply-adds and a share of two loads
     double imposed;        // of a bin in imposed blocks: with both loads
     double moved;          // share of the search's moves that are not the transforms' own
-    double launches;       // for what is in work at once
+    double launches;       // for the units that are computed together
     size_t target_threads; // of chunks of lags: a few rounds of thread blocks of a device
 } BLOCKS = {
     .pass = 20,
@@ -53,7 +53,7 @@ static size_t blocks_good_size(const struct signal_rates *rates, size_t n)
 
 // Transforms whose points come from or go to a caller's array: n real samples are half as many
 // points, complex ones two planes. Long ones go through memory twice more each way, three times
-// beyond what two passes reach.
+// beyond the reach of two passes.
 static double blocks_transform_seconds(const struct signal_rates *rates, size_t n, double count)
 {
     const struct request *request = rates->context;

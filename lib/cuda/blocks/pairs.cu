@@ -56,7 +56,7 @@ __device__ void add_blocks(const bin_blocks<T> &left, const bin_blocks<T> &right
 }
 
 // total[k] += the sum for output block q + k. Runs of MAX_TERMS begin where they do for every
-// output block, so its bits do not depend on what is summed beside it.
+// output block, so its bits do not depend on sums beside it.
 template <typename T, int SUMS>
 __device__ void add_row(const bin_blocks<T> &left, const bin_blocks<T> &right, int q,
                         complex_of<T> total[SUMS])

@@ -14,7 +14,7 @@ enum {
 };
 
 struct cuda_spectrum {
-    struct partita_plan plan; // of no engine: what calls, memory and transforms know a device by
+    struct partita_plan plan; // of no engine: calls, memory and transforms find the device by it
     struct cuda_fft fft;
     void *blocks; // [blocks][planes][points], in device memory
 };
@@ -197,7 +197,7 @@ static enum partita_status multiply_blocks(const struct product *product, ptrdif
     return cuda_blocks_back(&state->plan, &state->fft, &sink, product->sums, position, count);
 }
 
-// What no block reaches is zero.
+// Outputs that no block reaches are zero.
 static enum partita_status clear_rest(const struct product *product)
 {
     const struct spectrum_wanted *wanted = &product->wanted;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Forward and inverse transforms of blocks of rows, in a thread block or by cuFFT: what cuda/blocks
-// and spectra as objects have in common (decisions 24 and 28).
+// Forward and inverse transforms of blocks of rows, in a thread block or by cuFFT, for cuda/blocks
+// and for spectra as objects (decisions 24 and 28).
 #ifndef PARTITA_CUDA_BLOCK_TRANSFORMS_H
 #define PARTITA_CUDA_BLOCK_TRANSFORMS_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library uses of cuFFT, which is opened on first use and never linked: the module loads
-// and works without it.
+// The functions of cuFFT that the library uses, which is opened on first use and never linked: the
+// module loads and works without it.
 #ifndef PARTITA_CUDA_CUFFT_H
 #define PARTITA_CUDA_CUFFT_H
 

@@ -170,7 +170,7 @@ static void destroy_pool(struct cuda_gpu *gpu)
         gpu->pool = NULL;
         if (exchanged) cudaThreadExchangeStreamCaptureMode(&mode);
     }
-    if (error != cudaSuccess) cudaGetLastError(); // what fails here has failed before
+    if (error != cudaSuccess) cudaGetLastError(); // its cause has been reported
     cuda_gpu_leave(&context);
 }
 
@@ -193,16 +193,16 @@ static cudaError_t own_context(struct cuda_gpu *gpu, struct CUctx_st **ret)
 
 cudaError_t cuda_gpu_enter(struct cuda_gpu *gpu, struct cuda_context *ret)
 {
-    struct CUctx_st *own;
+    struct CUctx_st *context;
     *ret = (struct cuda_context){0};
-    cudaError_t error = own_context(gpu, &own);
+    cudaError_t error = own_context(gpu, &context);
     if (error == cudaSuccess) error = driver.get_current(&ret->before);
-    if (error != cudaSuccess || ret->before == own) return error;
+    if (error != cudaSuccess || ret->before == context) return error;
     ret->changed = true;
-    return driver.set_current(own);
+    return driver.set_current(context);
 }
 
-// What fails here is the caller's context's: it is not reported.
+// A failure here belongs to the caller's context: it is not reported.
 void cuda_gpu_leave(const struct cuda_context *context)
 {
     if (context->changed) driver.set_current(context->before);

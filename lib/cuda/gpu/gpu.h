@@ -15,7 +15,7 @@
 
 struct CUctx_st;
 
-// What work costs on a GPU, by which all engines estimate: assumed, partly from the GPU's
+// Rates of a GPU, by which all engines estimate: assumed, partly from the GPU's
 // properties, or measured (measure.h).
 struct cuda_gpu_rates {
     double launch;     // seconds of one more kernel in a queue
@@ -54,7 +54,7 @@ struct cuda_gpu {
 struct cuda_gpu *cuda_gpu_open(int index, char *text, size_t size);
 void cuda_gpu_close(struct cuda_gpu *gpu);
 
-// The driver's current context says what a thread's current device is to every CUDA run-time in the
+// The driver's current context is the thread's current device for every CUDA run-time in the
 // process. Changing it makes no context, while cudaSetDevice makes one on the device that it sets.
 struct cuda_context {
     bool changed;            // the current context,
@@ -66,7 +66,7 @@ struct cuda_context {
 cudaError_t cuda_gpu_enter(struct cuda_gpu *gpu, struct cuda_context *ret);
 void cuda_gpu_leave(const struct cuda_context *context);
 
-// The pool of the library's own, made if there is none: what others in the process allocate, and
+// The pool of the library's own, made if there is none: allocations of others in the process, and
 // the attributes of the pools that they use, are not affected. While a holder is left, memory that
 // was released stays in the pool, since later calls allocate as much. To be called in the GPU's
 // context.
