@@ -26,7 +26,7 @@ LIMITS = {
     "arrows": (0, "includes within lib/ and design/ that go up or sideways"),
     "circles": (0, "circles among folders"),
     "calls_up": (0, "calls within lib/ and design/ that go up or sideways"),
-    "call_circles": (5, "circles among the files of lib/ and design/ by calls"),
+    "call_circles": (4, "circles among the files of lib/ and design/ by calls"),
     "folders": (0, f"folders with more than {house_code.MAX_FILES} C and CUDA files"),
     "loose": (3, "files loose in lib/"),
     "prefixes": (0, "files that repeat their folder's name"),
@@ -43,7 +43,7 @@ LIMITS = {
     "tools": (3200, "lines in tools/"),
     "words": (0, "words that are no longer used"),
     "names": (1030, "variables, fields and types whose name says nothing: " + ", ".join(house_text.EMPTY_NAMES)),
-    "what": (190, "uses of \"what\" in comments of lib/ and design/"),  # the aim is 40
+    "what": (105, "uses of \"what\" in comments of lib/ and design/"),  # the aim is 40
     "links": (0, "links of documents that lead nowhere"),
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),
 }
@@ -64,9 +64,9 @@ def raised(tree, limits=None, since=SINCE):
                              ("log", "-p", "-U0", "--format=", f"{since}..HEAD", "--", "tools/house.py"))]
     if any(t.returncode for t in texts):
         raise FileNotFoundError("no history of the limits")
-    return sorted({f"{name}: {limits[name][0]}, and {value} before"
+    return sorted({name: f"{name}: {limits[name][0]}, and {value} before"
                    for t in texts for name, value in LIMIT.findall(t.stdout)
-                   if name in limits and within(name, float(value), limits[name][0]) and float(value) != limits[name][0]})
+                   if name in limits and within(name, float(value), limits[name][0]) and float(value) != limits[name][0]}.values())
 
 
 def measure(name, tree):

@@ -137,7 +137,7 @@ struct repair {
     unsigned char *from, *to;
 };
 
-// Forward and backward data: the channels of a group share what they read.
+// Forward and backward data: the channels of a group share their reads.
 static void repair_outputs(const struct repair *repair)
 {
     const struct shape *shape = &repair->plan->shape;

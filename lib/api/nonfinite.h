@@ -10,7 +10,7 @@
 
 // Mends the result of a call on the CPU that has just run with these arguments. Costs a look at a
 // few outputs or one pass over the inputs if all is finite, else the call again and copies of its
-// inputs. What the call has saved for backward weight stays as it is.
+// inputs. Data that the call has saved for backward weight is kept.
 // Errors: PARTITA_ERR_NOMEM.
 enum partita_status nonfinite_confine(const struct partita_plan *plan,
                                       const struct partita_filter *filter,

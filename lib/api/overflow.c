@@ -7,10 +7,10 @@
 #include "core/filter.h"
 #include "kernels/kernels.h"
 
-// Steps in which inputs are scaled down, in powers of two. What has overflowed before a step is not
-// smaller after it than half of the exponent's range, so that nothing underflows that is above its
-// rounding error. After the last step the product of two largest floats is finite, and so are sums
-// of 2^32 such products.
+// Steps in which inputs are scaled down, in powers of two. A result that has overflowed before a
+// step is not smaller after it than half of the exponent's range, so that nothing underflows that
+// is above its rounding error. After the last step the product of two largest floats is finite, and
+// so are sums of 2^32 such products.
 enum { STEPS = 3, STEP_F32 = 64, STEP_F64 = 512 };
 
 // A call without bias and activation, with scaled inputs.
@@ -91,7 +91,7 @@ static void take_scalar(const struct partita_plan *plan, const char *bias,
     scalar_put(shape->f64, to, i, value);
 }
 
-// Takes what the scaled call has found for results that are not finite. Returns whether it has
+// Takes the values of the scaled call for results that are not finite. Returns whether it has
 // found all of them.
 static bool take_results(const struct partita_plan *plan, const char *bias,
                          const struct scaled_call *call, int exponent, void *to)

@@ -12,8 +12,8 @@
 // Mends those results of a call on the CPU that are not finite; its inputs are finite. A result is
 // infinite then only if its own value is. Others keep their bits. Reads all results; where one is
 // not finite it takes at least one more call and memory for copies of an input and of the results.
-// Nothing is mended where a tap is not finite: what depends on it is not finite at any scale.
-// Errors: PARTITA_ERR_NOMEM.
+// Nothing is mended where a tap is not finite: results that depend on it are not finite at any
+// scale. Errors: PARTITA_ERR_NOMEM.
 enum partita_status overflow_confine(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace);

@@ -79,7 +79,7 @@ INLINE vec conv_factor(const struct conv_weights *weights, size_t r, size_t widt
     return width > 1 ? keep_in_register(factor) : factor;
 }
 
-// What the terms of a rectangle are summed from and to.
+// The operands and sums of the terms of a rectangle.
 struct conv_operand {
     const REAL *x, *w;
     vec *sum;
@@ -256,7 +256,7 @@ INLINE void conv_weight_rectangle(const struct conv_weight_operands *call, size_
                                   size_t rows, size_t columns)
 {
     const REAL *y = (const REAL *)call->y + k * call->y_stride, *x[WEIGHT_SUMS];
-    // Without it what is loaded anyway, which costs less than a test.
+    // Without it a line that is loaded anyway, which costs less than a test.
     const uintptr_t ahead = (uintptr_t)(call->ahead && k + t == 0 ? call->ahead : y);
     vec sum[WEIGHT_SUMS + LANES];
     UNROLL

@@ -91,7 +91,7 @@ void KERNEL(conv_rows)(void *y_, const void *x_, size_t x_stride, size_t rows, s
 {
     REAL *y = y_;
     const REAL *x = x_;
-    // Whole blocks, because their size is known here: the next row replaces what is too much of
+    // Whole blocks, because their size is known here: the next row replaces the excess of
     // one.
     for (size_t r = 0; r < rows; r++, y += n, x += x_stride)
         for (size_t i = 0; i < n; i += CONV_LANES) memcpy(y + i, x + i, CONV_BLOCK_BYTES);
@@ -110,7 +110,7 @@ INLINE void store_up_to(REAL *y, vec v, size_t n)
 }
 
 // y[2*i] = sum[i], or with `add` y[2*i] += sum[i], i < n. Accesses nothing before the first of
-// these and behind the last one; what lies between them is read and stored again.
+// these and behind the last one; the values between them are read and stored again.
 INLINE void store_apart(REAL *y, const REAL *sum, size_t n, bool add)
 {
     for (size_t i = 0; i < n; i += LANES, y += 2 * LANES) {

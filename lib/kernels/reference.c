@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and
-// stepped through. It is also what runs on machines without vector instructions.
+// stepped through. Machines without vector instructions run it.
 #include <string.h>
 
 #include "base/winograd_matrix.h"
@@ -113,7 +113,7 @@ void KERNEL(cmac)(void *y_, const void *x_, size_t x_stride, const void *h_, siz
     }
 }
 
-// The line of h for partition p of a path. What is in 16 bits is widened to `wide`.
+// The line of h for partition p of a path. A line in 16 bits is widened to `wide`.
 static const REAL *reference_filter_line(REAL *wide, const struct cmac_path *path, size_t line,
                                          size_t p, bool i16)
 {

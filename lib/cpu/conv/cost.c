@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-// What direct sums and matrix products share; decisions 12 and 17.
+// Shared by direct sums and matrix products; decisions 12 and 17.
 enum {
     ROW_SAMPLES = 64,  // moves of a sample that a packed row costs besides its own; measured
     MIN_SUMS = 4,      // sums in flight that keep a unit of multiply-adds busy: its latency

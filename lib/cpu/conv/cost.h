@@ -15,9 +15,9 @@ struct conv_work {
     bool waits;   // for memory before and after its sums, not during them
 };
 
-// Multiply-adds, or what takes as long, per term and position for `out` channels in rectangles of
-// at most `width` vectors. Rectangles of few channels are limited by loads (`loads` for each vector
-// of inputs, one for each weight) or by the number of independent sums.
+// Multiply-adds, or work that takes as long, per term and position for `out` channels in rectangles
+// of at most `width` vectors. Rectangles of few channels are limited by loads (`loads` for each
+// vector of inputs, one for each weight) or by the number of independent sums.
 double conv_cost_channels(size_t out, size_t width, double loads);
 
 // Adds the packing of n channels of a box, `times` times.

@@ -6,7 +6,7 @@
 
 #include "base/sizes.h"
 
-enum { BOX_VECTORS = 1 }; // what a box costs besides its own vectors; decision 17
+enum { BOX_VECTORS = 1 }; // cost of a box besides its own vectors; decision 17
 
 // How many of `count` steps of `unit` outputs each a box holds, so that all boxes together have the
 // fewest vectors.

@@ -39,9 +39,9 @@ static struct conv_axis forward_axis(const struct axis *axis)
     return ret;
 }
 
-// What differs between residues: taps r, r + period, ... of the kernel, r below the period, reach
-// the samples of gx at stride*p + first. `reached` is the sample that tap r reaches from input
-// sample `base`, which then moves so that tap r reaches `first`.
+// The differences between residues: taps r, r + period, ... of the kernel, r below the period,
+// reach the samples of gx at stride*p + first. `reached` is the sample that tap r reaches from
+// input sample `base`, which then moves so that tap r reaches `first`.
 static void set_residue(struct conv_axis *axis, size_t r, ptrdiff_t reached)
 {
     const ptrdiff_t sample = floor_div(reached, axis->spread), slope = -axis->slope;

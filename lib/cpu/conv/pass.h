@@ -28,10 +28,10 @@ struct conv_axis {
 // How many outputs a box holds and how their inputs are packed. Axis 0 is the slowest.
 struct conv_box {
     size_t images, count[3];
-    size_t extent[3];             // samples of one residue: count + reach
-    size_t volume;                // of all images of one residue
-    size_t channel;               // of all residues, and what kernels read beyond its last block
-    size_t positions;             // from the first output of the box to the last, in whole blocks
+    size_t extent[3]; // samples of one residue: count + reach
+    size_t volume;    // of all images of one residue
+    size_t channel;   // of all residues, with the reads of kernels beyond its last block
+    size_t positions; // from the first output of the box to the last, in whole blocks
     size_t boxes[3], image_boxes; // along each axis; along the batch
 };
 

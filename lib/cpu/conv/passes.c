@@ -97,7 +97,7 @@ static void conv_layout_make_offsets(struct conv_layout *layout, struct arena *a
 // is computed for the whole batch. The phases of a stride write to the same cache lines of the
 // results, which then stay in a cache from pass to pass. A part is the items of one box, the same
 // ones in each pass: no two threads write to the same item. The taps of all passes must take at
-// most half of what the results of a part take, for each part reads them again.
+// most half of the memory of a part's results, for each part reads them again.
 static size_t conv_passes_parts(const struct partita_plan *plan, const struct conv_passes *passes,
                                 size_t made)
 {
@@ -167,7 +167,7 @@ bool conv_passes_first(const struct partita_plan *plan, struct conv_layout *ret)
     return passes->n > 0;
 }
 
-// Gives a pass what was decided about the first of its class.
+// Gives a pass the decisions about the first of its class.
 static void conv_layout_adopt_class(const struct conv_passes *passes, struct conv_layout *layout)
 {
     const struct conv_layout *first = passes->layout;
@@ -195,7 +195,7 @@ bool conv_passes_next(const struct partita_plan *plan, struct conv_layout *layou
     return true;
 }
 
-// What packing the taps of one pass needs.
+// Data for packing the taps of one pass.
 struct conv_pack {
     const struct partita_plan *plan;
     const struct conv_layout *layout;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What engines that sum over passes (pass.h) share for forward and backward data: the passes of a
+// Shared by engines that sum over passes (pass.h), for forward and backward data: the passes of a
 // direction with the engine's layout, taps packed in blocks of output channels, tasks, and storing
 // rows of results.
 #ifndef PARTITA_CONV_PASSES_H
@@ -11,7 +11,7 @@
 #include "cost.h"
 #include "pass.h"
 
-// A pass with what an engine decided about it.
+// A pass with the decisions of an engine about it.
 struct conv_layout {
     struct conv_pass pass;
     size_t oc_block;   // output channels whose taps are packed next to each other

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What engines that sum over passes (pass.h) share for backward weight, and the choice between it
+// Shared by engines that sum over passes (pass.h), for backward weight, and the choice between it
 // and the other directions. Backward weight sums over the pass of forward. A task computes a chunk
 // of input channels, or a split of its terms, for a split of the output channels over a split of
 // the boxes; all of these depend only on the shape.
@@ -17,7 +17,7 @@ struct conv_weight {
     size_t min_tasks, k_splits;      // splits of the boxes: enough for min_tasks tasks
     size_t *offset;                  // of one chunk's terms, in the order of the caller's taps
     bool in_place;                   // cpu/direct: gy is read where it is
-    size_t prepared, prepared_bytes; // tasks that prepare what all others read; bytes of it
+    size_t prepared, prepared_bytes; // tasks that prepare memory for all others; its bytes
 };
 
 // How an engine computes the gradient of the taps.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/direct share: its limits and costs, and the variant for layers.
+// Shared by the files of cpu/direct: its limits and costs, and the variant for layers.
 #ifndef PARTITA_DIRECT_H
 #define PARTITA_DIRECT_H
 
@@ -23,7 +23,7 @@ static const struct {
     .min_tasks = 8,
     .min_channels = 64,
     .max_taps = 640 << 10, // bytes of the inputs of all taps of a box, in L2; derived
-    // Inputs of so many taps for each channel of gy cost what reading gy where it is gains;
+    // Inputs of so many taps for each channel of gy cost as much as reading gy in place gains;
     // measured.
     .tap_copies = 3,
     .max_gy = 64,       // channels of gy packed at once; derived

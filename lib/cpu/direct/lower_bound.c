@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every other engine costs at least for a lone signal, by any rates: below it the planner asks
+// The least cost of every other engine for a lone signal, by any rates: below it the planner asks
 // none of them. The constants of other engines are rounded down; tests/plan/test_choice.c compares
 // the bound with their estimates for random problems and rates.
 #include <math.h>

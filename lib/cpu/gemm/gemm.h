@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/gemm share: its limits and costs (decision 17).
+// Shared by the files of cpu/gemm: its limits and costs (decision 17).
 #ifndef PARTITA_GEMM_H
 #define PARTITA_GEMM_H
 
@@ -20,7 +20,7 @@ enum {
     // splits; measured.
     GEMM_MAX_OUTPUTS = 400,
     // Of backward weight, for panels or for splits of more than GEMM_WEIGHT_CHANNELS channels: with
-    // more of both, gy, sums and what is fetched next do not fit an L2 cache of 1 MiB; measured.
+    // more of both, gy, sums and prefetched data do not fit an L2 cache of 1 MiB; measured.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
     GEMM_WEIGHT_CHANNELS = 256,
     // Terms of a sum in registers where panels are not packed: as many as the predicted error
@@ -89,7 +89,7 @@ static inline bool gemm_is_transposed(const struct conv_layout *layout)
     return layout->oc_block > CONV_CHANNELS;
 }
 
-// The layout of a pass (layout.c), and what it takes. A worker's memory is taken from the arena.
+// The layout of a pass (layout.c), and its memory. A worker's memory is taken from the arena.
 void gemm_layout(const struct request *request, struct conv_layout *layout);
 void gemm_count_work(const struct conv_layout *layout, struct conv_work *work);
 struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct arena *arena);

@@ -8,8 +8,8 @@ static const struct tile_side *side_of(const struct tile_axis *axis, bool output
     return outputs ? &axis->out : &axis->in;
 }
 
-// Lane l of a line is one channel at one position of the batch: where its plane is, and what of its
-// tile exists.
+// Lane l of a line is one channel at one position of the batch: where its plane is, and which part
+// of its tile exists.
 static void locate_lane(const struct tiles_array *array, struct line *line, size_t l,
                         size_t channel, size_t position)
 {

@@ -294,7 +294,7 @@ void winograd_raise_peak(const struct winograd_task *task, const char *samples, 
     operands_raise_peak(task->call->peak, task->kernels->peak(samples, n));
 }
 
-// Takes the peak of what has been read of a plane, which is still in a near cache. Between rows
+// Takes the peak of the samples read of a plane, which are still in a near cache. Between rows
 // there are only samples of the array.
 static void raise_plane_peak(const struct winograd_task *task, const struct winograd_plane *plane)
 {

@@ -240,7 +240,7 @@ static enum partita_status winograd_run(const struct partita_plan *plan,
                                         const struct operands *operands, void *workspace)
 {
     const struct winograd *p = plan->state;
-    // What threads share lies where splits would have their sums: then there is one split.
+    // Memory that threads share lies where splits would have their sums: then there is one split.
     struct winograd_call call = {
         .plan = plan,
         .filter = filter,

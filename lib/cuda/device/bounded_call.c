@@ -102,7 +102,7 @@ enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status st
     for (size_t i = 0; i < sizeof call->own / sizeof *call->own; i++)
         cuda_release(plan, call->own[i]);
     if (call->queued) return status;
-    // Also after a failure: what was queued reads the caller's arrays.
+    // Also after a failure: queued work reads the caller's arrays.
     const enum partita_status waited = cuda_wait(plan);
     cuda_staging_give_back(plan, call->staging);
     return status == PARTITA_OK ? waited : status;

@@ -23,7 +23,7 @@ enum { CUDA_MAX_ENGINES = 9 };
 struct cuda_device {
     struct device base; // first
     struct cuda_gpu *gpu;
-    int index; // this and what follows as in cuda_gpu
+    int index; // this and the following as in cuda_gpu
     int processors;
     size_t shared_bytes, memory;
     int f64_share;
@@ -59,7 +59,7 @@ static inline enum partita_status cuda_device_status(const struct partita_plan *
     return atomic_load(&cuda_device_of(plan)->lost) ? PARTITA_ERR_DEVICE : PARTITA_OK;
 }
 
-// What cuda_leave gives back to the calling thread.
+// State of the calling thread that cuda_leave restores.
 struct cuda_scope {
     const struct partita_plan *plan;
     struct cuda_context context;

@@ -172,8 +172,8 @@ static enum partita_status enter_bank_open_slot(struct partita_bank *bank, size_
     return status;
 }
 
-// What makes no calls of the run-time stays as it is. So does `run`, which device->run calls, and
-// stream_step and bank_process, which enter the device only when they have work for it.
+// A function that makes no calls of the run-time is copied. So is `run`, which device->run calls,
+// and stream_step and bank_process, which enter the device only when they have work for it.
 static struct engine entry_of(const struct engine *own)
 {
     struct engine entry = *own;

@@ -139,7 +139,7 @@ static enum partita_status make_twist(const struct partita_plan *plan, struct cu
     return status;
 }
 
-// What cuFFT returned, as what the run-time would have.
+// The result of cuFFT as a result of the run-time.
 static enum partita_status cufft_status(const struct partita_plan *plan, int result,
                                         const char *call, int line)
 {
@@ -151,9 +151,9 @@ static enum partita_status cufft_status(const struct partita_plan *plan, int res
 
 #define CUFFT(plan, call) cufft_status(plan, call, #call, __LINE__)
 
-// The same of making a plan. Where there is none, for its size or for what the library lacks
-// itself, the device is not at fault, nor are plans that were made already. Results: cuFFT's
-// documentation, 4, cufftCreate and cufftMakePlanMany64.
+// The same of making a plan. Where there is none, for its size or for want of something in the
+// library itself, the device is not at fault, nor are plans that were made already. Results:
+// cuFFT's documentation, 4, cufftCreate and cufftMakePlanMany64.
 static enum partita_status making_status(const struct partita_plan *plan, int result)
 {
     if (result == 0 || result == CUFFT_ALLOC_FAILED || result == CUFFT_EXEC_FAILED)
@@ -163,13 +163,13 @@ static enum partita_status making_status(const struct partita_plan *plan, int re
                                                                           : PARTITA_ERR_UNSUPPORTED;
 }
 
-// Destroying what could not be planned may fail without a word about the device.
+// Destroying a plan that could not be made may fail without a word about the device.
 static void destroy_cufft(const struct partita_plan *plan, struct cuda_cufft *made)
 {
     if (!made->created) return;
     const int result = made->library->destroy(made->handle);
     if (made->planned) cufft_status(plan, result, "cufftDestroy", __LINE__);
-    else (void)cudaGetLastError(); // what was tried leaves nothing behind
+    else (void)cudaGetLastError(); // the attempt leaves nothing behind
     made->created = made->planned = false;
 }
 

@@ -83,7 +83,7 @@ enum partita_status cuda_filter_repack(struct partita_filter *filter,
     if (status == PARTITA_OK) status = cuda_filter_queue(filter, &arrays, &scratch);
     cuda_release(plan, own);
     cuda_release(plan, copy);
-    // Also after a failure: what was queued reads the caller's arrays.
+    // Also after a failure: queued work reads the caller's arrays.
     const enum partita_status waited = cuda_wait(plan);
     return status == PARTITA_OK ? waited : status;
 }

@@ -9,14 +9,14 @@
 #include "geometry/signal_blocks.h"
 
 // Bytes of a micro-batch's arrays where nothing is limited: copying them takes a hundred times as
-// long as launching what computes them.
+// long as launching their kernels.
 static const size_t TARGET_BYTES = 16 << 20;
 
 // How many times as much new data a micro-batch of rows should bring as it shares with the one
 // before.
 enum { NEW_OF_SHARED = 4 };
 
-// What is split.
+// The dimension that is split.
 enum dimension { BY_TAPS, BY_ROWS, BY_BATCH, DIMENSIONS };
 
 static enum dimension dimension_of(const struct partita_plan *plan)
@@ -186,7 +186,7 @@ static enum partita_status make_micro_batch(struct partita_plan *plan,
     return status;
 }
 
-// Logs it when a call cannot have what it needs, however little else is on the device.
+// Logs it when a call cannot have its memory, however little else is on the device.
 static void log_too_large(const struct partita_plan *plan, const struct partita_plan *part)
 {
     const size_t of_part = step_bytes(part, BY_BATCH, part->shape.batch);

@@ -6,7 +6,7 @@
 
 #include "device.h"
 
-// Loads what a call of the plan's direction launches: its kernels, or with operands that take
+// Loads all that a call of the plan's direction launches: its kernels, or with operands that take
 // `cached` spectra those; and cuFFT's. These functions are to be called between cuda_enter and
 // cuda_leave.
 enum partita_status cuda_load(const struct partita_plan *plan, bool cached);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The cost of work on a device: rates that the estimates of all its engines share. The model counts
-// operations and bytes; what they cost is assumed or measured (struct cuda_gpu_rates).
+// operations and bytes; their cost is assumed or measured (struct cuda_gpu_rates).
 #ifndef PARTITA_CUDA_RATES_H
 #define PARTITA_CUDA_RATES_H
 
@@ -31,8 +31,8 @@ static inline struct cuda_rates cuda_rates_of(const struct request *request)
                                .threads = (double)device->processors * CUDA_FULL_THREADS};
 }
 
-// Launches of one kernel. slots: multiply-adds of all launches, or what takes as long; bytes: moved
-// by all.
+// Launches of one kernel. slots: multiply-adds of all launches, or work that takes as long; bytes:
+// moved by all.
 struct cuda_stage {
     double launches, blocks, threads, slots, bytes; // threads of a block
 };

@@ -44,7 +44,7 @@ void cuda_staging_destroy(const struct partita_plan *plan, struct cuda_staging *
 enum partita_status cuda_stage_in(const struct partita_plan *plan, struct cuda_staging *staging,
                                   cudaStream_t stream, void *to, const void *from, size_t bytes);
 
-// Copies from the device to `to`, in pageable memory, after what the stream has queued; complete
+// Copies from the device to `to`, in pageable memory, after all queued work of the stream; complete
 // when the call returns. staging NULL: `to` is not pageable, and one copy is queued.
 enum partita_status cuda_stage_out(const struct partita_plan *plan, struct cuda_staging *staging,
                                    cudaStream_t stream, void *to, const void *from, size_t bytes);

@@ -8,7 +8,7 @@
 // The status of a call that was refused before it did anything, which leaves the device as it was;
 // PARTITA_OK for other errors. (Descriptions of cudaError_t in the CUDA Runtime API: those after
 // which "the process must be terminated and relaunched" are not here, nor are those that say
-// nothing about what was queued.)
+// nothing about queued work.)
 static enum partita_status status_of_refusal(cudaError_t error)
 {
     switch (error) {

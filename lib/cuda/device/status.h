@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a failed CUDA call does. Every call of the run-time for a plan goes through CU();
+// Results of CUDA calls. Every call of the run-time for a plan goes through CU();
 // cuda_status is the only function that checks its result.
 #ifndef PARTITA_CUDA_STATUS_H
 #define PARTITA_CUDA_STATUS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuda/direct: the sum itself, for layers. A pass is split into thread blocks, which costs what its
-// threads do, by counting.
+// cuda/direct: the sum itself, for layers. A pass is split into thread blocks, whose cost is the
+// counted work of its threads.
 #include <assert.h>
 
 #include "base/sizes.h"

@@ -32,7 +32,7 @@ enum {
 // f32).
 static const double LOAD_SLOTS = 95, LOAD_POINT_SLOTS = 32, STORE_SLOTS = 40;
 
-struct cuda_gemm_choice { // what an estimate decides
+struct cuda_gemm_choice { // the decision of an estimate
     int variant;
     struct cuda_layer_choice layer;
 };
@@ -213,7 +213,7 @@ static bool choose_gemm(const struct request *request, int variant, struct cuda_
     return !in_place || choice.chunks == 1 || choice.batch == ret->largest.positions;
 }
 
-// What the kernels of a pass do: moving elements, and products.
+// Work of the kernels of a pass: moving elements, and products.
 struct gemm_work {
     struct cuda_stage moves, products;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels share: launching, vectors of memory, the digits of a block's index.
+// Shared by kernels: launching, vectors of memory, the digits of a block's index.
 #ifndef PARTITA_CUDA_LAUNCH_CUH
 #define PARTITA_CUDA_LAUNCH_CUH
 
@@ -18,7 +18,7 @@ extern __shared__ __align__(16) unsigned char shared_memory[];
 constexpr size_t DEFAULT_SHARED = 48 << 10;
 
 // Lets a kernel's blocks have all the shared memory that the device gives, none of it being static.
-// Not just what a launch needs: the limit is the kernel's, so that a plan would lower another's on
+// Not just for one launch: the limit is the kernel's, so that a plan would lower another's on
 // another thread.
 inline cudaError_t allow_shared(const void *kernel)
 {
@@ -72,7 +72,7 @@ template <typename Use> inline cudaError_t with_scalar(bool f64, Use use)
     return f64 ? use(0.0) : use(0.0f);
 }
 
-// 16 bytes of elements: what a thread moves at most with one instruction.
+// 16 bytes of elements: a thread moves no more with one instruction.
 template <typename E> struct __align__(16) vector_of
 {
     static constexpr int N = 16 / (int)sizeof(E);

@@ -6,7 +6,7 @@
 #include "spectra.h"
 #include "windows.cuh"
 
-// What the sums of one output channel are finished with.
+// The finish of the sums of one output channel.
 template <typename T> struct finish {
     T bias;
     bool relu;
@@ -64,7 +64,7 @@ inline __device__ outputs<T> outputs_of(const cuda_outputs &out, T *y, int64_t r
     return outputs_between(out, y, row, b * out.hop, (b + 1) * out.hop, out.skip, negacyclic);
 }
 
-// Stored, finished; or added to what is there.
+// Stored, finished; or added to the contents.
 template <bool ADD, typename T, typename S>
 inline __device__ void output_store(const outputs<T> &to, int i, S sum, const finish<T> &finish)
 {

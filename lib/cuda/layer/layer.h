@@ -11,14 +11,14 @@
 #include "cuda/device/rates.h"
 #include "cuda/kernels/product.h"
 
-// What is computed as one batched product: a pass, or a range of groups.
+// The range of one batched product: a pass, or a range of groups.
 struct cuda_layer_part {
     int64_t matrices;  // of all groups
     int64_t in, out;   // lines of a matrix: the terms and the rows of forward
     int64_t positions; // of all items
 };
 
-struct cuda_layer_choice { // what an estimate decides
+struct cuda_layer_choice { // the decision of an estimate
     int64_t batch;         // positions at once
     int64_t chunks;        // of the sums over terms
     enum cuda_arithmetic arithmetic;
@@ -42,8 +42,8 @@ struct cuda_layer { // plan->state begins with it
     size_t from_bytes, other_bytes, sum_bytes;
 };
 
-// What the kernels of an engine compute at once: positions [first, first + n) of a part, all of
-// them where taps are packed or their gradient is stored.
+// The range that the kernels of an engine compute at once: positions [first, first + n) of a part,
+// all of them where taps are packed or their gradient is stored.
 struct cuda_layer_batch {
     const struct partita_plan *plan;
     size_t number; // of the part
@@ -73,7 +73,7 @@ struct cuda_transform {
 // part.
 struct cuda_layer cuda_layer_of(const struct request *request, bool complex);
 
-// Fills in what follows from a choice.
+// Fills in the fields that follow from a choice.
 void cuda_layer_set(struct cuda_layer *layer, const struct cuda_layer_choice *choice);
 
 // The products of n positions of a part.

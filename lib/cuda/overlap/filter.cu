@@ -5,8 +5,8 @@
 
 namespace {
 // Inputs and outputs of a group decide where input spectra are held: one of each, nowhere; one
-// input and several outputs, in registers; several inputs, in memory, where each thread reads what
-// it wrote itself.
+// input and several outputs, in registers; several inputs, in memory, where each thread reads its
+// own values.
 enum group { SINGLE_PATH, SINGLE_INPUT, SUMMED_INPUTS };
 
 // One window of a group of an item, and a chunk of its outputs.

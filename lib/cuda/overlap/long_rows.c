@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Long rows with a long filter each (long_rows.h): how they are split, and what that costs.
+// Long rows with a long filter each (long_rows.h): how they are split, and the cost.
 #include "long_rows.h"
 
 #include "base/sizes.h"
 #include "cuda/device/filter.h"
 #include "spectral.h"
 
-// Instructions for a bin of a group's windows and for one of a group before it, counted in what
-// ptxas made of long_rows.cu for sm_90; what a byte from the second-level cache costs, in bytes
+// Instructions for a bin of a group's windows and for one of a group before it, counted in the
+// code of long_rows.cu for sm_90; the cost of a byte from the second-level cache, in bytes
 // from memory.
 static const double GROUP_SLOTS = 185, BEFORE_SLOTS = 128, CACHED_BYTE = 1. / 3;
 

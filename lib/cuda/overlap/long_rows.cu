@@ -47,7 +47,7 @@ template <typename T> struct async_window {
     }
 };
 
-// What the threads of a block have in common. A window's spectrum takes the place of what its
+// Memory that the threads of a block share. A window's spectrum replaces the values that its
 // transform exchanged.
 template <typename T> struct row_block {
     const cuda_long_rows &rows;

@@ -7,7 +7,7 @@
 #include "base/sizes.h"
 #include "cuda/device/filter.h"
 
-// Instructions a point, counted in what ptxas made of fft.cuh for sm_90 (decision 46), not
+// Instructions a point, counted in the code of fft.cuh for sm_90 (decision 46), not
 // measured: of a pass by 2, 4, 8 and 16, means of both directions, with its exchange through shared
 // memory; of loading from and storing to rows; of a product with a filter's bin, whose loads wait
 // for the caches; of one with a bin in shared memory.

@@ -63,7 +63,7 @@ static void measure_given_path(struct filter_build *build, size_t p)
     build->n_given++;
 }
 
-// What the paths consist of. Those that are taken over keep their memory.
+// The parts of the paths. Those that are taken over keep their memory.
 static void measure_cuda_paths(struct filter_build *build)
 {
     const size_t head = cuda_partitioned_of(build->paths.plan)->choice.head;
@@ -91,7 +91,7 @@ static size_t path_bytes(const struct filter_build *build)
     return size_mul(shape->axis[0].span, shape->sample_bytes);
 }
 
-// What bringing the given paths to the device needs besides.
+// Further memory for bringing the given paths to the device.
 static void layout_batch(struct filter_build *build, struct arena *arena)
 {
     const size_t bytes = build->paths.plan->shape.tap_bytes;

@@ -12,7 +12,7 @@
 #include "cuda/kernels/launch.cuh"
 #include "kernels.h"
 
-// What a thread reads at once, and its sums.
+// Values that a thread reads at once, and its sums.
 template <typename T> using bin_vector = vector_of<complex_of<T>>;
 
 // Reads 16 bytes with one instruction, which the compiler does not do for complex numbers.

@@ -69,7 +69,7 @@ static void separable_estimate(const struct request *request, struct estimate *r
 }
 
 // One path's taps as row[i] * column[j]: from the cross through its greatest tap, then by one step
-// of least squares for each factor. Returns the norm of what is left, over that of the taps.
+// of least squares for each factor. Returns the norm of the rest, over that of the taps.
 static double factor_path(const struct shape *shape, const void *w, double *row, double *column)
 {
     const size_t rows = shape->axis[0].kernel, columns = shape->axis[1].kernel;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // cuda/separable in one pass over memory: a thread block brings a tile with its halo to shared
 // memory, filters it along the columns of the array into a second tile, and that along its rows,
-// from where outputs are stored. A thread sums SPAN neighbouring outputs at a time, so that what it
-// read serves all of them. Source: the tile with halo is that of V. Podlozhnyuk, Image Convolution
+// from where outputs are stored. A thread sums SPAN neighbouring outputs at a time, so that its
+// reads serve all of them. Source: the tile with halo is that of V. Podlozhnyuk, Image Convolution
 // with CUDA (2007), which makes two passes.
 #include "cuda/kernels/pass.cuh"
 #include "separable.h"

@@ -219,7 +219,7 @@ inline __device__ void fill_tiles(const cuda_tiles &tiles, complex_of<T> *z, con
     }
 }
 
-// What becomes of the elements of a channel's tiles.
+// Where the elements of a channel's tiles go.
 template <typename T> struct tile_output {
     T *samples;
     T scale, bias;
@@ -267,8 +267,8 @@ inline __device__ void drain_tiles(const cuda_tiles &tiles, const complex_of<T> 
     }
 }
 
-// 1/(2^twice n) for n elements of all axes: `twice` of the transforms in a product were twice what
-// they should be.
+// 1/(2^twice n) for n elements of all axes: `twice` of the transforms in a product were twice as
+// large as they should be.
 template <typename T> inline __device__ T scale_of(const cuda_tiles &tiles, int twice)
 {
     return (T)1 / ((T)tiles.dft[0].n * (T)tiles.dft[1].n * (T)tiles.dft[2].n * (T)(1 << twice));

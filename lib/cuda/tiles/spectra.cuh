@@ -89,7 +89,7 @@ inline __device__ void split_tiles(const cuda_tiles &tiles, const complex_of<T> 
     }
 }
 
-// The reverse: a + ib. What lies in the place of a second tile that there is not is no number.
+// The reverse: a + ib. The place of a second tile that does not exist holds no number.
 template <typename T>
 inline __device__ void join_tiles(const cuda_tiles &tiles, complex_of<T> *z, const T *spectra,
                                   const spectra_index &at, int64_t n)

@@ -14,7 +14,7 @@ enum cuda_tiles_variant {
     CUDA_TILES_VARIANTS,
 };
 
-// What an estimate decides.
+// The decision of an estimate.
 struct cuda_tiles_choice {
     enum cuda_tiles_variant variant;
     int pairs;        // of tiles in a thread block

@@ -8,7 +8,7 @@
 #include "winograd.cuh"
 
 namespace {
-// What a thread works on: a tile of a line, and where its first element lies.
+// The work of a thread: a tile of a line, and where its first element lies.
 struct winograd_tile {
     int64_t line, column; // of the matrices; the tile's
     int64_t channel;      // of the array, counted over all groups

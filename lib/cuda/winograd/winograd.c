@@ -26,7 +26,7 @@ enum {
 // (sm_90, F(4x4,3x3)).
 static const double ELEMENT_SLOTS = 23;
 
-// What an estimate decides.
+// The decision of an estimate.
 struct cuda_winograd_choice {
     int split; // the `number` of winograd_split
     struct cuda_layer_choice layer;
