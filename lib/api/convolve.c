@@ -55,20 +55,20 @@ static enum partita_status one_shot_run(const char *function, struct one_shot *c
                                         const struct partita_slice *slice,
                                         const struct partita_options *options, size_t options_bytes)
 {
-    struct partita_options own;
-    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    if (!one_shot_resolve(call, function, y, slice, &own.log)) return PARTITA_ERR_ARG;
-    if (one_shot_unplanned(&own) && direct_small(y, call)) return PARTITA_OK;
-    if (own.directions || own.filter_uses)
-        return log_error(&own.log, PARTITA_ERR_ARG,
-                         "options.directions = %u, filter_uses = %u: of plans only", own.directions,
-                         own.filter_uses);
+    struct partita_options settings;
+    if (!options_read(&settings, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
+    if (!one_shot_resolve(call, function, y, slice, &settings.log)) return PARTITA_ERR_ARG;
+    if (one_shot_unplanned(&settings) && direct_small(y, call)) return PARTITA_OK;
+    if (settings.directions || settings.filter_uses)
+        return log_error(&settings.log, PARTITA_ERR_ARG,
+                         "options.directions = %u, filter_uses = %u: of plans only",
+                         settings.directions, settings.filter_uses);
     struct partita_problem problem;
     struct partita_plan *plan = NULL;
     enum partita_status status =
         partita_slice_problem(call->op, call->type, call->n, call->m, slice, &problem);
-    own.directions = PARTITA_FORWARD;
-    if (status == PARTITA_OK) status = partita_plan_create(&problem, &own, &plan);
+    settings.directions = PARTITA_FORWARD;
+    if (status == PARTITA_OK) status = partita_plan_create(&problem, &settings, &plan);
     if (status == PARTITA_OK)
         status = partita_forward(plan, NULL, y, call->x, &(struct partita_call){.taps = call->h});
     partita_plan_destroy(plan);

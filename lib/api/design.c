@@ -17,11 +17,11 @@ static struct partita_log design_log(const struct partita_design *design)
 static enum partita_status design_read(struct design_spec *ret, const struct partita_design *design,
                                        size_t design_bytes, size_t n)
 {
-    struct partita_design own;
+    struct partita_design known;
     const struct partita_log log = design_log(design);
-    if (!sized_read(&own, sizeof own, design, design_bytes, &log, "design"))
+    if (!sized_read(&known, sizeof known, design, design_bytes, &log, "design"))
         return PARTITA_ERR_UNSUPPORTED;
-    return design_resolve(ret, &own, n);
+    return design_resolve(ret, &known, n);
 }
 
 enum partita_status partita_design_taps_count_sized(const struct partita_design *design,

@@ -40,20 +40,21 @@ struct array {
 };
 
 // Looks at two outputs of each stretch that a block may fill, and at both ends of a plane.
-static bool look_at_outputs(const struct partita_plan *plan, const char *y, const struct array *of)
+static bool look_at_outputs(const struct partita_plan *plan, const char *y,
+                            const struct array *array)
 {
     const size_t bytes = plan->shape.sample_bytes, step = size_max(plan->choice.spread / 2, 1);
-    const struct sample_strides *strides = &of->strides;
+    const struct sample_strides *strides = &array->strides;
     // Channels that are adjacent are looked at together.
-    const size_t together = strides->channel == 1 ? of->channels : 1;
-    for (size_t plane = 0; plane < of->items * of->channels; plane += together) {
-        const char *first =
-            y + (plane / of->channels * strides->item + plane % of->channels * strides->channel) *
-                    bytes;
-        const size_t last = (of->plane - 1) * strides->position;
-        if (any_nonfinite(plan, first + last * bytes, together)) return true;
-        for (size_t i = 0; i < of->plane; i += step)
-            if (any_nonfinite(plan, first + i * strides->position * bytes, together)) return true;
+    const size_t adjacent = strides->channel == 1 ? array->channels : 1;
+    for (size_t plane = 0; plane < array->items * array->channels; plane += adjacent) {
+        const char *first = y + (plane / array->channels * strides->item +
+                                 plane % array->channels * strides->channel) *
+                                    bytes;
+        const size_t last = (array->plane - 1) * strides->position;
+        if (any_nonfinite(plan, first + last * bytes, adjacent)) return true;
+        for (size_t i = 0; i < array->plane; i += step)
+            if (any_nonfinite(plan, first + i * strides->position * bytes, adjacent)) return true;
     }
     return false;
 }
@@ -98,13 +99,13 @@ static char *copy_finite(const struct partita_plan *plan, const void *samples, s
 }
 
 // Marks the samples of a plane that are not finite; false if there are none.
-static bool mark_plane(const struct partita_plan *plan, const char *plane, const struct array *of,
-                       unsigned char *marks)
+static bool mark_plane(const struct partita_plan *plan, const char *plane,
+                       const struct array *array, unsigned char *marks)
 {
-    const size_t bytes = plan->shape.sample_bytes, step = of->strides.position * bytes;
+    const size_t bytes = plan->shape.sample_bytes, step = array->strides.position * bytes;
     bool any = false;
-    if (step == bytes && !any_nonfinite(plan, plane, of->plane)) return false;
-    for (size_t i = 0; i < of->plane; i++)
+    if (step == bytes && !any_nonfinite(plan, plane, array->plane)) return false;
+    for (size_t i = 0; i < array->plane; i++)
         if (any_nonfinite(plan, plane + i * step, 1)) {
             marks[i] = 1;
             any = true;

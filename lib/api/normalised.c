@@ -118,40 +118,40 @@ enum partita_status partita_correlate_normalised_sized(enum partita_type type, v
                                                        const struct partita_options *options,
                                                        size_t options_bytes)
 {
-    struct partita_options own;
-    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    const struct partita_allocator allocator = own.allocator;
-    const bool zero_mean = own.zero_mean;
+    struct partita_options settings;
+    if (!options_read(&settings, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
+    const struct partita_allocator allocator = settings.allocator;
+    const bool zero_mean = settings.zero_mean;
     struct one_shot call = {PARTITA_CORRELATE, type, x, h, n, m, {0}};
     if (type_alignment(type) == 2)
-        return log_error(&own.log, PARTITA_ERR_UNSUPPORTED, "type: %s is not normalised",
+        return log_error(&settings.log, PARTITA_ERR_UNSUPPORTED, "type: %s is not normalised",
                          partita_type_name(type));
-    if (!one_shot_resolve(&call, __func__, y, slice, &own.log)) return PARTITA_ERR_ARG;
+    if (!one_shot_resolve(&call, __func__, y, slice, &settings.log)) return PARTITA_ERR_ARG;
     if (!allocator.allocate != !allocator.release)
-        return log_error(&own.log, PARTITA_ERR_ARG,
+        return log_error(&settings.log, PARTITA_ERR_ARG,
                          "options.allocator: set both functions or none");
     const struct range range = call.range;
     const bool f64 = type_alignment(type) == 8;
     const size_t reals = partita_type_size(type) / type_alignment(type), lags = range.size * reals;
-    const size_t most = size_min(range.size, m), bytes = reals * sizeof(double);
+    const size_t capacity = size_min(range.size, m), bytes = reals * sizeof(double);
     struct moments template = {{0}, {0}, 0}, *back;
     double *memory =
         mem_reserve(&allocator, size_add(size_mul(size_add(size_add(n, m), range.size), bytes),
-                                         size_mul(most, sizeof *back)));
+                                         size_mul(capacity, sizeof *back)));
     if (!memory) return PARTITA_ERR_NOMEM;
     const struct signal signal = {memory, reals, n}, taps = {memory + n * reals, reals, m};
     double *result = taps.x + m * reals;
     back = (struct moments *)(result + lags);
-    own.zero_mean = false;
+    settings.zero_mean = false;
     load_scaled(&signal, f64, x);
     load_scaled(&taps, f64, h);
     for (size_t k = 0; zero_mean && k < reals; k++) subtract_mean(taps.x + k, m, reals);
     for (size_t i = 0; i < m; i++) add_sample(&template, &taps, (ptrdiff_t)i);
     const enum partita_status status = partita_correlate(
-        reals == 2 ? PARTITA_CF64 : PARTITA_F64, result, signal.x, n, taps.x, m, slice, &own);
-    for (size_t at = 0; at < range.size && status == PARTITA_OK; at += most) {
+        reals == 2 ? PARTITA_CF64 : PARTITA_F64, result, signal.x, n, taps.x, m, slice, &settings);
+    for (size_t at = 0; at < range.size && status == PARTITA_OK; at += capacity) {
         const ptrdiff_t lag = range.first + (ptrdiff_t)at - (ptrdiff_t)(m - 1);
-        const size_t count = size_min(range.size - at, most);
+        const size_t count = size_min(range.size - at, capacity);
         const struct lag_group group = {lag, at, count, m, template.squares, zero_mean};
         divide_lags(&signal, result, &group, back);
     }

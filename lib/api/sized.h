@@ -14,14 +14,14 @@
 // Copies a caller's struct to the library's own. Fields that the caller does not know become zero.
 // False if the caller has set one that the library does not know; the log then names the struct.
 // A caller's struct that is NULL has no fields.
-bool sized_read(void *own, size_t own_bytes, const void *given, size_t given_bytes,
+bool sized_read(void *ret, size_t own_bytes, const void *given, size_t given_bytes,
                 const struct partita_log *log, const char *name);
 
 // The same for options, whose log is the default one if the caller has none.
-bool options_read(struct partita_options *own, const struct partita_options *given,
+bool options_read(struct partita_options *ret, const struct partita_options *given,
                   size_t given_bytes);
 
 // Copies a result to the caller's struct. Fields that the library does not know become zero.
-void sized_write(void *given, size_t given_bytes, const void *own, size_t own_bytes);
+void sized_write(void *given, size_t given_bytes, const void *ret, size_t own_bytes);
 
 #endif

@@ -67,9 +67,9 @@ void conv_pass_read_outputs(const struct conv_pass *pass, const struct conv_inde
                             const struct conv_planes *to, const char *gy, size_t channel)
 {
     const size_t *extent = to->extent, bytes = pass->scalar_bytes;
-    const size_t together = pass->channels_last ? to->n : 1;
+    const size_t adjacent = pass->channels_last ? to->n : 1;
     assert(pass->axis[2].spread == 1);
-    for (size_t c = 0; c < to->n; c += together)
+    for (size_t c = 0; c < to->n; c += adjacent)
         for (size_t item = 0; item < index->items; item++)
             for (size_t d = 0; d < index->count[0]; d++)
                 for (size_t h = 0; h < index->count[1]; h++) {
@@ -175,9 +175,9 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
     const struct conv_axis *axis = pass->axis;
     const size_t channel_bytes = conv_pass_channel_bytes(pass);
     const size_t volume = pass->box.volume * pass->scalar_bytes;
-    const size_t together = pass->channels_last ? n : 1;
+    const size_t adjacent = pass->channels_last ? n : 1;
     assert(channel + n <= pass->groups * pass->in);
-    for (size_t c = 0; c < n; c += together) {
+    for (size_t c = 0; c < n; c += adjacent) {
         const size_t first = index->item * pass->from.item + (channel + c) * pass->from.channel;
         const char *from = (const char *)x + first * pass->sample_bytes;
         char *to = (char *)packed + c * channel_bytes, *end = to + channel_bytes;
@@ -185,9 +185,9 @@ void conv_pass_pack(const struct conv_pass *pass, const struct conv_index *index
         for (j[0] = 0; j[0] < axis[0].residues; j[0]++)
             for (j[1] = 0; j[1] < axis[1].residues; j[1]++)
                 for (j[2] = 0; j[2] < axis[2].residues; j[2]++, to += volume)
-                    pack_residue(pass, index, to, from, together, j);
+                    pack_residue(pass, index, to, from, adjacent, j);
         assert(to <= end);
-        clear_packed(pass, to, (size_t)(end - to), together);
+        clear_packed(pass, to, (size_t)(end - to), adjacent);
     }
 }
 

@@ -178,7 +178,7 @@ static size_t multiply_classes(const struct axis *axis, struct conv_class *ret, 
 {
     enum { AXIS_CLASSES = 4 };
     struct conv_axis each[AXIS_CLASSES];
-    struct conv_class own[AXIS_CLASSES];
+    struct conv_class of_axis[AXIS_CLASSES];
     size_t classes = 0;
     struct conv_axis now = backward_axis(axis, 0);
     do {
@@ -187,14 +187,14 @@ static size_t multiply_classes(const struct axis *axis, struct conv_class *ret, 
         if (k == classes) {
             assert(classes < AXIS_CLASSES);
             each[classes] = now;
-            own[classes++] = (struct conv_class){now.tap_first, 0};
+            of_axis[classes++] = (struct conv_class){now.tap_first, 0};
         }
-        own[k].n++;
+        of_axis[k].n++;
     } while (next_residue(axis, &now));
     for (size_t i = n; i-- > 0;)
         for (size_t k = classes; k-- > 0;)
             ret[i * classes + k] = (struct conv_class){
-                ret[i].first * axis_residues(axis) + own[k].first, ret[i].n * own[k].n};
+                ret[i].first * axis_residues(axis) + of_axis[k].first, ret[i].n * of_axis[k].n};
     return n * classes;
 }
 

@@ -357,14 +357,14 @@ void conv_call_store(const struct conv_call *call, const struct conv_task *task,
     const struct conv_index *index = &task->index;
     const size_t *extent = from->of.extent, bytes = pass->scalar_bytes;
     const size_t first = task->group * pass->out + channel;
-    const size_t together = pass->channels_last ? from->of.n : 1;
+    const size_t adjacent = pass->channels_last ? from->of.n : 1;
     size_t n_h = index->count[1], n_w = index->count[2];
     // Rows that are contiguous on both sides are one.
     if (axis[1].spread == 1 && axis[2].spread == 1 && n_w == axis[2].out_size && n_w == extent[2]) {
         n_w *= n_h;
         n_h = 1;
     }
-    for (size_t k = 0; k < from->of.n; k += together) {
+    for (size_t k = 0; k < from->of.n; k += adjacent) {
         const struct conv_finish finish = conv_call_finish(call, first + k, from);
         for (size_t i = 0; i < index->items * index->count[0] * n_h; i++) {
             const size_t h = i % n_h, d = i / n_h % index->count[0];
@@ -407,21 +407,21 @@ static void conv_passes_clear(const struct conv_call *call, size_t begin, size_t
 // One part of the batch, all passes.
 static void conv_passes_run_part(void *context, size_t part, int worker)
 {
-    const struct conv_parts_call *of = context;
-    const struct partita_plan *plan = of->call->plan;
+    const struct conv_parts_call *parts = context;
+    const struct partita_plan *plan = parts->call->plan;
     const struct conv_passes *passes = plan->state;
     struct conv_layout layout;
-    struct conv_call call = *of->call;
+    struct conv_call call = *parts->call;
     call.layout = &layout;
     for (bool more = conv_passes_first(plan, &layout), first = true; more;
          more = conv_passes_next(plan, &layout), first = false) {
         const struct conv_pass *pass = &layout.pass;
         const size_t tasks = conv_pass_boxes(pass) * layout.tasks / passes->parts;
         const size_t begin = part * pass->box.images;
-        assert(of->method->worker_bytes(&layout) <= plan->choice.worker);
+        assert(parts->method->worker_bytes(&layout) <= plan->choice.worker);
         if (first && !passes->covers)
             conv_passes_clear(&call, begin, size_min(begin + pass->box.images, pass->batch));
-        for (size_t i = 0; i < tasks; i++) of->method->run_task(&call, part * tasks + i, worker);
+        for (size_t i = 0; i < tasks; i++) parts->method->run_task(&call, part * tasks + i, worker);
     }
 }
 
@@ -433,8 +433,8 @@ void conv_passes_run(const struct conv_method *method, const struct partita_plan
     struct conv_layout layout;
     struct conv_call call = {plan, filter, &layout, operands->to, operands->from[0], workspace};
     if (passes->parts) {
-        struct conv_parts_call of = {method, &call};
-        thread_loop(plan->threads, passes->parts, conv_passes_run_part, &of);
+        struct conv_parts_call parts = {method, &call};
+        thread_loop(plan->threads, passes->parts, conv_passes_run_part, &parts);
         return;
     }
     if (!passes->covers) conv_passes_clear(&call, 0, plan->shape.batch);

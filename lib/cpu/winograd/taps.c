@@ -15,7 +15,7 @@ struct taps_of {
 };
 
 // The taps of `count` inputs from c on, all of one branch, to ret[row][column][in][n].
-static void gather_inputs(const struct partita_plan *plan, char *ret, const struct taps_of *of,
+static void gather_inputs(const struct partita_plan *plan, char *ret, const struct taps_of *range,
                           size_t c, size_t count)
 {
     const struct winograd *p = plan->state;
@@ -24,11 +24,11 @@ static void gather_inputs(const struct partita_plan *plan, char *ret, const stru
     const size_t all = winograd_axis(p, 0)->taps * columns, path_taps = shape_taps(&plan->shape);
     const size_t next = tile_grid_path(grid, 0, 0, 1) * path_taps; // input channel
     for (size_t at = 0; at < all; at++) {
-        char *to = ret + (at * of->n_in + c - of->in) * of->n * bytes;
+        char *to = ret + (at * range->n_in + c - range->in) * range->n * bytes;
         const size_t tap_at[3] = {0, at / columns, at % columns};
         size_t tap = SIZE_MAX, last = SIZE_MAX; // branch
-        for (size_t k = 0; k < of->n && of->first + k < p->out; k++) {
-            const size_t out = of->first + k;
+        for (size_t k = 0; k < range->n && range->first + k < p->out; k++) {
+            const size_t out = range->first + k;
             const size_t number = grid->branches_out ? out / grid->out : c / grid->in;
             size_t branch[3];
             if (number != last) {
@@ -36,27 +36,27 @@ static void gather_inputs(const struct partita_plan *plan, char *ret, const stru
                 tap = tile_grid_tap(grid, branch, tap_at);
                 last = number;
             }
-            const size_t path = tile_grid_path(grid, of->group, out % grid->out, c % grid->in);
+            const size_t path = tile_grid_path(grid, range->group, out % grid->out, c % grid->in);
             if (tap != SIZE_MAX)
-                samples_copy(to + k * bytes, of->n, of->taps + (path * path_taps + tap) * bytes,
-                             next, count, bytes);
+                samples_copy(to + k * bytes, range->n,
+                             range->taps + (path * path_taps + tap) * bytes, next, count, bytes);
         }
     }
 }
 
 // ret[row][column][in][n]; channels beyond the last are zeros. Few inputs at once, whose taps stay
 // in the nearest cache until all of a line are copied.
-static void gather_taps(const struct partita_plan *plan, char *ret, const struct taps_of *of)
+static void gather_taps(const struct partita_plan *plan, char *ret, const struct taps_of *range)
 {
     enum { INPUTS = 32 };
     const struct winograd *p = plan->state;
-    const size_t in = p->grid.in, end = of->in + of->n_in;
+    const size_t in = p->grid.in, end = range->in + range->n_in;
     memset(ret, 0,
-           winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps * of->n_in * of->n *
+           winograd_axis(p, 0)->taps * winograd_axis(p, 1)->taps * range->n_in * range->n *
                p->grid.scalar_bytes);
-    for (size_t c = of->in, count; c < end; c += count) {
+    for (size_t c = range->in, count; c < end; c += count) {
         count = size_min(size_min(in - c % in, end - c), INPUTS);
-        gather_inputs(plan, ret, of, c, count);
+        gather_inputs(plan, ret, range, c, count);
     }
 }
 
@@ -92,14 +92,14 @@ struct filter_bytes winograd_filter_bytes(const struct partita_plan *plan)
 }
 
 // Transforms taps to where filter->state has them from `to` on.
-static void transform_taps_of(const struct partita_filter *filter, const struct taps_of *of,
+static void transform_taps_of(const struct partita_filter *filter, const struct taps_of *range,
                               char *to, char *scratch)
 {
     const struct winograd *p = filter->plan->state;
-    const size_t bytes = p->grid.scalar_bytes, n = of->n_in * of->n;
+    const size_t bytes = p->grid.scalar_bytes, n = range->n_in * range->n;
     struct winograd_transform transform =
         winograd_transform_of(p, filter->plan->kernels, WINOGRAD_TAPS);
-    gather_taps(filter->plan, scratch, of);
+    gather_taps(filter->plan, scratch, range);
     transform.y_plane = p->filter_plane;
     transform.n = winograd_vectors(p, n);
     transform.x_column = n;
@@ -141,8 +141,8 @@ static void winograd_pack_block(void *context, size_t index, int worker)
     for (size_t in = begin; in < end; in += chunk) {
         const size_t at =
             group * p->frequencies * p->filter_plane + winograd_taps_at(p, in, first, n);
-        const struct taps_of of = {pack->taps, group, first, n, in, size_min(chunk, end - in)};
-        transform_taps_of(pack->filter, &of,
+        const struct taps_of range = {pack->taps, group, first, n, in, size_min(chunk, end - in)};
+        transform_taps_of(pack->filter, &range,
                           (char *)pack->filter->state + at * p->grid.scalar_bytes,
                           pack->scratch + (size_t)worker * pack->bytes);
     }

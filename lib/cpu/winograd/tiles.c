@@ -59,14 +59,14 @@ void winograd_transform_tiles(const struct winograd_transform *transform, char *
 
 struct winograd_index winograd_index(const struct winograd *p, size_t batch)
 {
-    const struct winograd_batch *most = &p->batch;
+    const struct winograd_batch *max = &p->batch;
     size_t at[3];
     size_unravel(batch, p->batches, at);
-    struct winograd_index index = {.map = at[0] * most->maps,
-                                   .at = {at[1] * most->rows, at[2] * most->cols}};
-    index.batch.maps = size_min(most->maps, p->maps - index.map);
-    index.batch.rows = size_min(most->rows, winograd_axis(p, 0)->tiles - index.at[0]);
-    index.batch.cols = size_min(most->cols, winograd_axis(p, 1)->tiles - index.at[1]);
+    struct winograd_index index = {.map = at[0] * max->maps,
+                                   .at = {at[1] * max->rows, at[2] * max->cols}};
+    index.batch.maps = size_min(max->maps, p->maps - index.map);
+    index.batch.rows = size_min(max->rows, winograd_axis(p, 0)->tiles - index.at[0]);
+    index.batch.cols = size_min(max->cols, winograd_axis(p, 1)->tiles - index.at[1]);
     index.tiles = index.batch.maps * index.batch.rows * index.batch.cols;
     assert(index.tiles > 0 && index.tiles <= p->positions);
     return index;
@@ -76,7 +76,7 @@ struct winograd_task winograd_task(const struct winograd_call *call, size_t batc
                                    int worker)
 {
     const struct winograd *p = call->plan->state;
-    struct arena own = {.base = call->workers + (size_t)worker * p->worker};
+    struct arena memory = {.base = call->workers + (size_t)worker * p->worker};
     struct arena shared = {0};
     struct winograd_task task = {.call = call,
                                  .p = p,
@@ -85,7 +85,7 @@ struct winograd_task winograd_task(const struct winograd_call *call, size_t batc
                                  .n_in = p->in,
                                  .n_out = p->out,
                                  .index = winograd_index(p, batch),
-                                 .scratch = winograd_layout_worker(p, &own)};
+                                 .scratch = winograd_layout_worker(p, &memory)};
     if (!p->shared_inputs && !p->shared_panels) return task;
     const size_t i = p->weight ? group - call->first : batch * p->grid.groups + group;
     winograd_layout_shared(p, &shared);
@@ -370,15 +370,15 @@ static void transform_adjacent(const struct winograd_task *task, bool outputs, s
     // The vectors of a channel's last map reach into the next channel, whose maps come later.
     const size_t maps = task->index.batch.maps, pitch = winograd_lanes(p) * window.channel;
     struct winograd_plane plane = {.window = window};
-    for (size_t c = 0, together; c < n; c += together) {
-        together = winograd_together(task, outputs, first + c, first + n);
+    for (size_t c = 0, n_read; c < n; c += n_read) {
+        n_read = winograd_together(task, outputs, first + c, first + n);
         for (size_t m = 0; m < maps; m++) {
             plane = winograd_plane(task, outputs, task->index.map + m, first + c);
             plane.window = window;
             plane.rows = task->scratch.windows + m * pitch * bytes;
-            read_windows(task, outputs, &plane, together);
+            read_windows(task, outputs, &plane, n_read);
         }
-        for (size_t i = 0; i < together * maps; i++) {
+        for (size_t i = 0; i < n_read * maps; i++) {
             const size_t k = i / maps, m = i % maps;
             const size_t at = (c + k) * p->positions + m * tiles;
             plane.rows = task->scratch.windows + (m * pitch + k * window.channel) * bytes;

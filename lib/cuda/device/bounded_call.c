@@ -45,15 +45,15 @@ static enum partita_status choose_staging(struct cuda_call *call, const void *ar
 static enum partita_status take_input(struct cuda_call *call, int i, const void *array,
                                       const struct cuda_sizes *sizes)
 {
-    void **own = &call->own[1 + i];
+    void **taken = &call->taken[1 + i];
     const size_t bytes = sizes->from[i];
     struct cuda_staging *staging;
-    enum partita_status status = replace_array(call->plan, array, bytes, sizes->alignment, own);
-    call->from[i] = *own ? *own : array;
-    if (status != PARTITA_OK || !*own) return status;
+    enum partita_status status = replace_array(call->plan, array, bytes, sizes->alignment, taken);
+    call->from[i] = *taken ? *taken : array;
+    if (status != PARTITA_OK || !*taken) return status;
     status = choose_staging(call, array, bytes, &staging);
     return status == PARTITA_OK
-               ? cuda_stage_in(call->plan, staging, cudaStreamPerThread, *own, array, bytes)
+               ? cuda_stage_in(call->plan, staging, cudaStreamPerThread, *taken, array, bytes)
                : status;
 }
 
@@ -61,8 +61,8 @@ static enum partita_status take_workspace(struct cuda_call *call, void *workspac
 {
     if (!bytes) return PARTITA_OK;
     const enum partita_status status =
-        replace_array(call->plan, workspace, bytes, 0, &call->own[3]);
-    call->workspace = call->own[3] ? call->own[3] : workspace;
+        replace_array(call->plan, workspace, bytes, 0, &call->taken[3]);
+    call->workspace = call->taken[3] ? call->taken[3] : workspace;
     return status;
 }
 
@@ -76,8 +76,8 @@ enum partita_status cuda_call_begin(const struct partita_plan *plan,
                               .caller_to = operands->to,
                               .queued = operands->queued};
     enum partita_status status =
-        replace_array(plan, operands->to, of_plan.to, of_plan.alignment, &ret->own[0]);
-    ret->to = ret->own[0] ? ret->own[0] : operands->to;
+        replace_array(plan, operands->to, of_plan.to, of_plan.alignment, &ret->taken[0]);
+    ret->to = ret->taken[0] ? ret->taken[0] : operands->to;
     for (int i = 0; i < 2 && status == PARTITA_OK; i++)
         if (operands->from[i]) status = take_input(ret, i, operands->from[i], &of_plan);
     if (status == PARTITA_OK) status = take_workspace(ret, workspace, of_plan.workspace);
@@ -91,16 +91,16 @@ static enum partita_status return_result(struct cuda_call *call)
         choose_staging(call, call->caller_to, call->to_bytes, &staging);
     if (status != PARTITA_OK) return status;
     assert(!call->queued || !staging); // a caller who waits himself has no pageable arrays
-    return cuda_stage_out(call->plan, staging, cudaStreamPerThread, call->caller_to, call->own[0],
+    return cuda_stage_out(call->plan, staging, cudaStreamPerThread, call->caller_to, call->taken[0],
                           call->to_bytes);
 }
 
 enum partita_status cuda_call_end(struct cuda_call *call, enum partita_status status)
 {
     const struct partita_plan *plan = call->plan;
-    if (status == PARTITA_OK && call->own[0]) status = return_result(call);
-    for (size_t i = 0; i < sizeof call->own / sizeof *call->own; i++)
-        cuda_release(plan, call->own[i]);
+    if (status == PARTITA_OK && call->taken[0]) status = return_result(call);
+    for (size_t i = 0; i < sizeof call->taken / sizeof *call->taken; i++)
+        cuda_release(plan, call->taken[i]);
     if (call->queued) return status;
     // Also after a failure: queued work reads the caller's arrays.
     const enum partita_status waited = cuda_wait(plan);
@@ -112,12 +112,12 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
                                      const struct partita_filter *filter,
                                      const struct operands *operands, void *workspace)
 {
-    struct operands own = *operands;
+    struct operands placed = *operands;
     struct cuda_call call;
     enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
-    own.to = call.to;
-    memcpy(own.from, call.from, sizeof own.from);
-    if (status == PARTITA_OK) status = plan->engine->run(plan, filter, &own, call.workspace);
+    placed.to = call.to;
+    memcpy(placed.from, call.from, sizeof placed.from);
+    if (status == PARTITA_OK) status = plan->engine->run(plan, filter, &placed, call.workspace);
     return cuda_call_end(&call, status);
 }
 

@@ -15,7 +15,7 @@ struct cuda_call {
     void *workspace;              // likewise; its size is in the plan's choice
     size_t to_bytes;              // of the result
     void *caller_to;              // the caller's array for the result
-    void *own[4];                 // to, from[0], from[1], workspace; NULL: not allocated by the
+    void *taken[4];               // to, from[0], from[1], workspace; NULL: not allocated by the
                                   // call
     bool queued;                  // as operands->queued
     struct cuda_staging *staging; // NULL: no array was pageable

@@ -82,7 +82,7 @@ void cuda_leave(const struct cuda_scope *scope);
 // Fills device->base.engines: the engines of the NULL-terminated list `own`, which must outlive the
 // device, each with functions that call its own between cuda_enter and cuda_leave. The library
 // calls these; within the module functions call each other directly.
-void cuda_entry_make(struct cuda_device *device, const struct engine *const *own);
+void cuda_entry_make(struct cuda_device *device, const struct engine *const *engines);
 
 // Allocates memory of the device from the library's own pool and releases it, in order with the
 // work that the thread queued; releasing NULL is allowed.

@@ -174,34 +174,34 @@ static enum partita_status enter_bank_open_slot(struct partita_bank *bank, size_
 
 // A function that makes no calls of the run-time is copied. So is `run`, which device->run calls,
 // and stream_step and bank_process, which enter the device only when they have work for it.
-static struct engine entry_of(const struct engine *own)
+static struct engine entry_of(const struct engine *engine)
 {
-    struct engine entry = *own;
+    struct engine entry = *engine;
     entry.plan_create = enter_plan_create;
-    if (own->plan_destroy) entry.plan_destroy = enter_plan_destroy;
-    if (own->filter_create) entry.filter_create = enter_filter_create;
-    if (own->filter_create_paths) entry.filter_create_paths = enter_filter_create_paths;
-    if (own->filter_bias) entry.filter_bias = enter_filter_bias;
-    if (own->filter_destroy) entry.filter_destroy = enter_filter_destroy;
-    if (own->cached_spectra_plan) entry.cached_spectra_plan = enter_cached_spectra_plan;
-    if (own->stream_open) entry.stream_open = enter_stream_open;
-    if (own->stream_queue) entry.stream_queue = enter_stream_queue;
-    if (own->stream_reset) entry.stream_reset = enter_stream_reset;
-    if (own->stream_close) entry.stream_close = enter_stream_close;
-    if (own->stream_copy_out) entry.stream_copy_out = enter_stream_copy_out;
-    if (own->stream_copy_in) entry.stream_copy_in = enter_stream_copy_in;
-    if (own->bank_open) entry.bank_open = enter_bank_open;
-    if (own->bank_close) entry.bank_close = enter_bank_close;
-    if (own->bank_open_slot) entry.bank_open_slot = enter_bank_open_slot;
+    if (engine->plan_destroy) entry.plan_destroy = enter_plan_destroy;
+    if (engine->filter_create) entry.filter_create = enter_filter_create;
+    if (engine->filter_create_paths) entry.filter_create_paths = enter_filter_create_paths;
+    if (engine->filter_bias) entry.filter_bias = enter_filter_bias;
+    if (engine->filter_destroy) entry.filter_destroy = enter_filter_destroy;
+    if (engine->cached_spectra_plan) entry.cached_spectra_plan = enter_cached_spectra_plan;
+    if (engine->stream_open) entry.stream_open = enter_stream_open;
+    if (engine->stream_queue) entry.stream_queue = enter_stream_queue;
+    if (engine->stream_reset) entry.stream_reset = enter_stream_reset;
+    if (engine->stream_close) entry.stream_close = enter_stream_close;
+    if (engine->stream_copy_out) entry.stream_copy_out = enter_stream_copy_out;
+    if (engine->stream_copy_in) entry.stream_copy_in = enter_stream_copy_in;
+    if (engine->bank_open) entry.bank_open = enter_bank_open;
+    if (engine->bank_close) entry.bank_close = enter_bank_close;
+    if (engine->bank_open_slot) entry.bank_open_slot = enter_bank_open_slot;
     return entry;
 }
 
-void cuda_entry_make(struct cuda_device *device, const struct engine *const *own)
+void cuda_entry_make(struct cuda_device *device, const struct engine *const *engine)
 {
-    device->own_engines = own;
-    for (int i = 0; own[i]; i++) {
+    device->own_engines = engine;
+    for (int i = 0; engine[i]; i++) {
         assert(i < CUDA_MAX_ENGINES);
-        device->entry[i] = entry_of(own[i]);
+        device->entry[i] = entry_of(engine[i]);
         device->engine_list[i] = &device->entry[i];
     }
     device->base.engines = device->engine_list;

@@ -45,8 +45,8 @@ enum partita_status cuda_filter_queue(struct partita_filter *filter, const struc
     const struct partita_plan *plan = filter->plan;
     const struct cuda_filter *state = filter->state;
     enum partita_status status = PARTITA_OK;
-    for (struct partita_filter *of = filter; of && status == PARTITA_OK; of = of->backward_data)
-        if (of->plan->engine) status = of->plan->engine->filter_pack(of, arrays->from[0], scratch);
+    for (struct partita_filter *f = filter; f && status == PARTITA_OK; f = f->backward_data)
+        if (f->plan->engine) status = f->plan->engine->filter_pack(f, arrays->from[0], scratch);
     if (status != PARTITA_OK || !arrays->from[1] || !plan->engine) return status;
     return cuda_copy(plan, state->bias, arrays->from[1],
                      plan->shape.out_channels * shape_alignment(&plan->shape));
@@ -69,7 +69,7 @@ enum partita_status cuda_filter_repack(struct partita_filter *filter,
     struct operands arrays = *operands;
     struct region scratch = {workspace, cuda_filter_scratch(filter)};
     enum cuda_memory memory = CUDA_PAGEABLE;
-    void *own = NULL, *copy = NULL;
+    void *taken = NULL, *copy = NULL;
     enum partita_status status = cuda_memory_of(plan, operands->from[0], 1, &memory);
     const bool usable = memory == CUDA_ON_DEVICE && (uintptr_t)arrays.from[0] % alignment == 0;
     if (status == PARTITA_OK && !usable)
@@ -77,11 +77,11 @@ enum partita_status cuda_filter_repack(struct partita_filter *filter,
     if (copy) arrays.from[0] = copy;
     if (status == PARTITA_OK) status = cuda_memory_of(plan, workspace, 1, &memory);
     if (status == PARTITA_OK && memory != CUDA_ON_DEVICE && scratch.bytes) {
-        status = cuda_allocate(plan, scratch.bytes, &own);
-        scratch.data = own;
+        status = cuda_allocate(plan, scratch.bytes, &taken);
+        scratch.data = taken;
     }
     if (status == PARTITA_OK) status = cuda_filter_queue(filter, &arrays, &scratch);
-    cuda_release(plan, own);
+    cuda_release(plan, taken);
     cuda_release(plan, copy);
     // Also after a failure: queued work reads the caller's arrays.
     const enum partita_status waited = cuda_wait(plan);

@@ -166,22 +166,22 @@ static enum partita_status make_micro_batch(struct partita_plan *plan,
     *part = *plan;
     part->shape = shape_of_steps(plan, by, n);
     part->state = NULL;
-    struct request own = *request;
-    own.shape = &part->shape;
-    if (plan->direction != PARTITA_BACKWARD_WEIGHT) own.compatible_with = &plan->choice;
-    if (!has_spectra(plan)) own.transform = 0;
+    struct request smaller = *request;
+    smaller.shape = &part->shape;
+    if (plan->direction != PARTITA_BACKWARD_WEIGHT) smaller.compatible_with = &plan->choice;
+    if (!has_spectra(plan)) smaller.transform = 0;
     // The arrays have one half of the limit, the workspace the other, or all of it where the engine
     // needs more.
-    if (limit != SIZE_MAX) own.workspace_limit = limit / 2;
-    bool served = engine_serves(plan, &own, &part->choice);
+    if (limit != SIZE_MAX) smaller.workspace_limit = limit / 2;
+    bool served = engine_serves(plan, &smaller, &part->choice);
     if (!served) {
-        own.workspace_limit = limit;
-        served = engine_serves(plan, &own, &part->choice);
+        smaller.workspace_limit = limit;
+        served = engine_serves(plan, &smaller, &part->choice);
     }
-    own.transform = part->choice.transform;
+    smaller.transform = part->choice.transform;
     plan->micro_batch = part;
     const enum partita_status status =
-        served ? plan->engine->plan_create(part, &own) : PARTITA_ERR_UNSUPPORTED;
+        served ? plan->engine->plan_create(part, &smaller) : PARTITA_ERR_UNSUPPORTED;
     if (status != PARTITA_OK) cuda_micro_batch_release(plan);
     return status;
 }

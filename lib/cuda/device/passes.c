@@ -29,17 +29,17 @@ struct cuda_pass cuda_pass_forward(const struct shape *shape)
         .relu = shape->relu,
     };
     for (int a = 0; a < 3; a++) {
-        const struct axis of = shape_axis(shape, a);
+        const struct axis axis = shape_axis(shape, a);
         pass.axis[a] = (struct cuda_axis){
-            .n = (int64_t)of.out,
+            .n = (int64_t)axis.out,
             .to_step = 1,
-            .to_size = (int64_t)of.out,
-            .from_first = of.begin,
-            .from_step = (int64_t)of.stride,
-            .from_dilation = (int64_t)of.dilation,
-            .from_size = (int64_t)of.size,
-            .taps = (int64_t)of.kernel,
-            .kernel = (int64_t)of.kernel,
+            .to_size = (int64_t)axis.out,
+            .from_first = axis.begin,
+            .from_step = (int64_t)axis.stride,
+            .from_dilation = (int64_t)axis.dilation,
+            .from_size = (int64_t)axis.size,
+            .taps = (int64_t)axis.kernel,
+            .kernel = (int64_t)axis.kernel,
         };
         order_taps(shape, 0, 1, &pass.axis[a]);
     }
@@ -64,15 +64,15 @@ size_t cuda_passes_backward(const struct shape *shape, bool *ret_covers)
 // periods; sample i0 + stride*j meets with the m-th of them output p = j + (i0 - begin -
 // dilation*t0)/stride - dilation*period/stride*m. The sum takes them from the last one on, so that
 // p grows.
-static struct cuda_axis cuda_passes_backward_axis(const struct shape *shape, const struct axis *of,
-                                                  size_t t0)
+static struct cuda_axis cuda_passes_backward_axis(const struct shape *shape,
+                                                  const struct axis *from, size_t t0)
 {
-    const ptrdiff_t stride = (ptrdiff_t)of->stride, period = (ptrdiff_t)axis_tap_period(of);
-    const ptrdiff_t reached = of->begin + (ptrdiff_t)(of->dilation * t0);
-    const ptrdiff_t sample = floor_div(reached, of->stride), residue = reached - sample * stride;
-    const ptrdiff_t taps = ((ptrdiff_t)(of->kernel - t0) + period - 1) / period;
-    const ptrdiff_t dilation = (ptrdiff_t)of->dilation * period / stride;
-    const ptrdiff_t size = (ptrdiff_t)of->size;
+    const ptrdiff_t stride = (ptrdiff_t)from->stride, period = (ptrdiff_t)axis_tap_period(from);
+    const ptrdiff_t reached = from->begin + (ptrdiff_t)(from->dilation * t0);
+    const ptrdiff_t sample = floor_div(reached, from->stride), residue = reached - sample * stride;
+    const ptrdiff_t taps = ((ptrdiff_t)(from->kernel - t0) + period - 1) / period;
+    const ptrdiff_t dilation = (ptrdiff_t)from->dilation * period / stride;
+    const ptrdiff_t size = (ptrdiff_t)from->size;
     assert(residue >= 0 && residue < stride && taps > 0);
     struct cuda_axis axis = {
         .n = residue < size ? (size - residue + stride - 1) / stride : 0,
@@ -82,9 +82,9 @@ static struct cuda_axis cuda_passes_backward_axis(const struct shape *shape, con
         .from_first = -sample - dilation * (taps - 1),
         .from_step = 1,
         .from_dilation = dilation,
-        .from_size = (int64_t)of->out,
+        .from_size = (int64_t)from->out,
         .taps = taps,
-        .kernel = (int64_t)of->kernel,
+        .kernel = (int64_t)from->kernel,
     };
     order_taps(shape, (int64_t)t0 + period * (taps - 1), -period, &axis);
     return axis;
@@ -100,9 +100,9 @@ struct cuda_pass cuda_pass_backward(const struct shape *shape, size_t i)
     pass.tap_from = taps;
     pass.relu = false;
     for (int a = 2; a >= 0; a--) {
-        const struct axis of = shape_axis(shape, a);
-        const size_t residues = axis_residues(&of);
-        pass.axis[a] = cuda_passes_backward_axis(shape, &of, i % residues);
+        const struct axis axis = shape_axis(shape, a);
+        const size_t residues = axis_residues(&axis);
+        pass.axis[a] = cuda_passes_backward_axis(shape, &axis, i % residues);
         i /= residues;
     }
     return pass;

@@ -12,10 +12,10 @@ enum { // bits of cuda_device.prepared, besides those of the directions
 // Stands for arrays of launches that load kernels: no kernel runs.
 static void *const NO_ARRAY = (void *)(uintptr_t)4096;
 
-static enum partita_status run_engine(const struct partita_plan *plan, const struct cuda_filter *of,
-                                      bool cached)
+static enum partita_status run_engine(const struct partita_plan *plan,
+                                      const struct cuda_filter *given, bool cached)
 {
-    struct cuda_filter state = *of;
+    struct cuda_filter state = *given;
     const struct partita_filter filter = {.plan = plan, .state = &state};
     const struct operands operands = {
         .to = NO_ARRAY, .from = {NO_ARRAY, NO_ARRAY}, .cached_spectra = cached ? NO_ARRAY : NULL};
@@ -24,9 +24,9 @@ static enum partita_status run_engine(const struct partita_plan *plan, const str
 }
 
 static enum partita_status pack_filter(const struct partita_plan *plan,
-                                       const struct cuda_filter *of)
+                                       const struct cuda_filter *given)
 {
-    struct cuda_filter state = *of;
+    struct cuda_filter state = *given;
     struct partita_filter filter = {.plan = plan, .state = &state};
     const struct region scratch = {NO_ARRAY, SIZE_MAX};
     if (plan->engine->host_filters) return PARTITA_OK; // never on a queue
@@ -182,13 +182,13 @@ enum partita_status cuda_queued_update(struct partita_filter *filter,
                              shape->out_channels * shape_alignment(shape), shape_alignment(shape));
     if (status == PARTITA_OK)
         status = check_array(plan, "call.workspace", workspace, scratch.bytes, 1);
-    for (const struct partita_filter *of = filter; of; of = of->backward_data) {
-        if (status != PARTITA_OK || !of->plan->engine) continue;
-        if (of->plan->engine->host_filters)
+    for (const struct partita_filter *each = filter; each; each = each->backward_data) {
+        if (status != PARTITA_OK || !each->plan->engine) continue;
+        if (each->plan->engine->host_filters)
             return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
                              "call.queue: problem.separable: %s factors taps on the host",
-                             of->plan->engine->name);
-        status = prepare_for(of->plan, of->plan->direction, operands->queue);
+                             each->plan->engine->name);
+        status = prepare_for(each->plan, each->plan->direction, operands->queue);
     }
     if (status != PARTITA_OK) return status;
     cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});

@@ -35,10 +35,10 @@ static int64_t pass_taps(const struct cuda_pass *pass)
 }
 
 // The least power of two from n on, at most `most`.
-static int direct_power_of_two(int64_t n, int most)
+static int direct_power_of_two(int64_t n, int limit)
 {
     int power = 1;
-    while (power < n && power < most) power *= 2;
+    while (power < n && power < limit) power *= 2;
     return power;
 }
 
