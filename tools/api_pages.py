@@ -239,8 +239,7 @@ class Man:
         text = f'.TH {name.upper()} 3 {self.date} "Partita {self.version}" "Partita"\n.nh\n.ad l\n'
         text += f'.SH NAME\n{self.wrap(title)}\n'
         for heading, body in sections:
-            body = re.sub(r'^\.PP\n', '', body)
-            text += f'.SH {heading}\n{body}\n'
+            text += f'.SH {heading}\n' + body.removeprefix('.PP\n') + '\n'
         (self.folder / f'{name}.3').write_text(text, encoding='utf-8')
 
     def page(self, page, items):
@@ -254,8 +253,8 @@ class Man:
                 if members:
                     description.append(f'.PP\nMembers of \\fB{first}\\fP:')
                 for member, comment in members:
-                    description.append(f'.TP 4\n.B "{self.escape(member)}"\n' +
-                                       (self.prose(comment, page) or r'\&'))
+                    text = self.prose(comment, page) or r'\&'
+                    description.append(f'.TP 4\n.B "{self.escape(member)}"\n{text}')
         # Every call returns a status.
         seen = [name for name in self.pages.related(names, items) if name != 'partita_status']
         seen = ['partita'] if page == 'partita_status' else seen + ['partita']
@@ -306,8 +305,7 @@ class Html:
         return NAME.sub(self.link, text)
 
     def code(self, text):
-        return NAME.sub(self.link, html.escape(text, quote=False)).replace(
-            '<code>', '').replace('</code>', '')
+        return re.sub('</?code>', '', NAME.sub(self.link, html.escape(text, quote=False)))
 
     def body(self, blocks):
         out, listing = [], False
@@ -318,13 +316,12 @@ class Html:
             if label:
                 out.append(f'<dt>{label}</dt>\n<dd>{self.prose(text)}</dd>')
             else:
-                out.append(f'<pre>{self.code(text)}</pre>' if kind == 'code'
-                           else f'<p>{self.prose(text)}</p>')
+                out.append(f'<pre>{self.code(text)}</pre>' if kind == 'code' else f'<p>{self.prose(text)}</p>')
         return '\n'.join(out + ['</dl>'] * listing)
 
     def section(self, page, items):
-        out = [f'<section id="{page}">']
-        out.append('<h2>' + ', '.join(f'<code>{name}</code>' for name in names_of(items)) + '</h2>')
+        names = ', '.join(f'<code>{name}</code>' for name in names_of(items))
+        out = [f'<section id="{page}">', f'<h2>{names}</h2>']
         for item in items:
             out.append('<pre>' + self.code('\n'.join(item.code())) + '</pre>')
             out.append(self.body(item.blocks))
@@ -337,8 +334,7 @@ class Html:
 
     def contents(self, header):
         return '<ul>' + '\n'.join(
-            f'<li><a href="{header.name}.html#{page}"><code>{page}</code></a>: '
-            f'{self.prose(items[0].summary())}</li>'
+            f'<li><a href="{header.name}.html#{page}"><code>{page}</code></a>: {self.prose(items[0].summary())}</li>'
             for page, items in self.pages.of_header(header).items()) + '</ul>'
 
     def write(self, name, title, body):
