@@ -30,7 +30,7 @@ limits='
 96 tiles_kernelIfLi6ELi6E windows_kernelIf
 128 direct_tile_kernelIfLi8E product_kernelIfLi4ELi2E product_kernelIfLi2ELi2E product_kernelIdLi4ELi2E
     product_kernelI10complex_ofIfELi4ELi2E product_kernelI10complex_ofIfELi2ELi2E tiles_kernelIfLi8ELi8E
-    output_kernelIfLi8ELi8E lags_kernelIf gradient_kernelIf filter_kernelIf long_rows_kernelIf results_kernelIf
+    output_kernelIfLi8ELi8E lags_kernelIf filter_kernelIf long_rows_kernelIf results_kernelIf
     forward_kernelIf inverse_kernelIf
 132 pairs_kernelIf
 168 product_kernelIfLi2ELi1E product_kernelIfLi1ELi1E product_kernelI10complex_ofIfELi2ELi1E

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Transforms of the device (cuda/device/fft.h): products of spectra are cyclic or negacyclic
 // convolutions. This is all that their interface promises.
-#include "cuda/blocks/kernels.h"
 #include "cuda/device/fft.h"
+#include "cuda/kernels/lags.h"
 #include "cuda/kernels/pass.h"
+#include "cuda/kernels/sums.h"
 #include "cuda/module.h"
 
 #include <math.h>
@@ -130,7 +131,7 @@ static void within_a_block(void **state)
     void *to = device_copy(NULL, LINES * n * per * scalar, 0);
     const struct cuda_fft_params *params = &fft.params;
     const struct cuda_lags whole = {
-        .taps.length = 1, .hop = (int64_t)n, .tasks = LINES, .windows = 1};
+        .form = params->form, .chunk = (int64_t)n, .chunks = 1, .tasks = LINES};
     const struct cuda_sink sink = {.y = to,
                                    .rows = LINES,
                                    .length = (int64_t)n,
@@ -138,7 +139,7 @@ static void within_a_block(void **state)
                                    .end = (int64_t)n,
                                    .channels = 1,
                                    .complex_samples = !c->negacyclic};
-    assert_int_equal(cuda_launch_lags_results(params, &sink, &whole, products), cudaSuccess);
+    assert_int_equal(cuda_launch_lags_results(&whole, &sink, c->f64, products), cudaSuccess);
     assert_int_equal(cudaMemcpy(y, to, LINES * n * per * scalar, cudaMemcpyDefault), cudaSuccess);
     for (size_t line = 0; line < LINES; line++) check_line(c, a, b, y, line);
     cudaFree(to);
@@ -184,12 +185,9 @@ static void by_cufft(void **state)
 // A launch of more thread blocks than a grid may have is refused, not truncated to 32 bits.
 static void too_many_blocks(void **state)
 {
-    const int64_t points = CUDA_FFT_POINTS,
-                  items = (((int64_t)1 << 32) + 1) * CUDA_PASS_THREADS / points;
-    const struct cuda_fft_params params = {.points = points};
+    const int64_t n = (((int64_t)1 << 32) + 1) * CUDA_PASS_THREADS;
     (void)state;
-    assert_int_equal(cuda_launch_lags_add(&params, NULL, NULL, items, 1),
-                     cudaErrorInvalidConfiguration);
+    assert_int_equal(cuda_launch_add_sums(false, NULL, NULL, n, 2), cudaErrorInvalidConfiguration);
 }
 
 int main(void)

@@ -190,7 +190,7 @@ static void *run(const struct gradient_case *c, const struct shape *shape, const
     char text[160];
     struct partita_plan plan = {.shape = *shape, .direction = PARTITA_BACKWARD_WEIGHT};
     struct cuda_gradient_plan weight = {0};
-    struct cuda_gradient gradient;
+    struct cuda_lags gradient;
     assert_int_equal(cuda_open(0, text, sizeof text, &plan.device), PARTITA_OK);
     assert_true(cuda_gradient_split(shape, subject->points, subject->sums, SIZE_MAX, subject->runs,
                                     &gradient));
@@ -331,7 +331,7 @@ static void cuts(void **state)
 {
     const struct gradient_case c = {&subjects[1], false};
     struct shape shape = shape_of(&c);
-    struct cuda_gradient gradient;
+    struct cuda_lags gradient;
     (void)state;
     assert_false(cuda_gradient_split(&shape, 2 * CUDA_FFT_MAX_F32, 1, SIZE_MAX, 0, &gradient));
     assert_false(
@@ -347,7 +347,7 @@ static void cuts(void **state)
     shape.batch = 1;
     shape.axis[0].out = (size_t)1 << 30;
     assert_true(cuda_gradient_split(&shape, 32, 1, SIZE_MAX, 0, &gradient));
-    assert_true(gradient.gy.count <= gradient.chains * CUDA_GRADIENT_TERMS);
+    assert_true(gradient.w.count <= gradient.chains * CUDA_LAGS_TERMS);
     shape.axis[0].span = shape.axis[0].kernel = 70 * 32;
     assert_false(cuda_gradient_split(&shape, 32, 1, SIZE_MAX, 0, &gradient)); // too many parts
     assert_false(

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Few outputs of long operands: sums of chunks of terms for every window of outputs, added in
-// groups, one inverse transform a window.
+// Few outputs of long operands (cuda/kernels/lags.h): sums of chunks of terms for every window of
+// outputs, added, one inverse transform a window.
+#include "cuda/kernels/lags.h"
 #include "base/sizes.h"
 #include "blocks.h"
 
+// Outputs are lags of x and the taps from the last one on.
 static struct cuda_lags lags_of(const struct cuda_blocks_call *call)
 {
     const struct partita_plan *plan = call->plan;
@@ -11,46 +13,34 @@ static struct cuda_lags lags_of(const struct cuda_blocks_call *call)
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const struct cuda_pairs rows =
         cuda_blocks_rows(call, 0, weight ? shape->batch : shape->batch * shape->groups);
-    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
-    struct cuda_lags lags = {.taps = cuda_blocks_taps(plan),
+    const struct block_layout *layout = &call->blocks->layout;
+    const ptrdiff_t last_tap = (ptrdiff_t)(layout->tap_blocks * layout->tap_block) - 1;
+    struct cuda_lags lags = {.form = call->blocks->fft.params.form,
                              .x = cuda_blocks_x(plan),
-                             .taps_samples = call->taps,
-                             .x_samples = call->operands->from[0],
-                             .taps_rows = rows.left_rows,
+                             .w = cuda_blocks_taps(plan),
                              .x_rows = rows.right_rows,
-                             .channels = rows.terms,
-                             .taps_term = rows.left_term,
+                             .w_rows = rows.left_rows,
+                             .terms = rows.terms,
                              .x_term = rows.right_term,
-                             .hop = (int64_t)layout->hop,
-                             .windows = (int64_t)layout->blocks,
-                             .chunks = (int64_t)layout->chunks};
-    lags.taps.first = (int64_t)layout->trimmed.first_tap;
-    lags.taps.count = (int64_t)layout->tap_blocks;
-    lags.taps.hop = lags.taps.length = (int64_t)layout->tap_block;
-    lags.x.first = layout->trimmed.first - (ptrdiff_t)(layout->tap_block - 1);
+                             .w_term = rows.left_term,
+                             .chunk = (int64_t)layout->hop,
+                             .chunks = (int64_t)layout->blocks,
+                             .jobs = (int64_t)layout->blocks,
+                             .splits = (int64_t)layout->chunks};
+    lags.x.first = layout->trimmed.first - last_tap;
     lags.x.length = (int64_t)layout->n;
+    lags.w.reversed = !lags.w.reversed;
+    lags.w.conjugated = !lags.w.conjugated; // the kernel conjugates once more
+    lags.w.first =
+        (lags.w.size - 1) * lags.w.step - (ptrdiff_t)layout->trimmed.first_tap - last_tap;
+    lags.w.count = (int64_t)layout->tap_blocks;
+    lags.w.hop = lags.w.length = (int64_t)layout->tap_block;
+    // No thread row shall be without a chain, nor a chain have more terms than are summed in a row.
+    const size_t thread_rows = (size_t)cuda_fft_rows((size_t)call->blocks->fft.params.points);
+    const size_t wanted = ceil_div(layout->chunks * thread_rows, (size_t)rows.terms);
+    const size_t chains = size_max(wanted, ceil_div(layout->tap_blocks, CUDA_LAGS_TERMS));
+    lags.chains = (int64_t)size_max(size_min(chains, layout->tap_blocks), 1);
     return lags;
-}
-
-// Sums of all chunks, and of these: *ret_sums is where those of whole windows are, in `sums` or
-// behind it.
-static enum partita_status sum_windows(const struct partita_plan *plan,
-                                       const struct cuda_fft_params *params,
-                                       const struct cuda_lags *lags, char *sums, char **ret_sums)
-{
-    const struct block_layout *layout = &cuda_blocks_of(plan)->layout;
-    const size_t spectrum = (size_t)params->points * 2 * plan->shape.scalar_bytes;
-    char *from = sums, *to = sums + layout->windows * layout->chunks * spectrum;
-    enum partita_status status = CU(plan, cuda_launch_lags(params, lags, sums));
-    for (int64_t chunks = lags->chunks; chunks > 1 && status == PARTITA_OK;
-         chunks = (chunks - 1) / CUDA_LAGS_GROUP + 1) {
-        char *free = from;
-        status = CU(plan, cuda_launch_lags_add(params, to, from, lags->tasks, chunks));
-        from = to;
-        to = free;
-    }
-    *ret_sums = from;
-    return status;
 }
 
 enum partita_status cuda_lags_run(const struct cuda_blocks_call *call)
@@ -60,18 +50,17 @@ enum partita_status cuda_lags_run(const struct cuda_blocks_call *call)
     const struct block_layout *layout = &call->blocks->layout;
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
     const size_t rows = shape->out_channels * (weight ? shape->group_in : shape->batch);
-    const struct cuda_fft_params *params = &call->blocks->fft.params;
     const struct cuda_sink sink = cuda_blocks_sink(plan, call->operands->to, 0, rows, call->bias);
     struct cuda_lags lags = lags_of(call);
     enum partita_status status = PARTITA_OK;
     for (size_t at = 0, all = rows * layout->blocks; at < all && status == PARTITA_OK;
          at += layout->windows) {
-        char *sums = NULL;
         lags.first = (int64_t)at;
         lags.tasks = (int64_t)size_min(layout->windows, all - at);
-        status = sum_windows(plan, params, &lags, call->sums, &sums);
+        status = CU(plan, cuda_launch_lags(&lags, 1, shape->f64, call->sums,
+                                           call->operands->from[0], call->taps));
         if (status == PARTITA_OK)
-            status = CU(plan, cuda_launch_lags_results(params, &sink, &lags, sums));
+            status = CU(plan, cuda_launch_lags_results(&lags, &sink, shape->f64, call->sums));
     }
     return status;
 }

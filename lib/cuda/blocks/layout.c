@@ -7,6 +7,7 @@
 #include "base/sizes.h"
 #include "blocks.h"
 #include "cuda/device/rates.h"
+#include "cuda/kernels/lags.h"
 
 // Costs of this engine beside the device's rates, in multiply-adds of one thread that were
 // counted in the kernels' inner loops, not measured; and its limits.
@@ -133,8 +134,8 @@ static bool cuda_blocks_fit_pairs(const struct request *request, size_t limit,
     return true;
 }
 
-// Fewer windows, then fewer chunks, where the workspace is limited: sums of chunks and of groups of
-// them. False if not even one fits.
+// Fewer windows, then fewer chunks of their sums, where the workspace is limited. False if not even
+// one fits.
 static bool cuda_blocks_fit_lags(const struct request *request, size_t limit,
                                  struct block_layout *layout)
 {
@@ -149,8 +150,7 @@ static bool cuda_blocks_fit_lags(const struct request *request, size_t limit,
     layout->windows = size_mul(rows, layout->blocks);
     layout->chunks = terms ? size_min(terms, ceil_div(BLOCKS.target_threads, layout->windows)) : 1;
     for (;;) {
-        const size_t groups = layout->chunks > 1 ? ceil_div(layout->chunks, CUDA_LAGS_GROUP) : 0;
-        layout->shared = size_mul(size_mul(layout->windows, layout->chunks + groups), spectrum);
+        layout->shared = size_mul(size_mul(layout->windows, layout->chunks), spectrum);
         if (layout->shared <= (layout->windows > 1 ? size_min(limit, MAX_WORKSPACE) : limit)) break;
         if (layout->windows > 1) layout->windows = ceil_div(layout->windows, 2);
         else if (layout->chunks > 1) layout->chunks = ceil_div(layout->chunks, 2);
@@ -181,7 +181,7 @@ static bool cuda_blocks_search(const struct request *request, struct block_layou
     const struct partita_parts *parts = &request->parts;
     const size_t imposed = size_max(parts->taps, parts->signal);
     size_t points = cuda_fft_max(shape->f64);
-    while (cuda_lags_shared(points, shape->f64) > cuda_device->shared_bytes) points /= 2;
+    while (cuda_lags_shared(points, 1, shape->f64) > cuda_device->shared_bytes) points /= 2;
     const bool equal = parts->taps == parts->signal;
     const double product = (equal ? BLOCKS.product : BLOCKS.imposed) / device.fma;
     const double copy = BLOCKS.moved * (double)shape->scalar_bytes / device.bytes;

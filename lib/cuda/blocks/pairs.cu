@@ -3,12 +3,16 @@
 // an interval of outputs, bin by bin. For output blocks, a thread has one bin of consecutive ones
 // and sums SUMS of them at a time: one bin of a left block is read for all of them, and right
 // blocks go round a ring of registers, so that SUMS products take two loads.
-#include "kernels.cuh"
+#include "kernels.h"
 
 #include <math.h>
 
+#include "cuda/kernels/outputs.cuh"
+
 namespace {
 enum { PAIRS_THREADS = 128 };
+
+constexpr int MAX_TERMS = 64; // products summed in a row before they are rounded into a sum of sums
 
 // Sums that a thread makes at once: a divisor of MAX_TERMS.
 template <typename T> constexpr int SUMS_AT_ONCE = sizeof(T) == 8 ? 4 : 8;

@@ -4,7 +4,7 @@
 #ifndef PARTITA_CUDA_FILTER_H
 #define PARTITA_CUDA_FILTER_H
 
-#include "cuda/kernels/storage.h"
+#include "cuda/kernels/pass.h"
 #include "cuda/kernels/windows.h"
 #include "device.h"
 

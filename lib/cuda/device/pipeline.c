@@ -140,7 +140,7 @@ static enum partita_status compute(const struct pipeline *p, size_t i)
         status = p->of_bias ? cuda_queue_bias(p->plan, p->of_bias, operands.to, operands.from[0])
                             : cuda_bounded_run(part, p->filter, &operands, p->workspace);
     if (status == PARTITA_OK && p->sums && i) // in order
-        status = CU(p->plan, cuda_launch_add_sums(f64, p->sums, sums, 2));
+        status = CU(p->plan, cuda_launch_add_sums(f64, p->sums, p->sums, sums, 2));
     return status == PARTITA_OK ? record_event(p, CUDA_COMPUTED, i, cudaStreamPerThread) : status;
 }
 

@@ -105,6 +105,5 @@ cudaError_t cuda_direct_queue_weight(const cuda_pass *pass, bool f64,
                      (const T *)arrays->x, (const T *)arrays->gy, chunks);
     });
     if (error != cudaSuccess || chunks == 1) return error;
-    const cuda_chunks added = {pass->groups * pass->tap_group, chunks, false};
-    return cuda_add_chunks(&added, f64, arrays->gw, sums);
+    return cuda_launch_add_sums(f64, arrays->gw, sums, pass->groups * pass->tap_group, chunks);
 }

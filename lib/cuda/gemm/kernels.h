@@ -9,7 +9,6 @@
 #define PARTITA_CUDA_GEMM_KERNELS_H
 
 #include "cuda/kernels/pass.h"
-#include "cuda/kernels/storage.h"
 
 #ifdef __cplusplus
 extern "C" {

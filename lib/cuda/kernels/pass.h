@@ -14,6 +14,10 @@ extern "C" {
 
 enum { CUDA_PASS_THREADS = 256 }; // of a thread block, at most
 
+// How samples and taps are stored in arrays of the caller. Sums of what is stored in two bytes are
+// f32.
+enum cuda_storage { CUDA_STORED_F32, CUDA_STORED_F64, CUDA_STORED_F16, CUDA_STORED_BF16 };
+
 // Along one axis output j of a pass, j < n, goes to position to_first + to_step*j and is the sum
 // over taps t < taps of
 //   w[tap_first + tap_step*t] * from[from_first + from_step*j + from_dilation*t],

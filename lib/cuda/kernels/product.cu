@@ -10,7 +10,6 @@
 #include <assert.h>
 
 #include "product.cuh"
-#include "tensor.h"
 
 namespace {
 constexpr int LANE_ROWS = 4, LANE_COLUMNS = 8;

@@ -8,6 +8,11 @@
 #include "launch.cuh"
 #include "product.h"
 
+// By tensor cores, as cuda_product_slots and cuda_launch_product.
+double cuda_tensor_slots(const cuda_product *product, int processors);
+cudaError_t cuda_launch_tensor_product(const cuda_product *product, int processors, void *c,
+                                       const void *a, const void *b);
+
 constexpr int STEP = 8, WARP = 32; // terms of a panel; threads
 
 // Elements of shared memory are those of the operand.

@@ -8,7 +8,7 @@
 #include <cuda_runtime.h>
 #include <stdint.h>
 
-#include "storage.h"
+#include "pass.h"
 
 struct f16 {
     uint16_t bits;

@@ -8,15 +8,19 @@
 #include "storage.cuh"
 
 namespace {
+// Sums that are `step` apart, in groups: that of a group takes the place of its first one. Threads
+// are [group][n].
 template <typename T>
 __global__ void __launch_bounds__(CUDA_THREADS, 4)
-    add_chunks_kernel(const __grid_constant__ cuda_chunks of, T *to, const T *from)
+    add_sums_kernel(T *to, const T *sums, int64_t n, int64_t count, int64_t step)
 {
     const int64_t i = (int64_t)blockIdx.x * CUDA_THREADS + threadIdx.x;
-    if (i >= of.n) return;
-    T sum = of.onto ? to[i] : 0;
-    for (int64_t c = 0; c < of.chunks; c++) sum += from[c * of.n + i];
-    to[i] = sum;
+    const int64_t first = i / n * CUDA_SUMS_GROUP, at = first * step * n + i % n;
+    if (first >= count) return;
+    const int left = min_int(count - first, CUDA_SUMS_GROUP);
+    T sum = sums[at];
+    for (int c = 1; c < left; c++) sum += sums[at + c * step * n];
+    to[at] = sum;
 }
 
 // A NaN stays one.
@@ -46,19 +50,19 @@ __global__ void __launch_bounds__(CUDA_THREADS, 1)
 }
 } // namespace
 
-cudaError_t cuda_add_chunks(const cuda_chunks *chunks, bool f64, void *to, const void *from)
+cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int64_t count)
 {
-    return with_scalar(f64, [=](auto zero) {
-        typedef decltype(zero) T;
-        return queue(add_chunks_kernel<T>, ceiling(chunks->n, CUDA_THREADS), dim3(CUDA_THREADS), 0,
-                     *chunks, (T *)to, (const T *)from);
-    });
-}
-
-cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count)
-{
-    const cuda_chunks others = {n, count - 1, true};
-    return cuda_add_chunks(&others, f64, sums, (char *)sums + n * (f64 ? 8 : 4));
+    cudaError_t error = cudaSuccess;
+    for (int64_t step = 1; count > 1 && error == cudaSuccess; step *= CUDA_SUMS_GROUP) {
+        const int64_t groups = ceiling(count, CUDA_SUMS_GROUP);
+        error = with_scalar(f64, [=](auto zero) {
+            typedef decltype(zero) T;
+            return queue(add_sums_kernel<T>, ceiling(groups * n, CUDA_THREADS), dim3(CUDA_THREADS),
+                         0, (T *)(groups > 1 ? sums : to), (const T *)sums, n, count, step);
+        });
+        count = groups;
+    }
+    return error;
 }
 
 cudaError_t cuda_launch_finish(const cuda_finish *finish, bool f64)

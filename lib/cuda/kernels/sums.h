@@ -8,22 +8,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "storage.h"
+#include "pass.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// Queues to[i] = the sum over c < chunks of from[c*n + i], in order; `onto`: added to to[i]. n
-// reals.
-struct cuda_chunks {
-    int64_t n, chunks;
-    bool onto;
-};
-cudaError_t cuda_add_chunks(const struct cuda_chunks *chunks, bool f64, void *to, const void *from);
-
-// sums[0][n] becomes the sum over i < count of sums[i][n], in this order; reals.
-cudaError_t cuda_launch_add_sums(bool f64, void *sums, int64_t n, int64_t count);
+// Queues to[n] = the sum over i < count of sums[i][n], reals, in groups of CUDA_SUMS_GROUP and in
+// order; sums are overwritten. `to` may be `sums`.
+enum { CUDA_SUMS_GROUP = 32 };
+cudaError_t cuda_launch_add_sums(bool f64, void *to, void *sums, int64_t n, int64_t count);
 
 // y [rows][length], reals: bias [channels] of channel row % channels is added, NULL: none; then
 // negative outputs become 0 if `relu`.

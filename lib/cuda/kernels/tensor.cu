@@ -6,8 +6,6 @@
 // NVIDIA tensor cores, 2021), which over hundreds of terms leaves a larger error than f32's. A sum
 // therefore has the STEP terms of one panel only, and is added to f32 outside (Ootomo and Yokota,
 // Recovering single precision accuracy from Tensor Cores, 2022). The small products come first.
-#include "tensor.h"
-
 #include <math.h>
 
 #include "mma.cuh"

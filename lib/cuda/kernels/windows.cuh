@@ -46,6 +46,14 @@ inline __device__ const T *windows_row_at(const cuda_windows &windows, const T *
     return x + windows_row(windows, row) * (windows.complex_samples ? 2 : 1);
 }
 
+inline __device__ int64_t row_of(const cuda_row_map &map, int64_t i)
+{
+    int64_t row = 0;
+#pragma unroll
+    for (int d = CUDA_ROW_DIGITS - 1; d >= 0; d--) row += take(&i, map.n[d]) * map.step[d];
+    return row;
+}
+
 // A window of consecutive samples: sample from + i is at[i], i < n; others are zeros.
 template <typename S> struct window {
     const S *at;

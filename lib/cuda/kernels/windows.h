@@ -22,6 +22,13 @@ struct cuda_windows {
     double scale; // factor of every sample
 };
 
+// Maps row i of one array to a row of another. i is written in mixed radix n, the last digit being
+// the least significant; the other array's row is the sum of digit[d]*step[d].
+enum { CUDA_ROW_DIGITS = 3 };
+struct cuda_row_map {
+    int64_t n[CUDA_ROW_DIGITS], step[CUDA_ROW_DIGITS];
+};
+
 // Outputs of a window of a row: sample skip + i, i < hop, of window b is output b*hop + i, of which
 // every stride-th is stored, `size` samples in all.
 struct cuda_outputs {

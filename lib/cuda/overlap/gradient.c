@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The gradient of the taps as one kernel (gradient.h): how it is split, what it costs, its calls.
+// The gradient of the taps as one kernel (lags.h): how it is split, what it costs, its calls.
 #include <assert.h>
 #include <math.h>
 
 #include "base/sizes.h"
-#include "cuda/kernels/sums.h"
+#include "cuda/device/filter.h"
 #include "spectral.h"
 
 enum {
     TARGET_THREADS = 1 << 18,   // several thread blocks for each resident one on any device
     MIN_TERMS = 4,              // that a thread row adds up: sums are a small part of the bytes
     MAX_BLOCKS = INT32_MAX / 2, // of gy and chains, counted in int
+    MAX_JOBS = 64,              // of a path
 };
 
 static size_t paths_of(const struct shape *shape)
@@ -18,26 +19,8 @@ static size_t paths_of(const struct shape *shape)
     return shape->out_channels * shape->group_in;
 }
 
-// The blocks of a row whose windows hold samples of x for any sum of a job: windows of `samples`
-// from `begin` on, that of the last sum `reach` further.
-static void find_seen(const struct shape *shape, struct cuda_gradient *gradient, int sums)
-{
-    const size_t hop = (size_t)gradient->gy.hop, blocks = (size_t)gradient->gy.count;
-    const ptrdiff_t samples = (ptrdiff_t)gradient->x.length, reach = (sums - 1) * gradient->chunk;
-    for (int64_t j = 0; j < gradient->jobs; j++) {
-        const ptrdiff_t begin = (ptrdiff_t)(gradient->x.first + j * sums * gradient->chunk);
-        const ptrdiff_t before = floor_div(-samples - begin - reach, hop) + 1;
-        const ptrdiff_t behind = floor_div((ptrdiff_t)shape->axis[0].size - 1 - begin, hop) + 1;
-        const int first = before > 0 ? (int)size_min((size_t)before, blocks) : 0;
-        const int end = behind > 0 ? (int)size_min((size_t)behind, blocks) : 0;
-        gradient->seen[j].first = first;
-        gradient->seen[j].end = end < first ? first : end;
-    }
-}
-
 // Which lags a sum has, and which blocks of gy it is a sum over.
-static bool split_lags(const struct shape *shape, size_t points, int sums,
-                       struct cuda_gradient *ret)
+static bool split_lags(const struct shape *shape, size_t points, int sums, struct cuda_lags *ret)
 {
     const struct axis *axis = &shape->axis[0];
     const size_t samples = 2 * points, length = (axis->out - 1) * axis->stride + 1;
@@ -50,22 +33,24 @@ static bool split_lags(const struct shape *shape, size_t points, int sums,
     const bool lead =
         !whole || ceil_div(length, samples - chunk) == ceil_div(length, samples - chunk + 1);
     const size_t hop = samples - chunk + !lead, blocks = ceil_div(length, hop);
-    if (jobs > CUDA_GRADIENT_JOBS || blocks > MAX_BLOCKS) return false;
-    if (sums == 2 && blocks > CUDA_GRADIENT_TERMS) return false; // a row is not split
-    struct shape of_gy = *shape;
-    of_gy.axis[0].size = axis->out;
+    if (jobs > MAX_JOBS || blocks > MAX_BLOCKS) return false;
+    if (sums == 2 && blocks > CUDA_LAGS_TERMS) return false; // a row is not split
     ret->lead = lead;
-    ret->x = cuda_input_windows(shape, axis->begin - (ptrdiff_t)lead, hop, blocks, samples);
-    ret->gy = cuda_input_windows(&of_gy, 0, hop, blocks, hop);
-    ret->gy.step = (int64_t)axis->stride;
+    ret->x = cuda_row_windows(axis->size, false);
+    ret->x.first = axis->begin - (ptrdiff_t)lead;
+    ret->x.length = (int64_t)samples;
+    ret->w = cuda_row_windows(axis->out, false);
+    ret->w.step = (int64_t)axis->stride;
+    ret->w.count = (int64_t)blocks;
+    ret->w.hop = ret->w.length = (int64_t)hop;
     ret->chunk = (int64_t)chunk;
     ret->chunks = (int64_t)chunks;
     ret->jobs = (int64_t)jobs;
-    find_seen(shape, ret, sums);
+    ret->tasks = (int64_t)(paths_of(shape) * jobs);
     return true;
 }
 
-size_t cuda_gradient_bytes(const struct shape *shape, const struct cuda_gradient *gradient)
+size_t cuda_gradient_bytes(const struct shape *shape, const struct cuda_lags *gradient)
 {
     const size_t spectrum = ((size_t)1 << gradient->form.log2_points) * 2 * shape->scalar_bytes;
     return size_mul(size_mul((size_t)(gradient->splits * gradient->chunks), paths_of(shape)),
@@ -73,21 +58,21 @@ size_t cuda_gradient_bytes(const struct shape *shape, const struct cuda_gradient
 }
 
 bool cuda_gradient_split(const struct shape *shape, size_t points, int sums, size_t limit,
-                         size_t splits, struct cuda_gradient *ret)
+                         size_t splits, struct cuda_lags *ret)
 {
     const size_t rows = (size_t)cuda_fft_rows(points);
     const size_t threads = rows * (size_t)cuda_fft_threads(points);
-    *ret = (struct cuda_gradient){.form = cuda_form_of(shape, points),
-                                  .batch = (int64_t)shape->batch,
-                                  .groups = (int64_t)shape->groups,
-                                  .group_in = (int64_t)shape->group_in,
-                                  .group_out = (int64_t)shape->group_out,
-                                  .splits = 1,
-                                  .taps = (int64_t)shape->axis[0].kernel,
-                                  .dilation = (int64_t)shape->axis[0].dilation,
-                                  .reversed = shape->flip};
+    const int64_t groups = (int64_t)shape->groups, in = (int64_t)shape->group_in,
+                  out = (int64_t)shape->group_out;
+    *ret = (struct cuda_lags){.form = cuda_form_of(shape, points),
+                              .x_rows = {{groups, out, in}, {in, 0, 1}},
+                              .w_rows = {{groups, out, in}, {out, 1, 0}},
+                              .terms = (int64_t)shape->batch,
+                              .x_term = groups * in,
+                              .w_term = groups * out,
+                              .splits = 1};
     if (points > cuda_fft_max(shape->f64) || !split_lags(shape, points, sums, ret)) return false;
-    const size_t blocks = (size_t)ret->gy.count, terms = size_mul(shape->batch, blocks);
+    const size_t blocks = (size_t)ret->w.count, terms = size_mul(shape->batch, blocks);
     const size_t sum_bytes = cuda_gradient_bytes(shape, ret);
     if (!splits) {
         const size_t wished =
@@ -98,7 +83,7 @@ bool cuda_gradient_split(const struct shape *shape, size_t points, int sums, siz
     }
     ret->splits = (int64_t)splits;
     // Chains are no longer than the terms of a sum; no thread row shall be without one.
-    const size_t chains = ceil_div(blocks, CUDA_GRADIENT_TERMS);
+    const size_t chains = ceil_div(blocks, CUDA_LAGS_TERMS);
     const size_t wanted = ceil_div(splits * rows, shape->batch);
     ret->chains = sums == 2 ? 1 : (int64_t)size_min(size_max(wanted, chains), blocks);
     return sum_bytes <= limit && size_mul(shape->batch, (size_t)ret->chains) <= MAX_BLOCKS;
@@ -109,16 +94,28 @@ struct counted {
     double transforms, products, longest; // longest: products of one sum
 };
 
-static struct counted count(const struct cuda_gradient *gradient, int sums)
+static int64_t clamp_block(int64_t block, int64_t min, int64_t max)
+{
+    const int64_t low = block > min ? block : min;
+    return low < max ? low : max;
+}
+
+static struct counted count(const struct cuda_lags *gradient, int sums)
 {
     struct counted ret = {0};
-    const double batch = (double)gradient->batch;
+    const double batch = (double)gradient->terms;
+    const struct cuda_windows *x = &gradient->x;
+    const size_t hop = (size_t)gradient->w.hop;
     for (int64_t j = 0; j < gradient->jobs; j++) {
-        const int64_t first = gradient->seen[j].first;
-        const double blocks = (double)(gradient->seen[j].end - first);
+        // Blocks whose windows hold samples of x for any sum of the job.
+        const int64_t begin = x->first + j * sums * gradient->chunk;
+        const int64_t reach = x->length + (sums - 1) * gradient->chunk;
+        const int64_t first = clamp_block(floor_div(-reach - begin, hop) + 1, 0, gradient->w.count);
+        const int64_t end =
+            clamp_block(floor_div(x->size - 1 - begin, hop) + 1, first, gradient->w.count);
+        const double blocks = (double)(end - first);
         // Of two sums the first block's window comes besides.
-        const int64_t window =
-            gradient->x.first + j * sums * gradient->chunk + first * gradient->gy.hop;
+        const int64_t window = begin + first * gradient->w.hop;
         const bool more = sums == 2 && window > -gradient->x.length && window < gradient->x.size;
         ret.transforms += batch * (2 * blocks + more);
         ret.products += batch * sums * blocks;
@@ -132,9 +129,9 @@ bool cuda_gradient_try(const struct request *request, const struct shape *shape,
 {
     const struct cuda_device *device = (const struct cuda_device *)request->device;
     const int sums = variant + 1;
-    struct cuda_gradient gradient;
+    struct cuda_lags gradient;
     if (!cuda_gradient_split(shape, points, sums, request->workspace_limit, 0, &gradient) ||
-        cuda_gradient_shared(points, sums, shape->f64) > device->shared_bytes)
+        cuda_lags_shared(points, sums, shape->f64) > device->shared_bytes)
         return false;
     const struct counted counted = count(&gradient, sums);
     const double paths = (double)paths_of(shape), splits = (double)gradient.splits;
@@ -152,18 +149,18 @@ bool cuda_gradient_try(const struct request *request, const struct shape *shape,
         .slots = cuda_transform_slots(points, transforms) + cuda_cached_slots(points, products),
         .bytes = paths * (double)gradient.jobs * rows + 3 * (double)sum_bytes,
     };
-    const double in_a_row = fmin(counted.longest, CUDA_GRADIENT_TERMS);
+    const double in_a_row = fmin(counted.longest, CUDA_LAGS_TERMS);
     *ret = (struct estimate){
         .applicable = blocks <= INT32_MAX,
         .transform = 2 * points,
-        .hop = (size_t)gradient.gy.hop,
+        .hop = (size_t)gradient.w.hop,
         .seconds = cuda_stage_seconds(&rates, &stage),
         .flops = (5 * transforms * log2((double)points) + 8 * products) * (double)points,
         .variant = variant,
         .shared = sum_bytes,
         .bytes = sum_bytes,
         .error = cuda_transform_error(shape, points,
-                                      in_a_row + counted.longest / CUDA_GRADIENT_TERMS + splits),
+                                      in_a_row + counted.longest / CUDA_LAGS_TERMS + splits),
     };
     const struct cuda_gradient_decision decision = {points, (size_t)gradient.splits, sums};
     estimate_store(ret, &decision, sizeof decision);
@@ -189,15 +186,20 @@ enum partita_status cuda_gradient_run(const struct partita_plan *plan,
                                       const struct cuda_gradient_plan *gradient,
                                       const struct operands *operands, void *workspace)
 {
-    const struct cuda_gradient *of = &gradient->kernel;
-    const struct cuda_fft_params *params = &gradient->fft.params;
-    const bool f64 = params->f64;
-    const int64_t scalars = (int64_t)paths_of(&plan->shape) * params->points * 2 * of->chunks;
-    enum partita_status status =
-        CU(plan, cuda_launch_gradient(of, gradient->sums, f64, workspace, operands->from[0],
-                                      operands->from[1]));
-    if (status == PARTITA_OK && of->splits > 1)
-        status = CU(plan, cuda_launch_add_sums(f64, workspace, scalars, of->splits));
+    const struct shape *shape = &plan->shape;
+    const struct axis *axis = &shape->axis[0];
+    const struct cuda_sink sink = {.y = operands->to,
+                                   .rows = (int64_t)paths_of(shape),
+                                   .length = (int64_t)axis->kernel,
+                                   .stride = (int64_t)axis->dilation,
+                                   .end = (int64_t)axis->span,
+                                   .channels = 1,
+                                   .reversed = shape->flip};
+    struct cuda_lags lags = gradient->kernel;
+    const enum partita_status status =
+        CU(plan, cuda_launch_lags(&lags, gradient->sums, shape->f64, workspace, operands->from[0],
+                                  operands->from[1]));
     if (status != PARTITA_OK) return status;
-    return CU(plan, cuda_launch_gradient_taps(of, f64, operands->to, workspace));
+    lags.tasks = (int64_t)paths_of(shape) * lags.chunks;
+    return CU(plan, cuda_launch_lags_results(&lags, &sink, shape->f64, workspace));
 }

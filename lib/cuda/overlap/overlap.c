@@ -3,7 +3,7 @@
 // cuda/overlap-add: blocks of inputs that do not overlap, whose outputs do, and are added without
 // atomics by K launches, each over windows whose outputs do not overlap. Both are one kernel
 // (filter.h). Backward data is the same with the adjoint problem (decision 18); overlap-save has
-// backward weight too (gradient.h), and splits long taps of rows with one filter each
+// backward weight too (cuda/kernels/lags.h), and splits long taps of rows with one filter each
 // (long_rows.h). Source: Stockham, High-speed convolution and correlation, AFIPS 1966; Oppenheim &
 // Schafer, 8.7.3; Adamek, Dimoudi, Giles, Armour, GPU fast convolution via the overlap-and-save
 // method in shared memory, ACM TACO 2020.

@@ -7,8 +7,7 @@
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/fft.h"
 #include "cuda/device/rates.h"
-#include "cuda/kernels/windows.h"
-#include "gradient.h"
+#include "cuda/kernels/lags.h"
 #include "long_rows.h"
 
 // Samples of a window whose transform has `points` points.
@@ -58,10 +57,10 @@ void cuda_long_rows_search(const struct request *request, const struct shape *sh
 bool cuda_long_rows_of(const struct shape *shape, const struct cuda_fft_form *form,
                        struct cuda_long_rows *ret);
 
-// A plan for the gradient of the taps of one axis (gradient.h), and the decision of its estimate.
+// A plan for the gradient of the taps of one axis (lags.h), and the decision of its estimate.
 struct cuda_gradient_plan {
     struct cuda_fft fft;
-    struct cuda_gradient kernel;
+    struct cuda_lags kernel;
     int sums; // that a thread block computes, 1 or 2
 };
 struct cuda_gradient_decision {
@@ -72,10 +71,10 @@ struct cuda_gradient_decision {
 // Splits the problem into `splits` splits, or if that is 0 chooses their number; false if the
 // kernel does not apply or the sums would take more than `limit` bytes.
 bool cuda_gradient_split(const struct shape *shape, size_t points, int sums, size_t limit,
-                         size_t splits, struct cuda_gradient *ret);
-size_t cuda_gradient_bytes(const struct shape *shape,
-                           const struct cuda_gradient *gradient); // of the sums of all splits
-cuda_try_fn cuda_gradient_try;                                    // variants: 1 sum, 2 sums
+                         size_t splits, struct cuda_lags *ret);
+// Bytes of the sums of all splits.
+size_t cuda_gradient_bytes(const struct shape *shape, const struct cuda_lags *gradient);
+cuda_try_fn cuda_gradient_try; // variants: 1 sum, 2 sums
 
 // For a plan of cuda_gradient_try's choice; the caller must call cuda_fft_destroy(plan, &ret->fft).
 enum partita_status cuda_gradient_create(struct partita_plan *plan, struct cuda_gradient_plan *ret);

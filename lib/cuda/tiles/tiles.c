@@ -167,8 +167,7 @@ static cudaError_t tiles_unpack(const struct cuda_layer_batch *batch, void *taps
     const struct cuda_tiles_batch groups = tiles_batch(batch);
     const struct cuda_product *product = &batch->product;
     const int64_t reals = product->chunk_plane * (tiles->gauss ? 1 : 2);
-    cudaError_t error = cudaSuccess;
-    if (product->chunks > 1) error = cuda_launch_add_sums(tiles->f64, sums, reals, product->chunks);
+    const cudaError_t error = cuda_launch_add_sums(tiles->f64, sums, sums, reals, product->chunks);
     return error == cudaSuccess ? cuda_tiles_store_taps(tiles, &groups, taps, sums) : error;
 }
 
