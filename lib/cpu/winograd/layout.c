@@ -152,7 +152,6 @@ static void measure(struct winograd *p)
     if (p->weight) channels = lanes;
     p->in_plane = plane_scalars(p, channels);
     p->out_plane = plane_scalars(p, p->weight ? CONV_CHANNELS : p->oc_split);
-    if (p->in_place) p->in_plane = p->out_plane = size_max(p->in_plane, p->out_plane);
     p->samples = size_max(along->extent * down->tile * (rows * cols + lanes),
                           down->tile * along->tile * positions) +
                  lanes;
@@ -178,12 +177,9 @@ struct winograd_scratch winograd_layout_worker(const struct winograd *p, struct 
     const size_t bytes = p->grid.scalar_bytes, channel = p->frequencies * bytes;
     const bool own_sums = !p->shared_panels || p->single_batch;
     const bool own_in_panel = !p->shared_panels && !p->shared_inputs;
-    char *first = arena_take(arena, p->in_place ? p->in_plane * bytes : 0);
-    char *in = arena_take(arena, p->shared_inputs ? 0 : size_mul(channel, p->in_plane));
-    char *out = arena_take(arena, p->weight || p->in_place ? 0 : size_mul(channel, p->out_plane));
     return (struct winograd_scratch){
-        .in = in,
-        .out = p->in_place ? first : out,
+        .in = arena_take(arena, p->shared_inputs ? 0 : size_mul(channel, p->in_plane)),
+        .out = arena_take(arena, p->weight ? 0 : size_mul(channel, p->out_plane)),
         .samples = arena_take(arena, p->samples * bytes),
         .rows = arena_take(arena, p->rows * bytes),
         .stage = arena_take(arena, p->stage * bytes),
@@ -291,17 +287,6 @@ static void try_transposed(struct winograd *p, const struct request *request)
         *p = transposed;
 }
 
-// Sums in the place of inputs, if they take no more memory.
-static void try_in_place(struct winograd *p)
-{
-    struct winograd in_place = *p;
-    if (p->transposed || p->shared_inputs) return;
-    in_place.in_place = true;
-    in_place.chunk = in_place.in;
-    measure(&in_place);
-    if (in_place.worker <= p->worker) *p = in_place;
-}
-
 // Makes splits, chunk and batch smaller until a worker's memory fits.
 static void fit_workspace(struct winograd *p, const struct request *request, size_t tiles)
 {
@@ -369,7 +354,6 @@ static void choose_layout(struct winograd *p, const struct request *request)
     fit_workspace(p, request, max_tiles);
     try_transposed(p, request);
     try_shared_inputs(p, request);
-    try_in_place(p);
     p->segment = p->transposed ? p->in : split_vectors(p, p->chunk, WINOGRAD_TERMS);
 }
 

@@ -110,9 +110,6 @@ struct winograd {
     size_t oc_block;
     bool map_lanes;     // transforms have a map in each lane (maps.c), not a tile of one map
     bool shared_inputs; // splits of the output channels share the transformed inputs
-    // A worker has all input channels of a batch; the sums of a frequency take the memory of the
-    // inputs of the one before, so that both fit a cache.
-    bool in_place;
     // Backward weight. shared_panels: threads share the panels of a batch, and its sums.
     // single_batch: that batch has all tiles, so a worker holds only the sums of a strip. A strip
     // is the input channels that are adjacent in a panel; sum_blocks the blocks of output channels
@@ -201,7 +198,7 @@ struct winograd_index winograd_index(const struct winograd *p, size_t batch);
 // batch and group, `in` and, if transposed, the panel of each frequency; with shared panels, for
 // one group, the panels and sums. They replace the worker's own.
 struct winograd_scratch {
-    // Transformed: [frequency][channel][positions]. in_place: `in` is one plane after `out`.
+    // Transformed: [frequency][channel][positions].
     char *in, *out;
     // Of a channel: tiles transformed along their rows, or outputs; rows; result along one axis.
     char *samples, *rows, *stage;
