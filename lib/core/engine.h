@@ -52,6 +52,11 @@ struct estimate {
     _Alignas(16) unsigned char decision[DECISION_BYTES];
 };
 
+// Whether an engine may use one of its modes (bench/base/modes.h).
+#ifndef MODE_IS_ON
+#define MODE_IS_ON(name) true
+#endif
+
 // Says why an estimate is not applicable.
 #define estimate_refuse(estimate, ...)                                                             \
     text_print((estimate)->reason, sizeof(estimate)->reason, __VA_ARGS__)

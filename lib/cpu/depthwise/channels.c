@@ -33,7 +33,8 @@ bool depthwise_channels_estimate(const struct request *request, const struct est
                                  struct estimate *ret)
 {
     struct conv_pass pass;
-    if (!direct->applicable || !channels_pass(request, &pass)) return false;
+    if (!MODE_IS_ON("depthwise:channels") || !direct->applicable || !channels_pass(request, &pass))
+        return false;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
     const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);

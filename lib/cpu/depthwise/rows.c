@@ -52,7 +52,9 @@ bool depthwise_rows_estimate(const struct request *request, const struct estimat
                              struct estimate *ret)
 {
     struct conv_pass pass;
-    if (!direct->applicable || !depthwise_rows_pass(request, &pass)) return false;
+    if (!MODE_IS_ON("depthwise:rows") || !direct->applicable ||
+        !depthwise_rows_pass(request, &pass))
+        return false;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
     const size_t lanes = depthwise_width(shape) / (request->model->isa == CPU_AVX2 ? 2 : 1);

@@ -33,7 +33,9 @@ bool depthwise_weight_rows_estimate(const struct request *request, const struct 
                                     struct estimate *ret)
 {
     struct conv_pass pass;
-    if (!direct->applicable || !depthwise_rows_pass(request, &pass)) return false;
+    if (!MODE_IS_ON("depthwise:weight-rows") || !direct->applicable ||
+        !depthwise_rows_pass(request, &pass))
+        return false;
     const struct shape *shape = request->shape;
     const struct conv_axis *axis = pass.axis;
     struct weight_rows weight;

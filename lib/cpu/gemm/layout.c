@@ -32,8 +32,9 @@ bool gemm_layout_is_in_place(const struct conv_layout *layout)
 {
     const struct conv_pass *pass = &layout->pass;
     const size_t bytes = pass->from.channel * pass->scalar_bytes, spread = bytes & -bytes;
-    return conv_pass_is_identity(pass) && pass->box.images == 1 && !pass->channels_last &&
-           pass->sample_bytes == pass->scalar_bytes && pass->chunk * spread <= GEMM.max_spread;
+    return MODE_IS_ON("gemm:in-place") && conv_pass_is_identity(pass) && pass->box.images == 1 &&
+           !pass->channels_last && pass->sample_bytes == pass->scalar_bytes &&
+           pass->chunk * spread <= GEMM.max_spread;
 }
 
 bool gemm_layout_sums_in_place(const struct conv_layout *layout)
@@ -41,9 +42,9 @@ bool gemm_layout_sums_in_place(const struct conv_layout *layout)
     const struct conv_pass *pass = &layout->pass;
     const size_t lanes = CONV_BLOCK_BYTES / pass->scalar_bytes;
     const size_t bytes = pass->to.channel * pass->scalar_bytes, spread = bytes & -bytes;
-    return gemm_layout_is_in_place(layout) && !gemm_is_transposed(layout) &&
-           pass->axis[2].count % lanes == 0 && pass->box.count[2] % lanes == 0 &&
-           layout->oc_split * spread <= GEMM.max_spread;
+    return MODE_IS_ON("gemm:sums-in-place") && gemm_layout_is_in_place(layout) &&
+           !gemm_is_transposed(layout) && pass->axis[2].count % lanes == 0 &&
+           pass->box.count[2] % lanes == 0 && layout->oc_split * spread <= GEMM.max_spread;
 }
 
 struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct arena *arena)
@@ -77,7 +78,8 @@ static void gemm_choose_operand(struct conv_layout *layout)
     const struct conv_pass *pass = &layout->pass;
     const double positions = gemm_box_products(pass, false),
                  channels = gemm_box_products(pass, true);
-    const bool transposed = gemm_is_rows(pass) || channels < GEMM.transposed_gain * positions;
+    const bool transposed = gemm_is_rows(pass) || (MODE_IS_ON("gemm:transposed") &&
+                                                   channels < GEMM.transposed_gain * positions);
     layout->oc_block = transposed ? PRODUCT_STRIP_BYTES / pass->scalar_bytes : CONV_CHANNELS;
     layout->out_padded = transposed ? conv_pass_vectors(pass, pass->out) : pass->out;
 }

@@ -319,7 +319,7 @@ static void try_batch(const struct tiles_search *search, struct tiles *p,
     struct tiles_work work[2];
     double seconds[2];
     double bound[2];
-    const size_t products = p->weight ? 1 : 2;
+    const size_t products = p->weight || !MODE_IS_ON("tiles:gauss") ? 1 : 2;
     for (size_t i = 0; i < products; i++) {
         params->product = i ? TILES_GAUSS : TILES_COMPLEX;
         tiles_choose_batches(params, p);
@@ -358,7 +358,8 @@ static void try_size(const struct tile_problem *problem, size_t transform, struc
     }
     params.batch = tiles.positions;
     params.product = TILES_TRANSPOSED;
-    const bool few = tiles.positions > 0 && tiles.positions <= TILES.transposed_positions;
+    const bool few = MODE_IS_ON("tiles:transposed") && tiles.positions > 0 &&
+                     tiles.positions <= TILES.transposed_positions;
     for (size_t k = 0; k < OC_CHUNKS && few && (k == 0 || oc_chunks[k - 1] < tiles.out); k++) {
         params.oc_chunk = oc_chunks[k];
         tiles_layout_batches(&params, &tiles);

@@ -252,7 +252,7 @@ static void try_shared_inputs(struct winograd *p, const struct request *request)
 static bool try_shared_panels(struct winograd *p, const struct request *request)
 {
     struct winograd shared = *p;
-    shared.single_batch = winograd_batches(&shared) == 1;
+    shared.single_batch = winograd_batches(&shared) == 1 && MODE_IS_ON("winograd:single-batch");
     if (!shared.single_batch && size_max(shared.in, shared.out) <= WINOGRAD.few_channels)
         return false;
     shared.shared_panels = true;
@@ -315,7 +315,8 @@ static void choose_weight_layout(struct winograd *p, const struct request *reque
     const size_t all = size_mul(p->maps, p->grid.tiles);
     if (all <= tiles) choose_batch(p, tiles);
     if (all > tiles || winograd_batches(p) > 1) choose_batch(p, tiles = WINOGRAD.weight_tiles);
-    if (!try_shared_panels(p, request)) fit_workspace(p, request, tiles);
+    if (!MODE_IS_ON("winograd:shared-panels") || !try_shared_panels(p, request))
+        fit_workspace(p, request, tiles);
     const size_t tasks = p->grid.groups * p->oc_splits * ceil_div(p->in, p->chunk);
     const size_t limit = request->workspace_limit, capacity = limit - size_min(limit, p->worker);
     p->k_splits = p->shared_panels ? 1
@@ -352,8 +353,8 @@ static void choose_layout(struct winograd *p, const struct request *request)
         p->oc_split = size_max(least, size_split_even(p->out, most));
     }
     fit_workspace(p, request, max_tiles);
-    try_transposed(p, request);
-    try_shared_inputs(p, request);
+    if (MODE_IS_ON("winograd:transposed")) try_transposed(p, request);
+    if (MODE_IS_ON("winograd:shared-inputs")) try_shared_inputs(p, request);
     p->segment = p->transposed ? p->in : split_vectors(p, p->chunk, WINOGRAD_TERMS);
 }
 

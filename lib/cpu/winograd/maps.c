@@ -63,7 +63,9 @@ bool winograd_suits_map_lanes(const struct winograd *p)
     const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
     const struct winograd_batch *batch = &p->batch;
     const size_t tiles = down->tiles * along->tiles;
-    if (grid->images > 1 || grid->branches > 1 || plane_samples(p) > WINOGRAD.max_map) return false;
+    if (!MODE_IS_ON("winograd:map-lanes") || grid->images > 1 || grid->branches > 1 ||
+        plane_samples(p) > WINOGRAD.max_map)
+        return false;
     if (!is_dense(&down->in) || !is_dense(&along->in) || !is_dense(&down->out) ||
         !is_dense(&along->out))
         return false;
