@@ -157,7 +157,7 @@ enum partita_status partita_bank_swap(struct partita_bank *bank, size_t slot,
     if (!bank || slot >= bank->n_slots) return PARTITA_ERR_ARG;
     if (bank_slot_state(bank, slot) != BANK_OPEN) return PARTITA_ERR_STATE;
     if (!filter || filter->plan != bank->plan) return PARTITA_ERR_ARG;
-    if (!bank->plan->engine->swap_begin) return PARTITA_ERR_UNSUPPORTED;
+    if (!engine_swaps(bank->plan->engine)) return PARTITA_ERR_UNSUPPORTED;
     bank_swap(bank, slot, filter, fade);
     return PARTITA_OK;
 }

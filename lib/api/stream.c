@@ -97,7 +97,7 @@ enum partita_status partita_stream_swap(struct partita_stream *stream,
                                         const struct partita_filter *filter, size_t fade)
 {
     if (!stream || !filter || filter->plan != stream->plan) return PARTITA_ERR_ARG;
-    if (!stream->plan->engine->swap_begin) return PARTITA_ERR_UNSUPPORTED;
+    if (!engine_swaps(stream->plan->engine)) return PARTITA_ERR_UNSUPPORTED;
     swap_queue_post(&stream->swap_queue, filter, fade);
     return PARTITA_OK;
 }

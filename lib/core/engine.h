@@ -199,7 +199,8 @@ struct engine {
     // All frames at once, of arrays in the memory of the engine's device: work is only queued, on a
     // queue of the caller's. The call has frames->rest frames, of which those after the first n are
     // beyond the last whole block: their outputs are zeros. A call of 0 frames takes a filter.
-    // NULL: there are no queues.
+    // NULL: there are no queues. Otherwise steps and queued calls take the filters of swaps from
+    // stream->swap_queue, and the device settles them: swap_begin and swap_end are NULL.
     enum partita_status (*stream_queue)(struct partita_stream *stream, const struct frames *frames,
                                         void *queue);
     void (*stream_reset)(struct partita_stream *stream);
@@ -221,7 +222,7 @@ struct engine {
     // A swap: swap_begin returns the number of frames after which the outputs of both filters are
     // available. From then on the step fades (swap_fade) while the swap is in state SWAP_FADING.
     // When stream->filter is the new filter, swap_end returns the number of frames for which the
-    // old one is still in use. NULL: no swaps.
+    // old one is still in use. NULL: no swaps, or those of stream_queue.
     size_t (*swap_begin)(struct partita_stream *stream);
     size_t (*swap_end)(struct partita_stream *stream);
     // Banks whose slots are computed together (stream/bank.h). NULL: a bank has a stream for each
@@ -235,5 +236,10 @@ struct engine {
     enum partita_status (*bank_open_slot)(struct partita_bank *bank, size_t slot);
     void (*bank_process)(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing);
 };
+
+static inline bool engine_swaps(const struct engine *engine)
+{
+    return engine->swap_begin || engine->stream_queue;
+}
 
 #endif

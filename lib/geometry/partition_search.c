@@ -254,7 +254,7 @@ static size_t in_time(const struct search *search, size_t i, bool last)
     const struct partition_device *device = search->device;
     const size_t quanta = (size_t)1 << i;
     const size_t window = segment_window(search, quanta, last);
-    const size_t lag = device->lag + (quanta > 1 ? device->long_lag : 0);
+    const size_t lag = quanta > 1 ? device->long_lag : 0;
     const size_t early = search->whole ? 0 : device->early;
     return hop_at(search, i) + (window - 1 + lag) * search->quantum - early;
 }
@@ -325,14 +325,9 @@ static void try_partition_layout(const struct search *search, size_t i,
     const size_t span = search->shape->axis[0].span;
     const bool wasteful =
         !search->device->any_waste && end_of(last) - span > span / MAX_WASTE_DIVISOR;
-    const bool parallel = search->device->parallel;
-    const double all = parallel ? fmax(search->head_seconds, seconds) : seconds;
     if (last->partitions > search->device->max_partitions) return;
     if (best->n_segments) {
-        // Where the head takes longer than the segments beside it, of equals the one with the
-        // shortest segments.
-        const bool slower = best->seconds < all || (best->seconds <= all &&
-                                                    !(parallel && seconds < best->segment_seconds));
+        const bool slower = best->seconds <= seconds;
         if (best->wasteful == wasteful ? slower : wasteful) return;
     }
     *best = (struct partition_layout){
@@ -341,11 +336,10 @@ static void try_partition_layout(const struct search *search, size_t i,
         .whole = search->whole,
         .head = before ? search->node[search->begin].first : last->first,
         .n_segments = before ? search->node[i].segments + 2 : 1,
-        .parallel = parallel,
         .wasteful = wasteful,
-        .seconds = all,
+        .seconds = seconds,
         .head_seconds = search->head_seconds,
-        .segment_seconds = parallel ? seconds : seconds - search->head_seconds,
+        .segment_seconds = seconds - search->head_seconds,
     };
     assert(best->n_segments <= PARTITION_MAX_SEGMENTS);
     size_t index = best->n_segments;
@@ -382,8 +376,7 @@ static void finish_layout(struct search *search, size_t i, size_t j, size_t mult
 // Seconds before the first segment: the head alone, a kernel launch a quantum where that is queued.
 static double seconds_before(const struct search *search)
 {
-    return (search->device->parallel ? 0 : search->head_seconds) +
-           search->device->launch / (double)search->quantum;
+    return search->head_seconds + search->device->launch / (double)search->quantum;
 }
 
 // Layouts of a single segment, with a head before it.
@@ -488,7 +481,6 @@ void partition_make(const struct shape *shape, const struct partition_device *de
                                      .seconds = choice->seconds,
                                      .head_seconds = head_seconds(&search, choice->head)};
     ret->segment_seconds = ret->seconds - ret->head_seconds;
-    assert(!device->parallel);
     size_t first = choice->head;
     for (size_t i = 0; i < ret->n_segments; i++) {
         ret->segment[i] = make_segment(&search, choice->quanta_log2[i], first, choice->multiple[i],

@@ -51,7 +51,6 @@ struct partition_layout {
     size_t head;    // taps summed directly
     size_t n_segments;
     struct partition_segment segment[PARTITION_MAX_SEGMENTS];
-    bool parallel;          // head and segments are computed at the same time
     bool wasteful;          // the last partition holds many zeros; chosen only if there is no other
                             // layout
     double seconds;         // predicted, per frame
@@ -79,10 +78,9 @@ struct partition_device {
     // Limits.
     size_t max_segments, max_multiple, max_batch, max_transform, max_partitions;
     bool first_is_quantum; // the blocks of the first segment are one quantum long
-    // Timing. Outputs are ready `lag` quanta after the last quantum of a block's window; for
-    // segments whose blocks are longer than a quantum, `long_lag` quanta after that. If calls
-    // consist of whole quanta, this is counted from the end of a quantum, else from `early` frames
-    // before it.
+    // Timing. Outputs are ready after the last quantum of a block's window; for segments whose
+    // blocks are longer than a quantum, `long_lag` quanta after that. If calls consist of whole
+    // quanta, this is counted from the end of a quantum, else from `early` frames before it.
     size_t streams; // that run in different phases; 0: 1. The windows of each are so much shorter
     bool half_windows; // the window of segments other than the last is half of a block's time, so
                        // that longer segments may begin earlier
@@ -91,10 +89,8 @@ struct partition_device {
     bool any_latency;  // false: latencies are whole quanta
     bool any_waste;    // false: no layout with many zeros after the last tap if there is another
     bool i16; // spectra of filters have 16 bits in segments that read them from memory; f32
-    size_t lag, long_lag, early;
-    bool whole;    // only layouts whose calls consist of whole quanta
-    bool parallel; // head and segments are computed at the same time: a quantum takes the longer of
-                   // both times
+    size_t long_lag, early;
+    bool whole; // only layouts whose calls consist of whole quanta
     // Seconds in addition to those of rates.
     double task;    // starting a task of a transform
     double sum;     // starting a sum of products of one output
@@ -110,8 +106,7 @@ struct partition_device {
 bool partition_search(const struct shape *shape, const struct partition_device *device,
                       struct partition_layout *best);
 
-// The choice from which a layout is made without a search, of a device whose head and segments do
-// not run in parallel.
+// The choice from which a layout is made without a search.
 struct partition_choice {
     size_t latency, head, partitions[PARTITION_MAX_SEGMENTS];
     double seconds;

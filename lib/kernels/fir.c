@@ -9,8 +9,8 @@
 #include "vector.h"
 
 enum {
-    MAX_DEPTH = FIR_DEPTH, // multiplications fed by one load
-    WIDTH = FIR_WIDTH,     // sums in registers: a power of two, see meson.build
+    MAX_DEPTH = 4,     // multiplications fed by one load; of complex taps half
+    WIDTH = FIR_WIDTH, // sums in registers: a power of two, see meson.build
     BUSY = 8, // sums for which no multiply-add waits: two a cycle, each of which takes four cycles
     TAPS = 8 * FIR_SEGMENT, // that pass over a group of output vectors before the next group
     TILE = 4096,            // reals of y that stay in the L1 cache while all taps pass

@@ -23,7 +23,6 @@
 
 enum {
     FIR_SEGMENT = 64,                               // taps summed before a sum is rounded into y
-    FIR_DEPTH = 4,                                  // rows of taps in a chunk; of complex taps half
     SPECTRUM_LANES_BYTES = 64,                      // the real lanes of a line
     SPECTRUM_LINE_BYTES = 2 * SPECTRUM_LANES_BYTES, // with the imaginary ones
     SPECTRUM_I16_BYTES = SPECTRUM_LINE_BYTES / 2    // a line of f32 in 16 bits
@@ -70,15 +69,6 @@ typedef void resample_fn(void *y, const void *x, const void *h, const struct res
 // tap twice, the second half the imaginary parts.
 typedef void resample_complex_fn(void *y, const void *x, const void *h,
                                  const struct resample_walk *at, size_t n);
-
-// The order in which `fir` and `fir_complex` add the products of a segment to one sum, so that
-// other devices can compute the same bits. A row is `lanes` / step taps. Of FIR_DEPTH rows, and at
-// the end of as many as are left, taps s of all rows are added for one s after the other, the last
-// row's first, by multiply-adds with one rounding. `fir` takes short_lanes if 2 * taps * step < 3 *
-// lanes; 0: it does not. lanes 0: taps in order, with products rounded by themselves.
-struct fir_order {
-    int lanes, short_lanes;
-};
 
 // y[b] = sum over t < terms of x[t*x_stride + b] * h[t*h_stride + b], complex products bin by bin,
 // for b < n_lines lines; strides in lines. All pointers 64-byte aligned. The sum stays in registers
@@ -482,7 +472,6 @@ struct fft_kernels; // passes of the native transform: fft_kernels.h
 struct kernels {
     const char *isa; // "c", "avx2", "avx512", "neon"
     bool f64;
-    struct fir_order fir_order;
     EACH_KERNEL(KERNEL_SLOT)
     convert_fn *widen[HALF_TYPES], *narrow[HALF_TYPES]; // NULL for f64
     cmac_partitions_fn *cmac_partitions_i16;            // likewise

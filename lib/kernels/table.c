@@ -7,23 +7,10 @@
 #define ENTRY(type, op) .op = KERNEL(op),
 #define TILE_ENTRY(type, op) .op = KERNEL(tile_##op),
 
-// As in fir.c; plain C has reference.c. FIR_SHORT names the set whose vectors are half as wide.
-#ifdef FIR_WIDTH
-#define FIR_LANES (VECTOR_BYTES / REAL_BYTES)
-#else
-#define FIR_LANES 0
-#endif
-#ifdef FIR_SHORT
-#define FIR_SHORT_LANES (FIR_LANES / 2)
-#else
-#define FIR_SHORT_LANES 0
-#endif
-
 // clang-format off
 const struct kernels KERNEL(table) = {
     .isa = TEXT(ISA),
     .f64 = sizeof(REAL) == sizeof(double),
-    .fir_order = {FIR_LANES, FIR_SHORT_LANES},
 #if REAL_BYTES == 4
     .widen = {[HALF_F16] = KERNEL(widen_f16), [HALF_BF16] = KERNEL(widen_bf16)},
     .narrow = {[HALF_F16] = KERNEL(narrow_f16), [HALF_BF16] = KERNEL(narrow_bf16)},

@@ -82,13 +82,19 @@ static void write_silence(struct partita_stream *stream, const struct frames *fr
         for (size_t i = 0; i < due; i++) memset(frames_y(frames, k, i, bytes), 0, bytes);
 }
 
+// The device begins and ends swaps.
+static bool swaps_on_device(const struct partita_stream *stream)
+{
+    return stream->plan->engine->stream_queue;
+}
+
 // After the device has failed every swap counts as settled, so that nobody waits.
 static void settle_failed(struct partita_stream *stream)
 {
     swap_end(stream);
     const struct pending_swap *pending = swap_queue_take(&stream->swap_queue);
     if (pending) stream->filter = pending->filter;
-    if (pending || stream->arrays == STREAM_QUEUED) swap_queue_settle(&stream->swap_queue);
+    if (pending || swaps_on_device(stream)) swap_queue_settle(&stream->swap_queue);
 }
 
 static struct step answer_failed(struct partita_stream *stream, const struct frames *frames)
@@ -125,7 +131,7 @@ static struct step step_branches(struct partita_stream *stream, const struct fra
 static struct step run_step(struct partita_stream *stream, struct frames *frames)
 {
     if (atomic_load(&stream->status) != PARTITA_OK) return answer_failed(stream, frames);
-    swap_begin(stream);
+    if (!swaps_on_device(stream)) swap_begin(stream);
     const struct swap *swap = &stream->swap;
     frames->rest = frames->n;
     if (swap->state != SWAP_NONE) frames->n = size_min(frames->n, swap->left);
@@ -243,7 +249,7 @@ void stream_reset(struct partita_stream *stream)
     if (engine->stream_reset) engine->stream_reset(stream);
     else memset(region.data, 0, region.bytes);
     swap_end(stream); // nothing is left to fade from
-    if (stream->arrays == STREAM_QUEUED) swap_queue_settle(&stream->swap_queue);
+    if (swaps_on_device(stream)) swap_queue_settle(&stream->swap_queue);
     stream->arrays = STREAM_NO_ARRAYS;
 }
 

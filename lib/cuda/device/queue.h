@@ -6,7 +6,7 @@
 
 #include "device.h"
 
-enum { CUDA_QUEUE_KERNELS = 3 }; // of a graph, at most
+enum { CUDA_QUEUE_KERNELS = 6 }; // of a graph, at most
 
 struct cuda_queue {
     cudaStream_t stream;

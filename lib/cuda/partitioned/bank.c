@@ -3,20 +3,18 @@
 // slot, but with filters, phases and swaps of their own. A call copies all inputs to the device
 // together with the table of slots and the lists of their work, runs five kernels for each quantum,
 // copies all outputs back and waits. All of that is one graph.
-#include "bank.h"
+#include "slots.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "slots.h"
-
-// Nodes of a quantum: a copy, take, the kernels of kernels.h, emit. The last node copies outputs.
-enum { TAKE_NODE = 1, EMIT_NODE = TAKE_NODE + 1 + CUDA_PARTITION_KERNELS, QUANTUM_NODES };
+// Nodes of a quantum: a copy, and the kernels of a step. The last node copies outputs.
+enum { STEP_NODE = 1, QUANTUM_NODES = STEP_NODE + CUDA_STEP_NODES };
 
 // The layout of all slots.
-static struct cuda_queued_layout bank_layout(const struct partita_bank *bank)
+static struct cuda_frame_layout bank_layout(const struct partita_bank *bank)
 {
-    struct cuda_queued_layout layout = cuda_queued_layout_of(bank->plan);
+    struct cuda_frame_layout layout = cuda_frame_layout_of(bank->plan);
     struct cuda_partition_layout *partitions = &layout.partitions;
     partitions->groups = (int)bank->n_slots;
     partitions->inputs *= (int)bank->n_slots;
@@ -41,9 +39,7 @@ static void layout_bank_device(const struct partita_bank *bank, struct cuda_bank
 {
     const struct partita_plan *plan = bank->plan;
     const struct cuda_partition_layout *layout = &state->layout.partitions;
-    struct cuda_partition_memory partitions = {.frames = layout->quantum};
-    cuda_partition_layout_memory(plan, layout, &partitions, arena);
-    cuda_queued_layout_memory(plan, layout, &partitions, &state->memory, arena);
+    cuda_memory_layout(plan, layout, &state->memory, arena);
     state->memory.partitions.quantum = NULL; // the launch has it
     state->device_x = arena_take(arena, size_mul(bank->n_slots, bank->input_bytes));
     state->device_lists = layout_lists(bank->n_slots, arena);
@@ -63,19 +59,18 @@ static void layout_bank_pinned(struct partita_bank *bank, struct cuda_bank *stat
 
 static struct cuda_bank *layout_bank_host(const struct partita_bank *bank, struct arena *arena)
 {
-    struct cuda_bank *state = arena_take(arena, sizeof *state), fresh = {0};
-    fresh.layout = bank_layout(bank);
-    fresh.n_quanta = bank->plan->shape.block / (size_t)fresh.layout.partitions.quantum;
-    fresh.swap_queues = arena_take(arena, size_mul(bank->n_slots, sizeof *fresh.swap_queues));
-    fresh.swaps = arena_take(arena, bank->n_slots);
-    fresh.lists = arena_take(arena, size_mul(fresh.n_quanta, sizeof *fresh.lists));
-    fresh.nodes = arena_take(
-        arena, size_mul(size_add(size_mul(fresh.n_quanta, QUANTUM_NODES), 1), sizeof *fresh.nodes));
+    struct cuda_bank *state = arena_take(arena, sizeof *state), made = {0};
+    made.layout = bank_layout(bank);
+    made.n_quanta = bank->plan->shape.block / (size_t)made.layout.partitions.quantum;
+    made.swap_queues = arena_take(arena, size_mul(bank->n_slots, sizeof *made.swap_queues));
+    made.swaps = arena_take(arena, bank->n_slots);
+    made.lists = arena_take(arena, size_mul(made.n_quanta, sizeof *made.lists));
+    made.nodes = arena_take(
+        arena, size_mul(size_add(size_mul(made.n_quanta, QUANTUM_NODES), 1), sizeof *made.nodes));
     for (int k = 0; k < 2; k++)
-        for (int i = 1; i < fresh.layout.partitions.n_segments; i++)
-            fresh.due[k][i] =
-                arena_take(arena, size_mul(bank->n_slots, 2 * sizeof *fresh.due[k][i]));
-    if (state) *state = fresh;
+        for (int i = 1; i < made.layout.partitions.n_segments; i++)
+            made.due[k][i] = arena_take(arena, size_mul(bank->n_slots, 2 * sizeof *made.due[k][i]));
+    if (state) *state = made;
     return state;
 }
 
@@ -86,28 +81,24 @@ static enum partita_status make_bank_memory(struct partita_bank *bank)
     struct arena device = {0}, pinned = {0};
     layout_bank_device(bank, state, &device);
     layout_bank_pinned(bank, state, &pinned);
-    enum partita_status status = cuda_queue_open(plan, &state->queue);
-    if (status == PARTITA_OK) status = cuda_pin(plan, pinned.used, &state->pinned);
-    if (status == PARTITA_OK) status = cuda_allocate(plan, device.used, &state->device);
-    if (status == PARTITA_OK) status = cuda_wait(plan); // it comes from another queue
+    const enum partita_status status =
+        cuda_memory_open(plan, device.used, pinned.used, &state->held);
     if (status != PARTITA_OK) return status;
-    device = (struct arena){.base = state->device, .size = device.used};
-    pinned = (struct arena){.base = state->pinned, .size = pinned.used};
+    device = (struct arena){.base = state->held.device, .size = device.used};
+    pinned = (struct arena){.base = state->held.pinned, .size = pinned.used};
     layout_bank_device(bank, state, &device);
     layout_bank_pinned(bank, state, &pinned);
     assert(device.used == device.size && pinned.used == pinned.size);
-    memset(state->pinned, 0, pinned.used);
-    state->queue.running = true;
-    return CU(plan, cudaMemsetAsync(state->device, 0, device.used, state->queue.stream));
+    memset(state->held.pinned, 0, pinned.used);
+    state->held.queue.running = true;
+    return CU(plan, cudaMemsetAsync(state->held.device, 0, device.used, state->held.queue.stream));
 }
 
 void cuda_bank_close(struct partita_bank *bank)
 {
     struct cuda_bank *state = cuda_bank_of(bank);
     if (!state) return;
-    cuda_queue_close(bank->plan, &state->queue);
-    cuda_release(bank->plan, state->device);
-    cuda_unpin(bank->plan, state->pinned);
+    cuda_memory_close(bank->plan, state->held);
     mem_release(&bank->plan->allocator, state);
 }
 
@@ -117,36 +108,22 @@ enum partita_status cuda_bank_open_slot(struct partita_bank *bank, size_t slot)
     const struct cuda_bank *state = cuda_bank_of(bank);
     enum partita_status status = (enum partita_status)atomic_load(&bank->status);
     if (status == PARTITA_OK)
-        status = CU(bank->plan, cuda_bank_clear(&state->layout, &state->memory, (int)slot));
+        status = CU(bank->plan, cuda_slot_clear(&state->layout, &state->memory, (int)slot));
     if (status == PARTITA_OK) status = cuda_wait(bank->plan);
     return status == PARTITA_OK || status == PARTITA_ERR_NOMEM ? status : PARTITA_ERR_DEVICE;
 }
 
 static bool bank_succeeds(struct partita_bank *bank, enum partita_status status)
 {
-    struct cuda_queue *queue = &cuda_bank_of(bank)->queue;
-    if (status == PARTITA_OK) return true;
-    if (queue->running) cuda_queue_wait(bank->plan, queue);
-    const bool memory = status == PARTITA_ERR_NOMEM;
-    atomic_store(&bank->status, (int)(memory ? status : PARTITA_ERR_DEVICE));
-    return false;
+    return cuda_memory_succeeds(bank->plan, &cuda_bank_of(bank)->held, &bank->status, status);
 }
 
-// The nodes from the quantum's node `i` on.
-static struct cuda_partition_target nodes_from(const struct bank_quantum *now, int i)
-{
-    struct cuda_partition_target target = now->target;
-    target.follows = target.follows || i > 0;
-    if (target.nodes) target.nodes += i;
-    return target;
-}
-
-// Queues a copy, or makes or changes node `i`.
-static enum partita_status issue_copy(const struct bank_quantum *now, int i,
-                                      const struct region *to, const void *from)
+// Queues a copy, or makes or changes the first node.
+static enum partita_status issue_copy(const struct bank_quantum *now, const struct region *to,
+                                      const void *from)
 {
     const struct partita_plan *plan = now->bank->plan;
-    const struct cuda_partition_target target = nodes_from(now, i);
+    const struct cuda_partition_target target = now->target;
     cudaGraphNode_t *node = target.nodes;
     const enum cudaMemcpyKind kind = cudaMemcpyDefault;
     if (!node) return CU(plan, cudaMemcpyAsync(to->data, from, to->bytes, kind, target.stream));
@@ -167,26 +144,17 @@ static enum partita_status issue_lists(const struct bank_quantum *now, bool inpu
     const char *end = (const char *)(now->lists.entries + now->n_entries);
     assert((const char *)state->lists[0].table - bank->inputs ==
            (const char *)state->device_lists.table - state->device_x);
-    return issue_copy(now, 0, &(struct region){to, (size_t)(end - from)}, from);
+    return issue_copy(now, &(struct region){to, (size_t)(end - from)}, from);
 }
 
 static enum partita_status issue_quantum(const struct bank_quantum *now, bool first)
 {
     const struct cuda_bank *state = cuda_bank_of(now->bank);
-    const struct partita_plan *plan = now->bank->plan;
-    const struct cuda_partition_target take = nodes_from(now, TAKE_NODE),
-                                       middle = nodes_from(now, TAKE_NODE + 1),
-                                       emit = nodes_from(now, EMIT_NODE);
-    enum partita_status status = issue_lists(now, first);
-    if (status == PARTITA_OK)
-        status = CU(plan, cuda_bank_take(&state->layout, &state->memory, &now->work, &take));
-    if (status == PARTITA_OK)
-        status =
-            CU(plan, cuda_partitioned_launch(&state->layout.partitions, &state->memory.partitions,
-                                             &now->launch, &middle));
-    return status == PARTITA_OK
-               ? CU(plan, cuda_bank_emit(&state->layout, &state->memory, &now->work, &emit))
-               : status;
+    const struct cuda_partition_target step = cuda_target_from(&now->target, STEP_NODE);
+    const enum partita_status status = issue_lists(now, first);
+    if (status != PARTITA_OK) return status;
+    return cuda_partitioned_issue(now->bank->plan, &state->layout, &state->memory, &now->work,
+                                  &step);
 }
 
 // All quanta of a call, and the outputs.
@@ -198,10 +166,10 @@ static enum partita_status issue_call(struct bank_quantum *now, uint64_t call)
     for (size_t q = 0; q < state->n_quanta && status == PARTITA_OK; q++) {
         cuda_bank_fill_quantum(now, call, q);
         status = issue_quantum(now, q == 0);
-        now->target = nodes_from(now, QUANTUM_NODES);
+        now->target = cuda_target_from(&now->target, QUANTUM_NODES);
     }
     const struct region outputs = {bank->outputs, bank->n_slots * bank->output_bytes};
-    return status == PARTITA_OK ? issue_copy(now, 0, &outputs, state->device_y) : status;
+    return status == PARTITA_OK ? issue_copy(now, &outputs, state->device_y) : status;
 }
 
 // The graph is made of the work of slot 0. Later calls change what they do not need of that; only
@@ -219,12 +187,13 @@ static enum partita_status queue_call(struct bank_quantum *now, uint64_t call)
 {
     const struct partita_plan *plan = now->bank->plan;
     struct cuda_bank *state = cuda_bank_of(now->bank);
-    now->target = now->n_open ? (struct cuda_partition_target){.exec = state->queue.exec,
+    now->target = now->n_open ? (struct cuda_partition_target){.exec = state->held.queue.exec,
                                                                .nodes = state->nodes}
-                              : (struct cuda_partition_target){.stream = state->queue.stream};
-    state->queue.running = true;
+                              : (struct cuda_partition_target){.stream = state->held.queue.stream};
+    state->held.queue.running = true;
     const enum partita_status status = issue_call(now, call);
-    return status == PARTITA_OK && now->n_open ? cuda_queue_launch(plan, &state->queue) : status;
+    return status == PARTITA_OK && now->n_open ? cuda_queue_launch(plan, &state->held.queue)
+                                               : status;
 }
 
 enum partita_status cuda_bank_open(struct partita_bank *bank)
@@ -242,9 +211,10 @@ enum partita_status cuda_bank_open(struct partita_bank *bank)
     enum partita_status status = make_bank_memory(bank);
     if (status == PARTITA_OK)
         status = CU(plan, cuda_partitioned_load_kernels(&state->layout.partitions));
-    if (status == PARTITA_OK) status = CU(plan, cuda_bank_load_kernels(&state->layout));
-    if (status == PARTITA_OK) status = cuda_queue_make(plan, &state->queue, make_bank_graph, bank);
-    return status == PARTITA_OK ? cuda_queue_wait(plan, &state->queue) : status;
+    if (status == PARTITA_OK) status = CU(plan, cuda_frames_load_kernels(&state->layout, true));
+    if (status == PARTITA_OK)
+        status = cuda_queue_make(plan, &state->held.queue, make_bank_graph, bank);
+    return status == PARTITA_OK ? cuda_queue_wait(plan, &state->held.queue) : status;
 }
 
 void cuda_bank_process(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing)
@@ -256,7 +226,7 @@ void cuda_bank_process(struct partita_bank *bank, uint64_t call, size_t n_open, 
     if (good) {
         good = bank_succeeds(bank, cuda_enter(bank->plan, &scope)) &&
                bank_succeeds(bank, queue_call(&now, call)) &&
-               bank_succeeds(bank, cuda_queue_wait(bank->plan, &cuda_bank_of(bank)->queue));
+               bank_succeeds(bank, cuda_queue_wait(bank->plan, &cuda_bank_of(bank)->held.queue));
         cuda_leave(&scope);
     }
     if (good) cuda_bank_settle(&now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Frames and outputs on the device, of queued streams and of banks: a ring of the last frames of
+// Frames and outputs on the device: a ring of the last frames of
 // every input, which of them were not finite, and the outputs that depend on those; and the fade of
 // outputs. The host's versions are lib/stream/history.c and the kernels `blend`.
 #ifndef PARTITA_CUDA_HISTORY_CUH
@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "cuda/kernels/launch.cuh"
-#include "queued.h"
+#include "frames.h"
 
 inline __device__ int64_t ring_index(int64_t at, int64_t ring)
 {
@@ -16,8 +16,8 @@ inline __device__ int64_t ring_index(int64_t at, int64_t ring)
     return at < ring ? at : at - ring;
 }
 
-inline __device__ bool is_nonfinite(const cuda_queued_layout &layout,
-                                    const cuda_queued_memory &memory, int64_t channel,
+inline __device__ bool is_nonfinite(const cuda_frame_layout &layout,
+                                    const cuda_frame_memory &memory, int64_t channel,
                                     uint64_t frame)
 {
     return frame < memory.nonfinite_until[channel] &&
@@ -34,8 +34,8 @@ template <typename T> struct taken_frames {
 
 // Advances the outputs that depend on a sample that is not finite over the step before.
 template <typename T>
-inline __device__ void advance_affected(const cuda_queued_layout &layout,
-                                        const cuda_queued_memory &memory, int64_t channel,
+inline __device__ void advance_affected(const cuda_frame_layout &layout,
+                                        const cuda_frame_memory &memory, int64_t channel,
                                         const taken_frames<T> &frames)
 {
     if (!memory.nonfinite_until[channel]) return;
@@ -48,9 +48,8 @@ inline __device__ void advance_affected(const cuda_queued_layout &layout,
 // Appends frames to the ring. A thread block does so, of a power of two of threads, with shared
 // memory for a number of each.
 template <typename T>
-inline __device__ void take_frames(const cuda_queued_layout &layout,
-                                   const cuda_queued_memory &memory, int64_t channel,
-                                   const taken_frames<T> &frames)
+inline __device__ void take_frames(const cuda_frame_layout &layout, const cuda_frame_memory &memory,
+                                   int64_t channel, const taken_frames<T> &frames)
 {
     const int reals = layout.partitions.complex ? 2 : 1, threads = blockDim.x;
     const int64_t at = (int64_t)(frames.now % layout.history);
@@ -85,8 +84,8 @@ struct affected_output {
 };
 
 // Whether an output may depend on an input's sample that is not finite.
-inline __device__ bool is_affected_by(const cuda_queued_layout &layout,
-                                      const cuda_queued_memory &memory,
+inline __device__ bool is_affected_by(const cuda_frame_layout &layout,
+                                      const cuda_frame_memory &memory,
                                       const affected_output &output, int64_t input)
 {
     const uint64_t now = output.now, frame = output.frame, latency = layout.latency,
@@ -102,9 +101,8 @@ inline __device__ bool is_affected_by(const cuda_queued_layout &layout,
     return false;
 }
 
-inline __device__ bool is_affected(const cuda_queued_layout &layout,
-                                   const cuda_queued_memory &memory, const cuda_paths &filter,
-                                   const affected_output &output)
+inline __device__ bool is_affected(const cuda_frame_layout &layout, const cuda_frame_memory &memory,
+                                   const cuda_paths &filter, const affected_output &output)
 {
     for (size_t p = filter.first_path[output.channel]; p < filter.first_path[output.channel + 1];
          p++)
@@ -123,39 +121,19 @@ inline __device__ double fused(double a, double b, double c)
     return fma(a, b, c);
 }
 
-// A product that is rounded by itself.
-inline __device__ float product(float a, float b)
-{
-#ifdef __CUDACC__
-    return __fmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
-inline __device__ double product(double a, double b)
-{
-#ifdef __CUDACC__
-    return __dmul_rn(a, b);
-#else
-    return a * b;
-#endif
-}
-
 struct fade_frames {
     uint64_t begin, n;
 };
 
-// Fades y towards the incoming filter's output, with the operations of the host's `blend`.
+// Fades y towards the incoming filter's output.
 template <typename T>
-inline __device__ void blend(const cuda_queued_layout &layout, const fade_frames &fade,
-                             uint64_t frame, T y[2], const T incoming[2])
+inline __device__ void blend(const fade_frames &fade, uint64_t frame, T y[2], const T incoming[2])
 {
     const double slope = 1 / ((double)fade.n + 1);
     const T weight = (T)((double)(frame - fade.begin + 1) * slope);
     for (int r = 0; r < 2; r++) {
         const T change = incoming[r] - y[r];
-        y[r] = layout.lanes ? fused(change, weight, y[r]) : y[r] + product(change, weight);
+        y[r] = fused(change, weight, y[r]);
     }
 }
 

@@ -71,7 +71,7 @@ struct cuda_partition_layout {
     bool i16; // spectra of filters have 16 bits; f32 (spectra_i16.cuh)
     int n_segments;
     struct cuda_segment segment[CUDA_MAX_SEGMENTS];
-    int ring_quanta; // quanta of outputs kept for the host
+    int ring_quanta; // quanta of outputs that are kept
     int window;      // frames of the longest transform
 };
 
@@ -98,56 +98,60 @@ struct cuda_paths {
     struct cuda_path *paths;
 };
 
+// The filters of a stream, or of a slot of a bank, and the fade from one to the other.
+struct cuda_slot {
+    struct cuda_paths filter[2];   // of the two sets of outputs
+    int phase;                     // quanta that the slot is ahead; 0 of a stream
+    int set;                       // of the slot's own filter
+    uint64_t fade_begin, fade_end; // frames; ~0: the other set has no outputs
+    uint64_t fade;                 // frames
+};
+
+// A filter that replaces that of a slot. `number` counts the swaps of a stream; 0: none.
+struct cuda_swap {
+    struct cuda_paths filter;
+    uint64_t fade;
+    unsigned number;
+};
+
 // The description of a quantum.
 struct cuda_quantum {
     uint64_t number;
     int fill;                      // frames that it has already
+    int frames;                    // that the step adds: nothing is done without a whole quantum
     int64_t x_from;                // its first frame in x
     int ring_index;                // of the outputs
     int newest[CUDA_MAX_SEGMENTS]; // index of the spectra of group 0's last complete block
-    struct cuda_paths filter[2];   // filters of the two sets of outputs
-};
-
-// What the kernels know of a slot of a bank.
-struct cuda_bank_slot {
-    struct cuda_paths filter[2];   // of the two sets of outputs
-    int phase;                     // quanta that it is ahead
-    int set;                       // of the slot's own filter
-    uint64_t fade_begin, fade_end; // frames of the bank; ~0: the other set has no outputs
-    uint64_t fade;                 // frames
+    struct cuda_slot slot;         // of a stream
 };
 
 // The slots of a bank that have work in a quantum, as 2 * slot + set, in the device's memory. Those
 // of segment 0 are all open ones, first with the sets of their own filters, then, in `finished`,
 // those that have another filter as well with the other set.
 struct cuda_bank_work {
-    const struct cuda_bank_slot *slots; // NULL: not a bank
+    const struct cuda_slot *slots; // NULL: not a bank
     const uint32_t *collected[CUDA_MAX_SEGMENTS], *finished[CUDA_MAX_SEGMENTS];
 };
 
-// What the kernels of a quantum have to do. The host knows this of its own streams: kernels then
-// have only thread blocks with work, and none reads the host's memory to find that out. Of a stream
-// that is queued only the device knows the quantum: there are thread blocks for the largest number
-// of groups that can be due and for both sets, and those without work return at once.
+// What the kernels of a quantum have to do. The host knows this of banks: kernels then have only
+// thread blocks with work. Of a stream only the device knows the quantum: there are thread blocks
+// for the largest number of groups that can be due and for both sets, and those without work return
+// at once.
 struct cuda_partition_launch {
-    struct cuda_quantum quantum; // queued: not used
-    int first_set, sets;         // sets of outputs from the first one on
     int collected[CUDA_MAX_SEGMENTS],
-        finished[CUDA_MAX_SEGMENTS]; // groups whose block is complete,
-                                     // and whose products are
-    struct cuda_bank_work bank; // of a bank: the lists have that many entries, `sets` is 1, and
-                                // the quantum has no filters
+        finished[CUDA_MAX_SEGMENTS]; // groups whose block is complete, and whose products are; of a
+                                     // bank the entries of the lists
+    struct cuda_quantum quantum;     // of a bank, without filters
+    struct cuda_bank_work bank;
 };
 
-// A stream's memory: on the device, except for `x` and `y`, which are in pinned host memory unless
-// the stream is queued or a bank.
+// The memory of a stream or a bank, on the device.
 struct cuda_partition_memory {
-    const struct cuda_quantum *quantum; // queued; NULL: that of the launch
-    int frames; // that are added: without them the quantum may be incomplete, and nothing is done
-    int64_t x_frames; // of a channel of x
-    void *x;          // [inputs][x_frames] samples
-    void *y;          // [ring_quanta][2 sets][outputs][quantum]
-    void *samples;    // [inputs][window], a ring
+    const struct cuda_quantum *quantum; // NULL: that of the launch
+    int64_t x_frames;                   // of a channel of x
+    void *x;                            // [inputs][x_frames] samples
+    void *y;                            // [ring_quanta][2 sets][outputs][quantum]
+    void *samples;                      // [inputs][window], a ring
     struct {
         void *spectra; // [quanta][inputs][partitions][share]
         void *sums;    // [2 sets][outputs][points]
@@ -158,15 +162,27 @@ struct cuda_partition_memory {
 // Loads the kernels of a quantum: neither a capture nor a change of a graph's parameters does.
 cudaError_t cuda_partitioned_load_kernels(const struct cuda_partition_layout *layout);
 
-// Where the kernels of a quantum go: to a stream; or into a graph as a chain of nodes; or into the
-// nodes of an executable graph, whose next launch has the new parameters.
+// Where kernels go: to a stream; or into a graph as a chain of nodes; or into the nodes of an
+// executable graph, whose next launch has the new parameters.
 struct cuda_partition_target {
     cudaStream_t stream; // if `nodes` is NULL
     cudaGraph_t graph;   // if `exec` is NULL
     cudaGraphExec_t exec;
-    cudaGraphNode_t *nodes; // [CUDA_PARTITION_KERNELS]
-    bool follows;           // the first one comes after nodes[-1]
+    cudaGraphNode_t *nodes;
+    bool follows; // the first one comes after nodes[-1]
 };
+
+// The same from node `i` on.
+static inline struct cuda_partition_target
+cuda_target_from(const struct cuda_partition_target *target, int i)
+{
+    struct cuda_partition_target next = *target;
+    next.follows = next.follows || i > 0;
+    if (next.nodes) next.nodes += i;
+    return next;
+}
+
+// Has CUDA_PARTITION_KERNELS nodes.
 cudaError_t cuda_partitioned_launch(const struct cuda_partition_layout *layout,
                                     const struct cuda_partition_memory *memory,
                                     const struct cuda_partition_launch *launch,

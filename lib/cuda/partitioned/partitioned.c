@@ -54,29 +54,31 @@ static double cuda_partition_transform_seconds(const struct signal_rates *rates,
 
 static struct signal_rates cuda_partition_rates(const struct request *request)
 {
-    const struct cost_rates *host = &request->model->costs[request->shape->f64];
+    const struct shape *shape = request->shape;
+    const struct cuda_rates device = cuda_rates_of(request);
+    // A thread sums the direct taps of an output.
+    const double threads = streams_at_once(shape) * (double)(shape->out_channels * shape->block);
     // Of every product two bins are read from the device's memory, wherever they are, and that of
     // the filter may have 16 bits. Widening it takes operations that the memory leaves time for.
-    const double bin = 2 * (double)request->shape->scalar_bytes / cuda_rates_of(request).bytes;
+    const double bin = 2 * (double)shape->scalar_bytes / device.bytes;
     const double product = bin * (partition_allows_i16(request) ? 1 + PARTITION_I16_BYTES : 2);
     return (struct signal_rates){
         .context = request,
         .good_size = cuda_partition_good_size,
         .transforms = cuda_partition_transform_seconds,
         .product[COST_NEAR] = {product, product, product},
-        .multiply_add = host->fma,
-        .direct_call = host->fir_call,
+        .multiply_add = 1 / (device.fma * fmin(1, threads / device.threads)),
         .fast_bytes = SIZE_MAX,
         .shared_bytes = SIZE_MAX,
     };
 }
 
-// With `ahead` the device has a quantum's time for its work, beside the host's.
 static struct partition_device cuda_partition_device(const struct request *request,
-                                                     const struct signal_rates *rates, bool ahead)
+                                                     const struct signal_rates *rates)
 {
     const struct shape *shape = request->shape;
-    const double moved = (double)(3 * shape->in_channels + 2 * shape->out_channels);
+    const struct cuda_gpu_rates *gpu = partition_rates(request);
+    const double moved = (double)(shape->in_channels + shape->out_channels); // by the host
     const double reals = shape->complex_signal ? 2 : 1;
     const size_t points = cuda_fft_max(shape->f64);
     return (struct partition_device){
@@ -92,13 +94,12 @@ static struct partition_device cuda_partition_device(const struct request *reque
         .fixed_start = true,
         .any_latency = true,
         .any_waste = true,
-        .lag = ahead,
         .long_lag = 1,
         .early = 1,
         .whole = shape->streams > 0,
-        .parallel = ahead,
-        .launch = partition_rates(request)->graph / streams_at_once(shape),
-        .quantum = partition_rates(request)->host_graph / streams_at_once(shape),
+        // A graph of one kernel, and those that take frames, emit outputs and advance.
+        .launch = (gpu->graph + 3 * gpu->launch) / streams_at_once(shape),
+        .quantum = gpu->host_graph / streams_at_once(shape),
         .frame = moved * reals * request->model->costs[shape->f64].copy,
     };
 }
@@ -109,7 +110,7 @@ static double worst_quantum_seconds(const struct shape *shape, const struct sign
                                     const struct partition_layout *layout)
 {
     const size_t group = (shape->in_channels + shape->out_channels) / shape->groups;
-    const double host = layout->head_seconds * (double)layout->quantum;
+    const double outside = layout->head_seconds * (double)layout->quantum;
     double device = layout->segment_seconds * (double)layout->quantum;
     for (size_t i = 0; i < layout->n_segments; i++) {
         const struct partition_segment *segment = &layout->segment[i];
@@ -117,7 +118,7 @@ static double worst_quantum_seconds(const struct shape *shape, const struct sign
         const double all = rates->transforms(rates, segment->n, (double)(group * shape->groups));
         device += rates->transforms(rates, segment->n, (double)due) - all / (double)segment->quanta;
     }
-    return layout->parallel ? fmax(host, device) : host + device;
+    return outside + device;
 }
 
 static struct cuda_partitioned_choice choice_of(const struct request *request,
@@ -126,14 +127,13 @@ static struct cuda_partitioned_choice choice_of(const struct request *request,
 {
     struct cuda_partitioned_choice choice = {
         .whole = layout->whole,
-        .ahead = layout->parallel,
         .i16 = partition_allows_i16(request),
         .n_segments = (int)layout->n_segments,
         .quantum = layout->quantum,
         .latency = layout->latency,
         .head = layout->head,
         .seconds = layout->seconds,
-        .host_seconds = layout->head_seconds,
+        .outside_seconds = layout->head_seconds,
         .worst_quantum = worst_quantum_seconds(request->shape, rates, layout),
     };
     assert(layout->n_segments >= 1 && layout->n_segments <= CUDA_MAX_SEGMENTS);
@@ -163,11 +163,8 @@ static bool cuda_partitioned_choose(const struct request *request, struct estima
         estimate_refuse(ret, "%zu x %zu channels are more than a launch takes", inputs, outputs);
         return false;
     }
-    // Calls of banks wait for their outputs, so that no tap is summed directly.
-    for (int ahead = 0; ahead < (shape->streams ? 1 : 2); ahead++) {
-        const struct partition_device device = cuda_partition_device(request, &rates, ahead);
-        partition_search(shape, &device, &layout);
-    }
+    const struct partition_device device = cuda_partition_device(request, &rates);
+    partition_search(shape, &device, &layout);
     if (!layout.n_segments) {
         estimate_refuse(ret, "%zu taps are too few for partitions", shape->axis[0].span);
         return false;
@@ -270,14 +267,15 @@ static enum partita_status cuda_partitioned_plan_create(struct partita_plan *pla
         assert(status != PARTITA_OK || 1 << segment->form.log2_points == segment->points);
     }
     if (status != PARTITA_OK || plan->shape.streams) return status; // a bank has its own memory
-    return cuda_stream_memory_begin(plan);
+    return cuda_partitioned_prepare(plan);
 }
 
 static void cuda_partitioned_plan_destroy(struct partita_plan *plan)
 {
     struct cuda_partitioned *partitioned = plan->state;
     if (!partitioned) return;
-    cuda_stream_memory_end(plan);
+    for (struct cuda_stream_memory *idle; (idle = cuda_memory_take_idle(plan)) != NULL;)
+        cuda_memory_close(plan, *idle);
     pthread_mutex_destroy(&partitioned->lock);
     for (int i = 0; i < CUDA_MAX_SEGMENTS; i++) cuda_fft_destroy(plan, &partitioned->fft[i]);
     mem_release(&plan->allocator, partitioned);
@@ -306,9 +304,9 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
     cuda_partitioned_load(plan, &load);
     text_add(text, "  quanta of %zu frames; latency %zu; %zu taps in the head\n", choice->quantum,
              plan->choice.latency, choice->head);
-    text_add(text, "  host %.3g us a quantum%s\n",
-             choice->host_seconds * (double)choice->quantum * 1e6,
-             choice->head ? ", the head's direct sums included" : "");
+    text_add(text, "  outside the segments %.3g us a quantum%s\n",
+             choice->outside_seconds * (double)choice->quantum * 1e6,
+             choice->head ? ", direct sums of the head included" : "");
     for (int i = 0; i < choice->n_segments; i++) {
         const struct cuda_segment *segment = &partitioned->layout.segment[i];
         text_add(text, "  segment %d %7zu+ %d x %d taps, fft %d, blocks of %d quanta%s\n", i,
@@ -322,9 +320,7 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
                  -20 * log10(plan->choice.error));
     if (plan->shape.streams)
         text_add(text, "  a graph launched every call for all slots, its outputs waited for\n");
-    else
-        text_add(text, "  a graph launched every quantum, its outputs waited for %s\n",
-                 choice->ahead ? "a quantum later" : "at once");
+    else text_add(text, "  a graph launched every quantum or call, its outputs waited for\n");
     text_add(text, "  a call of %zu frames: %.3g us in the mean, %.3g us at worst\n", load.frames,
              load.mean * 1e6, load.worst * 1e6);
     text_add(text, "  a swap begins to fade within %zu frames\n", load.swap_delay);
@@ -333,8 +329,8 @@ static void cuda_partitioned_explain(const struct partita_plan *plan, struct tex
 static uint64_t cuda_partitioned_key(const struct partita_plan *plan)
 {
     const struct cuda_partitioned_choice *choice = &cuda_partitioned_of(plan)->choice;
-    const size_t whole[] = {choice->quantum, choice->latency, choice->head,
-                            choice->whole,   choice->ahead,   choice->i16};
+    const size_t whole[] = {choice->quantum, choice->latency, choice->head, choice->whole,
+                            choice->i16};
     uint64_t hash = hash_bytes(HASH_BEGIN, whole, sizeof whole);
     return hash_bytes(hash, choice->segment,
                       (size_t)choice->n_segments * sizeof choice->segment[0]);
@@ -359,8 +355,6 @@ const struct engine cuda_partitioned = {
     .stream_close = cuda_partitioned_close,
     .stream_copy_out = cuda_partitioned_copy_out,
     .stream_copy_in = cuda_partitioned_copy_in,
-    .swap_begin = cuda_partitioned_swap_begin,
-    .swap_end = cuda_partitioned_swap_end,
     .bank_open = cuda_bank_open,
     .bank_close = cuda_bank_close,
     .bank_open_slot = cuda_bank_open_slot,

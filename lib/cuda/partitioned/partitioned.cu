@@ -115,15 +115,16 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
     const cuda_quantum &now = quantum_of(memory, launch);
     const uint64_t quantum = now.number;
     const cuda_segment &segment = layout.segment[job.segment];
-    if (now.fill + memory.frames < layout.quantum) return;
+    if (now.fill + now.frames < layout.quantum) return;
     const bool bank = launch.bank.slots;
-    const int due = bank ? launch.collected[job.segment] : groups_due(layout, segment, quantum + 1);
+    const int due =
+        bank ? launch.collected[job.segment] : cuda_groups_due(&layout, &segment, quantum + 1);
     const int64_t n = (int64_t)due * layout.group_inputs;
     if (job.first >= n) return;
     if (job.number >= n) job.idle = true, job.number = n - 1;
     const int number = (int)(job.number / layout.group_inputs),
               group = bank ? (int)(launch.bank.collected[job.segment][number] >> 1)
-                           : first_due(segment, quantum + 1) + number * segment.quanta;
+                           : cuda_first_due(&segment, quantum + 1) + number * segment.quanta;
     const int64_t channel =
         (int64_t)group * layout.group_inputs + (job.number - (int64_t)number * layout.group_inputs);
     const int64_t slot =
@@ -248,8 +249,8 @@ struct inverse_output {
             group = job >> 1, set = job & 1;
         } else {
             const int row = (int)(above / groups), due = (int)(above - (int64_t)row * groups);
-            set = launch.first_set + row;
-            group = first_due(segment, now.number + 2) + due * segment.quanta;
+            set = row;
+            group = cuda_first_due(&segment, now.number + 2) + due * segment.quanta;
         }
         channel = (int64_t)set * layout.outputs + (int64_t)group * layout.group_outputs +
                   (number - above * layout.group_outputs);
@@ -265,10 +266,10 @@ inline __device__ bool has_outputs(const cuda_partition_layout &layout, const cu
     if (launch.bank.slots) return true; // the lists have none without a filter
     const int64_t end = first + blockDim.x / (segment.points / CUDA_FFT_POINTS),
                   n = (int64_t)groups * layout.group_outputs,
-                  due = (int64_t)groups_due(layout, segment, now.number + 2) * layout.group_outputs;
-    for (int i = 0; i < launch.sets; i++)
-        if (now.filter[launch.first_set + i].first_path && first < i * n + due && end > i * n)
-            return true;
+                  due = (int64_t)cuda_groups_due(&layout, &segment, now.number + 2) *
+                        layout.group_outputs;
+    for (int set = 0; set < 2; set++)
+        if (now.slot.filter[set].first_path && first < set * n + due && end > set * n) return true;
     return false;
 }
 
@@ -279,12 +280,12 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
                              const __grid_constant__ cuda_partition_launch launch)
 {
     const int64_t channels = 2 * (int64_t)layout.outputs;
-    transform_job<T> job =
-        find_job<T>(layout, launch.finished, (int64_t)launch.sets * layout.group_outputs);
+    transform_job<T> job = find_job<T>(layout, launch.finished,
+                                       (launch.bank.slots ? 1 : 2) * (int64_t)layout.group_outputs);
     const cuda_quantum &now = quantum_of(memory, launch);
     const cuda_segment &segment = layout.segment[job.segment];
     const int groups = launch.finished[job.segment];
-    if (now.fill + memory.frames < layout.quantum) return;
+    if (now.fill + now.frames < layout.quantum) return;
     if (!has_outputs(layout, segment, launch, now, groups, job.first)) return;
     const inverse_output output(layout, launch, now, job.segment, job.number);
     job.idle |= output.idle;
@@ -362,11 +363,11 @@ template <typename T> cudaError_t launch_products(const quantum_call &call)
     assert(layout.n_segments <= CUDA_MAX_SEGMENTS && log2_vectors >= 0);
     const int log2_lanes = log2_vectors < 5 ? log2_vectors : 5;
     const int log2_chunks = log2_vectors - log2_lanes;
-    const int64_t rows = (int64_t)layout.n_segments * call.launch->sets,
-                  outputs = call.launch->bank.slots
-                                ? (int64_t)call.launch->finished[0] * layout.group_outputs
-                                : layout.outputs;
-    const kernel_grid grid = {(rows * outputs) << log2_chunks, CUDA_PRODUCT_THREADS,
+    // Of a stream both sets; the lists of a bank have the sets.
+    const int64_t rows = call.launch->bank.slots
+                             ? (int64_t)call.launch->finished[0] * layout.group_outputs
+                             : 2 * layout.outputs;
+    const kernel_grid grid = {(layout.n_segments * rows) << log2_chunks, CUDA_PRODUCT_THREADS,
                               sizeof(bin_vector<T>) * CUDA_PRODUCT_THREADS};
     return issue_kernel(*call.target, 1, grid, products_kernel_of<T>(layout), layout, *call.memory,
                         *call.launch, log2_lanes, log2_chunks);
@@ -409,7 +410,7 @@ cudaError_t cuda_partitioned_launch(const cuda_partition_layout *layout,
         if (error == cudaSuccess) error = launch_products<T>(call);
         if (error != cudaSuccess) return error;
         return launch_segments(call, 2, partition_inverse_kernel<T>, launch->finished,
-                               (int64_t)launch->sets * layout->group_outputs);
+                               (launch->bank.slots ? 1 : 2) * (int64_t)layout->group_outputs);
     });
 }
 

@@ -7,22 +7,20 @@
 #include "base/sizes.h"
 #include "cuda/device/fft.h"
 #include "cuda/device/queue.h"
-#include "queued.h"
-#include "stream/outputs.h"
+#include "frames.h"
+#include "stream/paths.h"
 
 // How a filter is split into partitions, stored in its estimate. Outputs are written `latency`
-// frames after their inputs, one quantum less if calls consist of whole quanta. The device's
-// results are available latency + head frames after the inputs: one quantum to collect the frames,
-// less one frame if calls may be single frames, and, if `ahead` is set, a second quantum for the
-// device's work, because the host reads its results a quantum later. The first `head` taps are
-// summed directly by the host.
+// frames after their inputs, one quantum less if calls consist of whole quanta. The outputs of
+// partitions are available latency + head frames after the inputs: one quantum to collect the
+// frames, less one frame if calls may be single frames. The first `head` taps are summed directly.
 struct cuda_partitioned_choice {
-    bool whole, ahead;
+    bool whole;
     bool i16; // the spectra of filters have 16 bits
     int n_segments;
     size_t quantum, latency, head;
-    double seconds, host_seconds; // predicted per frame: in all, and of the host
-    double worst_quantum;         // seconds of a quantum that completes the blocks of all segments
+    double seconds, outside_seconds; // predicted per frame: in all, and outside the segments
+    double worst_quantum; // seconds of a quantum that completes the blocks of all segments
     struct {
         int quanta, partitions;
     } segment[CUDA_MAX_SEGMENTS];
@@ -39,9 +37,9 @@ static inline size_t cuda_partitioned_history(const struct cuda_partitioned_choi
     return (ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1) * choice->quantum;
 }
 
-// What a stream has of the device and its driver. Making it takes locks of the driver for which the
-// launches of other streams wait, so a plan has one from the beginning and keeps those of streams
-// that were closed. The struct is at the beginning of the pinned memory.
+// What a stream or a bank has of the device and its driver. Making it takes locks of the driver for
+// which the launches of other streams wait, so a plan has one from the beginning and keeps those of
+// streams that were closed; there the struct is at the beginning of the pinned memory.
 struct cuda_stream_memory {
     struct cuda_queue queue;
     void *device, *pinned;
@@ -89,19 +87,13 @@ void cuda_partitioned_filter_destroy(struct partita_filter *filter);
 
 // stream->state.
 struct cuda_partitioned_stream {
-    struct position *position;
-    struct history history;
-    char *samples[2];                // outputs of one quantum of one channel, by either filter
-    struct cuda_stream_memory *kept; // `queue`, `device` and `pinned` are copies of its members
-    struct cuda_queue queue;
-    struct cuda_partition_memory memory;
-    struct cuda_partition_launch launch; // the last one
-    struct cuda_queued_memory queued;
-    void *device, *pinned; // all that `memory` and `queued` point to
-    size_t device_bytes, pinned_bytes;
-    size_t y_bytes;
-    size_t host_bytes;                  // of the state in host memory, from the position on
+    struct cuda_stream_memory *held;
+    struct cuda_frame_memory memory;
+    size_t device_bytes;                // of the stream's state
     const struct pending_swap *pending; // taken, but not posted yet; NULL: none
+    // Arrays of the host, in pinned memory: a step, and [channel][quantum] samples.
+    struct cuda_step *step;
+    char *x, *y;
 };
 
 static inline struct cuda_partitioned_stream *cuda_stream_of(const struct partita_stream *stream)
@@ -109,56 +101,62 @@ static inline struct cuda_partitioned_stream *cuda_stream_of(const struct partit
     return stream->state;
 }
 
-static inline const struct cuda_partitioned_choice *
-choice_of_stream(const struct partita_stream *stream)
-{
-    return &cuda_partitioned_of(stream->plan)->choice;
-}
+// Memory and queues of streams and banks (memory.c). cuda_memory_open leaves nothing after a
+// failure.
+enum partita_status cuda_memory_open(const struct partita_plan *plan, size_t device_bytes,
+                                     size_t pinned_bytes, struct cuda_stream_memory *ret_memory);
+void cuda_memory_close(const struct partita_plan *plan, struct cuda_stream_memory memory);
 
-static inline const struct cuda_partition_layout *
-layout_of_stream(const struct partita_stream *stream)
-{
-    return &cuda_partitioned_of(stream->plan)->layout;
-}
+// The memory of streams that were closed. cuda_memory_take_idle returns NULL if there is none.
+void cuda_memory_keep(const struct partita_plan *plan, struct cuda_stream_memory *memory);
+struct cuda_stream_memory *cuda_memory_take_idle(const struct partita_plan *plan);
 
-// Whether a call succeeded; if not, the stream has failed for good, with PARTITA_ERR_NOMEM or, also
-// after a refusal, PARTITA_ERR_DEVICE. The caller may then release a filter of a swap, which work
-// under way still reads: it is waited for.
-bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status);
+// Whether a call succeeded; if not, the stream or bank has failed for good, with PARTITA_ERR_NOMEM
+// or, also after a refusal, PARTITA_ERR_DEVICE, which is stored. The caller may then release a
+// filter of a swap, which work under way still reads: it is waited for.
+bool cuda_memory_succeeds(const struct partita_plan *plan, struct cuda_stream_memory *memory,
+                          atomic_int *ret_status, enum partita_status status);
 
-// Lays out the memory on the device for the channels of a layout, which may be those of all slots
-// of a bank.
-void cuda_partition_layout_memory(const struct partita_plan *plan,
-                                  const struct cuda_partition_layout *layout,
-                                  struct cuda_partition_memory *memory, struct arena *arena);
+// Lays out what is on the device for the channels of a layout, which may be those of all slots of a
+// bank.
+void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_partition_layout *layout,
+                        struct cuda_frame_memory *memory, struct arena *arena);
 
-// Queued streams (queued.c). cuda_queued_layout_memory does the same for what is not in
-// `partitions`. cuda_queued_begin queues the begin of a stream, or with `keep` only its filter, on
-// the stream's own queue.
-struct cuda_queued_layout cuda_queued_layout_of(const struct partita_plan *plan);
-void cuda_queued_layout_memory(const struct partita_plan *plan,
-                               const struct cuda_partition_layout *layout,
-                               const struct cuda_partition_memory *partitions,
-                               struct cuda_queued_memory *memory, struct arena *arena);
-enum partita_status cuda_queued_load(const struct partita_plan *plan);
-enum partita_status cuda_queued_begin(struct partita_stream *stream, bool keep);
-enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
-                                           const struct frames *frames, void *queue);
+// The kernels of a step, and what they do.
+enum {
+    CUDA_QUANTUM_NODE = 1,
+    CUDA_EMIT_NODE = CUDA_QUANTUM_NODE + CUDA_PARTITION_KERNELS,
+    CUDA_STEP_NODES,
+};
+struct cuda_step_work {
+    struct cuda_step step;
+    struct cuda_channels x, y;
+    struct cuda_partition_launch launch;
+};
+enum partita_status cuda_partitioned_issue(const struct partita_plan *plan,
+                                           const struct cuda_frame_layout *layout,
+                                           const struct cuda_frame_memory *memory,
+                                           const struct cuda_step_work *work,
+                                           const struct cuda_partition_target *target);
 
-// Called when the plan is created, and when it is destroyed.
-enum partita_status cuda_stream_memory_begin(const struct partita_plan *plan);
-void cuda_stream_memory_end(const struct partita_plan *plan);
+struct cuda_frame_layout cuda_frame_layout_of(const struct partita_plan *plan);
 
-// The stream's functions (stream.c).
+// The stream's functions (stream.c). cuda_partitioned_prepare makes the memory of the first stream
+// of a plan. cuda_partitioned_succeeds is cuda_memory_succeeds of a stream.
+enum partita_status cuda_partitioned_prepare(const struct partita_plan *plan);
 enum partita_status cuda_partitioned_open(struct partita_stream *stream);
 void cuda_partitioned_close(struct partita_stream *stream);
-struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames);
 void cuda_partitioned_reset(struct partita_stream *stream);
 struct region cuda_partitioned_region(struct partita_stream *stream);
 void cuda_partitioned_copy_out(struct partita_stream *stream, void *to);
 void cuda_partitioned_copy_in(struct partita_stream *stream, const void *from);
-size_t cuda_partitioned_swap_begin(struct partita_stream *stream);
-size_t cuda_partitioned_swap_end(struct partita_stream *stream);
+bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status);
+
+// Calls of streams (steps.c), and the graph of a step on arrays of the host.
+struct step cuda_partitioned_step(struct partita_stream *stream, const struct frames *frames);
+enum partita_status cuda_partitioned_queue(struct partita_stream *stream,
+                                           const struct frames *frames, void *queue);
+enum partita_status cuda_partitioned_make_graph(void *stream, cudaGraph_t graph);
 
 // Banks (bank.c).
 struct partita_bank;

@@ -4,7 +4,7 @@
 #ifndef PARTITA_CUDA_PHASES_CUH
 #define PARTITA_CUDA_PHASES_CUH
 
-#include "kernels.h"
+#include "schedule.h"
 
 inline __device__ const cuda_quantum &quantum_of(const cuda_partition_memory &memory,
                                                  const cuda_partition_launch &launch)
@@ -23,21 +23,7 @@ inline __device__ int phase_of(const cuda_partition_launch &launch, const cuda_s
 inline __device__ const cuda_paths &filter_of(const cuda_partition_launch &launch,
                                               const cuda_quantum &now, int group, int set)
 {
-    return launch.bank.slots ? launch.bank.slots[group].filter[set] : now.filter[set];
-}
-
-// The first group for which `number` + its phase is a multiple of the quanta of a block; the others
-// follow `quanta` apart.
-inline __host__ __device__ int first_due(const cuda_segment &segment, uint64_t number)
-{
-    return (int)(-number & (uint64_t)(segment.quanta - 1));
-}
-
-inline __device__ int groups_due(const cuda_partition_layout &layout, const cuda_segment &segment,
-                                 uint64_t number)
-{
-    const int first = first_due(segment, number);
-    return first < layout.groups ? (layout.groups - first - 1) / segment.quanta + 1 : 0;
+    return launch.bank.slots ? launch.bank.slots[group].filter[set] : now.slot.filter[set];
 }
 
 // The index of the spectra of a group's last complete block; `newest` is that of a group whose

@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
                    above = blockIdx.x / outputs;
     unsigned out = blockIdx.x - above * outputs;
     const int chunk = above & ((1 << log2_chunks) - 1), row = above >> log2_chunks,
-              number = launch.sets == 1 ? row : row >> 1;
-    int set = launch.first_set + (launch.sets == 1 ? 0 : row & 1),
+              number = bank ? row : row >> 1;
+    int set = row & 1,
         own = layout.groups == 1 && !bank ? 0 : out / layout.group_outputs; // group of channels
     unsigned own_out = out; // within what has the filter
     if (bank) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
     const cuda_segment &segment = layout.segment[number];
     const cuda_quantum &now = quantum_of(memory, launch);
     const cuda_paths &filter = filter_of(launch, now, own, set);
-    if (now.fill + memory.frames < layout.quantum || !filter.first_path) return;
+    if (now.fill + now.frames < layout.quantum || !filter.first_path) return;
     const int ahead = phase_of(launch, segment, own),
               phase = (int)(now.number + 1 + ahead) & (segment.quanta - 1),
               newest = newest_block(segment, now.newest[number], now.number, ahead);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "slots.h"
 
-#include <assert.h>
 #include <string.h>
+
+#include "schedule.h"
 
 static const struct cuda_partition_layout *partitions_of(const struct partita_bank *bank)
 {
@@ -15,30 +16,16 @@ static struct cuda_paths paths_of_filter(const struct partita_filter *filter)
     return state->device;
 }
 
-// Takes the filter that was posted last. The fade begins when the slot's current block of every
-// segment has been multiplied with both filters in all of its bin ranges.
+// Takes the filter that was posted last.
 static void begin_slot_swap(struct bank_quantum *now, size_t i)
 {
-    const struct cuda_partition_layout *layout = partitions_of(now->bank);
     struct bank_slot *slot = &now->bank->slots[i];
-    struct cuda_bank_slot *entry = &now->lists.table[i];
     if (!atomic_load_explicit(&slot->posted, memory_order_relaxed)) return;
     atomic_exchange_explicit(&slot->posted, false, memory_order_acquire);
     const struct pending_swap *pending = swap_queue_take(slot->swap_queue);
     if (!pending) return;
-    const uint64_t own = now->number + (uint64_t)entry->phase;
-    uint64_t last = 0;
-    for (int s = 0; s < layout->n_segments; s++) {
-        const struct cuda_segment *segment = &layout->segment[s];
-        const uint64_t begin = own & ~(uint64_t)(segment->quanta - 1);
-        last = begin + (uint64_t)segment->start > last ? begin + (uint64_t)segment->start : last;
-    }
-    assert(last >= own);
-    const uint64_t longest = UINT64_MAX / 4; // of a fade: the end does not wrap
-    entry->fade = pending->fade;
-    entry->fade_begin = (now->number + last - own) * (uint64_t)layout->quantum;
-    entry->fade_end = entry->fade_begin + (entry->fade < longest ? entry->fade : longest);
-    entry->filter[1 - entry->set] = paths_of_filter(pending->filter);
+    const struct cuda_swap swap = {paths_of_filter(pending->filter), pending->fade, 0};
+    cuda_slot_begin_swap(partitions_of(now->bank), 1, 0, now->number, &now->lists.table[i], &swap);
     cuda_bank_of(now->bank)->swaps[i] = SLOT_SWAPPING;
 }
 
@@ -47,14 +34,12 @@ static void begin_slot_swap(struct bank_quantum *now, size_t i)
 static void end_slot_swap(struct bank_quantum *now, size_t i)
 {
     unsigned char *swap = &cuda_bank_of(now->bank)->swaps[i];
-    struct cuda_bank_slot *entry = &now->lists.table[i];
+    struct cuda_slot *entry = &now->lists.table[i];
     const uint64_t frame = now->number * (uint64_t)partitions_of(now->bank)->quantum;
     if (*swap != SLOT_SWAPPING || entry->fade_end > frame) return;
     const bool within = entry->fade_end < frame;
     *swap = SLOT_SETTLING;
-    entry->filter[entry->set].first_path = NULL;
-    entry->set = 1 - entry->set;
-    entry->fade_begin = entry->fade_end = UINT64_MAX;
+    cuda_slot_end_swap(entry);
     if (within) begin_slot_swap(now, i);
 }
 
@@ -63,7 +48,7 @@ static void enter_slots(struct bank_quantum *now, uint64_t call)
 {
     struct partita_bank *bank = now->bank;
     struct cuda_bank *state = cuda_bank_of(bank);
-    struct cuda_bank_slot empty = {.fade_begin = UINT64_MAX, .fade_end = UINT64_MAX};
+    struct cuda_slot empty = {.fade_begin = UINT64_MAX, .fade_end = UINT64_MAX};
     for (size_t k = 0; k < now->n_open + now->n_closing; k++) {
         const size_t i = bank->open[k];
         struct bank_slot *slot = &bank->slots[i];
@@ -106,12 +91,14 @@ static void list_all(struct bank_quantum *now)
             entries[n++] = entries[now->n_closing + k] ^ 1;
     now->n_entries = n;
     now->n_fading = n - now->n_open - now->n_closing;
-    now->work.emitted = device;
-    now->work.n_emitted = (int)(now->n_closing + now->n_open);
-    now->work.taken = now->launch.bank.collected[0] = now->launch.bank.finished[0] =
+    now->work.y.slots = device;
+    now->work.y.count =
+        (int64_t)(now->n_closing + now->n_open) * partitions_of(bank)->group_outputs;
+    now->work.x.slots = now->work.launch.bank.collected[0] = now->work.launch.bank.finished[0] =
         device + now->n_closing;
-    now->work.n_taken = now->launch.collected[0] = (int)now->n_open;
-    now->launch.finished[0] = (int)(now->n_open + now->n_fading);
+    now->work.x.count = (int64_t)now->n_open * partitions_of(bank)->group_inputs;
+    now->work.launch.collected[0] = (int)now->n_open;
+    now->work.launch.finished[0] = (int)(now->n_open + now->n_fading);
 }
 
 // The lists of the other segments: the slots whose block is complete, and whose products are.
@@ -133,10 +120,10 @@ static void list_due(struct bank_quantum *now)
         }
     }
     for (int s = 1; s < layout->n_segments; s++) {
-        now->launch.bank.collected[s] = append_entries(now, state->due[0][s], n[0][s]);
-        now->launch.bank.finished[s] = append_entries(now, state->due[1][s], n[1][s]);
-        now->launch.collected[s] = (int)n[0][s];
-        now->launch.finished[s] = (int)n[1][s];
+        now->work.launch.bank.collected[s] = append_entries(now, state->due[0][s], n[0][s]);
+        now->work.launch.bank.finished[s] = append_entries(now, state->due[1][s], n[1][s]);
+        now->work.launch.collected[s] = (int)n[0][s];
+        now->work.launch.finished[s] = (int)n[1][s];
     }
 }
 
@@ -146,27 +133,22 @@ static void describe_quantum(struct bank_quantum *now, size_t index)
     const struct partita_bank *bank = now->bank;
     const struct cuda_bank *state = cuda_bank_of(bank);
     const struct cuda_partition_layout *layout = partitions_of(bank);
-    const uint64_t quantum = (uint64_t)layout->quantum;
-    const uint64_t rings = (uint64_t)state->layout.history / quantum;
-    now->work = (struct cuda_bank_quantum){.frame = now->number * quantum,
-                                           .first = (int64_t)(index * quantum),
-                                           .slots = state->device_lists.table,
-                                           .x = state->device_x,
-                                           .y = state->device_y,
-                                           .x_pitch = (int64_t)bank->input_bytes,
-                                           .y_pitch = (int64_t)bank->output_bytes,
-                                           .block = (int64_t)bank->plan->shape.block};
-    now->launch = (struct cuda_partition_launch){
-        .quantum = {.number = now->number,
-                    .x_from = (int64_t)(now->number % rings * quantum),
-                    .ring_index = (int)(now->number % (uint64_t)layout->ring_quanta)},
-        .sets = 1,
-        .bank = {.slots = state->device_lists.table}};
-    for (int i = 0; i < layout->n_segments; i++) {
-        const uint64_t partitions = (uint64_t)layout->segment[i].partitions;
-        const uint64_t blocks = (now->number + 1) / (uint64_t)layout->segment[i].quanta;
-        now->launch.quantum.newest[i] = (int)((blocks + partitions - 1) % partitions);
-    }
+    const int64_t first = (int64_t)index * layout->quantum,
+                  block = (int64_t)bank->plan->shape.block;
+    now->work.step = (struct cuda_step){.x_first = first,
+                                        .y_first = first,
+                                        .n = layout->quantum,
+                                        .due = layout->quantum,
+                                        .slots = state->device_lists.table,
+                                        .frame = now->number * (uint64_t)layout->quantum};
+    now->work.x = (struct cuda_channels){
+        .base = state->device_x, .pitch = (int64_t)bank->input_bytes, .samples = block};
+    now->work.y = (struct cuda_channels){
+        .base = state->device_y, .pitch = (int64_t)bank->output_bytes, .samples = block};
+    now->work.launch = (struct cuda_partition_launch){.quantum = {.frames = layout->quantum},
+                                                      .bank = {.slots = state->device_lists.table}};
+    cuda_quantum_begin(layout, state->layout.history / layout->quantum, now->number,
+                       &now->work.launch.quantum);
 }
 
 void cuda_bank_fill_quantum(struct bank_quantum *now, uint64_t call, size_t index)

@@ -4,7 +4,6 @@
 #ifndef PARTITA_CUDA_SLOTS_H
 #define PARTITA_CUDA_SLOTS_H
 
-#include "bank.h"
 #include "partitioned.h"
 #include "stream/bank.h"
 
@@ -15,19 +14,18 @@ enum slot_swap { SLOT_STEADY, SLOT_SWAPPING, SLOT_SETTLING };
 // The table and the lists of a quantum, in pinned memory or on the device. `entries` are at
 // first: slots to be closed, open ones, those with a second filter; then the lists of the segments.
 struct bank_lists {
-    struct cuda_bank_slot *table; // [n_slots]
+    struct cuda_slot *table; // [n_slots]
     uint32_t *entries;
 };
 
 // bank->state.
 struct cuda_bank {
-    struct cuda_queued_layout layout;
-    struct cuda_queued_memory memory;
-    struct cuda_queue queue;
+    struct cuda_frame_layout layout;
+    struct cuda_frame_memory memory;
+    struct cuda_stream_memory held;
     struct swap_queue *swap_queues;      // [n_slots]
     unsigned char *swaps;                // [n_slots] enum slot_swap
     uint32_t *due[2][CUDA_MAX_SEGMENTS]; // [2 * n_slots] collected and finished of a quantum
-    void *device, *pinned;
     // What is copied: on the device, and the host's in the order of the device's, where each
     // quantum of a call has lists of its own.
     char *device_x, *device_y;
@@ -42,8 +40,7 @@ struct bank_quantum {
     struct bank_lists lists; // the host's
     uint64_t number;
     size_t n_open, n_closing, n_fading;
-    struct cuda_bank_quantum work;
-    struct cuda_partition_launch launch;
+    struct cuda_step_work work;
     size_t n_entries;
     struct cuda_partition_target target; // its first node is the quantum's
 };

@@ -227,8 +227,7 @@ static void status_of_nothing(void **state)
     assert_int_equal(partita_stream_status(NULL), PARTITA_ERR_ARG);
 }
 
-// A quantum has one launch, three nodes with new parameters and one wait, after queries of the
-// device.
+// A quantum has one launch and one wait, after queries of the device.
 static void few_calls_a_quantum(void **state)
 {
     enum { TICKS = 20 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What a stream makes the device do: kernels have thread blocks for the work that is due, and
-// groups of channels transform their long blocks in different quanta. Filters are brought to the
-// device in batches, and edited ones transfer only what is new.
+// What a stream makes the device do: thread blocks without work end at once, and groups of channels
+// transform their long blocks in different quanta. Filters are brought to the device in batches,
+// and edited ones transfer only what is new.
 #include "support/stream_rig.h"
 
 #include "device/arrays.h"
@@ -20,60 +20,51 @@ static size_t count_segments(const struct partita_plan *plan)
     return n;
 }
 
-struct block_counts {
-    size_t least, greatest;
+// Barriers that thread blocks have passed: one less than its intervals in each.
+static size_t count_barriers(void)
+{
+    hostdev_allocations(); // runs what is queued
+    return hostdev_work().intervals - hostdev_work().blocks;
+}
+
+// The barriers of single calls.
+struct barrier_counts {
+    size_t least, greatest, sum;
 };
 
-// Thread blocks of every quantum.
-static struct block_counts count_blocks(const struct partita_problem *problem, size_t *ret_segments)
+static void count_call(struct barrier_counts *counts, size_t before)
 {
-    struct random random = random_start("work");
-    struct stream_rig rig;
-    struct block_counts counts = {SIZE_MAX, 0};
-    stream_rig_open_exactly(&rig, &forced, problem, NULL, FRAMES, &random);
-    *ret_segments = count_segments(rig.plan);
-    char *y = stream_rig_alloc_output(&rig);
-    for (size_t i = 0; i < QUANTA; i++) {
-        hostdev_allocations(); // runs what is queued
-        const size_t before = hostdev_work().blocks;
-        stream_rig_feed_span(&rig, rig.stream, y, i * QUANTUM, (i + 1) * QUANTUM,
-                             &(struct call_split){"", QUANTUM, false}, &random);
-        hostdev_allocations();
-        const size_t blocks = hostdev_work().blocks - before;
-        if (blocks < counts.least) counts.least = blocks;
-        if (blocks > counts.greatest) counts.greatest = blocks;
-    }
-    stream_rig_check_sampled(&rig, y, &random);
-    guarded_free(y);
-    stream_rig_close(&rig);
-    return counts;
+    const size_t now = count_barriers() - before;
+    if (now < counts->least) counts->least = now;
+    if (now > counts->greatest) counts->greatest = now;
+    counts->sum += now;
 }
 
-// One channel: in every quantum a thread block transforms forward, one a segment multiplies and one
-// transforms back. One more transforms every long block that is complete.
-static void blocks_of_due_work(void **state)
-{
-    const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(2000)};
-    size_t segments;
-    const struct block_counts counts = count_blocks(&problem, &segments);
-    (void)state;
-    assert_true(segments > 1);
-    assert_int_equal(counts.least, 2 + segments);
-    assert_int_equal(counts.greatest, 2 + segments + segments - 1);
-}
-
-// As many groups as there are quanta in the longest block, or a multiple: the same in each quantum.
+// As many groups as there are quanta in the longest block, or a multiple: the same work in each
+// quantum. Thread blocks without work have no barriers.
 static void groups_take_turns(void **state)
 {
     enum { GROUPS_OF_TWO = 64 };
     const struct partita_problem problem = {STREAM(QUANTUM),
                                             CHANNELS(2 * GROUPS_OF_TWO, GROUPS_OF_TWO),
                                             GROUPS(GROUPS_OF_TWO), KERNEL(700)};
-    size_t segments;
-    const struct block_counts counts = count_blocks(&problem, &segments);
+    struct random random = random_start("work");
+    struct stream_rig rig;
+    struct barrier_counts counts = {SIZE_MAX, 0, 0};
     (void)state;
-    assert_true(segments > 1);
+    stream_rig_open_exactly(&rig, &forced, &problem, NULL, FRAMES, &random);
+    assert_true(count_segments(rig.plan) > 1);
+    char *y = stream_rig_alloc_output(&rig);
+    for (size_t i = 0; i < QUANTA; i++) {
+        const size_t before = count_barriers();
+        stream_rig_feed_span(&rig, rig.stream, y, i * QUANTUM, (i + 1) * QUANTUM,
+                             &(struct call_split){"", QUANTUM, false}, &random);
+        count_call(&counts, before);
+    }
     assert_int_equal(counts.least, counts.greatest);
+    stream_rig_check_sampled(&rig, y, &random);
+    guarded_free(y);
+    stream_rig_close(&rig);
 }
 
 // A swap without a fade, posted in any quantum of a long block, between groups that begin their
@@ -161,36 +152,16 @@ static void edit_copies_one_path(void **state)
     stream_rig_close(&rig);
 }
 
-// Barriers that thread blocks have passed: one less than its intervals in each.
-static size_t count_barriers(void)
-{
-    hostdev_allocations(); // runs what is queued
-    return hostdev_work().intervals - hostdev_work().blocks;
-}
-
-// The barriers of single calls.
-struct barrier_counts {
-    size_t least, greatest, sum;
-};
-
-static void count_call(struct barrier_counts *counts, size_t before)
-{
-    const size_t now = count_barriers() - before;
-    if (now < counts->least) counts->least = now;
-    if (now > counts->greatest) counts->greatest = now;
-    counts->sum += now;
-}
-
 // What calls have in addition to the one with the fewest.
 static size_t additional(const struct barrier_counts *counts)
 {
     return counts->sum - QUANTA * counts->least;
 }
 
-// Kernels of a queued stream have thread blocks for the most that can be due, since the host does
-// not know the position. Those that have nothing to do end before their first barrier: from quantum
-// to quantum the barriers differ as those of a stream on host arrays, whose grids are of due work;
-// and a call that does not complete a quantum has none of them.
+// Kernels of a stream have thread blocks for the most that can be due, since the host does not know
+// the position. Those that have nothing to do end before their first barrier: quanta that complete
+// long blocks have more barriers than others, on arrays of the host and of the device alike, and a
+// call that does not complete a quantum has none of those of transforms and products.
 static void idle_blocks_end_at_once(void **state)
 {
     const struct partita_problem problem = {STREAM(QUANTUM), KERNEL(2000)};
@@ -362,7 +333,6 @@ static void large_filters_in_batches(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_of_due_work),
         cmocka_unit_test(groups_take_turns),
         cmocka_unit_test(idle_blocks_end_at_once),
         cmocka_unit_test(swaps_change_all_groups_at_once),

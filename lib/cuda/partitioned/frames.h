@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+// The interface between C and CUDA for the kernels around those of a quantum (kernels.h), which
+// read and write arrays of samples. A call is processed in steps of at most a quantum. In every
+// step take stores the frames; forward, products and inverse follow, which do nothing unless the
+// frames complete a quantum; and emit writes the outputs.
+//
+// The state of a stream, its position included, is on the device, so that a graph in which calls
+// are captured continues the stream with every launch: advance moves the position after each step.
+// For arrays of the host there is one such graph, of a step; its kernels read and write pinned
+// memory, and so does the host.
+//
+// All slots of a bank are computed as a stream with a group of channels for each slot. Its steps
+// are whole quanta, and the table of its slots comes to the device with the inputs of a call,
+// together with lists of the slots that have work.
+#ifndef PARTITA_CUDA_FRAMES_H
+#define PARTITA_CUDA_FRAMES_H
+
+#include "kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CUDA_CHANNELS = 128 }; // of a launch that reads or writes arrays of the caller's
+
+struct cuda_frame_layout {
+    struct cuda_partition_layout partitions;
+    int64_t history; // frames that are kept of each input, whole quanta
+    // Frames by which outputs are behind the inputs, for the heads' taps and for the partitions'.
+    int64_t latency, delay;
+    int64_t span, stride;
+    bool complex_taps;
+};
+
+// A part of a call's frames.
+struct cuda_step {
+    int64_t x_first, y_first; // samples before it in the arrays
+    int n;                    // frames
+    int wait, due;            // frames before the first output; outputs
+    bool silent;              // inputs are zeros
+    // Of a bank: outputs of slots without a filter become zeros.
+    const struct cuda_slot *slots; // NULL: of a stream
+    uint64_t frame;                // the first one
+};
+
+struct cuda_position {
+    struct cuda_quantum quantum; // the current one, and the filters
+    struct cuda_step step;       // the current one, when it was taken
+    uint64_t frame;              // the next
+    int last;                    // frames of the step before
+    unsigned swap;               // number of the swap in progress; 0: none
+    struct cuda_swap next;
+    uint64_t free_quantum; // the first in which another swap may begin
+};
+
+// All on the device except what is pinned. A bank has neither a position nor pinned memory.
+struct cuda_frame_memory {
+    struct cuda_partition_memory partitions;
+    struct cuda_position *position;
+    unsigned char *nonfinite; // [inputs][history] whether a sample was not finite, and is stored
+                              // as 0
+    uint64_t *nonfinite_until, *affected_until; // [inputs] as in struct history
+    unsigned *settled;            // pinned: the number of the last swap that is complete
+    const struct cuda_step *step; // pinned: the next step; NULL: that of the launch
+};
+
+// The arrays of `count` channels.
+struct cuda_channels {
+    int64_t count;
+    const uint32_t *slots; // of a bank: a list of 2 * slot + set, whose channels they are
+    // From slot i * pitch bytes on, [channel][samples]. NULL: arrays of a stream's channels from
+    // `first` on are anywhere.
+    char *base;
+    int64_t pitch, samples;
+    int first;
+    char *at[CUDA_CHANNELS];
+};
+
+cudaError_t cuda_frames_load_kernels(const struct cuda_frame_layout *layout, bool bank);
+
+// Each has one node. In a graph that reads steps from pinned memory `step` is the largest.
+cudaError_t cuda_frames_take(const struct cuda_frame_layout *layout,
+                             const struct cuda_frame_memory *memory, const struct cuda_step *step,
+                             const struct cuda_channels *x,
+                             const struct cuda_partition_target *target);
+cudaError_t cuda_frames_emit(const struct cuda_frame_layout *layout,
+                             const struct cuda_frame_memory *memory, const struct cuda_step *step,
+                             const struct cuda_channels *y,
+                             const struct cuda_partition_target *target);
+cudaError_t cuda_position_advance(const struct cuda_frame_layout *layout,
+                                  const struct cuda_frame_memory *memory,
+                                  const struct cuda_partition_target *target);
+
+// start: the begin of a stream; or with `keep` only the filter is replaced, and no swap is in
+// progress. post: a filter that the stream shall swap to.
+cudaError_t cuda_position_start(const struct cuda_frame_layout *layout,
+                                const struct cuda_frame_memory *memory,
+                                const struct cuda_paths *filter, bool keep, cudaStream_t stream);
+cudaError_t cuda_position_post(const struct cuda_frame_layout *layout,
+                               const struct cuda_frame_memory *memory, const struct cuda_swap *swap,
+                               cudaStream_t stream);
+
+// Clears what a slot of a bank had as its input, on the stream of the call.
+cudaError_t cuda_slot_clear(const struct cuda_frame_layout *layout,
+                            const struct cuda_frame_memory *memory, int slot);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
