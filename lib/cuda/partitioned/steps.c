@@ -97,7 +97,7 @@ enum partita_status cuda_partitioned_make_graph(void *context, cudaGraph_t graph
         .x = {.count = (int64_t)shape->in_channels, .base = state->x, .samples = quantum},
         .y = {.count = (int64_t)shape->out_channels, .base = state->y, .samples = quantum},
         .launch = stream_launch(&layout.partitions)};
-    assert(CUDA_STEP_NODES < CUDA_QUEUE_KERNELS && memory.position);
+    assert((int)CUDA_STEP_NODES < (int)CUDA_QUEUE_KERNELS && memory.position);
     memory.step = state->step;
     const enum partita_status status =
         cuda_partitioned_issue(stream->plan, &layout, &memory, &work, &target);
