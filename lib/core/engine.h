@@ -45,7 +45,6 @@ struct estimate {
     size_t reach;          // positions beyond the results that depend on a sample that its rounding
                            // errors reach; 0: as many as the transform has samples; SIZE_MAX: tiles
                            // anywhere, also of other items of the batch
-    bool no_cheaper;       // no other engine can cost less: the planner asks no further
     bool resamples;        // problem.up: a run or step writes the outputs, not those of branches
     bool deferred;         // not estimated, since it costs more than another engine: see to_beat
     // The engine's own decision, from which plan_create builds exactly the estimated plan.
@@ -139,6 +138,8 @@ struct engine {
                                  // (f16, bf16)
     bool real;                   // complex types are not served
     bool channels_last;          // x and y may be [batch][position][channel]
+    bool layers;                 // for many channels: of forward on a lone signal with adjacent
+                                 // taps it is asked only if the options name it
     // Fills *ret with the cheapest decision, or applicable = false with a reason. Allocates
     // nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);

@@ -46,8 +46,17 @@ struct request estimate_request(const struct partita_plan *plan,
                             .filter_uses = options->filter_uses};
 }
 
-static void estimate_checked(const struct partita_plan *plan, const struct request *request,
-                             const struct engine *engine, struct estimate *ret)
+// Whether it is a problem of signal processing, not of layers.
+static bool is_signal(const struct partita_plan *plan)
+{
+    const struct axis *axis = &plan->shape.axis[0];
+    return shape_lone(&plan->shape) && plan->direction == PARTITA_FORWARD && axis->stride == 1 &&
+           axis->dilation == 1;
+}
+
+static void estimate_checked(const struct partita_plan *plan, const char *named,
+                             const struct request *request, const struct engine *engine,
+                             struct estimate *ret)
 {
     const int max_rank = engine->max_rank ? engine->max_rank : 1;
     *ret = (struct estimate){0};
@@ -64,6 +73,8 @@ static void estimate_checked(const struct partita_plan *plan, const struct reque
         estimate_refuse(ret, "has no storage in %s", partita_type_name(plan->shape.signal));
     else if (plan->shape.channels_last && !engine->channels_last)
         estimate_refuse(ret, "needs channels first, not problem.channels_last");
+    else if (engine->layers && !named && is_signal(plan))
+        estimate_refuse(ret, "serves one signal only if options.engine names it");
     else if (plan->direction != PARTITA_FORWARD && !(engine->directions & plan->direction))
         estimate_refuse(ret, "does not compute this gradient");
     else engine->estimate(request, ret);
@@ -87,7 +98,7 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
 {
     const struct engine *engine = plan->engines[i];
     const struct request request = estimate_request(plan, options, model, engine, transform);
-    estimate_checked(plan, &request, engine, ret);
+    estimate_checked(plan, options->engine, &request, engine, ret);
 }
 
 void estimate_rival(const struct partita_plan *plan, const struct partita_options *options,
@@ -96,7 +107,7 @@ void estimate_rival(const struct partita_plan *plan, const struct partita_option
     const struct engine *engine = plan->engines[i];
     struct request request = estimate_request(plan, options, model, engine, 0);
     request.to_beat = to_beat;
-    estimate_checked(plan, &request, engine, ret);
+    estimate_checked(plan, options->engine, &request, engine, ret);
 }
 
 void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimate *ret)

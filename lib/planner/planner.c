@@ -127,25 +127,20 @@ static int worthwhile_threads(int threads, double seconds)
     return max < threads ? (int)max : threads;
 }
 
-// Estimates the engines that may be chosen, until no other one can cost less; to be measured, all
-// of them.
+// Estimates the engines that may be chosen.
 static void estimate_all(const struct partita_plan *plan, const struct partita_options *options,
                          const struct cost_model *model)
 {
-    const struct engine *last = NULL;
     double to_beat = 0; // measuring wants every estimate
     for (size_t i = 0; plan->engines[i]; i++) {
         struct estimate *estimate = &plan->estimates[i];
         if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED)
             estimate_refuse(estimate, "options.engine names another");
-        else if (last) estimate_refuse(estimate, "cannot cost less than %s", last->name);
         else estimate_rival(plan, options, model, i, to_beat, estimate);
         if (estimate->applicable && !plan->measure) {
             const double seconds = estimate_cost(estimate, options->filter_uses);
             if (!(to_beat > 0) || seconds < to_beat) to_beat = seconds;
         }
-        if (estimate->applicable && estimate->no_cheaper && !plan->measure && !options->filter_uses)
-            last = plan->engines[i];
     }
 }
 

@@ -66,43 +66,6 @@ static bool canonical(const struct partita_problem *problem, struct shape *ret)
     return problem_canonical(problem, &silent, ret) == PARTITA_OK;
 }
 
-// Where cpu/direct says that no other engine costs less, none does.
-static void direct_lower_bound_holds(void **state)
-{
-    (void)state;
-    struct random random = random_start("lower-bound");
-    const struct engine *direct = engine_named("cpu/direct");
-    int stopped = 0;
-    for (int i = 0; i < 3000; i++) {
-        const struct cost_model model = random_model(&random);
-        struct partita_problem problem = {.op = (enum partita_op)random_below(&random, 2)};
-        problem.signal = (enum partita_type)(PARTITA_F32 + random_below(&random, 4));
-        problem.kernel[0] = random_size(&random, 9);
-        problem.size[0] = random_size(&random, 14);
-        problem.stride[0] = random_below(&random, 3) ? 1 : random_size(&random, 2);
-        problem.dilation[0] = random_below(&random, 3) ? 1 : random_size(&random, 2);
-        problem.pad_begin[0] = (ptrdiff_t)random_size(&random, 10) - 1;
-        problem.pad_end[0] = (ptrdiff_t)random_size(&random, 10) - 1;
-        struct shape shape;
-        struct estimate estimate = {0};
-        if (!canonical(&problem, &shape)) continue;
-        const struct request request = request_of(&shape, PARTITA_FORWARD, &model);
-        direct->estimate(&request, &estimate);
-        stopped += estimate.no_cheaper;
-        for (size_t e = 0; estimate.no_cheaper && cpu_engines[e]; e++) {
-            struct estimate other = {0};
-            // The planner does not ask these.
-            if (!cpu_engines[e]->run || (shape.complex_signal && cpu_engines[e]->real)) continue;
-            cpu_engines[e]->estimate(&request, &other);
-            if (other.applicable && other.seconds < estimate.seconds)
-                fail_msg("%s %zu x %zu: %s takes %g s, cpu/direct %g s",
-                         partita_type_name(problem.signal), problem.size[0], problem.kernel[0],
-                         cpu_engines[e]->name, other.seconds, estimate.seconds);
-        }
-    }
-    assert_true(stopped > 300);
-}
-
 static struct partita_problem random_layer(struct random *random)
 {
     struct partita_problem problem = {.op = PARTITA_CORRELATE,
@@ -340,7 +303,6 @@ static void partitions_are_those_of_the_search(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        named_test(direct_lower_bound_holds, NULL, "direct-lower-bound-holds"),
         named_test(tile_searches_find_the_cheapest, NULL, "tile-searches-find-the-cheapest"),
         named_test(signal_searches_find_cheap_sizes, NULL, "signal-searches-find-cheap-sizes"),
         named_test(deferred_estimates_are_dearer, NULL, "deferred-estimates-are-dearer"),

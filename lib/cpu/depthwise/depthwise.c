@@ -113,6 +113,7 @@ const struct engine engine_depthwise = {
     .max_rank = PARTITA_MAX_RANK,
     .real = true,
     .channels_last = true,
+    .layers = true,
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,
     .plan_explain = depthwise_plan_explain,

@@ -119,8 +119,6 @@ static void direct_estimate(const struct request *request, struct estimate *ret)
         if (estimate_fits(request, &outputs) && better) *ret = outputs;
         return;
     }
-    ret->no_cheaper = filter && !shape->stream && shape_lone(shape) && ret->applicable &&
-                      ret->seconds < direct_lower_bound(request);
 }
 
 static enum partita_status direct_plan_create(struct partita_plan *plan,

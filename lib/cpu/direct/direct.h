@@ -49,7 +49,4 @@ static const struct {
 extern const struct conv_methods direct_layer_methods;
 extern const struct conv_weight_method direct_weight_method;
 
-// Seconds that no other engine undercuts for a lone signal; 0: not known (lower_bound.c).
-double direct_lower_bound(const struct request *request);
-
 #endif

@@ -270,6 +270,7 @@ const struct engine engine_gemm = {
     .half = true,
     .real = true,
     .channels_last = true,
+    .layers = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,
     .filter_bytes = conv_passes_filter_bytes,

@@ -131,8 +131,7 @@ void gemm_count_work(const struct conv_layout *layout, struct conv_work *work)
     const double panels = ceil(terms / GEMM_MAX_TERMS);
     work->sums += boxes * terms * gemm_box_products(pass, transposed);
     // Sums are written, then read and written once for each further panel, and stored; taps are
-    // read for each box. One clearing and reading of the sums more is counted than happens: the
-    // lower bound in cpu/direct/lower_bound.c relies on four copies of every sum.
+    // read for each box. One clearing and reading of the sums more is counted than happens.
     work->moved += boxes * (out * positions * (2 + 2 * panels) + out * terms);
     if (gemm_is_rows(pass)) return;
     if (!gemm_layout_is_in_place(layout))

@@ -173,6 +173,7 @@ const struct engine engine_tiles = {
     .name = "cpu/tiles",
     .max_rank = PARTITA_MAX_RANK,
     .channels_last = true,
+    .layers = true,
     .estimate = tiles_estimate,
     .plan_create = tiles_plan_create,
     .plan_explain = tiles_plan_explain,

@@ -261,6 +261,7 @@ const struct engine engine_winograd = {
     .max_rank = WINOGRAD_AXES,
     .real = true,
     .channels_last = true,
+    .layers = true,
     .estimate = winograd_estimate,
     .plan_create = winograd_plan_create,
     .filter_bytes = winograd_filter_bytes,
