@@ -28,9 +28,10 @@ void product_prefetch_rows(struct product_prefetch *prefetch, const char *first,
                                                        .skip = step - lines * CONV_BLOCK_BYTES};
 }
 
-// Columns column .. column+n-1 of B, terms first .. first+terms-1, which are `term` scalars apart.
+// Columns column .. column+n-1 of a block of B, which has `width`, and terms first ..
+// first+terms-1, which are `term` scalars apart.
 struct strip {
-    size_t first, terms, column, n, term;
+    size_t block, width, column, n, first, terms, term;
     const char *b;
 };
 
@@ -44,37 +45,46 @@ struct run {
     size_t term, offset[PRODUCT_TERMS]; // of a segment whose terms in B are this far apart
 };
 
-static struct strip strip_at(const struct run *run, size_t first, size_t column)
+// Block `block` of B from a column of it on.
+static void strip_at(const struct run *run, size_t block, size_t first, size_t column,
+                     struct strip *ret)
 {
     const struct product *product = run->product;
     const struct product_matrix *b = &product->b;
-    const size_t block = b->block ? column / b->block : 0, begin = block * b->block;
-    const size_t left = product->columns - begin;
+    const size_t left = product->columns - block * b->block;
     const size_t width = b->block ? size_min(b->block, left) : left;
-    struct strip ret = {.first = first,
-                        .terms = size_min(run->segment, product->terms - first),
-                        .column = column,
-                        .n = product_strip(product->plan, begin + width - column),
-                        .term = b->term ? b->term : width};
-    const size_t at = block * b->pitch + column - begin;
-    ret.b = b->at + (at + (b->offset ? 0 : (b->first + first) * ret.term)) * run->bytes;
-    return ret;
+    // Registers of 64 bytes read a strip seldom enough to read it from the second cache.
+    const bool wide = b->block || (product->next_b && product->plan->isa != CPU_AVX2);
+    ret->block = block;
+    ret->first = first;
+    ret->terms = size_min(run->segment, product->terms - first);
+    ret->column = column;
+    ret->n = wide ? width - column : product_strip(product->plan, width - column);
+    ret->width = width;
+    ret->term = b->term ? b->term : width;
+    ret->b =
+        b->at +
+        (block * b->pitch + column + (b->offset ? 0 : (b->first + first) * ret->term)) * run->bytes;
 }
 
-// The lines of the strip that follows in time, the next product's as wide as this one.
-static struct conv_walk walk_of_b(const struct run *run, const struct strip *strip, size_t *lines)
+// The strip that follows in time: of the segment, of the next segment, of the next block; false:
+// there is none, and it is the next product's, as large as this one.
+static bool next_strip(const struct run *run, const struct strip *strip, struct strip *ret)
 {
+    const struct product *product = run->product;
     const size_t column = strip->column + strip->n, first = strip->first + strip->terms;
-    struct strip next = *strip;
-    next.b = run->product->next_b;
-    if (column < run->product->columns) next = strip_at(run, strip->first, column);
-    else if (first < run->product->terms) next = strip_at(run, first, 0);
-    const size_t row = next.n * run->bytes / CONV_BLOCK_BYTES;
-    *lines = next.terms * row;
-    return (struct conv_walk){.at = (uintptr_t)next.b,
-                              .left = row,
-                              .lines = row,
-                              .skip = next.term * run->bytes - row * CONV_BLOCK_BYTES};
+    const size_t next = product->b.block ? (strip->block + 1) * product->b.block : product->columns;
+    if (column < strip->width) strip_at(run, strip->block, strip->first, column, ret);
+    else if (first < product->terms) strip_at(run, strip->block, first, 0, ret);
+    else if (next < product->columns) strip_at(run, strip->block + 1, 0, 0, ret);
+    else {
+        ret->b = product->next_b;
+        ret->n = strip->n;
+        ret->terms = strip->terms;
+        ret->term = strip->term;
+        return false;
+    }
+    return true;
 }
 
 // The share of a call of the kernel in what is prefetched.
@@ -90,36 +100,51 @@ static struct conv_walk *next_walk(struct run *run, size_t terms)
 }
 
 // All rows of a strip.
-static void run_strip(struct run *run, const struct strip *strip)
+static void run_strip(struct run *run, const struct strip *strip, const struct strip *next)
 {
     const struct product *product = run->product;
-    const struct product_matrix *a = &product->a, *c = &product->c;
+    const struct product_matrix *a = &product->a, *b = &product->b;
     const size_t rows = product->rows, bytes = run->bytes, first = a->first + strip->first;
     const size_t a_block = a->block ? a->block : rows;
-    const size_t c_block = c->block ? strip->column / c->block : 0;
-    char *y = c->at + (c_block * c->pitch + strip->column - c_block * c->block) * bytes;
-    size_t lines = 0;
-    struct conv_walk walk = {0};
-    if (product->next_b) walk = walk_of_b(run, strip, &lines);
-    for (size_t t = 0; t < run->segment && strip->term != run->term; t++)
+    char *y = product->c + (strip->block * product->c_pitch + strip->column) * bytes;
+    size_t row = next->n * bytes / CONV_BLOCK_BYTES; // lines of a term
+    size_t lines = product->next_b ? next->terms * row : 0;
+    if (next->n == next->term) row = lines; // its terms are adjacent
+    struct conv_walk walk = {.at = (uintptr_t)next->b,
+                             .left = row,
+                             .lines = row,
+                             .skip = next->term * bytes - row * CONV_BLOCK_BYTES};
+    // Packed blocks come from afar: calls fetch a line of the next one with each term; where these
+    // are too few, the first call fetches lines just before it reads them. What is not packed was
+    // made just before: the last call fetches all of it, beside its own columns.
+    const bool few = lines > ceil_div(rows, CONV_CHANNELS) * strip->terms;
+    size_t ahead = 0, ahead_row = 0;
+    if (product->next_b && b->term) {
+        ahead = (uintptr_t)next->b - (uintptr_t)strip->b;
+        ahead_row = (rows - 1) / CONV_CHANNELS * CONV_CHANNELS;
+    } else if (few) ahead = CONV_AHEAD_BYTES;
+    if (ahead) lines = 0;
+    for (size_t t = 0; t < run->segment && strip->term != run->term && !b->offset; t++)
         run->offset[t] = t * strip->term;
     run->term = strip->term;
-    for (size_t block = 0; block < rows; block += a_block) {
+    const char *w = a->at;
+    for (size_t block = 0; block < rows; block += a_block, w += a->pitch * bytes) {
         const size_t n = size_min(a_block, rows - block);
-        const size_t row = a->term ? a->step : 1, term = a->term ? a->term : n;
+        const size_t step = a->term ? a->step : 1, term = a->term ? a->term : n;
         for (size_t k = 0; k < n; k += CONV_CHANNELS) {
-            const struct conv_operands operands = {
-                .y = y + (block + k) * c->step * bytes,
-                .x = strip->b,
-                .w = a->at + (block / a_block * a->pitch + k * row + first * term) * bytes,
-                .offset = product->b.offset ? product->b.offset + strip->first : run->offset,
-                .y_stride = c->step,
-                .w_term = term,
-                .w_channel = row,
-                .terms = strip->terms,
-                .channels = size_min(CONV_CHANNELS, n - k),
-                .n = strip->n,
-                .fresh = !product->add && strip->first == 0};
+            const struct conv_operands operands = {.y = y + (block + k) * product->c_step * bytes,
+                                                   .x = strip->b,
+                                                   .w = w + (k * step + first * term) * bytes,
+                                                   .offset = b->offset ? b->offset + strip->first
+                                                                       : run->offset,
+                                                   .y_stride = product->c_step,
+                                                   .w_term = term,
+                                                   .w_channel = step,
+                                                   .terms = strip->terms,
+                                                   .channels = size_min(CONV_CHANNELS, n - k),
+                                                   .n = strip->n,
+                                                   .ahead = block + k == ahead_row ? ahead : 0,
+                                                   .fresh = !product->add && strip->first == 0};
             walk.count = size_min(lines, strip->terms);
             lines -= walk.count;
             product->plan->kernels->conv(&operands,
@@ -143,10 +168,10 @@ void product_run(const struct product *product)
         run.prefetch = *product->prefetch;
         run.share = run.prefetch.all / size_max(calls, 1) + 1;
     }
-    for (size_t first = 0; first < product->terms; first += run.segment)
-        for (size_t column = 0, n; column < product->columns; column += n) {
-            const struct strip strip = strip_at(&run, first, column);
-            n = strip.n;
-            run_strip(&run, &strip);
-        }
+    struct strip strip[2];
+    strip_at(&run, 0, 0, 0, &strip[0]);
+    for (bool more = true, i = false; more; i = !i) {
+        more = next_strip(&run, &strip[i], &strip[!i]);
+        run_strip(&run, &strip[i], &strip[!i]);
+    }
 }

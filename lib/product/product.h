@@ -19,15 +19,14 @@ enum {
     PRODUCT_MAX_WALKS = 8,
 };
 
-// One of the matrices. Distances are in scalars.
+// A or B. Distances are in scalars.
 struct product_matrix {
-    char *at;             // A and B are only read
-    size_t block, pitch;  // rows of A or columns of B and C in a block; from one block to the next;
-                          // block 0: all are one block. Blocks of A are multiples of CONV_CHANNELS
-    size_t step;          // A, C: from one row to the next
-    size_t term;          // A, B: from one term to the next; 0: as many as the block has rows or
-                          // columns, whose step is 1
-    size_t first;         // A, B: terms before the first one
+    const char *at;
+    size_t block, pitch; // rows of A, a multiple of CONV_CHANNELS, or columns of B in a block; from
+                         // one block to the next; block 0: all are one block
+    size_t step;         // A: from one row of a block to the next
+    size_t term;         // from one term to the next; 0: a block has no gaps, and `step` is 1
+    size_t first;        // terms before the first one
     const size_t *offset; // B: of each term, in place of `term`; NULL: none
 };
 
@@ -46,12 +45,14 @@ void product_prefetch_rows(struct product_prefetch *prefetch, const char *first,
 struct product {
     const struct partita_plan *plan;
     size_t rows, columns, terms; // columns: whole vectors
-    struct product_matrix a, b, c;
-    bool add;       // to the contents of C
-    size_t segment; // terms of a segment at most, at most PRODUCT_TERMS; the product takes fewer
-                    // where registers are few
-    // B is not in a near cache: while a strip is summed, the next one is prefetched, and during the
-    // last one this, the columns that follow B in time. NULL: B is near.
+    struct product_matrix a, b;
+    char *c;
+    size_t c_step, c_pitch; // from one row of C to the next; from one block of columns to the next,
+                            // which has as many columns as a block of B
+    bool add;               // to the contents of C
+    size_t segment;         // terms of a segment at most; where registers are few there are fewer
+    // B is not in a near cache: while a strip is summed the next one is prefetched, and during the
+    // last one the strip that is read after the product, from here on. NULL: B is near.
     const char *next_b;
     const struct product_prefetch *prefetch; // NULL: none
 };

@@ -149,13 +149,4 @@ struct conv_finish conv_call_finish(const struct conv_call *call, size_t channel
 void conv_call_store(const struct conv_call *call, const struct conv_task *task, size_t channel,
                      const struct conv_sums *from);
 
-// Terms of a call of kernels->conv where `max` are ready. Rectangles of four channels (AVX2) read a
-// strip twice as often, and sums of half as many terms from the L1 cache are faster in spite of
-// adding them up twice.
-enum { CONV_SHORT_TERMS = 128 };
-static inline size_t conv_call_terms(const struct partita_plan *plan, size_t max)
-{
-    return plan->isa == CPU_AVX2 ? size_min(max, CONV_SHORT_TERMS) : max;
-}
-
 #endif

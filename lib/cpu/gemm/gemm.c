@@ -111,7 +111,7 @@ static struct product_matrix gemm_positions(const struct conv_call *call,
     const char *in_place = gemm_inputs_in_place(call, task, in, n);
     if (in_place)
         return (struct product_matrix){
-            .at = (char *)in_place, .term = pass->from.channel, .step = pass->from.position};
+            .at = in_place, .term = pass->from.channel, .step = pass->from.position};
     gemm_pack(call, task, scratch->packed, in, n);
     if (!scratch->panel)
         return (struct product_matrix){.at = scratch->packed, .term = pass->box.channel};
@@ -146,18 +146,18 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     // With AVX2 half of a chunk crowds the sets of the L1 cache where it is read in place.
     const bool crowds = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(layout);
     const struct product_matrix x = gemm_positions(call, task, in, n, scratch);
-    const struct product_matrix taps = {
-        .at = (char *)conv_call_taps(call, task->group, task->begin, 0),
-        .block = layout->oc_block,
-        .pitch = layout->oc_block * pass->in * pass->terms,
-        .first = in * pass->terms};
+    const struct product_matrix taps = {.at = conv_call_taps(call, task->group, task->begin, 0),
+                                        .block = layout->oc_block,
+                                        .pitch = layout->oc_block * pass->in * pass->terms,
+                                        .first = in * pass->terms};
     struct product product = {.plan = call->plan,
                               .rows = channels,
                               .columns = conv_pass_vectors(pass, positions),
                               .terms = terms,
                               .a = taps,
                               .b = x,
-                              .c = {.at = scratch->sums, .step = conv_panel_stride(pass)},
+                              .c = scratch->sums,
+                              .c_step = conv_panel_stride(pass),
                               .add = in > 0,
                               .segment = crowds ? ceil_div(GEMM_MAX_TERMS, 3) : GEMM_MAX_TERMS,
                               .prefetch = prefetch};
@@ -166,11 +166,12 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
         product.columns = channels;
         product.a = rows ? x : gemm_group_positions(call, &x, terms, positions, scratch->groups);
         product.b = taps;
+        product.c_pitch = layout->oc_block;
         product.next_b =
             conv_call_taps(call, task->group, task->begin, in + n < pass->in ? in + n : 0);
-        product.c.step = rows ? pass->to.position : gemm_sums_stride(layout);
-    } else if (!scratch->sums) product.c.step = pass->to.channel;
-    if (!scratch->sums) product.c.at = gemm_results(call, task);
+        product.c_step = rows ? pass->to.position : gemm_sums_stride(layout);
+    } else if (!scratch->sums) product.c_step = pass->to.channel;
+    if (!scratch->sums) product.c = gemm_results(call, task);
     product_run(&product);
 }
 

@@ -143,7 +143,7 @@ static struct product_matrix gemm_weight_in_array(const struct conv_pass *pass,
     const size_t first = planes->index->item * strides->item +
                          conv_pass_output_sample(pass, planes->index, 0, 0) * strides->position +
                          planes->channel * strides->channel;
-    return (struct product_matrix){.at = (char *)planes->array + first * pass->scalar_bytes,
+    return (struct product_matrix){.at = (const char *)planes->array + first * pass->scalar_bytes,
                                    .step = strides->channel,
                                    .term = strides->position};
 }
@@ -339,7 +339,8 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
                               .rows = task->n_out,
                               .terms = positions,
                               .a = gemm_weight_outputs(call, task, box, scratch),
-                              .c = {.at = scratch->sums, .step = row},
+                              .c = scratch->sums,
+                              .c_step = row,
                               .add = box > task->box,
                               .segment = GEMM_MAX_OUTPUTS,
                               .prefetch = &prefetch};
@@ -348,7 +349,7 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
         product.columns = product_strip(call->plan, terms - t);
         product.b = gemm_weight_columns(call, task, &index, scratch, t, product.columns);
         prefetch = gemm_weight_look_ahead(call, task, box, t, product.columns);
-        product.c.at = scratch->sums + t * bytes;
+        product.c = scratch->sums + t * bytes;
         product_run(&product);
     }
 }

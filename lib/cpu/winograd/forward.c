@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "cpu/conv/passes.h"
+#include "product/product.h"
 #include "winograd.h"
 
 // The taps of a frequency from scalar `at` of its plane on, see winograd_taps_at.
@@ -19,43 +20,33 @@ static const char *forward_taps(const struct winograd_task *task, size_t f, size
     return (const char *)task->call->filter->state + (plane + at) * p->grid.scalar_bytes;
 }
 
-// Adds the task's n_in transformed input channels, `inputs`, to all its output channels.
+// Adds the task's n_in transformed input channels, `inputs`, to all its output channels, segment by
+// segment.
 static void multiply_tiles(const struct winograd_task *task, const char *inputs)
 {
     const struct winograd *p = task->p;
     const size_t bytes = p->grid.scalar_bytes, pitch = p->positions;
-    const size_t positions = winograd_vectors(p, task->index.tiles);
-    // With few registers tiles are read often: a strip of them stays in the L1 cache.
-    const size_t strip =
-        task->call->plan->isa == CPU_AVX2 ? 3 * CONV_BLOCK_BYTES / bytes : positions;
-    const size_t strips = ceil_div(positions, strip);
     const size_t segment = size_min(p->segment, task->n_in);
-    const size_t terms =
-        size_split_even(segment, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     for (size_t f = 0; f < p->frequencies; f++)
-        for (size_t c = 0, n; c < task->n_in; c += n) {
-            n = size_min(size_min(terms, segment - c % segment), task->n_in - c);
-            for (size_t i = 0; i < strips; i++)
-                for (size_t k = 0; k < task->n_out; k += CONV_CHANNELS) {
-                    const size_t channels = size_min(task->n_out - k, CONV_CHANNELS);
-                    const size_t taps = winograd_taps_at(p, task->in + c, task->out + k, channels);
-                    const size_t plane = f * p->in_plane + c * pitch + i * strip;
-                    const struct conv_operands of = {
-                        .y = task->scratch.out + (f * p->out_plane + k * pitch + i * strip) * bytes,
-                        .x = inputs + plane * bytes,
-                        .w = forward_taps(task, f, taps),
-                        .offset = p->offset,
-                        .y_stride = pitch,
-                        .w_term = channels,
-                        .w_channel = 1,
-                        .terms = n,
-                        .channels = channels,
-                        .n = size_min(positions - i * strip, strip),
-                        // The last output channels fetch the inputs of the next frequency.
-                        .ahead = k + CONV_CHANNELS < task->n_out ? 0 : p->in_plane * bytes,
-                        .fresh = task->in + c == 0};
-                    task->kernels->conv(&of, NULL);
-                }
+        for (size_t c = 0; c < task->n_in; c += segment) {
+            const size_t n = size_min(segment, task->n_in - c);
+            const size_t taps = winograd_taps_at(p, task->in + c, task->out, 0);
+            const char *plane = inputs + f * p->in_plane * bytes;
+            product_run(&(struct product){
+                .plan = task->call->plan,
+                .rows = task->n_out,
+                .columns = winograd_vectors(p, task->index.tiles),
+                .terms = n,
+                .a = {.at = forward_taps(task, f, taps),
+                      .block = CONV_CHANNELS,
+                      .pitch = CONV_CHANNELS * n},
+                .b = {.at = plane + c * pitch * bytes, .term = pitch, .offset = p->offset},
+                .c = task->scratch.out + f * p->out_plane * bytes,
+                .c_step = pitch,
+                .add = task->in + c > 0,
+                .segment = WINOGRAD_TERMS,
+                .next_b = c + n < task->n_in ? plane + (c + n) * pitch * bytes
+                                             : plane + p->in_plane * bytes});
         }
 }
 
@@ -77,57 +68,6 @@ static void make_panel(const struct winograd_task *task, size_t f)
                                  p->in, size_min(tiles - t, CONV_CHANNELS));
 }
 
-// Transposed: the lines of taps that a product of at most `terms` input channels from c on reads;
-// if c is beyond the last channel, those of the next block of output channels or the next
-// frequency.
-static struct conv_walk walk_taps(const struct winograd_task *task, size_t f, size_t k, size_t c,
-                                  size_t terms)
-{
-    const struct winograd *p = task->p;
-    const bool next_block = c >= p->in, next_plane = next_block && k + p->oc_block >= task->n_out;
-    if (next_block) {
-        c = 0;
-        k += p->oc_block;
-    }
-    if (next_plane) k = 0;
-    if (next_plane && ++f == p->frequencies) return (struct conv_walk){0};
-    const size_t n = size_min(p->in - c, terms) * p->oc_block * p->grid.scalar_bytes;
-    const size_t at = (task->out + k) * p->in + c * p->oc_block;
-    return (struct conv_walk){.at = (uintptr_t)forward_taps(task, f, at),
-                              .left = n / CONV_BLOCK_BYTES};
-}
-
-// Transposed: adds at most `terms` input channels from c on to the block of output channels from k
-// on. Each eight of tiles prefetches its share of the next taps; a lone eight those just before
-// their use, which are twice as many lines as it has terms.
-static void multiply_block(const struct winograd_task *task, size_t f, size_t k, size_t c,
-                           size_t terms)
-{
-    const struct winograd *p = task->p;
-    const size_t bytes = p->grid.scalar_bytes, tiles = task->index.tiles, pitch = p->oc_split;
-    const size_t eights = ceil_div(tiles, CONV_CHANNELS);
-    struct conv_walk walk = walk_taps(task, f, k, c + terms, terms);
-    const size_t share = ceil_div(walk.left, eights);
-    for (size_t t = 0; t < tiles; t += CONV_CHANNELS) {
-        const size_t n = size_min(tiles - t, CONV_CHANNELS);
-        const size_t taps = (task->out + k) * p->in + c * p->oc_block;
-        const struct conv_operands of = {.y = task->scratch.out_panel + (t * pitch + k) * bytes,
-                                         .x = forward_taps(task, f, taps),
-                                         .w = panel_at(task, f) + (t * p->in + c * n) * bytes,
-                                         .offset = p->offset,
-                                         .y_stride = pitch,
-                                         .w_term = n,
-                                         .w_channel = 1,
-                                         .terms = size_min(p->in - c, terms),
-                                         .channels = n,
-                                         .n = p->oc_block,
-                                         .ahead = eights > 1 ? 0 : CONV_AHEAD_BYTES,
-                                         .fresh = c == 0};
-        walk.count = size_min(size_min(share, walk.left), of.terms);
-        task->kernels->conv(&of, eights > 1 ? &walk : NULL);
-    }
-}
-
 // Transposed products of all input channels, output channels being the positions: sums
 // [tile][output channel], then transposed.
 static void multiply_transposed(const struct winograd_task *task)
@@ -136,14 +76,25 @@ static void multiply_transposed(const struct winograd_task *task)
     const struct winograd_scratch *scratch = &task->scratch;
     const size_t bytes = p->grid.scalar_bytes, pitch = p->oc_split;
     const size_t lanes = winograd_lanes(p), tiles = task->index.tiles;
-    const size_t terms = size_min(p->in, conv_call_terms(task->call->plan, WINOGRAD_TERMS));
     for (size_t f = 0; f < p->frequencies; f++) {
         if (!p->shared_inputs) make_panel(task, f);
         // The lanes that are no tiles.
         memset(scratch->out_panel + tiles * pitch * bytes, 0,
                (winograd_vectors(p, tiles) - tiles) * pitch * bytes);
-        for (size_t k = 0; k < task->n_out; k += p->oc_block)
-            for (size_t c = 0; c < p->in; c += terms) multiply_block(task, f, k, c, terms);
+        product_run(&(struct product){
+            .plan = task->call->plan,
+            .rows = tiles,
+            .columns = size_round_up(task->n_out, p->oc_block),
+            .terms = p->in,
+            .a = {.at = panel_at(task, f), .block = CONV_CHANNELS, .pitch = CONV_CHANNELS * p->in},
+            .b = {.at = forward_taps(task, f, task->out * p->in),
+                  .block = p->oc_block,
+                  .pitch = p->oc_block * p->in},
+            .c = scratch->out_panel,
+            .c_pitch = p->oc_block,
+            .c_step = pitch,
+            .segment = WINOGRAD_TERMS,
+            .next_b = forward_taps(task, f + 1, task->out * p->in)});
         for (size_t t = 0; t < tiles; t += lanes)
             task->kernels->interleave(scratch->out + (f * p->out_plane + t) * bytes, p->positions,
                                       scratch->out_panel + t * pitch * bytes, (ptrdiff_t)pitch,

@@ -16,6 +16,7 @@
 
 #include "base/thread.h"
 #include "geometry/samples.h"
+#include "product/product.h"
 #include "winograd.h"
 
 // Input channel c of the task, of one frequency: [tile][strip], c being the first of a strip or of
@@ -80,38 +81,39 @@ struct channels {
     size_t in, in_end, out, out_end;
 };
 
-// Adds the batch to the sums of a frequency; `fresh`: they begin with it. Terms are tiles,
-// positions input channels.
-static void multiply_panels(const struct winograd_task *task, size_t f, const struct channels *of,
-                            bool fresh)
+// Adds the batch to the sums of a frequency, unless they begin with it. Terms are tiles, columns
+// input channels.
+static void multiply_panels(const struct winograd_task *task, size_t f,
+                            const struct channels *channels, bool add)
 {
     const struct winograd *p = task->p;
-    const size_t strip = p->strip;
-    // From a panel to that of the next strip or, the task having one strip, of the next frequency:
-    // the last output channels fetch it.
-    const size_t panel = p->positions * strip * p->grid.scalar_bytes;
-    const size_t next = of->in_end - of->in > strip ? p->frequencies * panel : panel;
-    for (size_t c = of->in; c < of->in_end; c += strip)
-        for (size_t k = of->out; k < of->out_end; k += CONV_CHANNELS) {
-            char *sums = weight_sums(task, c, k, f);
-            const size_t n = winograd_vectors(p, size_min(of->in_end - c, strip));
-            if (fresh && n < strip) // the transform to taps reads the whole strip
-                memset(sums, 0, CONV_CHANNELS * strip * p->grid.scalar_bytes);
-            const struct conv_operands operands = {.y = sums,
-                                                   .x = weight_in_panel(task, c, f),
-                                                   .w = weight_out_panel(task, k, f),
-                                                   .offset = p->offset,
-                                                   .y_stride = strip,
-                                                   .w_term = CONV_CHANNELS,
-                                                   .w_channel = 1,
-                                                   .terms = task->index.tiles,
-                                                   .channels = CONV_CHANNELS,
-                                                   .n = n,
-                                                   .ahead =
-                                                       k + CONV_CHANNELS < of->out_end ? 0 : next,
-                                                   .fresh = fresh};
-            task->kernels->conv(&operands, NULL);
-        }
+    const size_t strip = p->strip,
+                 rows = size_round_up(channels->out_end - channels->out, CONV_CHANNELS);
+    const size_t columns = winograd_vectors(p, channels->in_end - channels->in);
+    const size_t panel = p->positions * strip;
+    char *sums = weight_sums(task, channels->in, channels->out, f);
+    if (!add && columns % strip) // the transform to taps reads the whole strip
+        memset(weight_sums(task, channels->in_end - 1, channels->out, f), 0,
+               rows * strip * p->grid.scalar_bytes);
+    product_run(&(struct product){.plan = task->call->plan,
+                                  .rows = rows,
+                                  .columns = columns,
+                                  .terms = task->index.tiles,
+                                  .a = {.at = weight_out_panel(task, channels->out, f),
+                                        .block = CONV_CHANNELS,
+                                        .pitch = p->frequencies * p->positions * CONV_CHANNELS},
+                                  .b = {.at = weight_in_panel(task, channels->in, f),
+                                        .block = strip,
+                                        .pitch = p->frequencies * panel,
+                                        .term = strip,
+                                        .offset = p->offset},
+                                  .c = sums,
+                                  .c_step = strip,
+                                  .c_pitch = p->sum_blocks * CONV_CHANNELS * strip,
+                                  .add = add,
+                                  .segment = WINOGRAD.single_tiles,
+                                  .next_b = weight_in_panel(task, channels->in, f) +
+                                            panel * p->grid.scalar_bytes});
 }
 
 // Stores the taps of output channel k of the task and the strip of input channels from `first` on;
@@ -189,7 +191,7 @@ static void run_weight_alone(void *context, size_t index, int worker)
         task.index = winograd_index(p, batch);
         for (size_t c = 0; c < task.n_in; c += winograd_lanes(p)) make_panels(&task, false, c);
         for (size_t k = 0; k < task.n_out; k += CONV_CHANNELS) make_panels(&task, true, k);
-        for (size_t f = 0; f < p->frequencies; f++) multiply_panels(&task, f, &all, batch == begin);
+        for (size_t f = 0; f < p->frequencies; f++) multiply_panels(&task, f, &all, batch > begin);
     }
     for (size_t c = 0; c < task.n_in; c += p->strip) finish_taps(&task, c, 0, task.n_out);
 }
@@ -219,8 +221,9 @@ static void run_shared_products(void *context, size_t index, int worker)
     const size_t f = index / n_out / n_in;
     const struct winograd_task task =
         winograd_task(call, call->batch, call->first + f / p->frequencies, worker);
-    const struct channels of = {in, size_min(in + most, p->in), out, size_min(out + most, p->out)};
-    multiply_panels(&task, f % p->frequencies, &of, call->batch == 0);
+    const struct channels channels = {in, size_min(in + most, p->in), out,
+                                      size_min(out + most, p->out)};
+    multiply_panels(&task, f % p->frequencies, &channels, call->batch > 0);
 }
 
 // The taps of a strip by some blocks of output channels; with a single batch their products first.
@@ -233,11 +236,11 @@ static void run_shared_taps(void *context, size_t index, int worker)
     const struct winograd_task task =
         winograd_task(call, 0, call->first + index / splits / strips, worker);
     const size_t in = index / splits % strips * p->strip, out = index % splits * most;
-    const struct channels of = {in, size_min(in + p->strip, p->in), out,
-                                size_min(out + most, p->out)};
+    const struct channels channels = {in, size_min(in + p->strip, p->in), out,
+                                      size_min(out + most, p->out)};
     for (size_t f = 0; f < p->frequencies && p->single_batch; f++)
-        multiply_panels(&task, f, &of, true);
-    finish_taps(&task, in, out, of.out_end);
+        multiply_panels(&task, f, &channels, false);
+    finish_taps(&task, in, out, channels.out_end);
 }
 
 // The call's groups: panels and products batch by batch, then taps.
