@@ -3,7 +3,6 @@
 // summed, one inverse an interval, its samples added to the outputs.
 #include "base/sizes.h"
 #include "blocks.h"
-#include "cuda/kernels/sums.h"
 
 // Division k of some rows.
 static enum partita_status run_division(const struct cuda_blocks_call *call,
@@ -71,22 +70,6 @@ static enum partita_status cuda_blocks_run_units(const struct cuda_blocks_call *
     return status;
 }
 
-// Bias and activation, which come behind the last sum.
-static enum partita_status finish(const struct cuda_blocks_call *call)
-{
-    const struct partita_plan *plan = call->plan;
-    const struct shape *shape = &call->blocks->shape;
-    const struct cuda_finish finish = {.y = call->operands->to,
-                                       .bias = call->bias,
-                                       .rows = (int64_t)(shape->batch * shape->out_channels),
-                                       .length = (int64_t)shape->axis[0].out,
-                                       .channels = (int64_t)shape->out_channels,
-                                       .relu =
-                                           plan->direction == PARTITA_FORWARD && plan->shape.relu};
-    if (!finish.bias && !finish.relu) return PARTITA_OK;
-    return CU(plan, cuda_launch_finish(&finish, shape->f64));
-}
-
 enum partita_status cuda_divisions_run(const struct cuda_blocks_call *call)
 {
     const struct shape *shape = &call->blocks->shape;
@@ -94,5 +77,7 @@ enum partita_status cuda_divisions_run(const struct cuda_blocks_call *call)
     enum partita_status status = cuda_clear_result(call->plan, call->operands->to);
     for (size_t unit = 0; unit < all && status == PARTITA_OK; unit += units)
         status = cuda_blocks_run_units(call, unit, size_min(units, all - unit));
-    return status == PARTITA_OK ? finish(call) : status;
+    // Bias and activation come behind the last sum.
+    return status == PARTITA_OK ? cuda_finish_result(call->plan, call->operands->to, call->bias)
+                                : status;
 }

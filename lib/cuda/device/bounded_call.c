@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "cuda/kernels/sums.h"
 #include "filter.h"
 
 struct cuda_sizes cuda_sizes_of(const struct partita_plan *plan)
@@ -125,4 +126,17 @@ enum partita_status cuda_clear_result(const struct partita_plan *plan, void *to)
 {
     if (cuda_thread()->loads) return PARTITA_OK;
     return CU(plan, cudaMemsetAsync(to, 0, cuda_sizes_of(plan).to, cuda_thread()->stream));
+}
+
+enum partita_status cuda_finish_result(const struct partita_plan *plan, void *y, const void *bias)
+{
+    const struct shape *shape = &plan->shape;
+    const struct cuda_finish finish = {.y = y,
+                                       .bias = bias,
+                                       .rows = (int64_t)(shape->batch * shape->out_channels),
+                                       .length = (int64_t)shape_outputs(shape),
+                                       .channels = (int64_t)shape->out_channels,
+                                       .relu = shape->relu};
+    if (plan->direction != PARTITA_FORWARD || !(bias || shape->relu)) return PARTITA_OK;
+    return CU(plan, cuda_launch_finish(&finish, shape->f64));
 }

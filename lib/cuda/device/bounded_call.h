@@ -58,5 +58,7 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
 
 // For engines: queues zeros for the whole result of a call on a plan.
 enum partita_status cuda_clear_result(const struct partita_plan *plan, void *to);
+// Queues bias (NULL: none) and activation of a whole result of sums; forward only.
+enum partita_status cuda_finish_result(const struct partita_plan *plan, void *y, const void *bias);
 
 #endif

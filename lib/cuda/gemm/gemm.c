@@ -9,7 +9,6 @@
 #include "cuda/device/bounded_call.h"
 #include "cuda/device/filter.h"
 #include "cuda/device/passes.h"
-#include "cuda/kernels/sums.h"
 #include "cuda/layer/layer.h"
 #include "kernels.h"
 
@@ -344,22 +343,6 @@ static void cuda_gemm_plan_explain(const struct partita_plan *plan, struct text 
     text_add(text, "; %lld chunks of the sum\n", (long long)layer->choice.chunks);
 }
 
-// Bias and activation of outputs that a product has written.
-static enum partita_status finish_outputs(const struct cuda_layer_batch *whole, void *y,
-                                          const void *bias)
-{
-    const struct partita_plan *plan = whole->plan;
-    const struct cuda_pass pass = gemm_pass_of(&plan->shape, plan->direction, 0);
-    const struct cuda_finish finish = {.y = y,
-                                       .bias = bias,
-                                       .rows = pass.batch * pass.groups * pass.to,
-                                       .length = whole->n / pass.batch,
-                                       .channels = pass.groups * pass.to,
-                                       .relu = pass.relu};
-    if (!bias && !pass.relu) return PARTITA_OK;
-    return CU(plan, cuda_launch_finish(&finish, plan->shape.f64));
-}
-
 // Without copies of samples; sums of one chunk are outputs.
 static enum partita_status run_in_place(const struct partita_plan *plan,
                                         const struct partita_filter *filter,
@@ -382,7 +365,7 @@ static enum partita_status run_in_place(const struct partita_plan *plan,
         c += (size_t)products.step[2] * scalar;
     }
     if (status != PARTITA_OK) return status;
-    if (!stored) return finish_outputs(&whole, operands->to, cuda_filter_added(filter));
+    if (!stored) return cuda_finish_result(plan, operands->to, cuda_filter_added(filter));
     return CU(plan, gemm_store(&whole, operands->to, sums, cuda_filter_added(filter)));
 }
 

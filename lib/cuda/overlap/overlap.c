@@ -13,7 +13,6 @@
 #include "base/sizes.h"
 #include "cuda/device/filter.h"
 #include "cuda/kernels/spectra.h"
-#include "cuda/kernels/sums.h"
 #include "filter.h"
 #include "spectral.h"
 
@@ -266,22 +265,14 @@ static enum partita_status accumulate(const struct partita_plan *plan,
                                       const struct cuda_filter_arrays *arrays)
 {
     const struct overlap *overlap = plan->state;
-    const struct shape *shape = &overlap->shape;
-    const struct cuda_finish finish = {.y = arrays->y,
-                                       .bias = arrays->bias,
-                                       .rows = (int64_t)(shape->batch * shape->out_channels),
-                                       .length = (int64_t)shape->axis[0].out,
-                                       .channels = (int64_t)shape->out_channels,
-                                       .relu = overlap->filtering.out.relu};
     struct cuda_filter_windows windows = {0, overlap->decision.launches};
     enum partita_status status = cuda_clear_result(plan, arrays->y);
     for (; windows.first < windows.step && windows.first < overlap->filtering.in.count &&
            status == PARTITA_OK;
          windows.first++)
         status = CU(plan, cuda_launch_filter(&overlap->filtering, &overlap->decision.layout,
-                                             shape->f64, &windows, arrays));
-    if (status != PARTITA_OK || !(finish.bias || finish.relu)) return status;
-    return CU(plan, cuda_launch_finish(&finish, shape->f64));
+                                             overlap->shape.f64, &windows, arrays));
+    return status == PARTITA_OK ? cuda_finish_result(plan, arrays->y, arrays->bias) : status;
 }
 
 static enum partita_status overlap_run(const struct partita_plan *plan,

@@ -184,11 +184,11 @@ static void choose_pairs(struct cuda_tiles_layout *layout)
     // A fused kernel of backward weight has one position in a pair.
     const bool single = tiles->fused && layout->layer.direction == PARTITA_BACKWARD_WEIGHT;
     const size_t wanted = ceil_div((size_t)tiles->positions, single ? 1 : 2);
-    int most = wanted ? (int)size_min(wanted, CUDA_TILES_PAIRS) : 1;
-    set_pairs(layout, most);
-    while (most > 1 && layout->shared_bytes > TARGET_SHARED) set_pairs(layout, --most);
-    int best = most;
-    for (int pairs = most - 1; 2 * pairs >= most && pairs > 0; pairs--)
+    int max_pairs = wanted ? (int)size_min(wanted, CUDA_TILES_PAIRS) : 1;
+    set_pairs(layout, max_pairs);
+    while (max_pairs > 1 && layout->shared_bytes > TARGET_SHARED) set_pairs(layout, --max_pairs);
+    int best = max_pairs;
+    for (int pairs = max_pairs - 1; 2 * pairs >= max_pairs && pairs > 0; pairs--)
         if (iterations(layout, pairs) < 0.95 * iterations(layout, best)) best = pairs;
     set_pairs(layout, best);
 }
@@ -197,14 +197,14 @@ static void choose_pairs(struct cuda_tiles_layout *layout)
 static bool choose_tiles_batch(struct cuda_tiles_layout *layout, size_t limit)
 {
     const struct cuda_tiles *tiles = &layout->tiles;
-    const size_t most = size_min(limit, MAX_WORKSPACE);
+    const size_t max = size_min(limit, MAX_WORKSPACE);
     int64_t groups = tiles->groups;
     int64_t blocks = 1;
     for (;;) {
         const int64_t width = 2 * (int64_t)tiles->pairs;
         const int64_t max_blocks = (tiles->positions + width - 1) / width;
         set_batch(layout, groups, blocks, 1);
-        if (cuda_layer_workspace(&layout->layer) <= most) return true;
+        if (cuda_layer_workspace(&layout->layer) <= max) return true;
         if (blocks < max_blocks) blocks = 2 * blocks < max_blocks ? 2 * blocks : max_blocks;
         else if (groups > 1) groups = (groups + 1) / 2;
         else if (cuda_layer_workspace(&layout->layer) <= limit) return true;
