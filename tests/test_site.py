@@ -19,9 +19,9 @@ SOURCE, BUILD = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
 SITE = SOURCE / "build-ci/site/html"
 # Pages, and a text that each shows.
 PAGES = {
-    "index.html": "Five tasks",
+    "index.html": "Is it for you?",
     "docs/tutorials.html": "partita convolve --tail no",
-    "docs/bench/streams.html": "zita-convolver",
+    "docs/bench.html": "zita-convolver",
     "docs/decisions/0006-partitions.html": "search over predicted costs",
     "reference/c/stream.html": "partita_stream_process",
     "reference/python.html": "class partita.Stream",
