@@ -9,45 +9,7 @@
 
 #include "tiles.h"
 
-enum { PAIRS = TILE_ROWS / 2, MAX_PAIRS = 4 * PAIRS, ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
-
-// The elements of a pair of lines along the last axis that are taps: from one row and plane to the
-// next, odd numbers so that columns do not fall into one set of the cache.
-struct kept {
-    size_t step[2], elements;
-};
-
-static struct kept kept_elements(const struct tiles *p)
-{
-    const size_t row = p->grid.axis[2].taps | 1, plane = size_mul(row, p->n[1]) | 1;
-    return (struct kept){{plane, row}, size_mul(plane, p->n[0])};
-}
-
-// Elements of a row of frequencies and, where it has another one, its opposite.
-static size_t row_elements(const struct tiles *p)
-{
-    return (p->n[0] * p->n[1] > 1 ? 2 : 1) * p->n[2];
-}
-
-// Pairs of input channels of a task. More of them read gy less often; what is kept of them stays in
-// the cache, and there are enough tasks for all threads.
-static size_t task_pairs(const struct tiles *p)
-{
-    const size_t lines = ceil_div(p->out, p->lanes);
-    const size_t kept = size_mul(kept_elements(p).elements, ELEMENT_BYTES);
-    const size_t gy = size_mul(size_mul(p->bins, p->positions), ELEMENT_BYTES);
-    size_t pairs = gy > TILES.near_bytes ? MAX_PAIRS : PAIRS;
-    while (pairs > PAIRS && (size_mul(pairs, kept) > TILES.near_bytes ||
-                             lines * ceil_div(p->in, 2 * pairs) < TILES.min_tasks))
-        pairs /= 2;
-    return pairs;
-}
-
-size_t tiles_gradient_bytes(const struct tiles *p)
-{
-    return size_mul(ELEMENT_BYTES, size_add(size_mul(task_pairs(p), kept_elements(p).elements),
-                                            PAIRS * row_elements(p)));
-}
+enum { ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
 
 // The rows of sums of TILE_ROWS channels, transformed along the last axis. kept[i]: of pair i.
 static void make_rows_of(const struct tiles_call *call, const struct tile_gradient *of,
@@ -55,7 +17,7 @@ static void make_rows_of(const struct tiles_call *call, const struct tile_gradie
 {
     const struct tiles *p = call->p;
     const struct tile_tables *tables = &p->tables;
-    const struct kept to = kept_elements(p);
+    const struct tiles_kept to = tiles_kept(p);
     const size_t rows = of->back ? 2 : 1;
     call->kernels->tile.gradient(of);
     for (size_t i = 0; i < ceil_div(of->channels, 2); i++)
@@ -95,22 +57,23 @@ static void store_taps_of_pair(const struct tiles_call *call, const struct tap_l
                                char *kept, char *staged)
 {
     const struct tiles *p = call->p;
-    const struct kept of = kept_elements(p);
+    const struct tiles_kept to = tiles_kept(p);
     const size_t taps[] = {p->grid.axis[0].taps, p->grid.axis[1].taps, p->grid.axis[2].taps};
     tile_dft_fn *inverse = call->kernels->tile.inverse;
     for (size_t h = 0; h < p->n[1] && p->n[0] > 1; h++)
-        inverse(kept + h * of.step[1] * ELEMENT_BYTES, &p->tables.dft[0], of.step[0], taps[2], 1);
+        inverse(kept + h * to.step[1] * ELEMENT_BYTES, &p->tables.dft[0], to.step[0], taps[2], 1);
     for (size_t d = 0; d < taps[0] && p->n[1] > 1; d++)
-        inverse(kept + d * of.step[0] * ELEMENT_BYTES, &p->tables.dft[1], of.step[1], taps[2], 1);
+        inverse(kept + d * to.step[0] * ELEMENT_BYTES, &p->tables.dft[1], to.step[1], taps[2], 1);
     for (size_t i = 0; i < n; i++)
-        tiles_write_taps(&line[i], call, staged, kept + i * TILE_LINE_BYTES, of.step);
+        tiles_write_taps(&line[i], call, staged, kept + i * TILE_LINE_BYTES, to.step);
 }
 
 static void run_gradient_task(void *context, size_t task, int worker)
 {
     const struct tiles_call *call = context;
     const struct tiles *p = call->p;
-    const size_t pairs = task_pairs(p), blocks = ceil_div(p->in, 2 * pairs);
+    const struct tiles_kept to = tiles_kept(p);
+    const size_t pairs = to.pairs, blocks = ceil_div(p->in, 2 * pairs);
     const size_t lines = ceil_div(p->out, p->lanes);
     // Tasks that follow each other read the same line of gy and all of x; or all of gy and the same
     // channels of x, if x would come from memory each time.
@@ -120,7 +83,7 @@ static void run_gradient_task(void *context, size_t task, int worker)
     const size_t out = (far ? task % lines : task / blocks) * p->lanes;
     const size_t channels = size_min(2 * pairs, p->in - in);
     struct arena arena = tiles_worker_arena(call, worker);
-    const struct tiles_worker own = tiles_layout_worker(p, &arena);
+    const struct tiles_worker memory = tiles_layout_worker(p, &arena);
     struct tile_gradient of = {.x = call->spectra.x,
                                .gy = tiles_line_of_gy(p, call->spectra.gy, 0, out).re,
                                .x_bin = p->x_bin,
@@ -128,22 +91,21 @@ static void run_gradient_task(void *context, size_t task, int worker)
                                .x_group = TILE_ROWS * p->in,
                                .positions = p->positions,
                                .scale = 0.25 / (double)(p->n[0] * p->n[1] * p->n[2])};
-    char *kept[MAX_PAIRS], *rows = own.z + pairs * kept_elements(p).elements * ELEMENT_BYTES;
-    for (size_t i = 0; i < PAIRS; i++) of.rows[i] = rows + i * row_elements(p) * ELEMENT_BYTES;
-    for (size_t i = 0; i < pairs; i++)
-        kept[i] = own.z + i * kept_elements(p).elements * ELEMENT_BYTES;
+    char *kept[TILES_MAX_PAIRS], *rows = memory.z + pairs * to.elements * ELEMENT_BYTES;
+    for (size_t i = 0; i < TILES_PAIRS; i++) of.rows[i] = rows + i * to.row * ELEMENT_BYTES;
+    for (size_t i = 0; i < pairs; i++) kept[i] = memory.z + i * to.elements * ELEMENT_BYTES;
     make_rows(call, &of, kept, in, channels);
     for (size_t c = 0; c < channels; c += 2) {
         struct tap_line line[2];
         const size_t n = size_min(2, channels - c);
         for (size_t i = 0; i < n; i++) line[i] = tiles_tap_line(p, call->group, in + c + i, out);
-        store_taps_of_pair(call, line, n, kept[c / 2], own.taps);
+        store_taps_of_pair(call, line, n, kept[c / 2], memory.taps);
     }
 }
 
 void tiles_gradient(const struct tiles_call *call)
 {
     const size_t lines = ceil_div(call->p->out, call->p->lanes);
-    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, 2 * task_pairs(call->p)),
+    thread_loop(call->plan->threads, lines * ceil_div(call->p->in, 2 * tiles_kept(call->p).pairs),
                 run_gradient_task, (void *)call);
 }

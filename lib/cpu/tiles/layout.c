@@ -119,13 +119,31 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached)
     return arena.used;
 }
 
+struct tiles_kept tiles_kept(const struct tiles *p)
+{
+    enum { ELEMENT_BYTES = 2 * TILE_LINE_BYTES };
+    const size_t row = p->grid.axis[2].taps | 1, plane = size_mul(row, p->n[1]) | 1;
+    const size_t lines = ceil_div(p->out, p->lanes);
+    const size_t gy = size_mul(size_mul(p->bins, p->positions), ELEMENT_BYTES);
+    struct tiles_kept kept = {.step = {plane, row},
+                              .elements = size_mul(plane, p->n[0]),
+                              .row = (p->n[0] * p->n[1] > 1 ? 2 : 1) * p->n[2],
+                              .pairs = gy > TILES.near_bytes ? TILES_MAX_PAIRS : TILES_PAIRS};
+    const size_t bytes = size_mul(kept.elements, ELEMENT_BYTES);
+    while (kept.pairs > TILES_PAIRS && (size_mul(kept.pairs, bytes) > TILES.near_bytes ||
+                                        lines * ceil_div(p->in, 2 * kept.pairs) < TILES.min_tasks))
+        kept.pairs /= 2;
+    kept.bytes = size_add(size_mul(kept.pairs, bytes), TILES_PAIRS * kept.row * ELEMENT_BYTES);
+    return kept;
+}
+
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena)
 {
     const size_t rows = size_mul((p->lanes + 1) * p->grid.scalar_bytes, p->n[2]);
     size_t z = tiles_transform_bytes(p->n);
     const struct tile_axis *axis = p->grid.axis;
     const size_t taps = size_mul(axis[0].taps * axis[1].taps * axis[2].taps, TILE_LINE_BYTES);
-    if (p->weight && p->product == TILES_TRANSPOSED) z = size_max(z, tiles_gradient_bytes(p));
+    if (p->weight && p->product == TILES_TRANSPOSED) z = size_max(z, tiles_kept(p).bytes);
     return (struct tiles_worker){.rows = arena_take(arena, rows),
                                  .z = arena_take(arena, z),
                                  .taps = arena_take(arena, p->weight ? taps : 0),

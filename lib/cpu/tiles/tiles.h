@@ -204,9 +204,22 @@ enum partita_status tiles_filter_pack(struct partita_filter *filter, const void 
 void tiles_store_weight(const struct tiles_call *call);
 
 // Transposed backward weight: gw from the spectra of x and gy, without their sums in memory.
-// tiles_gradient_bytes: of a worker's elements for it.
 void tiles_gradient(const struct tiles_call *call);
-size_t tiles_gradient_bytes(const struct tiles *p);
+
+// Memory of a worker for it (layout.c). A pair of lines along the last axis keeps the elements that
+// are taps.
+enum { TILES_PAIRS = TILE_ROWS / 2, TILES_MAX_PAIRS = 4 * TILES_PAIRS };
+struct tiles_kept {
+    size_t step[2]; // from one plane and row to the next: odd, so that columns do not fall into one
+                    // set of the cache
+    size_t elements; // of a pair
+    size_t row;      // elements of a row of frequencies and, where it has another one, its opposite
+    // Pairs of input channels of a task. More of them read gy less often; their kept elements stay
+    // in the cache, and there are enough tasks for all threads.
+    size_t pairs;
+    size_t bytes;
+};
+struct tiles_kept tiles_kept(const struct tiles *p);
 
 // The taps of a line of output channels for one input channel and branch.
 struct tap_line {
