@@ -52,6 +52,23 @@ static double batches_price(const struct winograd *p, const size_t count[3], con
     return price;
 }
 
+// Whether transforms of maps side by side in the lanes are worth while for the batch.
+static bool suits_map_lanes(const struct winograd *p)
+{
+    const struct tile_axis *axis[] = {winograd_axis(p, 0), winograd_axis(p, 1)};
+    const struct winograd_batch *batch = &p->batch;
+    const size_t tiles = axis[0]->tiles * axis[1]->tiles;
+    if (!MODE_IS_ON("winograd:map-lanes") || p->grid.images > 1 || p->grid.branches > 1 ||
+        winograd_map_samples(p) > WINOGRAD.max_map)
+        return false;
+    for (int a = 0; a < 2; a++)
+        if (axis[a]->in.step != 1 || axis[a]->out.step != 1) return false;
+    if (batch->maps < 2 || batch->rows < axis[0]->tiles || batch->cols < axis[1]->tiles)
+        return false;
+    const double vectors = (double)(batch->maps * winograd_vectors(p, tiles));
+    return (double)(tiles * winograd_vectors(p, batch->maps)) <= WINOGRAD.map_lanes_gain * vectors;
+}
+
 // Splits the problem into batches of at most this one, and sets the price of all.
 static void set_batch(struct winograd *p, struct winograd_batch batch)
 {
@@ -62,7 +79,7 @@ static void set_batch(struct winograd *p, struct winograd_batch batch)
     p->positions = winograd_vectors(p, of[0] * of[1] * of[2]);
     for (int a = 0; a < 3; a++) p->batches[a] = ceil_div(count[a], of[a]);
     p->price = batches_price(p, count, of);
-    p->map_lanes = winograd_suits_map_lanes(p);
+    p->map_lanes = suits_map_lanes(p);
 }
 
 // The cheapest batch of a search, the larger one if equal.
@@ -140,6 +157,19 @@ static size_t plane_scalars(const struct winograd *p, size_t channels)
     return size_mul((size_mul(channels, p->positions / lanes) + 1) | 1, lanes);
 }
 
+struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
+                                       const size_t elements[WINOGRAD_AXES])
+{
+    const size_t lanes = winograd_lanes(p);
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    struct winograd_window ret = {.rows = (batch->rows - 1) * down->tile + elements[0],
+                                  .width = ((elements[1] - 1) / along->tile + batch->cols) *
+                                           along->tile};
+    // An odd number of blocks, so that channels do not fall into the same sets of the cache.
+    ret.channel = (ceil_div(ret.rows * ret.width, lanes) | 1) * lanes;
+    return ret;
+}
+
 // Distances and memory that follow from batch, chunk and split.
 static void measure(struct winograd *p)
 {
@@ -160,7 +190,11 @@ static void measure(struct winograd *p)
     // The last tiles of a window are read in whole vectors.
     const size_t beyond = lanes * along->tile + along->extent;
     p->rows = size_max(window.rows * window.width + beyond, positions * along->tile);
-    if (p->map_lanes) winograd_measure_map_lanes(p);
+    if (p->map_lanes) {
+        p->samples = winograd_map_extent(down, down->extent) *
+                     winograd_map_extent(along, along->extent) * lanes;
+        p->rows = winograd_map_pitch(p) * (p->channels_last ? lanes : 1);
+    }
     p->stage = p->frequencies * positions;
     if (p->channels_last && !p->map_lanes)
         p->windows = size_add(size_mul(p->batch.maps, lanes * window.channel), beyond);

@@ -27,59 +27,9 @@ static void find_planes(const struct winograd_task *task, bool outputs, size_t m
                      : NULL;
 }
 
-// Samples of the larger plane, of inputs or of outputs.
-static size_t plane_samples(const struct winograd *p)
-{
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    return size_max(size_mul(down->in.size, along->in.size),
-                    size_mul(down->out.size, along->out.size));
-}
-
-// Scalars from the transposed planes of one channel to those of the next, an odd number of vectors.
-static size_t channel_pitch(const struct winograd *p)
-{
-    return (plane_samples(p) | 1) * winograd_lanes(p);
-}
-
 static char *channel_rows(const struct winograd_task *task, size_t i)
 {
-    return task->scratch.rows + i * channel_pitch(task->p) * task->p->grid.scalar_bytes;
-}
-
-// Samples that the tiles of a map read, rows and columns, with padding.
-static size_t padded_extent(const struct tile_axis *axis, size_t samples)
-{
-    return (axis->tiles - 1) * axis->tile + samples;
-}
-
-static bool is_dense(const struct tile_side *side)
-{
-    return side->step == 1;
-}
-
-bool winograd_suits_map_lanes(const struct winograd *p)
-{
-    const struct tile_grid *grid = &p->grid;
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const struct winograd_batch *batch = &p->batch;
-    const size_t tiles = down->tiles * along->tiles;
-    if (!MODE_IS_ON("winograd:map-lanes") || grid->images > 1 || grid->branches > 1 ||
-        plane_samples(p) > WINOGRAD.max_map)
-        return false;
-    if (!is_dense(&down->in) || !is_dense(&along->in) || !is_dense(&down->out) ||
-        !is_dense(&along->out))
-        return false;
-    if (batch->maps < 2 || batch->rows < down->tiles || batch->cols < along->tiles) return false;
-    const double vectors = (double)(batch->maps * winograd_vectors(p, tiles));
-    return (double)(tiles * winograd_vectors(p, batch->maps)) <= WINOGRAD.map_lanes_gain * vectors;
-}
-
-void winograd_measure_map_lanes(struct winograd *p)
-{
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    const size_t padded = padded_extent(down, down->extent) * padded_extent(along, along->extent);
-    p->samples = padded * winograd_lanes(p);
-    p->rows = channel_pitch(p) * (p->channels_last ? winograd_lanes(p) : 1);
+    return task->scratch.rows + i * winograd_map_pitch(task->p) * task->p->grid.scalar_bytes;
 }
 
 // Transposes the planes of n adjacent channels, more than one only with channels last.
@@ -97,7 +47,7 @@ static void read_planes(const struct winograd_task *task, bool outputs, size_t m
     if (!p->channels_last)
         task->kernels->lanes_read(task->scratch.rows, (const void *const *)planes, 1, plane);
     for (size_t i = 0; i < plane && p->channels_last; i++)
-        task->kernels->transpose(task->scratch.rows + i * lanes * bytes, channel_pitch(p),
+        task->kernels->transpose(task->scratch.rows + i * lanes * bytes, winograd_map_pitch(p),
                                  (char *)planes[0] + i * strides->position * bytes, strides->item,
                                  size_min(lanes, task->index.batch.maps - map), n);
 }
@@ -164,8 +114,8 @@ void winograd_transform_maps(const struct winograd_task *task, bool outputs, siz
     const size_t samples = down->in.size * along->in.size; // of a plane of x
     struct winograd_transform transform =
         winograd_transform_of(p, task->kernels, outputs ? WINOGRAD_GRADIENT : WINOGRAD_INPUT);
-    const size_t high = padded_extent(down, transform.from[0]);
-    const size_t wide = padded_extent(along, transform.from[1]);
+    const size_t high = winograd_map_extent(down, transform.from[0]);
+    const size_t wide = winograd_map_extent(along, transform.from[1]);
     transform.n = transform.x_column = lanes;
     transform.y_plane = outputs ? p->out_plane : p->in_plane;
     for (size_t c = 0, together; c < n; c += together) {
@@ -215,7 +165,7 @@ static void store_adjacent_planes(const struct winograd_task *task, size_t map, 
     }
     for (size_t i = 0; i < plane; i++)
         task->kernels->transpose(y + i * strides->position * bytes, strides->item,
-                                 task->scratch.rows + i * lanes * bytes, channel_pitch(p), n,
+                                 task->scratch.rows + i * lanes * bytes, winograd_map_pitch(p), n,
                                  size_min(lanes, task->index.batch.maps - map));
 }
 

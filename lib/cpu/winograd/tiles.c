@@ -135,19 +135,6 @@ struct winograd_plane winograd_plane(const struct winograd_task *task, bool outp
     return plane;
 }
 
-struct winograd_window winograd_window(const struct winograd *p, const struct winograd_batch *batch,
-                                       const size_t elements[WINOGRAD_AXES])
-{
-    const size_t lanes = winograd_lanes(p);
-    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
-    struct winograd_window ret = {.rows = (batch->rows - 1) * down->tile + elements[0],
-                                  .width = ((elements[1] - 1) / along->tile + batch->cols) *
-                                           along->tile};
-    // An odd number of blocks, so that channels do not fall into the same sets of the cache.
-    ret.channel = (ceil_div(ret.rows * ret.width, lanes) | 1) * lanes;
-    return ret;
-}
-
 size_t winograd_together(const struct winograd_task *task, bool outputs, size_t channel, size_t end)
 {
     const size_t channels = outputs ? task->p->grid.out : task->p->grid.in;
@@ -355,7 +342,7 @@ static void transform_rows(const struct winograd_task *task, bool outputs,
     transform->kernel(y, task->scratch.samples, extent[0], transform->count[0], &columns);
 }
 
-// The same as winograd_transform_channels, with channels last.
+// The same as winograd_transform_planes, with channels last.
 static void transform_adjacent(const struct winograd_task *task, bool outputs, size_t first,
                                size_t n, char *to)
 {
@@ -399,16 +386,12 @@ struct conv_finish winograd_finish(const struct winograd_task *task, size_t k)
         .relu = forward && call->plan->shape.relu};
 }
 
-void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
-                                 size_t n, char *to)
+void winograd_transform_planes(const struct winograd_task *task, bool outputs, size_t first,
+                               size_t n, char *to)
 {
     const struct winograd *p = task->p;
     const size_t maps = task->index.batch.maps, map = task->index.map;
     const size_t tiles = task->index.batch.rows * task->index.batch.cols;
-    if (p->map_lanes) {
-        winograd_transform_maps(task, outputs, first, n, to);
-        return;
-    }
     if (p->channels_last) {
         transform_adjacent(task, outputs, first, n, to);
         return;

@@ -286,17 +286,41 @@ void winograd_raise_peak(const struct winograd_task *task, const char *samples, 
 // Transforms n channels of x, or of gy (`outputs`), from `first` on into
 // to[frequency][channel][positions]. Tiles of the maps are adjacent; the rest of the last vector is
 // undefined.
-void winograd_transform_channels(const struct winograd_task *task, bool outputs, size_t first,
-                                 size_t n, char *to);
+void winograd_transform_planes(const struct winograd_task *task, bool outputs, size_t first,
+                               size_t n, char *to);
 
-// Small maps, in the lanes of the transforms (maps.c): whether they are worth while for the batch,
-// memory of a worker that depends on them, and what replaces winograd_transform_channels and the
-// transforms of outputs.
-bool winograd_suits_map_lanes(const struct winograd *p);
-void winograd_measure_map_lanes(struct winograd *p);
+// The same for small maps, in the lanes of the transforms, and the transforms of outputs (maps.c).
 void winograd_transform_maps(const struct winograd_task *task, bool outputs, size_t first, size_t n,
                              char *to);
 void winograd_store_maps(const struct winograd_task *task);
+
+static inline void winograd_transform_channels(const struct winograd_task *task, bool outputs,
+                                               size_t first, size_t n, char *to)
+{
+    if (task->p->map_lanes) winograd_transform_maps(task, outputs, first, n, to);
+    else winograd_transform_planes(task, outputs, first, n, to);
+}
+
+// Small maps. winograd_map_samples: of the larger plane, of inputs or of outputs.
+// winograd_map_extent: samples that the tiles of a map read along an axis, with padding.
+// winograd_map_pitch: scalars from the transposed planes of one channel to those of the next, an
+// odd number of vectors.
+static inline size_t winograd_map_samples(const struct winograd *p)
+{
+    const struct tile_axis *down = winograd_axis(p, 0), *along = winograd_axis(p, 1);
+    return size_max(size_mul(down->in.size, along->in.size),
+                    size_mul(down->out.size, along->out.size));
+}
+
+static inline size_t winograd_map_extent(const struct tile_axis *axis, size_t samples)
+{
+    return (axis->tiles - 1) * axis->tile + samples;
+}
+
+static inline size_t winograd_map_pitch(const struct winograd *p)
+{
+    return (winograd_map_samples(p) | 1) * winograd_lanes(p);
+}
 
 // The layout of a split into tiles (layout.c), without offset.
 void winograd_layout(const struct request *request, const struct winograd_split *split,
