@@ -26,7 +26,7 @@ LIMITS = {
     "arrows": (0, "includes within lib/ and design/ that go up or sideways"),
     "circles": (0, "circles among folders"),
     "calls_up": (0, "calls within lib/ and design/ that go up or sideways"),
-    "call_circles": (3, "circles among the files of lib/ and design/ by calls"),
+    "call_circles": (2, "circles among the files of lib/ and design/ by calls"),
     "folders": (0, f"folders with more than {house_code.MAX_FILES} C and CUDA files"),
     "loose": (3, "files loose in lib/"),
     "prefixes": (0, "files that repeat their folder's name"),
@@ -36,14 +36,14 @@ LIMITS = {
     "columns": (3, f"lines beyond {house_code.MAX_COLUMNS} columns"),
     "assert_share": (4.5, "asserts in 1000 lines of lib/"),
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
-    "lines_cpu": (35210, "lines in lib/ without lib/cuda"),  # the aim is 31 000
+    "lines_cpu": (35200, "lines in lib/ without lib/cuda"),  # the aim is 31 000
     "lines_design": (1480, "lines in design/"),
     "lines_cuda": (18040, "lines in lib/cuda"),  # the aim is 15 500
     "docs": (7380, "lines of text in docs/"),
     "tools": (3200, "lines in tools/"),
     "words": (0, "words that are no longer used"),
-    "names": (810, "variables, fields and types whose name says nothing: " + ", ".join(house_text.EMPTY_NAMES)),
-    "what": (105, "uses of \"what\" in comments of lib/ and design/"),  # the aim is 40
+    "names": (590, "variables, fields and types whose name says nothing: " + ", ".join(house_text.EMPTY_NAMES)),
+    "what": (95, "uses of \"what\" in comments of lib/ and design/"),  # the aim is 40
     "links": (0, "links of documents that lead nowhere"),
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),
 }
