@@ -3,10 +3,6 @@
 
 #include "base/sizes.h"
 
-// With the registers of AVX2 a rectangle has four rows and reads a strip twice as often: sums of
-// half as many terms from the L1 cache are faster in spite of adding them up twice.
-enum { SHORT_TERMS = 128 };
-
 size_t product_strip(const struct partita_plan *plan, size_t left)
 {
     // Three vectors of 64 bytes and one leave few sums in flight, six of 32 bytes and two do not.
@@ -117,7 +113,7 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
     // Packed blocks come from afar: calls fetch a line of the next one with each term; where these
     // are too few, the first call fetches lines just before it reads them. What is not packed was
     // made just before: the last call fetches all of it, beside its own columns.
-    const bool few = lines > ceil_div(rows, CONV_CHANNELS) * strip->terms;
+    const bool few = 2 * lines > ceil_div(rows, CONV_CHANNELS) * strip->terms;
     size_t ahead = 0, ahead_row = 0;
     if (product->next_b && b->term) {
         ahead = (uintptr_t)next->b - (uintptr_t)strip->b;
@@ -155,11 +151,10 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
 
 void product_run(const struct product *product)
 {
-    const size_t max = product->plan->isa == CPU_AVX2 ? SHORT_TERMS : PRODUCT_TERMS;
     struct run run;
     run.product = product;
     run.bytes = product->plan->kernels->f64 ? sizeof(double) : sizeof(float);
-    run.segment = size_split_even(product->terms, size_min(product->segment, max));
+    run.segment = size_split_even(product->terms, product->segment);
     run.prefetch.n = run.at = run.share = run.term = 0;
     if (product->prefetch) {
         const size_t strips = ceil_div(product->columns * run.bytes, PRODUCT_STRIP_BYTES);

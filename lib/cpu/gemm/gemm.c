@@ -159,7 +159,8 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
                               .c = scratch->sums,
                               .c_step = conv_panel_stride(pass),
                               .add = in > 0,
-                              .segment = crowds ? ceil_div(GEMM_MAX_TERMS, 3) : GEMM_MAX_TERMS,
+                              .segment = crowds ? ceil_div(GEMM_MAX_TERMS, 3)
+                                                : product_segment(call->plan, GEMM_MAX_TERMS),
                               .prefetch = prefetch};
     if (transposed) {
         product.rows = positions;

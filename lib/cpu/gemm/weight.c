@@ -342,7 +342,7 @@ static void gemm_weight_sum_box(const struct conv_weight_call *call,
                               .c = scratch->sums,
                               .c_step = row,
                               .add = box > task->box,
-                              .segment = GEMM_MAX_OUTPUTS,
+                              .segment = product_segment(call->plan, GEMM_MAX_OUTPUTS),
                               .prefetch = &prefetch};
     gemm_weight_pack(call, task, &index, scratch);
     for (size_t t = 0; t < terms; t += product.columns) {

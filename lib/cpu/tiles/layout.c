@@ -154,14 +154,13 @@ struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct ar
 {
     const size_t bytes = p->grid.scalar_bytes, row = p->batch * bytes;
     const size_t out = size_round_up(p->out, p->lanes) * bytes;
-    const size_t scalars = p->chunk * 2 * CONV_CHANNELS * bytes;
     const bool transposed = p->product == TILES_TRANSPOSED, weight = p->weight && !transposed;
-    const size_t packed = size_mul(p->chunk, 3 * (weight ? out : row));
+    size_t term = 3 * (weight ? out : row);
+    if (transposed) term = size_mul(4 * bytes, p->positions);
     return (struct tiles_worker){
-        .packed = arena_take(arena, transposed ? scalars : packed),
-        .sums = arena_take(arena, weight || transposed ? 0 : CONV_CHANNELS * row),
-        .zeros = arena_take(arena, weight ? p->chunk * bytes : 0),
-        .weights = arena_take(arena, weight ? scalars : 0)};
+        .packed = arena_take(arena, size_mul(p->chunk, term)),
+        .sums = arena_take(arena, p->product == TILES_GAUSS ? size_mul(p->oc_chunk, row) : 0),
+        .zeros = arena_take(arena, weight ? p->chunk * bytes : 0)};
 }
 
 size_t tiles_worker_bytes(const struct tiles *p)

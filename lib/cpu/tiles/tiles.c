@@ -11,13 +11,10 @@
 #include <assert.h>
 #include <string.h>
 
-// Where term i of a product begins in the packed operand.
+// Where term i of a complex product begins in the packed rows [-im | re | im] of channels.
 static size_t term_offset(const struct tiles *p, size_t i)
 {
-    const size_t row = p->weight ? size_round_up(p->out, p->lanes) : p->batch;
-    if (p->product == TILES_TRANSPOSED) return i * p->panel;
-    if (p->product == TILES_GAUSS && !p->weight) return i * 3 * row;
-    return i / 2 * 3 * row + (i % 2 ? 0 : row);
+    return (i / 2 * 3 + (i % 2 ? 0 : 1)) * p->batch;
 }
 
 // One arena: the plan's state, then its tables.

@@ -150,7 +150,7 @@ struct tiles_worker {
     char *taps;            // gradient of a line: [tap][lane]
     char *staged;          // rows [channel][lane][row of the tile], of tiles_staged channels
     char *packed, *sums;   // the packed factors of a chunk; Gauss's third product
-    char *zeros, *weights; // products of backward weight
+    char *zeros;           // as long as a chunk, in backward weight
 };
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena);
 struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);

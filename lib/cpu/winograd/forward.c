@@ -44,7 +44,7 @@ static void multiply_tiles(const struct winograd_task *task, const char *inputs)
                 .c = task->scratch.out + f * p->out_plane * bytes,
                 .c_step = pitch,
                 .add = task->in + c > 0,
-                .segment = WINOGRAD_TERMS,
+                .segment = product_segment(task->call->plan, WINOGRAD_TERMS),
                 .next_b = c + n < task->n_in ? plane + (c + n) * pitch * bytes
                                              : plane + p->in_plane * bytes});
         }
@@ -93,7 +93,7 @@ static void multiply_transposed(const struct winograd_task *task)
             .c = scratch->out_panel,
             .c_pitch = p->oc_block,
             .c_step = pitch,
-            .segment = WINOGRAD_TERMS,
+            .segment = product_segment(task->call->plan, WINOGRAD_TERMS),
             .next_b = forward_taps(task, f + 1, task->out * p->in)});
         for (size_t t = 0; t < tiles; t += lanes)
             task->kernels->interleave(scratch->out + (f * p->out_plane + t) * bytes, p->positions,
