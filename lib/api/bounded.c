@@ -58,7 +58,7 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
     const size_t bytes[] = {
         [X] = shape->batch * shape->in_channels * shape_inputs(shape) * sample,
         [Y] = shape->batch * shape_own_outputs(shape) * plane * sample,
-        [TAPS] = partita_plan_taps_count(plan) * shape->tap_bytes,
+        [TAPS] = plan_taps_count(plan) * shape->tap_bytes,
         [BIAS] = shape->out_channels * sample,
     };
     const struct call_array list[] = {

@@ -267,10 +267,7 @@ const char *partita_plan_engine(const struct partita_plan *plan, enum partita_di
 
 size_t partita_plan_taps_count(const struct partita_plan *plan)
 {
-    if (!plan) return 0;
-    const struct shape *shape = &plan->shape;
-    if (!shape->up.branches) return shape_path_count(shape) * shape_taps(shape);
-    return shape->up.out_channels * shape->group_in * shape->up.axis.kernel;
+    return plan ? plan_taps_count(plan) : 0;
 }
 
 size_t partita_plan_latency(const struct partita_plan *plan)

@@ -54,6 +54,12 @@ bool cuda_memory_succeeds(const struct partita_plan *plan, struct cuda_stream_me
     return false;
 }
 
+bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status)
+{
+    return cuda_memory_succeeds(stream->plan, cuda_stream_of(stream)->held, &stream->status,
+                                status);
+}
+
 void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_partition_layout *layout,
                         struct cuda_frame_memory *memory, struct arena *arena)
 {

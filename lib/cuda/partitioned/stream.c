@@ -4,12 +4,6 @@
 #include "base/sizes.h"
 #include "partitioned.h"
 
-bool cuda_partitioned_succeeds(struct partita_stream *stream, enum partita_status status)
-{
-    return cuda_memory_succeeds(stream->plan, cuda_stream_of(stream)->held, &stream->status,
-                                status);
-}
-
 static void layout_pinned(const struct partita_plan *plan, struct cuda_partitioned_stream *state,
                           struct arena *arena)
 {
