@@ -9,8 +9,8 @@
 #include "micro_batch.h"
 #include "staging.h"
 
-// One array of the caller's. Micro-batches alternate between two slots, which are one for what all
-// of them have in common; without slots they are where the caller has them.
+// One array of the caller's. Micro-batches alternate between two slots, which are one for data
+// of all of them; without slots they are where the caller has them.
 struct array {
     struct cuda_row_ranges ranges;
     char *caller;
@@ -30,8 +30,8 @@ struct pipeline {
     size_t sum_bytes;         // 0: they are not summed
 };
 
-// What a micro-batch holds of each row of the set from `set` on: `held` bytes from `begin` on,
-// behind `lead` bytes of zeros and before others.
+// The part that a micro-batch holds of each row of the set from `set` on: `held` bytes from `begin`
+// on, behind `lead` bytes of zeros and before others.
 struct range {
     char *set;
     ptrdiff_t begin;
@@ -84,7 +84,7 @@ static enum partita_status wait_event(const struct pipeline *p, enum cuda_stagin
     return CU(p->plan, cudaStreamWaitEvent(stream, p->staging->event[event][i % 2], 0));
 }
 
-// Rows into their slot. Zeros are what lies outside of a signal; behind the last item or sample
+// Rows into their slot. Samples outside of a signal are zeros; behind the last item or sample
 // they add nothing to gradients.
 static enum partita_status copy_in(const struct pipeline *p, const struct array *array, size_t i)
 {
@@ -104,7 +104,7 @@ static enum partita_status copy_in(const struct pipeline *p, const struct array 
     return status;
 }
 
-// Arrays to the device, when what their slots held has been read.
+// Arrays to the device, when the contents of their slots have been read.
 static enum partita_status arrive(const struct pipeline *p, size_t i)
 {
     enum partita_status status = wait_event(p, CUDA_COMPUTED, i, p->staging->in);
@@ -223,7 +223,7 @@ static enum partita_status reserve(struct pipeline *p)
                                                 : status;
 }
 
-// Waits for all queues, also after a failure, and only then releases what they use; returns the
+// Waits for all queues, also after a failure, and only then releases their memory; returns the
 // first failure.
 static enum partita_status release(const struct pipeline *p, enum partita_status status)
 {
@@ -245,8 +245,8 @@ static enum partita_status release(const struct pipeline *p, enum partita_status
     return status == PARTITA_OK ? waited : status;
 }
 
-// Finds where the arrays are; whether any of them is not the device's. What is summed does not
-// count.
+// Finds where the arrays are; whether any of them is not the device's. Arrays that are summed do
+// not count.
 static enum partita_status locate_arrays(struct pipeline *p, bool *ret_away)
 {
     struct array *const arrays[] = {&p->from[0], &p->from[1], &p->to};

@@ -37,8 +37,8 @@ struct cuda_pass {
     bool relu;
 };
 
-// What a pass reads and writes: y and x, or gx and gy; taps in the caller's order; bias [groups*to]
-// or NULL.
+// Arrays that a pass reads and writes: y and x, or gx and gy; taps in the caller's order; bias
+// [groups*to] or NULL.
 struct cuda_pass_arrays {
     void *to;
     const void *from, *taps, *bias;

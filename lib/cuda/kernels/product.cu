@@ -41,7 +41,7 @@ template <typename E, int WARP_ROWS, int WARP_COLUMNS> struct block_tile {
     static constexpr int COLUMNS = WARP_COLUMNS * LANE_COLUMNS * thread_tile<E>::COLUMNS;
 };
 
-// What a thread sums of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS
+// A thread's part of the tile: vectors of N rows LANE_ROWS apart, and of N columns LANE_COLUMNS
 // apart.
 template <typename E> struct sums {
     static constexpr int N = vector_of<E>::N, ROWS = thread_tile<E>::ROWS,
@@ -76,7 +76,7 @@ template <typename E> struct sums {
         }
     }
 
-    // To C, or onto what is there. `left` rows and columns exist from the first ones on.
+    // To C, or added to C. `left` rows and columns exist from the first ones on.
     __device__ void store_sums(E *to, int64_t pitch, int rows_left, int columns_left,
                                bool onto) const
     {
@@ -110,7 +110,7 @@ template <typename E> constexpr int product_resident(int warps)
     return (warps >= 4 ? 16 : 12) / warps;
 }
 
-// What multiply_matrices needs to know of this kernel.
+// The parameters of this kernel for multiply_matrices.
 template <typename E, int WARP_ROWS, int WARP_COLUMNS, bool TERMS_INNER> struct plain_algorithm {
     typedef E element;
     typedef block_tile<E, WARP_ROWS, WARP_COLUMNS> tile;
@@ -146,10 +146,10 @@ constexpr struct {
 } shapes[] = {{4, 2}, {2, 2}, {2, 1}, {1, 1}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-// What tiles of C of a shape cost. A processor multiplies at its full rate from FULL threads on:
+// The cost of tiles of C of a shape. A processor multiplies at its full rate from FULL threads on:
 // fewer take as long. The rest is counted from the machine code (sm_90; decision 21): loads of a
-// thread's operands and the loop, what a block does with each element of its panels, and what it
-// does before its first term and after its last, in terms.
+// thread's operands and the loop, the work of a block on each element of its panels, and its
+// work before its first term and after its last, in terms.
 double slots_of(const cuda_product &product, int shape, int processors)
 {
     enum { FULL = 256 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the kernels of matrix products share (product.cu, tensor.cu): panels of operands on their
+// Shared by the kernels of matrix products (product.cu, tensor.cu): panels of operands on their
 // way through shared memory, and the loop over the terms.
 #ifndef PARTITA_CUDA_PRODUCT_CUH
 #define PARTITA_CUDA_PRODUCT_CUH
@@ -99,7 +99,7 @@ inline __host__ __device__ int64_t product_chunk_begin(const cuda_product &produ
 }
 
 // The shape of thread blocks that takes the least time, of `shapes` shapes of a kernel; `slots`
-// says what a product costs with one of them (cuda_product_slots).
+// is the cost of a product with one of them (cuda_product_slots).
 inline int product_best_shape(const cuda_product &product, int processors, int shapes,
                               double (*slots)(const cuda_product &product, int shape,
                                               int processors),
@@ -117,7 +117,7 @@ inline int product_best_shape(const cuda_product &product, int processors, int s
 
 // Blocks are [matrix][chunk][block of columns][block of rows]: neighbours read the same columns of
 // B. `Algorithm` says how a block sums its tile of C: the elements, the panels of both operands,
-// what a thread sums, and where it begins.
+// the part of a thread, and where it begins.
 template <typename Algorithm>
 inline __device__ void
 multiply_matrices(const cuda_product &product, typename Algorithm::element *c,

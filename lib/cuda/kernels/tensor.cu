@@ -31,7 +31,7 @@ inline __device__ float real_at(const complex_of<float> &x, int i)
 
 // Planes of numbers of TF32, [real][term], the terms of which add up to a real of an element. The
 // first term is finite, so that the second is infinite or NaN where the real is; a single term is
-// what the real rounds to.
+// the rounded real.
 template <typename E, int TERMS> struct split_element {
     typedef E from;
     typedef uint32_t to;
@@ -84,7 +84,7 @@ template <typename E, int TERMS> struct split_element {
     }
 };
 
-// What a warp sums of the tile: 64 rows, and 32 columns of reals or 16 of complex numbers.
+// The part of a warp in the tile: 64 rows, and 32 columns of reals or 16 of complex numbers.
 template <typename E, int TERMS> struct tensor_sums {
     typedef split_element<E, TERMS> split;
     static constexpr int REALS = split::REALS, M = 4, N = 4 / REALS;
@@ -181,7 +181,7 @@ template <typename E, int TERMS> struct tensor_sums {
         float at[2][REALS];
     };
 
-    // To C, or onto what is there, two columns at a time: of a lane's column, the first two are
+    // To C, or added to C, two columns at a time: of a lane's column, the first two are
     // 2 (lane % 4) from it.
     __device__ void store_sums(E *to, int64_t pitch, int rows_left, int columns_left,
                                bool onto) const

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of the taps as one kernel (lags.h): how it is split, what it costs, its calls.
+// The gradient of the taps as one kernel (lags.h): how it is split, its cost, its calls.
 #include <assert.h>
 #include <math.h>
 
@@ -89,7 +89,7 @@ bool cuda_gradient_split(const struct shape *shape, size_t points, int sums, siz
     return sum_bytes <= limit && size_mul(shape->batch, (size_t)ret->chains) <= MAX_BLOCKS;
 }
 
-// What thread blocks do with one path.
+// Work of thread blocks on one path.
 struct counted {
     double transforms, products, longest; // longest: products of one sum
 };

@@ -18,7 +18,7 @@
 
 // A plan's state: of backward weight the last member, else the others.
 struct overlap {
-    struct shape shape; // what is run
+    struct shape shape; // the problem that is run
     struct cuda_fft fft;
     struct cuda_filtering filtering;
     struct cuda_long_rows long_rows; // instead of filtering, if the decision says so
@@ -240,7 +240,7 @@ static enum partita_status cuda_overlap_filter_pack(struct partita_filter *filte
     const struct cuda_filter *state = filter->state;
     const struct shape *shape = &overlap->shape;
     struct cuda_fft_params params = overlap->fft.params;
-    params.planes = 1; // windows hold what they wrap
+    params.planes = 1; // windows hold the wrapped samples
     struct cuda_windows windows = cuda_taps_windows(shape, shape->adjoint);
     windows.count = (int64_t)overlap_parts(overlap);
     windows.length = (int64_t)cuda_spectral_samples(shape, (size_t)params.points);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What filters and gradients in overlapping windows share: sizes of transforms, the search for one,
-// and what it costs.
+// Shared by filters and gradients in overlapping windows: sizes of transforms, the search for one,
+// and its cost.
 #ifndef PARTITA_CUDA_SPECTRAL_H
 #define PARTITA_CUDA_SPECTRAL_H
 
@@ -48,7 +48,7 @@ struct cuda_filter_decision {
     struct cuda_filter_layout layout;
 };
 
-// Fills *ret where long rows apply, the request allows them, and they cost less than what it has;
+// Fills *ret where long rows apply, the request allows them, and they cost less than its estimate;
 // not its reason.
 void cuda_long_rows_search(const struct request *request, const struct shape *shape,
                            struct estimate *ret);

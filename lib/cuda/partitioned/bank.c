@@ -172,7 +172,7 @@ static enum partita_status issue_call(struct bank_quantum *now, uint64_t call)
     return status == PARTITA_OK ? issue_copy(now, &outputs, state->device_y) : status;
 }
 
-// The graph is made of the work of slot 0. Later calls change what they do not need of that; only
+// The graph is made of the work of slot 0. Later calls change the parts that differ; only
 // a call without open slots, for which kernels have no thread blocks, is queued without the graph.
 static enum partita_status make_bank_graph(void *context, cudaGraph_t graph)
 {

@@ -7,7 +7,7 @@
 //   products  of every segment: a share of the bins of every output, over all partitions of its
 //             paths
 //   inverse   of every segment whose products are complete: one transform an output; that of
-//             segment 0 also adds what the other segments have ready and writes the outputs
+//             segment 0 also adds the finished sums of the other segments and writes the outputs
 //
 // A segment with r > 1 quanta per block collects the block, multiplies one share of its bins in the
 // quantum that completes it and one in each of the r - 1 that follow, and outputs the result in the
@@ -133,7 +133,7 @@ struct cuda_bank_work {
     const uint32_t *collected[CUDA_MAX_SEGMENTS], *finished[CUDA_MAX_SEGMENTS];
 };
 
-// What the kernels of a quantum have to do. The host knows this of banks: kernels then have only
+// The work of the kernels of a quantum. The host knows this of banks: kernels then have only
 // thread blocks with work. Of a stream only the device knows the quantum: there are thread blocks
 // for the largest number of groups that can be due and for both sets, and those without work return
 // at once.

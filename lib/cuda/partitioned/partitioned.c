@@ -35,7 +35,7 @@ static size_t cuda_partition_good_size(const struct signal_rates *rates, size_t 
     return n;
 }
 
-// Slots of a bank, which share launches. What follows is the part of one of them.
+// Slots of a bank, which share launches. The following is the part of one of them.
 static double streams_at_once(const struct shape *shape)
 {
     return shape->streams ? (double)shape->streams : 1;

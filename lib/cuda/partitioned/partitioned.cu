@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(fft_max_threads<T>(), 1)
                    (int64_t)range.columns << layout.log2_share);
 }
 
-// What the other segments have ready for the outputs of a quantum of one channel of segment 0.
+// The finished sums of the other segments for the outputs of a quantum of one channel of segment 0.
 template <typename T> struct ready_outputs {
     const T *at[CUDA_MAX_SEGMENTS - 1]; // NULL: nothing
 

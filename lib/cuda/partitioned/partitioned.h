@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the host's files of cuda/partitioned share: the choice of partitions, filters, and the
+// Shared by the host's files of cuda/partitioned: the choice of partitions, filters, and the
 // running stream.
 #ifndef PARTITA_CUDA_PARTITIONED_H
 #define PARTITA_CUDA_PARTITIONED_H

@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(CUDA_PRODUCT_THREADS, sizeof(T) == 8 ? 3 : 4)
               number = bank ? row : row >> 1;
     int set = row & 1,
         own = layout.groups == 1 && !bank ? 0 : out / layout.group_outputs; // group of channels
-    unsigned own_out = out; // within what has the filter
+    unsigned own_out = out; // within the outputs of the filter
     if (bank) {
         const unsigned job = launch.bank.finished[0][own];
         own_out -= own * layout.group_outputs;

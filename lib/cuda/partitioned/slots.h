@@ -26,7 +26,7 @@ struct cuda_bank {
     struct swap_queue *swap_queues;      // [n_slots]
     unsigned char *swaps;                // [n_slots] enum slot_swap
     uint32_t *due[2][CUDA_MAX_SEGMENTS]; // [2 * n_slots] collected and finished of a quantum
-    // What is copied: on the device, and the host's in the order of the device's, where each
+    // The copied data: on the device, and the host's in the order of the device's, where each
     // quantum of a call has lists of its own.
     char *device_x, *device_y;
     struct bank_lists device_lists, *lists; // [quanta of a call]
@@ -50,7 +50,7 @@ static inline struct cuda_bank *cuda_bank_of(const struct partita_bank *bank)
     return bank->state;
 }
 
-// Fills quantum `index` of a call: its number and lists, and what kernels have to do. Slots that
+// Fills quantum `index` of a call: its number and lists, and the work of the kernels. Slots that
 // open or close with the call enter the table, and swaps begin and end.
 void cuda_bank_fill_quantum(struct bank_quantum *now, uint64_t call, size_t index);
 
