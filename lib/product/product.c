@@ -36,7 +36,7 @@ struct run {
     const struct product *product;
     size_t bytes;                       // of a scalar
     size_t segment;                     // terms
-    struct product_prefetch prefetch;   // what is left of it
+    struct product_prefetch prefetch;   // the rest of it
     size_t at, share;                   // the current walk; lines of a call
     size_t term, offset[PRODUCT_TERMS]; // of a segment whose terms in B are this far apart
 };
@@ -83,7 +83,7 @@ static bool next_strip(const struct run *run, const struct strip *strip, struct 
     return true;
 }
 
-// The share of a call of the kernel in what is prefetched.
+// The share of a call of the kernel in prefetching.
 static struct conv_walk *next_walk(struct run *run, size_t terms)
 {
     struct product_prefetch *prefetch = &run->prefetch;
@@ -111,8 +111,8 @@ static void run_strip(struct run *run, const struct strip *strip, const struct s
                              .lines = row,
                              .skip = next->term * bytes - row * CONV_BLOCK_BYTES};
     // Packed blocks come from afar: calls fetch a line of the next one with each term; where these
-    // are too few, the first call fetches lines just before it reads them. What is not packed was
-    // made just before: the last call fetches all of it, beside its own columns.
+    // are too few, the first call fetches lines just before it reads them. Blocks that are not
+    // packed were made just before: the last call fetches all of it, beside its own columns.
     const bool few = 2 * lines > ceil_div(rows, CONV_CHANNELS) * strip->terms;
     size_t ahead = 0, ahead_row = 0;
     if (product->next_b && b->term) {

@@ -21,7 +21,7 @@ char *gemm_results(const struct conv_call *call, const struct conv_task *task)
            conv_pass_output_row(pass, &task->index, channel, 0, 0, 0) * pass->scalar_bytes;
 }
 
-// What is fetched during the sums of n channels: what is packed next, and before that, with the
+// Prefetches during the sums of n channels: the samples packed next, and before that, with the
 // last channels, the outputs of this task. Another worker may take the next task; its memory is
 // shared.
 static struct product_prefetch gemm_look_ahead(const struct conv_call *call,

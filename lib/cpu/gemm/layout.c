@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How cpu/gemm splits a layer into boxes, chunks and splits of output channels, what memory a
-// worker needs and what is counted for the cost.
+// How cpu/gemm splits a layer into boxes, chunks and splits of output channels, the memory of
+// a worker and the counted work.
 #include "gemm.h"
 
 #include <math.h>

@@ -283,7 +283,7 @@ static struct product_matrix gemm_weight_outputs(const struct conv_weight_call *
     return ret;
 }
 
-// What is fetched during the sums of n terms from term t on, of a box: the inputs of the terms that
+// Prefetches during the sums of n terms from term t on, of a box: the inputs of the terms that
 // follow, and a share of the outputs of the next box, or of the taps. Inputs that are packed are
 // those of the next box.
 static struct product_prefetch gemm_weight_look_ahead(const struct conv_weight_call *call,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a layout of cpu/tiles costs, and the search for the cheapest one (decision 15).
+// The cost of a layout of cpu/tiles, and the search for the cheapest one (decision 15).
 #include <math.h>
 
 #include "cpu/conv/cost.h"
@@ -7,7 +7,7 @@
 #include "tiles.h"
 
 // Seconds of moving scalars once in a working set of so many bytes. The larger it is, the more of
-// it the last cache has lost to others, and to factors and what the call reads and writes.
+// it the last cache has lost to others, and to factors and the arrays of the call.
 // Measured.
 static double move_seconds(const struct request *request, double scalars, double bytes)
 {
@@ -42,7 +42,7 @@ static double product_factor(const struct tiles *p)
     return TILES.product + (gauss ? TILES.narrow_gauss / (lines * lines) : 0);
 }
 
-// What a group takes, in scalars, transforms and products.
+// The work of a group, in scalars, transforms and products.
 struct tiles_work {
     double x, y; // of lines of samples
     double transforms, products;
@@ -262,7 +262,7 @@ static double size_lower_bound(const struct tile_problem *problem, size_t transf
            ROUNDINGS;
 }
 
-// What a search has found, and the cost above which nothing is wanted.
+// The result of a search, and the cost above which none is wanted.
 struct tiles_search {
     const struct request *request;
     double enough;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of cpu/winograd share: its limits and costs, the layout of a direction, the
+// Shared by the files of cpu/winograd: its limits and costs, the layout of a direction, the
 // transforms along both axes, and the memory of a worker.
 #ifndef PARTITA_WINOGRAD_H
 #define PARTITA_WINOGRAD_H
@@ -139,7 +139,8 @@ struct winograd_transform {
     size_t ahead; // see struct winograd_rows
 };
 
-// What is transformed: samples of x, taps or gy into frequencies, or sums to outputs or to taps.
+// The operands of a transform: samples of x, taps or gy into frequencies, or sums to outputs or to
+// taps.
 enum winograd_operand {
     WINOGRAD_INPUT,
     WINOGRAD_TAPS,
@@ -194,7 +195,7 @@ struct winograd_index {
 };
 struct winograd_index winograd_index(const struct winograd *p, size_t batch);
 
-// Memory of one worker, or what the threads of a call share. With shared inputs these are, for one
+// Memory of one worker, or of all threads of a call. With shared inputs these are, for one
 // batch and group, `in` and, if transposed, the panel of each frequency; with shared panels, for
 // one group, the panels and sums. They replace the worker's own.
 struct winograd_scratch {
@@ -219,7 +220,7 @@ struct winograd_call {
     const struct partita_filter *filter;
     const char *x;          // of backward data: gy
     char *y;                // outputs, which are written, or gy of backward weight, which is read
-    _Atomic uint64_t *peak; // raised by what is read of x; NULL: not wanted
+    _Atomic uint64_t *peak; // raised by the samples read of x; NULL: not wanted
     char *shared, *workers;
     struct split_k split_k; // the gradient of the taps
     // Backward weight with shared panels: the groups and the batch that threads compute together.
@@ -236,12 +237,13 @@ struct winograd_task {
     struct winograd_scratch scratch;
 };
 
-// A task of all channels of a group, with the memory of its worker and what the call shares.
+// A task of all channels of a group, with the memory of its worker and of the call.
 struct winograd_task winograd_task(const struct winograd_call *call, size_t batch, size_t group,
                                    int worker);
 
-// What a batch's tiles of one map read of a channel, or with channels last write, as rows of
-// samples; what is beyond the array is zero. `channel`: scalars from one channel to the next.
+// The samples that a batch's tiles of one map read of a channel, or with channels last write, as
+// rows of samples; those beyond the array are zero. `channel`: scalars from one channel to the
+// next.
 struct winograd_window {
     size_t rows, width, channel;
 };

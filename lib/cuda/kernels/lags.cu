@@ -5,8 +5,8 @@
 #include "sums.h"
 
 namespace {
-// What a thread block sums: a job of a path, over a split of the chains. It lies in shared memory,
-// because sums need the registers.
+// The sums of a thread block: a job of a path, over a split of the chains. It lies in shared
+// memory, because sums need the registers.
 struct task {
     int64_t x, w;                // where the path's rows of the first term begin, in scalars
     int64_t x_term, w_term;      // scalars from a term to the next
@@ -159,7 +159,7 @@ __device__ void add_block(const cuda_lags &lags, const task &task, const chain<T
     }
 }
 
-// Adds the sums of all thread rows in order, into memory or to what is there, and clears them.
+// Adds the sums of all thread rows in order, into memory or to its contents, and clears them.
 template <typename T>
 __device__ void flush(const fft_thread<T> &fft, complex_of<T> *to, bool accumulate,
                       complex_of<T> sum[CUDA_FFT_POINTS])

@@ -14,7 +14,7 @@ extern "C" {
 
 enum { CUDA_PASS_THREADS = 256 }; // of a thread block, at most
 
-// How samples and taps are stored in arrays of the caller. Sums of what is stored in two bytes are
+// How samples and taps are stored in arrays of the caller. Sums of values in two bytes are
 // f32.
 enum cuda_storage { CUDA_STORED_F32, CUDA_STORED_F64, CUDA_STORED_F16, CUDA_STORED_BF16 };
 

@@ -53,7 +53,7 @@ struct cuda_position {
     uint64_t free_quantum; // the first in which another swap may begin
 };
 
-// All on the device except what is pinned. A bank has neither a position nor pinned memory.
+// All on the device except pinned memory. A bank has neither a position nor pinned memory.
 struct cuda_frame_memory {
     struct cuda_partition_memory partitions;
     struct cuda_position *position;
@@ -100,7 +100,7 @@ cudaError_t cuda_position_post(const struct cuda_frame_layout *layout,
                                const struct cuda_frame_memory *memory, const struct cuda_swap *swap,
                                cudaStream_t stream);
 
-// Clears what a slot of a bank had as its input, on the stream of the call.
+// Clears the earlier input of a slot of a bank, on the stream of the call.
 cudaError_t cuda_slot_clear(const struct cuda_frame_layout *layout,
                             const struct cuda_frame_memory *memory, int slot);
 

@@ -37,9 +37,10 @@ static inline size_t cuda_partitioned_history(const struct cuda_partitioned_choi
     return (ceil_div(cuda_partitioned_delay(choice), choice->quantum) + 1) * choice->quantum;
 }
 
-// What a stream or a bank has of the device and its driver. Making it takes locks of the driver for
-// which the launches of other streams wait, so a plan has one from the beginning and keeps those of
-// streams that were closed; there the struct is at the beginning of the pinned memory.
+// Objects of the device and its driver for a stream or a bank. Making them takes locks of the
+// driver for which the launches of other streams wait, so a plan has one from the beginning and
+// keeps those of streams that were closed; there the struct is at the beginning of the pinned
+// memory.
 struct cuda_stream_memory {
     struct cuda_queue queue;
     void *device, *pinned;
@@ -117,12 +118,12 @@ struct cuda_stream_memory *cuda_memory_take_idle(const struct partita_plan *plan
 bool cuda_memory_succeeds(const struct partita_plan *plan, struct cuda_stream_memory *memory,
                           atomic_int *ret_status, enum partita_status status);
 
-// Lays out what is on the device for the channels of a layout, which may be those of all slots of a
-// bank.
+// Lays out the memory on the device for the channels of a layout, which may be those of all slots
+// of a bank.
 void cuda_memory_layout(const struct partita_plan *plan, const struct cuda_partition_layout *layout,
                         struct cuda_frame_memory *memory, struct arena *arena);
 
-// The kernels of a step, and what they do.
+// The kernels of a step, and their work.
 enum {
     CUDA_QUANTUM_NODE = 1,
     CUDA_EMIT_NODE = CUDA_QUANTUM_NODE + CUDA_PARTITION_KERNELS,
