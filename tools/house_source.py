@@ -93,8 +93,8 @@ class Tree:
         first, last = int(values["line"]), int(values["end"])
         head = " ".join(file.code.split("\n")[first - 1:last]).split("{", 1)[0]
         kernel = re.search(r"\b[A-Z][A-Z0-9_]*\((\w+)\)\s*\(", head)
-        if kernel:  # one symbol for each instruction set: the reference is that of plain C
-            name = "k_" + kernel.group(1) + ("_c" if file.path.stem == "reference" else "")
+        if kernel:  # one symbol for each instruction set
+            name = "k_" + kernel.group(1)
         yield Function(name, file, first, last, count_parameters(head))
 
 

@@ -107,6 +107,18 @@ INLINE vec vec_multiply_add(vec a, vec b, vec c)
     return (vec)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 #endif
 }
+#else
+INLINE vec vec_multiply_add(vec a, vec b, vec c)
+{
+    return a * b + c;
+}
+#endif
+
+// Lane by lane, inlined loads would be most of the code of a kernel that masks.
+#if defined __aarch64__
+#define LOAD_BY_LANES INLINE
+#else
+#define LOAD_BY_LANES static __attribute__((noinline, unused))
 #endif
 
 typedef struct {
@@ -118,7 +130,7 @@ INLINE vec_mask vec_lanes(size_t begin, size_t end)
     return (vec_mask){begin, end};
 }
 
-INLINE vec vec_load_masked(const REAL *x, vec_mask mask)
+LOAD_BY_LANES vec vec_load_masked(const REAL *x, vec_mask mask)
 {
     vec v = {0};
     UNROLL

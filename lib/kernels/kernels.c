@@ -22,5 +22,6 @@ const struct kernels *kernels_select(enum cpu_isa isa, bool f64)
     if (isa >= CPU_NEON) return f64 ? &k_table_f64_neon : &k_table_f32_neon;
 #endif
     assert(isa <= CPU_AVX512);
+    (void)isa;
     return f64 ? &k_table_f64_c : &k_table_f32_c;
 }

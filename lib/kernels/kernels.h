@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Kernels: pure loops over pointers, lengths and strides, no state, no allocation. Each slot has a
-// plain C reference k_<op>_<type>_c (reference.c) and vector versions k_<op>_<type>_<isa>, in the
-// file that has KERNEL(<op>), built once per instruction set. The comment on a slot is its
-// contract, which tests/kernels checks.
+// Kernels: pure loops over pointers, lengths and strides, no state, no allocation. Each slot has
+// versions k_<op>_<type>_<isa>, in the file that has KERNEL(<op>), built once per instruction set.
+// The comment on a slot is its contract, which tests/kernels checks; reference.c there has it in
+// plain loops.
 //
 // A line of a spectrum is one cache line of real parts and one of imaginary parts: SPECTRUM_LANES
 // bins. The layout is the same at every instruction set.

@@ -7,7 +7,7 @@
 // plane_weight: the gradient of the taps.
 #include "vector.h"
 
-#if VECTOR_BYTES == 32
+#if VECTOR_BYTES == 32 || (VECTOR_BYTES == 16 && !defined __aarch64__)
 enum { ROWS = 8, GROUP = 4 }; // 8 sums + 4 taps + x and its mask of 16 registers
 #else
 enum { ROWS = 2 * PLANE_ROWS, GROUP = 8 }; // 14 + 8 + 1 of 32

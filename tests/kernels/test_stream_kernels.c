@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Kernels for streams, for every instruction set of this machine, against the contract of
 // kernels.h: products over paths against sums in twice the precision, the peak by its bits.
-// Operands are between inaccessible pages; bytes that must not be read are NaN. The C reference has
-// the same tests.
+// Operands are between inaccessible pages; bytes that must not be read are NaN.
 #include "support/kernel_check.h"
 
 #include <stdio.h>

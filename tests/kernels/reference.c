@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The C reference of every kernel: the contract of kernels.h in plain loops, written to be read and
-// stepped through. Machines without vector instructions run it.
+// The reference of every kernel: the contract of kernels.h in plain loops, written to be read and
+// stepped through. The tests of kernels run it as they run each instruction set.
 #include <string.h>
 
 #include "base/winograd_matrix.h"
-#include "names.h"
+#include "kernels/names.h"
 
 void KERNEL(fir)(void *y_, const void *x_, const void *h_, size_t n, size_t taps, size_t step)
 {
