@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Public functions that run bounded problems, in every direction.
-#include "base/scalar.h"
-#include "base/sizes.h"
-#include "base/thread.h"
+#include "layer/bounded.h"
 #include "core/arguments.h"
-#include "core/filter.h"
-#include "geometry/upsampling.h"
-#include "kernels/kernels.h"
-#include "nonfinite.h"
 #include "plan.h"
 #include "sized.h"
 
@@ -22,9 +16,8 @@ const struct partita_plan *bounded_direction(const struct partita_plan *plan,
 
 // A call of the caller's plan, after the arguments that cannot be NULL have been checked.
 struct run {
-    const struct partita_plan *plan, *of; // the caller's; of the direction, NULL: not planned
-    const struct partita_filter *filter;
-    struct operands operands;
+    const struct partita_plan *plan; // the caller's
+    struct bounded_call inner;       // its plan is that of the direction; NULL: not planned
     struct partita_call call;
 };
 
@@ -44,15 +37,15 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
 {
     const struct partita_plan *plan = run->plan;
     const struct shape *shape = &plan->shape;
-    const struct operands *operands = &run->operands;
+    const struct operands *operands = &run->inner.operands;
     const size_t alignment = shape_alignment(shape), sample = shape->sample_bytes;
     if (shape->stream)
         return log_error(&plan->log, PARTITA_ERR_STATE,
                          "plan: of streams, not of a bounded problem");
-    if (!run->of)
+    if (!run->inner.plan)
         return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "%s: the plan has no such direction",
                          arrays->function);
-    if (run->call.queue && !run->of->device)
+    if (run->call.queue && !plan->device->queues)
         return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: the CPU has no queues");
     const size_t plane = shape->up.branches ? shape->up.axis.out : shape_outputs(shape);
     const size_t bytes[] = {
@@ -63,102 +56,17 @@ static enum partita_status check_arrays(struct run *run, const struct arrays *ar
     };
     const struct call_array list[] = {
         {arrays->to.name, operands->to, bytes[arrays->to.contents], alignment, true},
-        {"call.workspace", run->call.workspace, bounded_workspace(run->of), MEM_ALIGN, true},
+        {"call.workspace", run->call.workspace, bounded_workspace(run->inner.plan), MEM_ALIGN,
+         true},
         {arrays->from[0].name, operands->from[0], bytes[arrays->from[0].contents], alignment,
          false},
         {arrays->from[1].name, operands->from[1] ? operands->from[1] : run->call.taps,
          bytes[arrays->from[1].contents], alignment, false},
         {.name = NULL}};
-    run->operands.queue = run->call.queue;
+    run->inner.operands.queue = run->call.queue;
+    run->inner.taps = run->call.taps;
+    run->inner.workspace = run->call.workspace;
     return arrays_check(plan->log, arrays->function, list) ? PARTITA_OK : PARTITA_ERR_ARG;
-}
-
-// Whether the engine computes outputs of branches, from which a call takes its results.
-static bool computes_branches(const struct partita_plan *plan)
-{
-    return plan->shape.up.branches && !plan->choice.resamples;
-}
-
-size_t bounded_workspace(const struct partita_plan *plan)
-{
-    const size_t engine = plan_workspace(plan);
-    return computes_branches(plan) ? size_add(mem_round(engine), upsampling_bytes(&plan->shape))
-                                   : engine;
-}
-
-// Results of all channels and items.
-static void take_results(const struct shape *shape, char *y, const char *branches)
-{
-    const struct upsampling *up = &shape->up;
-    const size_t bytes = shape->sample_bytes, pitch = shape->axis[0].out;
-    for (size_t row = 0; row < shape->batch * up->out_channels; row++) {
-        const struct branches from = {branches + row * up->branches * pitch * bytes, pitch,
-                                      up->first};
-        upsampling_take(shape, &from, y + row * up->axis.out * bytes, 1, up->axis.out);
-    }
-}
-
-static enum partita_status run_checked(const struct run *run)
-{
-    const struct partita_plan *of = run->of;
-    struct operands operands = run->operands;
-    void *workspace = run->call.workspace;
-    _Atomic uint64_t peak = 0;
-    if (of->device) return of->device->run(of, run->filter, &operands, workspace);
-    void *own = workspace ? NULL : mem_reserve(&of->allocator, bounded_workspace(of));
-    if (!workspace && !own) return PARTITA_ERR_NOMEM;
-    if (own) workspace = own;
-    operands.peak = &peak;
-    if (computes_branches(of)) operands.to = (char *)workspace + mem_round(plan_workspace(of));
-    enum partita_status status = of->engine->run(of, run->filter, &operands, workspace);
-    if (status == PARTITA_OK) status = nonfinite_confine(of, run->filter, &operands, workspace);
-    if (status == PARTITA_OK && computes_branches(of))
-        take_results(&of->shape, run->operands.to, operands.to);
-    mem_release(&of->allocator, own);
-    return status;
-}
-
-// The call's workspace, if packing on all threads needs no more.
-static void *packing_workspace(const struct run *run)
-{
-    const struct partita_plan *of = run->of;
-    const bool packs = !of->device && !of->engine->filter_create;
-    const bool fits = packs && of->engine->filter_bytes(of).scratch <= plan_workspace(of);
-    return fits ? run->call.workspace : NULL;
-}
-
-// With taps instead of a filter.
-static enum partita_status run_taps(struct run *run)
-{
-    struct partita_filter *filter = NULL;
-    const bool forward = run->of->direction == PARTITA_FORWARD;
-    const bool up = run->of->shape.up.branches;
-    if (forward && run->of->choice.from_taps && !run->of->shape.relu && !up) {
-        run->operands.from[1] = run->call.taps;
-        run->operands.from_taps = true;
-        return run_checked(run);
-    }
-    if (run->call.queue)
-        return log_error(&run->plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: %s needs a filter",
-                         run->of->engine->name);
-    const struct partita_plan *of = run->of;
-    const struct partita_allocator *allocator = &of->allocator;
-    char *branches = up ? mem_reserve(allocator, upsampling_taps_bytes(&of->shape)) : NULL;
-    // The taps are packed in the memory that the call then works in: new memory is cleared once.
-    void *workspace = run->call.workspace;
-    void *own = workspace || of->device ? NULL : mem_reserve(allocator, bounded_workspace(of));
-    const bool made = (branches || !up) && (workspace || of->device || own);
-    enum partita_status status = PARTITA_ERR_NOMEM;
-    if (own) run->call.workspace = own;
-    if (made && up) upsampling_taps(of, run->call.taps, branches);
-    if (made)
-        status = filter_create(of, up ? branches : run->call.taps, packing_workspace(run), &filter);
-    mem_release(allocator, branches);
-    run->filter = filter;
-    if (status == PARTITA_OK) status = run_checked(run);
-    filter_destroy(filter);
-    mem_release(allocator, own);
-    return status;
 }
 
 static bool call_read(const struct partita_plan *plan, const struct partita_call *call,
@@ -191,18 +99,18 @@ enum partita_status partita_forward_sized(const struct partita_plan *plan,
 {
     if (!arguments_given(log_of(plan), plan, y, x)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
-                      .of = bounded_direction(plan, PARTITA_FORWARD),
-                      .filter = filter,
-                      .operands = {.to = y, .from = {x}}};
+                      .inner = {.plan = bounded_direction(plan, PARTITA_FORWARD),
+                                .filter = filter,
+                                .operands = {.to = y, .from = {x}}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     struct partita_saved *saved = run.call.saved;
     if (!filter_is_valid(plan, filter, &run.call) || !saved_is_valid(plan, saved))
         return PARTITA_ERR_ARG;
-    if (saved) run.operands.cached_spectra = saved->data;
+    if (saved) run.inner.operands.cached_spectra = saved->data;
     enum partita_status status = check_arrays(
         &run, &(struct arrays){"partita_forward", {"y", Y}, {{"x", X}, {"call.taps", TAPS}}});
     if (status != PARTITA_OK) return status;
-    status = filter ? run_checked(&run) : run_taps(&run);
+    status = bounded_run(&run.inner);
     if (saved) saved->filled = status == PARTITA_OK;
     return status;
 }
@@ -214,9 +122,9 @@ enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
 {
     if (!arguments_given(log_of(plan), plan, gx, gy)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
-                      .of = bounded_direction(plan, PARTITA_BACKWARD_DATA),
-                      .filter = filter ? filter->backward_data : NULL,
-                      .operands = {.to = gx, .from = {gy}}};
+                      .inner = {.plan = bounded_direction(plan, PARTITA_BACKWARD_DATA),
+                                .filter = filter ? filter->backward_data : NULL,
+                                .operands = {.to = gx, .from = {gy}}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     if (!filter_is_valid(plan, filter, &run.call)) return PARTITA_ERR_ARG;
     if (run.call.saved)
@@ -226,7 +134,7 @@ enum partita_status partita_backward_data_sized(const struct partita_plan *plan,
         &run,
         &(struct arrays){"partita_backward_data", {"gx", X}, {{"gy", Y}, {"call.taps", TAPS}}});
     if (status != PARTITA_OK) return status;
-    return filter ? run_checked(&run) : run_taps(&run);
+    return bounded_run(&run.inner);
 }
 
 enum partita_status partita_backward_weight_sized(const struct partita_plan *plan, void *gw,
@@ -236,8 +144,8 @@ enum partita_status partita_backward_weight_sized(const struct partita_plan *pla
 {
     if (!arguments_given(log_of(plan), plan, gw, gy)) return PARTITA_ERR_ARG;
     struct run run = {.plan = plan,
-                      .of = bounded_direction(plan, PARTITA_BACKWARD_WEIGHT),
-                      .operands = {.to = gw, .from = {x, gy}}};
+                      .inner = {.plan = bounded_direction(plan, PARTITA_BACKWARD_WEIGHT),
+                                .operands = {.to = gw, .from = {x, gy}}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     const struct partita_saved *saved = run.call.saved;
     if (run.call.taps)
@@ -246,8 +154,8 @@ enum partita_status partita_backward_weight_sized(const struct partita_plan *pla
     if (!x && !saved) return log_error(&plan->log, PARTITA_ERR_ARG, "x: NULL, and no call.saved");
     if (!saved_is_valid(plan, saved)) return PARTITA_ERR_ARG;
     if (saved) {
-        run.of = &saved->weight;
-        run.operands =
+        run.inner.plan = &saved->weight;
+        run.inner.operands =
             (struct operands){.to = gw, .from = {NULL, gy}, .cached_spectra = saved->data};
     }
     const enum partita_status status = check_arrays(
@@ -255,56 +163,14 @@ enum partita_status partita_backward_weight_sized(const struct partita_plan *pla
     if (status != PARTITA_OK) return status;
     if (saved && !saved->filled)
         return log_error(&plan->log, PARTITA_ERR_STATE, "call.saved: filled by no partita_forward");
-    return run_checked(&run);
+    return bounded_run(&run.inner);
 }
 
 enum partita_status partita_plan_prepare(const struct partita_plan *plan)
 {
     if (!arguments_given(log_of(plan), plan)) return PARTITA_ERR_ARG;
-    return plan->device && !plan->shape.stream ? plan->device->prepare(plan) : PARTITA_OK;
-}
-
-// The gradient of the bias on the CPU: gb[k] = the sum of gy over items and outputs.
-struct bias_call {
-    const struct partita_plan *plan;
-    char *gb;
-    const char *gy;
-};
-
-static void sum_bias_channel(void *context, size_t k, int worker)
-{
-    const struct bias_call *call = context;
-    const struct shape *shape = &call->plan->shape;
-    const size_t n = shape_outputs(shape), bytes = shape->scalar_bytes;
-    double sum = 0; // of sums of planes: few, and each as exact as its kernel
-    (void)worker;
-    for (size_t item = 0; item < shape->batch; item++)
-        sum += call->plan->kernels->sum(call->gy + (item * shape->out_channels + k) * n * bytes, n);
-    scalar_put(shape->f64, call->gb, k, sum);
-}
-
-enum { BIAS_CHANNELS = 16, BIAS_POSITIONS = 64 }; // channels last: moved to rows at once
-
-// The same for adjacent channels.
-static void sum_bias_channels(void *context, size_t task, int worker)
-{
-    const struct bias_call *call = context;
-    const struct shape *shape = &call->plan->shape;
-    const struct kernels *kernels = call->plan->kernels;
-    const struct sample_strides strides = shape_strides(shape, true);
-    const size_t k = task * BIAS_CHANNELS,
-                 channels = size_min(BIAS_CHANNELS, shape->out_channels - k);
-    const size_t all = shape->batch * shape_outputs(shape), bytes = shape->scalar_bytes;
-    double rows[BIAS_CHANNELS * BIAS_POSITIONS], sum[BIAS_CHANNELS] = {0};
-    (void)worker;
-    for (size_t i = 0; i < all; i += BIAS_POSITIONS) {
-        const size_t n = size_min(BIAS_POSITIONS, all - i);
-        kernels->transpose(rows, BIAS_POSITIONS, call->gy + (i * strides.position + k) * bytes,
-                           strides.position, n, channels);
-        for (size_t c = 0; c < channels; c++)
-            sum[c] += kernels->sum((char *)rows + c * BIAS_POSITIONS * bytes, n);
-    }
-    for (size_t c = 0; c < channels; c++) scalar_put(shape->f64, call->gb, k + c, sum[c]);
+    if (plan->shape.stream || !plan->device->prepare) return PARTITA_OK;
+    return plan->device->prepare(plan);
 }
 
 enum partita_status partita_backward_bias_sized(const struct partita_plan *plan, void *gb,
@@ -312,9 +178,11 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
                                                 size_t call_bytes)
 {
     if (!arguments_given(log_of(plan), plan, gb, gy)) return PARTITA_ERR_ARG;
-    const bool supported = !plan->shape.complex_signal && (!plan->shape.half || plan->device);
+    const bool supported =
+        !plan->shape.complex_signal && (!plan->shape.half || plan->device->half_gradients);
     struct run run = {
-        .plan = plan, .of = supported ? plan : NULL, .operands = {.to = gb, .from = {gy}}};
+        .plan = plan,
+        .inner = {.plan = supported ? plan : NULL, .operands = {.to = gb, .from = {gy}}}};
     if (!call_read(plan, call, call_bytes, &run.call)) return PARTITA_ERR_UNSUPPORTED;
     if (run.call.taps || run.call.saved)
         return log_error(&plan->log, PARTITA_ERR_ARG,
@@ -322,12 +190,5 @@ enum partita_status partita_backward_bias_sized(const struct partita_plan *plan,
     const enum partita_status status = check_arrays(
         &run, &(struct arrays){"partita_backward_bias", {"gb", BIAS}, {{"gy", Y}, {"x", X}}});
     if (status != PARTITA_OK) return status;
-    const struct shape *shape = &plan->shape;
-    if (plan->device) return plan->device->backward_bias(plan, &run.operands);
-    struct bias_call sum = {plan, gb, gy};
-    const size_t channels = shape->out_channels;
-    if (shape->channels_last)
-        thread_loop(plan->threads, ceil_div(channels, BIAS_CHANNELS), sum_bias_channels, &sum);
-    else thread_loop(plan->threads, channels, sum_bias_channel, &sum);
-    return PARTITA_OK;
+    return plan->device->backward_bias(plan, &run.inner.operands);
 }

@@ -1,65 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Making filters: arguments are checked, paths spread out where an engine wants dense taps.
-#include <string.h>
+// Public functions of filters.
+#include "layer/filter.h"
 
 #include "base/sizes.h"
 #include "core/arguments.h"
 #include "core/filter.h"
-#include "cpu/conv/finish.h"
-#include "geometry/upsampling.h"
 #include "sized.h"
-
-// Dense taps of a problem with `up`, for a filter without taps or in place of its taps. A filter
-// that can be updated keeps the memory of the branches' taps, so that an update allocates nothing.
-static enum partita_status pack_branches(struct partita_filter *filter, const void *taps,
-                                         void *workspace)
-{
-    const struct partita_plan *plan = filter->plan;
-    if (!filter->branches)
-        filter->branches = mem_reserve(&plan->allocator, upsampling_taps_bytes(&plan->shape));
-    if (!filter->branches) return PARTITA_ERR_NOMEM;
-    upsampling_taps(plan, taps, filter->branches);
-    const enum partita_status status = filter->state
-                                           ? filter_repack(filter, filter->branches, workspace)
-                                           : filter_fill(filter, filter->branches, NULL);
-    if (!plan->shape.stream) return status;
-    mem_release(&plan->allocator, filter->branches);
-    filter->branches = NULL;
-    return status;
-}
-
-// Dense taps for every planned direction that reads them.
-static enum partita_status pack_directions(struct partita_filter *filter, const void *taps)
-{
-    const struct partita_plan *plan = filter->plan;
-    if (plan->shape.up.branches) return pack_branches(filter, taps, NULL);
-    const enum partita_status status = filter_fill(filter, taps, NULL);
-    if (status != PARTITA_OK || !plan->backward_data) return status;
-    filter->backward_data = filter_allocate(plan->backward_data);
-    return filter->backward_data ? filter_fill(filter->backward_data, taps, NULL)
-                                 : PARTITA_ERR_NOMEM;
-}
-
-static void store_bias(const struct partita_filter *filter, const void *bias)
-{
-    const struct shape *shape = &filter->plan->shape;
-    if (shape->half) plan_widen(filter->plan)(filter->bias, bias, shape->out_channels);
-    else memcpy(filter->bias, bias, shape->out_channels * shape->scalar_bytes);
-}
-
-static enum partita_status copy_bias(struct partita_filter *filter, const void *bias)
-{
-    const struct engine *engine = filter->plan->engine;
-    const struct shape *shape = &filter->plan->shape;
-    filter->biased = true;
-    if (!engine) return PARTITA_OK; // forward was not requested
-    if (engine->filter_bias) return engine->filter_bias(filter, bias);
-    filter->bias =
-        mem_allocate(&filter->plan->allocator, shape->out_channels * shape->scalar_bytes);
-    if (!filter->bias) return PARTITA_ERR_NOMEM;
-    store_bias(filter, bias);
-    return PARTITA_OK;
-}
 
 static bool path_is_valid(const struct partita_plan *plan, const struct partita_path *paths,
                           size_t i)
@@ -100,27 +46,6 @@ static bool paths_are_valid(const struct partita_plan *plan, const struct partit
     return true;
 }
 
-// For engines without sparse filters: a dense array that holds the paths, and zeros.
-static enum partita_status create_spread(struct partita_filter *filter,
-                                         const struct partita_path *paths, size_t n_paths)
-{
-    const struct partita_plan *plan = filter->plan;
-    const struct shape *shape = &plan->shape;
-    const size_t row = shape_own_axis(shape)->kernel * shape->tap_bytes;
-    char *taps =
-        mem_allocate(&plan->allocator, size_mul(shape_own_outputs(shape) * shape->group_in, row));
-    if (!taps) return PARTITA_ERR_NOMEM;
-    for (size_t i = 0; i < n_paths; i++) {
-        char *path = taps + (paths[i].out * shape->group_in + paths[i].in % shape->group_in) * row;
-        if (paths[i].length)
-            memcpy(path + paths[i].delay * shape->tap_bytes, paths[i].taps,
-                   paths[i].length * shape->tap_bytes);
-    }
-    const enum partita_status status = pack_directions(filter, taps);
-    mem_release(&plan->allocator, taps);
-    return status;
-}
-
 static bool taps_are_valid(const struct partita_plan *plan, const struct partita_taps *taps)
 {
     const size_t count = partita_plan_taps_count(plan);
@@ -156,44 +81,22 @@ static bool taps_are_supported(const struct partita_plan *plan, const struct par
     return false;
 }
 
-static enum partita_status pack_taps(struct partita_filter *filter, const struct partita_taps *taps)
-{
-    const struct engine *engine = filter->plan->engine;
-    if (taps->dense) return pack_directions(filter, taps->dense);
-    if (engine && engine->filter_create_paths && !filter->plan->shape.up.branches)
-        return engine->filter_create_paths(filter, taps->paths, taps->path_count, taps->base);
-    return create_spread(filter, taps->paths, taps->path_count);
-}
-
-static enum partita_status filter_create_from(const struct partita_plan *plan,
-                                              const struct partita_taps *taps,
-                                              struct partita_filter **ret_filter)
-{
-    struct partita_filter *filter = filter_allocate(plan);
-    if (!filter) return PARTITA_ERR_NOMEM;
-    enum partita_status status = pack_taps(filter, taps);
-    if (status == PARTITA_OK && taps->bias) status = copy_bias(filter, taps->bias);
-    if (status == PARTITA_OK) *ret_filter = filter;
-    else filter_destroy(filter);
-    return status;
-}
-
 enum partita_status partita_filter_create_from_sized(const struct partita_plan *plan,
                                                      const struct partita_taps *taps,
                                                      size_t taps_bytes,
                                                      struct partita_filter **ret_filter)
 {
-    struct partita_taps own;
+    struct partita_taps known;
     if (!arguments_given(log_of(plan), plan, taps, ret_filter)) return PARTITA_ERR_ARG;
-    if (!sized_read(&own, sizeof own, taps, taps_bytes, &plan->log, "taps"))
+    if (!sized_read(&known, sizeof known, taps, taps_bytes, &plan->log, "taps"))
         return PARTITA_ERR_UNSUPPORTED;
     const size_t alignment = shape_alignment(&plan->shape);
-    if (!arrays_usable(plan->log, {"taps.dense", own.dense, 1, alignment, false},
-                       {"taps.bias", own.bias, 1, alignment, false}) ||
-        !taps_are_valid(plan, &own))
+    if (!arrays_usable(plan->log, {"taps.dense", known.dense, 1, alignment, false},
+                       {"taps.bias", known.bias, 1, alignment, false}) ||
+        !taps_are_valid(plan, &known))
         return PARTITA_ERR_ARG;
-    if (!taps_are_supported(plan, &own)) return PARTITA_ERR_UNSUPPORTED;
-    return filter_create_from(plan, &own, ret_filter);
+    if (!taps_are_supported(plan, &known)) return PARTITA_ERR_UNSUPPORTED;
+    return filter_from_taps(plan, &known, ret_filter);
 }
 
 enum partita_status partita_filter_create(const struct partita_plan *plan, const void *taps,
@@ -202,7 +105,7 @@ enum partita_status partita_filter_create(const struct partita_plan *plan, const
     if (!arguments_given(log_of(plan), plan, taps, ret_filter) ||
         !arrays_usable(plan->log, {"taps", taps, 1, shape_alignment(&plan->shape), false}))
         return PARTITA_ERR_ARG;
-    return filter_create_from(plan, &(struct partita_taps){.dense = taps}, ret_filter);
+    return filter_from_taps(plan, &(struct partita_taps){.dense = taps}, ret_filter);
 }
 
 // Whether a filter can be updated with such a bias and call.
@@ -218,7 +121,7 @@ static enum partita_status check_update(const struct partita_filter *filter, con
                          "filter: of streams, whose taps change by a swap to another filter");
     if (bias && !filter->biased)
         return log_error(&plan->log, PARTITA_ERR_STATE, "bias: the filter was created without one");
-    if (!call->queue || plan->device) return PARTITA_OK;
+    if (!call->queue || plan->device->queues) return PARTITA_OK;
     return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: the CPU has no queues");
 }
 
@@ -226,29 +129,25 @@ enum partita_status partita_filter_update_sized(struct partita_filter *filter, c
                                                 const void *bias, const struct partita_call *call,
                                                 size_t call_bytes)
 {
-    struct partita_call own;
+    struct partita_call known;
     const struct partita_plan *plan = filter ? filter->plan : NULL;
     if (!arguments_given(log_of(plan), filter, taps)) return PARTITA_ERR_ARG;
-    if (!sized_read(&own, sizeof own, call, call_bytes, &plan->log, "call"))
+    if (!sized_read(&known, sizeof known, call, call_bytes, &plan->log, "call"))
         return PARTITA_ERR_UNSUPPORTED;
-    enum partita_status status = check_update(filter, bias, &own);
+    const enum partita_status status = check_update(filter, bias, &known);
     if (status != PARTITA_OK) return status;
     const struct shape *shape = &plan->shape;
     const size_t alignment = shape_alignment(shape);
     const size_t forward = partita_plan_workspace(plan, PARTITA_FORWARD),
                  data = partita_plan_workspace(plan, PARTITA_BACKWARD_DATA);
     if (!arrays_usable(
-            plan->log, {"call.workspace", own.workspace, size_max(forward, data), MEM_ALIGN, true},
+            plan->log,
+            {"call.workspace", known.workspace, size_max(forward, data), MEM_ALIGN, true},
             {"taps", taps, partita_plan_taps_count(plan) * shape->tap_bytes, alignment, false},
             {"bias", bias, shape->out_channels * shape->sample_bytes, alignment, false}))
         return PARTITA_ERR_ARG;
-    const struct operands operands = {.from = {taps, bias}, .queue = own.queue};
-    if (plan->device) return plan->device->filter_update(filter, &operands, own.workspace);
-    if (shape->up.branches) return pack_branches(filter, taps, own.workspace);
-    for (struct partita_filter *of = filter; of && status == PARTITA_OK; of = of->backward_data)
-        status = filter_repack(of, taps, own.workspace);
-    if (status == PARTITA_OK && filter->bias && bias) store_bias(filter, bias);
-    return status;
+    const struct operands operands = {.from = {taps, bias}, .queue = known.queue};
+    return plan->device->filter_update(filter, &operands, known.workspace);
 }
 
 void partita_filter_destroy(struct partita_filter *filter)

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "core/arguments.h"
 #include "kernels/kernels.h"
+#include "layer/bounded.h"
 #include "planner/planner.h"
 #include "sized.h"
 
@@ -87,14 +88,12 @@ static enum partita_status check_kind(const struct partita_options *options, boo
 }
 
 // Threads of the CPU for each call of a bounded problem: as many as asked for, or those from which
-// the planner keeps as many as the work pays for. With a device threads only copy between pageable
-// arrays and pinned buffers, which more than a few do no faster: they share the memory's bandwidth.
+// the planner keeps as many as the work pays for.
 static int bounded_threads(const struct device *device, const struct partita_options *options)
 {
-    enum { MAX_COPYING = 8 };
     if (options->threads) return thread_bound(options->threads);
     const int threads = thread_default();
-    return device && threads > MAX_COPYING ? MAX_COPYING : threads;
+    return device->max_threads && device->max_threads < threads ? device->max_threads : threads;
 }
 
 // One direction of a bounded problem. Gradients that were not asked for by name may be impossible:
@@ -138,7 +137,8 @@ static enum partita_status plan_directions(struct partita_plan *plan,
 {
     const struct shape *shape = &plan->shape;
     const unsigned possible = shape->stream || shape->complex_signal ||
-                                      (shape->half && !plan->device) || shape->up.branches
+                                      (shape->half && !plan->device->half_gradients) ||
+                                      shape->up.branches
                                   ? PARTITA_FORWARD
                                   : ALL_DIRECTIONS;
     const unsigned wanted = directions_of(shape, options->directions, possible);
@@ -155,17 +155,18 @@ static enum partita_status plan_directions(struct partita_plan *plan,
     return status;
 }
 
-// NULL: the CPU. Its rates are measured if the options say so.
+// Its rates are measured if the options say so.
 static enum partita_status open_device(const struct partita_problem *problem,
                                        const struct partita_options *options,
                                        const struct shape *shape, struct device **ret_device)
 {
+    *ret_device = &cpu_device;
     enum partita_status status = device_of_options(options, ret_device);
-    if (status != PARTITA_OK || !*ret_device) return status;
-    if (shape->up.branches) {
+    if (status != PARTITA_OK) return status;
+    if (shape->up.branches && !(*ret_device)->upsampling) {
         log_line(&options->log, "problem.up = %zu: on the CPU only", problem->up);
         status = PARTITA_ERR_UNSUPPORTED;
-    } else if (options->effort == PARTITA_MEASURE) {
+    } else if (options->effort == PARTITA_MEASURE && (*ret_device)->measure) {
         status = (*ret_device)->measure(*ret_device, &options->log);
     }
     if (status != PARTITA_OK) device_close(*ret_device);
@@ -194,7 +195,7 @@ enum partita_status plan_create(const struct partita_problem *problem,
         return PARTITA_ERR_NOMEM;
     }
     plan->device = device;
-    plan->engines = device ? device->engines : cpu_engines;
+    plan->engines = device->engines;
     plan->shape = shape;
     plan->shape.streams = streams;
     plan->direction = PARTITA_FORWARD;
@@ -237,7 +238,7 @@ void partita_plan_destroy(struct partita_plan *plan)
     const struct partita_allocator allocator = plan->allocator;
     partita_plan_destroy(plan->backward_data);
     partita_plan_destroy(plan->backward_weight);
-    if (plan->device) plan->device->plan_end(plan);
+    if (plan->device->plan_end) plan->device->plan_end(plan);
     if (plan->engine) plan_destroy_state(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->estimates);

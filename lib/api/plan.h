@@ -22,8 +22,4 @@ static inline size_t plan_taps_count(const struct partita_plan *plan)
 const struct partita_plan *bounded_direction(const struct partita_plan *plan,
                                              enum partita_direction direction);
 
-// Bytes of workspace of one call: the engine's and, where it computes the outputs of branches
-// (problem.up), behind them those outputs.
-size_t bounded_workspace(const struct partita_plan *plan);
-
 #endif

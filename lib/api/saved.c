@@ -22,26 +22,19 @@ size_t partita_saved_workspace(const struct partita_saved *saved)
     return saved ? plan_workspace(&saved->weight) : 0;
 }
 
-static enum partita_status reserve_spectra(const struct partita_plan *plan, void **ret_data)
-{
-    const size_t bytes = partita_saved_bytes(plan);
-    if (plan->device) return plan->device->reserve(plan, bytes, ret_data);
-    *ret_data = mem_reserve(&plan->allocator, bytes);
-    return *ret_data ? PARTITA_OK : PARTITA_ERR_NOMEM;
-}
-
 enum partita_status partita_saved_create(const struct partita_plan *plan,
                                          struct partita_saved **ret_saved)
 {
     if (!arguments_given(log_of(plan), plan, ret_saved)) return PARTITA_ERR_ARG;
     if (partita_saved_bytes(plan) == 0)
         return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
-                         "saved transforms: forward and backward weight must both be planned by %s",
-                         plan->device ? "cuda/tiles, with spectra in memory" : "cpu/tiles");
+                         "saved transforms: forward and backward weight must both be planned by "
+                         "cpu/tiles, or by cuda/tiles with spectra in memory");
     struct partita_saved *saved = mem_allocate(&plan->allocator, sizeof *saved);
     if (!saved) return PARTITA_ERR_NOMEM;
     saved->plan = plan;
-    enum partita_status status = reserve_spectra(plan, &saved->data);
+    enum partita_status status =
+        plan->device->reserve(plan, partita_saved_bytes(plan), &saved->data);
     if (status == PARTITA_OK)
         status = plan->engine->cached_spectra_plan(plan, saved_partner(plan), &saved->weight);
     if (status == PARTITA_OK) *ret_saved = saved;
@@ -54,7 +47,6 @@ void partita_saved_destroy(struct partita_saved *saved)
     if (!saved) return;
     const struct partita_allocator allocator = saved->plan->allocator;
     if (saved->weight.engine) plan_destroy_state(&saved->weight);
-    if (saved->plan->device) saved->plan->device->release(saved->plan, saved->data);
-    else mem_release(&allocator, saved->data);
+    saved->plan->device->release(saved->plan, saved->data);
     mem_release(&allocator, saved);
 }

@@ -8,6 +8,7 @@
 #include "base/thread.h"
 #include "core/arguments.h"
 #include "core/slice.h"
+#include "planner/planner.h"
 #include "sized.h"
 
 // What is to be transformed.
@@ -41,7 +42,7 @@ static enum partita_status spectrum_make(const struct signal *signal,
         device_close(device);
         return PARTITA_ERR_NOMEM;
     }
-    *spectrum = (struct partita_spectrum){.backend = device ? device->spectra : &cpu_spectra,
+    *spectrum = (struct partita_spectrum){.backend = device->spectra,
                                           .device = device,
                                           .type = signal->type,
                                           .scalar_bytes = type_alignment(signal->type),
@@ -66,7 +67,7 @@ enum partita_status partita_spectrum_create_sized(enum partita_type type, const 
 {
     const struct signal signal = {type ? type : PARTITA_F32, x, n, block};
     struct partita_options own;
-    struct device *device = NULL;
+    struct device *device = &cpu_device;
     if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
     if (!arguments_given(own.log, x, ret_spectrum) ||
         !arrays_usable(own.log, {"x", x, 1, type_alignment(signal.type), false}))
@@ -100,11 +101,6 @@ size_t partita_spectrum_bytes(const struct partita_spectrum *spectrum)
     return spectrum ? spectrum->bytes : 0;
 }
 
-static const char *spectrum_device_name(const struct partita_spectrum *spectrum)
-{
-    return spectrum->device ? spectrum->device->name : "the CPU";
-}
-
 static bool spectrum_check_pair(const struct partita_spectrum *x, const struct partita_spectrum *h)
 {
     if (x->type == h->type && x->block == h->block && x->backend == h->backend &&
@@ -113,8 +109,8 @@ static bool spectrum_check_pair(const struct partita_spectrum *x, const struct p
     return log_line(
         &x->log,
         "spectra of %s in blocks of %zu on %s and of %s in blocks of %zu on %s do not meet",
-        partita_type_name(x->type), x->block, spectrum_device_name(x), partita_type_name(h->type),
-        h->block, spectrum_device_name(h));
+        partita_type_name(x->type), x->block, x->device->name, partita_type_name(h->type), h->block,
+        h->device->name);
 }
 
 static enum partita_status spectrum_multiply(const char *function, enum partita_op op, void *y,

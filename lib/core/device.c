@@ -82,7 +82,6 @@ enum partita_status device_open(const char *name, char *text, size_t size,
                                 struct device **ret_device)
 {
     size_t index = 0;
-    *ret_device = NULL;
     if (!name || !strcmp(name, "cpu")) return PARTITA_OK;
     if (!strcmp(name, "cuda") || (!strncmp(name, "cuda:", 5) && parse_index(name + 5, &index)))
         return open_cuda(index, text, size, ret_device);
@@ -102,13 +101,13 @@ enum partita_status device_of_options(const struct partita_options *options,
 
 void device_close(struct device *device)
 {
-    if (device) device->close(device);
+    if (device && device->close) device->close(device);
 }
 
 enum partita_status partita_device_describe(const char *device, char *text, size_t size)
 {
     if (!arguments_given(log_default(), device, text)) return PARTITA_ERR_ARG;
-    struct device *opened;
+    struct device *opened = NULL;
     const enum partita_status status = device_open(device, text, size, &opened);
     if (status == PARTITA_OK)
         snprintf(text, size, "%s", opened ? opened->name : "the processors of this machine");

@@ -66,7 +66,7 @@ struct request {
     const struct shape *shape;
     enum partita_direction direction; // PARTITA_FORWARD for streams
     const struct cost_model *model;
-    const struct device *device; // NULL: the CPU
+    const struct device *device;
     size_t transform;            // only this FFT size; 0: the engine chooses
     int variant;                 // only this variant, or ANY_VARIANT
     size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit

@@ -28,7 +28,7 @@ struct planned {
 struct partita_plan {
     const struct engine *engine;         // NULL: forward was not requested
     const struct engine *const *engines; // those of the device
-    struct device *device;               // NULL: the CPU; owned by the caller's plan
+    struct device *device;               // owned by the caller's plan
     struct partita_plan *micro_batch;    // device: plan of one micro-batch; NULL: never split
     enum partita_direction direction;
     struct partita_plan *backward_data, *backward_weight; // NULL: not planned

@@ -14,7 +14,7 @@
 
 struct partita_spectrum {
     const struct spectrum_backend *backend;
-    struct device *device; // NULL: the CPU
+    struct device *device;
     enum partita_type type;
     size_t scalar_bytes, sample_bytes;
     size_t n, block, bytes; // samples of the signal, of a block; bytes of all blocks

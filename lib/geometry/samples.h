@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Copying samples: with strides, in windows that read zeros outside a signal, and taps in causal
-// order.
+// order; conversions of samples of two bytes.
 #ifndef PARTITA_SAMPLES_H
 #define PARTITA_SAMPLES_H
 
+#include "core/plan.h"
+#include "kernels/kernels.h"
 #include "signal_blocks.h"
 
 // y[i*y_stride] = x[i*x_stride] for i < n; strides in samples of `bytes` = 2, 4, 8 or 16.
@@ -34,5 +36,21 @@ void causal_taps(const struct shape *shape, void *g, const void *taps);
 // The same for g[first .. first+n-1] only; all of these are written, including zeros. Indices
 // beyond the span are zero.
 void causal_part(const struct shape *shape, void *g, const void *taps, size_t first, size_t n);
+
+// Conversions between f32 and samples stored in two bytes, where shape.half says so.
+static inline enum half shape_half(const struct shape *shape)
+{
+    return shape->signal == PARTITA_F16 ? HALF_F16 : HALF_BF16;
+}
+
+static inline convert_fn *plan_widen(const struct partita_plan *plan)
+{
+    return plan->kernels->widen[shape_half(&plan->shape)];
+}
+
+static inline convert_fn *plan_narrow(const struct partita_plan *plan)
+{
+    return plan->kernels->narrow[shape_half(&plan->shape)];
+}
 
 #endif

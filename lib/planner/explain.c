@@ -62,7 +62,7 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     if (shape->separable) text_add(text, ", separable");
     if (shape->channels_last) text_add(text, ", channels last");
     const bool parallel = plan->engine && plan->engine->stream_pause;
-    if (plan->device) {
+    if (!plan->device->host) {
         text_add(text, "; %s\n", plan->device->name);
         return;
     }
@@ -100,7 +100,7 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     char name[40];
     snprintf(name, sizeof name, "%s%s%s", engine->name, variant ? ":" : "",
              variant ? engine->variants[estimate->variant] : "");
-    text_add(text, "  %-*s ", plan->device ? 21 : 17, name);
+    text_add(text, "  %-*s ", plan->device->host ? 17 : 21, name);
     if (!estimate->applicable) {
         text_add(text, "no: %s\n", estimate->reason);
         return;
@@ -108,7 +108,8 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
     if (estimate->summary[0]) text_add(text, "%-12s ", estimate->summary);
     else if (estimate->transform) text_add(text, "fft %-8zu ", estimate->transform);
     else text_add(text, "%-12s ", "");
-    describe_time(estimate->seconds / (plan->device ? 1 : plan->threads), plan->shape.stream, text);
+    describe_time(estimate->seconds / (plan->device->host ? plan->threads : 1), plan->shape.stream,
+                  text);
     text_add(text, "  ");
     describe_bytes(estimate->bytes, text);
     text_add(text, "  error %.0e", estimate->error);
@@ -119,7 +120,7 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 // Who chose: an engine that was named is no choice of a model.
 static void describe_chooser(const struct partita_plan *plan, struct text *text)
 {
-    const char *model = plan->device ? "the device's model" : "the cost model";
+    const char *model = plan->device->host ? "the cost model" : "the device's model";
     const char *chooser = plan->remembered ? "measurement" : model;
     if (plan->parts_asked) text_add(text, "; as asked\n");
     else if (plan->engine_asked)
@@ -208,5 +209,5 @@ void explain_plan(const struct partita_plan *plan, struct text *text)
     describe_direction(layer || !plan->engine ? plan->backward_data : NULL, "backward data", text);
     describe_direction(layer || !plan->engine ? plan->backward_weight : NULL, "backward weight",
                        text);
-    if (plan->device) text_add(text, "rates: %s\n", plan->device->rates);
+    if (!plan->device->host) text_add(text, "rates: %s\n", plan->device->rates);
 }

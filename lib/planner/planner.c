@@ -29,7 +29,7 @@ static void describe(const struct partita_plan *plan, const struct partita_optio
         text_add(&text, plan->direction == PARTITA_BACKWARD_DATA ? "data " : "weight ");
     text_add(&text, "%s*%s %s n%zu c%zu,%zu g%zu", partita_type_name(shape->signal),
              partita_type_name(shape->taps),
-             plan->device ? plan->device->key : cpu_isa_name(plan->isa), shape->batch,
+             plan->device->host ? cpu_isa_name(plan->isa) : plan->device->key, shape->batch,
              shape->in_channels, shape->out_channels, shape->groups);
     for (int i = 0; i < shape->rank; i++)
         text_add(&text, " k%zu d%zu s%zu x%zd y%zu", shape->axis[i].kernel, shape->axis[i].dilation,
@@ -180,7 +180,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     if (!plan->engines[index]) return refuse(plan, options->engine);
     struct estimate choice = plan->estimates[index];
     plan->remembered = recall(plan, options, &model, key, &index, &choice);
-    if (plan->measure && !plan->device && !plan->remembered) {
+    if (plan->measure && plan->device->host && !plan->remembered) {
         const enum partita_status status = measure_best(plan, options, &model, &index, &choice);
         if (status != PARTITA_OK) return status;
         struct remembered measured = {.transform = choice.transform};
@@ -192,11 +192,12 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine_asked = options->engine;
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
-    if (!options->threads && !plan->shape.stream && !plan->device)
+    if (!options->threads && !plan->shape.stream && plan->device->host)
         plan->threads = worthwhile_threads(plan->threads, choice.seconds);
     const struct request request =
         estimate_request(plan, options, &model, plan->engine, choice.transform);
     const enum partita_status status = plan->engine->plan_create(plan, &request);
     if (status == PARTITA_OK) plan->threads = affordable_threads(plan, options);
-    return status == PARTITA_OK && plan->device ? plan->device->plan_begin(plan, &request) : status;
+    if (status != PARTITA_OK || !plan->device->plan_begin) return status;
+    return plan->device->plan_begin(plan, &request);
 }

@@ -5,8 +5,9 @@
 
 #include "core/plan.h"
 
-// All engines of the CPU, NULL-terminated (engines.c).
+// All engines of the CPU, NULL-terminated, and the CPU (engines.c).
 extern const struct engine *const cpu_engines[];
+extern struct device cpu_device;
 
 // Fills plan->engine, choice, estimates and state for plan->shape. The caller destroys the plan on
 // failure.

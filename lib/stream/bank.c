@@ -128,7 +128,7 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
     bank->ahead = plan->engine->stream_prefetch && n_slots > BANK_AHEAD ? BANK_AHEAD : 0;
     bank->deadline = sample_rate > 0 ? (double)plan->shape.block / sample_rate : 0;
     bank->memory.from = plan->allocator;
-    assert(plan->engine->bank_open || !plan->device);
+    assert(plan->engine->bank_open || plan->device->host);
     const enum partita_status status =
         plan->engine->bank_open ? plan->engine->bank_open(bank) : open_streams(bank);
     if (status == PARTITA_OK) *ret_bank = bank;

@@ -41,13 +41,16 @@ enum partita_status cuda_device_open(size_t index, char *text, size_t size,
         cuda_gpu_close(gpu);
         return PARTITA_ERR_NOMEM;
     }
-    *device = (struct cuda_device){.base.close = close_device,
-                                   .gpu = gpu,
-                                   .index = gpu->index,
-                                   .processors = gpu->processors,
-                                   .shared_bytes = gpu->shared_bytes,
-                                   .memory = gpu->memory,
-                                   .f64_share = gpu->f64_share};
+    // Threads only copy between pageable arrays and pinned buffers, which more than a few do no
+    // faster: they share the memory's bandwidth.
+    *device = (struct cuda_device){
+        .base = {.queues = true, .half_gradients = true, .max_threads = 8, .close = close_device},
+        .gpu = gpu,
+        .index = gpu->index,
+        .processors = gpu->processors,
+        .shared_bytes = gpu->shared_bytes,
+        .memory = gpu->memory,
+        .f64_share = gpu->f64_share};
     memcpy(device->base.name, gpu->name, sizeof device->base.name);
     memcpy(device->base.key, gpu->key, sizeof device->base.key);
     cuda_device_set_rates(device, &gpu->rates,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which samples of a plane depend on marked samples of another: axis after axis, because taps,
 // strides and padding act on each axis alone.
-#ifndef PARTITA_NONFINITE_REACH_H
-#define PARTITA_NONFINITE_REACH_H
+#ifndef PARTITA_REACH_H
+#define PARTITA_REACH_H
 
 #include "core/problem.h"
 
@@ -15,7 +15,6 @@ struct reach {
     void *memory; // reach_bytes, provided by the caller
 };
 
-void reach_make(struct reach *reach, const struct shape *shape, enum reach_kind kind);
 size_t reach_bytes(const struct shape *shape);
 
 // to[i] = whether sample i depends on any sample with from[j] != 0; taps in the order of

@@ -9,8 +9,8 @@
 #include "core/filter.h"
 #include "geometry/samples.h"
 #include "kernels/kernels.h"
-#include "nonfinite_reach.h"
 #include "overflow.h"
+#include "reach.h"
 
 // Bits of magnitudes from which a transform of a tile may overflow although its results do not
 // (overflow.h).
@@ -45,7 +45,7 @@ static bool look_at_outputs(const struct partita_plan *plan, const char *y,
 {
     const size_t bytes = plan->shape.sample_bytes, step = size_max(plan->choice.spread / 2, 1);
     const struct sample_strides *strides = &array->strides;
-    // Channels that are adjacent are looked at together.
+    // Channels that are adjacent are looked at in one pass.
     const size_t adjacent = strides->channel == 1 ? array->channels : 1;
     for (size_t plane = 0; plane < array->items * array->channels; plane += adjacent) {
         const char *first = y + (plane / array->channels * strides->item +
@@ -198,7 +198,7 @@ static void repair_weight(struct repair *repair)
     const struct shape *shape = &repair->plan->shape;
     for (int gy = 0; gy < 2; gy++) {
         const size_t channels = gy ? shape->out_channels : shape->in_channels;
-        reach_make(&repair->reach, shape, gy ? REACH_GY_TO_TAPS : REACH_X_TO_TAPS);
+        repair->reach.kind = gy ? REACH_GY_TO_TAPS : REACH_X_TO_TAPS;
         for (size_t c = 0; c < channels; c++) repair_taps(repair, gy, c);
     }
 }
@@ -215,8 +215,10 @@ static enum partita_status repair_call(const struct partita_plan *plan,
     const size_t first = shape_samples(shape, plan->direction == PARTITA_BACKWARD_DATA);
     struct operands finite = *operands;
     finite.cached_spectra = NULL;
-    struct repair repair = {.plan = plan, .operands = operands};
-    reach_make(&repair.reach, shape, forward ? REACH_X_TO_Y : REACH_GY_TO_X);
+    struct repair repair = {
+        .plan = plan,
+        .operands = operands,
+        .reach = {.shape = shape, .kind = forward ? REACH_X_TO_Y : REACH_GY_TO_X}};
     char *copy[2] = {copy_finite(plan, operands->from[0], first), NULL};
     if (weight) copy[1] = copy_finite(plan, operands->from[1], shape_samples(shape, true));
     repair.from = mem_reserve(&plan->allocator, size_mul(2, mem_round(marks)));

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT
-#include "nonfinite_reach.h"
+#include "reach.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/sizes.h"
-
-void reach_make(struct reach *reach, const struct shape *shape, enum reach_kind kind)
-{
-    reach->shape = shape;
-    reach->kind = kind;
-}
 
 // One axis: samples are read as elements `apart` elements apart, and sample i that is written
 // depends on elements first + advance*i + step*j for j < count, those of them that exist.

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// The gradient of the bias on the CPU: gb[k] = the sum of gy over items and outputs.
+#include "base/scalar.h"
+#include "base/sizes.h"
+#include "base/thread.h"
+#include "bounded.h"
+#include "kernels/kernels.h"
+
+struct bias_call {
+    const struct partita_plan *plan;
+    char *gb;
+    const char *gy;
+};
+
+static void sum_bias_channel(void *context, size_t k, int worker)
+{
+    const struct bias_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const size_t n = shape_outputs(shape), bytes = shape->scalar_bytes;
+    double sum = 0; // of sums of planes: few, and each as exact as its kernel
+    (void)worker;
+    for (size_t item = 0; item < shape->batch; item++)
+        sum += call->plan->kernels->sum(call->gy + (item * shape->out_channels + k) * n * bytes, n);
+    scalar_put(shape->f64, call->gb, k, sum);
+}
+
+enum { BIAS_CHANNELS = 16, BIAS_POSITIONS = 64 }; // channels last: moved to rows at once
+
+// The same for adjacent channels.
+static void sum_bias_channels(void *context, size_t task, int worker)
+{
+    const struct bias_call *call = context;
+    const struct shape *shape = &call->plan->shape;
+    const struct kernels *kernels = call->plan->kernels;
+    const struct sample_strides strides = shape_strides(shape, true);
+    const size_t k = task * BIAS_CHANNELS,
+                 channels = size_min(BIAS_CHANNELS, shape->out_channels - k);
+    const size_t all = shape->batch * shape_outputs(shape), bytes = shape->scalar_bytes;
+    double rows[BIAS_CHANNELS * BIAS_POSITIONS], sum[BIAS_CHANNELS] = {0};
+    (void)worker;
+    for (size_t i = 0; i < all; i += BIAS_POSITIONS) {
+        const size_t n = size_min(BIAS_POSITIONS, all - i);
+        kernels->transpose(rows, BIAS_POSITIONS, call->gy + (i * strides.position + k) * bytes,
+                           strides.position, n, channels);
+        for (size_t c = 0; c < channels; c++)
+            sum[c] += kernels->sum((char *)rows + c * BIAS_POSITIONS * bytes, n);
+    }
+    for (size_t c = 0; c < channels; c++) scalar_put(shape->f64, call->gb, k + c, sum[c]);
+}
+
+enum partita_status cpu_backward_bias(const struct partita_plan *plan,
+                                      const struct operands *operands)
+{
+    struct bias_call call = {plan, operands->to, operands->from[0]};
+    const size_t channels = plan->shape.out_channels;
+    if (plan->shape.channels_last)
+        thread_loop(plan->threads, ceil_div(channels, BIAS_CHANNELS), sum_bias_channels, &call);
+    else thread_loop(plan->threads, channels, sum_bias_channel, &call);
+    return PARTITA_OK;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+#include "bounded.h"
+
+#include "base/sizes.h"
+#include "core/filter.h"
+#include "geometry/upsampling.h"
+#include "nonfinite.h"
+
+// Whether the engine computes outputs of branches, from which a call takes its results.
+static bool computes_branches(const struct partita_plan *plan)
+{
+    return plan->shape.up.branches && !plan->choice.resamples;
+}
+
+size_t bounded_workspace(const struct partita_plan *plan)
+{
+    const size_t engine = plan_workspace(plan);
+    return computes_branches(plan) ? size_add(mem_round(engine), upsampling_bytes(&plan->shape))
+                                   : engine;
+}
+
+// Results of all channels and items.
+static void take_from_branches(const struct shape *shape, char *y, const char *branches)
+{
+    const struct upsampling *up = &shape->up;
+    const size_t bytes = shape->sample_bytes, pitch = shape->axis[0].out;
+    for (size_t row = 0; row < shape->batch * up->out_channels; row++) {
+        const struct branches from = {branches + row * up->branches * pitch * bytes, pitch,
+                                      up->first};
+        upsampling_take(shape, &from, y + row * up->axis.out * bytes, 1, up->axis.out);
+    }
+}
+
+enum partita_status cpu_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                            const struct operands *operands, void *workspace)
+{
+    const bool branches = computes_branches(plan);
+    struct operands inner = *operands;
+    _Atomic uint64_t peak = 0;
+    void *allocated = workspace ? NULL : mem_reserve(&plan->allocator, bounded_workspace(plan));
+    if (!workspace) workspace = allocated;
+    if (!workspace) return PARTITA_ERR_NOMEM;
+    inner.peak = &peak;
+    if (branches) inner.to = (char *)workspace + mem_round(plan_workspace(plan));
+    enum partita_status status = plan->engine->run(plan, filter, &inner, workspace);
+    if (status == PARTITA_OK) status = nonfinite_confine(plan, filter, &inner, workspace);
+    if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, operands->to, inner.to);
+    mem_release(&plan->allocator, allocated);
+    return status;
+}
+
+// The taps are packed in the memory that the call then works in, if packing on all threads needs no
+// more: new memory is cleared once.
+static enum partita_status pack_and_run(const struct bounded_call *call, void *workspace)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct engine *engine = plan->engine;
+    const bool up = plan->shape.up.branches;
+    const bool fits = workspace && !engine->filter_create &&
+                      engine->filter_bytes(plan).scratch <= plan_workspace(plan);
+    struct partita_filter *filter = NULL;
+    char *branches = NULL;
+    if (up) {
+        branches = mem_reserve(&plan->allocator, upsampling_taps_bytes(&plan->shape));
+        if (!branches) return PARTITA_ERR_NOMEM;
+        upsampling_taps(plan, call->taps, branches);
+    }
+    enum partita_status status =
+        filter_create(plan, up ? branches : call->taps, fits ? workspace : NULL, &filter);
+    mem_release(&plan->allocator, branches);
+    if (status == PARTITA_OK) status = plan->device->run(plan, filter, &call->operands, workspace);
+    filter_destroy(filter);
+    return status;
+}
+
+enum partita_status bounded_run(const struct bounded_call *call)
+{
+    const struct partita_plan *plan = call->plan;
+    const struct shape *shape = &plan->shape;
+    struct operands operands = call->operands;
+    if (!call->taps) return plan->device->run(plan, call->filter, &operands, call->workspace);
+    if (plan->direction == PARTITA_FORWARD && plan->choice.from_taps && !shape->relu &&
+        !shape->up.branches) {
+        operands.from[1] = call->taps;
+        operands.from_taps = true;
+        return plan->device->run(plan, NULL, &operands, call->workspace);
+    }
+    if (operands.queue)
+        return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED, "call.queue: %s needs a filter",
+                         plan->engine->name);
+    const bool allocates = !call->workspace && plan->device->host;
+    void *allocated = allocates ? mem_reserve(&plan->allocator, bounded_workspace(plan)) : NULL;
+    if (allocates && !allocated) return PARTITA_ERR_NOMEM;
+    const enum partita_status status = pack_and_run(call, allocates ? allocated : call->workspace);
+    mem_release(&plan->allocator, allocated);
+    return status;
+}

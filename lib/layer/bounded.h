@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Calls of bounded problems below the public functions, and the CPU as a device for them.
+#ifndef PARTITA_LAYER_BOUNDED_H
+#define PARTITA_LAYER_BOUNDED_H
+
+#include "core/plan.h"
+
+// A call of a plan of one direction, on arrays that have been checked.
+struct bounded_call {
+    const struct partita_plan *plan;
+    const struct partita_filter *filter; // NULL: taps, or backward weight
+    const void *taps;
+    struct operands operands;
+    void *workspace; // bounded_workspace bytes; NULL: allocated for the call
+};
+
+// Bytes of workspace of one call: the engine's and, where it computes the outputs of branches
+// (problem.up), behind them those outputs.
+size_t bounded_workspace(const struct partita_plan *plan);
+
+enum partita_status bounded_run(const struct bounded_call *call);
+
+// See struct device.
+enum partita_status cpu_run(const struct partita_plan *plan, const struct partita_filter *filter,
+                            const struct operands *operands, void *workspace);
+enum partita_status cpu_backward_bias(const struct partita_plan *plan,
+                                      const struct operands *operands);
+
+#endif
