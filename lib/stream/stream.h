@@ -115,6 +115,14 @@ size_t stream_outputs_due(const struct partita_stream *stream, size_t n);
 // Clears all input. A swap in progress is completed at once.
 void stream_reset(struct partita_stream *stream);
 
+// The state as bytes (state.c). Save, restore and clone return the streams' status after copying.
+// Restore: PARTITA_ERR_STATE, after a line in the log, for a state that is not of such a stream.
+size_t stream_state_bytes(const struct partita_stream *stream);
+enum partita_status stream_state_save(struct partita_stream *stream, void *state);
+enum partita_status stream_state_restore(struct partita_stream *stream, const void *state,
+                                         size_t size);
+enum partita_status stream_clone(struct partita_stream *stream, struct partita_stream **ret_stream);
+
 // Called before and after the memory of the stream's region is read or replaced.
 void stream_pause(struct partita_stream *stream);
 void stream_resume(struct partita_stream *stream);
