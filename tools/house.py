@@ -36,13 +36,13 @@ LIMITS = {
     "columns": (3, f"lines beyond {house_code.MAX_COLUMNS} columns"),
     "assert_share": (4.5, "asserts in 1000 lines of lib/"),
     "conditionals": (0, "lines of lib/ and design/ with nested conditional operators"),
-    "lines_cpu": (35180, "lines in lib/ without lib/cuda"),  # the aim is 31 000
+    "lines_cpu": (34970, "lines in lib/ without lib/cuda"),  # the aim is 31 000
     "lines_design": (1480, "lines in design/"),
     "lines_cuda": (18040, "lines in lib/cuda"),  # the aim is 15 500
     "docs": (7380, "lines of text in docs/"),
     "tools": (3200, "lines in tools/"),
     "words": (0, "words that are no longer used"),
-    "names": (540, "variables, fields and types whose name says nothing: " + ", ".join(house_text.EMPTY_NAMES)),
+    "names": (460, "variables, fields and types whose name says nothing: " + ", ".join(house_text.EMPTY_NAMES)),
     "what": (32, "uses of \"what\" in comments of lib/ and design/"),
     "links": (0, "links of documents that lead nowhere"),
     "named_tests": (0, "tests named in docs/faults.md that do not exist"),

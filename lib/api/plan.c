@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Public functions of plans. As in every file of api/, arguments are checked here, one internal
-// call follows, and below they are trusted. (Those of the store of measurements are in
-// planner/wisdom.c.)
+// call follows, and below they are trusted.
 #include "plan.h"
 
 #include <string.h>

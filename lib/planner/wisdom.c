@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/thread.h"
-#include "core/arguments.h"
 #include "fft/fft.h"
 
 #define HEADER "partita wisdom 3"
@@ -37,25 +36,23 @@ struct partita_wisdom {
 
 static const struct partita_allocator plain;
 
-enum partita_status partita_wisdom_create(struct partita_wisdom **ret_wisdom)
+enum partita_status wisdom_create(struct partita_wisdom **ret_wisdom)
 {
-    if (!arguments_given(log_default(), ret_wisdom)) return PARTITA_ERR_ARG;
     struct partita_wisdom *wisdom = mem_allocate(&plain, sizeof *wisdom);
     if (!wisdom) return PARTITA_ERR_NOMEM;
     *ret_wisdom = wisdom;
     return PARTITA_OK;
 }
 
-void partita_wisdom_destroy(struct partita_wisdom *wisdom)
+void wisdom_destroy(struct partita_wisdom *wisdom)
 {
     if (!wisdom) return;
     free(wisdom->entries);
     mem_release(&plain, wisdom);
 }
 
-enum partita_status partita_wisdom_calibrate(struct partita_wisdom *wisdom)
+enum partita_status wisdom_calibrate(struct partita_wisdom *wisdom)
 {
-    if (!arguments_given(log_default(), wisdom)) return PARTITA_ERR_ARG;
     struct cost_model model;
     const enum partita_status status = cost_model_calibrate(&model, cpu_detect());
     if (status != PARTITA_OK) return status;
@@ -190,10 +187,9 @@ static bool write_file(int fd, const char *text, size_t length)
     return fclose(file) == 0 && written;
 }
 
-enum partita_status partita_wisdom_save(const struct partita_wisdom *wisdom, const char *path)
+enum partita_status wisdom_save(const struct partita_wisdom *wisdom, const char *path)
 {
     const struct partita_log log = log_default();
-    if (!arguments_given(log, wisdom, path)) return PARTITA_ERR_ARG;
     enum partita_status status = PARTITA_ERR_NOMEM;
     const size_t capacity = strlen(path) + 48;
     char *temporary = malloc(capacity), *text = NULL;
@@ -334,10 +330,9 @@ static void wisdom_merge(struct partita_wisdom *wisdom, const struct partita_wis
     thread_unlock(LOCK_WISDOM);
 }
 
-enum partita_status partita_wisdom_load(struct partita_wisdom *wisdom, const char *path)
+enum partita_status wisdom_load(struct partita_wisdom *wisdom, const char *path)
 {
     const struct partita_log log = log_default();
-    if (!arguments_given(log, wisdom, path)) return PARTITA_ERR_ARG;
     size_t length = 0;
     enum partita_status status;
     struct partita_wisdom loaded = {0};

@@ -12,6 +12,13 @@
 // unchanged.
 enum partita_status cost_model_calibrate(struct cost_model *ret, enum cpu_isa isa);
 
+// See the public functions. Arguments have been checked; destroy accepts NULL.
+enum partita_status wisdom_create(struct partita_wisdom **ret_wisdom);
+void wisdom_destroy(struct partita_wisdom *wisdom);
+enum partita_status wisdom_calibrate(struct partita_wisdom *wisdom);
+enum partita_status wisdom_save(const struct partita_wisdom *wisdom, const char *path);
+enum partita_status wisdom_load(struct partita_wisdom *wisdom, const char *path);
+
 // A choice stored for a problem.
 struct remembered {
     char engine[32];
