@@ -97,7 +97,7 @@ static bool accuracy_try_engine(const char *layer, const struct partita_plan *pl
     if (ok) {
         void *workspace = bench_allocate(plan_workspace(&trial));
         const struct operands operands = {.to = a->y, .from = {a->x}};
-        trial.engine->run(&trial, filter, &operands, workspace);
+        trial.engine->bounded.run(&trial, filter, &operands, workspace);
         accuracy_print(layer, &trial, a);
         free(workspace);
     }

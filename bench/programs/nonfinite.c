@@ -60,7 +60,7 @@ static double run_pass(void *state, const struct workload *w, double *calls)
     (void)calls;
     const double start = bench_now();
     const enum partita_status status =
-        s->direction_plan->engine->run(s->direction_plan, filter, &operands, s->workspace);
+        s->direction_plan->engine->bounded.run(s->direction_plan, filter, &operands, s->workspace);
     return status == PARTITA_OK ? bench_now() - start : NAN;
 }
 

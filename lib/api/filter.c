@@ -70,7 +70,7 @@ static bool taps_are_valid(const struct partita_plan *plan, const struct partita
 static bool taps_are_supported(const struct partita_plan *plan, const struct partita_taps *taps)
 {
     const bool up = plan->shape.up.branches;
-    const bool paths = plan->engine && plan->engine->filter_create_paths && !up;
+    const bool paths = plan->engine && plan->engine->filter.create_paths && !up;
     if (taps->bias && (plan->shape.stream || plan->shape.complex_signal || up))
         log_line(&plan->log, "taps.bias: of bounded real problems only%s",
                  up ? ", and not of resampling ones" : "");

@@ -283,7 +283,7 @@ enum partita_status partita_plan_load_sized(const struct partita_plan *plan,
     if (!plan->shape.stream)
         return log_error(&plan->log, PARTITA_ERR_STATE,
                          "plan: of a bounded problem, not of streams");
-    plan->engine->plan_load(plan, &load);
+    plan->engine->stream.plan_load(plan, &load);
     sized_write(ret_load, load_bytes, &load, sizeof load);
     return PARTITA_OK;
 }

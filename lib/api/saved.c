@@ -6,7 +6,7 @@
 static const struct partita_plan *saved_partner(const struct partita_plan *plan)
 {
     const struct partita_plan *weight = plan ? plan->backward_weight : NULL;
-    return weight && plan->engine && plan->engine->cached_spectra_plan &&
+    return weight && plan->engine && plan->engine->bounded.cached_plan &&
                    weight->engine == plan->engine
                ? weight
                : NULL;
@@ -14,7 +14,7 @@ static const struct partita_plan *saved_partner(const struct partita_plan *plan)
 
 size_t partita_saved_bytes(const struct partita_plan *plan)
 {
-    return saved_partner(plan) ? plan->engine->cached_spectra_bytes(plan) : 0;
+    return saved_partner(plan) ? plan->engine->bounded.cached_bytes(plan) : 0;
 }
 
 size_t partita_saved_workspace(const struct partita_saved *saved)
@@ -36,7 +36,7 @@ enum partita_status partita_saved_create(const struct partita_plan *plan,
     enum partita_status status =
         plan->device->reserve(plan, partita_saved_bytes(plan), &saved->data);
     if (status == PARTITA_OK)
-        status = plan->engine->cached_spectra_plan(plan, saved_partner(plan), &saved->weight);
+        status = plan->engine->bounded.cached_plan(plan, saved_partner(plan), &saved->weight);
     if (status == PARTITA_OK) *ret_saved = saved;
     else partita_saved_destroy(saved);
     return status;

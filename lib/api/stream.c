@@ -48,7 +48,7 @@ enum partita_status partita_stream_process_queued(struct partita_stream *stream,
     const void *outputs = n_frames ? (const void *)y.samples : stream;
     if (!arguments_given(log_of(stream ? stream->plan : NULL), stream, queue, outputs))
         return PARTITA_ERR_ARG;
-    if (!stream->plan->engine->stream_queue)
+    if (!stream->plan->engine->stream.queue)
         return log_error(&stream->plan->log, PARTITA_ERR_UNSUPPORTED, "%s has no queues",
                          stream->plan->engine->name);
     const struct frames frames = {

@@ -33,8 +33,8 @@ struct device {
     // Called after plan_create: makes all that `run` needs in addition to the engine's plan. NULL:
     // nothing.
     enum partita_status (*plan_begin)(struct partita_plan *plan, const struct request *request);
-    // Bounded problems on arrays in any memory: engine->run, with the memory and the repairs that
-    // it needs; or with operands->queue.
+    // Bounded problems on arrays in any memory: engine->bounded.run, with the memory and the
+    // repairs that it needs; or with operands->queue.
     enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
                                const struct operands *operands, void *workspace);
     // Memory of the device. Errors: PARTITA_ERR_NOMEM, PARTITA_ERR_DEVICE. NULL may be released.

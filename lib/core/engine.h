@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The interface of an engine: one algorithm on one device. The planner knows engines only through
 // this table; plan.h has the structs that engines fill, stream/stream.h has the struct of a stream.
+// In the tables only a function whose comment mentions NULL may be NULL.
 #ifndef PARTITA_ENGINE_H
 #define PARTITA_ENGINE_H
 
@@ -25,8 +26,7 @@ enum {
 struct estimate {
     bool applicable;
     char reason[96];       // why not, when it is not
-    int variant;           // index into the engine's variants; 0: it has none; ANY_VARIANT: all of
-                           // them
+    int variant;           // index into the engine's variants; 0: it has none; ANY_VARIANT: all
     char summary[24];      // the decision in words, for explain; may be empty
     size_t transform;      // FFT size, or edge of a tile in the transformed domain; 0: none
     size_t hop;            // input frames of a block; for direct, outputs of a tile
@@ -67,10 +67,10 @@ struct request {
     enum partita_direction direction; // PARTITA_FORWARD for streams
     const struct cost_model *model;
     const struct device *device;
-    size_t transform;            // only this FFT size; 0: the engine chooses
-    int variant;                 // only this variant, or ANY_VARIANT
-    size_t workspace_limit;      // maximum bytes of one call on one thread; SIZE_MAX: no limit
-    size_t call_limit;           // part of the workspace for an engine that resamples by itself
+    size_t transform;       // only this FFT size; 0: the engine chooses
+    int variant;            // only this variant, or ANY_VARIANT
+    size_t workspace_limit; // maximum bytes of one call on one thread; SIZE_MAX: no limit
+    size_t call_limit;      // part of the workspace for an engine that resamples by itself
     struct partita_parts parts;
     double error_budget;  // maximum predicted error; 0: only the engine's own limit
     size_t error_reach;   // of the options; see request_max_transform
@@ -129,118 +129,124 @@ static inline void operands_raise_peak(_Atomic uint64_t *peak, uint64_t to)
     }
 }
 
+// Filters, which PARTITA_BACKWARD_WEIGHT has none of.
+struct filter_ops {
+    // Their memory, and packing taps in the caller's layout into it, again and again, whatever it
+    // held before. The scratch memory is at least as large as `bytes` says or as the plan's
+    // workspace. On a device taps are in its memory, aligned, and packing is queued; on the CPU the
+    // status is PARTITA_OK. NULL: only streams have filters, which `create` makes.
+    struct filter_bytes (*bytes)(const struct partita_plan *plan);
+    enum partita_status (*pack)(struct partita_filter *filter, const void *taps,
+                                const struct region *scratch);
+    bool on_host; // device: packing waits and takes memory of the host; not on a queue
+    // Makes filter->state from taps in the caller's layout. On failure the caller calls `destroy`.
+    // NULL: the caller reserves filter->state and calls `pack`.
+    enum partita_status (*create)(struct partita_filter *filter, const void *taps);
+    // The same from paths, which are added to those of `base` or replace them; `base` may be NULL.
+    // NULL: the caller converts the paths to dense taps first.
+    enum partita_status (*create_paths)(struct partita_filter *filter,
+                                        const struct partita_path *paths, size_t n_paths,
+                                        const struct partita_filter *base);
+    // Stores the bias with the taps; NULL: the caller keeps a copy in filter->bias.
+    enum partita_status (*bias)(struct partita_filter *filter, const void *bias);
+    // Returns the taps in device memory if the filter holds only the taps in the caller's layout,
+    // else NULL. NULL: no filter of the engine is of this form.
+    const void *(*taps)(const struct partita_filter *filter);
+    void (*destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
+};
+
+// Bounded problems, any direction, bias (filter->bias) and activation (shape.relu) included.
+struct bounded_ops {
+    // Arrays are in the memory of the engine's device; device->run also accepts arrays in host
+    // memory. `filter` is NULL for PARTITA_BACKWARD_WEIGHT and with operands->from_taps. The
+    // workspace is plan_workspace bytes, 64-byte aligned; a device replaces one that is NULL or not
+    // in its memory by one of its own. On the CPU the status is PARTITA_OK. NULL: only streams.
+    enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
+                               const struct operands *operands, void *workspace);
+    // The bytes of the cached spectra of one call of forward; and a plan of backward weight that
+    // equals `weight` but reads cached spectra, which plan_destroy releases. NULL: there are none.
+    size_t (*cached_bytes)(const struct partita_plan *plan);
+    enum partita_status (*cached_plan)(const struct partita_plan *plan,
+                                       const struct partita_plan *weight,
+                                       struct partita_plan *ret_plan);
+};
+
+// Streams. The state is one arena, released by the caller.
+struct stream_ops {
+    enum partita_status (*open)(struct partita_stream *stream); // NULL: only bounded problems
+    // Bytes that a step writes before it reads them, if stream->workspace has them; NULL: none.
+    size_t (*workspace)(const struct partita_plan *plan);
+    // Takes one or more frames, as the engine chooses, and writes the outputs that become due;
+    // stream.c repeats it and keeps position and phase. Reads all its inputs before it writes. If a
+    // device fails, it sets stream->status, takes nothing and is not called again.
+    struct step (*step)(struct partita_stream *stream, const struct frames *frames);
+    // Queues the work on all frames->rest frames, of arrays in the memory of the engine's device.
+    // Frames after the first n are beyond the last whole block: their outputs are zeros. A call of
+    // 0 frames takes a filter. NULL: no queues. Otherwise steps and queued calls take filters from
+    // stream->swap_queue, and the device settles swaps: swap_begin and swap_end are NULL.
+    enum partita_status (*queue)(struct partita_stream *stream, const struct frames *frames,
+                                 void *queue);
+    void (*reset)(struct partita_stream *stream); // NULL: the caller zeroes the region
+    void (*close)(struct partita_stream *stream); // before the state is released; NULL: nothing
+    // Fetches the next reads of a stream's step into the caches. Called 3, 2 and 1 streams
+    // ahead: each call may read data that the one before has fetched. NULL: nothing.
+    void (*prefetch)(const struct partita_stream *stream, int ahead);
+    // The region of all that future outputs depend on, without pointers. If it is not in one place,
+    // its data is NULL; copies are to and from host memory, and a failure sets stream->status.
+    struct region (*region)(struct partita_stream *stream);
+    void (*copy_out)(struct partita_stream *stream, void *to);        // NULL: the caller copies
+    void (*copy_in)(struct partita_stream *stream, const void *from); // NULL: the caller copies
+    // Called before and after the region is copied or replaced. NULL: nothing.
+    void (*pause)(struct partita_stream *stream);
+    void (*resume)(struct partita_stream *stream);
+    // The regions of plans with equal keys have the same meaning; NULL: the key is 0.
+    uint64_t (*region_key)(const struct partita_plan *plan);
+    // swap_begin returns the number of frames after which both filters have outputs: then the step
+    // fades (swap_fade) in state SWAP_FADING. When stream->filter is the new filter, swap_end
+    // returns for how many frames the old one is in use. NULL: no swaps, or those of `queue`.
+    size_t (*swap_begin)(struct partita_stream *stream);
+    size_t (*swap_end)(struct partita_stream *stream);
+    void (*plan_load)(const struct partita_plan *plan, struct partita_load *ret);
+};
+
+// Banks whose slots are computed together (stream/bank.h). NULL: a bank has a stream for each slot.
+struct bank_ops {
+    // Makes bank->state, the slots' arrays, which are zeros, and their queues of swaps.
+    enum partita_status (*open)(struct partita_bank *bank);
+    void (*close)(struct partita_bank *bank); // releases them, also half-made ones
+    // Prepares a free slot for another input, in the thread that opens.
+    enum partita_status (*open_slot)(struct partita_bank *bank, size_t slot);
+    // Filters a block of the first n_open slots that bank->open lists; the outputs of the n_closing
+    // that follow become zeros. A failure sets bank->status, and from then on it writes zeros.
+    void (*process)(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing);
+};
+
 struct engine {
     const char *name;            // "cpu/overlap-save"
     const char *const *variants; // names after the colon, NULL-terminated; NULL: only one
-    unsigned directions;         // bits of enum partita_direction that `run` computes
+    unsigned directions;         // bits of enum partita_direction that bounded.run computes
     int max_rank;                // maximum number of axes; 0: one
-    bool half;                   // its directions, on the CPU forward, support samples of two bytes
-                                 // (f16, bf16)
+    bool half;                   // serves f16 and bf16: in its directions, on the CPU in forward
     bool real;                   // complex types are not served
     bool channels_last;          // x and y may be [batch][position][channel]
     bool layers;                 // for many channels: of forward on a lone signal with adjacent
                                  // taps it is asked only if the options name it
-    // Fills *ret with the cheapest decision, or applicable = false with a reason. Allocates
-    // nothing.
+    // Fills *ret: the cheapest decision, or applicable = false and a reason. Allocates nothing.
     void (*estimate)(const struct request *request, struct estimate *ret);
     // Builds plan->state for plan->choice, which is the estimate of the same request. The planner
     // calls plan_destroy on failure too. NULL, of a device: all is in plan->choice and the shape.
     enum partita_status (*plan_create)(struct partita_plan *plan, const struct request *request);
     void (*plan_destroy)(struct partita_plan *plan); // NULL: plan->state is one arena
-    void (*plan_load)(const struct partita_plan *plan, struct partita_load *ret); // streams
-    void (*plan_explain)(const struct partita_plan *plan, struct text *text); // details; NULL: none
-
-    // Filters, which PARTITA_BACKWARD_WEIGHT has none of: their memory, and packing taps in the
-    // caller's layout into it, again and again. Of the scratch memory at least as much is there as
-    // filter_bytes names or as the plan's workspace has; packing depends on nothing that was in the
-    // filter before. On a device taps are in its memory, aligned, and packing is queued. NULL: only
-    // streams have filters, which filter_create makes. On the CPU the status is PARTITA_OK.
-    struct filter_bytes (*filter_bytes)(const struct partita_plan *plan);
-    enum partita_status (*filter_pack)(struct partita_filter *filter, const void *taps,
-                                       const struct region *scratch);
-    bool host_filters; // device: packing waits and takes memory of the host; not on a queue
-    // Makes filter->state from taps in the caller's layout. On failure the caller calls
-    // filter_destroy. NULL: the caller reserves filter->state and calls filter_pack.
-    enum partita_status (*filter_create)(struct partita_filter *filter, const void *taps);
-    // The same from paths, which are added to those of `base` or replace them; `base` may be NULL.
-    // NULL: the caller converts the paths to dense taps first.
-    enum partita_status (*filter_create_paths)(struct partita_filter *filter,
-                                               const struct partita_path *paths, size_t n_paths,
-                                               const struct partita_filter *base);
-    // Stores the bias with the taps; NULL: the caller keeps a copy in filter->bias.
-    enum partita_status (*filter_bias)(struct partita_filter *filter, const void *bias);
-    // Returns the taps in device memory if the filter holds only the taps in the caller's layout,
-    // else NULL. May be NULL: then no filter of the engine is of this form.
-    const void *(*filter_taps)(const struct partita_filter *filter);
-    void (*filter_destroy)(struct partita_filter *filter); // NULL: filter->state is one arena
-
-    // Bounded problems, any direction, bias (filter->bias) and activation (shape.relu) included.
-    // Arrays are in the memory of the engine's device; device->run also accepts arrays in host
-    // memory. `filter` is NULL for PARTITA_BACKWARD_WEIGHT and with operands->from_taps. The
-    // workspace is plan_workspace bytes, 64-byte aligned; a device replaces one that is NULL or not
-    // in its memory by one of its own. On the CPU the status is PARTITA_OK.
-    enum partita_status (*run)(const struct partita_plan *plan, const struct partita_filter *filter,
-                               const struct operands *operands, void *workspace);
-    // For engines with cached spectra: the bytes of those of one call of forward; and a plan of
-    // backward weight that equals `weight` but reads cached spectra, which plan_destroy releases.
-    size_t (*cached_spectra_bytes)(const struct partita_plan *plan);
-    enum partita_status (*cached_spectra_plan)(const struct partita_plan *plan,
-                                               const struct partita_plan *weight,
-                                               struct partita_plan *ret_plan);
-
-    // Streams. The state is one arena, released by the caller. A step takes at least one of the
-    // frames, and as many as the engine chooses, and writes the outputs that become due with them;
-    // stream.c repeats it and keeps position and phase. All inputs of a step are read before its
-    // first output is written. Where a device fails, a step sets stream->status and takes nothing;
-    // from then on it is not called again.
-    enum partita_status (*stream_open)(struct partita_stream *stream);
-    // Bytes that a step writes before it reads them, if stream->workspace has them; NULL: none.
-    size_t (*stream_workspace)(const struct partita_plan *plan);
-    struct step (*stream_step)(struct partita_stream *stream, const struct frames *frames);
-    // All frames at once, of arrays in the memory of the engine's device: work is only queued, on a
-    // queue of the caller's. The call has frames->rest frames, of which those after the first n are
-    // beyond the last whole block: their outputs are zeros. A call of 0 frames takes a filter.
-    // NULL: there are no queues. Otherwise steps and queued calls take the filters of swaps from
-    // stream->swap_queue, and the device settles them: swap_begin and swap_end are NULL.
-    enum partita_status (*stream_queue)(struct partita_stream *stream, const struct frames *frames,
-                                        void *queue);
-    void (*stream_reset)(struct partita_stream *stream);
-    void (*stream_close)(struct partita_stream *stream); // before the state is released; NULL: none
-    // Fetches the next reads of a stream's step into the caches. Called 3, 2 and 1 streams
-    // ahead: each call may read data that the one before has fetched. NULL: nothing.
-    void (*stream_prefetch)(const struct partita_stream *stream, int ahead);
-    // The region of all that future outputs depend on, without pointers: partita_stream_save copies
-    // it. stream_pause and stream_resume, if any, are called before and after it is copied or
-    // replaced. An engine whose region is not in one place, so that its data is NULL, copies its
-    // bytes itself, to and from host memory; a failure sets stream->status. NULL: as others do.
-    struct region (*stream_region)(struct partita_stream *stream);
-    void (*stream_copy_out)(struct partita_stream *stream, void *to);
-    void (*stream_copy_in)(struct partita_stream *stream, const void *from);
-    // The regions of plans with equal keys have the same meaning; NULL: the key is 0.
-    uint64_t (*region_key)(const struct partita_plan *plan);
-    void (*stream_pause)(struct partita_stream *stream);
-    void (*stream_resume)(struct partita_stream *stream);
-    // A swap: swap_begin returns the number of frames after which the outputs of both filters are
-    // available. From then on the step fades (swap_fade) while the swap is in state SWAP_FADING.
-    // When stream->filter is the new filter, swap_end returns the number of frames for which the
-    // old one is still in use. NULL: no swaps, or those of stream_queue.
-    size_t (*swap_begin)(struct partita_stream *stream);
-    size_t (*swap_end)(struct partita_stream *stream);
-    // Banks whose slots are computed together (stream/bank.h). NULL: a bank has a stream for each
-    // slot. bank_open makes bank->state, the slots' arrays, which are zeros, and their queues of
-    // swaps; bank_close releases them, also half-made ones. bank_open_slot prepares a free slot for
-    // another input, in the thread that opens. bank_process filters a block of the first n_open of
-    // the slots that bank->open lists; of the n_closing that follow, the outputs become zeros. If
-    // it fails it sets bank->status, and from then on it writes zeros.
-    enum partita_status (*bank_open)(struct partita_bank *bank);
-    void (*bank_close)(struct partita_bank *bank);
-    enum partita_status (*bank_open_slot)(struct partita_bank *bank, size_t slot);
-    void (*bank_process)(struct partita_bank *bank, uint64_t call, size_t n_open, size_t n_closing);
+    void (*explain)(const struct partita_plan *plan, struct text *text); // details; NULL: none
+    struct filter_ops filter;
+    struct bounded_ops bounded;
+    struct stream_ops stream;
+    struct bank_ops bank;
 };
 
 static inline bool engine_swaps(const struct engine *engine)
 {
-    return engine->swap_begin || engine->stream_queue;
+    return engine->stream.swap_begin || engine->stream.queue;
 }
 
 #endif

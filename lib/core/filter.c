@@ -19,9 +19,9 @@ enum partita_status filter_fill(struct partita_filter *filter, const void *taps,
     const struct partita_plan *plan = filter->plan;
     const struct engine *engine = plan->engine;
     if (!engine) return PARTITA_OK;
-    if (engine->filter_create) return engine->filter_create(filter, taps);
+    if (engine->filter.create) return engine->filter.create(filter, taps);
     assert(!filter->state);
-    filter->state = mem_reserve(&plan->allocator, engine->filter_bytes(plan).packed);
+    filter->state = mem_reserve(&plan->allocator, engine->filter.bytes(plan).packed);
     if (!filter->state) return PARTITA_ERR_NOMEM;
     return filter_repack(filter, taps, workspace);
 }
@@ -68,12 +68,12 @@ enum partita_status filter_repack(struct partita_filter *filter, const void *tap
     const struct partita_plan *plan = filter->plan;
     const struct engine *engine = plan->engine;
     if (!engine) return PARTITA_OK;
-    const size_t bytes = engine->filter_bytes(plan).scratch;
+    const size_t bytes = engine->filter.bytes(plan).scratch;
     void *taken = NULL;
     if (!workspace && bytes && !(taken = mem_reserve(&plan->allocator, bytes)))
         return PARTITA_ERR_NOMEM;
     const struct region scratch = {taken ? taken : workspace, taken ? bytes : plan_workspace(plan)};
-    const enum partita_status status = engine->filter_pack(filter, taps, &scratch);
+    const enum partita_status status = engine->filter.pack(filter, taps, &scratch);
     filter->nonfinite = plan->choice.spread && !taps_are_finite(plan, taps);
     mem_release(&plan->allocator, taken);
     return status;
@@ -96,7 +96,7 @@ void filter_destroy(struct partita_filter *filter)
     const struct partita_allocator allocator = filter->plan->allocator;
     const struct engine *engine = filter->plan->engine;
     filter_destroy(filter->backward_data);
-    if (engine && engine->filter_destroy) engine->filter_destroy(filter);
+    if (engine && engine->filter.destroy) engine->filter.destroy(filter);
     else mem_release(&allocator, filter->state);
     mem_release(&allocator, filter->bias);
     mem_release(&allocator, filter->branches);

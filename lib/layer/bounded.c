@@ -42,7 +42,7 @@ enum partita_status cpu_run(const struct partita_plan *plan, const struct partit
     if (!workspace) return PARTITA_ERR_NOMEM;
     inner.peak = &peak;
     if (branches) inner.to = (char *)workspace + mem_round(plan_workspace(plan));
-    enum partita_status status = plan->engine->run(plan, filter, &inner, workspace);
+    enum partita_status status = plan->engine->bounded.run(plan, filter, &inner, workspace);
     if (status == PARTITA_OK) status = nonfinite_confine(plan, filter, &inner, workspace);
     if (status == PARTITA_OK && branches) take_from_branches(&plan->shape, operands->to, inner.to);
     mem_release(&plan->allocator, allocated);
@@ -56,8 +56,8 @@ static enum partita_status pack_and_run(const struct bounded_call *call, void *w
     const struct partita_plan *plan = call->plan;
     const struct engine *engine = plan->engine;
     const bool up = plan->shape.up.branches;
-    const bool fits = workspace && !engine->filter_create &&
-                      engine->filter_bytes(plan).scratch <= plan_workspace(plan);
+    const bool fits = workspace && !engine->filter.create &&
+                      engine->filter.bytes(plan).scratch <= plan_workspace(plan);
     struct partita_filter *filter = NULL;
     char *branches = NULL;
     if (up) {

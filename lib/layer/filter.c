@@ -52,7 +52,7 @@ static enum partita_status copy_bias(struct partita_filter *filter, const void *
     const struct shape *shape = &filter->plan->shape;
     filter->biased = true;
     if (!engine) return PARTITA_OK; // forward was not requested
-    if (engine->filter_bias) return engine->filter_bias(filter, bias);
+    if (engine->filter.bias) return engine->filter.bias(filter, bias);
     filter->bias =
         mem_allocate(&filter->plan->allocator, shape->out_channels * shape->scalar_bytes);
     if (!filter->bias) return PARTITA_ERR_NOMEM;
@@ -85,8 +85,8 @@ static enum partita_status pack_taps(struct partita_filter *filter, const struct
 {
     const struct engine *engine = filter->plan->engine;
     if (taps->dense) return pack_directions(filter, taps->dense);
-    if (engine && engine->filter_create_paths && !filter->plan->shape.up.branches)
-        return engine->filter_create_paths(filter, taps->paths, taps->path_count, taps->base);
+    if (engine && engine->filter.create_paths && !filter->plan->shape.up.branches)
+        return engine->filter.create_paths(filter, taps->paths, taps->path_count, taps->base);
     return create_spread(filter, taps->paths, taps->path_count);
 }
 

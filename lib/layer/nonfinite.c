@@ -229,7 +229,7 @@ static enum partita_status repair_call(const struct partita_plan *plan,
         repair.to = repair.from + mem_round(marks);
         finite.from[0] = copy[0];
         if (weight) finite.from[1] = copy[1];
-        plan->engine->run(plan, filter, &finite, workspace);
+        plan->engine->bounded.run(plan, filter, &finite, workspace);
         status = overflow_confine(plan, filter, &finite, workspace);
         if (weight) repair_weight(&repair);
         else repair_outputs(&repair);

@@ -72,7 +72,7 @@ static void scaled_call_run(struct scaled_call *call, const struct engine *engin
     }
     call->operands.to = call->to;
     call->filter.plan = &call->plan;
-    engine->run(&call->plan, filtered ? &call->filter : NULL, &call->operands, workspace);
+    engine->bounded.run(&call->plan, filtered ? &call->filter : NULL, &call->operands, workspace);
 }
 
 // Replaces scalar i, which is not finite, by the scaled result times 2^exponent, with bias and

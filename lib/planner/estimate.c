@@ -63,9 +63,9 @@ static void estimate_checked(const struct partita_plan *plan, const char *named,
     if (plan->shape.rank > max_rank)
         estimate_refuse(ret, "works along %s, the problem has %d",
                         max_rank == 1 ? "one axis" : "two axes", plan->shape.rank);
-    else if (plan->shape.stream && !engine->stream_open)
+    else if (plan->shape.stream && !engine->stream.open)
         estimate_refuse(ret, "works on bounded signals, not on streams");
-    else if (!plan->shape.stream && !engine->run)
+    else if (!plan->shape.stream && !engine->bounded.run)
         estimate_refuse(ret, "works on streams, not on bounded signals");
     else if (plan->shape.complex_signal && engine->real)
         estimate_refuse(ret, "computes problems of real types alone");

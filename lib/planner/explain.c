@@ -61,7 +61,7 @@ static void describe_problem(const struct partita_plan *plan, struct text *text)
     if (shape->relu) text_add(text, ", relu");
     if (shape->separable) text_add(text, ", separable");
     if (shape->channels_last) text_add(text, ", channels last");
-    const bool parallel = plan->engine && plan->engine->stream_pause;
+    const bool parallel = plan->engine && plan->engine->stream.pause;
     if (!plan->device->host) {
         text_add(text, "; %s\n", plan->device->name);
         return;
@@ -170,7 +170,7 @@ static void describe_variants(const struct engine *engine, struct text *text)
 static void describe_choice(const struct partita_plan *plan, struct text *text)
 {
     const struct estimate *choice = &plan->choice;
-    const bool detailed = plan->engine->plan_explain;
+    const bool detailed = plan->engine->explain;
     if (detailed) text_add(text, "  partitions as below");
     else if (choice->summary[0])
         text_add(text, "  %s in blocks of %zu tiles", choice->summary, choice->hop);
@@ -188,7 +188,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
                  "that depend on it\n",
                  estimate_reach(choice));
     describe_reach(plan, text);
-    if (detailed) plan->engine->plan_explain(plan, text);
+    if (detailed) plan->engine->explain(plan, text);
     if (plan->engine_asked && plan->engine->variants) describe_variants(plan->engine, text);
     if (plan->micro_batch) describe_micro_batch(plan, text);
 }

@@ -18,7 +18,7 @@ static size_t period_of(const struct partita_plan *plan)
     const size_t hop = plan->choice.hop, block = plan->shape.block;
     size_t period = 1;
     if (!plan->choice.transform) return period;
-    if (plan->engine->bank_open)
+    if (plan->engine->bank.open)
         while (period * block % hop) period *= 2;
     while (period < hop / block) period *= 2;
     return period;
@@ -55,7 +55,7 @@ static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slot
                                         struct arena *arena)
 {
     const struct shape *shape = &plan->shape;
-    const bool by_engine = plan->engine->bank_open;
+    const bool by_engine = plan->engine->bank.open;
     struct partita_bank made = {.plan = plan, .n_slots = n_slots, .period = period_of(plan)};
     struct partita_bank *bank = arena_take(arena, sizeof *bank);
     made.input_bytes = mem_round(slot_samples(shape->in_channels, plan));
@@ -65,8 +65,8 @@ static struct partita_bank *layout_bank(struct partita_plan *plan, size_t n_slot
     made.open = arena_take(arena, size_mul(n_slots, sizeof *made.open));
     made.inputs = by_engine ? NULL : arena_take(arena, size_mul(n_slots, made.input_bytes));
     made.outputs = by_engine ? NULL : arena_take(arena, size_mul(n_slots, made.output_bytes));
-    if (plan->engine->stream_workspace)
-        made.workspace = arena_take(arena, plan->engine->stream_workspace(plan));
+    if (plan->engine->stream.workspace)
+        made.workspace = arena_take(arena, plan->engine->stream.workspace(plan));
     if (bank) *bank = made;
     for (size_t i = 0; i < n_slots; i++) {
         struct bank_slot empty = {0};
@@ -125,12 +125,12 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
     if (!arena_allocate(&arena, &plan->allocator)) return PARTITA_ERR_NOMEM;
     struct partita_bank *bank = layout_bank(plan, n_slots, &arena);
     assert(arena.used == arena.size);
-    bank->ahead = plan->engine->stream_prefetch && n_slots > BANK_AHEAD ? BANK_AHEAD : 0;
+    bank->ahead = plan->engine->stream.prefetch && n_slots > BANK_AHEAD ? BANK_AHEAD : 0;
     bank->deadline = sample_rate > 0 ? (double)plan->shape.block / sample_rate : 0;
     bank->memory.from = plan->allocator;
-    assert(plan->engine->bank_open || plan->device->host);
+    assert(plan->engine->bank.open || plan->device->host);
     const enum partita_status status =
-        plan->engine->bank_open ? plan->engine->bank_open(bank) : open_streams(bank);
+        plan->engine->bank.open ? plan->engine->bank.open(bank) : open_streams(bank);
     if (status == PARTITA_OK) *ret_bank = bank;
     else bank_destroy(bank);
     return status;
@@ -139,7 +139,7 @@ enum partita_status bank_create(struct partita_plan *plan, size_t n_slots, doubl
 void bank_destroy(struct partita_bank *bank)
 {
     if (!bank) return;
-    if (bank->plan->engine->bank_close) bank->plan->engine->bank_close(bank);
+    if (bank->plan->engine->bank.close) bank->plan->engine->bank.close(bank);
     for (size_t i = 0; i < bank->n_slots; i++) stream_close(bank->slots[i].stream);
     mem_release(&bank->memory.from, bank->memory.base);
     mem_release(&bank->plan->allocator, bank);
@@ -226,7 +226,7 @@ static enum partita_status prepare_slot(struct partita_bank *bank, size_t i,
                                         const struct partita_filter *filter)
 {
     struct bank_slot *slot = &bank->slots[i];
-    const enum partita_status status = bank->plan->engine->bank_open_slot(bank, i);
+    const enum partita_status status = bank->plan->engine->bank.open_slot(bank, i);
     swap_queue_open(slot->swap_queue);
     slot->filter = filter;
     slot->fresh = true;
@@ -288,7 +288,7 @@ static void prefetch_slot(const struct partita_bank *bank, size_t slot, int ahea
 {
     const struct partita_stream *stream = bank->slots[slot].stream;
     if (ahead < BANK_AHEAD) {
-        bank->plan->engine->stream_prefetch(stream, ahead);
+        bank->plan->engine->stream.prefetch(stream, ahead);
         return;
     }
     for (size_t at = 0; at < offsetof(struct partita_stream, stats); at += MEM_ALIGN)
@@ -315,8 +315,8 @@ void bank_process(struct partita_bank *bank)
     size_t n_closing;
     atomic_store_explicit(&bank->next_call, call + 1, memory_order_release);
     const size_t n = list_slots(bank, call, &n_closing);
-    if (bank->plan->engine->bank_process)
-        bank->plan->engine->bank_process(bank, call, n, n_closing);
+    if (bank->plan->engine->bank.process)
+        bank->plan->engine->bank.process(bank, call, n, n_closing);
     else feed_streams(bank, n);
     for (size_t i = n; i < n + n_closing; i++)
         atomic_store_explicit(&bank->states[bank->open[i]], BANK_FREE, memory_order_release);

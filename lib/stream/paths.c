@@ -161,7 +161,7 @@ enum partita_status paths_create_dense(struct partita_filter *filter, const void
                                   .length = length,
                                   .taps = (const char *)taps + i * length * shape->tap_bytes};
     }
-    const enum partita_status status = plan->engine->filter_create_paths(filter, paths, n, NULL);
+    const enum partita_status status = plan->engine->filter.create_paths(filter, paths, n, NULL);
     mem_release(&plan->allocator, paths);
     return status;
 }

@@ -13,6 +13,7 @@ static uint64_t fingerprint(const struct partita_stream *stream)
     const struct partita_plan *plan = stream->plan;
     const struct shape *shape = &plan->shape;
     const struct axis *axis = &shape->axis[0];
+    const struct stream_ops *ops = &plan->engine->stream;
     const uint64_t parts[] = {shape->signal,
                               shape->taps,
                               shape->in_channels,
@@ -26,7 +27,7 @@ static uint64_t fingerprint(const struct partita_stream *stream)
                               shape->up.stride,
                               shape->up.tap_step,
                               plan->choice.resamples,
-                              plan->engine->region_key ? plan->engine->region_key(plan) : 0,
+                              ops->region_key ? ops->region_key(plan) : 0,
                               plan->isa,
                               plan->choice.hop,
                               plan->choice.transform,
@@ -52,9 +53,9 @@ static uint64_t state_sum(const struct header *header, const void *region)
 static void copy_out(struct partita_stream *stream, void *to)
 {
     const struct engine *engine = stream->plan->engine;
-    const struct region region = engine->stream_region(stream);
+    const struct region region = engine->stream.region(stream);
     stream_pause(stream);
-    if (engine->stream_copy_out) engine->stream_copy_out(stream, to);
+    if (engine->stream.copy_out) engine->stream.copy_out(stream, to);
     else memcpy(to, region.data, region.bytes);
     stream_resume(stream);
 }
@@ -62,16 +63,16 @@ static void copy_out(struct partita_stream *stream, void *to)
 static void copy_in(struct partita_stream *stream, const void *from)
 {
     const struct engine *engine = stream->plan->engine;
-    const struct region region = engine->stream_region(stream);
+    const struct region region = engine->stream.region(stream);
     stream_pause(stream);
-    if (engine->stream_copy_in) engine->stream_copy_in(stream, from);
+    if (engine->stream.copy_in) engine->stream.copy_in(stream, from);
     else memcpy(region.data, from, region.bytes);
     stream_resume(stream);
 }
 
 static enum partita_status copy_state(struct partita_stream *from, struct partita_stream *to)
 {
-    void *copy = mem_reserve(&from->allocator, from->plan->engine->stream_region(from).bytes);
+    void *copy = mem_reserve(&from->allocator, from->plan->engine->stream.region(from).bytes);
     if (!copy) return PARTITA_ERR_NOMEM;
     copy_out(from, copy);
     copy_in(to, copy);
@@ -83,7 +84,7 @@ size_t stream_state_bytes(const struct partita_stream *stream)
 {
     // The region's place is asked for; nothing is changed.
     struct partita_stream *changeable = (struct partita_stream *)(uintptr_t)stream;
-    return sizeof(struct header) + stream->plan->engine->stream_region(changeable).bytes;
+    return sizeof(struct header) + stream->plan->engine->stream.region(changeable).bytes;
 }
 
 static enum partita_status status_of(const struct partita_stream *stream)
@@ -93,7 +94,7 @@ static enum partita_status status_of(const struct partita_stream *stream)
 
 enum partita_status stream_state_save(struct partita_stream *stream, void *state)
 {
-    const struct region region = stream->plan->engine->stream_region(stream);
+    const struct region region = stream->plan->engine->stream.region(stream);
     struct header header = {.fingerprint = fingerprint(stream),
                             .bytes = region.bytes,
                             .phase = stream->phase,

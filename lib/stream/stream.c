@@ -43,7 +43,7 @@ enum partita_status stream_open(const struct partita_plan *plan,
     stream->workspace = used.workspace;
     stream->filter = filter;
     swap_queue_open(&stream->swap_queue);
-    const enum partita_status status = plan->engine->stream_open(stream);
+    const enum partita_status status = plan->engine->stream.open(stream);
     if (status == PARTITA_OK) *ret_stream = stream;
     else stream_close(stream);
     return status;
@@ -53,7 +53,7 @@ void stream_close(struct partita_stream *stream)
 {
     if (!stream) return;
     const struct partita_allocator allocator = stream->allocator;
-    if (stream->plan->engine->stream_close) stream->plan->engine->stream_close(stream);
+    if (stream->plan->engine->stream.close) stream->plan->engine->stream.close(stream);
     mem_release(&allocator, stream->state);
     mem_release(&allocator, stream);
 }
@@ -85,7 +85,7 @@ static void write_silence(struct partita_stream *stream, const struct frames *fr
 // The device begins and ends swaps.
 static bool swaps_on_device(const struct partita_stream *stream)
 {
-    return stream->plan->engine->stream_queue;
+    return stream->plan->engine->stream.queue;
 }
 
 // After the device has failed every swap counts as settled, so that nobody waits.
@@ -115,7 +115,7 @@ static struct step step_branches(struct partita_stream *stream, const struct fra
     part.y_first = 0;
     part.rest = size_min(part.rest, stream->branch_frames);
     part.n = size_min(part.n, part.rest);
-    const struct step step = stream->plan->engine->stream_step(stream, &part);
+    const struct step step = stream->plan->engine->stream.step(stream, &part);
     const size_t due = stream_outputs_due(stream, step.in);
     assert(step.out == step.in);
     for (size_t k = 0; k < shape->up.out_channels; k++) {
@@ -137,7 +137,7 @@ static struct step run_step(struct partita_stream *stream, struct frames *frames
     if (swap->state != SWAP_NONE) frames->n = size_min(frames->n, swap->left);
     const struct step step = stream->branch_frames
                                  ? step_branches(stream, frames)
-                                 : stream->plan->engine->stream_step(stream, frames);
+                                 : stream->plan->engine->stream.step(stream, frames);
     assert(step.in <= frames->n);
     frames->n = frames->rest;
     if (swap->state != SWAP_NONE) swap_advance(stream, step.in);
@@ -168,7 +168,7 @@ enum partita_status stream_queue(struct partita_stream *stream, struct frames fr
     stream->arrays = STREAM_QUEUED;
     frames.rest = frames.n;
     if (shape->whole_blocks) frames.n -= frames.n % shape->block;
-    const enum partita_status status = plan->engine->stream_queue(stream, &frames, queue);
+    const enum partita_status status = plan->engine->stream.queue(stream, &frames, queue);
     if (status == PARTITA_ERR_DEVICE) atomic_store(&stream->status, (int)status);
     else if (status != PARTITA_OK) stream->arrays = before;
     if (status != PARTITA_OK) return status;
@@ -244,9 +244,9 @@ void stream_feed(struct partita_stream *stream, struct frames *frames)
 void stream_reset(struct partita_stream *stream)
 {
     const struct engine *engine = stream->plan->engine;
-    const struct region region = engine->stream_region(stream);
+    const struct region region = engine->stream.region(stream);
     stream->phase = 0;
-    if (engine->stream_reset) engine->stream_reset(stream);
+    if (engine->stream.reset) engine->stream.reset(stream);
     else memset(region.data, 0, region.bytes);
     swap_end(stream); // nothing is left to fade from
     if (swaps_on_device(stream)) swap_queue_settle(&stream->swap_queue);
@@ -255,10 +255,10 @@ void stream_reset(struct partita_stream *stream)
 
 void stream_pause(struct partita_stream *stream)
 {
-    if (stream->plan->engine->stream_pause) stream->plan->engine->stream_pause(stream);
+    if (stream->plan->engine->stream.pause) stream->plan->engine->stream.pause(stream);
 }
 
 void stream_resume(struct partita_stream *stream)
 {
-    if (stream->plan->engine->stream_resume) stream->plan->engine->stream_resume(stream);
+    if (stream->plan->engine->stream.resume) stream->plan->engine->stream.resume(stream);
 }

@@ -68,7 +68,7 @@ struct partita_stream {
                          // failed
     void *state;         // one arena
     const void *x_begin; // of the last call's frames, of the first channel
-    void *workspace;     // bank: of all its streams, engine->stream_workspace bytes, aligned; NULL:
+    void *workspace;     // bank: of all its streams, engine->stream.workspace bytes, aligned; NULL:
                          // in `state`. A step with silence after silence alone does not touch it.
     const struct partita_stream *next; // bank: the stream that is fed next in this call, whose
                                        // data may be prefetched; NULL: none

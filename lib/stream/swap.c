@@ -15,7 +15,7 @@ static void swap_enter_states(struct partita_stream *stream)
         stream->filter = swap->incoming;
         swap->incoming = NULL;
         swap->state = SWAP_SETTLING;
-        swap->left = stream->plan->engine->swap_end(stream);
+        swap->left = stream->plan->engine->stream.swap_end(stream);
     }
     if (swap->state == SWAP_SETTLING && swap->left == 0) {
         swap->state = SWAP_NONE;
@@ -31,7 +31,7 @@ void swap_begin(struct partita_stream *stream)
     stream->swap =
         (struct swap){.state = SWAP_WAITING, .incoming = pending->filter, .fade = pending->fade};
     assert(pending->filter);
-    stream->swap.left = stream->plan->engine->swap_begin(stream);
+    stream->swap.left = stream->plan->engine->stream.swap_begin(stream);
     swap_enter_states(stream);
 }
 

@@ -60,7 +60,7 @@ static bool impose(struct imposed *imposed, const struct partita_problem *proble
 static void release(struct imposed *imposed)
 {
     const struct engine *engine = imposed->plan.engine;
-    if (engine->filter_destroy) engine->filter_destroy(&imposed->filter);
+    if (engine->filter.destroy) engine->filter.destroy(&imposed->filter);
     else mem_release(&imposed->plan.allocator, imposed->filter.state);
     if (imposed->plan.device) imposed->plan.device->plan_end(&imposed->plan);
     plan_destroy_state(&imposed->plan);
@@ -76,7 +76,7 @@ static void run(struct imposed *imposed, void *to, const void *from, const void 
     const struct operands operands = {.to = to, .from = {from, weight ? other : NULL}};
     const struct partita_filter *filter = weight ? NULL : &imposed->filter;
     assert_ok(plan->device ? plan->device->run(plan, filter, &operands, workspace)
-                           : engine->run(plan, filter, &operands, workspace));
+                           : engine->bounded.run(plan, filter, &operands, workspace));
     guarded_free(workspace);
 }
 

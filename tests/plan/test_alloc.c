@@ -142,7 +142,7 @@ static void stream_objects(struct meter *meter, const struct partita_filter *fil
     partita_filter_destroy(made);
     assert_int_equal(meter->n_live, before);
     made = (struct partita_filter *)1;
-    if (plan->engine->filter_create_paths) {
+    if (plan->engine->filter.create_paths) {
         UNTIL_OK(meter, before,
                  partita_filter_create_from(
                      plan, &(struct partita_taps){.base = filter, .paths = paths, .path_count = 2},

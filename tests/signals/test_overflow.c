@@ -224,7 +224,7 @@ static enum partita_status run_counted(const struct partita_plan *plan,
                                        const struct operands *operands, void *workspace)
 {
     n_runs++;
-    return counted->run(plan, filter, operands, workspace);
+    return counted->bounded.run(plan, filter, operands, workspace);
 }
 
 // Where a tap is not finite, scaling the inputs mends nothing, so there is one run: with a filter,
@@ -243,7 +243,7 @@ static void calls_with_such_taps_run_once(void **state)
     assert_ok(partita_plan_create(&problem, &options, &plan));
     counted = plan->engine;
     counting = *counted;
-    counting.run = run_counted;
+    counting.bounded.run = run_counted;
     plan->engine = &counting;
     assert_ok(partita_filter_create(plan, w, &filter));
     n_runs = 0;

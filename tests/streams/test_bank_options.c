@@ -102,7 +102,7 @@ static void opening_leaves_the_workspace_alone(void **state)
     struct partita_filter *filter;
     assert_ok(partita_bank_create(&options, &bank));
     assert_ok(partita_bank_filter_create(bank, taps, TAPS, &filter));
-    const size_t bytes = bank->plan->engine->stream_workspace(bank->plan);
+    const size_t bytes = bank->plan->engine->stream.workspace(bank->plan);
     unsigned char *expected = malloc(bytes);
     assert_true(bytes > 0);
     memset(expected, 0x5a, bytes);

@@ -73,9 +73,8 @@ const struct engine engine_blocks = {
     .estimate = blocks_estimate,
     .plan_create = blocks_plan_create,
     .plan_destroy = blocks_plan_destroy,
-    .plan_explain = blocks_explain,
-    .filter_bytes = blocks_filter_bytes,
-    .filter_pack = blocks_filter_pack,
+    .explain = blocks_explain,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
-    .run = blocks_run,
+    .filter = {.bytes = blocks_filter_bytes, .pack = blocks_filter_pack},
+    .bounded = {.run = blocks_run},
 };

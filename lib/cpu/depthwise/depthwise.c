@@ -116,9 +116,8 @@ const struct engine engine_depthwise = {
     .layers = true,
     .estimate = depthwise_estimate,
     .plan_create = depthwise_plan_create,
-    .plan_explain = depthwise_plan_explain,
-    .filter_bytes = depthwise_filter_bytes,
-    .filter_pack = depthwise_filter_pack,
+    .explain = depthwise_plan_explain,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
-    .run = depthwise_run,
+    .filter = {.bytes = depthwise_filter_bytes, .pack = depthwise_filter_pack},
+    .bounded = {.run = depthwise_run},
 };

@@ -275,8 +275,7 @@ const struct engine engine_gemm = {
     .layers = true,
     .estimate = gemm_estimate,
     .plan_create = gemm_plan_create,
-    .filter_bytes = conv_passes_filter_bytes,
-    .filter_pack = conv_passes_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
-    .run = gemm_run,
+    .filter = {.bytes = conv_passes_filter_bytes, .pack = conv_passes_filter_pack},
+    .bounded = {.run = gemm_run},
 };

@@ -192,8 +192,7 @@ const struct engine engine_overlap_add = {
     .estimate = add_estimate,
     .plan_create = overlap_plan_create,
     .plan_destroy = overlap_plan_destroy,
-    .filter_bytes = overlap_filter_bytes,
-    .filter_pack = overlap_filter_pack,
     .directions = PARTITA_FORWARD,
-    .run = add_run,
+    .filter = {.bytes = overlap_filter_bytes, .pack = overlap_filter_pack},
+    .bounded = {.run = add_run},
 };

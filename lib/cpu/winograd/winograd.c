@@ -264,8 +264,7 @@ const struct engine engine_winograd = {
     .layers = true,
     .estimate = winograd_estimate,
     .plan_create = winograd_plan_create,
-    .filter_bytes = winograd_filter_bytes,
-    .filter_pack = winograd_filter_pack,
     .directions = PARTITA_FORWARD | PARTITA_BACKWARD_DATA | PARTITA_BACKWARD_WEIGHT,
-    .run = winograd_run,
+    .filter = {.bytes = winograd_filter_bytes, .pack = winograd_filter_pack},
+    .bounded = {.run = winograd_run},
 };

@@ -118,7 +118,8 @@ enum partita_status cuda_bounded_run(const struct partita_plan *plan,
     enum partita_status status = cuda_call_begin(plan, operands, NULL, workspace, &call);
     placed.to = call.to;
     memcpy(placed.from, call.from, sizeof placed.from);
-    if (status == PARTITA_OK) status = plan->engine->run(plan, filter, &placed, call.workspace);
+    if (status == PARTITA_OK)
+        status = plan->engine->bounded.run(plan, filter, &placed, call.workspace);
     return cuda_call_end(&call, status);
 }
 

@@ -39,7 +39,7 @@ static enum partita_status enter_filter_create(struct partita_filter *filter, co
     const struct partita_plan *plan = filter->plan;
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
-    if (status == PARTITA_OK) status = own_engine(plan)->filter_create(filter, taps);
+    if (status == PARTITA_OK) status = own_engine(plan)->filter.create(filter, taps);
     cuda_leave(&scope);
     return status;
 }
@@ -53,7 +53,7 @@ static enum partita_status enter_filter_create_paths(struct partita_filter *filt
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK)
-        status = own_engine(plan)->filter_create_paths(filter, paths, n_paths, base);
+        status = own_engine(plan)->filter.create_paths(filter, paths, n_paths, base);
     cuda_leave(&scope);
     return status;
 }
@@ -63,7 +63,7 @@ static enum partita_status enter_filter_bias(struct partita_filter *filter, cons
     const struct partita_plan *plan = filter->plan;
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
-    if (status == PARTITA_OK) status = own_engine(plan)->filter_bias(filter, bias);
+    if (status == PARTITA_OK) status = own_engine(plan)->filter.bias(filter, bias);
     cuda_leave(&scope);
     return status;
 }
@@ -73,7 +73,7 @@ static void enter_filter_destroy(struct partita_filter *filter)
     const struct partita_plan *plan = filter->plan;
     struct cuda_scope scope;
     cuda_enter(plan, &scope);
-    own_engine(plan)->filter_destroy(filter);
+    own_engine(plan)->filter.destroy(filter);
     cuda_leave(&scope);
 }
 
@@ -84,7 +84,7 @@ static enum partita_status enter_cached_spectra_plan(const struct partita_plan *
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(plan, &scope);
     if (status == PARTITA_OK)
-        status = own_engine(plan)->cached_spectra_plan(plan, weight, ret_plan);
+        status = own_engine(plan)->bounded.cached_plan(plan, weight, ret_plan);
     if (status == PARTITA_OK) status = cuda_load(ret_plan, true);
     cuda_leave(&scope);
     return status;
@@ -94,7 +94,7 @@ static enum partita_status enter_stream_open(struct partita_stream *stream)
 {
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(stream->plan, &scope);
-    if (status == PARTITA_OK) status = own_engine(stream->plan)->stream_open(stream);
+    if (status == PARTITA_OK) status = own_engine(stream->plan)->stream.open(stream);
     cuda_leave(&scope);
     return status;
 }
@@ -106,7 +106,7 @@ static enum partita_status enter_stream_queue(struct partita_stream *stream,
     enum partita_status status = cuda_enter_queue(stream->plan, &scope);
     if (status == PARTITA_OK) {
         cuda_thread_set(&(struct cuda_thread){.stream = queue});
-        status = own_engine(stream->plan)->stream_queue(stream, frames, queue);
+        status = own_engine(stream->plan)->stream.queue(stream, frames, queue);
     }
     cuda_leave(&scope);
     return status;
@@ -122,19 +122,19 @@ static void enter_stream(struct partita_stream *stream, void (*call)(struct part
 
 static void enter_stream_reset(struct partita_stream *stream)
 {
-    enter_stream(stream, own_engine(stream->plan)->stream_reset);
+    enter_stream(stream, own_engine(stream->plan)->stream.reset);
 }
 
 static void enter_stream_close(struct partita_stream *stream)
 {
-    enter_stream(stream, own_engine(stream->plan)->stream_close);
+    enter_stream(stream, own_engine(stream->plan)->stream.close);
 }
 
 static void enter_stream_copy_out(struct partita_stream *stream, void *to)
 {
     struct cuda_scope scope;
     cuda_enter(stream->plan, &scope);
-    own_engine(stream->plan)->stream_copy_out(stream, to);
+    own_engine(stream->plan)->stream.copy_out(stream, to);
     cuda_leave(&scope);
 }
 
@@ -142,7 +142,7 @@ static void enter_stream_copy_in(struct partita_stream *stream, const void *from
 {
     struct cuda_scope scope;
     cuda_enter(stream->plan, &scope);
-    own_engine(stream->plan)->stream_copy_in(stream, from);
+    own_engine(stream->plan)->stream.copy_in(stream, from);
     cuda_leave(&scope);
 }
 
@@ -150,7 +150,7 @@ static enum partita_status enter_bank_open(struct partita_bank *bank)
 {
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(bank->plan, &scope);
-    if (status == PARTITA_OK) status = own_engine(bank->plan)->bank_open(bank);
+    if (status == PARTITA_OK) status = own_engine(bank->plan)->bank.open(bank);
     cuda_leave(&scope);
     return status;
 }
@@ -159,7 +159,7 @@ static void enter_bank_close(struct partita_bank *bank)
 {
     struct cuda_scope scope;
     cuda_enter(bank->plan, &scope);
-    own_engine(bank->plan)->bank_close(bank);
+    own_engine(bank->plan)->bank.close(bank);
     cuda_leave(&scope);
 }
 
@@ -167,32 +167,32 @@ static enum partita_status enter_bank_open_slot(struct partita_bank *bank, size_
 {
     struct cuda_scope scope;
     enum partita_status status = cuda_enter(bank->plan, &scope);
-    if (status == PARTITA_OK) status = own_engine(bank->plan)->bank_open_slot(bank, slot);
+    if (status == PARTITA_OK) status = own_engine(bank->plan)->bank.open_slot(bank, slot);
     cuda_leave(&scope);
     return status;
 }
 
-// A function that makes no calls of the run-time is copied. So is `run`, which device->run calls,
-// and stream_step and bank_process, which enter the device only when they have work for it.
+// A function that makes no calls of the run-time is copied. So is bounded.run, which device->run
+// calls, and stream.step and bank.process, which enter the device only when they have work for it.
 static struct engine entry_of(const struct engine *engine)
 {
     struct engine entry = *engine;
     entry.plan_create = enter_plan_create;
     if (engine->plan_destroy) entry.plan_destroy = enter_plan_destroy;
-    if (engine->filter_create) entry.filter_create = enter_filter_create;
-    if (engine->filter_create_paths) entry.filter_create_paths = enter_filter_create_paths;
-    if (engine->filter_bias) entry.filter_bias = enter_filter_bias;
-    if (engine->filter_destroy) entry.filter_destroy = enter_filter_destroy;
-    if (engine->cached_spectra_plan) entry.cached_spectra_plan = enter_cached_spectra_plan;
-    if (engine->stream_open) entry.stream_open = enter_stream_open;
-    if (engine->stream_queue) entry.stream_queue = enter_stream_queue;
-    if (engine->stream_reset) entry.stream_reset = enter_stream_reset;
-    if (engine->stream_close) entry.stream_close = enter_stream_close;
-    if (engine->stream_copy_out) entry.stream_copy_out = enter_stream_copy_out;
-    if (engine->stream_copy_in) entry.stream_copy_in = enter_stream_copy_in;
-    if (engine->bank_open) entry.bank_open = enter_bank_open;
-    if (engine->bank_close) entry.bank_close = enter_bank_close;
-    if (engine->bank_open_slot) entry.bank_open_slot = enter_bank_open_slot;
+    if (engine->filter.create) entry.filter.create = enter_filter_create;
+    if (engine->filter.create_paths) entry.filter.create_paths = enter_filter_create_paths;
+    if (engine->filter.bias) entry.filter.bias = enter_filter_bias;
+    if (engine->filter.destroy) entry.filter.destroy = enter_filter_destroy;
+    if (engine->bounded.cached_plan) entry.bounded.cached_plan = enter_cached_spectra_plan;
+    if (engine->stream.open) entry.stream.open = enter_stream_open;
+    if (engine->stream.queue) entry.stream.queue = enter_stream_queue;
+    if (engine->stream.reset) entry.stream.reset = enter_stream_reset;
+    if (engine->stream.close) entry.stream.close = enter_stream_close;
+    if (engine->stream.copy_out) entry.stream.copy_out = enter_stream_copy_out;
+    if (engine->stream.copy_in) entry.stream.copy_in = enter_stream_copy_in;
+    if (engine->bank.open) entry.bank.open = enter_bank_open;
+    if (engine->bank.close) entry.bank.close = enter_bank_close;
+    if (engine->bank.open_slot) entry.bank.open_slot = enter_bank_open_slot;
     return entry;
 }
 

@@ -46,7 +46,7 @@ enum partita_status cuda_filter_queue(struct partita_filter *filter, const struc
     const struct cuda_filter *state = filter->state;
     enum partita_status status = PARTITA_OK;
     for (struct partita_filter *f = filter; f && status == PARTITA_OK; f = f->backward_data)
-        if (f->plan->engine) status = f->plan->engine->filter_pack(f, arrays->from[0], scratch);
+        if (f->plan->engine) status = f->plan->engine->filter.pack(f, arrays->from[0], scratch);
     if (status != PARTITA_OK || !arrays->from[1] || !plan->engine) return status;
     return cuda_copy(plan, state->bias, arrays->from[1],
                      plan->shape.out_channels * shape_alignment(&plan->shape));
@@ -57,7 +57,7 @@ size_t cuda_filter_scratch(const struct partita_filter *filter)
     size_t bytes = 0;
     for (; filter; filter = filter->backward_data)
         if (filter->plan->engine)
-            bytes = size_max(bytes, filter->plan->engine->filter_bytes(filter->plan).scratch);
+            bytes = size_max(bytes, filter->plan->engine->filter.bytes(filter->plan).scratch);
     return bytes;
 }
 
@@ -96,7 +96,7 @@ enum partita_status cuda_filter_create(struct partita_filter *filter, const void
     filter->state = state;
     if (!state) return PARTITA_ERR_NOMEM;
     const enum partita_status status =
-        cuda_allocate(plan, plan->engine->filter_bytes(plan).packed, &state->taps);
+        cuda_allocate(plan, plan->engine->filter.bytes(plan).packed, &state->taps);
     if (status != PARTITA_OK) return status;
     return cuda_filter_repack(filter, &(struct operands){.from = {taps}}, NULL);
 }

@@ -30,7 +30,7 @@ struct cuda_windows cuda_row_windows(size_t size, bool complex_samples);
 // its taps reversed.)
 struct cuda_windows cuda_taps_windows(const struct shape *shape, bool transposed);
 
-// A filter_pack: queues a copy of the taps as they are.
+// A filter.pack: queues a copy of the taps as they are.
 enum partita_status cuda_filter_copy(struct partita_filter *filter, const void *taps);
 
 // Queues packing of the taps arrays->from[0] for all directions of a filter, and a copy of the bias
@@ -45,7 +45,7 @@ size_t cuda_filter_scratch(const struct partita_filter *filter);
 enum partita_status cuda_filter_repack(struct partita_filter *filter,
                                        const struct operands *operands, void *workspace);
 
-// The functions of struct engine; cuda_filter_create is for those that have filter_pack.
+// The functions of struct engine; cuda_filter_create is for those that have filter.pack.
 enum partita_status cuda_filter_create(struct partita_filter *filter, const void *taps);
 enum partita_status cuda_filter_bias(struct partita_filter *filter, const void *bias);
 void cuda_filter_destroy(struct partita_filter *filter);

@@ -133,7 +133,7 @@ static size_t choose_steps(const struct partita_plan *plan, enum dimension by, s
     if (shape->rank > 1 || step_bytes(plan, by, all) <= target) return all;
     if (by == BY_TAPS) {
         const bool lone = shape->batch == 1 && plan->direction == PARTITA_FORWARD && !shape->relu;
-        const bool in_place = plan->choice.from_taps && plan->engine->filter_taps;
+        const bool in_place = plan->choice.from_taps && plan->engine->filter.taps;
         return lone && in_place ? split_steps(plan, by, 1, target, max) : all;
     }
     // An engine that transforms needs a transform's length of samples, engines for layers as much

@@ -294,7 +294,7 @@ enum partita_status cuda_pipeline_run(const struct partita_plan *plan,
 {
     struct operands split_operands = *operands;
     const bool taps = cuda_micro_batches_of_taps(plan), from_taps = operands->from_taps;
-    if (taps && !from_taps) split_operands.from[1] = plan->engine->filter_taps(filter);
+    if (taps && !from_taps) split_operands.from[1] = plan->engine->filter.taps(filter);
     if (plan->micro_batch && !operands->cached_spectra && !(taps && !split_operands.from[1])) {
         const struct cuda_micro_batches split = cuda_micro_batches_of(plan, from_taps);
         struct pipeline p = {.plan = plan, .filter = taps ? NULL : filter};

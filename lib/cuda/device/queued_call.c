@@ -20,7 +20,7 @@ static enum partita_status run_engine(const struct partita_plan *plan,
     const struct operands operands = {
         .to = NO_ARRAY, .from = {NO_ARRAY, NO_ARRAY}, .cached_spectra = cached ? NO_ARRAY : NULL};
     const bool weight = plan->direction == PARTITA_BACKWARD_WEIGHT;
-    return plan->engine->run(plan, weight ? NULL : &filter, &operands, NO_ARRAY);
+    return plan->engine->bounded.run(plan, weight ? NULL : &filter, &operands, NO_ARRAY);
 }
 
 static enum partita_status pack_filter(const struct partita_plan *plan,
@@ -29,8 +29,8 @@ static enum partita_status pack_filter(const struct partita_plan *plan,
     struct cuda_filter state = *given;
     struct partita_filter filter = {.plan = plan, .state = &state};
     const struct region scratch = {NO_ARRAY, SIZE_MAX};
-    if (plan->engine->host_filters) return PARTITA_OK; // never on a queue
-    return plan->engine->filter_pack(&filter, NO_ARRAY, &scratch);
+    if (plan->engine->filter.on_host) return PARTITA_OK; // never on a queue
+    return plan->engine->filter.pack(&filter, NO_ARRAY, &scratch);
 }
 
 // The same launches as in a call, with a bias and without.
@@ -150,7 +150,7 @@ enum partita_status cuda_queued_run(const struct partita_plan *plan,
     if (status == PARTITA_OK) status = prepare_for(plan, plan->direction, operands->queue);
     if (status != PARTITA_OK) return status;
     cuda_thread_set(&(struct cuda_thread){.stream = operands->queue});
-    return plan->engine->run(plan, filter, operands, workspace);
+    return plan->engine->bounded.run(plan, filter, operands, workspace);
 }
 
 enum partita_status cuda_queued_bias(const struct partita_plan *plan,
@@ -184,7 +184,7 @@ enum partita_status cuda_queued_update(struct partita_filter *filter,
         status = check_array(plan, "call.workspace", workspace, scratch.bytes, 1);
     for (const struct partita_filter *each = filter; each; each = each->backward_data) {
         if (status != PARTITA_OK || !each->plan->engine) continue;
-        if (each->plan->engine->host_filters)
+        if (each->plan->engine->filter.on_host)
             return log_error(&plan->log, PARTITA_ERR_UNSUPPORTED,
                              "call.queue: problem.separable: %s factors taps on the host",
                              each->plan->engine->name);
