@@ -83,7 +83,7 @@ if [ -f "$archive" ] && [ "$LTO" = false ]; then
     internal=$(find "$build" -name libpartita-internal.a | head -n 1)
     nm -g --defined-only "$internal" | awk 'NF == 3 && $NF !~ /^partita_/ {print "int " $NF ";"}' | sort -u >"$folder/own.c"
     # shellcheck disable=SC2046,SC2086
-    grep -q '^int arena_take;' "$folder/own.c" && quietly $CC -std=c11 $sanitize "$user/example.c" "$folder/own.c" \
+    grep -q '^int arena_allocate;' "$folder/own.c" && quietly $CC -std=c11 $sanitize "$user/example.c" "$folder/own.c" \
         -o "$folder/own" $(pkg-config --static --cflags --libs partita | sed 's/-lpartita/-l:libpartita.a/')
     report $? "compile-static-with-its-names: $(wc -l <"$folder/own.c")"
     prints "$folder/own" run-static-with-its-names
