@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Public function of deconvolution.
 #include "fft/deconvolve.h"
-#include "fft/fft.h"
 #include "base/sizes.h"
 #include "core/arguments.h"
+#include "fft/fft.h"
 
 #include <partita/partita.h>
 

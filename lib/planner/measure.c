@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sizes.h"
 #include "core/filter.h"
 #include "fft/fft.h"
 #include "stream/stream.h"
@@ -28,7 +29,8 @@ static void shorten(struct shape *shape, enum partita_direction direction, size_
     }
     const size_t enough =
         size_add(size_mul(8, transform > axis->span ? transform : axis->span), 1 << 16);
-    shape->batch = 1;
+    // Engines for layers serve batches, but not one signal.
+    shape->batch = size_min(shape->batch, 2);
     if (axis->out <= enough / axis->stride) return;
     axis->out = enough / axis->stride + 1;
     if (axis->size > enough) axis->size = enough;

@@ -58,7 +58,7 @@ struct path_range path_build_range(const struct path_build *build, size_t from, 
 struct path_view path_build_view(struct path_build *build, struct arena *arena);
 
 // A filter.create for an engine's table: creates a dense filter by the engine's
-// filter_create_paths.
+// filter.create_paths.
 enum partita_status paths_create_dense(struct partita_filter *filter, const void *taps);
 
 #endif

@@ -188,6 +188,28 @@ static void workspace_limit_of_layers_is_kept(void **state)
 
 // If all threads work on one transform they share one workspace: a limit without space for a second
 // one does not reduce the number of threads.
+// Panels of cpu/gemm hold a part of the taps of a channel; the packed inputs grow with the taps.
+static void panels_of_many_taps_are_small(void **state)
+{
+    enum { INS = 2, TAPS = 5000, INPUTS = 6000, OUTPUTS = INPUTS - TAPS + 1 };
+    const struct partita_problem problem = {LENGTH(INPUTS), KERNEL(TAPS), CHANNELS(INS, 9)};
+    static float x[INS * INPUTS], taps[9 * INS * TAPS], y[9 * OUTPUTS];
+    struct partita_plan *plan;
+    struct partita_filter *filter;
+    (void)state;
+    for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = 1;
+    for (size_t i = 0; i < sizeof taps / sizeof *taps; i++) taps[i] = 1;
+    const struct partita_options options = {.engine = "cpu/gemm", .threads = 1};
+    assert_ok(partita_plan_create(&problem, &options, &plan));
+    assert_true(partita_plan_workspace(plan, PARTITA_FORWARD) < (4 << 20));
+    assert_ok(partita_filter_create(plan, taps, &filter));
+    assert_ok(partita_forward(plan, filter, y, x, NULL));
+    // Sums of ones are exact.
+    for (size_t i = 0; i < sizeof y / sizeof *y; i++) assert_true(y[i] == INS * TAPS);
+    partita_filter_destroy(filter);
+    partita_plan_destroy(plan);
+}
+
 static void one_workspace_serves_all_threads(void **state)
 {
     (void)state;
@@ -445,6 +467,7 @@ int main(void)
     for (int e = 0; e < 2; e++)
         tests[n++] = named_test(workspace_limit_of_layers_is_kept, layers[e],
                                 "%s/workspace-limit-of-layers-is-kept", layers[e]);
+    tests[n++] = named_test(panels_of_many_taps_are_small, NULL, "panels-of-many-taps-are-small");
     tests[n++] =
         named_test(one_workspace_serves_all_threads, NULL, "one-workspace-serves-all-threads");
     tests[n++] = named_test(error_budget_is_kept, NULL, "error-budget-is-kept");

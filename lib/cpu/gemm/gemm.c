@@ -101,22 +101,21 @@ static void gemm_pack(const struct conv_call *call, const struct conv_task *task
                        channel + c, n - c);
 }
 
-// The matrix [term][position] of n channels from `in` on.
+// The matrix [term][position] of n channels from `in` on, which are packed where the array is
+// not one matrix; with a panel it is the memory into which their terms are gathered.
 static struct product_matrix gemm_positions(const struct conv_call *call,
                                             const struct conv_task *task, size_t in, size_t n,
                                             const struct gemm_scratch *scratch)
 {
     const struct conv_pass *pass = &call->layout->pass;
-    const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
     const char *in_place = gemm_inputs_in_place(call, task, in, n);
     if (in_place)
         return (struct product_matrix){
             .at = in_place, .term = pass->from.channel, .step = pass->from.position};
     gemm_pack(call, task, scratch->packed, in, n);
-    if (!scratch->panel)
-        return (struct product_matrix){.at = scratch->packed, .term = pass->box.channel};
-    conv_panel_gather(&packed, scratch->panel, call->layout->offset, n * pass->terms);
-    return (struct product_matrix){.at = scratch->panel, .term = conv_panel_stride(pass)};
+    if (scratch->panel)
+        return (struct product_matrix){.at = scratch->panel, .term = conv_panel_stride(pass)};
+    return (struct product_matrix){.at = scratch->packed, .term = pass->box.channel};
 }
 
 // Positions in blocks of eight, term after term.
@@ -146,34 +145,40 @@ static void gemm_sum_chunk(const struct conv_call *call, const struct conv_task 
     // With AVX2 half of a chunk crowds the sets of the L1 cache where it is read in place.
     const bool crowds = call->plan->isa == CPU_AVX2 && gemm_layout_is_in_place(layout);
     const struct product_matrix x = gemm_positions(call, task, in, n, scratch);
-    const struct product_matrix taps = {.at = conv_call_taps(call, task->group, task->begin, 0),
-                                        .block = layout->oc_block,
-                                        .pitch = layout->oc_block * pass->in * pass->terms,
-                                        .first = in * pass->terms};
+    const struct conv_packed packed = {call->plan->kernels, pass, &task->index, scratch->packed};
+    struct product_matrix taps = {.at = conv_call_taps(call, task->group, task->begin, 0),
+                                  .block = layout->oc_block,
+                                  .pitch = layout->oc_block * pass->in * pass->terms,
+                                  .first = in * pass->terms};
+    const bool gathered = x.at == scratch->panel;
     struct product product = {.plan = call->plan,
                               .rows = channels,
                               .columns = conv_pass_vectors(pass, positions),
-                              .terms = terms,
-                              .a = taps,
                               .b = x,
-                              .c = scratch->sums,
-                              .c_step = conv_panel_stride(pass),
-                              .add = in > 0,
+                              .c = scratch->sums ? scratch->sums : gemm_results(call, task),
+                              .c_step = scratch->sums ? conv_panel_stride(pass) : pass->to.channel,
                               .segment = crowds ? ceil_div(GEMM_MAX_TERMS, 3)
-                                                : product_segment(call->plan, GEMM_MAX_TERMS),
-                              .prefetch = prefetch};
+                                                : product_segment(call->plan, GEMM_MAX_TERMS)};
     if (transposed) {
         product.rows = positions;
         product.columns = channels;
-        product.a = rows ? x : gemm_group_positions(call, &x, terms, positions, scratch->groups);
-        product.b = taps;
-        product.c_pitch = layout->oc_block;
+        product.a = x;
         product.next_b =
             conv_call_taps(call, task->group, task->begin, in + n < pass->in ? in + n : 0);
+        product.c_pitch = layout->oc_block;
         product.c_step = rows ? pass->to.position : gemm_sums_stride(layout);
-    } else if (!scratch->sums) product.c_step = pass->to.channel;
-    if (!scratch->sums) product.c = gemm_results(call, task);
-    product_run(&product);
+    }
+    // A panel holds GEMM_MAX_TERMS terms, of channels with more taps a part.
+    for (size_t t = 0; t < terms; t += product.terms, taps.first += product.terms) {
+        product.terms = gathered ? size_min(terms - t, GEMM_MAX_TERMS) : terms;
+        if (gathered) conv_panel_gather(&packed, scratch->panel, layout->offset + t, product.terms);
+        product.add = in > 0 || t > 0;
+        product.prefetch = t + product.terms == terms ? prefetch : NULL;
+        *(transposed ? &product.b : &product.a) = taps;
+        if (transposed && !rows)
+            product.a = gemm_group_positions(call, &x, product.terms, positions, scratch->groups);
+        product_run(&product);
+    }
 }
 
 // Bias and activation for complete sums that are in the results: rows of positions, or of channels.

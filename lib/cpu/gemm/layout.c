@@ -51,12 +51,12 @@ struct gemm_scratch gemm_layout_scratch(const struct conv_layout *layout, struct
 {
     const struct conv_pass *pass = &layout->pass;
     const size_t bytes = pass->scalar_bytes;
-    const size_t terms = pass->chunk * pass->terms;
     const size_t row = size_mul(conv_panel_stride(pass), bytes);
+    const bool panel = !conv_panel_is_packed(pass);
+    const size_t terms = size_min(pass->chunk * pass->terms, panel ? GEMM_MAX_TERMS : SIZE_MAX);
     if (gemm_is_rows(pass)) return (struct gemm_scratch){0};
     struct gemm_scratch scratch = {.packed = arena_take(arena, conv_layout_packed_bytes(layout))};
-    if (!conv_panel_is_packed(pass))
-        scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
+    if (panel) scratch.panel = arena_take(arena, conv_panel_bytes(pass, terms));
     if (gemm_is_transposed(layout)) {
         scratch.sums = arena_take(arena, size_mul(gemm_sums_stride(layout), row));
         scratch.groups = arena_take(arena, size_add(size_mul(terms, row), CONV_BLOCK_BYTES));

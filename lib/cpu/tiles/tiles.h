@@ -146,11 +146,11 @@ size_t tiles_shared_bytes(const struct tiles *p, bool cached);
 
 // A worker's memory, for transforms or for products.
 struct tiles_worker {
-    char *rows, *z;        // a row of zeros and one for each lane; the elements of a pair of lines
-    char *taps;            // gradient of a line: [tap][lane]
-    char *staged;          // rows [channel][lane][row of the tile], of tiles_staged channels
-    char *packed, *sums;   // the packed factors of a chunk; Gauss's third product
-    char *zeros;           // as long as a chunk, in backward weight
+    char *rows, *z;      // a row of zeros and one for each lane; the elements of a pair of lines
+    char *taps;          // gradient of a line: [tap][lane]
+    char *staged;        // rows [channel][lane][row of the tile], of tiles_staged channels
+    char *packed, *sums; // the packed factors of a chunk; Gauss's third product
+    char *zeros;         // as long as a chunk, in backward weight
 };
 struct tiles_worker tiles_layout_worker(const struct tiles *p, struct arena *arena);
 struct tiles_worker tiles_layout_product_worker(const struct tiles *p, struct arena *arena);
