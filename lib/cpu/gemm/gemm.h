@@ -23,8 +23,8 @@ enum {
     // more of both, gy, sums and prefetched data do not fit an L2 cache of 1 MiB; measured.
     GEMM_MAX_WEIGHT_OUTPUTS = 256,
     GEMM_WEIGHT_CHANNELS = 256,
-    // Terms of a sum in registers where panels are not packed: as many as the predicted error
-    // allows (conv/cost.c).
+    // Terms of a chunk where panels are not packed, as many as the predicted error allows
+    // (conv/cost.c). They are summed in segments of GEMM_MAX_TERMS.
     GEMM_LONG_TERMS = 512,
 };
 
