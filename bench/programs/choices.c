@@ -18,13 +18,12 @@ static struct cost_model model;
 static void print_choice(const char *name, const struct partita_problem *problem,
                          enum partita_direction direction, unsigned filter_uses)
 {
-    struct planned planned = {.model = model, .filter_uses = filter_uses};
-    struct partita_plan plan = {
-        .engines = cpu_engines, .direction = direction, .isa = model.isa, .planned = &planned};
+    const struct partita_options options = {.filter_uses = filter_uses};
+    struct partita_plan plan = {.engines = cpu_engines, .direction = direction, .isa = model.isa};
     struct estimate choice;
     const struct engine *engine = NULL;
     if (problem_canonical(problem, &plan.log, &plan.shape) == PARTITA_OK)
-        engine = estimate_unbounded(&plan, &choice);
+        engine = estimate_unbounded(&plan, &options, &model, &choice);
     printf("%s,%s,", name, engine ? engine->name : "none");
     if (!engine) {
         printf(",,,\n");

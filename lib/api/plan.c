@@ -108,7 +108,6 @@ static enum partita_status plan_gradient(const struct partita_plan *plan,
     gradient->direction = direction;
     gradient->engine = NULL;
     gradient->estimates = NULL;
-    gradient->planned = NULL;
     gradient->state = NULL;
     gradient->micro_batch = NULL;
     gradient->threads =
@@ -206,6 +205,7 @@ enum partita_status plan_create(const struct partita_problem *problem,
     plan->executor = options->executor;
     plan->sample_rate = options->sample_rate;
     plan->measure = options->effort == PARTITA_MEASURE;
+    plan->error_reach = options->error_reach;
     plan->allocator = options->allocator;
     plan->log = options->log;
     status = plan_directions(plan, options);
@@ -241,7 +241,6 @@ void partita_plan_destroy(struct partita_plan *plan)
     if (plan->engine) plan_destroy_state(plan);
     if (plan->direction == PARTITA_FORWARD) device_close(plan->device);
     mem_release(&allocator, plan->estimates);
-    mem_release(&allocator, plan->planned);
     mem_release(&allocator, plan);
 }
 

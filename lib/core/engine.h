@@ -46,7 +46,6 @@ struct estimate {
                            // errors reach; 0: as many as the transform has samples; SIZE_MAX: tiles
                            // anywhere, also of other items of the batch
     bool resamples;        // problem.up: a run or step writes the outputs, not those of branches
-    bool deferred;         // not estimated, since it costs more than another engine: see to_beat
     // The engine's own decision, from which plan_create builds exactly the estimated plan.
     _Alignas(16) unsigned char decision[DECISION_BYTES];
 };
@@ -75,8 +74,6 @@ struct request {
     double error_budget;  // maximum predicted error; 0: only the engine's own limit
     size_t error_reach;   // of the options; see request_max_transform
     unsigned filter_uses; // of the options
-    double to_beat;       // seconds that another engine costs: an engine that costs more may set
-                          // `deferred` in place of an estimate; 0: always estimate
     // Reuse the variant and transform of this estimate so that its filters fit; NULL: free choice.
     const struct estimate *compatible_with;
 };

@@ -13,14 +13,11 @@
 
 struct kernels;
 
-// The request that the planner sent to engines.
-struct planned {
-    struct cost_model model;
-    size_t workspace_limit;
-    struct partita_parts parts;
-    double error_budget;
-    size_t error_reach;
-    unsigned filter_uses;
+// The price of options.error_reach: the engine that costs least without it.
+struct unbounded {
+    const struct engine *engine; // NULL: it costs no less, or the options set no reach
+    double times;                // cost of the plan's choice over that engine's
+    size_t reach;                // estimate_reach of that engine
 };
 
 // A plan computes one direction. The caller's plan is the plan of forward and owns the plans of the
@@ -47,8 +44,9 @@ struct partita_plan {
     struct partita_allocator allocator;
     struct partita_log log;
     struct estimate *estimates; // one per engine of the device, for explain
-    struct planned *planned;    // for estimates that were deferred; NULL: none
-    void *state;                // the engine's
+    struct unbounded unbounded;
+    size_t error_reach; // of the options
+    void *state;        // the engine's
 };
 
 struct partita_filter {
@@ -122,20 +120,6 @@ static inline double estimate_cost(const struct estimate *estimate, double filte
 static inline double request_cost(const struct request *request, const struct estimate *estimate)
 {
     return estimate_cost(estimate, request->filter_uses);
-}
-
-// Cost above which an engine need not estimate.
-static inline double request_to_beat(const struct request *request)
-{
-    return request->to_beat > 0 ? request->to_beat : INFINITY;
-}
-
-// Defers an estimate that does not beat this cost: above it a search is not complete.
-static inline void estimate_compare(const struct request *request, struct estimate *estimate,
-                                    double to_beat)
-{
-    if (to_beat < INFINITY && (!estimate->applicable || request_cost(request, estimate) > to_beat))
-        *estimate = (struct estimate){.deferred = true};
 }
 
 // Whether a request allows this variant of an engine.

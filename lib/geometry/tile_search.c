@@ -103,29 +103,15 @@ static size_t list_sizes(size_t max, bool sevens, size_t ret[MAX_SIZES])
     return n;
 }
 
-// The cost of the size with the lowest bound, which is most likely the cheapest, if that can be
-// chosen. No size whose bound is above them can be.
-static double likely_cost(const struct tile_problem *problem, const struct tile_engine *engine,
-                          const size_t *size, const double *bound, size_t n)
-{
-    size_t least = 0;
-    struct estimate likely = {0};
-    for (size_t i = 1; i < n; i++)
-        if (bound[i] < bound[least]) least = i;
-    if (bound[least] < INFINITY && bound[least] <= problem->enough)
-        engine->try_size(problem, size[least], &likely);
-    return likely.applicable ? request_cost(problem->request, &likely) : INFINITY;
-}
-
 void tile_search(const struct request *request, const struct tile_engine *engine,
                  struct estimate *ret)
 {
+    enum { MAX_TRIED = 6 };
     struct tile_grid grid;
-    struct tile_problem problem = {.request = request, .grid = &grid, .enough = INFINITY};
-    const double to_beat = request_to_beat(request);
+    const struct tile_problem problem = {request, &grid};
     const size_t max = longest(request, engine->sevens, &grid, ret->reason, sizeof ret->reason);
     size_t size[MAX_SIZES];
-    double bound[MAX_SIZES];
+    double cost[MAX_SIZES];
     if (!max) return;
     assert(max <= TILE_MAX_SIZE && !ret->applicable);
     if (request->transform) {
@@ -134,15 +120,17 @@ void tile_search(const struct request *request, const struct tile_engine *engine
     }
     const size_t n = list_sizes(max, grid.sevens, size);
     for (size_t i = 0; i < n; i++)
-        bound[i] = engine->lower_bound ? engine->lower_bound(&problem, size[i]) : 0;
-    if (engine->lower_bound) {
-        problem.enough = to_beat;
-        problem.enough = fmin(to_beat, likely_cost(&problem, engine, size, bound, n));
+        cost[i] = engine->size_cost ? engine->size_cost(&problem, size[i]) : 0;
+    const size_t max_tried = engine->size_cost ? MAX_TRIED : n;
+    // Beyond max_tried until a size fits the workspace.
+    for (size_t tried = 0; tried < n && (tried < max_tried || !ret->applicable); tried++) {
+        size_t next = 0;
+        for (size_t i = 1; i < n; i++)
+            if (cost[i] < cost[next]) next = i;
+        if (cost[next] == INFINITY) return;
+        engine->try_size(&problem, size[next], ret);
+        cost[next] = INFINITY;
     }
-    for (size_t i = 0; i < n; i++)
-        if (bound[i] < INFINITY && bound[i] <= problem.enough)
-            engine->try_size(&problem, size[i], ret);
-    if (engine->lower_bound) estimate_compare(request, ret, to_beat);
 }
 
 // Schatzman (1996): a transform's rms error is 0.6 u sqrt(log2 N); three of them, more with Gauss's

@@ -6,12 +6,10 @@
 #include "core/engine.h"
 #include "tile_grid.h"
 
-// The arguments of an engine's functions: the request, its grid, which is not split, and the
-// seconds of a decision that can be chosen. Decisions that cost more need not be returned.
+// The arguments of an engine's functions: the request and its grid, which is not split.
 struct tile_problem {
     const struct request *request;
     const struct tile_grid *grid;
-    double enough;
 };
 
 struct tile_engine {
@@ -19,9 +17,9 @@ struct tile_engine {
     // Fills *ret with the estimate for tiles of `transform` samples along each axis, or of the
     // whole axis if it is shorter. Does not change *ret if this is not possible or not cheaper.
     void (*try_size)(const struct tile_problem *problem, size_t transform, struct estimate *ret);
-    // Seconds that try_size never undercuts for this size, with a margin for roundings; INFINITY:
-    // the size is not possible. NULL: every size is tried.
-    double (*lower_bound)(const struct tile_problem *problem, size_t transform);
+    // Cost of one default decision for this size, INFINITY if it is not possible: the few sizes
+    // that cost least are tried. NULL: every size is tried.
+    double (*size_cost)(const struct tile_problem *problem, size_t transform);
 };
 
 // Tries the size that the request names, or all sizes up to the longest that any axis needs, long

@@ -2,7 +2,6 @@
 #include "winograd_search.h"
 
 #include <assert.h>
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -84,41 +83,6 @@ static size_t split_transform(const struct winograd_split *split)
     return size_max(split->grid.axis[1].extent, split->grid.axis[2].extent);
 }
 
-// The estimate of a split without its summary.
-static void estimate_split(const struct request *request, winograd_try_fn *try_split,
-                           const struct winograd_split *split, struct estimate *ret)
-{
-    *ret = (struct estimate){.transform = split_transform(split),
-                             .error = split_error(request, split)};
-    try_split(request, split, ret);
-}
-
-// The splits within the error budget, and the one with the lowest bound, which is tried first.
-struct splits {
-    double bound[SPLITS]; // INFINITY: not to be tried
-    int first;            // number
-    double least_error;   // of all
-};
-
-static struct splits list_splits(const struct request *request, const struct tile_grid *grid,
-                                 double budget, winograd_lower_bound_fn *lower_bound)
-{
-    struct splits list = {.first = 0, .least_error = INFINITY};
-    for (int number = 0; number < SPLITS; number++) {
-        struct winograd_split split = {.grid = *grid};
-        list.bound[number] = INFINITY;
-        if (!split_grid(number, &split)) continue;
-        if (request->transform && split_transform(&split) != request->transform) continue;
-        if (split_transform(&split) > request_max_transform(request)) continue;
-        const double error = split_error(request, &split);
-        list.least_error = fmin(list.least_error, error);
-        if (error > budget) continue;
-        list.bound[number] = lower_bound ? lower_bound(request, &split) : 0;
-        if (list.bound[number] < list.bound[list.first]) list.first = number;
-    }
-    return list;
-}
-
 double winograd_budget(const struct request *request)
 {
     return request->error_budget > 0 ? request->error_budget
@@ -126,49 +90,36 @@ double winograd_budget(const struct request *request)
 }
 
 void winograd_search(const struct request *request, winograd_try_fn *try_split,
-                     winograd_lower_bound_fn *lower_bound, struct estimate *ret)
+                     struct estimate *ret)
 {
     const double budget = winograd_budget(request);
-    struct tile_grid grid;
-    struct splits list = {.least_error = INFINITY};
-    struct estimate first = {0};
-    const bool made = tile_grid_make(request->shape, request->direction, &grid);
-    const double to_beat = lower_bound ? request_to_beat(request) : INFINITY;
-    int best = 0;
-    if (made) list = list_splits(request, &grid, budget, lower_bound);
-    if (lower_bound && made && list.bound[list.first] <= fmin(to_beat, DBL_MAX)) {
-        struct winograd_split split = {.grid = grid};
-        split_grid(list.first, &split);
-        estimate_split(request, try_split, &split, &first);
-    }
-    // A split whose lower bound is above the cost of another one that fits cannot be the cheapest.
-    const double enough =
-        fmin(to_beat, estimate_fits(request, &first) ? request_cost(request, &first) : INFINITY);
+    struct winograd_split split, best = {0};
+    double least_error = INFINITY; // of all splits
+    const bool made = tile_grid_make(request->shape, request->direction, &split.grid);
     for (int number = 0; number < SPLITS && made; number++) {
-        struct winograd_split split = {.grid = grid};
-        struct estimate now;
-        if (list.bound[number] == INFINITY || list.bound[number] > enough) continue;
-        split_grid(number, &split);
-        if (number == list.first && first.applicable) now = first;
-        else estimate_split(request, try_split, &split, &now);
+        struct estimate now = {0};
+        if (!split_grid(number, &split)) continue;
+        now.transform = split_transform(&split);
+        if (request->transform && now.transform != request->transform) continue;
+        if (now.transform > request_max_transform(request)) continue;
+        now.error = split_error(request, &split);
+        least_error = fmin(least_error, now.error);
+        if (now.error > budget) continue;
+        try_split(request, &split, &now);
         if (!now.applicable) continue;
         const bool same = estimate_fits(request, &now) == estimate_fits(request, ret);
         const bool cheaper = request_cost(request, &now) < request_cost(request, ret);
         if (ret->applicable && !(same ? cheaper : estimate_fits(request, &now))) continue;
         *ret = now;
-        best = number;
+        best = split;
     }
-    if (made && list.least_error <= budget) estimate_compare(request, ret, to_beat);
     if (ret->applicable) {
-        struct winograd_split split = {.grid = grid};
-        split_grid(best, &split);
-        const struct tile_axis *down = &split.grid.axis[1];
-        const struct tile_axis *along = &split.grid.axis[2];
+        const struct tile_axis *down = &best.grid.axis[1];
+        const struct tile_axis *along = &best.grid.axis[2];
         snprintf(ret->summary, sizeof ret->summary, "F(%zux%zu,%zux%zu)", down->tile, along->tile,
                  down->taps, along->taps);
-    } else if (ret->deferred) return;
-    else if (list.least_error < INFINITY)
-        estimate_refuse(ret, "error %.1e is beyond the budget of %.1e", list.least_error, budget);
+    } else if (least_error < INFINITY)
+        estimate_refuse(ret, "error %.1e is beyond the budget of %.1e", least_error, budget);
     else if (request->transform)
         estimate_refuse(ret, "has no tiles of %zu for these taps", request->transform);
     else estimate_refuse(ret, "serves 2 to %d taps of a branch along an axis", WINOGRAD_EXTENT - 1);

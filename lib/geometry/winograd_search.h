@@ -27,15 +27,10 @@ bool winograd_split(const struct request *request, int number, struct winograd_s
 typedef void winograd_try_fn(const struct request *request, const struct winograd_split *split,
                              struct estimate *ret);
 
-// Seconds that winograd_try_fn never undercuts for a split, with a margin for roundings.
-typedef double winograd_lower_bound_fn(const struct request *request,
-                                       const struct winograd_split *split);
-
 // The cheapest estimate of all splits within the error budget; an estimate that fits the workspace
 // limit is preferred to one that does not. If there is none, applicable = false with a reason.
-// Splits whose lower bound is too high are not tried; lower_bound NULL: all are.
 void winograd_search(const struct request *request, winograd_try_fn *try_split,
-                     winograd_lower_bound_fn *lower_bound, struct estimate *ret);
+                     struct estimate *ret);
 
 // How much larger than its result the terms are that A' sums along an axis for random inputs and
 // taps, in root mean square: their relative errors grow by this. Extent 1 has no transform.

@@ -101,41 +101,19 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
     estimate_checked(plan, options->engine, &request, engine, ret);
 }
 
-void estimate_rival(const struct partita_plan *plan, const struct partita_options *options,
-                    const struct cost_model *model, size_t i, double to_beat, struct estimate *ret)
+const struct engine *estimate_unbounded(const struct partita_plan *plan,
+                                        const struct partita_options *options,
+                                        const struct cost_model *model, struct estimate *ret)
 {
-    const struct engine *engine = plan->engines[i];
-    struct request request = estimate_request(plan, options, model, engine, 0);
-    request.to_beat = to_beat;
-    estimate_checked(plan, options->engine, &request, engine, ret);
-}
-
-void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimate *ret)
-{
-    const struct planned *planned = plan->planned;
-    const struct partita_options options = {.workspace_limit = planned->workspace_limit,
-                                            .parts = planned->parts,
-                                            .error_budget = planned->error_budget,
-                                            .error_reach = planned->error_reach,
-                                            .filter_uses = planned->filter_uses};
-    estimate_engine(plan, &options, &planned->model, i, 0, ret);
-}
-
-const struct engine *estimate_unbounded(const struct partita_plan *plan, struct estimate *ret)
-{
-    const struct planned *planned = plan->planned;
-    const struct partita_options options = {.workspace_limit = planned->workspace_limit,
-                                            .parts = planned->parts,
-                                            .error_budget = planned->error_budget,
-                                            .filter_uses = planned->filter_uses};
+    struct partita_options any = *options;
     const struct engine *best = NULL;
+    any.error_reach = 0;
     for (size_t i = 0; plan->engines[i]; i++) {
         struct estimate now;
-        estimate_engine(plan, &options, &planned->model, i, 0, &now);
+        estimate_engine(plan, &any, model, i, 0, &now);
         if (!now.applicable) continue;
-        if (best &&
-            estimate_cost(&now, planned->filter_uses) >= estimate_cost(ret, planned->filter_uses))
-            continue;
+        const unsigned uses = options->filter_uses;
+        if (best && estimate_cost(&now, uses) >= estimate_cost(ret, uses)) continue;
         *ret = now;
         best = plan->engines[i];
     }

@@ -89,11 +89,6 @@ static void describe_engine(const struct partita_plan *plan, size_t i, struct te
 {
     const bool chosen = plan->engines[i] == plan->engine;
     const struct estimate *estimate = chosen ? &plan->choice : &plan->estimates[i];
-    struct estimate late;
-    if (estimate->deferred) {
-        estimate_deferred(plan, i, &late);
-        estimate = &late;
-    }
     const struct engine *engine = plan->engines[i];
     const bool variant =
         engine->variants && estimate->applicable && estimate->variant != ANY_VARIANT;
@@ -142,21 +137,14 @@ static void describe_micro_batch(const struct partita_plan *plan, struct text *t
     else text_add(text, "%zu items of the batch at a time\n", part->batch);
 }
 
-// The cost of options.error_reach.
-static void describe_reach(const struct partita_plan *plan, struct text *text)
+static void describe_unbounded(const struct partita_plan *plan, struct text *text)
 {
-    struct estimate any;
-    if (!plan->planned || !plan->planned->error_reach || plan->engine_asked) return;
-    const struct engine *engine = estimate_unbounded(plan, &any);
-    if (!engine) return;
-    const unsigned uses = plan->planned->filter_uses;
-    const double times = estimate_cost(&plan->choice, uses) / estimate_cost(&any, uses);
-    if (times <= 1) return;
-    text_add(text, "  error_reach %zu: takes %.3g times as long as %s", plan->planned->error_reach,
-             times, engine->name);
-    if (any.reach == SIZE_MAX) text_add(text, ", whose rounding errors reach any tile");
-    else if (any.transform)
-        text_add(text, ", whose rounding errors reach %zu positions", estimate_reach(&any));
+    const struct unbounded *any = &plan->unbounded;
+    if (!any->engine) return;
+    text_add(text, "  error_reach %zu: takes %.3g times as long as %s", plan->error_reach,
+             any->times, any->engine->name);
+    if (any->reach == SIZE_MAX) text_add(text, ", whose rounding errors reach any tile");
+    else if (any->reach) text_add(text, ", whose rounding errors reach %zu positions", any->reach);
     text_add(text, "\n");
 }
 
@@ -187,7 +175,7 @@ static void describe_choice(const struct partita_plan *plan, struct text *text)
                  "  rounding errors of a loud passage reach at most %zu samples beyond the results "
                  "that depend on it\n",
                  estimate_reach(choice));
-    describe_reach(plan, text);
+    describe_unbounded(plan, text);
     if (detailed) plan->engine->explain(plan, text);
     if (plan->engine_asked && plan->engine->variants) describe_variants(plan->engine, text);
     if (plan->micro_batch) describe_micro_batch(plan, text);

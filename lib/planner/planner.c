@@ -131,36 +131,25 @@ static int worthwhile_threads(int threads, double seconds)
 static void estimate_all(const struct partita_plan *plan, const struct partita_options *options,
                          const struct cost_model *model)
 {
-    double to_beat = 0; // measuring wants every estimate
     for (size_t i = 0; plan->engines[i]; i++) {
         struct estimate *estimate = &plan->estimates[i];
         if (estimate_variant(options->engine, plan->engines[i]) == NOT_NAMED)
             estimate_refuse(estimate, "options.engine names another");
-        else estimate_rival(plan, options, model, i, to_beat, estimate);
-        if (estimate->applicable && !plan->measure) {
-            const double seconds = estimate_cost(estimate, options->filter_uses);
-            if (!(to_beat > 0) || seconds < to_beat) to_beat = seconds;
-        }
+        else estimate_engine(plan, options, model, i, 0, estimate);
     }
 }
 
-// Keeps the request of the estimates, if one was deferred or explain is to tell the cost of a
-// bound. False: out of memory.
-static bool keep_planned(struct partita_plan *plan, const struct partita_options *options,
-                         const struct cost_model *model)
+// Compares the choice with what it would be without options.error_reach.
+static struct unbounded compare_unbounded(const struct partita_plan *plan,
+                                          const struct partita_options *options,
+                                          const struct cost_model *model)
 {
-    bool wanted = options->error_reach;
-    for (size_t i = 0; plan->engines[i]; i++) wanted |= plan->estimates[i].deferred;
-    if (!wanted) return true;
-    plan->planned = mem_reserve(&plan->allocator, sizeof *plan->planned);
-    if (plan->planned)
-        *plan->planned = (struct planned){*model,
-                                          options->workspace_limit,
-                                          options->parts,
-                                          options->error_budget,
-                                          options->error_reach,
-                                          options->filter_uses};
-    return plan->planned;
+    struct estimate any;
+    if (!options->error_reach || options->engine) return (struct unbounded){0};
+    const struct engine *engine = estimate_unbounded(plan, options, model, &any);
+    const unsigned uses = options->filter_uses;
+    const double times = estimate_cost(&plan->choice, uses) / estimate_cost(&any, uses);
+    return (struct unbounded){times > 1 ? engine : NULL, times, estimate_reach(&any)};
 }
 
 enum partita_status planner_choose(struct partita_plan *plan, const struct partita_options *options)
@@ -175,7 +164,6 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     wisdom_cost_model(options->wisdom, plan->isa, &model);
     if (options->wisdom || plan->measure) describe(plan, options, key, sizeof key);
     estimate_all(plan, options, &model);
-    if (!keep_planned(plan, options, &model)) return PARTITA_ERR_NOMEM;
     size_t index = planner_cheapest(plan, options);
     if (!plan->engines[index]) return refuse(plan, options->engine);
     struct estimate choice = plan->estimates[index];
@@ -192,6 +180,7 @@ enum partita_status planner_choose(struct partita_plan *plan, const struct parti
     plan->engine_asked = options->engine;
     plan->parts_asked = options->engine && options->parts.taps;
     plan->choice = choice;
+    plan->unbounded = compare_unbounded(plan, options, &model);
     if (!options->threads && !plan->shape.stream && plan->device->host)
         plan->threads = worthwhile_threads(plan->threads, choice.seconds);
     const struct request request =

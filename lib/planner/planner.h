@@ -36,16 +36,10 @@ void estimate_engine(const struct partita_plan *plan, const struct partita_optio
                      const struct cost_model *model, size_t i, size_t transform,
                      struct estimate *ret);
 
-// The same with any FFT size, unless the engine cannot cost less than so many seconds.
-void estimate_rival(const struct partita_plan *plan, const struct partita_options *options,
-                    const struct cost_model *model, size_t i, double to_beat, struct estimate *ret);
-
-// The estimate of engine i that was deferred when the plan was made.
-void estimate_deferred(const struct partita_plan *plan, size_t i, struct estimate *ret);
-
-// The engine and estimate that would cost least without options.error_reach, which this plan was
-// made with; NULL: none applies.
-const struct engine *estimate_unbounded(const struct partita_plan *plan, struct estimate *ret);
+// The engine and estimate that cost least without options->error_reach; NULL: none applies.
+const struct engine *estimate_unbounded(const struct partita_plan *plan,
+                                        const struct partita_options *options,
+                                        const struct cost_model *model, struct estimate *ret);
 
 // PARTITA_MEASURE: replaces *index (into engines) and *choice, the cheapest by estimate, by the
 // fastest measured choice among all choices whose estimate is at most three times that cost.

@@ -192,10 +192,8 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
         double cost;
     } kept[MAX_KEPT];
     size_t n_kept = 0;
-    // A size within the margin of another engine's cost may still be the smallest of the kept. A
-    // size that costs no less in seconds alone costs no less with its share of a filter.
-    const double to_beat = request_to_beat(request);
-    double least = to_beat * SIZE_MARGIN;
+    // A size that costs no less in seconds alone costs no less with its share of a filter.
+    double least = INFINITY;
     for (size_t n = fft_good_size(span); n && n <= last; n = fft_good_size(n + 1)) {
         if (!estimate(request, n, moves, least, ret)) continue;
         const double cost = request_cost(request, ret);
@@ -210,7 +208,6 @@ static void search_sizes(const struct request *request, overlap_estimate_fn *est
         kept[n_kept++].cost = least;
     }
     if (n_kept) estimate(request, kept[0].n, moves, INFINITY, ret);
-    estimate_compare(request, ret, to_beat);
 }
 
 void overlap_search(const struct request *request, overlap_estimate_fn *estimate, double moves,
@@ -220,7 +217,7 @@ void overlap_search(const struct request *request, overlap_estimate_fn *estimate
     const size_t n = request->transform;
     if (!n) search_sizes(request, estimate, moves, ret);
     else if (fft_good_size(n) == n) estimate(request, n, moves, INFINITY, ret);
-    if (ret->applicable || ret->deferred) return;
+    if (ret->applicable) return;
     if (shape->stream && shape->latency < shape_output_step(shape))
         estimate_refuse(ret, "needs an allowed latency of at least %zu frames, not %zu",
                         shape_output_step(shape), shape->latency);

@@ -204,89 +204,45 @@ static double taps_seconds(const struct request *request, const struct tiles *p)
            filter_seconds(request, factors, transposed ? TILES.panel_copies : TILES.filter_copies);
 }
 
-// The least that move_seconds takes for a scalar.
-static double least_move(const struct request *request)
+// Whether transposed products are tried.
+static bool may_transpose(const struct tiles *p)
 {
-    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
-    return fmin(costs->copy, costs->copy_far);
+    return MODE_IS_ON("tiles:transposed") && p->positions > 0 &&
+           p->positions <= TILES.transposed_positions;
 }
 
-static const double ROUNDINGS = 1 - 1e-9; // margin of lower bounds
-
-// all_seconds of any number of output channels at once is at least this: with more chunks inputs
-// are packed more often, and no scalar moves faster than the nearest. Not for transposed products.
-static double batch_lower_bound(const struct request *request, const struct tiles *p,
-                                const struct tiles_work *work, double seconds)
+// Cost of tiles of a size in batches of DEFAULT_BATCH positions, all output channels at once.
+// INFINITY: the size is not possible.
+static double size_cost(const struct tile_problem *problem, size_t transform)
 {
-    const double bins = (double)p->bins;
-    const double least = least_move(request);
-    const double batches = ceil((double)p->positions / (double)p->batch);
-    seconds += bins * 2 * (work->x * (p->weight ? 3 : 2) + 2 * work->y) * least;
-    if (p->weight) seconds += 2 * work->factors * batches * least;
-    return seconds * (double)p->grid.groups * ROUNDINGS;
-}
-
-// all_seconds of any batch, number of output channels at once and product is at least this. A batch
-// has as many lines as positions or more, output channels are rounded up, Gauss's product has 3
-// real ones and others 4 (conv_cost_channels is at least its number of rows), and every cost that
-// is added to a multiply-add's is positive. Moves are those that all products have in common;
-// factors are read during the sums.
-static double size_lower_bound(const struct tile_problem *problem, size_t transform)
-{
+    enum { DEFAULT_BATCH = 96 };
+    static const enum tiles_product products[] = {TILES_COMPLEX, TILES_TRANSPOSED};
     const struct request *request = problem->request;
-    const struct cost_rates *costs = &request->model->costs[request->shape->f64];
     struct tiles tiles;
-    const struct tiles *p = &tiles;
+    double least = INFINITY;
     if (!tiles_layout_size(request, problem->grid, transform, &tiles)) return INFINITY;
-    // Transposed products stage no rows.
-    if (p->positions <= TILES.transposed_positions) tiles.product = TILES_TRANSPOSED;
-    const double x = (double)p->positions * (double)p->in;
-    const double bins = (double)p->bins;
-    const double y = (double)p->positions * (double)p->out;
-    const double paths = p->positions ? (double)p->in * (double)p->out : 0; // no batch: no moves
-    const double samples = x * moved_samples(p, true, false) + y * moved_samples(p, true, true);
-    const double transforms = (p->load * x + p->store * y + (p->weight ? p->taps * paths : 0)) / 2;
-    const double products = bins * x * (double)p->out * (p->weight ? 4 : 3);
-    const bool gradient = p->weight && p->positions <= TILES.transposed_positions;
-    const double sums = bins * 2 * (p->weight ? paths : y);
-    const double spectra = bins * 2 * (x * (p->weight ? 3 : 2) + y * 2);
-    double moves = gradient ? bins * 2 * (x + y) : spectra;
-    if (p->weight && !gradient) moves += 2 * sums;
-    const double seconds = (transforms * TILES.transform + products * TILES.product) * costs->fma +
-                           (sums * (gradient ? TILES.joined : TILES.sums) +
-                            (TILES.edge_channels + long_row_copies(request, p)) * samples) *
-                               costs->copy +
-                           TILES.task_seconds * (x + y) / (double)p->lanes / 2 +
-                           moves * least_move(request);
-    return fmax(seconds * (double)p->grid.groups, memory_seconds(request->model, request->shape)) *
-           ROUNDINGS;
-}
-
-// The result of a search, and the cost above which none is wanted.
-struct tiles_search {
-    const struct request *request;
-    double enough;
-    struct estimate *ret;
-};
-
-static double cost_to_beat(const struct tiles_search *search)
-{
-    const struct estimate *ret = search->ret;
-    return ret->applicable ? fmin(request_cost(search->request, ret), search->enough)
-                           : search->enough;
+    for (size_t i = 0; i < (may_transpose(&tiles) ? 2 : 1); i++) {
+        const struct tiles_params params = {transform, DEFAULT_BATCH, SIZE_MAX, products[i]};
+        tiles_layout_batches(&params, &tiles);
+        const struct tiles_work work = count_work(&tiles);
+        const double seconds = work_seconds(request, &tiles, &work);
+        const struct estimate layout = {.seconds = all_seconds(request, &tiles, &work, seconds),
+                                        .filter_seconds = request->filter_uses && !tiles.weight
+                                                              ? taps_seconds(request, &tiles)
+                                                              : 0};
+        least = fmin(least, request_cost(request, &layout));
+    }
+    return least;
 }
 
 // Takes a layout that takes so many seconds, if its cost is less than before and its memory fits.
-static void take_layout(const struct tiles_search *search, const struct tiles *p,
+static void take_layout(const struct request *request, const struct tiles *p,
                         const struct tiles_params *params, const struct tiles_work *work,
-                        double seconds)
+                        double seconds, struct estimate *ret)
 {
-    const struct request *request = search->request;
-    struct estimate *ret = search->ret;
     const struct estimate cost = {.seconds = seconds,
                                   .filter_seconds = p->weight ? 0 : taps_seconds(request, p)};
-    const double now = request_cost(request, &cost);
-    if (now > search->enough || (ret->applicable && request_cost(request, ret) <= now)) return;
+    if (ret->applicable && request_cost(request, ret) <= request_cost(request, &cost)) return;
     const size_t shared = tiles_shared_bytes(p, false);
     const size_t worker = tiles_worker_bytes(p);
     if (size_add(shared, worker) > request->workspace_limit) return;
@@ -313,31 +269,31 @@ static const size_t oc_chunks[] = {8, 16, 32, 64, 128, SIZE_MAX}; // output chan
 enum { OC_CHUNKS = sizeof oc_chunks / sizeof *oc_chunks };
 
 // All chunks of one batch, with complex products and by Gauss.
-static void try_batch(const struct tiles_search *search, struct tiles *p,
-                      struct tiles_params *params)
+static void try_batch(const struct request *request, struct tiles *p, struct tiles_params *params,
+                      struct estimate *ret)
 {
     struct tiles_work work[2];
     double seconds[2];
-    double bound[2];
     const size_t products = p->weight || !MODE_IS_ON("tiles:gauss") ? 1 : 2;
     for (size_t i = 0; i < products; i++) {
         params->product = i ? TILES_GAUSS : TILES_COMPLEX;
         tiles_choose_batches(params, p);
         work[i] = count_work(p);
-        seconds[i] = work_seconds(search->request, p, &work[i]);
-        bound[i] = batch_lower_bound(search->request, p, &work[i], seconds[i]);
+        seconds[i] = work_seconds(request, p, &work[i]);
     }
     for (size_t k = p->weight ? OC_CHUNKS - 1 : 0; k < OC_CHUNKS; k++) {
         if (k + 1 < OC_CHUNKS && oc_chunks[k] >= p->out) continue; // the last one is all of them
         params->oc_chunk = oc_chunks[k];
         for (size_t i = 0; i < products; i++) {
-            if (bound[i] > cost_to_beat(search)) continue;
+            // Moves of spectra are added to the work.
+            if (ret->applicable && seconds[i] * (double)p->grid.groups > request_cost(request, ret))
+                continue;
             params->product = i ? TILES_GAUSS : TILES_COMPLEX;
             tiles_choose_batches(params, p);
-            const double all = all_seconds(search->request, p, &work[i], seconds[i]);
-            if (all > cost_to_beat(search)) continue;
+            const double all = all_seconds(request, p, &work[i], seconds[i]);
+            if (ret->applicable && all > request_cost(request, ret)) continue;
             tiles_layout_batches(params, p);
-            take_layout(search, p, params, &work[i], all);
+            take_layout(request, p, params, &work[i], all, ret);
         }
     }
 }
@@ -348,33 +304,32 @@ static void try_size(const struct tile_problem *problem, size_t transform, struc
     static const size_t batches[] = {16, 32, 48, 96, 192, 384, 768};
     enum { BATCHES = sizeof batches / sizeof *batches };
     const struct request *request = problem->request;
-    const struct tiles_search search = {request, problem->enough, ret};
     struct tiles tiles;
     if (!tiles_layout_size(request, problem->grid, transform, &tiles)) return;
     struct tiles_params params = {.transform = transform};
     for (size_t i = 0; i < BATCHES && (i == 0 || batches[i - 1] < tiles.positions); i++) {
         params.batch = batches[i];
-        try_batch(&search, &tiles, &params);
+        try_batch(request, &tiles, &params, ret);
     }
     params.batch = tiles.positions;
     params.product = TILES_TRANSPOSED;
-    const bool few = MODE_IS_ON("tiles:transposed") && tiles.positions > 0 &&
-                     tiles.positions <= TILES.transposed_positions;
+    const bool few = may_transpose(&tiles);
     for (size_t k = 0; k < OC_CHUNKS && few && (k == 0 || oc_chunks[k - 1] < tiles.out); k++) {
         params.oc_chunk = oc_chunks[k];
         tiles_layout_batches(&params, &tiles);
         const struct tiles_work work = count_work(&tiles);
         const double seconds = work_seconds(request, &tiles, &work);
-        take_layout(&search, &tiles, &params, &work, all_seconds(request, &tiles, &work, seconds));
+        take_layout(request, &tiles, &params, &work, all_seconds(request, &tiles, &work, seconds),
+                    ret);
     }
 }
 
 void tiles_estimate(const struct request *request, struct estimate *ret)
 {
     static const struct tile_engine engine = {
-        .sevens = true, .try_size = try_size, .lower_bound = size_lower_bound};
+        .sevens = true, .try_size = try_size, .size_cost = size_cost};
     tile_search(request, &engine, ret);
-    if (!ret->applicable && !ret->deferred && !*ret->reason)
+    if (!ret->applicable && !*ret->reason)
         estimate_refuse(ret, "no tile of %s samples fits the taps, or the workspace",
                         request->transform ? "so many" : "any number of");
 }

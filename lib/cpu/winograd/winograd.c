@@ -149,32 +149,6 @@ static double split_pairs(const struct request *request, const struct winograd_s
            (double)split->frequencies;
 }
 
-// layout_seconds of any layout is at least this: its price is at least the vectors of all tiles,
-// its transforms have at least these tiles, in the cheaper way to fill vectors, it has one batch or
-// more, and channels are transformed once or more often. The rest of its terms is not negative.
-static double split_lower_bound(const struct request *request, const struct winograd_split *split)
-{
-    const struct shape *shape = request->shape;
-    const struct cost_rates *costs = &request->model->costs[shape->f64];
-    struct winograd p = {.grid = split->grid,
-                         .weight = request->direction == PARTITA_BACKWARD_WEIGHT,
-                         .channels_last = shape->channels_last,
-                         .in = split->in,
-                         .out = split->out};
-    const double maps = (double)size_mul(split->grid.images, split->grid.batch);
-    const double tiles = maps * (double)split->grid.tiles;
-    double transforms = INFINITY;
-    for (int lanes = 0; lanes < 2; lanes++) {
-        p.map_lanes = lanes;
-        transforms = fmin(transforms,
-                          (double)split->in * transform_seconds(&p, costs, WINOGRAD_INPUT) +
-                              (double)split->out * transform_seconds(&p, costs, WINOGRAD_OUTPUT));
-    }
-    const double products = split_pairs(request, split) * tiles * costs->fma;
-    const double seconds = products + (double)shape->groups * tiles * transforms;
-    return (seconds + memory_seconds(request->model, shape)) * (1 - 1e-9);
-}
-
 static void try_split(const struct request *request, const struct winograd_split *split,
                       struct estimate *ret)
 {
@@ -208,7 +182,7 @@ static void winograd_estimate(const struct request *request, struct estimate *re
     else if (grid.images > WINOGRAD.max_maps)
         estimate_refuse(ret, "dilation makes %zu sub-images; at most %zu", grid.images,
                         WINOGRAD.max_maps);
-    else winograd_search(request, try_split, split_lower_bound, ret);
+    else winograd_search(request, try_split, ret);
 }
 
 static enum partita_status winograd_plan_create(struct partita_plan *plan,

@@ -222,7 +222,7 @@ static void try_cuda_split(const struct request *request, const struct winograd_
 static void cuda_winograd_estimate(const struct request *request, struct estimate *ret)
 {
     if (request->shape->half) estimate_refuse(ret, "computes layers of f32 and f64 alone");
-    else winograd_search(request, try_cuda_split, NULL, ret);
+    else winograd_search(request, try_cuda_split, ret);
 }
 
 static enum partita_status cuda_winograd_plan_create(struct partita_plan *plan,
