@@ -88,16 +88,16 @@ static enum partita_status create_plan(const struct partita_bank_options *option
 enum partita_status partita_bank_create_sized(const struct partita_bank_options *options,
                                               size_t options_bytes, struct partita_bank **ret_bank)
 {
-    struct partita_bank_options own;
+    struct partita_bank_options known;
     const struct partita_log log = options && options->log.line ? options->log : log_default();
     if (!arguments_given(log, options, ret_bank)) return PARTITA_ERR_ARG;
-    if (!sized_read(&own, sizeof own, options, options_bytes, &log, "options"))
+    if (!sized_read(&known, sizeof known, options, options_bytes, &log, "options"))
         return PARTITA_ERR_UNSUPPORTED;
-    own.log = log;
+    known.log = log;
     struct partita_plan *plan = NULL;
-    enum partita_status status = check_options(&own);
-    if (status == PARTITA_OK) status = create_plan(&own, &plan);
-    if (status == PARTITA_OK) status = bank_create(plan, own.slots, own.sample_rate, ret_bank);
+    enum partita_status status = check_options(&known);
+    if (status == PARTITA_OK) status = create_plan(&known, &plan);
+    if (status == PARTITA_OK) status = bank_create(plan, known.slots, known.sample_rate, ret_bank);
     if (status != PARTITA_OK) partita_plan_destroy(plan);
     return status;
 }

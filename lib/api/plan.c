@@ -19,12 +19,12 @@ enum partita_status partita_problem_output_size_sized(const struct partita_probl
                                                       size_t ret_size[PARTITA_MAX_RANK])
 {
     const struct partita_log log = log_default();
-    struct partita_problem own;
+    struct partita_problem known;
     struct shape shape;
     if (!arguments_given(log, problem, ret_size)) return PARTITA_ERR_ARG;
-    if (!sized_read(&own, sizeof own, problem, problem_bytes, &log, "problem"))
+    if (!sized_read(&known, sizeof known, problem, problem_bytes, &log, "problem"))
         return PARTITA_ERR_UNSUPPORTED;
-    if (problem_canonical(&own, &log, &shape) != PARTITA_OK) return PARTITA_ERR_ARG;
+    if (problem_canonical(&known, &log, &shape) != PARTITA_OK) return PARTITA_ERR_ARG;
     if (shape.stream)
         return log_error(&log, PARTITA_ERR_ARG, "problem.size[0]: a stream has no output size");
     for (int i = 0; i < PARTITA_MAX_RANK; i++) ret_size[i] = shape.axis[i].out;
@@ -222,13 +222,14 @@ enum partita_status partita_plan_create_sized(const struct partita_problem *prob
                                               const struct partita_options *options,
                                               size_t options_bytes, struct partita_plan **ret_plan)
 {
-    struct partita_options own;
-    struct partita_problem known;
-    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    if (!arguments_given(own.log, problem, ret_plan)) return PARTITA_ERR_ARG;
-    if (!sized_read(&known, sizeof known, problem, problem_bytes, &own.log, "problem"))
+    struct partita_options known;
+    struct partita_problem known_problem;
+    if (!options_read(&known, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
+    if (!arguments_given(known.log, problem, ret_plan)) return PARTITA_ERR_ARG;
+    if (!sized_read(&known_problem, sizeof known_problem, problem, problem_bytes, &known.log,
+                    "problem"))
         return PARTITA_ERR_UNSUPPORTED;
-    return plan_create(&known, &own, 0, ret_plan);
+    return plan_create(&known_problem, &known, 0, ret_plan);
 }
 
 void partita_plan_destroy(struct partita_plan *plan)
@@ -254,14 +255,14 @@ size_t partita_plan_explain(const struct partita_plan *plan, char *text, size_t 
 
 size_t partita_plan_workspace(const struct partita_plan *plan, enum partita_direction direction)
 {
-    const struct partita_plan *of = bounded_direction(plan, direction);
-    return of && !of->shape.stream ? bounded_workspace(of) : 0;
+    const struct partita_plan *planned = bounded_direction(plan, direction);
+    return planned && !planned->shape.stream ? bounded_workspace(planned) : 0;
 }
 
 const char *partita_plan_engine(const struct partita_plan *plan, enum partita_direction direction)
 {
-    const struct partita_plan *of = bounded_direction(plan, direction);
-    return of ? of->engine->name : "";
+    const struct partita_plan *planned = bounded_direction(plan, direction);
+    return planned ? planned->engine->name : "";
 }
 
 size_t partita_plan_taps_count(const struct partita_plan *plan)

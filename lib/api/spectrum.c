@@ -66,15 +66,15 @@ enum partita_status partita_spectrum_create_sized(enum partita_type type, const 
                                                   struct partita_spectrum **ret_spectrum)
 {
     const struct signal signal = {type ? type : PARTITA_F32, x, n, block};
-    struct partita_options own;
+    struct partita_options known;
     struct device *device = &cpu_device;
-    if (!options_read(&own, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
-    if (!arguments_given(own.log, x, ret_spectrum) ||
-        !arrays_usable(own.log, {"x", x, 1, type_alignment(signal.type), false}))
+    if (!options_read(&known, options, options_bytes)) return PARTITA_ERR_UNSUPPORTED;
+    if (!arguments_given(known.log, x, ret_spectrum) ||
+        !arrays_usable(known.log, {"x", x, 1, type_alignment(signal.type), false}))
         return PARTITA_ERR_ARG;
-    enum partita_status status = check(&signal, &own);
-    if (status == PARTITA_OK) status = device_of_options(&own, &device);
-    return status == PARTITA_OK ? spectrum_make(&signal, &own, device, ret_spectrum) : status;
+    enum partita_status status = check(&signal, &known);
+    if (status == PARTITA_OK) status = device_of_options(&known, &device);
+    return status == PARTITA_OK ? spectrum_make(&signal, &known, device, ret_spectrum) : status;
 }
 
 void partita_spectrum_destroy(struct partita_spectrum *spectrum)

@@ -229,7 +229,7 @@ static enum partita_status prepare_slot(struct partita_bank *bank, size_t i,
     const enum partita_status status = bank->plan->engine->bank.open_slot(bank, i);
     swap_queue_open(slot->swap_queue);
     slot->filter = filter;
-    slot->fresh = true;
+    slot->unseen = true;
     atomic_store_explicit(&slot->posted, false, memory_order_relaxed);
     atomic_store_explicit(&slot->lead, begin_lead(bank, slot), memory_order_relaxed);
     return status;

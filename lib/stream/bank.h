@@ -25,7 +25,7 @@ struct bank_memory {
 struct bank_slot {
     struct partita_stream *stream;       // NULL if the engine computes slots together; then
     const struct partita_filter *filter; // that it was opened with,
-    bool fresh;                          // the engine has not seen it since it was opened,
+    bool unseen;                         // by the engine since it was opened,
     atomic_bool posted;                  // and there may be something in its queue of swaps
     struct swap_queue *swap_queue;
     uint64_t start;     // number of the call that processes the first block

@@ -52,11 +52,11 @@ static void enter_slots(struct bank_quantum *now, uint64_t call)
     for (size_t k = 0; k < now->n_open + now->n_closing; k++) {
         const size_t i = bank->open[k];
         struct bank_slot *slot = &bank->slots[i];
-        if (k < now->n_open && !slot->fresh) continue;
+        if (k < now->n_open && !slot->unseen) continue;
         state->swaps[i] = SLOT_STEADY;
         now->lists.table[i] = empty;
         if (k >= now->n_open) continue;
-        slot->fresh = false;
+        slot->unseen = false;
         atomic_fetch_add_explicit(&slot->lead, call - slot->start, memory_order_relaxed);
         now->lists.table[i].phase = (int)(slot->phase * state->n_quanta);
         now->lists.table[i].filter[0] = paths_of_filter(slot->filter);
